@@ -26,8 +26,10 @@ from spectheory.distributions import Sampling
 from spectheory.measure import ModelPair, load_pair, measure_latency, with_loop
 from spectheory.measure.budget import Budget
 from spectheory.measure.decoders import Method, decode
-from spectheory.measure.filled import BURST, Filled
+from spectheory.measure.filled import Filled
+from spectheory.measure.latency import REPEATED
 from spectheory.measure.loop_time import CALIBRATION
+from spectheory.measure.rounds import PLAIN
 from spectheory.pairs import resolve
 from spectheory.reports.timing import BUSY
 
@@ -101,7 +103,7 @@ def check_counts(table: LatencyTable, ran: Counter[tuple[str, int]]) -> None:
     said, warm_up = table.provenance["pass_rounds"]["repeats"], table.provenance["warm_up"]
     for (who, tokens), count in ran.items():
         if (who, tokens) == ("target", 1):
-            assert count == BURST * (said["target 1"] + warm_up)
+            assert count == REPEATED[PLAIN] * (said["target 1"] + warm_up)
         elif who == "target" or tokens > 2:
             assert count == said[f"{who} {tokens}"] + warm_up
 

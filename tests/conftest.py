@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -108,14 +109,14 @@ def padded_pair(
 
 @pytest.fixture(scope="module")
 def quick_latencies() -> Iterator[None]:
-    """Validations measure latency tables in the fewest rounds, for tests that do not look at times."""
-    from spectheory.measure import loop_time
-    from spectheory.measure.validation import latencies
+    """Validations and commands measure latency tables in the fewest rounds, for tests that do not look at times."""
+    from spectheory.measure import loop_time, measure_latency
 
-    quick = partial(latencies.measure_latency, repeats=6, warm_up=0)
+    quick = partial(measure_latency, repeats=6, warm_up=0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop_time, "ROUNDS", 1)
-        patch.setattr(latencies, "measure_latency", quick)
+        for measuring in ("spectheory.measure.validation.latencies", "spectheory.cli.measure"):
+            patch.setattr(importlib.import_module(measuring), "measure_latency", quick)
         yield
 
 

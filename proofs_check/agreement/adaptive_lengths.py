@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -16,6 +15,7 @@ from proofs_check.agreement.stopped_cases import STOPPABLE, room
 from proofs_check.algorithms.enumeration import Model, Prefix, Table, draft_paths, text_law
 from proofs_check.statement.claims import Case, Compared, at_most, computed
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.path_theorem import Survival, accepted_law
 from spectheory.prediction.clairvoyant import least_seconds
 from spectheory.verification import RULES

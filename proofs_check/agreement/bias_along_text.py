@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from itertools import product
 from math import lcm
 
@@ -18,6 +17,7 @@ from proofs_check.library import cases
 from proofs_check.statement.arithmetic import Real, floats, larger, smaller
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.batch_recursion import y1_profile
 from spectheory.cost import ConstantRatio
 from spectheory.prediction.bias_tradeoff import bias_tradeoff

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from fractions import Fraction
 from itertools import product
 
 from proofs_check.agreement.path_cases import edge_chains, random_chains
 from proofs_check.algorithms.enumeration import Prefix, Table
 from proofs_check.statement.claims import Case
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.block_values import Problem, texts
 
 Sizes = tuple[tuple[int, int, int], ...]

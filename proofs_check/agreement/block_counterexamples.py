@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from itertools import pairwise, product
 from typing import Any
 
@@ -13,6 +12,7 @@ from proofs_check.algorithms.enumeration import Model, Pmf, Prefix
 from proofs_check.library import cases
 from proofs_check.statement.claims import Case, Compared, at_most, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins import path_theorem
 from proofs_check.twins.block_values import (
     Problem,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from proofs_check.agreement.path_cases import CHAINS
 from proofs_check.algorithms.enumeration import Decoding, Table, text_law
 from proofs_check.statement.arithmetic import floats
 from proofs_check.statement.claims import Compared, at_most, computed, equal
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.block_values import (
     MassesOf,
     Problem,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -12,6 +11,7 @@ from proofs_check.algorithms.enumeration import Decoding, Table, TextLaw, given_
 from proofs_check.algorithms.tree_enumeration import children, node_number
 from proofs_check.algorithms.tree_enumeration import given_text as ends_given_text
 from proofs_check.statement.claims import Compared, equal
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins import path_theorem
 from proofs_check.twins.path_theorem import Survival, full_acceptances
 from proofs_check.twins.tree_theorem import depth, leaf_calls, rank_laws, visits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 
 from proofs_check.agreement.rank_rules import given_outputs, ranks_computed
 from proofs_check.algorithms.rank_laws import output_law, rank_law, recursive_rejection
@@ -15,6 +14,7 @@ from proofs_check.library.strategies import exact_pairs
 from proofs_check.proofs.several_candidates import ROUND
 from proofs_check.statement.arithmetic import Pmf, Real, is_zero, positive_part, smaller
 from proofs_check.statement.claims import Claim, Compared, equal
+from proofs_check.statement.fractions import Fraction
 from spectheory.verification import RecursiveRejection
 
 UNCERTAIN = Fraction(1, 1000)

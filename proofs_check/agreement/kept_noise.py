@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import product
 
 from proofs_check.algorithms.enumeration import Model, Pmf, Prefix, Table, TextLaw, given_text, output_law, text_law
 from proofs_check.library.cases import grid
 from proofs_check.statement.claims import Case, Compared, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.path_theorem import all_calls_law, product_survival
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 
 from proofs_check.agreement.block_limits import SOLVED
 from proofs_check.agreement.path_cases import CHAINS
@@ -12,6 +11,7 @@ from proofs_check.agreement.start_cases import HeadTable, by_start, from_start, 
 from proofs_check.algorithms.enumeration import Prefix, Table, text_law
 from proofs_check.statement.claims import Case, Compared, at_most, computed
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.block_values import Problem
 from proofs_check.twins.path_theorem import calls, least_calls
 from proofs_check.twins.policy_programme import fewest_calls

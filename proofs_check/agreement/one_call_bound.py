@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from proofs_check.agreement.path_cases import SurvivalOf
 from proofs_check.algorithms.enumeration import Model, Rule, Table, text_law
 from proofs_check.statement.arithmetic import floats
 from proofs_check.statement.claims import Compared, at_most, computed
+from proofs_check.statement.fractions import Fraction
 from spectheory.prediction.one_call import call_terms, one_call_bound
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.trace import TextInfo

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from proofs_check.algorithms.enumeration import Decoding, Pmf, Prefix, Table, gi
 from proofs_check.algorithms.tree_enumeration import Tree
 from proofs_check.statement.arithmetic import floats
 from proofs_check.statement.claims import Compared, at_most, computed, equal
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.path_theorem import Survival, accepted_law, all_calls_law, calls, full_acceptances
 from proofs_check.twins.tree_theorem import depth, leaf_calls, rank_laws, visits
 from spectheory import Trace, drafting, hockey_stick, plan, predict

@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import partial
 from itertools import product
 
@@ -21,6 +20,7 @@ from proofs_check.algorithms.tree_enumeration import Joint, Report, Tree, drawn_
 from proofs_check.library.cases import random_model
 from proofs_check.statement.claims import Case
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins import path_theorem, race_ranks
 from proofs_check.twins.path_theorem import PositionLaw, Survival, product_survival
 from proofs_check.twins.tree_theorem import RankLaw, conditional, rank_laws, rejection_given, tree_survival

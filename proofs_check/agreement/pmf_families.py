@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from functools import cache
 
 from proofs_check.evidence.entries import Control, Evidence
@@ -11,6 +10,7 @@ from proofs_check.evidence.judge import judge_all
 from proofs_check.forms.branching_forms import best_t_form, leading, lorden_form, sharp_form
 from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from simulations.models.families import CAPACITIES, FAMILIES, MIXED, population
 from spectheory.limits import StepLaw, random_tree_value
 

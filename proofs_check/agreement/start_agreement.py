@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from proofs_check.agreement.path_cases import CHAINS, RANKED, TREES, SurvivalOf,
 from proofs_check.agreement.start_cases import HeadTable, Reading
 from proofs_check.algorithms.enumeration import Table
 from proofs_check.statement.claims import Compared, computed
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins import path_theorem
 from proofs_check.twins.path_theorem import Survival, calls
 from proofs_check.twins.tree_theorem import depth

@@ -6,7 +6,6 @@ A call with m tokens to go drafts at most m - 1, so that the text shows all that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from proofs_check.algorithms.enumeration import (
 from proofs_check.algorithms.stopped_drafts import STOPS, Stop, ended_by
 from proofs_check.statement.claims import Case, Compared, at_most, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.path_theorem import Survival, all_calls_law, likelihood_ratio
 from proofs_check.twins.tree_theorem import visits
 from spectheory.drafting import Stopped, read_stop

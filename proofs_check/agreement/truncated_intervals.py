@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -30,6 +29,7 @@ from proofs_check.forms.ranks import at_rank, closed_form, independent, odds, ra
 from proofs_check.forms.ranks import listed as gumbel_list
 from proofs_check.statement.arithmetic import Pmf, Real, floats, interval, is_interval, is_zero, larger, smaller
 from proofs_check.statement.claims import Compared, at_least, at_most, computed, equal
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.completions import NO_EXTRAS, Extras, Lengths, Pairs, Seen, best, disjoint, listed, seen
 from proofs_check.twins.list_transport import optimum
 from proofs_check.twins.race_ranks import rank_law

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from fractions import Fraction
 
 from proofs_check.agreement.truncated_intervals import covered, end_like, lists
 from proofs_check.evidence.judge import ROUNDING
@@ -12,6 +11,7 @@ from proofs_check.forms.divergences import entropy, kl, moment, renyi, second_mo
 from proofs_check.forms.ranks import odds
 from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, log
 from proofs_check.statement.claims import Case, Compared, at_least, at_most, computed
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.completions import NO_EXTRAS, Extras, Lengths, best, listed, seen
 from spectheory import truncated
 from spectheory.verification import TokenVerification

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from fractions import Fraction
 from itertools import product
 
 from proofs_check.agreement.path_cases import constant
 from proofs_check.algorithms.enumeration import Decoding, Model, Pmf, Rule, Table, output_law, text_law
 from proofs_check.statement.claims import Compared, equal
+from proofs_check.statement.fractions import Fraction
 
 Judged = Callable[..., Compared | Iterable[Compared]]
 

@@ -9,12 +9,12 @@ to M are never tried. No formula of Y1-Y4 is used here, and nothing of the libra
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from functools import cache
 from itertools import product
 from typing import NamedTuple
 
 from proofs_check.algorithms.enumeration import Model, Pmf, Prefix, draft_paths, normalised, positive_part
+from proofs_check.statement.fractions import Fraction
 
 
 class Outcome(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -19,6 +18,7 @@ from proofs_check.library.strategies import exact_pmfs
 from proofs_check.statement.arithmetic import Real, is_zero, smaller
 from proofs_check.statement.claims import Case
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 
 
 def accepted(p: Pmf, q: Pmf, shares: Pmf) -> Pmf:

@@ -7,10 +7,9 @@ against it. So a whole decoding is a tree of calls, each with a target of its ow
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from proofs_check.algorithms.enumeration import Model, Pmf, Prefix, TextLaw, draft_paths, normalised
 from proofs_check.algorithms.hierarchical import branch, joint, scanned
+from proofs_check.statement.fractions import Fraction
 
 ONE = Fraction(1)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Protocol
+
+from proofs_check.statement.fractions import Fraction
 
 Prefix = tuple[int, ...]
 Pmf = tuple[Fraction, ...]

@@ -7,7 +7,6 @@ verification judges the largest drafted path against the law that the largest ha
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from itertools import product
 
 from proofs_check.algorithms.enumeration import (
@@ -20,6 +19,7 @@ from proofs_check.algorithms.enumeration import (
     block_judged,
     draft_paths,
 )
+from proofs_check.statement.fractions import Fraction
 
 Order = Callable[[Pmf, Pmf], list[int]]
 """Target and draft pmf to the place of every token; drafted tokens have different places."""

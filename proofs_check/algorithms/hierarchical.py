@@ -8,10 +8,10 @@ them, its excess sum_x (Q - P)+. Nothing here uses the recursion of block verifi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from math import prod
 
 from proofs_check.algorithms.enumeration import CallLaw, Model, Pmf, Prefix, add_outputs, draft_paths, normalised
+from proofs_check.statement.fractions import Fraction
 
 ONE = Fraction(1)
 

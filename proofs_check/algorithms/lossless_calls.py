@@ -7,11 +7,11 @@ each run of drafts are the variables; that the text is the target's is the const
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from itertools import product
 from math import prod
 
 from proofs_check.algorithms.enumeration import Model, Prefix, draft_paths, text_law
+from proofs_check.statement.fractions import Fraction
 from spectheory.errors import load_extra
 
 Terms = dict[int, Fraction]

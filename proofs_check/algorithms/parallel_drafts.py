@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import partial
 
 from proofs_check.algorithms.enumeration import CallLaw, Model, Pmf, Prefix, Rule, draft_paths
+from proofs_check.statement.fractions import Fraction
 
 
 def marginals(draft: Model, start: Prefix) -> Model:

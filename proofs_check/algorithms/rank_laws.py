@@ -7,10 +7,10 @@ states is compared with what comes out. The two rules whose clocks are continuou
 
 from __future__ import annotations
 
-from fractions import Fraction
 from itertools import product
 
 from proofs_check.algorithms.enumeration import Pmf, normalised, positive_part
+from proofs_check.statement.fractions import Fraction
 
 JointLaw = dict[tuple[int, int], Fraction]
 """(rank, output) to probability; rank 0: none of the candidates."""

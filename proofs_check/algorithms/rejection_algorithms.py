@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from itertools import accumulate, product
 
 import numpy as np
@@ -20,6 +19,7 @@ from proofs_check.library import cases
 from proofs_check.library.strategies import models
 from proofs_check.statement.arithmetic import Real, absolute, floats, positive_part
 from proofs_check.statement.claims import Case
+from proofs_check.statement.fractions import Fraction
 
 Pmf = tuple[Real, ...]
 Table = Mapping[Prefix, Pmf]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 
 from proofs_check.algorithms.enumeration import CallLaw, Model, Pmf, Prefix, Rule, StoppableRule
+from proofs_check.statement.fractions import Fraction
 
 
 @dataclass(frozen=True)

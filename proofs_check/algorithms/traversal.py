@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 
 from proofs_check.algorithms.enumeration import (
     CallLaw,
@@ -22,6 +21,7 @@ from proofs_check.algorithms.enumeration import (
     positive_part,
 )
 from proofs_check.algorithms.tree_enumeration import Drafts, Path, Report, Tree, children, drafted_trees, without
+from proofs_check.statement.fractions import Fraction
 
 Judged = tuple[Path, Pmf, Fraction]
 """The node accepted, the law of the token after it, the probability."""

@@ -9,12 +9,12 @@ the tree are drawn, then tried one by one; that both give one law is evidence, n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from functools import partial
 from itertools import combinations
 
 from proofs_check.algorithms.enumeration import CallLaw, Model, Pmf, Prefix, Rule, TextLaw, normalised, positive_part
 from proofs_check.algorithms.rank_laws import JointLaw, recursive_rejection
+from proofs_check.statement.fractions import Fraction
 
 Path = tuple[int, ...]
 """A node: the ranks from the root, which is (), to it; ranks are counted from 1."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from proofs_check.evidence.judge import judge
 from proofs_check.statement.arithmetic import evaluated_in
 from proofs_check.statement.claims import AssumptionError, Case, Claim, ClaimError, further, shown
 from proofs_check.statement.findings import Effort, Finding, together
+from proofs_check.statement.fractions import Fraction
 
 DRAWS = (200, 3000)
 """Hypothesis examples of a default and a deep search."""

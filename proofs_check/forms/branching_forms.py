@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -22,6 +21,7 @@ from proofs_check.library.strategies import ensembles
 from proofs_check.statement.arithmetic import Real, floats, larger, log, positive_part, smaller
 from proofs_check.statement.claims import Assumption, Case
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.random_pmf_trees import Ensemble, mean_best, walk
 from spectheory.limits.branching import Form, branching_bound
 

@@ -8,7 +8,6 @@ q and p/rho have beyond it is on different tokens. So every pair of pmfs that ar
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -21,6 +20,7 @@ from proofs_check.library.strategies import exact_weights
 from proofs_check.statement.arithmetic import Pmf, Real, smaller
 from proofs_check.statement.arithmetic import product as power
 from proofs_check.statement.claims import Case
+from proofs_check.statement.fractions import Fraction
 
 LARGEST_LOGIT = 300.0
 """Beyond it a softmax has entries that are 0."""

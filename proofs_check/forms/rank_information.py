@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product as every_tuple
 
 from hypothesis import strategies as st
@@ -19,6 +18,7 @@ from hypothesis import strategies as st
 from proofs_check.library import strategies
 from proofs_check.statement.arithmetic import Pmf, Real, interval, log, positive_part, product, smaller
 from proofs_check.statement.claims import Assumption, Case, shown
+from proofs_check.statement.fractions import Fraction
 
 
 @dataclass(frozen=True)

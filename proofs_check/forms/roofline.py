@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from proofs_check.statement.arithmetic import Real, larger
+from proofs_check.statement.fractions import Fraction
 from spectheory.cost import Accelerator, ModelShape
 
 Sizes = tuple[int, int, int, int, int, int, int]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from itertools import product
 from math import inf
 from typing import Any
@@ -12,6 +11,7 @@ from proofs_check.forms.roofline import seconds
 from proofs_check.statement.arithmetic import Real
 from proofs_check.statement.claims import Case
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 
 Times = Sequence[Real]
 """Seconds to read the weights, to read a sequence's cache, to compute a token, and beside; empty for free drafts."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from fractions import Fraction
 from itertools import product
 from math import gcd
 
 from proofs_check.statement.claims import Case, Described
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 
 Pmf = tuple[Fraction, ...]
 

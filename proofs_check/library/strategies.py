@@ -8,7 +8,6 @@ The profile is deterministic, so a failure comes back on every run.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import cache
 from itertools import product
 
@@ -18,6 +17,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from proofs_check.library.cases import Pmf
+from proofs_check.statement.fractions import Fraction
 
 Floats = NDArray[np.float64]
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import product
 
 from proofs_check.evidence.judge import judge_all
 from proofs_check.library.cases import Pmf, random_pmf
 from proofs_check.statement.claims import AssumptionError, Case, Claim
 from proofs_check.statement.findings import Effort, Finding, together
+from proofs_check.statement.fractions import Fraction
 
 SIZES = (4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 32, 48, 64)
 """Vocabularies tried, the smallest first: a claim whose cost explodes with V is stopped before it hangs."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 
 import numpy as np
 from hypothesis import strategies as st
@@ -23,6 +22,7 @@ from proofs_check.statement.arithmetic import Real
 from proofs_check.statement.calculus import integral
 from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_most, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 
 REACH = 12
 """Lattice points looked at."""

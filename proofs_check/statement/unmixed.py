@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from proofs_check.statement.claims import ClaimError
+from proofs_check.statement.fractions import EXACT
 
 _OPERATIONS = ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "lt", "le", "gt", "ge", "eq", "ne")
 
@@ -32,7 +33,7 @@ def _refusing(name: str) -> Callable[[Fraction, Any], Any]:
                 remedy="write it as a Fraction",
             )
         found = exact(self, other)
-        return Unmixed(found) if isinstance(found, Fraction) else found
+        return Unmixed(found) if isinstance(found, EXACT) else found
 
     return operation
 

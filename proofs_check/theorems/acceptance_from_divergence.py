@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import pairwise, product
 from typing import Any
 
@@ -19,6 +18,7 @@ from proofs_check.statement import arithmetic
 from proofs_check.statement.arithmetic import Pmf, exp, floats, is_zero, shares, smaller
 from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from spectheory import kl_divergence
 from spectheory.limits import (
     acceptance_at_least,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import accumulate, product
 from math import inf
 from typing import Any
@@ -20,6 +19,7 @@ from proofs_check.forms.throughput import INDEPENDENT, Times, end, gain, knee, s
 from proofs_check.statement.arithmetic import Real, larger, smaller
 from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from spectheory.cost import Roofline, batch_table, break_even_batch, knee_batch
 from spectheory.drafting import Chain
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from itertools import product
 
 from hypothesis import strategies as st
@@ -30,6 +29,7 @@ from proofs_check.evidence.symbolic import in_words, same, valid
 from proofs_check.statement.arithmetic import Real, floats, positive_part, smaller
 from proofs_check.statement.claims import Case, Claim, Compared, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.batch_recursion import (
     Left,
     enumerated,

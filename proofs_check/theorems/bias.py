@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 
 from proofs_check.algorithms.biased_rules import (
     accepted,
@@ -27,6 +26,7 @@ from proofs_check.library import cases
 from proofs_check.statement.arithmetic import Real, absolute, floats, positive_part, smaller
 from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from spectheory.limits import biased_loss, optimal_recovery, rejection_probability, uno_loss
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import product
 
 from proofs_check.agreement.bias_along_text import acceptance, mean_weight
@@ -12,6 +11,7 @@ from proofs_check.evidence.makers import counterexample
 from proofs_check.library import cases
 from proofs_check.statement.claims import Case, Claim, at_most, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 
 
 def all_pairs(effort: Effort) -> Iterator[Case]:

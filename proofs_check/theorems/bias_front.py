@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 
 import numpy as np
 
@@ -49,6 +48,7 @@ from proofs_check.evidence.simulated_settings import OVER_ACCEPTING, at
 from proofs_check.evidence.symbolic import same, valid
 from proofs_check.statement.arithmetic import Real, absolute, floats, positive_part, shares, smaller
 from proofs_check.statement.claims import Claim, Compared, at_least, computed, equal
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.batch_recursion import y1_profile
 from spectheory import total_variation
 from spectheory.limits import bias_frontier, expected_rejections, mean_bias_frontier, mixture_target

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -16,6 +15,7 @@ from proofs_check.proofs.block_proofs import FAMILY, LENGTHS
 from proofs_check.statement.arithmetic import shares, smaller
 from proofs_check.statement.claims import Claim, at_most
 from proofs_check.statement.findings import Kind
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.block_values import block_masses, token_masses
 
 MODELS = "random models of any order, zeros included; texts of 2 to 5 tokens, or up to an end token"

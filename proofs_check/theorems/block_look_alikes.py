@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import partial
 
 from proofs_check.agreement.block_counterexamples import (
@@ -26,6 +25,7 @@ from proofs_check.agreement.block_counterexamples import (
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import counterexample
 from proofs_check.statement.claims import Assumption, Claim
+from proofs_check.statement.fractions import Fraction
 
 BY_GADGET = (
     "texts of `lead` tokens on which both models agree, then p, q = root, then after the token 0 p, q = after, after "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -27,6 +26,7 @@ from proofs_check.library.strategies import exact_pairs
 from proofs_check.proofs.block_proofs import REGRET, THEOREM
 from proofs_check.statement.arithmetic import shares, smaller
 from proofs_check.statement.claims import Claim, at_most
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.block_values import block_masses, token_masses
 from simulations.counts.quantities import Mean
 from simulations.verdicts.predictions import Predicted

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import counterexample
@@ -11,6 +10,7 @@ from proofs_check.forms.branching_forms import as_floats, best_t_form, lorden_fo
 from proofs_check.statement.arithmetic import Real
 from proofs_check.statement.claims import Case, Claim, Compared, at_most
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.random_pmf_trees import best, best_of_one, mean_best, moments
 
 

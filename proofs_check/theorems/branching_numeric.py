@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from proofs_check.statement.arithmetic import Real, floats, positive_part
 from proofs_check.statement.calculus import algebra
 from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.random_pmf_trees import Ensemble, best, grown, heaviest, mean_best, moments, walk
 from spectheory.limits import (
     StepLaw,

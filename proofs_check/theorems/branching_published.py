@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from typing import Any
 
 from proofs_check.evidence.entries import Entry
@@ -29,6 +28,7 @@ from proofs_check.statement.arithmetic import Real, log, smaller
 from proofs_check.statement.calculus import algebra, limit
 from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.random_pmf_trees import Ensemble, moments, visits
 
 NUMBERS = Claim(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from fractions import Fraction
 
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, exact, proof, searched
@@ -21,6 +20,7 @@ from proofs_check.forms.branching_forms import (
 from proofs_check.proofs.branching import MANY_TO_ONE, TWO_THRESHOLDS
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.random_pmf_trees import Ensemble, heaviest
 from spectheory.limits import StepLaw, renewal_bound
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from itertools import combinations, product
 
 from hypothesis import strategies as st
@@ -19,6 +18,7 @@ from proofs_check.library.strategies import models
 from proofs_check.statement.arithmetic import Real
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.random_pmf_trees import best, best_of_one, grown, moments
 from spectheory.limits import branching_speedup
 

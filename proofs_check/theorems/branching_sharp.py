@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from typing import Any
 
 from proofs_check.agreement.pmf_families import families_below
@@ -34,6 +33,7 @@ from proofs_check.statement import calculus
 from proofs_check.statement.arithmetic import Real, positive_part
 from proofs_check.statement.calculus import algebra, integral
 from proofs_check.statement.claims import Claim, Compared, at_most, computed
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.random_pmf_trees import Ensemble, best_of_one, mean_best_by_depth, moments, visits
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from functools import partial
 from itertools import product
 
@@ -32,6 +31,7 @@ from proofs_check.proofs.branching import ANY_TARGET, DUALITY
 from proofs_check.statement.arithmetic import Real, positive_part, smaller
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.random_pmf_trees import Ensemble, best, heaviest, many_steps
 from spectheory.drafting import Chain
 from spectheory.limits import branching_bound_from_text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from itertools import product
 
 from proofs_check.evidence.entries import Entry
@@ -31,6 +30,7 @@ from proofs_check.proofs.branching import MANY_TO_ONE, TWO_THRESHOLDS
 from proofs_check.statement.arithmetic import Real
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.random_pmf_trees import Ensemble, assignments, many_steps, mean_best_by_depth, moments, visits
 
 

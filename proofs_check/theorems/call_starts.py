@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from fractions import Fraction
 from functools import partial
 from math import prod
 
@@ -16,6 +15,7 @@ from proofs_check.evidence.symbolic import in_words, same
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.statement.claims import Case, Claim, Compared, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.path_theorem import Survival
 from proofs_check.twins.tree_theorem import visits
 from spectheory.drafting import Chain

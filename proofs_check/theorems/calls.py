@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from functools import partial
 from itertools import product
 from math import prod
@@ -13,6 +12,7 @@ from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import counterexample
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins import path_theorem
 from proofs_check.twins.path_theorem import Survival
 from proofs_check.twins.tree_theorem import visits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from itertools import combinations
 
 from proofs_check.agreement.truncated_intervals import within_poisson, within_recursive
@@ -13,6 +12,7 @@ from proofs_check.library import cases
 from proofs_check.statement.arithmetic import Pmf, Real
 from proofs_check.statement.claims import Case, Claim, Compared, at_least
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 
 Merged = tuple[int, int]
 """Two tokens that a channel takes for one."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import chain as joined
 from itertools import product as every_choice
 
@@ -20,6 +19,7 @@ from proofs_check.proofs.trees import ADD_A_NODE
 from proofs_check.statement.arithmetic import Real, floats
 from proofs_check.statement.calculus import log
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.rank_trees import UNSORTED, Nodes, Path, RankPmf, drawn_trees, read, tokens, trees_of
 from simulations.counts.quantities import Mean
 from simulations.verdicts.predictions import Predicted

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +17,7 @@ from proofs_check.statement.arithmetic import Pmf, Real, exp, floats, is_zero, l
 from proofs_check.statement.calculus import log as log_of
 from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from spectheory.limits import first_choice_at_least, first_choice_at_most
 
 STEPS: tuple[Step, ...] = (

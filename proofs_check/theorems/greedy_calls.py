@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from functools import cache
 from itertools import product as every_choice
 
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import counterexample
 from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, equal
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins import path_theorem
 from proofs_check.twins.rank_trees import Nodes, Path, deepest
 from proofs_check.twins.text_trees import (

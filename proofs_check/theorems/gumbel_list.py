@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from itertools import chain, islice
 
 from proofs_check.algorithms.enumeration import race_coupling
@@ -26,6 +25,7 @@ from proofs_check.proofs.races import LOSSLESS
 from proofs_check.statement.arithmetic import Pmf, Real, floats, larger, positive_part, smaller
 from proofs_check.statement.calculus import exp, integral
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
+from proofs_check.statement.fractions import Fraction
 from spectheory.verification import GumbelList
 
 SOME = 10

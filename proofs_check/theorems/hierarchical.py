@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from functools import partial
 
 from proofs_check.agreement.one_call_bound import accepted, bound
@@ -29,6 +28,7 @@ from proofs_check.proofs.rival_proofs import CAPPED, NAIVE
 from proofs_check.statement.arithmetic import positive_part, smaller
 from proofs_check.statement.claims import POSITIVE, Assumption, Case, Claim, Compared, at_most, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 
 OVER = "over random models of any order without stationarity, zeros included, and edges"
 DIFFERENT = Assumption("p and q differ", lambda p, q: p != q)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +19,7 @@ from proofs_check.library.strategies import exact_pairs
 from proofs_check.statement.arithmetic import Pmf, Real, every, floats, is_zero, larger, positive_part
 from proofs_check.statement.claims import Assumption, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from spectheory import hockey_stick
 from spectheory.divergences import hockey_stick_at_ratios
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import combinations, product
 from typing import Any
 
@@ -19,6 +18,7 @@ from proofs_check.statement import arithmetic
 from proofs_check.statement.arithmetic import Real, larger, shares, smaller
 from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from spectheory.cost import (
     best_chain_length,
     iid_operations,

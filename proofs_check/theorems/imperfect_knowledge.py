@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
 from itertools import product
 
 from hypothesis import strategies as st
@@ -18,6 +17,7 @@ from proofs_check.library.cases import random_model
 from proofs_check.statement.arithmetic import positive_part
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.random_pmf_trees import grown
 from spectheory.limits import imperfect_tree
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from itertools import islice
 
 from proofs_check.algorithms import rank_laws
@@ -20,6 +19,7 @@ from proofs_check.proofs.several_candidates import CONVEX
 from proofs_check.statement import calculus
 from proofs_check.statement.arithmetic import Pmf, Real, exp, floats, interval, is_zero, smaller
 from proofs_check.statement.claims import Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.list_transport import optimum
 from spectheory.verification import KSeq
 

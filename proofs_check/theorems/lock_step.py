@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from functools import partial
 from itertools import combinations_with_replacement
 from itertools import product as every_choice
@@ -24,6 +23,7 @@ from proofs_check.forms.lock_step import Law, calls, mean, of_draws, of_sets, ro
 from proofs_check.statement.arithmetic import Real, shares
 from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.path_theorem import all_calls_law
 from spectheory.drafting import Chain
 from spectheory.prediction.lock_step import rounds_of_batch, rounds_of_draws, slowest_of_distinct, unfinished

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from fractions import Fraction
 
 from proofs_check.algorithms.enumeration import Pmf as ExactPmf
 from proofs_check.algorithms.enumeration import argmax_coupling, independent_coupling
@@ -19,6 +18,7 @@ from proofs_check.library.cases import every_pair
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.statement.arithmetic import Pmf, Real, floats, smaller
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
+from proofs_check.statement.fractions import Fraction
 from spectheory.verification import ArgmaxDraft, GreedyMatch, IndependentMatch, TokenVerification
 
 Law = Mapping[tuple[int, int], Real]

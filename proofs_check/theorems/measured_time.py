@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from proofs_check.evidence.symbolic import Step, in_words, same, valid
 from proofs_check.statement.arithmetic import Real, larger
 from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from spectheory.cost import FREE_DRAFTS, LATENCY_SCHEMA, ConstantRatio, LatencyTable, LoopTime
 from spectheory.drafting import Chain, Tree
 from spectheory.errors import TraceError

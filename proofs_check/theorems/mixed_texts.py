@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from itertools import combinations
 from itertools import product as every_choice
 from math import gcd
@@ -15,6 +14,7 @@ from proofs_check.forms.exits import channel, log_exits
 from proofs_check.library import cases
 from proofs_check.statement.arithmetic import Real
 from proofs_check.statement.claims import Case, Claim, Compared, at_most
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.rank_trees import Nodes, RankPmf, all_trees, tokens
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
 from functools import partial
 from itertools import product as tuples
 from typing import Any
@@ -20,6 +19,7 @@ from proofs_check.library.strategies import exact_pairs
 from proofs_check.statement.arithmetic import Pmf, Real, absolute, smaller
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins import path_theorem
 from spectheory.verification import RULES
 

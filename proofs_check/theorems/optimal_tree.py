@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
 from itertools import chain as joined
 from itertools import pairwise
 from itertools import product as every_choice
@@ -20,6 +19,7 @@ from proofs_check.library import cases
 from proofs_check.proofs.trees import EXCHANGE
 from proofs_check.statement.arithmetic import Real, every, floats, log, positive_part, smaller
 from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.best_trees import RANKS, heaviest_set, heaviest_tree, most_tokens, one_by_one, programme
 from proofs_check.twins.rank_trees import Nodes, RankPmf, deepest, drawn_trees, in_order, law_space, tokens
 from spectheory.drafting import expected_tokens, optimal_tree

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -19,6 +18,7 @@ from proofs_check.statement import arithmetic
 from proofs_check.statement.arithmetic import Real, shares
 from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_most, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from spectheory.cost import parallel_replicas, parallel_speedup, parallel_time
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -16,6 +15,7 @@ from proofs_check.evidence.makers import counterexample
 from proofs_check.forms.divergences import overlap
 from proofs_check.library import cases
 from proofs_check.statement.claims import Assumption, Claim, Compared, at_most, equal
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins import path_theorem
 
 

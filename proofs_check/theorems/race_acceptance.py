@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from fractions import Fraction
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, larger
 from proofs_check.statement.calculus import exp, integral, limit, slope, some_function
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from spectheory.verification import RaceVerification, TokenVerification, race_enclosure
 
 WIDTH = Fraction(1, 10**9)

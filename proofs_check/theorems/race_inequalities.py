@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched, solved
@@ -17,6 +16,7 @@ from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.statement.arithmetic import Pmf, Real, absolute, floats, larger, shares, smaller
 from proofs_check.statement.claims import POSITIVE, Claim, Compared, at_most, computed, equal
+from proofs_check.statement.fractions import Fraction
 from simulations.counts.quantities import Share
 from simulations.verdicts.predictions import Predicted, Side
 from spectheory.verification import race_inequalities

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -45,6 +44,7 @@ from proofs_check.proofs.rank_entropy_proofs import AT_LEAST_KL, FROM_THE_LOG, L
 from proofs_check.statement import calculus
 from proofs_check.statement.arithmetic import Real, floats, interval
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins import race_ranks
 from spectheory.verification import (
     PoissonRace,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from itertools import combinations, product
 
 from proofs_check.evidence.entries import Entry
@@ -13,6 +12,7 @@ from proofs_check.forms.speedup import tokens
 from proofs_check.statement.arithmetic import Real, shares
 from proofs_check.statement.claims import Case, Claim, at_least, at_most
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 
 
 def mixture(alphas: Sequence[Real], k: int) -> Real:

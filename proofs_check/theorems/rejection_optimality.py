@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -39,6 +38,7 @@ from proofs_check.library.strategies import models
 from proofs_check.statement.arithmetic import Real, absolute, positive_part, shares, smaller
 from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.batch_recursion import y1_profile
 
 

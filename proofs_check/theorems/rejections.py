@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +31,7 @@ from proofs_check.evidence.simulated import simulated, stated
 from proofs_check.evidence.symbolic import valid
 from proofs_check.statement.arithmetic import Real, absolute, floats, positive_part, smaller
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.batch_recursion import y1_profile
 from spectheory.limits import expected_calls, expected_rejections, rejection_profile, rejections_of_text
 

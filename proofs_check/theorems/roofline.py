@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from itertools import accumulate, product
 from typing import Any
 
@@ -19,6 +18,7 @@ from proofs_check.forms.roofline import CARD, DRAFT, TARGET, Sizes, counted, sec
 from proofs_check.statement.arithmetic import Real, larger, smaller
 from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from spectheory.cost import ACCELERATORS, Roofline, RooflineTime
 from spectheory.drafting import Chain
 

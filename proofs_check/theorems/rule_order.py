@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from itertools import islice
 
 import numpy as np
@@ -25,6 +24,7 @@ from proofs_check.proofs.several_candidates import ALL_INSIDE, BELOW_EVERY_CUT
 from proofs_check.statement.arithmetic import Pmf, Real, floats, positive_part, smaller
 from proofs_check.statement.calculus import algebra, exp, factorial, integral
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins import race_ranks
 from proofs_check.twins.list_transport import optimum
 from spectheory.verification import rule_order

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from functools import partial
 
 from proofs_check.agreement.several_chains import bounded, by_laws, counted, drawn, in_one, in_order, library, pairs
@@ -17,6 +16,7 @@ from proofs_check.library.strategies import exact_pairs
 from proofs_check.statement.arithmetic import Pmf, smaller
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.list_transport import optimum
 from simulations.counts.quantities import Share
 from simulations.verdicts.predictions import Predicted

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from functools import partial
 from itertools import product
 
@@ -13,6 +12,7 @@ from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, counterexample, exact
 from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_most
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 
 HEADS = "over random targets and heads, whose pmfs at every start and run of drafts are unrelated, zeros included"
 

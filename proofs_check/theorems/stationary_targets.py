@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from itertools import count, product
 
 from hypothesis import strategies as st
@@ -19,6 +18,7 @@ from proofs_check.library.cases import random_pmf
 from proofs_check.statement.arithmetic import Real, log, positive_part
 from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_most, computed, equal
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.random_pmf_trees import best
 from spectheory.limits import window_bound
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -33,6 +32,7 @@ from proofs_check.forms.divergences import overlap
 from proofs_check.library import cases
 from proofs_check.statement.arithmetic import Pmf
 from proofs_check.statement.claims import Claim, Compared, at_most, equal
+from proofs_check.statement.fractions import Fraction
 
 MODELS = "over random models of any order without stationarity, zeros included"
 BY_DENOMINATOR = "first by the common denominator of one pair on 2 tokens"

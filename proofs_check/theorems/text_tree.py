@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from itertools import chain as joined
 from itertools import product as every_choice
 from typing import Any
@@ -21,6 +20,7 @@ from proofs_check.library import cases, strategies
 from proofs_check.proofs.trees import ADD_A_NODE, EXCHANGE
 from proofs_check.statement.arithmetic import floats, product
 from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.rank_trees import Nodes, Path, deepest, in_order
 from proofs_check.twins.text_trees import (
     ALTERNATING,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from itertools import chain as joined
 from itertools import product as every_choice
 
@@ -29,6 +28,7 @@ from proofs_check.library import cases
 from proofs_check.proofs.trees import ADD_A_NODE
 from proofs_check.statement.arithmetic import Real, floats, product
 from proofs_check.statement.claims import Claim, Compared, computed, equal
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.rank_trees import (
     LAWS,
     UNSORTED,

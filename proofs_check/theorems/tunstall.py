@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import chain as joined
 
 from proofs_check.algorithms.enumeration import Pmf
@@ -19,6 +18,7 @@ from proofs_check.proofs.divergence_proofs import LOGARITHM
 from proofs_check.statement import calculus
 from proofs_check.statement.arithmetic import floats, is_zero, log, smaller
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.rank_trees import (
     LAWS,
     UNSORTED,

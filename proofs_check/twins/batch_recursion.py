@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 from proofs_check.algorithms.batch_algorithm import batch_decoding
@@ -20,6 +19,7 @@ from proofs_check.algorithms.rejection_algorithms import (
     steps_of,
 )
 from proofs_check.statement.arithmetic import Real, is_zero
+from proofs_check.statement.fractions import Fraction
 
 Left = Callable[[Pmf, Pmf], Pmf]
 """Law of the token recovered where a round starts, from p and q: how likely it is that all drafts are rejected and x

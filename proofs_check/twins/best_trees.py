@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from fractions import Fraction
 from functools import cache
 from itertools import product as every_choice
 
 from proofs_check.algorithms.enumeration import Pmf
 from proofs_check.statement.arithmetic import Real
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.rank_trees import Nodes, Path, RankPmf, all_trees, deepest, in_order, tokens, weight
 
 RANKS = 3

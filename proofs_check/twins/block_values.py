@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cache
 from itertools import product
 
 from proofs_check.algorithms.enumeration import CallLaw, Model, Prefix
+from proofs_check.statement.fractions import Fraction
 
 Masses = list[dict[Prefix, Fraction]]
 """s_i(x) at index i, for every run x of i tokens; s_0 = 1."""

@@ -7,9 +7,9 @@ It states, for a text and the statistics along it, the survival of a call's acce
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 
 from proofs_check.algorithms.enumeration import Model, Pmf, Prefix
+from proofs_check.statement.fractions import Fraction
 
 Survival = Callable[[int, int], Fraction]
 """P(tau >= i) of a call whose first draft stands at position n, as a function of (n, i)."""

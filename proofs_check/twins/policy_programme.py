@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -20,6 +19,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from proofs_check.algorithms.enumeration import Model, Prefix, draft_paths
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.block_values import Problem
 
 Start = tuple[Prefix, tuple[int, ...]]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from functools import partial
 from itertools import product, takewhile
 
 from proofs_check.algorithms.enumeration import Model, Pmf, Prefix
 from proofs_check.statement.arithmetic import Real, is_zero, log
+from proofs_check.statement.fractions import Fraction
 
 Ensemble = Sequence[Pmf]
 """Equally likely pmfs on one vocabulary."""

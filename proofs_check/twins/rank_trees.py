@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from itertools import chain as joined
 from itertools import product as every_choice
 from typing import Any
@@ -17,6 +16,7 @@ from proofs_check.evidence.search import Space, rational
 from proofs_check.library import strategies
 from proofs_check.statement.arithmetic import Real, product
 from proofs_check.statement.claims import Case
+from proofs_check.statement.fractions import Fraction
 
 Path = tuple[int, ...]
 Nodes = tuple[Path, ...]

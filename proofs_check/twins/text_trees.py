@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from functools import cache
 from itertools import product as every_choice
 
 from proofs_check.library import cases
 from proofs_check.statement.arithmetic import Real, product
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins import path_theorem
 from proofs_check.twins.rank_trees import Nodes, Path, RankPmf, all_trees, deepest
 from proofs_check.twins.tree_theorem import tree_survival

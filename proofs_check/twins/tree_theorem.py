@@ -7,10 +7,10 @@ It states, from the law of the rank given the text at every position, where call
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 
 from proofs_check.algorithms.enumeration import Model, Pmf, Prefix, normalised, positive_part
 from proofs_check.algorithms.tree_enumeration import Joint, Path, Tree, children, nodes_of
+from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.path_theorem import Survival, accepted_law
 
 

@@ -36,6 +36,7 @@ from spectheory.prediction.grown_trees import grown_rules, measured_shape
 from spectheory.prediction.recorded import check_depth, recorded_rules
 from spectheory.prediction.recorded_readings import recorded_readings
 from spectheory.prediction.shape_calls import BestTree, Wanted
+from spectheory.prediction.trace_limits import TraceLimits
 from spectheory.reports import Report, prediction_report
 from spectheory.reports.check import Records
 from spectheory.reports.provisional import provisional_report
@@ -177,7 +178,7 @@ def _answer(
 
     What is left out is `said`.
     """
-    settings = {"prefill_emits_token": question.prefill_token}
+    settings: dict[str, Any] = {"prefill_emits_token": question.prefill_token, "limits": TraceLimits(trace)}
     if shapes is None and rules == [GrownMatch()]:
         shapes = [measured_shape(trace)]
     if shapes:

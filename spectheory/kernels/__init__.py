@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 SMALLEST = 4096
 """Vocabulary size below which array operations are fast enough without compiling."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.kernels import Floats
+from spectheory.kernels import Floats, Integers
 from spectheory.kernels.compiling import compiled
 
-Integers = NDArray[np.int64]
 CHUNK = 256
 """Positions at which the nodes of a tree are weighed together."""
 
@@ -19,7 +18,7 @@ def chain_calls(
 ) -> None:
     """Expected calls and full acceptances ``[ks, texts]`` of chains of rising lengths, from `survival` ``[N, depth]``.
 
-    What is ahead is kept for one call's reach: row ``n % reach`` has the values of position n, one for each k.
+    What is ahead is kept for one call's reach: rows take turns, one position each, with a value for each k.
     """
     reach, end = ks[-1] + 2, 0
     calls, ends = np.zeros((reach, ks.size)), np.zeros((reach, ks.size))
@@ -28,7 +27,7 @@ def chain_calls(
         calls[:], ends[:] = 0.0, 0.0
         place, first = 0, begin + prefill
         for n in range(end - 1, first - 1, -1):
-            place = n % reach
+            place = place - 1 if place > 0 else reach - 1
             calls[place], ends[place] = 1.0, 0.0
             above, longer = 1.0, 0
             for i in range(min(ks[-1] + 1, end - n - 1)):
@@ -50,21 +49,13 @@ def chain_calls(
 
 
 @compiled
-def tree_calls(
-    law: Floats,
-    by_start: bool,
-    parents: Integers,
-    ranks: Integers,
-    depths: Integers,
-    lengths: Integers,
-    prefill: int,
-    found: Floats,
-) -> None:
+def tree_calls(law: Floats, by_start: bool, tree: Integers, lengths: Integers, prefill: int, found: Floats) -> None:
     """Expected calls, calls that end at a leaf, and sums of P(tau >= 1), ``[3, texts]``, of a draft tree.
 
-    `law` ``[K, A, N]`` is by start; by position K is 1. A node comes after its parent; `depths` count from 1.
+    `law` ``[K, A, N]`` is by start; by position K is 1. `tree` ``[3, nodes]`` has parents, ranks and depths, which
+    count from 1; a node comes after its parent.
     """
-    deepest, end = depths.max(), 0
+    parents, deepest, end = tree[0], tree[2].max(), 0
     reach = deepest + 2
     calls, ends = np.zeros(reach), np.zeros(reach)
     weights = np.empty((parents.size, CHUNK))
@@ -75,13 +66,14 @@ def tree_calls(
         begin, end = end, end + lengths[text]
         first = begin + prefill
         calls[:], ends[:] = 0.0, 0.0
+        place = 0
         for stop in range(end, begin, -CHUNK):
             start = max(begin, stop - CHUNK)
-            _tree_survival(law, by_start, parents, ranks, depths, leaf, start, stop, end, weights, survival, leaves)
+            _tree_survival(law, by_start, tree, leaf, start, stop, end, weights, survival, leaves)
             found[2, text] += survival[1, : stop - start].sum()
             for n in range(stop - 1, max(start, first) - 1, -1):
-                place, at, call, ended = n % reach, n - start, 1.0, 0.0
-                above = 1.0
+                place = place - 1 if place > 0 else reach - 1
+                at, call, ended, above = n - start, 1.0, 0.0, 1.0
                 for i in range(min(deepest + 1, end - n - 1)):
                     ahead = place + i + 1
                     ahead = ahead - reach if ahead >= reach else ahead
@@ -91,16 +83,14 @@ def tree_calls(
                     above = below
                 calls[place], ends[place] = call, ended
         if first < end:
-            found[0, text], found[1, text] = calls[first % reach], ends[first % reach]
+            found[0, text], found[1, text] = calls[place], ends[place]
 
 
 @compiled
 def _tree_survival(
     law: Floats,
     by_start: bool,
-    parents: Integers,
-    ranks: Integers,
-    depths: Integers,
+    tree: Integers,
     leaf: NDArray[np.bool_],
     start: int,
     stop: int,
@@ -110,6 +100,7 @@ def _tree_survival(
     leaves: Floats,
 ) -> None:
     """P(tau >= i) at positions `start` to `stop` of a text that ends at `end`, and how much of it ends at leaves."""
+    parents, ranks, depths = tree[0], tree[1], tree[2]
     survival[:], leaves[:] = 0.0, 0.0
     for node in range(parents.size):
         depth, parent = depths[node], parents[node]

@@ -17,25 +17,20 @@ LANES = 64
 """Groups of entries that are compared side by side."""
 GROUP = 16
 """Entries of a group, of which the largest is kept."""
+Quadrature = tuple[Floats, Floats]
+"""Times of the winner and their weights."""
+Limits = tuple[float, float, float, int, float]
+"""Largest rate, smallest rate of a token treated exactly, its smallest share of the others' sum, how many of them are
+enough, and the largest number of expected arrivals."""
 
 
 def race_law(
-    p: NDArray[Any],
-    q: NDArray[Any],
-    ratio: Floats,
-    laws: Floats,
-    times: Floats,
-    weights: Floats,
-    limits: tuple[float, float, float, int, float],
+    p: NDArray[Any], q: NDArray[Any], ratio: Floats, laws: Floats, quadrature: Quadrature, limits: Limits
 ) -> None:
-    """Write the laws ``[rows, ranks]`` at the tokens' p/q, by the quadrature's times of the winner and its weights.
-
-    `limits`: largest rate, smallest rate of a token treated exactly, its smallest share of the others' sum, how many of
-    them are enough, and the largest number of expected arrivals.
-    """
+    """Write the laws ``[rows, ranks]`` at the tokens' p/q."""
     tops = -(-p.shape[1] // (LANES * GROUP)) * LANES
     held = scratch(f"rates {p.dtype}", tops * GROUP, p.dtype), scratch(f"tops {p.dtype}", tops, p.dtype)
-    _race_law(p, q, ratio, laws, times, weights, limits, *held)
+    _race_law(p, q, ratio, laws, quadrature, limits, *held)
 
 
 @compiled
@@ -44,13 +39,12 @@ def _race_law(
     q: NDArray[Any],
     ratio: Floats,
     laws: Floats,
-    times: Floats,
-    weights: Floats,
-    limits: tuple[float, float, float, int, float],
+    quadrature: Quadrature,
+    limits: Limits,
     rates: NDArray[Any],
     tops: NDArray[Any],
 ) -> None:
-    largest, floor, share, most, arrivals = limits
+    (times, weights), (largest, floor, share, most, arrivals) = quadrature, limits
     counted, series = np.empty((laws.shape[1], times.size)), np.empty((laws.shape[1], times.size))
     grown, moments, few = np.empty(times.size), np.empty(4), np.empty(2 * most)
     for row in range(p.shape[0]):

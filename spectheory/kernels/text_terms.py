@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spectheory.kernels import Floats
+from spectheory.kernels import Floats, Integers
 from spectheory.kernels.compiling import compiled
 
-Integers = NDArray[np.int64]
 FAR = 600.0
 """Walks beyond it come near the largest exponent of a float."""
 

@@ -16,7 +16,7 @@ from spectheory.measure.heads.hidden import HiddenStates
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import Reading
 
-BURST = 4
+BURST = 3
 """Draft passes, or plain steps, in a row."""
 _LONGER = 64
 """Pairs that a head reads beyond its context before it reads its context again."""

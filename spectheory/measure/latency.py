@@ -25,7 +25,9 @@ DRAFT_TOKENS = (1, 2)
 """A draft step of a chain reads one token, or two after a call in which every draft was accepted."""
 TAKING = "target with hidden states"
 """In a round, the target's pass on one token with its hidden states taken for a head; plain decoding takes none."""
-_FOR_LOOP, _FOR_WARM_UP = 0.25, 0.05
+REPEATED: dict[Pass, int] = dict.fromkeys([PLAIN, (TAKING, 1), *(("draft", m) for m in DRAFT_TOKENS)], 2 * BURST)
+"""How often a round has a pass, where it is more than once."""
+_FOR_LOOP, _FOR_WARM_UP = 0.25, 0.02
 """Shares of the budget: what is left to the decoding loop, and after which no second round warms up."""
 
 
@@ -73,7 +75,7 @@ def measure_latency(
         report(number + 1, warm_up + repeats)
         return taken
 
-    rounds = Rounds(_passes(draft, target, sizes), budget.width, repeats, _repeated(sizes))
+    rounds = Rounds(_passes(draft, target, sizes), budget.width, repeats, REPEATED)
     warmed = _measure(rounds, measured, warm_up, budget.seconds, watch)
     found = rounds.medians()
     provenance = {
@@ -124,45 +126,50 @@ def _passes(draft: Filled | FilledHead, target: Filled, sizes: Sequence[int]) ->
     return [*taking, *(("target", m) for m in sizes if m > 1), *(("draft", m) for m in drafts)]
 
 
-def _repeated(sizes: Sequence[int]) -> dict[Pass, int]:
-    """How often a round has a pass; the two draft steps share the places before the target's passes."""
-    bursts = max(1, len(sizes) // len(DRAFT_TOKENS)) * BURST
-    return {PLAIN: BURST, (TAKING, 1): BURST, **{("draft", m): bursts for m in DRAFT_TOKENS}}
-
-
 def _round(draft: Filled | FilledHead, target: Filled, sizes: Sequence[int], number: int, due: set[Pass]) -> Round:
     """Seconds of the plain step and of each pass that is due, in the order of decoding.
 
-    For every size there are drafts, then a verifying pass.
+    For every size there are drafts, then a verifying pass. Steps come in bursts at two places, those of drafts at
+    others in every round.
     """
     taken: Round = {}
-    steps = [m for m in DRAFT_TOKENS if ("draft", m) in due]
-    bursts: dict[int, list[float]] = {m: [] for m in steps}
+    bursts: dict[Pass, list[list[float]]] = {}
     sizes = [m for m in sizes if m == 1 or {("target", m), ("draft", m)} & due - {("draft", 2)}]
+    sizes = sizes * 2 if len(sizes) == 1 else sizes
+    drafts = [("draft", m) for m in DRAFT_TOKENS if ("draft", m) in due]
+    targets = [PLAIN, (TAKING, 1)] if (TAKING, 1) in due else [PLAIN]
     for index, m in enumerate(sizes):
-        # The sizes of a draft step alternate in the same places.
-        turn = (index + number) % max(1, len(steps))
-        for tokens in steps if len(sizes) == 1 else steps[turn : turn + 1]:
-            bursts[tokens] += draft.burst(tokens)
-        if not steps:
+        here = [step for i, step in enumerate(drafts) if index in _places(number + i, len(sizes))]
+        for step in here:
+            bursts.setdefault(step, []).append(draft.burst(step[1]))
+        if not here:
             draft.run(1, keep=1)  # a target's pass follows a draft's
         if m not in DRAFT_TOKENS and ("draft", m) in due:
             taken["draft", m] = draft.run(m, keep=m)  # children are drafted for each
-        if m == 1:
-            kinds = [PLAIN, (TAKING, 1)] if (TAKING, 1) in due else [PLAIN]
-            for kind in kinds[:: 1 if number % 2 else -1]:  # in turn first: the later finds warmer caches
-                alone = kind == PLAIN
-                taken[kind] = statistics.median(target.run(m, keep=m, alone=alone) for _ in range(BURST))
-        elif ("target", m) in due:
+        if m > 1 and ("target", m) in due:
             taken["target", m] = target.run(m, keep=m)
+        if index in _places(0, len(sizes)):
+            for step in targets[:: 1 if number % 2 else -1]:  # in turn first: the later finds warmer caches
+                passes = [target.run(1, keep=1, alone=step == PLAIN) for _ in range(BURST)]
+                bursts.setdefault(step, []).append(passes)
     taken |= {("draft", m): draft.run(m, keep=m) for m in draft.longer if ("draft", m) in due}
-    taken |= {("draft", tokens): _in_a_row(burst) for tokens, burst in bursts.items()}
+    taken |= {step: _alone(of_step) if step in targets else _in_a_row(of_step) for step, of_step in bursts.items()}
     return taken
 
 
-def _in_a_row(seconds: Sequence[float]) -> float:
+def _places(number: int, sizes: int) -> tuple[int, int]:
+    """Where a round of so many sizes has the two bursts of a step."""
+    return number % sizes, (number + sizes // 2) % sizes
+
+
+def _alone(bursts: Sequence[Sequence[float]]) -> float:
+    """Median of all passes."""
+    return statistics.median(seconds for burst in bursts for seconds in burst)
+
+
+def _in_a_row(bursts: Sequence[Sequence[float]]) -> float:
     """Median of the bursts' first passes, which follow another model's, averaged with the median of the others."""
-    first, others = seconds[::BURST], [taken for i, taken in enumerate(seconds) if i % BURST]
+    first, others = (burst[0] for burst in bursts), (seconds for burst in bursts for seconds in burst[1:])
     return (statistics.median(first) + (BURST - 1) * statistics.median(others)) / BURST
 
 

@@ -89,7 +89,7 @@ def adaptive_worth(
     >>> str(found.fixed.shape), found.worth < 0.05
     ('chain k=4', True)
     """
-    at = {"prefill_emits_token": prefill_emits_token}
+    at: dict[str, Any] = {"prefill_emits_token": prefill_emits_token}
     fixed = plan(trace, cost, rules=[rule], shapes=[Chain(each) for each in range(1, k + 1)], **at).best
     swept = sweep(trace, rule, stopping_grid(trace, k, thresholds), cost, **at)
     limit = clairvoyant_speedup(trace, rule, k, cost, tuple(cost.errors()), **at)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectheory import kernels
 from spectheory.drafting import Tree
+from spectheory.kernels import Floats, Integers
 from spectheory.prediction.path_laws import PathLaws
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def pays(positions: int) -> bool:
@@ -36,8 +33,8 @@ def tree(laws: PathLaws, tree: Tree, lengths: Integers, prefill: bool) -> tuple[
     by_start = laws.deepest is not None
     law = laws.columns if by_start else laws.columns[None]
     found = np.zeros((3, len(lengths)))
-    parents, ranks, depths = (each.astype(np.int64) for each in (tree.parents, tree.ranks, tree.depths))
-    tree_calls(law, by_start, parents, ranks, depths, lengths, int(prefill), found)
+    nodes = np.array([tree.parents, tree.ranks, tree.depths], np.int64)
+    tree_calls(law, by_start, nodes, lengths, int(prefill), found)
     return found[0] + int(prefill), found[1], found[2]
 
 

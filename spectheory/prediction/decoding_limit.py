@@ -17,7 +17,7 @@ on its calls for every text. It need not be attained. Argmax drafts, copied draf
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,16 +40,21 @@ def claim_of(trace: Trace) -> LimitClaim:
     return WHOLE_DECODING if deepest(trace.columns) is None else BY_START
 
 
-def fewest_calls(trace: Trace, ks: Sequence[int], *, prefill_emits_token: bool = False) -> dict[int, Floats]:
+def fewest_calls(
+    trace: Trace, ks: Sequence[int], *, prefill_emits_token: bool = False, block: Mapping[int, Floats] | None = None
+) -> dict[int, Floats]:
     """Lower bound on the calls of each text with chains of at most k drafts, ``[texts]`` by k (§12, B7 or L).
 
     Under B7 it is block verification's value, a bound in expectation over the texts; under L one for every text. There
     is none for given text, which is no sample of the target, for recorded lengths, and for chains longer than a draft
-    is recorded by start.
+    is recorded by start. `block` has the expected calls of block verification by k, as far as they are known.
     """
     ks = [k for k in ks if k <= within(trace.columns, k)]
     if not ks or trace.recorded or trace.provenance.get("origin") == GIVEN_TEXT:
         return {}
+    known = block if block and claim_of(trace) is WHOLE_DECODING else {}
+    if known.keys() >= set(ks):
+        return {k: known[k] for k in ks}
     names = columns_of(BlockVerification(), [], trace.columns)
     found = [_fewest(block, ks, claim_of(trace), prefill_emits_token) for block in trace.blocks(names)]
     return {k: np.concatenate([of_block[k] for of_block in found]) for k in ks}

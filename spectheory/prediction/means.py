@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,12 @@ from spectheory.verification.by_start import AtDepth
 Floats = NDArray[np.float64]
 
 
-def mean_of(trace: Trace, names: Collection[str] | None, at: Callable[[Columns], Floats]) -> Floats:
-    """The mean over all positions of what `at` makes of the columns of these names, ``[N, ...]``."""
-    sums = [at(block.columns).sum(axis=0, dtype=np.float64) for block in trace.blocks(names)]
-    return np.asarray(sum(sums[1:], sums[0]) / len(trace))
+def means_of(
+    trace: Trace, names: Collection[str] | None, readings: Sequence[Callable[[Columns], Floats]]
+) -> list[Floats]:
+    """The means over all positions of what each reading makes of the columns of these names, ``[N, ...]``."""
+    sums = [[at(block.columns).sum(axis=0, dtype=np.float64) for at in readings] for block in trace.blocks(names)]
+    return [np.asarray(sum(of_blocks[1:], of_blocks[0]) / len(trace)) for of_blocks in zip(*sums, strict=True)]
 
 
 class MeanLaws:
@@ -29,15 +32,24 @@ class MeanLaws:
         self._found: dict[RankRule, dict[int, Floats]] = {}
 
     def of(self, rule: RankRule, ranks: int) -> Floats:
-        """The mean of P(R = r) of a call's first draft, r = 1, ..., ``[ranks]``; one rank may be known by itself."""
+        """The mean of P(R = r) of a call's first draft, r = 1, ..., ``[ranks]``; one rank may be known by itself.
+
+        The first pass over the trace finds that of one rank too.
+        """
         found = self._found.setdefault(rule, {})
         for known, law in found.items():
             if known == ranks or 1 < ranks < known:
                 return law[:ranks]
         names = columns_of(rule, [], self._trace.columns)
-        found[ranks] = mean_of(self._trace, names, lambda columns: rule.rank_law(AtDepth(columns, 1), ranks))
+        asked = [ranks] if found else sorted({1, ranks})
+        laws = [partial(_first_law, rule, ranks=each) for each in asked]
+        found |= zip(asked, means_of(self._trace, names, laws), strict=True)
         return found[ranks]
 
     def known(self, rule: RankRule) -> Floats:
         """The law of all ranks that the trace knows."""
         return self.of(rule, rule.known_ranks(self._trace.columns, RECORDED_RANKS))
+
+
+def _first_law(rule: RankRule, columns: Columns, ranks: int) -> Floats:
+    return rule.rank_law(AtDepth(columns, 1), ranks)

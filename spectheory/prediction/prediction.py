@@ -25,7 +25,7 @@ from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.recorded import recorded_rules
 from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, by_parallel_head, calls_by_shape, takes
 from spectheory.prediction.stopped_times import drafted_per_call, stopped_speedup, sum_of
-from spectheory.prediction.trace_limits import TraceLimits
+from spectheory.prediction.trace_limits import Limits, TraceLimits
 from spectheory.trace import SOURCES, Trace
 from spectheory.verification import ArgmaxDraft, PathRule, RankRule, RecordedMatch
 from spectheory.verification.by_start import within
@@ -70,6 +70,7 @@ def plan(
     rules: Sequence[PathRule] | None = None,
     shapes: Sequence[Wanted] | None = None,
     prefill_emits_token: bool = False,
+    limits: TraceLimits | None = None,
 ) -> Plan:
     """Predict every rule with every shape it takes and find the best; the other arguments are those of :func:`predict`.
 
@@ -77,7 +78,7 @@ def plan(
     for, and argmax drafts for a parallel head, and of recorded lengths their drafts; the default shapes
     :data:`DEFAULT_SHAPES`. Only rules with ranks take shapes other than chains. No shape may be deeper than a draft is
     recorded by start (§10); the default ones are cut there. Of several chains of recorded lengths those are left out
-    that are longer than the longest length.
+    that are longer than the longest length. Several plans of one trace share `limits`, which are then computed once.
 
     Examples
     --------
@@ -97,9 +98,9 @@ def plan(
         if not isinstance(rule, RecordedMatch):
             trace.require_scores(f"the rule {rule.name!r}")
     if any(by_lists(rule, trace, shape) for rule in rules for shape in shapes):
-        return _with_lists(trace, cost, rules, shapes, prefill_emits_token)
+        return _with_lists(trace, cost, rules, shapes, prefill_emits_token, limits or TraceLimits(trace))
     found = _found(trace, rules, shapes, prefill_emits_token)
-    predictions = _predictions(trace, found, cost, prefill_emits_token)
+    predictions = _predictions(trace, found, cost, prefill_emits_token, limits or TraceLimits(trace))
     prompts = Prompts(trace.texts)
     chosen = any(isinstance(each.wanted, BestTree) or each.limits.text for each in predictions)
     return Plan(predictions, max(predictions, key=merit), prompts.count, prompts.chosen_on if chosen else None)
@@ -109,21 +110,33 @@ def of_calls(
     trace: Trace, rule: PathRule, found: ShapeCalls, cost: CostModel | None = None, *, prefill_emits_token: bool = False
 ) -> Prediction:
     """The prediction of calls that are known already; the other arguments are those of :func:`predict`."""
-    return _predictions(trace, [(rule, found)], cost, prefill_emits_token)[0]
+    return _predictions(trace, [(rule, found)], cost, prefill_emits_token, TraceLimits(trace))[0]
 
 
 def _predictions(
-    trace: Trace, found: Sequence[tuple[PathRule, ShapeCalls]], cost: CostModel | None, prefill_emits_token: bool
+    trace: Trace,
+    found: Sequence[tuple[PathRule, ShapeCalls]],
+    cost: CostModel | None,
+    prefill_emits_token: bool,
+    limits: TraceLimits,
 ) -> tuple[Prediction, ...]:
     prompts = Prompts(trace.texts)
-    limits = TraceLimits(prompts, trace, found, prefill_emits_token=prefill_emits_token)
     errors = tuple(cost.errors()) if cost else ()
     prefilled = int(prefill_emits_token)
-    return tuple(_prediction(prompts, trace, rule, calls, limits, cost, errors, prefilled) for rule, calls in found)
+    own = limits.of(found, prefill_emits_token=prefill_emits_token)
+    return tuple(
+        _prediction(prompts, trace, rule, calls, limits.laws, limited, cost, errors, prefilled)
+        for (rule, calls), limited in zip(found, own, strict=True)
+    )
 
 
 def _with_lists(
-    trace: Trace, cost: CostModel | None, rules: Sequence[PathRule], shapes: Sequence[Wanted], prefill: bool
+    trace: Trace,
+    cost: CostModel | None,
+    rules: Sequence[PathRule],
+    shapes: Sequence[Wanted],
+    prefill: bool,
+    limits: TraceLimits,
 ) -> Plan:
     """Each rule in turn: those that the lists alone bound at both ends of their law, the others as they are."""
     found: list[Plan] = []
@@ -131,7 +144,7 @@ def _with_lists(
     for rule in rules:
         taken = [shape for shape in shapes if takes(rule, shape)]
         if exact := [shape for shape in taken if not by_lists(rule, trace, shape)]:
-            found.append(plan(trace, cost, rules=[rule], shapes=exact, prefill_emits_token=prefill))
+            found.append(plan(trace, cost, rules=[rule], shapes=exact, prefill_emits_token=prefill, limits=limits))
         bounded = []
         for shape in (shape for shape in taken if shape not in exact):
             try:
@@ -140,20 +153,25 @@ def _with_lists(
             except SettingError as error:
                 refused = error
         if bounded:
-            found.append(_between_ends(trace, cost, rule, bounded, prefill))
+            found.append(_between_ends(trace, cost, rule, bounded, prefill, limits))
     if not found:
         raise refused or SettingError("there is nothing to predict", limit="needs a shape of the rules", remedy="chain")
     return reduce(add, found)
 
 
 def _between_ends(
-    trace: Trace, cost: CostModel | None, rule: PathRule, shapes: Sequence[Wanted], prefill: bool
+    trace: Trace,
+    cost: CostModel | None,
+    rule: PathRule,
+    shapes: Sequence[Wanted],
+    prefill: bool,
+    limits: TraceLimits,
 ) -> Plan:
     """The predictions of both ends of a certified law, joined; a call takes what the dearest or the cheapest takes."""
     costs = [Settled(cost, share) for share in (0.0, 1.0)] if cost else [None]
     most = max(shape.max_rank for shape in shapes if not isinstance(shape, BestTree))
     plans = [
-        plan(trace, at, rules=[end], shapes=shapes, prefill_emits_token=prefill)
+        plan(trace, at, rules=[end], shapes=shapes, prefill_emits_token=prefill, limits=limits)
         for end in ends_of(rule, trace, most)
         for at in costs
     ]
@@ -232,14 +250,14 @@ def _prediction(
     trace: Trace,
     rule: PathRule,
     found: ShapeCalls,
-    limits: TraceLimits,
+    laws: MeanLaws,
+    limited: tuple[Limits, Interval | None],
     cost: CostModel | None,
     errors: Sequence[Ends],
     prefilled: int,
 ) -> Prediction:
     shape, tokens = found.shape, prompts.sum(trace.lengths)
     tokens_per_call = ratio(tokens, prompts.sum(found.calls.expected), limits=(1.0, shape.depth + 1.0))
-    own, regret = limits.of(rule, found)
     acceptance = ratio(prompts.sum(found.first), tokens, limits=(0.0, 1.0))
     gained, drafted = _gained(prompts, trace, rule, found, cost, errors, prefilled)
     return Prediction(
@@ -249,10 +267,10 @@ def _prediction(
         tokens_per_call=tokens_per_call,
         accepted_length=tokens_per_call + (-1.0),
         acceptance=acceptance,
-        iid_tokens_per_call=_iid_tokens(limits.laws, rule, shape, min(acceptance.best, 1.0)),
+        iid_tokens_per_call=_iid_tokens(laws, rule, shape, min(acceptance.best, 1.0)),
         speedup=gained,
-        limits=own,
-        regret=regret,
+        limits=limited[0],
+        regret=limited[1],
         held_out=found.held_out,
         provenance={name: value for name, value in trace.provenance.items() if name != SOURCES},
         drafted=drafted,

@@ -13,7 +13,7 @@ from spectheory.drafting import Shape
 from spectheory.intervals import Interval
 from spectheory.limits.text import best_threshold, surprisal_walks, threshold_terms
 from spectheory.prediction import compiled_calls
-from spectheory.prediction.block_calls import columns_of, survival_of
+from spectheory.prediction.block_calls import survival_of
 from spectheory.prediction.call_system import tokens_left
 from spectheory.prediction.over_prompts import HALVES, Prompts, ratio
 from spectheory.prediction.paths import by_text, visits_of
@@ -22,8 +22,8 @@ from spectheory.trace.sample import of_texts, spread
 from spectheory.verification import PathRule
 
 Floats = NDArray[np.float64]
-Visits = Callable[[Trace], Floats]
-"""Expected calls that start at each position of a block of texts, ``[N]``."""
+Visits = Callable[[Trace], Floats] | None
+"""Expected calls that start at each position of a block of texts, ``[N]``; None where starts count alike."""
 _SHARE_OF_STARTS = 1 / 8
 """Starts with room for a call that a limit needs, of all positions: fewer are those near the prompts alone."""
 
@@ -63,6 +63,16 @@ class StartsByPosition:
         return np.where(ended, self._longest, block.lengths)
 
 
+def visits_of_calls(rule: PathRule, shape: Shape, prefill: bool) -> Visits:
+    """The calls of a rule with a shape."""
+
+    def of(block: Trace) -> Floats:
+        survival, _ = survival_of(rule, shape, block.columns)
+        return visits_of(survival, block.lengths, prefill_emits_token=prefill)
+
+    return of
+
+
 class TextLimit:
     """B6 of a trace at some numbers of nodes, `ks`; None where too few starts have room for them.
 
@@ -78,23 +88,8 @@ class TextLimit:
         """B6 at k nodes over starts that count alike."""
         return self._alike.get(k)
 
-    def at_calls(self, rule: PathRule, shapes: Sequence[Shape], prefill: bool) -> list[Interval | None]:
-        """B6 at each shape's nodes over the starts of the rule's own calls."""
-
-        def visits(shape: Shape) -> Visits:
-            def of(block: Trace) -> Floats:
-                survival, _ = survival_of(rule, shape, block.columns)
-                return visits_of(survival, block.lengths, prefill_emits_token=prefill)
-
-            return of
-
-        asked = [(shape.nodes, visits(shape)) for shape in shapes]
-        return self.means(asked, columns_of(rule, shapes, self._trace.columns))
-
-    def means(
-        self, asked: Sequence[tuple[int, Visits | None]], names: Collection[str] | None = ()
-    ) -> list[Interval | None]:
-        """B6 at numbers of nodes, over starts weighed by the calls that start there.
+    def means(self, asked: Sequence[tuple[int, Visits]], names: Collection[str] | None = ()) -> list[Interval | None]:
+        """B6 at numbers of nodes, over starts weighed by the calls that start there; `names` are columns they read.
 
         Visits depend on the text before a start alone, so they leave B6 a bound for a call from such starts.
         """

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
@@ -16,13 +17,14 @@ from spectheory.errors import TraceError
 from spectheory.intervals import Interval
 from spectheory.limits import branching_bound, tunstall_bound
 from spectheory.limits.claims import WHOLE_DECODING
+from spectheory.prediction.block_calls import columns_of
 from spectheory.prediction.decoding_limit import claim_of, fewest_calls
-from spectheory.prediction.means import MeanLaws, mean_of
+from spectheory.prediction.means import MeanLaws, means_of
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.shape_calls import ShapeCalls
-from spectheory.prediction.text_limit import TextLimit
+from spectheory.prediction.text_limit import TextLimit, Visits, visits_of_calls
 from spectheory.trace import Trace
-from spectheory.verification import PathRule, RankRule
+from spectheory.verification import BlockVerification, PathRule, RankRule
 
 Floats = NDArray[np.float64]
 
@@ -71,43 +73,76 @@ class Limits:
 
 
 class TraceLimits:
-    """The limits of each rule and shape that are predicted from a trace; `prefill_emits_token` as in predictions."""
+    """The limits of rules and shapes on one trace; what depends on neither is computed once for all plans."""
 
-    def __init__(
-        self,
-        prompts: Prompts,
-        trace: Trace,
-        found: Sequence[tuple[PathRule, ShapeCalls]],
-        *,
-        prefill_emits_token: bool = False,
-    ) -> None:
-        self._prompts, self._trace, self.laws = prompts, trace, MeanLaws(trace)
-        sizes = {calls.shape.nodes for _, calls in found}
-        text = TextLimit(prompts, trace, sorted(sizes))
-        chains = {calls.shape.nodes for _, calls in found if isinstance(calls.shape, Chain)}
-        self._fewest = fewest_calls(trace, sorted(chains), prefill_emits_token=prefill_emits_token)
-        means = _Means.of(trace)
-        self._of_nodes = {nodes: means.limits(nodes, text.at(nodes)) for nodes in sizes}
-        self._at_calls: dict[tuple[PathRule, Shape], Interval | None] = {}
-        for rule in {rule for rule, calls in found if calls.starts}:
-            shapes = [calls.starts for other, calls in found if other == rule and calls.starts]
-            at_calls = text.at_calls(rule, shapes, prefill_emits_token)
-            self._at_calls |= {(rule, shape): limit for shape, limit in zip(shapes, at_calls, strict=True)}
+    def __init__(self, trace: Trace) -> None:
+        self._prompts, self._trace, self.laws = Prompts(trace.texts), trace, MeanLaws(trace)
+        self._text: dict[int, Interval | None] = {}
 
-    def of(self, rule: PathRule, found: ShapeCalls) -> tuple[Limits, Interval | None]:
-        """The limits of one rule and shape, and its regret: the share of calls beyond those of the limit of a chain."""
+    def of(
+        self, found: Sequence[tuple[PathRule, ShapeCalls]], *, prefill_emits_token: bool = False
+    ) -> list[tuple[Limits, Interval | None]]:
+        """The limits of each rule and shape, and its regret: the share of calls beyond those of the limit of a chain.
+
+        `prefill_emits_token` as in predictions.
+        """
+        at_calls = self._find_text(found, prefill_emits_token)
+        chains = sorted({calls.shape.nodes for _, calls in found if isinstance(calls.shape, Chain)})
+        block = {
+            calls.shape.nodes: calls.calls.expected
+            for rule, calls in found
+            if type(rule) is BlockVerification and type(calls.shape) is Chain
+        }
+        fewest = fewest_calls(self._trace, chains, prefill_emits_token=prefill_emits_token, block=block)
+        limits = []
+        for rule, calls in found:
+            own = self._means.limits(calls.shape.nodes, self._text[calls.shape.nodes])
+            own = own.of(rule, calls.shape, self.laws)
+            if calls.starts:
+                own = replace(own, text=at_calls[rule, calls.starts])
+            limits.append(self._with_decoding(own, rule, calls, fewest))
+        return limits
+
+    def _find_text(
+        self, found: Sequence[tuple[PathRule, ShapeCalls]], prefill: bool
+    ) -> dict[tuple[PathRule, Shape], Interval | None]:
+        """Find B6 at all numbers of nodes, and return it over the starts of calls of drafts that do not sample."""
+        sizes = sorted({calls.shape.nodes for _, calls in found} - self._text.keys())
+        own = list(dict.fromkeys((rule, calls.starts) for rule, calls in found if calls.starts))
+        asked: list[tuple[int, Visits]] = [(k, None) for k in sizes]
+        asked += [(shape.nodes, visits_of_calls(rule, shape, prefill)) for rule, shape in own]
+        names = [columns_of(rule, [shape], self._trace.columns) for rule, shape in own]
+        limits = TextLimit(self._prompts, self._trace, [k for k, _ in asked]).means(asked, _together(names))
+        self._text |= zip(sizes, limits, strict=False)
+        return dict(zip(own, limits[len(sizes) :], strict=True))
+
+    def _with_decoding(
+        self, own: Limits, rule: PathRule, found: ShapeCalls, fewest: Mapping[int, Floats]
+    ) -> tuple[Limits, Interval | None]:
+        """The limits with that of whole decodings, and the regret of a rule that it binds."""
         nodes = found.shape.nodes
-        own = self._of_nodes[nodes].of(rule, found.shape, self.laws)
-        if found.starts:
-            own = replace(own, text=self._at_calls[rule, found.starts])
-        if nodes not in self._fewest or not isinstance(found.shape, Chain):
+        if nodes not in fewest or not isinstance(found.shape, Chain):
             return own, None
-        tokens, least = self._prompts.sum(self._trace.lengths), self._prompts.sum(self._fewest[nodes])
+        tokens, least = self._prompts.sum(self._trace.lengths), self._prompts.sum(fewest[nodes])
         most = ratio(tokens, least, limits=(1.0, nodes + 1.0))
         limit = claim_of(self._trace)
         own = replace(own, decoding=most) if limit is WHOLE_DECODING else replace(own, decoding_by_start=most)
         regret = ratio(self._prompts.sum(found.calls.expected), least) + (-1.0)
         return own, regret if limit.key in rule.bound_by else None
+
+    @cached_property
+    def _means(self) -> _Means:
+        return _Means.of(self._trace)
+
+
+def _together(names: Iterable[list[str] | None]) -> set[str] | None:
+    """The columns of several readings; None where one of them may read any."""
+    known: set[str] = set()
+    for each in names:
+        if each is None:
+            return None
+        known.update(each)
+    return known
 
 
 @dataclass(frozen=True)
@@ -120,11 +155,10 @@ class _Means:
     @classmethod
     def of(cls, trace: Trace) -> _Means:
         """Those that the trace has; of drafts by start the ranks are those of the first draft."""
-        names = ("target_entropy", "target_second_moment")
-        found = [mean_of(trace, [name], itemgetter(name)) for name in names if "target_entropy" in trace.columns]
-        law = "rejection_rank"
-        ranks = mean_of(trace, [law], itemgetter(law)) if law in trace.columns else None
-        return cls(np.array(found) if found else None, ranks)
+        moments, law = ["target_entropy", "target_second_moment"], "rejection_rank"
+        names = [*(moments if moments[0] in trace.columns else []), *([law] if law in trace.columns else [])]
+        found = dict(zip(names, means_of(trace, names, [itemgetter(name) for name in names]), strict=True))
+        return cls(np.array([found[name] for name in moments]) if moments[0] in found else None, found.get(law))
 
     def limits(self, k: int, text: Interval | None) -> Limits:
         """B6 as it is found, and the idealised values."""

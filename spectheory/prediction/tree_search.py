@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ from spectheory.drafting import Tree
 from spectheory.drafting.shapes import at_least_one
 from spectheory.drafting.weights import validate_rank_pmf
 from spectheory.errors import ShapeError
-from spectheory.prediction.call_system import tokens_left
+from spectheory.prediction import compiled_calls
+from spectheory.prediction.call_system import system_of, tokens_left
 from spectheory.prediction.path_laws import PathLaws
 from spectheory.prediction.paths import calls_and_visits, calls_of_laws, tree_survival
 
@@ -116,8 +117,10 @@ def _exchanged(
     """Exchange a leaf for a candidate, or drop it, while that lowers the calls; only the most promising are tried."""
     trials = _TRIALS
     while trials > 0:
-        paths = tree.paths
-        leaves, candidates = grower.rim(paths, _worth(laws, lengths, tree))
+        weights = grower.weights(tree.paths)
+        paths = [path for path in weights if path]
+        leaves, candidates = grower.rim(weights, _worth(laws, lengths, tree))
+        weights |= {path: grower.weight(weights, path) for _, path in candidates}
         moves: list[tuple[float, Path, tuple[Path, ...]]] = [
             (gain - loss, old, (new,)) for loss, old in leaves for gain, new in candidates if new[:-1] != old
         ]
@@ -127,10 +130,9 @@ def _exchanged(
             other = [path for path in paths if path != old] + [*new]
             if not grower.allowed(other):
                 continue
-            changed = Tree.from_paths(other)
-            needed = _calls(laws, lengths, changed)
+            needed = _calls_of_paths(laws, lengths, other, weights)
             if needed < calls:
-                tree, calls = changed, needed
+                tree, calls = Tree.from_paths(other), needed
                 break
         else:
             break
@@ -139,6 +141,19 @@ def _exchanged(
 
 def _calls(laws: PathLaws, lengths: NDArray[np.int64], tree: Tree) -> float:
     return float(np.sum(calls_of_laws(laws, tree, lengths)[0].expected))
+
+
+def _calls_of_paths(
+    laws: PathLaws, lengths: NDArray[np.int64], paths: list[Path], weights: Mapping[Path, Floats]
+) -> float:
+    """:func:`_calls` of the tree of these paths, whose weights are known; the same sums in the same order."""
+    if compiled_calls.pays(laws.starts):
+        return _calls(laws, lengths, Tree.from_paths(paths))
+    by_depth: list[list[Floats]] = [[] for _ in range(max(map(len, paths)))]
+    for path in sorted(paths):
+        by_depth[len(path) - 1].append(weights[path])
+    system = system_of(np.array([reduce(np.add, of_depth) for of_depth in by_depth]).T, lengths, False)
+    return float(np.sum(system.at_start(system.values())))
 
 
 def _worth(laws: PathLaws, lengths: NDArray[np.int64], tree: Tree) -> Worth:
@@ -195,14 +210,11 @@ class _Grower:
             offer(path)
         return Tree.from_paths(paths)
 
-    def rim(self, paths: list[Path], worth: Worth) -> tuple[list[Scored], list[Scored]]:
+    def rim(self, weights: Mapping[Path, Floats], worth: Worth) -> tuple[list[Scored], list[Scored]]:
         """The leaves with the least to lose and the candidates with the most to gain, by first-order gain."""
-        inside = {(), *paths}
-        inner = {path[:-1] for path in paths}
+        inside = set(weights)
+        inner = {path[:-1] for path in inside if path}
         worths = cache(worth)
-        weights: dict[Path, Floats] = {(): np.ones(self.laws.starts)}
-        for path in sorted(paths, key=len):
-            weights[path] = self.laws.times(weights[path[:-1]], len(path), path[-1])
         leaves: list[Scored] = []
         candidates: list[Scored] = []
         for path in inside:
@@ -214,6 +226,17 @@ class _Grower:
                 missing = [(float(g), (*path, r)) for r, g in enumerate(gains, 1) if (*path, r) not in inside]
                 candidates += missing[:1] if self.consecutive else missing
         return sorted(leaves)[:_RIM], sorted(candidates)[: -_RIM - 1 : -1]
+
+    def weights(self, paths: list[Path]) -> dict[Path, Floats]:
+        """Probability that a call from each position accepts a node, for the root and all nodes of a tree."""
+        weights: dict[Path, Floats] = {(): np.ones(self.laws.starts)}
+        for path in sorted(paths, key=len):
+            weights[path] = self.weight(weights, path)
+        return weights
+
+    def weight(self, weights: Mapping[Path, Floats], path: Path) -> Floats:
+        """The same for a node whose parent's is known."""
+        return self.laws.times(weights[path[:-1]], len(path), path[-1])
 
     def allowed(self, paths: list[Path]) -> bool:
         """Whether the siblings have the ranks they must have."""

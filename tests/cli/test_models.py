@@ -41,6 +41,7 @@ def run(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.usefixtures("quick_latencies")
 def test_measure_then_predict_then_measure_again(
     prompts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -61,6 +62,7 @@ def test_measure_then_predict_then_measure_again(
     assert "resumed: 6 of 6 prompts were finished before" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("quick_latencies")
 def test_live_prediction_with_check(prompts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Counted and predicted calls differ by less than 6 standard errors (a normal tail of 2e-9, three times)."""
     out = tmp_path / "out"

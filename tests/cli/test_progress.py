@@ -77,7 +77,7 @@ def test_a_terminal_shows_a_bar_and_no_lines(
     assert not COUNTED.search(err)
 
 
-@pytest.mark.usefixtures("often")
+@pytest.mark.usefixtures("often", "quick_latencies")
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [

@@ -19,6 +19,7 @@ import pytest
 from spectheory.cli import console, main
 from tests.cli.plan_cases import measured
 from tests.cli.theory_cases import full_trace
+from tests.commands import answer
 
 WIDE = 400
 """A terminal on which every table of these questions stands whole."""
@@ -128,10 +129,12 @@ def through_pipe(arguments: list[str], **environment: str) -> subprocess.Complet
 
 
 @pytest.mark.parametrize("columns", ["40", "80"])
-def test_piped_output_is_not_wrapped(columns: str, question: Callable[[str], list[str]]) -> None:
+def test_piped_output_is_not_wrapped(
+    columns: str, question: Callable[[str], list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
     """Every sentence of the JSON's notes is one line, and no column is left out, whatever COLUMNS says."""
     arguments = question("plan")
-    notes = json.loads(through_pipe([*arguments, "--json"]).stdout)["notes"]
+    notes = answer(capsys, *arguments)["notes"]
     out = through_pipe(arguments, COLUMNS=columns).stdout
     assert max(map(len, notes)) > 80
     assert set(notes) <= set(out.splitlines())
@@ -151,13 +154,12 @@ def test_a_reader_that_stops_loses_no_file(question: Callable[[str], list[str]],
 @pytest.mark.parametrize("name", ["rules", "tree", "predict"])
 def test_an_encoding_without_the_signs_gets_plain_ones(name: str, question: Callable[[str], list[str]]) -> None:
     """The same output letter for letter once the signs are replaced, tables aligned."""
-    signs = through_pipe(question(name), PYTHONIOENCODING="utf-8").stdout
     plain = through_pipe(question(name), PYTHONIOENCODING="ascii").stdout
     assert plain.isascii()
     assert "?" not in plain
-    words = signs.replace("≤", "<=").replace("±", "+-").replace("†", "+")
     if name != "tree":  # whose lines are drawn with other signs
-        assert plain.split() == words.split()
+        signs = through_pipe(question(name), PYTHONIOENCODING="utf-8").stdout
+        assert plain.split() == signs.replace("≤", "<=").replace("±", "+-").replace("†", "+").split()
     rows = [line for line in plain.splitlines() if re.match(r"\d +\d\.\d\d\+-", line)]
     assert len({line.index("+-") for line in rows}) <= 1
 

@@ -16,6 +16,7 @@ from spectheory.drafting import (
     node_weights,
     optimal_tree,
 )
+from spectheory.kernels import tree as tree_kernel
 from spectheory.kernels.tree import _compiled, _grow, heaviest_nodes
 from tests.drafting.drafting_cases import ROUNDING, Floats, all_trees, in_order, larger_laws, width
 
@@ -151,16 +152,17 @@ def test_the_first_nodes_are_the_smaller_optimal_tree(name: str) -> None:
         assert Tree(first.parents, first.ranks) == first
 
 
-LARGE = (25_000, 12, 9000)
-"""Nodes, depth and width: enough to be compiled."""
-
-
+@pytest.mark.parametrize("worth", [False, True])
 @pytest.mark.parametrize("name", sorted(larger_laws()))
-def test_compiled_and_plain_kernels_are_equal(name: str) -> None:
-    """Node for node, below and beyond the size from which the compiled one is taken."""
+def test_compiled_and_plain_kernels_are_equal(name: str, worth: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Node for node, before and after the compiled one is worth loading."""
     pytest.importorskip("numba")
+    loaded = []
+    monkeypatch.setattr(tree_kernel, "_compiled", lambda: loaded.append(name) or _compiled())
+    monkeypatch.setattr(tree_kernel, "_taken", tree_kernel._LOADING if worth else 0)
     law = np.sort(larger_laws()[name])[::-1][:8].copy()
-    for budget, depth, most_wide in ((1, 1, 1), (700, 700, 700), (700, 3, 700), (700, 700, 9), LARGE):
+    budgets = ((1, 1, 1), (700, 700, 700), (700, 3, 700), (700, 700, 9), (25_000, 12, 9000))
+    for budget, depth, most_wide in budgets:
         plain = _grow(law, budget, depth, most_wide)
         compiled = _compiled()(law, budget, depth, most_wide)
         chosen = heaviest_nodes(law, budget, depth, most_wide)
@@ -168,3 +170,4 @@ def test_compiled_and_plain_kernels_are_equal(name: str) -> None:
             assert one.dtype == two.dtype == np.int32
             assert np.array_equal(one, two)
             assert np.array_equal(one, three)
+    assert len(loaded) == (len(budgets) if worth else 0)

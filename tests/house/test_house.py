@@ -123,6 +123,7 @@ def room(dotted: str) -> str:
     return parts[1] if known else ""
 
 
+@cache
 def is_module(dotted: str) -> bool:
     return (ROOT / Path(*dotted.split("."))).with_suffix(".py").is_file()
 

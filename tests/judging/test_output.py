@@ -36,6 +36,12 @@ def found(trace: Trace) -> dict[str, OutputTest]:
     return {test.name: test for test in output_tests(trace)}
 
 
+def without_heights(trace: Trace) -> Trace:
+    """The same for the two martingales alone, which take a tenth of the time of all tests."""
+    kept = {name: column for name, column in trace.columns.items() if name not in ("target_above", "target_tied")}
+    return replace(trace, columns=kept)
+
+
 def p_values(trials: int, texts: int, length: int, *, ends: bool, seed: int) -> Floats:
     """The p of each test ``[trials, tests]`` on right texts."""
     rng = np.random.default_rng(seed)
@@ -65,7 +71,7 @@ def test_a_nearly_certain_target_is_refuted_at_the_stated_rate() -> None:
     p = np.full((TOKENS, TOKENS), 0.001 / (TOKENS - 1))
     p[:, 3] = 0.999
     drawn = plain(p, 2000, 100, np.random.default_rng(15))
-    tests = [found(judged(p, text[None])) for text in drawn]
+    tests = [found(without_heights(judged(p, text[None]))) for text in drawn]
     for name in ("surprisal", "first choices"):
         assert sum(test[name].refuted for test in tests) <= stats.binom.isf(FALSE_FAIL, len(tests), FALSE_ALARM)
     assert max(test["surprisal"].statistic for test in tests) > 5, "the case is seen"

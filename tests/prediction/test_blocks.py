@@ -15,7 +15,7 @@ from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.path_laws import PathLaws
 from spectheory.prediction.paths import calls_of_chains, calls_of_laws, visits_of
 from spectheory.prediction.shape_calls import calls_by_shape
-from spectheory.prediction.text_limit import TextLimit
+from spectheory.prediction.text_limit import TextLimit, visits_of_calls
 from spectheory.trace import Trace, record, sample
 from spectheory.trace.sample import of_texts, spread
 from spectheory.verification import PATH_RULES, LookupMatch, RecursiveRejection
@@ -103,7 +103,8 @@ def test_compiled_limits_and_copies_say_what_arrays_say(monkeypatch: pytest.Monk
 
     def found() -> list[float]:
         limit = TextLimit(Prompts(trace.texts), trace, ks)
-        every = [limit.at(k) for k in ks] + limit.at_calls(rule, [Chain(k) for k in ks], False)
+        own = limit.means([(k, visits_of_calls(rule, Chain(k), False)) for k in ks], rule.needs)
+        every = [limit.at(k) for k in ks] + own
         return [end for each in every if each for end in (each.low, each.best, each.high)]
 
     copies = rule.calls_by_drafted(trace.columns, trace.lengths, most, 4, first=1)

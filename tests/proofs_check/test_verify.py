@@ -115,15 +115,19 @@ def test_checks_that_a_dying_worker_takes_with_it_are_run_again(deaths: int) -> 
 
 
 SLOW = """
-import sys, threading
+import os, sys, time
+from pathlib import Path
 from proofs_check.run import verify
-from proofs_check.statement.findings import Effort
+
+def begun(folder):
+    (Path(folder) / str(os.getpid())).touch()
+    time.sleep(600)
+
 if __name__ == "__main__":
     with verify.workers(2) as pool:
-        waiting = [pool.submit(__import__("time").sleep, 600) for _ in range(2)]
-        pids = [pool.submit(__import__("os").getpid) for _ in range(2)]
-        print(*pool._processes, flush=True)
-        __import__("time").sleep(600)
+        for _ in range(2):
+            pool.submit(begun, sys.argv[1])
+        time.sleep(600)
 """
 
 
@@ -131,19 +135,19 @@ def test_workers_do_not_outlive_their_parent(tmp_path: Path) -> None:
     """However it ends: interrupted, terminated or killed."""
     path = tmp_path / "slow.py"
     path.write_text(SLOW)
-    command = [sys.executable, str(path)]
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-    parents = {
-        sent: subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        for sent in signals
-    }
-    children = {}
-    for sent, parent in parents.items():
-        assert parent.stdout is not None
-        children[sent] = [int(pid) for pid in parent.stdout.readline().split()]
-        assert len(children[sent]) == 2
-        parent.stdout.close()
-    time.sleep(3)  # they import and begin
+    parents, children = {}, {}
+    for sent in signals:
+        (tmp_path / sent.name).mkdir()
+        command = [sys.executable, str(path), str(tmp_path / sent.name)]
+        parents[sent] = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    limit = time.monotonic() + 60
+    for sent in signals:
+        while len(list((tmp_path / sent.name).iterdir())) < 2:
+            assert time.monotonic() < limit
+            time.sleep(0.05)
+        children[sent] = [int(begun.name) for begun in (tmp_path / sent.name).iterdir()]
+        assert all(alive(child) for child in children[sent])
     for sent, parent in parents.items():
         parent.send_signal(sent)
     for parent in parents.values():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +55,23 @@ def as_lists(values: Any) -> Any:
     return pa.array(values.tolist()) if values.ndim > 1 else pa.array(values)
 
 
-def with_column(path: Path, name: str, values: Any) -> Path:
-    """Replace a column of a trace file."""
-    table = pq.read_table(path)
-    changed = table.set_column(table.column_names.index(name), name, values)
-    pq.write_table(changed, path)
-    return path
+@cache
+def read(path: Path) -> Trace:
+    """A trace file that does not change."""
+    return Trace.read(path)
+
+
+@cache
+def table_of(path: Path) -> pa.Table:
+    """The columns of a trace file that does not change."""
+    return pq.read_table(path)
+
+
+def with_column(path: Path, name: str, values: Any, out: Path) -> Path:
+    """Write a trace file with another column."""
+    table = table_of(path)
+    pq.write_table(table.set_column(table.column_names.index(name), name, values), out)
+    return out
 
 
 def refusal(path: Path) -> str:
@@ -94,12 +106,11 @@ WRONG_VALUES = [(name, value) for name, column in COLUMNS.items() for value in w
 @each("name, value", WRONG_VALUES)
 def test_impossible_values_are_located(name: str, value: float, real: Path, tmp_path: Path) -> None:
     """The line names column, text and token, the value, and the limit."""
-    Trace.read(real).write(path := tmp_path / "trace.parquet")
-    values = np.array(Trace.read(real).columns[name])
+    values = np.array(read(real).columns[name])
     if COLUMNS[name].kind == "integer":
         values = values.astype(np.int64)
     values[(ROW, *[0] * (values.ndim - 1))] = value
-    message = refusal(with_column(path, name, as_lists(values)))
+    message = refusal(with_column(real, name, as_lists(values), tmp_path / "trace.parquet"))
     assert f"{name} of text 'second', token {ROW - 6 + 1}" in message
     assert (f"{value:.6g}" if COLUMNS[name].kind == "number" else f"{value:.0f}") in message
     assert not COLUMNS[name].by_start or "at depth 1" in message
@@ -167,9 +178,8 @@ def wrong_depths(column: Column, rows: int) -> Iterator[Any]:
 
 @each("name, case", [(n, i) for n in sorted(COLUMNS) for i, _ in enumerate(wrong_arrays(n))])
 def test_other_types_and_shapes_are_refused(name: str, case: int, real: Path, tmp_path: Path) -> None:
-    Trace.read(real).write(path := tmp_path / "trace.parquet")
     values = list(wrong_arrays(name))[case]
-    message = refusal(with_column(path, name, values))
+    message = refusal(with_column(real, name, values, tmp_path / "trace.parquet"))
     in_a_row = f"{name} of row {ROW + 1}"
     whole = f"{name} is an array" in message and COLUMNS[name].type in message
     assert whole or in_a_row in message
@@ -178,15 +188,15 @@ def test_other_types_and_shapes_are_refused(name: str, case: int, real: Path, tm
 @pytest.mark.parametrize("name", [name for name, column in COLUMNS.items() if column.law])
 def test_laws_sum_to_at_most_one(name: str, real: Path, tmp_path: Path) -> None:
     """Entries in range, and yet no law; with a sum of one it is."""
-    read = Trace.read(real)
-    others = {other: values for other, values in read.columns.items() if name == other or not COLUMNS[other].law}
-    replace(read, columns=others).write(path := tmp_path / "trace.parquet")
-    law = np.array(read.columns[name])
+    trace, changed = read(real), tmp_path / "changed.parquet"
+    others = {other: values for other, values in trace.columns.items() if name == other or not COLUMNS[other].law}
+    replace(trace, columns=others).write(path := tmp_path / "trace.parquet")
+    law = np.array(trace.columns[name])
     last = (ROW, 2) if COLUMNS[name].by_start else (ROW,)
     law[last] = 1 / law.shape[-1]
-    Trace.read(with_column(path, name, as_lists(law)))
+    Trace.read(with_column(path, name, as_lists(law), changed))
     law[(*last, 0)] += 0.5
-    message = refusal(with_column(path, name, as_lists(law)))
+    message = refusal(with_column(path, name, as_lists(law), changed))
     assert f"{name} of text 'second', token 2 sums to 1.5{' at depth 3' * (len(last) - 1)}" in message
 
 

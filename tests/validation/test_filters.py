@@ -97,7 +97,7 @@ def test_a_wrong_filter_of_transformers_would_be_seen(tied_pair: ModelPair, monk
     assert impossible(tied_pair, texts, Sampling(top_k=3)) > len(texts) / 2
 
 
-def test_validation_with_either_judge(tied_pair: ModelPair, tmp_path: Path) -> None:
+def test_validation_with_either_judge(tied_pair: ModelPair, tmp_path: Path, quick_latencies: None) -> None:
     """Each is timed against its own plain generation; both decide."""
     prompts = tuple(Prompt(str(i), "", f"t{i % 60 + 1} t{i % 7 + 1} t9") for i in range(1, 5))
     how = MeasureSettings(Sampling(top_k=3, min_p=0.1), tokens=20, count=1)

@@ -22,7 +22,7 @@ PROMPTS = tuple(Prompt(str(i), "", f"t{i % 60 + 1} t9") for i in range(1, 4))
 
 
 @pytest.fixture(scope="module")
-def found(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def found(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory, quick_latencies: None) -> dict[str, Any]:
     """A chain by token and by argmax verification, a tree by races, at two temperatures."""
     question = Validation(
         ("token", "argmax", "race"), (Chain(2), KAry((2, 1))), (0.0, 0.8), MeasureSettings(tokens=10, seed=1, count=1)

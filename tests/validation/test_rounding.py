@@ -55,7 +55,7 @@ Off = dict[tuple[float, str], int]
 
 
 @pytest.fixture(scope="module")
-def folder(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory, quick_latencies: None) -> Path:
     """What a validation leaves behind."""
     folder = tmp_path_factory.mktemp("rounding")
     validate(tiny_pair, PROMPTS, QUESTION, folder)
@@ -161,6 +161,7 @@ def test_nothing_may_decide(judged: Callable[..., dict[str, Any]]) -> None:
     assert page([none])
 
 
+@pytest.mark.usefixtures("quick_latencies")
 def test_a_command_with_16_bits(tiny_folders: tuple[Path, Path], tmp_path: Path) -> None:
     command = [
         *("validate", "--target", str(tiny_folders[0]), "--draft", str(tiny_folders[1]), "--device", "cpu"),
@@ -297,6 +298,7 @@ def test_tables_of_another_sampling_are_refused(tiny_pair: ModelPair, folder: Pa
             kept(sampling, table)
 
 
+@pytest.mark.usefixtures("quick_latencies")
 def test_measure_times_the_loop_as_it_samples(
     tiny_folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

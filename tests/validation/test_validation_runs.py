@@ -1,4 +1,4 @@
-"""Validations that go on, are refused, and the command."""
+"""Validations that are refused, and the command."""
 
 from __future__ import annotations
 
@@ -15,74 +15,14 @@ import torch
 from spectheory.cli import main
 from spectheory.drafting import Chain, KAry, Tree
 from spectheory.errors import ModelError, SettingError, SpectheoryError, TextError, TraceError
-from spectheory.measure import Model, ModelPair, Progress, measure
-from spectheory.measure.tokens import encode_prompt
-from spectheory.measure.validation import JUDGE, Setting, Validation, validate
-from spectheory.measure.validation.rounds import decoded_rounds
-from spectheory.measure.validation.runs import run_once
-from spectheory.plots.style import new_figure
-from spectheory.plots.validation import draw
-from tests.validation.validation_cases import HOW, PROMPTS, QUESTION, WARM
+from spectheory.measure import Model, ModelPair, measure
+from spectheory.measure.validation import JUDGE, Validation, validate
+from tests.validation.validation_cases import HOW, PROMPTS, WARM
 
 KEPT = (("latency", "json"), ("rounds", "jsonl"), ("trace", "parquet"))
 
 
-# Running
-
-
-def test_a_rerun_goes_on(found: dict[str, Any], tiny_pair: ModelPair, folder: Path) -> None:
-    """After a kill in the middle of a line: the finished rounds as they were, the others with the same texts."""
-    settings, how, path = QUESTION.settings(WARM), QUESTION.at(WARM), folder / f"rounds-{WARM}.jsonl"
-    lines = path.read_bytes().splitlines(keepends=True)
-    assert len(lines) == 9
-    torn = folder / "torn.jsonl"
-    torn.write_bytes(b"".join(lines[:7]) + lines[7][:100])
-    states: list[Progress] = []
-    again = decoded_rounds(tiny_pair, PROMPTS, settings, how, torn, on_progress=states.append)
-    assert [state.done for state in states] == [6, 7, 8]
-    assert torn.read_bytes().splitlines(keepends=True)[:7] == lines[:7]
-    unbroken = decoded_rounds(tiny_pair, PROMPTS, settings, how, path)
-    assert again[:6] == unbroken[:6]
-    for one, other in zip(again, unbroken, strict=True):
-        assert {n: (r.output, r.count, r.expected) for n, r in one.items()} == {
-            n: (r.output, r.count, r.expected) for n, r in other.items()
-        }
-    assert validate(tiny_pair, PROMPTS, QUESTION, folder)["temperatures"] == found["temperatures"]
-
-
-def test_a_text_depends_on_its_own_setting_alone(found: dict[str, Any], tiny_pair: ModelPair, folder: Path) -> None:
-    """Not on what is decoded beside it; and settings do not share their randomness."""
-    how = QUESTION.at(WARM)
-    rounds = decoded_rounds(tiny_pair, PROMPTS, QUESTION.settings(WARM), how, folder / f"rounds-{WARM}.jsonl")
-    for setting in (Setting("block", Chain(3)), Setting(JUDGE, Chain(3), judged=True)):
-        alone = run_once(tiny_pair, encode_prompt(tiny_pair.tokenizer, PROMPTS[5]), 5, setting, how)
-        assert alone.output == rounds[5][setting.name].output
-    assert len({run.output for run in rounds[5].values()}) > len(rounds[5]) / 2
-
-
-def test_rounds_of_another_run_are_refused(found: dict[str, Any], tiny_pair: ModelPair, folder: Path) -> None:
-    swapped = ModelPair(tiny_pair.draft, tiny_pair.target, tiny_pair.tokenizer, tiny_pair.vocabulary)
-    others = dataclasses.replace(QUESTION, rules=("race",))
-    for pair, question in ((swapped, QUESTION), (tiny_pair, others)):
-        with pytest.raises(TraceError, match="another"):
-            validate(pair, PROMPTS, question, folder)
-    strange = folder / "strange.jsonl"
-    own = (folder / f"rounds-{WARM}.jsonl").read_text()
-    misplaced = own.replace('"prompt":7,', '"prompt":70,')
-    for content in (
-        '{"text": 1}\n',
-        "notes, no line of them whole",
-        misplaced,
-        own.replace('"seconds":', '"s":NaN,"x":'),
-    ):
-        assert content != own
-        strange.write_text(content)
-        with pytest.raises(TraceError, match="holds no rounds"):
-            decoded_rounds(tiny_pair, PROMPTS, QUESTION.settings(WARM), QUESTION.at(WARM), strange)
-        assert strange.read_text() == content, "nothing was cut"
-
-
-def test_a_torn_trace_says_what_to_do(found: dict[str, Any], tiny_pair: ModelPair, tmp_path: Path) -> None:
+def test_a_torn_trace_says_what_to_do(tiny_pair: ModelPair, tmp_path: Path) -> None:
     torn = tmp_path / "trace.parquet"
     torn.write_bytes(b"PAR1 and no more")
     refused(lambda: measure(tiny_pair, PROMPTS, HOW, torn), TraceError, "is truncated.*remove the file")
@@ -122,9 +62,10 @@ def test_what_cannot_be_run_is_refused_before_anything_runs(tiny_pair: ModelPair
     assert not (tmp_path / "no").exists()
 
 
-# The command and the figure
+# The command
 
 
+@pytest.mark.usefixtures("quick_latencies")
 def test_the_command(
     tiny_folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,11 +118,3 @@ def test_bad_input_is_one_line(
     err = capsys.readouterr().err
     assert message in " ".join(err.split())
     assert len([line for line in err.splitlines() if line.startswith("spectheory: ")]) == 1
-
-
-def test_the_figure_has_a_row_per_pair(found: dict[str, Any]) -> None:
-    figure = new_figure((8, 8))
-    assert draw(figure, [found, found])
-    assert len(figure.axes) == 4
-    words = {text.get_text() for ax in figure.axes for text in ax.texts}
-    assert "block, chain k=3" in words

@@ -68,7 +68,7 @@ def _compiled_laws(p: Tensor, q: Tensor, c: Tensor, times: Floats, weights: Floa
 
     laws = np.empty((len(p), RECORDED_RANKS))
     limits = (_LARGEST_RATE, FLOOR, SHARE, SINGLED_OUT, _MOST_ARRIVALS)
-    spread(race_law, p, q, c, laws, constants=(times, weights, limits))
+    spread(race_law, p, q, c, laws, constants=((times, weights), limits))
     return torch.from_numpy(laws)
 
 

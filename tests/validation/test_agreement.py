@@ -1,0 +1,107 @@
+"""How counts are held against expectations, and seconds against tables, on numbers made by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from spectheory.cost import LatencyTable
+from spectheory.drafting import Chain, Copied, KAry
+from spectheory.intervals import Interval
+from spectheory.measure.decoders import Call
+from spectheory.measure.validation.agreement import p_value, z_value
+from spectheory.measure.validation.budget import CallTime, Timing, TokensPerCall, budget, speedup
+from spectheory.measure.validation.expected import Expected
+from spectheory.measure.validation.runs import Run
+from spectheory.measure.validation.times import Known, by_table, made_by_table
+from spectheory.prediction.law import law_of_calls, tail
+from spectheory.prediction.paths import calls_of_texts
+
+
+def test_what_is_certain_must_be_equal() -> None:
+    expected = Expected(calls=3.0, variance=0.0, noise=0.0, least=3, law=(1.0,))
+    assert z_value([Run((1, 2), 3, 1.0, expected=expected)]) == 0
+    assert z_value([Run((1, 2), 4, 1.0, expected=expected)]) == math.inf
+    assert [p_value([Run((1, 2), count, 1.0, expected=expected)]) for count in (2, 3, 4)] == [0, 1, 0]
+
+
+def test_the_law_of_calls_has_the_moments_of_the_theorem() -> None:
+    """On drawn survival functions, what reaches past the end included."""
+    rng = np.random.default_rng(1)
+    for tokens, depth in ((1, 3), (2, 1), (9, 4), (30, 5)):
+        survival = np.multiply.accumulate(rng.random((tokens, depth)), axis=1)
+        calls, law, count = calls_of_texts(survival, np.array([tokens])), law_of_calls(survival), np.arange(tokens + 1)
+        mean = float(law @ count)
+        assert math.isclose(law.sum(), 1, rel_tol=1e-12)
+        assert math.isclose(mean, calls.expected[0], rel_tol=1e-12)
+        assert math.isclose(law @ (count - mean) ** 2, calls.variance[0], rel_tol=1e-9, abs_tol=1e-12)
+
+
+def test_tails_are_no_false_alarms() -> None:
+    """Whatever the law, a tail is below a rate at most so often; here by enumeration, of two texts."""
+    rng = np.random.default_rng(2)
+    laws = [(1, law / law.sum()) for law in rng.random((2, 6)) ** 4]
+    total = np.convolve(laws[0][1], laws[1][1])
+    tails = np.array([tail(laws, 2 + count) for count in range(len(total))])
+    for rate in (0.01, 0.1, 0.5):
+        assert total[tails < rate].sum() <= rate
+
+
+def test_noise_of_estimates_widens_the_deviation() -> None:
+    """By that of the mean of four readings, and by that of one, which its variance lacks: 1 + 0.6 + 4 * 0.6 = 2²."""
+    exact, noisy = (
+        Expected(calls=3.0, variance=1.0, noise=noise, least=2, law=(0.5, 0.0, 0.5)) for noise in (0.0, 0.6)
+    )
+    assert [z_value([Run((1, 2), 5, 1.0, expected=one)]) for one in (exact, noisy)] == [2, 1]
+
+
+def test_a_part_is_what_it_says() -> None:
+    """One cause at a time: only its own part of the budget is not zero."""
+    tokens = TokensPerCall(*np.full((3, 1), 2.0))
+    table = CallTime(np.array([0.5]), np.array([1.1]), np.array([0.1]))
+    predicted = Timing(table, 0.05)
+
+    def parts(
+        tokens: TokensPerCall = tokens, made: CallTime = table, timed: CallTime = table, plain: float = 0.05
+    ) -> list[str]:
+        measured = Timing(timed, plain)
+        found = budget(tokens, predicted, made, measured)
+        miss = np.log(speedup(tokens.counted, measured) / speedup(tokens.trace, predicted))
+        assert np.isclose(sum(vars(found).values()), miss, atol=1e-12)
+        return [name for name, part in vars(found).items() if abs(part[0]) > 1e-12]
+
+    slower = {
+        name: dataclasses.replace(table, **{name: np.array([1.3])}) for name in ("drafting", "verifying", "overhead")
+    }
+    assert parts() == []
+    assert parts(dataclasses.replace(tokens, trace=np.array([2.5]))) == ["texts"]
+    assert parts(dataclasses.replace(tokens, counted=np.array([2.5]))) == ["acceptance"]
+    for name, timed in slower.items():
+        assert parts(timed=timed) == [name]
+    assert parts(made=slower["drafting"], timed=slower["drafting"]) == ["cut"]
+    assert parts(plain=0.2) == ["plain"]
+
+
+def test_calls_as_made_by_the_table() -> None:
+    """By hand: three drafts in full, then a first pass on two tokens, then a text that ends after one draft."""
+    second = Interval.exact
+    table = LatencyTable({1: second(2.0), 4: second(5.0)}, {1: second(1.0), 2: second(1.5)}, context=8)
+    calls = [Call(3, 3, 3, "bonus", 0, 0, 0), Call(3, 3, 1, "recovered", 0, 0, 0), Call(1, 1, 0, "recovered", 0, 0, 0)]
+    made = made_by_table(table, Chain(3), [Run((0,) * 7, 3, 1.0, tuple(calls))] * 2)
+    np.testing.assert_allclose(made.drafting, (3.0 + 3.5 + 1.0) / 3 / 2)
+    np.testing.assert_allclose(made.verifying, (5.0 + 5.0 + 3.0) / 3 / 2)
+    narrow = made_by_table(table, KAry((2, 1)), [Run((0,) * 2, 1, 1.0, (Call(2, 2, 1, "recovered", 0, 0, 0),))] * 2)
+    np.testing.assert_allclose(narrow.drafting, 2.0 / 2)  # a draft with a single token: both passes are on one
+    calls = [Call(3, 3, 3, "bonus", 0, 0, 0), Call(1, 1, 0, "recovered", 0, 0, 0), Call(0, 0, 0, "plain", 0, 0, 0)]
+    copied = made_by_table(table, Copied(3), [Run((0,) * 6, 3, 1.0, tuple(calls))] * 2)
+    np.testing.assert_array_equal(copied.drafting, 0.0)
+    np.testing.assert_allclose(copied.verifying, (5.0 + 3.0 + 2.0) / 3 / 2)
+    one, shares = np.ones(2), np.array([0.0, 1.0])
+    shape = by_table(table, Known(Copied(3), one, shares, {4: shares, 1: 1 - shares}))
+    np.testing.assert_array_equal(shape.drafting, 0.0)
+    np.testing.assert_allclose(shape.verifying, [1.0, 2.5])
+    shape = by_table(table, Known(Chain(3), one, shares, {4: one}))
+    np.testing.assert_allclose(shape.drafting, [1.5, 1.75])
+    np.testing.assert_allclose(shape.verifying, 2.5)
