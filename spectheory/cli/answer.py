@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from spectheory.cli.console import answers, remarks
+from spectheory.cli.page import Page
 from spectheory.errors import MissingExtraError, load_extra
 from spectheory.files import write_whole
 from spectheory.reports import Report
@@ -22,8 +23,9 @@ def show(
     file: Path | None = None,
     figures: Callable[[], list[Path]] = lambda: [],
     last: Callable[[], Report] | None = None,
+    page: Page | None = None,
 ) -> None:
-    """Write the report to a file as JSON, if one is named; print it to stdout; draw its figures.
+    """Write the report to a file as JSON, if one is named; print it to stdout; draw its figures and its page.
 
     `last` is a long last step: the report with further pieces, which are printed below the first ones. Files are all
     written even if nobody reads the output to its end. One JSON object is printed, when all of it is known.
@@ -38,12 +40,15 @@ def show(
     if not file:
         reader.stay()
     written = [file, *figures_beside(figures)] if file else []
+    whole = report
     if last is not None:
         whole = last()
         if file:
             _write(whole, file)
         further = whole.pieces[len(report.pieces) :]
         reader.told(lambda: print(_text(whole)) if as_json else _print_pieces(further))
+    if page:
+        written.append(page.write(whole))
     if written:
         remarks.print(f"written: {', '.join(map(str, written))}", markup=False)
     reader.stay()

@@ -110,6 +110,7 @@ class Question:
     passes_alone: Annotated[bool, the.PASSES_ALONE] = False
     json: Annotated[bool, the.JSON] = False
     out: Annotated[Path | None, the.OUT] = None
+    report: Annotated[Path | None, the.REPORT] = None
 
 
 def recorded_at(question: Question) -> Path | None:

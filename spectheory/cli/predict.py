@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spectheory.cli.answer import show
 from spectheory.cli.console import ready_folder, remarks
@@ -19,6 +19,7 @@ from spectheory.cli.options import (
     recorded_at,
     recorded_files,
 )
+from spectheory.cli.page import Page, ready_page
 from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
 from spectheory.cli.shapes import SWEPT, read_rules, read_shapes, read_stops, tree_sizes, with_ranks
@@ -47,6 +48,9 @@ from spectheory.verification.biased import BiasedVerification
 from spectheory.verification.by_start import within
 from spectheory.verification.registry import DEFAULT_RULES
 
+if TYPE_CHECKING:
+    from spectheory.reports.html import Chart
+
 LONGEST_CHAIN = 1024
 
 
@@ -64,6 +68,8 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
         LatencyTable.read(question.latency)
     if question.out:
         ready_folder(question.out)
+    if question.report:
+        ready_page(question.report)
     files = recorded_files(question)
     found = read_files(files) if files else None
     if found is not None and not isinstance(found, Trace):
@@ -144,7 +150,15 @@ def _show(
         file=out / "prediction.json" if out else None,
         figures=lambda: write_figures(answer, out) if out else [],
         last=None if check is None else lambda: report(check=check()),
+        page=Page(question.report, "Prediction", lambda: _charts(answer, passes)) if question.report else None,
     )
+
+
+def _charts(answer: Plan, passes: CostModel | None) -> list[Chart]:
+    from spectheory.reports.html.prediction import prediction_charts
+
+    known = passes.c if isinstance(passes, ConstantRatio) else None
+    return prediction_charts(answer, passes.ratio if isinstance(passes, LatencyTable) else known)
 
 
 def _shapes(question: PredictOptions, trace: Trace) -> list[Wanted] | None:

@@ -72,18 +72,17 @@ def _what_if(plan: Plan, labels: Sequence[Label], ratio: float | None) -> Chart:
     cost = alt.param(name="cost", value=start, bind=alt.binding_range(min=0, max=len(RATIOS) - 1, step=1, name="draft cost "))
     base = alt.Chart(alt.Data(values=rows)).transform_filter("datum.i == cost")
     lines = base.mark_line(point=True).encode(
-        x=alt.X("k:Q", title="drafted tokens per call, k"),
+        x=_nodes(),
         y=alt.Y("speedup:Q", title="speed-up over plain decoding", scale=alt.Scale(zero=False)),
         color=_colour(plan, labels),
-        shape=alt.Shape("rule:N", title="rule"),
+        shape=_marker(labels),
         tooltip=["rule:N", "k:Q", "speedup:Q", "c:Q"],
     )
     best = base.transform_window(rank="rank()", sort=[alt.SortField("speedup", order="descending")]).transform_filter("datum.rank == 1")
-    words = "'c = ' + datum.c + ': best ' + datum.rule + ', k = ' + datum.k + ', ' + format(datum.speedup, '.2f') + 'x'"
-    named = best.transform_calculate(words=words).mark_text(align="left", dx=10, dy=-12, fontWeight="bold").encode(
-        x="k:Q", y="speedup:Q", text="words:N"
-    )
-    ring = best.mark_point(size=220, strokeWidth=2, color="black").encode(x="k:Q", y="speedup:Q")
+    words = "'c = ' + format(datum.c, '.3f') + ': best ' + datum.rule + ', k = ' + datum.k + ', ' + format(datum.speedup, '.2f') + 'x'"
+    text = best.transform_calculate(words=words).mark_text(align="left", fontSize=13, fontWeight="bold")
+    named = text.encode(x=alt.value(12), y=alt.value(14), text="words:N")
+    ring = best.mark_point(size=220, strokeWidth=2, color="#888888").encode(x="k:Q", y="speedup:Q")
     return Chart(
         "cost",
         "If a draft step cost something else",
@@ -107,9 +106,7 @@ def _curves(plan: Plan, labels: Sequence[Label], value: Callable[[Prediction], I
         if (found := value(p))
     ]
     picked = alt.selection_point(name="picked", fields=["rule"], bind="legend")
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        x=alt.X("k:Q", title="drafted tokens per call, k"), color=_colour(plan, labels)
-    )
+    base = alt.Chart(alt.Data(values=rows)).encode(x=_nodes(), color=_colour(plan, labels))
     bands = base.transform_filter("intervals").mark_area().encode(
         y=alt.Y("low:Q", title=title, scale=alt.Scale(zero=False)),
         y2="high:Q",
@@ -117,11 +114,21 @@ def _curves(plan: Plan, labels: Sequence[Label], value: Callable[[Prediction], I
     )
     lines = base.mark_line(point={"size": 45}).encode(
         y="best:Q",
-        shape=alt.Shape("rule:N", title="rule"),
+        shape=_marker(labels),
         opacity=alt.condition(picked, alt.value(1.0), alt.value(0.1)),
         tooltip=["rule:N", "k:Q", alt.Tooltip("best:Q", format=".3f"), alt.Tooltip("low:Q", format=".3f"), alt.Tooltip("high:Q", format=".3f")],
     )
     return alt.layer(bands, lines).add_params(picked, switch("intervals", "95% intervals"))
+
+
+def _nodes() -> Any:
+    alt = altair()
+    return alt.X("k:Q", title="drafted tokens per call, k", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False))
+
+
+def _marker(labels: Sequence[Label]) -> Any:
+    alt = altair()
+    return alt.Shape("rule:N", title="rule", scale=alt.Scale(domain=list(map(str, labels))))
 
 
 def _colour(plan: Plan, labels: Sequence[Label]) -> Any:
