@@ -43,5 +43,7 @@ def ready_page(file: Path) -> None:
             file.unlink()
     except OSError as error:
         raise OutputError(
-            f"{file} cannot be written ({error.strerror})", limit="needs a writable file", remedy="choose another --report"
+            f"{file} cannot be written ({error.strerror})",
+            limit="needs a writable file",
+            remedy="choose another --report",
         ) from error

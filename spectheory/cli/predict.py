@@ -7,6 +7,8 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from spectheory.cli.answer import show
 from spectheory.cli.console import ready_folder, remarks
 from spectheory.cli.latencies import read_latencies
@@ -24,7 +26,7 @@ from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
 from spectheory.cli.shapes import SWEPT, read_rules, read_shapes, read_stops, tree_sizes, with_ranks
 from spectheory.cli.stops import with_stops
-from spectheory.cli.where import show_where
+from spectheory.cli.where import show_where, strings_of
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable, LoopedTable
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
@@ -38,18 +40,20 @@ from spectheory.prediction.recorded import check_depth, recorded_rules
 from spectheory.prediction.recorded_readings import recorded_readings
 from spectheory.prediction.shape_calls import BestTree, Wanted
 from spectheory.prediction.trace_limits import TraceLimits
+from spectheory.prediction.where import settings_of, where
 from spectheory.reports import Report, prediction_report
 from spectheory.reports.check import Records
 from spectheory.reports.provisional import provisional_report
 from spectheory.trace import TRACE_FILE, Trace, trace_file
 from spectheory.trace.reading import read_files
+from spectheory.trace.sample import of_texts, spread
 from spectheory.verification import GrownMatch, PathRule
 from spectheory.verification.biased import BiasedVerification
 from spectheory.verification.by_start import within
 from spectheory.verification.registry import DEFAULT_RULES
 
 if TYPE_CHECKING:
-    from spectheory.reports.html import Chart
+    from spectheory.reports.html import Chart, Coloured
 
 LONGEST_CHAIN = 1024
 
@@ -150,15 +154,33 @@ def _show(
         file=out / "prediction.json" if out else None,
         figures=lambda: write_figures(answer, out) if out else [],
         last=None if check is None else lambda: report(check=check()),
-        page=Page(question.report, "Prediction", lambda: _charts(answer, passes)) if question.report else None,
+        page=_page(question, pair, trace, answer, passes),
     )
 
 
-def _charts(answer: Plan, passes: CostModel | None) -> list[Chart]:
-    from spectheory.reports.html.prediction import prediction_charts
+def _page(
+    question: PredictOptions, pair: PairOptions, trace: Trace, answer: Plan, passes: CostModel | None
+) -> Page | None:
+    """The page that was asked for: charts of the plan, and a text with its lost calls."""
+    if question.report is None:
+        return None
 
-    known = passes.c if isinstance(passes, ConstantRatio) else None
-    return prediction_charts(answer, passes.ratio if isinstance(passes, LatencyTable) else known)
+    def charts() -> list[Chart]:
+        from spectheory.reports.html.prediction import prediction_charts
+
+        known = passes.c if isinstance(passes, ConstantRatio) else None
+        return prediction_charts(answer, passes.ratio if isinstance(passes, LatencyTable) else known)
+
+    def texts() -> list[Coloured]:
+        from spectheory.reports.html import Coloured
+
+        if trace.recorded or answer.best.certified:  # nothing says where its calls end
+            return []
+        few = of_texts(trace, spread(trace.lengths, np.zeros(len(trace.texts), np.int64))).held()
+        found = where(few, *settings_of(answer)[-1], strings_of(few, None), prefill_emits_token=question.prefill_token)
+        return [Coloured.of(found)]
+
+    return Page(question.report, "Prediction", charts, texts)
 
 
 def _shapes(question: PredictOptions, trace: Trace) -> list[Wanted] | None:

@@ -30,7 +30,7 @@ def show_where(
     check: Callable[[], Records] | None,
 ) -> None:
     """The tables of the best settings of a plan; its own answer stays in the JSON."""
-    strings = _strings(trace, None if pair.target == PairOptions().target else pair.target)
+    strings = strings_of(trace, None if pair.target == PairOptions().target else pair.target)
     chosen = settings_of(answer, all_rules=bool(question.rule))
     found = [where(trace, *each, strings, prefill_emits_token=question.prefill_token) for each in chosen]
     few = few_prompts(answer.prompts)
@@ -44,7 +44,7 @@ def show_where(
     )
 
 
-def _strings(trace: Trace, target: str | None) -> TokenStrings | None:
+def strings_of(trace: Trace, target: str | None) -> TokenStrings | None:
     """The strings of the target's tokenizer: of the one that is named, or that the trace was measured with if it is
     still there; None where neither is known. Nothing is downloaded.
     """

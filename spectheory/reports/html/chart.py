@@ -36,4 +36,6 @@ def switch(name: str, words: str, *, on: bool = True) -> Any:
 
 def specified(chart: Any) -> dict[str, Any]:
     """The specification of a chart, as wide as its page lets it."""
-    return dict(chart.properties(width="container", height=HEIGHT, autosize={"type": "fit-x", "contains": "padding"}).to_dict())
+    return dict(
+        chart.properties(width="container", height=HEIGHT, autosize={"type": "fit-x", "contains": "padding"}).to_dict()
+    )

@@ -19,7 +19,9 @@ from spectheory.reports.table import Cell, Drawing, Table
 _HERE = Path(__file__).parent
 
 
-def write_page(report: Report, file: Path, *, title: str, charts: Sequence[Chart] = (), texts: Sequence[Coloured] = ()) -> None:
+def write_page(
+    report: Report, file: Path, *, title: str, charts: Sequence[Chart] = (), texts: Sequence[Coloured] = ()
+) -> None:
     """Write the page; it appears when whole. Everything that is not ours is escaped."""
     page = _template().render(
         title=title,
@@ -61,7 +63,9 @@ def _safe(data: Any) -> str:
 
 def _template() -> Any:
     jinja = load_extra("jinja2", extra="report")
-    return jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined).from_string((_HERE / "page.html").read_text())
+    return jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined).from_string(
+        (_HERE / "page.html").read_text()
+    )
 
 
 @cache

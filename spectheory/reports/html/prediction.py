@@ -32,7 +32,12 @@ def _tokens(plan: Plan, labels: Sequence[Label]) -> Chart:
     if claims:
         rows = [{"limit": claim.heading, "k": p.shape.nodes, "value": p.compared(claim)} for claim, p in claims]
         limits = alt.Chart(alt.Data(values=rows)).transform_filter("limits").mark_line(color="#888888", strokeWidth=1.3)
-        drawn = alt.layer(drawn, limits.encode(x="k:Q", y="value:Q", strokeDash=alt.StrokeDash("limit:N"), tooltip=["limit:N", "k:Q", "value:Q"]))
+        drawn = alt.layer(
+            drawn,
+            limits.encode(
+                x="k:Q", y="value:Q", strokeDash=alt.StrokeDash("limit:N"), tooltip=["limit:N", "k:Q", "value:Q"]
+            ),
+        )
         drawn = drawn.add_params(switch("limits", "limits"))
     return Chart(
         "tokens",
@@ -49,7 +54,9 @@ def _tokens(plan: Plan, labels: Sequence[Label]) -> Chart:
 
 def _speedups(plan: Plan) -> Chart:
     drawn = _curves(plan, plan.labels, lambda p: p.speedup, "speed-up over plain decoding")
-    rule = altair().Chart(altair().Data(values=[{"y": 1}])).mark_rule(color="#888888", strokeDash=[2, 2]).encode(y="y:Q")
+    rule = (
+        altair().Chart(altair().Data(values=[{"y": 1}])).mark_rule(color="#888888", strokeDash=[2, 2]).encode(y="y:Q")
+    )
     return Chart(
         "speedup",
         "Predicted speed-up",
@@ -69,7 +76,9 @@ def _what_if(plan: Plan, labels: Sequence[Label], ratio: float | None) -> Chart:
         for p in plan.of(label)
         for i, c in enumerate(RATIOS)
     ]
-    cost = alt.param(name="cost", value=start, bind=alt.binding_range(min=0, max=len(RATIOS) - 1, step=1, name="draft cost "))
+    cost = alt.param(
+        name="cost", value=start, bind=alt.binding_range(min=0, max=len(RATIOS) - 1, step=1, name="draft cost ")
+    )
     base = alt.Chart(alt.Data(values=rows)).transform_filter("datum.i == cost")
     lines = base.mark_line(point=True).encode(
         x=_nodes(),
@@ -78,7 +87,9 @@ def _what_if(plan: Plan, labels: Sequence[Label], ratio: float | None) -> Chart:
         shape=_marker(labels),
         tooltip=["rule:N", "k:Q", "speedup:Q", "c:Q"],
     )
-    best = base.transform_window(rank="rank()", sort=[alt.SortField("speedup", order="descending")]).transform_filter("datum.rank == 1")
+    best = base.transform_window(rank="rank()", sort=[alt.SortField("speedup", order="descending")]).transform_filter(
+        "datum.rank == 1"
+    )
     words = "'c = ' + format(datum.c, '.3f') + ': best ' + datum.rule + ', k = ' + datum.k + ', ' + format(datum.speedup, '.2f') + 'x'"
     text = best.transform_calculate(words=words).mark_text(align="left", fontSize=13, fontWeight="bold")
     named = text.encode(x=alt.value(12), y=alt.value(14), text="words:N")
@@ -107,23 +118,35 @@ def _curves(plan: Plan, labels: Sequence[Label], value: Callable[[Prediction], I
     ]
     picked = alt.selection_point(name="picked", fields=["rule"], bind="legend")
     base = alt.Chart(alt.Data(values=rows)).encode(x=_nodes(), color=_colour(plan, labels))
-    bands = base.transform_filter("intervals").mark_area().encode(
-        y=alt.Y("low:Q", title=title, scale=alt.Scale(zero=False)),
-        y2="high:Q",
-        opacity=alt.condition(picked, alt.value(0.15), alt.value(0.0)),
+    bands = (
+        base.transform_filter("intervals")
+        .mark_area()
+        .encode(
+            y=alt.Y("low:Q", title=title, scale=alt.Scale(zero=False)),
+            y2="high:Q",
+            opacity=alt.condition(picked, alt.value(0.15), alt.value(0.0)),
+        )
     )
     lines = base.mark_line(point={"size": 45}).encode(
         y="best:Q",
         shape=_marker(labels),
         opacity=alt.condition(picked, alt.value(1.0), alt.value(0.1)),
-        tooltip=["rule:N", "k:Q", alt.Tooltip("best:Q", format=".3f"), alt.Tooltip("low:Q", format=".3f"), alt.Tooltip("high:Q", format=".3f")],
+        tooltip=[
+            "rule:N",
+            "k:Q",
+            alt.Tooltip("best:Q", format=".3f"),
+            alt.Tooltip("low:Q", format=".3f"),
+            alt.Tooltip("high:Q", format=".3f"),
+        ],
     )
     return alt.layer(bands, lines).add_params(picked, switch("intervals", "95% intervals"))
 
 
 def _nodes() -> Any:
     alt = altair()
-    return alt.X("k:Q", title="drafted tokens per call, k", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False))
+    return alt.X(
+        "k:Q", title="drafted tokens per call, k", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False)
+    )
 
 
 def _marker(labels: Sequence[Label]) -> Any:
