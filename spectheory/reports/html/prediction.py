@@ -60,7 +60,7 @@ def _speedups(plan: Plan) -> Chart:
     return Chart(
         "speedup",
         "Predicted speed-up",
-        "Tokens per second over those of plain decoding (the dotted line), with the costs given. Bands are 95% intervals.",
+        "Tokens per second over those of plain decoding, the dotted line. Bands are 95% intervals.",
         specified(altair().layer(drawn, rule)),
         ["Estimate: measured times of passes, or those of the cost model, and exact tokens per call."],
     )
@@ -90,7 +90,8 @@ def _what_if(plan: Plan, labels: Sequence[Label], ratio: float | None) -> Chart:
     best = base.transform_window(rank="rank()", sort=[alt.SortField("speedup", order="descending")]).transform_filter(
         "datum.rank == 1"
     )
-    words = "'c = ' + format(datum.c, '.3f') + ': best ' + datum.rule + ', k = ' + datum.k + ', ' + format(datum.speedup, '.2f') + 'x'"
+    setting = "datum.rule + ', k = ' + datum.k + ', ' + format(datum.speedup, '.2f') + 'x'"
+    words = f"'c = ' + format(datum.c, '.3f') + ': best ' + {setting}"
     text = best.transform_calculate(words=words).mark_text(align="left", fontSize=13, fontWeight="bold")
     named = text.encode(x=alt.value(12), y=alt.value(14), text="words:N")
     ring = best.mark_point(size=220, strokeWidth=2, color="#888888").encode(x="k:Q", y="speedup:Q")
