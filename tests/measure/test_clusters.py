@@ -41,7 +41,7 @@ def workers(folder: Path, *, processes: bool = False, count: int = 2) -> Iterato
         n_workers=count,
         threads_per_worker=1,
         processes=processes,
-        dashboard_address=None,
+        dashboard_address=":0",
         local_directory=str(folder / "dask"),
     ) as made:
         yield made

@@ -219,7 +219,7 @@ def test_two_machines_of_dask(tmp_path: Path) -> None:
     mortal, deaths = mortals(tmp_path, 1)
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, local_directory=str(tmp_path)
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", local_directory=str(tmp_path)
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
