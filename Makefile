@@ -31,7 +31,7 @@ $(BIN)/python:
 
 $(VENV)/.models: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing into $(VENV) from pinned versions: some minutes, once."
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[models,plots]'
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[models]'
 	touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python

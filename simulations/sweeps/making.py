@@ -66,7 +66,7 @@ class Making:
     def make(self) -> list[Made]:
         """Make all of them, those that measure time last and with one process."""
         for sweep in self.sweeps:
-            for extra, _, module in (each.partition(":") for each in ("fast:numba", "plots:matplotlib", *sweep.extras)):
+            for extra, _, module in (each.partition(":") for each in sweep.extras):
                 load_extra(module, extra=extra)
         self._asks = {sweep.name: sweep.asks(self.scale) for sweep in self.sweeps}
         self._stops = _stops([one for asks in self._asks.values() for one in asks])

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from spectheory.cli.console import answers, remarks
 from spectheory.cli.page import Page
-from spectheory.errors import MissingExtraError, load_extra
 from spectheory.files import write_whole
 from spectheory.reports import Report
 from spectheory.reports.render import for_terminal
@@ -39,7 +38,7 @@ def show(
         reader.told(lambda: print(_text(report)))
     if not file:
         reader.stay()
-    written = [file, *figures_beside(figures)] if file else []
+    written = [file, *figures()] if file else []
     whole = report
     if last is not None:
         whole = last()
@@ -98,13 +97,3 @@ def _dim(lines: Sequence[str]) -> None:
 def _write(report: Report, file: Path) -> None:
     """Write the report as JSON."""
     write_whole(file, lambda partial: partial.write_text(_text(report) + "\n"))
-
-
-def figures_beside(write: Callable[[], list[Path]]) -> list[Path]:
-    """Write figures and return their files; without matplotlib there are none, and a remark says what is missing."""
-    try:
-        load_extra("matplotlib", extra="plots")
-    except MissingExtraError as error:
-        remarks.print(f"figures are left out: {error}", markup=False)
-        return []
-    return write()

@@ -11,7 +11,6 @@ from spectheory.cli.inputs import MOST_WORKERS, check_seed, in_range
 from spectheory.cli.progress import progress
 from spectheory.cli.simulation_options import FiguresOptions
 from spectheory.cli.statuses import Status
-from spectheory.errors import load_extra
 from spectheory.processes import prepare
 from spectheory.reports import Column, Table
 from spectheory.reports.render import for_terminal
@@ -27,8 +26,6 @@ MOST_SHOWN = 8
 
 def run_figures(question: FiguresOptions) -> int:
     """Make or redraw the figures and show what came out."""
-    for module, extra in (("numba", "fast"), ("matplotlib", "plots")):
-        load_extra(module, extra=extra)
     from simulations.experiments import PRELOADED
 
     if not question.redraw:

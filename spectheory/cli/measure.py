@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from spectheory.cli.answer import figures_beside
 from spectheory.cli.console import answers, ready_folder, remark, remarks
 from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import remark_slower
@@ -68,7 +67,7 @@ def run_measure(question: MeasureOptions, pair: PairOptions, text: TextOptions, 
     )
     for note in timing_notes(table):
         remarks.print(note, markup=False)
-    written = [out / TRACE_FILE, out / LATENCY_FILE, *figures_beside(lambda: write_measured(trace, table, out))]
+    written = [out / TRACE_FILE, out / LATENCY_FILE, *write_measured(trace, table, out)]
     answers.print(f"written: {', '.join(map(str, written))}", highlight=False, markup=False)
 
 

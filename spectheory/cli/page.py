@@ -11,7 +11,7 @@ from spectheory.errors import OutputError, load_extra
 from spectheory.reports import Report
 
 if TYPE_CHECKING:
-    from spectheory.reports.html import Chart, Coloured
+    from spectheory.pages import Chart, Coloured
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Page:
 
     def write(self, report: Report) -> Path:
         """Write the page."""
-        from spectheory.reports.html import write_page
+        from spectheory.pages import write_page
 
         write_page(report, self.file, title=self.title, charts=self.charts(), texts=self.texts())
         return self.file

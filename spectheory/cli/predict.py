@@ -53,7 +53,7 @@ from spectheory.verification.by_start import within
 from spectheory.verification.registry import DEFAULT_RULES
 
 if TYPE_CHECKING:
-    from spectheory.reports.html import Chart, Coloured
+    from spectheory.pages import Chart, Coloured
 
 LONGEST_CHAIN = 1024
 
@@ -166,13 +166,13 @@ def _page(
         return None
 
     def charts() -> list[Chart]:
-        from spectheory.reports.html.prediction import prediction_charts
+        from spectheory.pages.prediction import prediction_charts
 
         known = passes.c if isinstance(passes, ConstantRatio) else None
         return prediction_charts(answer, passes.ratio if isinstance(passes, LatencyTable) else known)
 
     def texts() -> list[Coloured]:
-        from spectheory.reports.html import Coloured
+        from spectheory.pages import Coloured
 
         if trace.recorded or answer.best.certified:  # nothing says where its calls end
             return []

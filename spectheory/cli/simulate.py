@@ -12,7 +12,7 @@ from spectheory.cli.progress import progress
 from spectheory.cli.settings import SETTINGS, Setting
 from spectheory.cli.simulation_options import RunOptions, SettingOptions
 from spectheory.cli.statuses import Status
-from spectheory.errors import SettingError, load_extra
+from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.processes import prepare
 from spectheory.reports import Column, Table
@@ -48,7 +48,6 @@ def _simulated(question: SettingOptions, run: RunOptions) -> int:
         _show_kinds(as_json=run.json)
         return Status.DONE
     setting = _setting(question.kind)
-    load_extra("numba", extra="fast")
     _check(run)
     from simulations.experiments import PRELOADED
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from reprlib import repr as brief
 from typing import Any
 
-from spectheory.cli.answer import figures_beside
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.options import ValidationsOptions
 from spectheory.cli.statuses import Status
@@ -31,7 +30,7 @@ def run_validations(question: ValidationsOptions) -> int:
     found = [_read(folder / ANSWER) for folder in folders]
     text = page(found)
     write_whole(out / "validation.md", lambda partial: partial.write_text(text))
-    written = [out / "validation.md", *figures_beside(lambda: _figures(found, out))]
+    written = [out / "validation.md", *_figures(found, out)]
     for folder, one in zip(folders, found, strict=True):
         answers.print(f"{folder}: {headline(one)}", highlight=False, markup=False)
     remarks.print(f"written: {', '.join(map(str, written))}", markup=False)

@@ -50,7 +50,7 @@ def _run_ledger(question: VerifyOptions, effort: Effort) -> int:
     prepare(PRELOADED)  # beside this process, which loads the same
     from proofs_check.run.ledger import select
     from proofs_check.run.report import Report
-    from proofs_check.run.verify import evidence_of, keys_of
+    from proofs_check.run.verify import keys_of
 
     workers = question.workers if question.workers is not None else os.cpu_count() or 1
     in_range("--workers", workers, MOST_WORKERS)
@@ -65,8 +65,6 @@ def _run_ledger(question: VerifyOptions, effort: Effort) -> int:
                 remedy="leave --evidence out",
             )
     keys = keys_of(entries, kind)
-    if any(evidence_of(key).kind == "simulation" for key in keys):
-        load_extra("numba", extra="fast")
     record = ready_folder(question.out) / RECORD if question.out else None
     began = time.perf_counter()
     checks: list[Checked] = []

@@ -1,7 +1,7 @@
 """Fast loops for float64 theory on one core: compiled where numba is installed, plain Python or arrays otherwise.
 
 Kernels of pmfs have a twin in the array API that gives the same numbers with any array library. Inputs are trusted;
-:func:`usable` says which arrays the kernels take. numba (the extra ``fast``) compiles a kernel when a large vocabulary
+:func:`usable` says which arrays the kernels take. numba compiles a kernel when a large vocabulary
 first needs it: a few seconds once per machine.
 """
 

@@ -6,14 +6,12 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.errors import load_extra
-
 F = TypeVar("F", bound=Callable[..., Any])
 
-_numba = load_extra("numba", extra="fast")
 _held = threading.local()
 
 
@@ -35,11 +33,11 @@ def compiled_in_any_order(function: F) -> F:
 
 def _compiled(function: F, freedoms: set[str]) -> F:
     # nogil: other threads must run, such as one that takes signals and one that ends a worker with its parent.
-    options = {"error_model": "numpy", "fastmath": freedoms, "nogil": True}
+    options: dict[str, Any] = {"error_model": "numpy", "fastmath": freedoms, "nogil": True}
     try:
-        return cast(F, _numba.njit(cache=True, **options)(function))
+        return cast(F, numba.njit(cache=True, **options)(function))
     except RuntimeError:  # neither the package's folder nor the user's cache can be written
-        return cast(F, _numba.njit(**options)(function))
+        return cast(F, numba.njit(**options)(function))
 
 
 def scratch(name: str, size: int, dtype: Any = np.float64) -> NDArray[Any]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spectheory.errors import load_extra
 from spectheory.plots.style import BLACK, GREY, Figure, titled
 from spectheory.prediction.where import Where
 from spectheory.prediction.where_text import OneText
@@ -66,10 +65,11 @@ def _lines(text: OneText) -> int:
 
 def draw_text(figure: Figure, found: Where) -> None:
     """Every token of the text on its colour, and a bar of the colours."""
+    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.patches import Rectangle
+
     text = found.text
-    colours = load_extra("matplotlib.colors", extra="plots").LinearSegmentedColormap.from_list(
-        "accepted", [_LOW, _MIDDLE, _HIGH]
-    )
+    colours = LinearSegmentedColormap.from_list("accepted", [_LOW, _MIDDLE, _HIGH])
     width, height = text_size(text)
     figure.set_layout_engine("none")
     ax = figure.add_axes((0.25 / width, 0.75 / height, 1 - 0.5 / width, 1 - 1.35 / height))
@@ -77,10 +77,9 @@ def draw_text(figure: Figure, found: Where) -> None:
     ax.set_xlim(0, COLUMNS)
     ax.set_ylim(_lines(text), 0)
     ax.set_axis_off()
-    patches = load_extra("matplotlib.patches", extra="plots")
     for piece in pieces:
         share = text.accepted[piece.token]
-        box = patches.Rectangle((piece.column + 0.04, piece.line + 0.06), len(piece.text) - 0.08, 0.88)
+        box = Rectangle((piece.column + 0.04, piece.line + 0.06), len(piece.text) - 0.08, 0.88)
         box.set(facecolor=colours(share), edgecolor="#BBBBBB", linewidth=0.3)
         ax.add_patch(box)
         for i, letter in enumerate(piece.text):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from spectheory.cost import LatencyTable, LoopedTable
 from spectheory.deployment import BatchChoice, LockStepChoice, Ranking
-from spectheory.errors import load_extra
 from spectheory.plots.style import (
     GREY,
     PALETTE,
@@ -21,6 +20,7 @@ from spectheory.plots.style import (
     plain_axes,
     save_figure,
     titled,
+    whole_ticks,
 )
 
 _LINES = [PALETTE[name] for name in ("blue", "orange", "green", "pink", "sky", "yellow")]
@@ -88,7 +88,7 @@ def batches(figure: Figure, choices: Sequence[BatchChoice], together: Sequence[L
         ax.set_xlabel("sequences decoded together")
         plain_axes(ax)
     lengths.set_ylim(bottom=-0.2)
-    lengths.yaxis.set_major_locator(load_extra("matplotlib.ticker", extra="plots").MaxNLocator(integer=True))
+    lengths.yaxis.set_major_locator(whole_ticks())
     titled(lengths, "Best k; 0: plain decoding")
     speedups.axhline(1.0, color=GREY, linewidth=1.0, linestyle=":")
     titled(speedups, "Speed-up there, by the roofline" + ("; dashed: in lock-step" if together else ""))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from spectheory.errors import load_extra
 from spectheory.intervals import Interval
 from spectheory.limits.claims import (
     BY_START,
@@ -18,7 +17,7 @@ from spectheory.limits.claims import (
     WHOLE_DECODING,
     LimitClaim,
 )
-from spectheory.plots.style import GREY, Artist, Axes, LineEnd, colours_of, name_ends, note, save_figure
+from spectheory.plots.style import GREY, Artist, Axes, LineEnd, colours_of, name_ends, note, save_figure, whole_ticks
 from spectheory.prediction import Label, Plan, Prediction
 
 
@@ -164,7 +163,7 @@ def _finish(ax: Axes, labels: Sequence[LineEnd], below: str, beside: str) -> Non
     """Whole numbers of drafts from 1 to the last, heights as drawn so far, names of axes and at the ends of lines."""
     ax.set_xlim(1.0, max(2.0, *(x for x, *_ in labels)))
     ax.set_ylim(ax.get_ylim())
-    ax.xaxis.set_major_locator(load_extra("matplotlib.ticker", extra="plots").MaxNLocator(integer=True))
+    ax.xaxis.set_major_locator(whole_ticks())
     ax.set_xlabel(below)
     ax.set_ylabel(beside)
     name_ends(ax, labels)

@@ -8,7 +8,6 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectheory.errors import load_extra
 from spectheory.files import write_whole
 from spectheory.verification import Rule
 from spectheory.verification.registry import BUILT_IN
@@ -131,7 +130,16 @@ def name_ends(ax: Axes, labels: Sequence[LineEnd], *, size: float = 8) -> None:
 
 def new_figure(size: tuple[float, float]) -> Figure:
     """An empty figure that makes room for what is written next to its axes."""
-    return load_extra("matplotlib.figure", extra="plots").Figure(figsize=size, layout="constrained")
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size, layout="constrained")
+
+
+def whole_ticks() -> Any:
+    """Ticks of an axis at whole numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(integer=True)
 
 
 def save_figure(draw: Callable[[Figure], Any], size: tuple[float, float], path: Path) -> list[Path]:
@@ -139,9 +147,11 @@ def save_figure(draw: Callable[[Figure], Any], size: tuple[float, float], path: 
 
     The same data give the same files: no date, no random ids.
     """
+    from matplotlib import rc_context
+
     figure = new_figure(size)
     written = []
-    with load_extra("matplotlib", extra="plots").rc_context({"svg.hashsalt": "spectheory"}):
+    with rc_context({"svg.hashsalt": "spectheory"}):
         draw(figure)
         for suffix in ("png", "svg"):
             file = path.with_suffix(f".{suffix}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from spectheory.errors import load_extra
 from spectheory.intervals import Interval
 from spectheory.plots.coloured_text import draw_text, text_size
 from spectheory.plots.style import (
@@ -24,6 +23,7 @@ from spectheory.plots.style import (
     plain_axes,
     save_figure,
     titled,
+    whole_ticks,
 )
 from spectheory.prediction.where import Where
 from spectheory.prediction.where_groups import Group
@@ -71,7 +71,7 @@ def _by_depth(ax: Axes, found: Where) -> None:
     ax.set_xlabel("depth i")
     ax.set_ylabel("P(the call accepts i drafts or more)")
     ax.set_ylim(0, 1)
-    ax.xaxis.set_major_locator(load_extra("matplotlib.ticker", extra="plots").MaxNLocator(integer=True))
+    ax.xaxis.set_major_locator(whole_ticks())
     titled(ax, "a  acceptance by depth at the calls' own starts")
     ax.legend(frameon=False, fontsize=8)
     plain_axes(ax)

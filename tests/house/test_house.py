@@ -37,6 +37,7 @@ ROOMS = (
     "judging",
     "reports",
     "plots",
+    "pages",
     "prompts",
     "measure",
     "pairs",

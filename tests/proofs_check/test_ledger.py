@@ -25,9 +25,7 @@ from proofs_check.run.verify import Key, check_one, keys_of
 from proofs_check.statement.findings import KINDS, Effort
 from simulations.experiments.registry import Simulator, _registered, registered
 from simulations.verdicts.predictions import Predicted, Side
-from spectheory.cli.theory_options import VerifyOptions
-from spectheory.cli.verify import run_verify
-from spectheory.errors import MissingExtraError, SettingError
+from spectheory.errors import SettingError
 from spectheory.verification import RULES, RankRule, Rule
 from spectheory.verification.registry import BUILT_IN
 from tests.made_up import each
@@ -209,12 +207,6 @@ def test_the_ledger_loads_without_a_compiler() -> None:
     line = "import sys; from proofs_check.run.ledger import ledger; ledger(); print('numba' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True, cwd=ROOT)
     assert run.stdout.strip() == "False"
-
-
-def test_verify_asks_for_the_compiler_where_something_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "numba", None)
-    with pytest.raises(MissingExtraError, match="numba is not installed: this needs the extra 'fast'"):
-        run_verify(VerifyOptions(ids=["R1"], evidence="simulation"))
 
 
 def test_refuted_entries_are_the_named_ones_and_more() -> None:

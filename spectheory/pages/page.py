@@ -11,9 +11,9 @@ from typing import Any
 from spectheory import __version__
 from spectheory.errors import load_extra
 from spectheory.files import write_whole
+from spectheory.pages.chart import Chart
+from spectheory.pages.coloured import Coloured
 from spectheory.reports.base import Report
-from spectheory.reports.html.chart import Chart
-from spectheory.reports.html.coloured import Coloured
 from spectheory.reports.table import Cell, Drawing, Table
 
 _HERE = Path(__file__).parent

@@ -8,9 +8,9 @@ from typing import Any
 from spectheory.cost import ConstantRatio
 from spectheory.intervals import Interval
 from spectheory.limits.claims import ON_TRACES, LimitClaim
+from spectheory.pages.chart import Chart, altair, specified, switch
 from spectheory.plots.style import colours_of
 from spectheory.prediction import Label, Plan, Prediction
-from spectheory.reports.html.chart import Chart, altair, specified, switch
 
 RATIOS = tuple(round(10 ** (-3 + i / 20), 5) for i in range(61))
 """Costs of a draft step that the slider offers: 0.001 to 1 target steps."""
