@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 HEADS := $(VENV)-heads
 OUT ?= predict-out
 
-.PHONY: predict test evidence benchmarks clean
+.PHONY: predict test evidence docs benchmarks clean
 
 predict: $(VENV)/.models
 	@echo "The built-in pair: latencies, prompts with a provisional answer, the answer, figures and JSON in $(OUT)/, then the"
@@ -18,8 +18,12 @@ test: $(VENV)/.test
 	$(BIN)/mypy
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadfile -m 'not evidence'
 
-evidence: $(VENV)/.test $(VENV)/.openvino $(HEADS)/.ready
+evidence: $(VENV)/.test $(VENV)/.openvino $(HEADS)/.ready $(VENV)/.browser
 	HEADS_PYTHON=$(CURDIR)/$(HEADS)/bin/python OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal -m evidence tests
+
+# The site, in docs/_build/html: warnings are errors, notebooks are run, links between pages must lead somewhere.
+docs: $(VENV)/.docs
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
 benchmarks: $(VENV)/.test
 	for script in $(filter-out benchmarks/_% benchmarks/plan_picks.py benchmarks/drafts.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit; done
@@ -37,6 +41,15 @@ $(VENV)/.models: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing into $(VENV) from pinned versions: some minutes, once."
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[test]'
+	touch $@
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
+	touch $@
+
+# Pages are opened in Chromium; where there is none, Debian's is installed (as root).
+$(VENV)/.browser: $(VENV)/.test
+	command -v chromium || (apt-get update -qq && apt-get install -y -qq chromium)
 	touch $@
 
 $(VENV)/.openvino: $(VENV)/.test

@@ -53,7 +53,7 @@ def section() -> str:
 
 
 def _of(name: str, result: dict[str, Any]) -> Iterator[str]:
-    yield f"### {result['title']}"
+    yield f"## {result['title']}"
     yield "\n".join([HEAD, "|---|---|--:|--:|--:|--:|--:|--:|---|", *map(_line, result["rows"])])
     machine = result["machine"]
     versions = ", ".join(f"{key} {value}" for key, value in machine.items() if key not in ("processor", "cores"))
