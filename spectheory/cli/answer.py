@@ -5,14 +5,34 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from spectheory.cli.console import answers, remarks
 from spectheory.cli.page import Page
 from spectheory.files import write_whole
 from spectheory.reports import Report
+from spectheory.reports.meanings import meanings
 from spectheory.reports.render import for_terminal
 from spectheory.reports.table import Drawing, Table
+
+
+@dataclass(frozen=True)
+class View:
+    """How much of an answer is printed: all of it, or what comes first; and whether columns are explained."""
+
+    all: bool = False
+    explain: bool = False
+
+    @classmethod
+    def of(cls, question: Any) -> View:
+        """As a command's options say."""
+        return cls(question.all, question.explain)
+
+
+EVERYTHING = View(all=True)
+MORE = "More: --all (every table and note), --explain (what the columns mean), --json; spectheory.md/numbers"
 
 
 def show(
@@ -23,6 +43,7 @@ def show(
     figures: Callable[[], list[Path]] = lambda: [],
     last: Callable[[], Report] | None = None,
     page: Page | None = None,
+    view: View = EVERYTHING,
 ) -> None:
     """Write the report to a file as JSON, if one is named; print it to stdout; draw its figures and its page.
 
@@ -33,7 +54,7 @@ def show(
     if file:
         _write(report, file)
     if not as_json:
-        reader.told(lambda: _print(report))
+        reader.told(lambda: _print(report, view))
     elif last is None:
         reader.told(lambda: print(_text(report)))
     if not file:
@@ -45,7 +66,7 @@ def show(
         if file:
             _write(whole, file)
         further = whole.pieces[len(report.pieces) :]
-        reader.told(lambda: print(_text(whole)) if as_json else _print_pieces(further))
+        reader.told(lambda: print(_text(whole)) if as_json else _print_pieces(further, view))
     if page:
         written.append(page.write(whole))
     if written:
@@ -73,16 +94,19 @@ class _Reader:
             raise self._left
 
 
-def _print(report: Report) -> None:
+def _print(report: Report, view: View) -> None:
     answers.print(report.headline, style="bold", highlight=False, markup=False)
-    _print_pieces(report.pieces)
-    _dim(report.notes)
+    brief = report.brief if not view.all else None
+    _print_pieces(report.pieces if brief is None else brief, view)
+    _dim(report.notes if brief is None else [MORE])
 
 
-def _print_pieces(pieces: Sequence[Table | Drawing]) -> None:
+def _print_pieces(pieces: Sequence[Table | Drawing], view: View) -> None:
     for piece in pieces:
         answers.print(for_terminal(piece), highlight=False)
-        _dim(piece.notes)
+        _dim(piece.notes if view.all else [])
+        if view.explain and isinstance(piece, Table):
+            _dim(meanings(piece))
 
 
 def _text(report: Report) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spectheory.cli.answer import show
+from spectheory.cli.answer import View, show
 from spectheory.cli.early_bounds import check_idle, of_entropies, of_target_scores
 from spectheory.cli.iid_bounds import of_moments, of_pmfs, of_ranks
 from spectheory.cli.inputs import check_seed, in_range, one_source, read_pmfs, read_rank_law
@@ -24,7 +24,7 @@ def run_bounds(question: BoundsOptions) -> None:
     check_idle(question)
     answer = _answer(question, nodes)
     report = early_report(answer) if isinstance(answer, EarlyAnswer) else bounds_report(answer)
-    show(report, as_json=question.json)
+    show(report, as_json=question.json, view=View.of(question))
 
 
 def _answer(question: BoundsOptions, nodes: list[int]) -> BoundsAnswer | EarlyAnswer:

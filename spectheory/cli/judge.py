@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from spectheory.cli.answer import show
+from spectheory.cli.answer import View, show
 from spectheory.cli.console import ready_folder
 from spectheory.cli.inputs import in_range
 from spectheory.cli.loading import load_named
@@ -94,4 +94,9 @@ def _read(log: CallLog, pair: PairOptions) -> tuple[Trace, Reread]:
 
 
 def _answer(report: Report, question: JudgeOptions, name: str) -> None:
-    show(report, as_json=question.json, file=question.out / f"{name}.json" if question.out else None)
+    show(
+        report,
+        as_json=question.json,
+        file=question.out / f"{name}.json" if question.out else None,
+        view=View.of(question),
+    )

@@ -111,6 +111,8 @@ class Question:
     json: Annotated[bool, the.JSON] = False
     out: Annotated[Path | None, the.OUT] = None
     report: Annotated[Path | None, the.REPORT] = None
+    all: Annotated[bool, the.ALL] = False
+    explain: Annotated[bool, the.EXPLAIN] = False
 
 
 def recorded_at(question: Question) -> Path | None:
@@ -184,6 +186,8 @@ class ValidateOptions(SampledText):
     temperature: Annotated[list[float] | None, shown(the.TEMPERATURE, *TEMPERATURES)] = None
     first: Annotated[int | None, shown(the.FIRST, "all")] = None
     json: Annotated[bool, the.JSON] = False
+    all: Annotated[bool, the.ALL] = False
+    explain: Annotated[bool, the.EXPLAIN] = False
 
 
 @dataclass(frozen=True)
@@ -204,6 +208,8 @@ class JudgeOptions:
     min_p: Annotated[float | None, the.MIN_P] = None
     json: Annotated[bool, the.JSON] = False
     out: Annotated[Path | None, the.OUT] = None
+    all: Annotated[bool, the.ALL] = False
+    explain: Annotated[bool, the.EXPLAIN] = False
 
 
 @dataclass(frozen=True)

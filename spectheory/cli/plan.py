@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from spectheory.cli.answer import show
+from spectheory.cli.answer import View, show
 from spectheory.cli.console import answers, ready_folder
 from spectheory.cli.inputs import in_range
 from spectheory.cli.options import PlanOptions
@@ -87,7 +87,8 @@ def run_plan(question: PlanOptions) -> None:
     report = deployment_report(answer)
     out = question.out
     file = out / "plan.json" if out else None
-    show(report, as_json=question.json, file=file, figures=lambda: _figures(answer, out) if out else [])
+    drawn = lambda: _figures(answer, out) if out else []
+    show(report, as_json=question.json, file=file, figures=drawn, view=View.of(question))
     if not question.json:
         _paste(answer.engines)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectheory.cli.answer import show
+from spectheory.cli.answer import View, show
 from spectheory.cli.console import ready_folder, remarks
 from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import (
@@ -155,6 +155,7 @@ def _show(
         figures=lambda: write_figures(answer, out) if out else [],
         last=None if check is None else lambda: report(check=check()),
         page=_page(question, pair, trace, answer, passes),
+        view=View.of(question),
     )
 
 

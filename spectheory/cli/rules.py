@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spectheory.cli.answer import show
+from spectheory.cli.answer import View, show
 from spectheory.cli.inputs import Floats, Pmfs, check_seed, in_range, one_source, read_pmfs
 from spectheory.cli.progress import working
 from spectheory.cli.shapes import remark_left_out
@@ -39,7 +39,7 @@ def run_rules(question: RulesOptions) -> None:
         answer = of_trace(read_any(question.trace), question.candidates, rules)
     else:
         answer = of_pmfs(*_pair(question), question.candidates, rules, question.seed)
-    show(rules_report(answer), as_json=question.json)
+    show(rules_report(answer), as_json=question.json, view=View.of(question))
 
 
 def _rules(names: Sequence[str] | None) -> list[Rule]:

@@ -29,6 +29,8 @@ class RulesOptions:
     rule: Annotated[list[str] | None, shown(the.COMPARED_RULE, "all")] = None
     seed: Annotated[int, the.SEED] = 0
     json: Annotated[bool, the.JSON] = False
+    all: Annotated[bool, the.ALL] = False
+    explain: Annotated[bool, the.EXPLAIN] = False
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class BoundsOptions:
     trees: Annotated[int | None, the.TREES] = None
     seed: Annotated[int, the.SEED] = 0
     json: Annotated[bool, the.JSON] = False
+    all: Annotated[bool, the.ALL] = False
+    explain: Annotated[bool, the.EXPLAIN] = False
 
 
 @dataclass(frozen=True)

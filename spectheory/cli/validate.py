@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spectheory.cli.answer import show
+from spectheory.cli.answer import View, show
 from spectheory.cli.console import ready_folder, remarks
 from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import remark_slower
@@ -143,6 +143,7 @@ def _answer(found: dict[str, Any], question: ValidateOptions) -> None:
         as_json=question.json,
         file=question.out / ANSWER,
         figures=lambda: write_figure([found], question.out / "validation"),
+        view=View.of(question),
     )
     slower = {r for at in found["temperatures"] for each in at["settings"] for r in each["speedup"].get("remarks", ())}
     for remark in sorted(slower):

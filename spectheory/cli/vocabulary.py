@@ -205,6 +205,8 @@ ALL_PROCESSORS = "all processors"
 OUT = option("--out", "FOLDER", OUTPUT, "Folder for all that is written; a stopped run continues from it.")
 REDRAW = option("--redraw", "", OUTPUT, "Draw again from the data in the folder; simulate nothing.")
 EXPORT = option("--export", "NAME", OUTPUT, "Print what another tool takes, and nothing else, as vllm-rates or dynamo.")
+ALL = option("--all", "", OUTPUT, "Print every table and note.")
+EXPLAIN = option("--explain", "", OUTPUT, "Print what each column means.")
 REPORT = option(
     "--report", "FILE", OUTPUT, "Also write the answer as one page to open in a browser: charts, tables, assumptions."
 )

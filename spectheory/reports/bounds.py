@@ -50,7 +50,8 @@ def bounds_report(answer: BoundsAnswer) -> Report:
         *answer.notes,
     ]
     facts = ", ".join(f"{name} = {_fact(value)}" for name, value in answer.facts.items())
-    return Report(content, [_table(title, part, answer) for title, part in answer.tables.items()], facts, notes)
+    pieces = [_table(title, part, answer) for title, part in answer.tables.items()]
+    return Report(content, pieces, facts, notes, pieces[:1])
 
 
 def _fact(value: Any) -> str:

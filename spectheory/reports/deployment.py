@@ -57,7 +57,7 @@ def deployment_report(answer: DeploymentAnswer) -> Report:
     headline = _headline(answer)
     if answer.adaptive:
         headline = f"{headline}. {adaptive_sentence(answer.adaptive)}"
-    return Report(_content(answer), pieces, headline, [*answer.notes, *limit, *claims])
+    return Report(_content(answer), pieces, headline, [*answer.notes, *limit, *claims], pieces[:1])
 
 
 def _headline(answer: DeploymentAnswer) -> str:

@@ -20,7 +20,7 @@ _WORDS = ("fits", "REFUTED")
 def judgement_report(found: Judgement) -> Report:
     """Rules against counts, the positions of the rule in question, causes, and the tests of the output."""
     pieces = [_rules(found), *_positions(shown(found)), *_causes(found), *_output(found)]
-    return Report(content(found), pieces, headline(found), [*found.notes, *_terms(found)])
+    return Report(content(found), pieces, headline(found), [*found.notes, *_terms(found)], pieces[:1])
 
 
 def content(found: Judgement) -> dict[str, Any]:

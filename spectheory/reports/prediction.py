@@ -22,6 +22,7 @@ from spectheory.reports.adaptive import adaptive_sentence, adaptive_table
 from spectheory.reports.base import Report
 from spectheory.reports.bias import bias_table
 from spectheory.reports.check import Records, check_table, of_all
+from spectheory.reports.prediction_brief import brief_table
 from spectheory.reports.prediction_notes import formulas, notes_of, notes_of_recorded
 from spectheory.reports.provisional import provisional_words
 from spectheory.reports.recorded import recorded_table
@@ -86,7 +87,8 @@ def prediction_report(
     headline = f"{words}. {_headline(plan)}" if words else _headline(plan)
     headline = f"{headline}. {adaptive_sentence(adaptive)}" if adaptive else headline
     notes += timing_notes(latencies) if latencies else []
-    return Report(content, pieces, headline, notes)
+    brief = [*([brief_table(plan)] if not recorded else pieces[:1]), *([check_table(check)] if check else [])]
+    return Report(content, pieces, headline, notes, brief)
 
 
 def _headline(plan: Plan) -> str:

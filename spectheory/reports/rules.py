@@ -51,7 +51,8 @@ def rules_report(answer: RulesAnswer) -> Report:
         "rules": [_as_dict(row) for row in rows],
     }
     headline = ", ".join([*known, f"TV = {distance}", f"KL {_divergence(answer.kl)}"])
-    return Report(content, [_table(answer, rows)], headline, _notes(answer, rows))
+    pieces = [_table(answer, rows)]
+    return Report(content, pieces, headline, _notes(answer, rows), pieces)
 
 
 def _as_dict(row: RuleStanding) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class Column:
     """A column: its heading, the unit written after each number, and how many digits follow the point.
 
     ``words`` may wrap and ``names`` may not; both stand on the left, ``numbers`` on the right. Columns `aside` are for
-    comparison: they are dim, and the first to be left out where a terminal is narrow.
+    comparison: they are dim, and the first to be left out where a terminal is narrow. `meaning` defines the column.
     """
 
     heading: str
@@ -38,6 +38,7 @@ class Column:
     kind: Literal["numbers", "words", "names"] = "numbers"
     signed: bool = False
     aside: bool = False
+    meaning: str = ""
 
     def text(self, cell: Value | Cell) -> str:
         """What stands in a cell."""

@@ -27,7 +27,7 @@ COPIED = {"lookup": "", "suffix": ", from this request's prompt and text alone, 
 def validation_report(content: Content) -> Report:
     """Two tables for each temperature of an answer."""
     pieces = [table(found) for found in content["temperatures"] for table in (_tokens_table, _speedup_table)]
-    return Report(content, pieces, headline(content), _notes(content))
+    return Report(content, pieces, headline(content), _notes(content), pieces)
 
 
 def _tokens_table(found: Content) -> Table:
