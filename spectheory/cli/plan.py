@@ -87,8 +87,13 @@ def run_plan(question: PlanOptions) -> None:
     report = deployment_report(answer)
     out = question.out
     file = out / "plan.json" if out else None
-    drawn = lambda: _figures(answer, out) if out else []
-    show(report, as_json=question.json, file=file, figures=drawn, view=View.of(question))
+    show(
+        report,
+        as_json=question.json,
+        file=file,
+        figures=lambda: _figures(answer, out) if out else [],
+        view=View.of(question),
+    )
     if not question.json:
         _paste(answer.engines)
 

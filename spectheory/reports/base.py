@@ -17,8 +17,8 @@ from spectheory.reports.table import Drawing, Table
 class Report:
     """The answer in one sentence (`headline`), in tables and drawings (`pieces`), and as data (`content`).
 
-    `notes` are what a reader must know to trust the numbers, one sentence each. `brief` are the pieces to show first, if
-    that is not all of them.
+    `notes` are what a reader must know to trust the numbers, one sentence each. `brief` are the pieces to show first,
+    if that is not all of them.
     """
 
     content: Mapping[str, Any]
