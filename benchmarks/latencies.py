@@ -103,7 +103,7 @@ def check_counts(table: LatencyTable, ran: Counter[tuple[str, int]]) -> None:
     said, warm_up = table.provenance["pass_rounds"]["repeats"], table.provenance["warm_up"]
     for (who, tokens), count in ran.items():
         if (who, tokens) == ("target", 1):
-            assert count == REPEATED[PLAIN] * (said["target 1"] + warm_up)
+            assert count >= REPEATED[PLAIN] * (said["target 1"] + warm_up)  # some stand between two bursts of drafts
         elif who == "target" or tokens > 2:
             assert count == said[f"{who} {tokens}"] + warm_up
 

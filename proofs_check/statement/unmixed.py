@@ -9,11 +9,13 @@ from typing import Any
 from proofs_check.statement.claims import ClaimError
 from proofs_check.statement.fractions import EXACT
 
-_OPERATIONS = ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "lt", "le", "gt", "ge", "eq", "ne")
+_OF_TWO = ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "mod", "rmod", "pow", "rpow")
+_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+_OF_ONE = ("neg", "pos", "abs")
 
 
 class Unmixed(Fraction):
-    """A fraction whose arithmetic and comparisons with a float raise a `ClaimError`.
+    """A fraction whose arithmetic and comparisons with a float raise a `ClaimError`; so do those of its results.
 
     Examples
     --------
@@ -25,19 +27,21 @@ class Unmixed(Fraction):
 def _refusing(name: str) -> Callable[[Fraction, Any], Any]:
     exact = getattr(Fraction, name)
 
-    def operation(self: Fraction, other: Any) -> Any:
-        if isinstance(other, float):
-            raise ClaimError(
-                f"an assumption uses the float {other!r}",
-                limit="a float is another number to a solver than to a fraction",
-                remedy="write it as a Fraction",
-            )
-        found = exact(self, other)
+    def operation(self: Fraction, *others: Any) -> Any:
+        for other in others:
+            if isinstance(other, float):
+                raise ClaimError(
+                    f"an assumption uses the float {other!r}",
+                    limit="a float is another number to a solver than to a fraction",
+                    remedy="write it as a Fraction",
+                )
+        # Another kind of fraction would answer itself, with its own kind.
+        found = exact(self, *(Fraction(other) if isinstance(other, EXACT) else other for other in others))
         return Unmixed(found) if isinstance(found, EXACT) else found
 
     return operation
 
 
-for _operation in _OPERATIONS:
+for _operation in (*_OF_TWO, *_COMPARISONS, *_OF_ONE):
     setattr(Unmixed, f"__{_operation}__", _refusing(f"__{_operation}__"))
 Unmixed.__hash__ = Fraction.__hash__  # type: ignore[method-assign]

@@ -50,7 +50,7 @@ from spectheory.verification import SuffixDrafts
 from spectheory.verification.by_start import deepest
 
 LONGEST_CALL = 64
-CHECK_TOKENS, PLAIN_EVERY = 96, 3
+CHECK_TOKENS, PLAIN_EVERY = 80, 3
 """Of the check: tokens of a text, and every how many prompts one is also decoded plainly, for the measured speed-up."""
 
 

@@ -130,9 +130,10 @@ def _round(draft: Filled | FilledHead, target: Filled, sizes: Sequence[int], num
     """Seconds of the plain step and of each pass that is due, in the order of decoding.
 
     For every size there are drafts, then a verifying pass. Steps come in bursts at two places, those of drafts at
-    others in every round.
+    others in every round, and each of these after a target's pass.
     """
-    taken: Round = {}
+    taken: Round = {("draft", m): draft.run(m, keep=m) for m in draft.longer if ("draft", m) in due}
+    drafted = bool(taken)  # whether the last pass was a draft's
     bursts: dict[Pass, list[list[float]]] = {}
     sizes = [m for m in sizes if m == 1 or {("target", m), ("draft", m)} & due - {("draft", 2)}]
     sizes = sizes * 2 if len(sizes) == 1 else sizes
@@ -141,18 +142,25 @@ def _round(draft: Filled | FilledHead, target: Filled, sizes: Sequence[int], num
     for index, m in enumerate(sizes):
         here = [step for i, step in enumerate(drafts) if index in _places(number + i, len(sizes))]
         for step in here:
+            if drafted:
+                target.run(1, keep=1, alone=True)
             bursts.setdefault(step, []).append(draft.burst(step[1]))
+            drafted = True
         if not here:
             draft.run(1, keep=1)  # a target's pass follows a draft's
+        drafted = True
         if m not in DRAFT_TOKENS and ("draft", m) in due:
             taken["draft", m] = draft.run(m, keep=m)  # children are drafted for each
         if m > 1 and ("target", m) in due:
             taken["target", m] = target.run(m, keep=m)
+            drafted = False
         if index in _places(0, len(sizes)):
             for step in targets[:: 1 if number % 2 else -1]:  # in turn first: the later finds warmer caches
                 passes = [target.run(1, keep=1, alone=step == PLAIN) for _ in range(BURST)]
                 bursts.setdefault(step, []).append(passes)
-    taken |= {("draft", m): draft.run(m, keep=m) for m in draft.longer if ("draft", m) in due}
+            drafted = False
+    if drafted:
+        target.run(1, keep=1, alone=True)
     taken |= {step: _alone(of_step) if step in targets else _in_a_row(of_step) for step, of_step in bursts.items()}
     return taken
 

@@ -94,13 +94,14 @@ def plan(
     if shapes is None:
         shapes = DEFAULT_SHAPES[: within(trace.columns, len(DEFAULT_SHAPES))]
     _check(rules, shapes, cost)
+    limits = TraceLimits.shared(limits, trace)
     for rule in rules:
         if not isinstance(rule, RecordedMatch):
             trace.require_scores(f"the rule {rule.name!r}")
     if any(by_lists(rule, trace, shape) for rule in rules for shape in shapes):
-        return _with_lists(trace, cost, rules, shapes, prefill_emits_token, limits or TraceLimits(trace))
+        return _with_lists(trace, cost, rules, shapes, prefill_emits_token, limits)
     found = _found(trace, rules, shapes, prefill_emits_token)
-    predictions = _predictions(trace, found, cost, prefill_emits_token, limits or TraceLimits(trace))
+    predictions = _predictions(trace, found, cost, prefill_emits_token, limits)
     prompts = Prompts(trace.texts)
     chosen = any(isinstance(each.wanted, BestTree) or each.limits.text for each in predictions)
     return Plan(predictions, max(predictions, key=merit), prompts.count, prompts.chosen_on if chosen else None)

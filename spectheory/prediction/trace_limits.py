@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.drafting import Chain, Shape
-from spectheory.errors import TraceError
+from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.limits import branching_bound, tunstall_bound
 from spectheory.limits.claims import WHOLE_DECODING
@@ -78,6 +78,17 @@ class TraceLimits:
     def __init__(self, trace: Trace) -> None:
         self._prompts, self._trace, self.laws = Prompts(trace.texts), trace, MeanLaws(trace)
         self._text: dict[int, Interval | None] = {}
+
+    @classmethod
+    def shared(cls, limits: TraceLimits | None, trace: Trace) -> TraceLimits:
+        """Those of earlier plans, if there were any; of another trace they are refused."""
+        if limits is not None and limits._trace is not trace:
+            raise SettingError(
+                "limits of another trace are passed on",
+                limit="plans share the limits of one trace",
+                remedy="pass TraceLimits(trace) with that trace, or none",
+            )
+        return limits or cls(trace)
 
     def of(
         self, found: Sequence[tuple[PathRule, ShapeCalls]], *, prefill_emits_token: bool = False

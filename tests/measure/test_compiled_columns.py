@@ -144,6 +144,19 @@ def test_a_softmax_in_any_layout_is_that_in_double_precision(warmth: float) -> N
 # The race
 
 
+@pytest.mark.parametrize("size", [4096, 200_000])
+def test_the_entropy_of_an_almost_certain_token(size: int) -> None:
+    """A token beside many of equal, tiny probability, in closed form: off by no more than docs/measuring.md says."""
+    for height in np.linspace(-5, -60, 56).tolist():
+        target = torch.full((1, size), height)
+        target[0, 0] = 0.0
+        found = position_statistics(target, target, torch.tensor([0]), Sampling(), race=False)
+        rest = (size - 1) * math.exp(height)
+        entropy = math.log1p(rest) - rest / (1 + rest) * height
+        for name in ("target_entropy", "draft_entropy"):
+            assert abs(float(found[name][0]) - entropy) <= 3e-7 * entropy + 3e-14
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("precision", [torch.float32, torch.float64])
 def test_bounds_hold_the_race(kind: str, precision: torch.dtype) -> None:

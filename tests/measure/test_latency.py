@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +13,9 @@ from spectheory.drafting import Batch, KAry
 from spectheory.errors import SettingError
 from spectheory.measure import ModelPair, measure_latency
 from spectheory.measure.budget import Budget
+from spectheory.measure.filled import BURST
+from spectheory.measure.latency import DRAFT_TOKENS, TAKING, _passes, _round
+from spectheory.measure.rounds import PLAIN, Pass
 
 
 def test_table(tiny_pair: ModelPair) -> None:
@@ -78,3 +82,37 @@ def test_models_without_a_cache_read_everything_again(tiny_pair: ModelPair) -> N
     assert table.provenance["read_again"] == ["draft"]
     assert read[0] == 8
     assert set(read[1:]) == {8 + 1, 8 + 2, 8 + 4}
+
+
+class Clock:
+    """Stands for a model: a pass takes what it reads, a draft's first one after the target's 1 more; it is listed."""
+
+    def __init__(self, name: str, listed: list[Pass], longer: Sequence[int] = (), layers: Sequence[int] = ()) -> None:
+        self.name, self.listed, self.longer, self.layers = name, listed, longer, layers
+
+    def run(self, tokens: int, keep: int, *, alone: bool = False) -> float:
+        """Seconds of a pass."""
+        taking = bool(self.layers) and tokens == 1 and not alone
+        fresh = self.name == "draft" and self.listed[-1][0] != "draft"
+        self.listed.append((TAKING if taking else self.name, tokens))
+        return tokens + 0.5 * taking + fresh
+
+    def burst(self, tokens: int) -> list[float]:
+        """Seconds of a chain's passes."""
+        return [self.run(tokens, keep=1) for _ in range(BURST)]
+
+
+@pytest.mark.parametrize("longer", [(), (8,), (64,)])
+@pytest.mark.parametrize("sizes", [[1], [1, 2], [1, 4], [1, 2, 4], [1, 4, 16, 64]])
+def test_a_round_has_what_is_due_and_drafts_after_the_target(sizes: list[int], longer: tuple[int, ...]) -> None:
+    """Of any due passes: each burst of drafts follows the target, whichever sizes are left."""
+    listed: list[Pass] = [PLAIN]
+    draft, target = Clock("draft", listed, longer), Clock("target", listed, layers=(1,) if longer else ())
+    passes = _passes(draft, target, sizes)  # type: ignore[arg-type]
+    dues = [set(passes), *({one, other} for one in passes for other in passes)]
+    for number, due in enumerate(due for due in dues for _ in range(4)):
+        taken = _round(draft, target, sizes, number, due)  # type: ignore[arg-type]
+        assert taken.keys() == due | {PLAIN}
+        for step in taken.keys() & {("draft", m) for m in DRAFT_TOKENS}:
+            assert taken[step] == pytest.approx(step[1] + 1 / BURST)
+        assert all(taken[who, m] == m for who, m in taken if who == "target")

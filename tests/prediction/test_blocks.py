@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from spectheory.cost import ConstantRatio
 from spectheory.drafting import Chain, KAry, Shape, Stopped, Tree, read_stop
+from spectheory.errors import SettingError
 from spectheory.prediction import compiled_calls, plan
 from spectheory.prediction.best_tree import BestTree, Wanted
 from spectheory.prediction.over_prompts import Prompts
@@ -16,6 +18,7 @@ from spectheory.prediction.path_laws import PathLaws
 from spectheory.prediction.paths import calls_of_chains, calls_of_laws, visits_of
 from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.prediction.text_limit import TextLimit, visits_of_calls
+from spectheory.prediction.trace_limits import TraceLimits
 from spectheory.trace import Trace, record, sample
 from spectheory.trace.sample import of_texts, spread
 from spectheory.verification import PATH_RULES, LookupMatch, RecursiveRejection
@@ -49,6 +52,23 @@ def test_many_blocks_say_what_one_says(monkeypatch: pytest.MonkeyPatch, prefill:
             np.testing.assert_allclose(numbers(plan(trace, ConstantRatio(0.1), **asked)), whole, rtol=SAME)  # type: ignore[arg-type]
             checked += 1
     assert checked >= 10
+
+
+@pytest.mark.parametrize("made", [made_up, of_head])
+def test_plans_that_share_limits_say_what_each_says(made: Callable[[], Trace]) -> None:
+    """One after the other, with and without the prompt's token; the limits of another trace are refused."""
+    trace = made()
+    limits = TraceLimits(trace)
+    for prefill in (False, True):
+        for names, shapes in ((("token", "block"), CHAINS), (("race", "lookup"), (Chain(4), Chain(2)))):
+            rules = [PATH_RULES[name] for name in names if not PATH_RULES[name].lacks(trace.columns)]
+            own, together = (
+                plan(trace, rules=rules, shapes=shapes, prefill_emits_token=prefill, limits=given)
+                for given in (None, limits)
+            )
+            np.testing.assert_allclose(numbers(together), numbers(own), rtol=SAME)
+    with pytest.raises(SettingError, match="another trace"):
+        plan(made(), shapes=CHAINS, limits=limits)
 
 
 def test_blocks_are_whole_texts_in_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from proofs_check.evidence.symbolic import AS_WRITTEN, Step, cited, in_parts, in
 from proofs_check.run.ledger import ledger
 from proofs_check.statement import calculus
 from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import Fraction
 from tests.made_up import each
 
 PAGE = Path(__file__).parents[2] / "docs" / "theorems.md"
@@ -49,6 +50,14 @@ def test_a_formula_that_shows_nothing_is_not_accepted() -> None:
     assert in_words("not as written", lambda a: ((a + 1) ** 2, a * a + 2 * a + 1)).check(5).status == "undecided"
     assert in_words("false", lambda a: (a, 2 * a)).check(5).status == "undecided"
     assert valid("2 <= 1", lambda a: at_most(2, 1)).check(5).status == "refuted"
+
+
+def test_a_fraction_is_exact_in_a_step() -> None:
+    """A third is none of the floats, and what is added to 1 is not lost."""
+    nearest = Fraction(1 / 3)
+    assert nearest != Fraction(1, 3)
+    assert same("a third", lambda a: (a * Fraction(1, 3), a * nearest)).check(5).status == "refuted"
+    assert same("a square", lambda a: ((a + 1) ** 2 + Fraction(1, 10**19), a * a + 2 * a + 1)).check(5).status != "held"
 
 
 def test_calculus_is_worked_out_by_the_check() -> None:

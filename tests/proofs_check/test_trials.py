@@ -29,6 +29,7 @@ from proofs_check.evidence.judge import judge
 from proofs_check.evidence.solver import prove_claim
 from proofs_check.evidence.symbolic import valid
 from proofs_check.library.wide import wide_search
+from proofs_check.statement import fractions
 from proofs_check.statement.claims import Compared
 from spectheory.cli import main
 from spectheory.errors import SpectheoryError
@@ -156,6 +157,24 @@ def test_an_assumption_with_a_float_proves_nothing() -> None:
         assumed = Assumption("p0", lambda p, q, bound=bound: p[0] >= bound)
         trial = try_claim(Claim("c", lambda p, q: at_least(p[0], Fraction(3, 10)), (assumed,)))
         assert trial.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        lambda p: p[0] + fractions.Fraction(0),
+        lambda p: p[0] + Fraction(0),
+        lambda p: 0 - (-p[0]),
+        lambda p: smaller(p[0], p[0]),
+    ],
+)
+def test_what_an_assumption_works_out_refuses_floats_too(first: Callable[[Sequence[Any]], Any]) -> None:
+    """Sums with either kind of fractions, and signs."""
+    for bound in (0.3, Fraction(3, 10)):
+        assumed = Assumption("p0", lambda p, q, bound=bound: first(p) >= bound)
+        trial = try_claim(Claim("c", lambda p, q: at_least(p[0], Fraction(3, 10)), (assumed,)), tokens=(2,))
+        assert ("the float 0.3" in str(trial)) == isinstance(bound, float)
+        assert trial.verdict.startswith("not refuted" if isinstance(bound, float) else "proved")
 
 
 # Bad input

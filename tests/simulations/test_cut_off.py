@@ -19,7 +19,6 @@ import pytest
 from simulations.counts.quantities import Share
 from simulations.counts.tally import Tally, total
 from simulations.experiments import running
-from simulations.experiments.batches import run_batch
 from simulations.experiments.collect import collect
 from simulations.experiments.pools import process_pool
 from simulations.experiments.results import read_results
@@ -109,21 +108,20 @@ def test_an_interrupt_keeps_what_is_finished(tmp_path: Path) -> None:
 
 def test_an_interrupt_waits_for_what_runs(tmp_path: Path) -> None:
     """Two batches still run when the first is counted: they are kept too, and a fourth is not begun."""
-    path, wanted, counted = tmp_path / "results.jsonl", coins(), threading.Event()
+    path, wanted = tmp_path / "results.jsonl", coins()
+    begun, counted = threading.Barrier(3), threading.Event()
 
     class OneAhead(ThreadPoolExecutor):
-        """The first batch runs at once, the others when it is counted."""
-
-        submitted = 0
+        """Three batches begin together; the first ends at once, the others when it is counted."""
 
         def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-            self.submitted += 1
-            return super().submit(fn if self.submitted == 1 else self.wait_and_run, *args, **kwargs)
+            return super().submit(self.begin_together, fn, *args, **kwargs)
 
         @staticmethod
-        def wait_and_run(*args: Any) -> Any:
-            assert counted.wait(timeout=60)
-            return run_batch(*args)
+        def begin_together(fn: Callable[..., Any], task: Task, batch: int, *args: Any) -> Any:
+            begun.wait(timeout=60)
+            assert batch == 0 or counted.wait(timeout=60)
+            return fn(task, batch, *args)
 
     def stop_now(_: Task, tally: Tally) -> None:
         counted.set()
