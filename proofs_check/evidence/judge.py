@@ -97,7 +97,7 @@ def _exactly(compared: Compared, claim: Claim, case: Case) -> Judged:
 def _number(value: Any, claim: Claim, case: Case) -> None:
     if is_interval(value):
         raise Transcendental("an interval among fractions")
-    if not isinstance(value, (*EXACT, int)) or isinstance(value, bool):
+    if not isinstance(value, (EXACT, int)) or isinstance(value, bool):
         raise ClaimError(
             f"claim {claim.says!r} compares {value!r} ({type(value).__name__}) at {shown(case)}",
             limit="fractions give fractions",

@@ -119,9 +119,9 @@ def evaluated_in(mode: Mode) -> Iterator[None]:
 def _transcendental(name: Literal["log", "exp"], a: Real, *, trivial: int, value: int) -> Real:
     if is_term(a):
         raise Transcendental(f"the {name} of a solver's term")
-    if is_interval(a) or (isinstance(a, (*EXACT, int)) and _mode.get() == "interval"):
+    if is_interval(a) or (isinstance(a, (EXACT, int)) and _mode.get() == "interval"):
         return getattr(enclosures(), name)(a)
-    if isinstance(a, (*EXACT, int)) and _mode.get() == "exact":
+    if isinstance(a, (EXACT, int)) and _mode.get() == "exact":
         if a == trivial:
             return Fraction(value)
         raise Transcendental(f"the {name} of a fraction")
