@@ -12,6 +12,7 @@ predict: $(VENV)/.models
 	@echo "check against transformers' assisted generation. The same command goes on after an interruption."
 	$(BIN)/spectheory predict --check --out $(OUT)
 
+# Bytecode is kept, also where the environment says otherwise: each worker would compile every test again.
 test: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

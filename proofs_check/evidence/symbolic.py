@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 from proofs_check.evidence.solver import SECONDS, alike, decide, no_branches
 from proofs_check.statement.arithmetic import nonzero_terms
-from proofs_check.statement.calculus import algebra
 from proofs_check.statement.claims import Compared, shown
 from proofs_check.statement.findings import Effort, Finding
 from spectheory.errors import load_extra
@@ -94,7 +93,7 @@ def in_words(says: str, sides: Sides) -> Step:
 
 def _difference(sides: Sides, integers: Sequence[str]) -> tuple[Any, list[Any]]:
     """Left minus right as it is written, and the symbols in it."""
-    sympy = algebra()
+    sympy = load_extra("sympy", extra="proofs")
     names = list(inspect.signature(sides).parameters)
     symbols = [sympy.Symbol(name, positive=True, integer=name in integers or None) for name in names]
     left, right = sides(*symbols)

@@ -10,16 +10,12 @@ import math
 from typing import Any
 
 from proofs_check.statement.arithmetic import Real
-from proofs_check.statement.fractions import Fraction
-from spectheory.errors import load_extra
 
 
 def algebra() -> Any:
-    """Sympy, loaded when a proof runs; the ledger's fractions are rationals to it, which it would take for floats."""
-    sympy = load_extra("sympy", extra="proofs")
-    from sympy.core.sympify import converter  # type: ignore[import-untyped]
+    """Sympy, loaded when a proof runs."""
+    import sympy
 
-    converter[Fraction] = lambda number: sympy.Rational(number.numerator, number.denominator)
     return sympy
 
 

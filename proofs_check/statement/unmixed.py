@@ -6,22 +6,28 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from proofs_check.statement import fractions
 from proofs_check.statement.claims import ClaimError
-from proofs_check.statement.fractions import EXACT
 
 _OF_TWO = ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "mod", "rmod", "pow", "rpow")
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 _OF_ONE = ("neg", "pos", "abs")
 
 
-class Unmixed(Fraction):
+class Unmixed(fractions.Fraction):
     """A fraction whose arithmetic and comparisons with a float raise a `ClaimError`; so do those of its results.
+
+    It derives from the ledger's fractions, so that Python asks it first also where one of them stands on its left.
 
     Examples
     --------
     >>> Unmixed(1, 2) + 1 >= Fraction(3, 2)
     True
     """
+
+    def __new__(cls, numerator: Any = 0, denominator: Any = None) -> Any:
+        """Make one as Python makes its fractions."""
+        return Fraction.__new__(cls, numerator, denominator)
 
 
 def _refusing(name: str) -> Callable[[Fraction, Any], Any]:
@@ -35,9 +41,8 @@ def _refusing(name: str) -> Callable[[Fraction, Any], Any]:
                     limit="a float is another number to a solver than to a fraction",
                     remedy="write it as a Fraction",
                 )
-        # Another kind of fraction would answer itself, with its own kind.
-        found = exact(self, *(Fraction(other) if isinstance(other, EXACT) else other for other in others))
-        return Unmixed(found) if isinstance(found, EXACT) else found
+        found = exact(self, *others)
+        return Unmixed(found) if isinstance(found, Fraction) else found
 
     return operation
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from proofs_check.statement.fractions import EXACT, Fraction
+from proofs_check.statement.fractions import Fraction
 
 OPERATORS = (
     *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod),
@@ -36,7 +36,7 @@ def outcome(operation: Callable[[], Any]) -> Any:
         found = operation()
     except (ZeroDivisionError, OverflowError) as error:
         return type(error)
-    if isinstance(found, EXACT):
+    if isinstance(found, fractions.Fraction):
         return found.numerator, found.denominator
     return type(found), found
 

@@ -163,7 +163,9 @@ def test_an_assumption_with_a_float_proves_nothing() -> None:
     "first",
     [
         lambda p: p[0] + fractions.Fraction(0),
+        lambda p: fractions.Fraction(0) + p[0],
         lambda p: p[0] + Fraction(0),
+        lambda p: Fraction(0) + p[0],
         lambda p: 0 - (-p[0]),
         lambda p: smaller(p[0], p[0]),
     ],
