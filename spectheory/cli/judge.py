@@ -74,7 +74,9 @@ def _read_alone(question: JudgeOptions, traces: Sequence[Trace], log: CallLog | 
             remedy="log them, or leave out the trace and --rule for readings of the counts alone",
         )
     report = readings_report({counts.engine or "counts": readings(counts)})
-    _answer(replace(report, headline=f"Nothing judged, as texts are missing. {report.headline}"), question, "readings")
+    missing = "Nothing judged, as texts are missing."
+    brief = report.brief and replace(report.brief, verdict=[missing, *report.brief.verdict[:1]])
+    _answer(replace(report, headline=f"{missing} {report.headline}", brief=brief), question, "readings")
     return Status.DONE
 
 

@@ -94,7 +94,7 @@ def run_plan(question: PlanOptions) -> None:
         figures=lambda: _figures(answer, out) if out else [],
         view=View.of(question),
     )
-    if not question.json:
+    if question.all and not question.json:
         _paste(answer.engines)
 
 
@@ -128,6 +128,7 @@ def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | 
         notes=_of_lengths(drafts, readings) if readings else _notes(question, drafts, ranking, engines),
         recorded=readings,
         adaptive=adaptive,
+        prompts=min(Prompts(draft.trace.texts).count for draft in drafts),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from spectheory.cli.answer import show
+from spectheory.cli.answer import View, show
 from spectheory.cli.console import ready_folder
 from spectheory.cli.options import PlanOptions, recorded_files
 from spectheory.cli.shapes import read_rules
@@ -61,7 +61,8 @@ def run_bench_plan(question: PlanOptions) -> None:
     basis = f"{served.rule.name} verification on the trace, exact for its texts" if served.trace else OF_RUNS
     together, texts = _lock_step(served, choices), len(served.trace.texts) if served.trace else 0
     report = served_report(ServedAnswer(choices, served.tokens, served.fit, served.runs, basis, together, texts))
-    show(report, as_json=question.json, file=question.out / "plan.json" if question.out else None)
+    file = question.out / "plan.json" if question.out else None
+    show(report, as_json=question.json, file=file, view=View.of(question))
 
 
 def served_of(question: PlanOptions) -> Served:

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TypeAlias, get_type_hints
 
-from spectheory.cli.answer import show
+from spectheory.cli.answer import View, show
 from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import LATENCY_FILE, Question
@@ -20,7 +20,8 @@ from spectheory.trace.counters import Counters
 from spectheory.trace.reading import evidence_file
 
 Counts: TypeAlias = Counters | CallLog
-TAKEN = {"trace", "logprobs", "draft_log", "traces", "k_max", "c", "latency", "passes_alone", "json", "out"}
+TAKEN = {"trace", "logprobs", "draft_log", "traces", "k_max", "c", "latency", "passes_alone", "out"}
+TAKEN |= {"json", "all", "explain"}
 LONGEST = 256
 
 
@@ -33,7 +34,8 @@ def show_readings(question: Question, logs: Mapping[str, tuple[Path, Counts]], n
         for each, (path, counts) in logs.items()
     }
     report = readings_report(found)
-    show(report, as_json=question.json, file=question.out / f"{name}.json" if question.out else None)
+    file = question.out / f"{name}.json" if question.out else None
+    show(report, as_json=question.json, file=file, view=View.of(question))
 
 
 def _refuse_idle(question: Question) -> None:

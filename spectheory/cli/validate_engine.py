@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spectheory.cli.answer import show
+from spectheory.cli.answer import View, show
 from spectheory.cli.console import ready_folder, remarks
 from spectheory.cli.loading import load_named
 from spectheory.cli.options import PairOptions, ValidateOptions
@@ -69,7 +69,7 @@ def run_engines(
             on_progress=lambda what, done, total: bar.update(task, description=what, completed=done, total=total),
         )
     report = engines_report(found)
-    show(report, as_json=question.json, file=question.out / ANSWER)
+    show(report, as_json=question.json, file=question.out / ANSWER, view=View.of(question))
     return Status.DONE if report.content["agree"] else Status.DISAGREEMENT
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from spectheory.cli.answer import show
+from spectheory.cli.answer import View, show
 from spectheory.cli.console import remarks
 from spectheory.cli.options import PairOptions, PredictOptions
 from spectheory.errors import SettingError, TraceError
@@ -41,6 +41,7 @@ def show_where(
         file=out / "prediction.json" if out else None,
         figures=lambda: write_where(found, out) if out else [],
         last=None if check is None else lambda: where_report(found, report(check=check()).content, few),
+        view=View.of(question),
     )
 
 
