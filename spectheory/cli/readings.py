@@ -11,6 +11,7 @@ from spectheory.cli.answer import show
 from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import LATENCY_FILE, Question
+from spectheory.cli.page import Page
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.errors import SettingError
 from spectheory.judging.readings import readings
@@ -20,7 +21,7 @@ from spectheory.trace.counters import Counters
 from spectheory.trace.reading import evidence_file
 
 Counts: TypeAlias = Counters | CallLog
-TAKEN = {"trace", "logprobs", "draft_log", "traces", "k_max", "c", "latency", "passes_alone", "json", "out"}
+TAKEN = {"trace", "logprobs", "draft_log", "traces", "k_max", "c", "latency", "passes_alone", "json", "out", "report"}
 LONGEST = 256
 
 
@@ -33,7 +34,8 @@ def show_readings(question: Question, logs: Mapping[str, tuple[Path, Counts]], n
         for each, (path, counts) in logs.items()
     }
     report = readings_report(found)
-    show(report, as_json=question.json, file=question.out / f"{name}.json" if question.out else None)
+    page = Page.asked(question.report, "Readings")
+    show(report, as_json=question.json, file=question.out / f"{name}.json" if question.out else None, page=page)
 
 
 def _refuse_idle(question: Question) -> None:
