@@ -48,9 +48,9 @@ $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
 	touch $@
 
-# Pages are opened in Chromium; where there is none, Debian's is installed (as root).
+# Pages are opened in Chromium; where there is none, Debian's is installed (as root). Without one their tests are skipped.
 $(VENV)/.browser: $(VENV)/.test
-	command -v chromium || (apt-get update -qq && apt-get install -y -qq chromium)
+	command -v "$${CHROMIUM:-chromium}" || command -v google-chrome || (apt-get update -qq && apt-get install -y -qq chromium) || echo "No Chromium: tests of pages are skipped."
 	touch $@
 
 $(VENV)/.openvino: $(VENV)/.test

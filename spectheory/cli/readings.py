@@ -11,6 +11,7 @@ from spectheory.cli.answer import View, show
 from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import LATENCY_FILE, Question
+from spectheory.cli.page import Page
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.errors import SettingError
 from spectheory.judging.readings import readings
@@ -21,7 +22,7 @@ from spectheory.trace.reading import evidence_file
 
 Counts: TypeAlias = Counters | CallLog
 TAKEN = {"trace", "logprobs", "draft_log", "traces", "k_max", "c", "latency", "passes_alone", "out"}
-TAKEN |= {"json", "all", "explain"}
+TAKEN |= {"json", "all", "explain", "report"}
 LONGEST = 256
 
 
@@ -34,8 +35,9 @@ def show_readings(question: Question, logs: Mapping[str, tuple[Path, Counts]], n
         for each, (path, counts) in logs.items()
     }
     report = readings_report(found)
+    page = Page.asked(question.report, "Readings")
     file = question.out / f"{name}.json" if question.out else None
-    show(report, as_json=question.json, file=file, view=View.of(question))
+    show(report, as_json=question.json, file=file, page=page, view=View.of(question))
 
 
 def _refuse_idle(question: Question) -> None:
