@@ -25,10 +25,12 @@ extensions = [
     "sphinx.ext.napoleon",
 ]
 exclude_patterns = ["_build"]
+highlight_language = "none"
 nb_execution_mode = "cache"
 nb_execution_cache_path = "_build/notebooks"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
+nb_output_stderr = "remove"
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 4
 autodoc_member_order = "bysource"
@@ -42,7 +44,7 @@ html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
-html_theme_options = {"header_links_before_dropdown": 6, "show_toc_level": 1, "footer_end": []}
+html_theme_options = {"header_links_before_dropdown": 7, "show_toc_level": 1, "footer_end": []}
 
 
 def setup(app: Any) -> None:
