@@ -8,8 +8,9 @@ OUT ?= predict-out
 .PHONY: predict test evidence docs benchmarks clean
 
 predict: $(VENV)/.models
-	@echo "The built-in pair: latencies, prompts with a provisional answer, the answer, figures and JSON in $(OUT)/, then the"
-	@echo "check against transformers' assisted generation. The same command goes on after an interruption."
+	@echo "The built-in pair, offline. Step 1: latencies. Step 2: prompts, with a first answer after a quarter of them."
+	@echo "Step 3: the answer; figures and JSON are in $(OUT)/. Step 4: counted calls of transformers' assisted generation"
+	@echo "against the prediction. After an interruption the same command continues."
 	$(BIN)/spectheory predict --check --out $(OUT)
 
 # Bytecode is kept, also where the environment says otherwise: each worker would compile every test again.
