@@ -8,7 +8,7 @@ from typing import Any
 
 import spectheory
 from spectheory.cli.answer import show
-from spectheory.cli.installation import Package, kernel_cache, machine, packages, torch_facts
+from spectheory.cli.installation import Package, extensions, kernel_cache, machine, packages, torch_facts
 from spectheory.cli.options import DoctorOptions
 from spectheory.errors import SettingError, SpectheoryError, load_extra
 from spectheory.reports import Column, Report, Table
@@ -54,7 +54,11 @@ def doctor_report(
 ) -> Report:
     """The findings in tables; the headline says whether anything is wrong."""
     extras = [_extra(name, packages) for name in dict.fromkeys(each.extra for each in packages) if name]
+    registered = extensions()
     wrong = list(dict.fromkeys(_problems(packages, torch, kernel_cache, models)))
+    wrong += [
+        f"{each['name']} of {each['group']} is left out: {each['error']}." for each in registered if each["error"]
+    ]
     content = {
         "version": spectheory.__version__,
         "machine": machine(),
@@ -62,6 +66,7 @@ def doctor_report(
         "extras": extras,
         "torch": torch,
         "kernel_cache": kernel_cache,
+        "extensions": registered,
         **({"models": models} if models else {}),
         "problems": wrong,
     }

@@ -1,4 +1,4 @@
-"""What is installed: packages against what spectheory asks for, torch's device and threads, and the kernels' cache."""
+"""What is installed: packages and extensions, torch's device and threads, and the kernels' cache."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from packaging.requirements import Requirement
 
+from spectheory.errors import SettingError
+from spectheory.extensions import installed
 from spectheory.processes import processors
 
 MODULES = {"z3-solver": "z3", "vl-convert-python": "vl_convert"}
@@ -99,6 +101,28 @@ def kernel_cache() -> dict[str, Any]:
         return {"folder": getattr(found._cache, "cache_path", None)}
     except (Exception, SystemExit) as error:
         return {"error": _said(error)}
+
+
+def extensions() -> list[dict[str, Any]]:
+    """Rules and formats that installed packages register; `error` says why one is left out."""
+    from spectheory.trace.importers import FORMATS, Format
+    from spectheory.trace.reading import GROUP as FORMATS_GROUP
+    from spectheory.verification import Rule
+    from spectheory.verification.registry import BUILT_IN
+    from spectheory.verification.registry import GROUP as RULES_GROUP
+
+    kinds = ((RULES_GROUP, Rule, {rule.name for rule in BUILT_IN}), (FORMATS_GROUP, Format, set(FORMATS)))
+    return [
+        {"group": group, "name": name, "error": _left_out(found, taken)}
+        for group, kind, taken in kinds
+        for name, found in installed(group, kind).items()
+    ]
+
+
+def _left_out(found: Any, taken: set[str]) -> str | None:
+    if isinstance(found, SettingError):
+        return str(found)
+    return f"{found.name!r} is built in" if found.name in taken else None
 
 
 def _said(error: BaseException) -> str:
