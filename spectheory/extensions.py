@@ -1,4 +1,4 @@
-"""Classes of users: named on the command line as ``module:Class``, or registered as entry points by packages."""
+"""Code of users: classes named on the command line as ``module:Class``, and what packages register as entry points."""
 
 from __future__ import annotations
 
@@ -46,12 +46,16 @@ def load(address: str, kind: type[T]) -> T:
 
 @cache
 def installed(group: str, kind: type[T]) -> dict[str, T | SettingError]:
-    """What installed packages register under a group of entry points, by name; an error for what cannot be loaded."""
+    """What installed packages register under a group of entry points, by name; an error for what cannot be loaded.
+
+    An entry point names an instance of the kind, or a class that is made without arguments.
+    """
     found: dict[str, T | SettingError] = {}
     for entry in entry_points(group=group):
         owner = f"{entry.value} of {entry.dist.name if entry.dist else 'a package'}"
         try:
-            made = entry.load()()
+            loaded = entry.load()
+            made = loaded() if isinstance(loaded, type) else loaded
             found[entry.name] = made if isinstance(made, kind) else _refused(owner, f"it is not a {kind.__name__}")
         except Exception as error:  # code of a user may fail in any way
             found[entry.name] = _refused(owner, f"{type(error).__name__}: {error}")
@@ -61,6 +65,6 @@ def installed(group: str, kind: type[T]) -> dict[str, T | SettingError]:
 def _refused(address: str, why: str) -> SettingError:
     return SettingError(
         f"{address!r} cannot be loaded: {' '.join(why.split())}",
-        limit="needs a class as module:Class",
+        limit="needs module:Name",
         remedy="see docs/extending.md",
     )

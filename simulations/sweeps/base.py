@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+FIGURE_SCHEMA = 1
+"""Version of a figure's saved data."""
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -100,6 +103,7 @@ class Sweep:
         compared = self.compared(asks, tallies, alarm)
         theory = {label: tallies[label].as_dict() for label in tallies if label not in {one.label for one in asks}}
         return {
+            "schema": FIGURE_SCHEMA,
             "figure": self.name,
             "title": self.title,
             "statements": list(self.statements),

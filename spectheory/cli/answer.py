@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from spectheory.cli.console import answers, remarks
 from spectheory.cli.page import Page
 from spectheory.files import write_whole
 from spectheory.reports import Report
+from spectheory.reports.base import ANSWER_SCHEMA
 from spectheory.reports.meanings import meanings
 from spectheory.reports.render import for_terminal
 from spectheory.reports.table import Drawing, Table
@@ -112,7 +113,16 @@ def _print_pieces(pieces: Sequence[Table | Drawing], view: View) -> None:
 
 
 def _text(report: Report) -> str:
-    return json.dumps(report.as_dict(), indent=2, allow_nan=False)
+    return _json(report.as_dict())
+
+
+def print_json(content: Mapping[str, Any], default: Callable[[Any], Any] | None = None) -> None:
+    """Print an answer that is no report as one JSON object; `default` writes what JSON has no type for."""
+    print(_json({"schema": ANSWER_SCHEMA, **content}, default))
+
+
+def _json(content: Mapping[str, Any], default: Callable[[Any], Any] | None = None) -> str:
+    return json.dumps(content, indent=2, allow_nan=False, default=default)
 
 
 def _dim(lines: Sequence[str]) -> None:

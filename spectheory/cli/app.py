@@ -13,6 +13,7 @@ from typer import Exit, Option, Typer
 import spectheory
 from spectheory.cli.grammar import WIDTH, Command
 from spectheory.cli.options import (
+    DoctorOptions,
     ImportOptions,
     JudgeOptions,
     MeasureOptions,
@@ -86,3 +87,4 @@ _add("tree", TreeOptions)
 _add("verify", VerifyOptions)
 _add("figures", FiguresOptions)
 _add("simulate", SettingOptions, RunOptions)
+_add("doctor", DoctorOptions)

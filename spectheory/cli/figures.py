@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING, Any
 
+from spectheory.cli.answer import print_json
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.inputs import MOST_WORKERS, check_seed, in_range
 from spectheory.cli.page import Page, ready_page
@@ -75,7 +75,7 @@ def _made(wanted: list[Sweep], question: FiguresOptions) -> list[Made]:
 
 def _show(made: list[Made], question: FiguresOptions, seconds: float) -> None:
     if question.json:
-        print(json.dumps({"figures": [_as_dict(one) for one in made]}, indent=2, allow_nan=False))
+        print_json({"figures": [_as_dict(one) for one in made]})
         return
     rows = []
     for one in made:

@@ -223,3 +223,15 @@ class ValidationsOptions:
 
     folders: Annotated[list[Path], Argument(metavar="FOLDER", help="Folders of finished validations.")]
     out: Annotated[Path, the.OUT]
+
+
+@dataclass(frozen=True)
+class DoctorOptions:
+    """Say what is installed, what is missing, and whether a pair's tokenizers agree.
+
+    Nothing is downloaded but the tokenizers of the models named.
+    """
+
+    target: Annotated[str | None, shown(the.TARGET, "none")] = None
+    draft: Annotated[str | None, shown(the.DRAFT, "none")] = None
+    json: Annotated[bool, the.JSON] = False

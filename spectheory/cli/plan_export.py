@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
+from spectheory.cli.answer import print_json
 from spectheory.cli.console import remarks
 from spectheory.cli.options import PlanOptions
 from spectheory.cli.plan_bench import acceptance_of_server
@@ -36,7 +36,7 @@ def run_export(question: PlanOptions) -> None:
         known = {"survival": acceptance.survival, "hazards": acceptance.hazards, "schedule": acceptance.schedule}
         numbers = {"k": acceptance.k, "accepted": acceptance.accepted, "length": acceptance.length}
         content = {"export": export.name, "of": words, **numbers, **known, "options": options}
-        print(json.dumps({**content, "text": export.text(options)}, indent=2, allow_nan=False))
+        print_json({**content, "text": export.text(options)})
         return
     print(export.text(options))
     remarks.print(f"{export.meaning}. From: {words}.", markup=False)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
+from spectheory.cli.answer import print_json
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.inputs import MOST_WORKERS, check_seed, in_range
 from spectheory.cli.interrupts import Interrupted, interruptible
@@ -58,7 +58,7 @@ def _simulated(question: SettingOptions, run: RunOptions) -> int:
     for remark in verdict.remarks:
         remarks.print(remark, markup=False)
     if run.json:
-        print(json.dumps(verdict.as_dict(), indent=2, allow_nan=False))
+        print_json(verdict.as_dict())
     else:
         _show(verdict)
     return Status.DONE if verdict else Status.DISAGREEMENT
@@ -121,7 +121,7 @@ def _show_kinds(*, as_json: bool) -> None:
             {"kind": kind, "trial": trial, "batch": found and found.batch, "options": found and found.options}
             for kind, trial, found in listed
         ]
-        print(json.dumps({"kinds": told}, indent=2))
+        print_json({"kinds": told})
         return
     rows = [
         [kind, trial, *((f"{found.batch:,}", " ".join(found.options)) if found else ("", "from Python only"))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import runpy
 import sys
@@ -11,6 +10,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spectheory.cli.answer import print_json
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.inputs import MOST_WORKERS, in_range, one_source
 from spectheory.cli.progress import progress, working
@@ -112,7 +112,7 @@ def _show(report: Report, question: VerifyOptions) -> None:
     from proofs_check.run.report import as_dict, checks_table, facts, statements_table, steps_line
 
     if question.json:
-        print(json.dumps(as_dict(report), indent=2, allow_nan=False, default=str))
+        print_json(as_dict(report), default=str)
         return
     if question.ids or len(report.entries) <= DETAILED:
         for entry in report.entries:
@@ -152,7 +152,7 @@ def _try_claims(question: VerifyOptions, effort: Effort) -> int:
                     trials.append(try_claim(claim, effort=effort))
     finally:  # an error in one claim leaves the others their answers
         if question.json and trials:
-            print(json.dumps({"claims": [trial.as_dict() for trial in trials]}, indent=2, allow_nan=False))
+            print_json({"claims": [trial.as_dict() for trial in trials]})
         elif trials:
             answers.print("\n".join(map(str, trials)), highlight=False, markup=False)
     return Status.DISAGREEMENT if any(trial.verdict == "refuted" for trial in trials) else Status.DONE

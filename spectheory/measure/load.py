@@ -48,15 +48,8 @@ def load_pair(
     place = None if device_map is not None else find_device(device)
     precision = _precision(dtype)
     with quiet():
-        for source, revision in named:
-            check_folder(source, revision)
-        head = is_head(draft, draft_revision)
+        tokenizer, head = shared_tokenizer(*named)
         causal = named[:1] if head else named
-        for each in causal:  # refuse an unusable configuration before another loader fails on it
-            refuse_as_model(*each)
-            _from_pretrained(transformers.AutoConfig, "config.json", *each)
-        tokenizers = [_from_pretrained(transformers.AutoTokenizer, "tokenizer", *each) for each in causal]
-        tokenizer = same_tokenizer(tokenizers[0], tokenizers[-1], str(target), str(draft))
         loaded = [_load(*each, precision, place, device_map) for each in causal]
         for model in loaded:
             cache_of_causal(model)
@@ -70,6 +63,20 @@ def load_pair(
     ]
     said += [*_added_tokens(tokenizer, target, target_revision), *head_remarks(loaded[1], loaded[0])]
     return ModelPair(loaded[0], loaded[1], tokenizer, vocabulary, tuple(dict.fromkeys(said)))
+
+
+def shared_tokenizer(target: tuple[str | Path, str | None], draft: tuple[str | Path, str | None]) -> tuple[Any, bool]:
+    """The tokenizer that two models (each with its revision) agree on, and whether the draft is a head; no weights."""
+    with quiet():
+        for source, revision in (target, draft):
+            check_folder(source, revision)
+        head = is_head(*draft)
+        causal = (target,) if head else (target, draft)
+        for each in causal:  # refuse an unusable configuration before another loader fails on it
+            refuse_as_model(*each)
+            _from_pretrained(transformers.AutoConfig, "config.json", *each)
+        tokenizers = [_from_pretrained(transformers.AutoTokenizer, "tokenizer", *each) for each in causal]
+    return same_tokenizer(tokenizers[0], tokenizers[-1], str(target[0]), str(draft[0])), head
 
 
 def _added_tokens(tokenizer: Any, source: str | Path, revision: str | None) -> list[str]:

@@ -12,6 +12,9 @@ import numpy as np
 from spectheory.intervals import Interval
 from spectheory.reports.table import Drawing, Table
 
+ANSWER_SCHEMA = 1
+"""Version of every answer whose content states none of its own; ``reports/schemas`` describes them."""
+
 
 @dataclass(frozen=True)
 class Brief:
@@ -38,7 +41,9 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as one JSON-ready object."""
-        return dict(plain({**self.content, "headline": self.headline, "notes": list(self.notes)}))
+        return dict(
+            plain({"schema": ANSWER_SCHEMA, **self.content, "headline": self.headline, "notes": list(self.notes)})
+        )
 
 
 def plain(value: Any) -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from spectheory.errors import SettingError, TraceError
+from spectheory.extensions import installed
 from spectheory.trace.calls import CALLS_FILE, CallLog
 from spectheory.trace.counters import COUNTERS_FILE, Counters
 from spectheory.trace.importers import FORMATS, Evidence, Format
@@ -24,6 +25,8 @@ KINDS: dict[type, str] = {
     Scores: "log-probabilities of one model",
 }
 """What each kind of evidence is called."""
+GROUP = "spectheory.formats"
+"""Entry points of packages that bring formats."""
 _LOOKED_AT = 1 << 20
 """Bytes by which a format recognises its files."""
 
@@ -72,7 +75,7 @@ def format_of(path: Path, name: str | None = None) -> Format:
             head = opened.read(_LOOKED_AT).removeprefix(codecs.BOM_UTF8)
     except OSError:
         return TRACE  # says why it cannot be read
-    for each in FORMATS.values():
+    for each in all_formats().values():
         if each.recognises(head):
             return each
     if file.suffix == ".parquet":
@@ -80,7 +83,7 @@ def format_of(path: Path, name: str | None = None) -> Format:
     what = "is of an unknown format" if head else "is empty"
     raise TraceError(
         f"{file} {'holds zero bytes, which no text has' if bytes(1) in head else what}",
-        limit=f"readable are a folder of spectheory measure, and files of the formats {', '.join(FORMATS)}",
+        limit=f"readable are a folder of spectheory measure, and files of the formats {', '.join(all_formats())}",
         remedy="check the path, or convert the log to one of these",
     )
 
@@ -118,9 +121,19 @@ def _whole(found: Evidence, path: Path) -> Whole:
     return found
 
 
+def all_formats() -> dict[str, Format]:
+    """The built-in formats, then those that installed packages register as entry points ``spectheory.formats``.
+
+    What cannot be loaded, or has the name of a built-in format, is left out; ``spectheory doctor`` says why.
+    """
+    made = [each for each in installed(GROUP, Format).values() if isinstance(each, Format)]
+    return {**FORMATS, **{each.name: each for each in made if each.name not in FORMATS}}
+
+
 def _named(name: str) -> Format:
-    if name not in FORMATS:
+    known = all_formats()
+    if name not in known:
         raise SettingError(
-            f"format {name!r} is unknown", limit=f"there are {', '.join(FORMATS)}", remedy="name one, or leave it out"
+            f"format {name!r} is unknown", limit=f"there are {', '.join(known)}", remedy="name one, or leave it out"
         )
-    return FORMATS[name]
+    return known[name]

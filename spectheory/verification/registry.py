@@ -19,6 +19,9 @@ from spectheory.verification.recursive import RecursiveRejection
 from spectheory.verification.suffix import SuffixMatch
 from spectheory.verification.token import TokenVerification
 
+GROUP = "spectheory.rules"
+"""Entry points of packages that bring rules."""
+
 BUILT_IN: tuple[Rule, ...] = (
     TokenVerification(),
     BlockVerification(),
@@ -89,7 +92,7 @@ def left_out() -> list[str]:
 
 
 def _installed() -> dict[str, Rule | SettingError]:
-    return installed("spectheory.rules", Rule)
+    return installed(GROUP, Rule)
 
 
 def names(rules: Iterable[Rule], kind: type = PathRule) -> str:

@@ -57,7 +57,7 @@ def test_json_is_one_object_with_the_last_step(steps: STEPS) -> None:
     assert steps(as_json=True) == [
         "figures: file 1, printed ''",
         "last: file 1, printed ''",
-        'end: file 2, printed \'{ "n": 2, "hea\'',
+        "end: file 2, printed '{ \"schema\": 1,'",
     ]
 
 

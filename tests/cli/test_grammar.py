@@ -71,7 +71,7 @@ def test_an_option_that_others_repeat_is_refused_twice(capsys: pytest.CaptureFix
 
 def test_out_is_a_folder_everywhere() -> None:
     assert {each.metavar for each in uses("--out").values()} == {"FOLDER"}
-    assert set(COMMANDS) - set(uses("--out")) == {"rules", "bounds", "tree"}, "these answer on stdout alone"
+    assert set(COMMANDS) - set(uses("--out")) == {"rules", "bounds", "tree", "doctor"}, "these answer on stdout alone"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -1,0 +1,137 @@
+"""``spectheory doctor``: what is installed, what is missing, and whether a pair's tokenizers agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import spectheory
+from spectheory.cli.answer import show
+from spectheory.cli.installation import Package, extensions, kernel_cache, machine, packages, torch_facts
+from spectheory.cli.options import DoctorOptions
+from spectheory.errors import SettingError, SpectheoryError, load_extra
+from spectheory.reports import Column, Report, Table
+
+BROKEN = ("too old", "broken")
+"""States that no user chose; a missing extra is no fault."""
+
+
+def run_doctor(question: DoctorOptions) -> None:
+    """Look, and say what was found; what is wrong here is an answer, not an error."""
+    if (question.target is None) != (question.draft is None):
+        raise SettingError(
+            f"--{'draft' if question.draft is None else 'target'} is missing",
+            limit="tokenizers are compared",
+            remedy="name both models, or none",
+        )
+    pair = (question.target, question.draft) if question.target and question.draft else None
+    report = doctor_report(packages(), torch_facts(), kernel_cache(), pair and _models(*pair))
+    show(report, as_json=question.json)
+
+
+def _models(target: str, draft: str) -> dict[str, Any]:
+    """Whether both models use the same token ids; no weights are read."""
+    facts: dict[str, Any] = {"target": target, "draft": draft}
+    try:
+        load_extra("transformers", extra="models")
+        from spectheory.measure.load import shared_tokenizer
+        from spectheory.pairs import resolve
+
+        tokenizer, head = shared_tokenizer((resolve(target), None), (resolve(draft), None))
+        return facts | {"agree": True, "tokens": len(tokenizer.get_vocab()), "head": head}
+    except SpectheoryError as error:
+        return facts | {"agree": False, "error": str(error)}
+    except (Exception, SystemExit) as error:  # a broken install fails in any way
+        return facts | {"agree": False, "error": f"{type(error).__name__}: {' '.join(str(error).split())}"}
+
+
+def doctor_report(
+    packages: Sequence[Package],
+    torch: Mapping[str, Any],
+    kernel_cache: Mapping[str, Any],
+    models: Mapping[str, Any] | None = None,
+) -> Report:
+    """The findings in tables; the headline says whether anything is wrong."""
+    extras = [_extra(name, packages) for name in dict.fromkeys(each.extra for each in packages) if name]
+    registered = extensions()
+    wrong = list(dict.fromkeys(_problems(packages, torch, kernel_cache, models)))
+    wrong += [
+        f"{each['name']} of {each['group']} is left out: {each['error']}." for each in registered if each["error"]
+    ]
+    content = {
+        "version": spectheory.__version__,
+        "machine": machine(),
+        "packages": [asdict(each) for each in packages],
+        "extras": extras,
+        "torch": torch,
+        "kernel_cache": kernel_cache,
+        "extensions": registered,
+        **({"models": models} if models else {}),
+        "problems": wrong,
+    }
+    ready = ", ".join(each["name"] for each in extras if each["ready"]) or "none"
+    said = f"{len(wrong)} problem{'s' * (len(wrong) != 1)}" if wrong else "no problem found"
+    headline = f"spectheory {spectheory.__version__}: {said}; extras that are ready: {ready}"
+    missing = [
+        f"For {each['name']}: {each['install']} (lacks {', '.join(each['lacks'])})." for each in extras if each["lacks"]
+    ]
+    return Report(content, [_facts(content), _table(packages)], headline, [*wrong, *missing])
+
+
+def _extra(name: str, packages: Sequence[Package]) -> dict[str, Any]:
+    lacks = [each.name for each in packages if each.extra == name and each.state != "ok"]
+    return {"name": name, "ready": not lacks, "lacks": lacks, "install": f"pip install 'spectheory[{name}]'"}
+
+
+def _problems(
+    packages: Sequence[Package], torch: Mapping[str, Any], cache: Mapping[str, Any], models: Mapping[str, Any] | None
+) -> Iterator[str]:
+    """What is wrong, a sentence each with its remedy."""
+    if not packages:
+        yield "spectheory is imported from its sources and is not installed: pip install -e . says what it needs."
+    for each in packages:
+        if each.state in BROKEN or (each.state == "missing" and not each.extra):
+            words = {"too old": f"{each.version} is too old", "broken": "has lost its files"}.get(
+                each.state, "is missing"
+            )
+            yield f"{each.name} {words}: pip install --force-reinstall '{each.name}{each.needs}'."
+    if "error" in torch and any(each.name == "torch" and each.state == "ok" for each in packages):
+        yield f"torch is installed and cannot be imported ({torch['error']}): install it again."
+    if "error" in cache:
+        yield f"compiled kernels cannot be loaded ({cache['error']}): install numba again."
+    elif cache["folder"] is None:
+        yield "no folder can be written for compiled kernels: set NUMBA_CACHE_DIR, or each process compiles them again."
+    if models and not models["agree"]:
+        yield f"{models['error']}."
+
+
+def _facts(content: Mapping[str, Any]) -> Table:
+    of, torch, models = content["machine"], content["torch"], content.get("models")
+    omp = of["omp_num_threads"]
+    rows = [
+        ["Python", of["python"]],
+        ["system", of["system"]],
+        ["cores", f"{of['cores']}" + (f", OMP_NUM_THREADS={omp}" if omp else "")],
+        [
+            "torch",
+            torch.get("error") or f"{torch['version']} on {', '.join(torch['devices'])}, {torch['threads']} threads",
+        ],
+        [
+            "compiled kernels",
+            content["kernel_cache"].get("folder") or content["kernel_cache"].get("error") or "not kept",
+        ],
+    ]
+    if models:
+        same = f"{models['tokens']} tokens, the same ids" if models["agree"] else "they do not fit"
+        rows.append(["models", f"{models['target']}, {models['draft']}: {same}"])
+    return Table("This machine", [Column("what", kind="words"), Column("found", kind="words")], rows)
+
+
+def _table(packages: Sequence[Package]) -> Table:
+    columns = [Column(name, kind="names") for name in ("package", "needed by", "needs", "found", "state")]
+    by: dict[tuple[str, ...], list[str]] = {}
+    for each in packages:
+        by.setdefault((each.name, each.needs, each.version or "-", each.state), []).append(each.extra or "all")
+    rows = [[name, ", ".join(users), needs, version, state] for (name, needs, version, state), users in by.items()]
+    return Table("Packages", columns, rows)

@@ -1,0 +1,94 @@
+"""Commands whose answers are held against the JSON Schemas: inputs are made once, every answer is small."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spectheory.trace.calls import CallLog, Request
+from tests.cli.plan_cases import measured
+from tests.cli.simulate_cases import FEW, PAIR
+from tests.cli.theory_cases import full_trace
+from tests.judging.toy_engines import ToyEngine, read, toy_pair
+from tests.toy_server import affine, sweep
+from tests.trace.counter_cases import SAMPLES
+
+FIGURES = Path(__file__).parents[2] / "docs" / "figures"
+LOG, SCRAPE = SAMPLES / "vllm_specdecoding_log_line.txt", SAMPLES / "llama_server_metrics.txt"
+PMFS = ("--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0.2,0.3,0.5")
+CLAIM = "from proofs_check import Claim, at_most\nONE = Claim('p_1 <= 1', lambda p, q: at_most(p[0], 1))\n"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A command, the schema of its answer, and its exit status; ``FOLDER/…`` is in the folder of the inputs."""
+
+    schema: str
+    command: tuple[object, ...]
+    status: int = 0
+
+    def arguments(self, folder: Path) -> list[str]:
+        """The words of the command line."""
+        return [str(word).replace("FOLDER", str(folder)) for word in self.command]
+
+
+ASKED = [
+    Asked("prediction", ("predict", "FOLDER/full", "--c", 0.1, "--k-max", 2, "--stop", "token<0.4")),
+    Asked("prediction", ("predict", "FOLDER/full", "--k-max", 2, "--shape", "tree", "--rule", "race")),
+    Asked("prediction", ("predict", "FOLDER/small", "--where", "--k-max", 2, "--rule", "token")),
+    Asked("readings", ("predict", SCRAPE, "--c", 0.05)),
+    Asked("readings", ("plan", "--trace", f"long={LOG}", "--trace", f"short={SCRAPE}")),
+    Asked("plan", ("plan", "FOLDER/small", "--k-max", 2, "--nodes-max", 2)),
+    Asked("plan", ("plan", "FOLDER/full", "--c", 0.1, "--k-max", 2, "--nodes-max", 1, "--stop", "token<0.4")),
+    Asked("served", ("plan", "--bench", "FOLDER/bench")),
+    Asked("served", ("plan", "FOLDER/small", "--bench", "FOLDER/bench", "--batch", 2)),
+    Asked("export", ("plan", "FOLDER/small", "--k-max", 2, "--export", "vllm-rates")),
+    Asked("bounds", ("bounds", "--mu", 1.7, "--mu2", 5, "--nodes", 2)),
+    Asked("bounds", ("bounds", "--rank-pmf", "0.6,0.25,0.1", "--nodes", 2)),
+    Asked("bounds", ("bounds", "--target-pmf", "0.5,0.3,0.2", "--nodes", 2)),
+    Asked("bounds", ("bounds", "FOLDER/full", "--nodes", 2, "--nodes", 5000)),
+    Asked("needs", ("bounds", "--target-nats", 1.9, "--draft-nats", 2.3, "--vocabulary", 50_000)),
+    Asked("needs", ("bounds", "--need", 2, "--c", 0.1)),
+    Asked("rules", ("rules", *PMFS)),
+    Asked("rules", ("rules", "--target-pmf", "0.5,0.5", "--draft-pmf", "1,0")),
+    Asked("rules", ("rules", "FOLDER/full")),
+    Asked("tree", ("tree", "--rank-pmf", "0.6,0.25,0.1", "--nodes", 5)),
+    Asked("tree", ("tree", "FOLDER/full", "--nodes", 5)),
+    Asked("import", ("import", LOG, "--out", "FOLDER/counted")),
+    Asked("import", ("import", "FOLDER/log.jsonl", "--out", "FOLDER/requests")),
+    Asked("import", ("import", "FOLDER/full/trace.parquet", "--out", "FOLDER/again")),
+    Asked("judgement", ("judge", "FOLDER/judged/calls.jsonl", "FOLDER/judged/trace.parquet")),
+    Asked("ledger", ("verify", "C1", "--workers", 1)),
+    Asked("claims", ("verify", "--claim", "FOLDER/claim.py")),
+    Asked("simulation", ("simulate", "race", *PAIR, *FEW)),
+    Asked("kinds", ("simulate", "list")),
+    Asked("figures", ("figures", "race", "--redraw", "--out", "FOLDER/figures")),
+    Asked("doctor", ("doctor",)),
+]
+
+
+def prepare(folder: Path) -> Path:
+    """Write what the commands read."""
+    full_trace(folder / "full" / "trace.parquet")
+    measured(folder / "small")
+    (folder / "bench").mkdir()
+    sweep(
+        folder / "bench",
+        affine(8e-3, 2e-4, 2e-7, 4e-4, 6e-4, 2.5e-4, 2e-8),
+        (0, 1, 3),
+        survival=(0.8, 0.6, 0.4),
+        output=33,
+    )
+    requests = (Request("a", accepted=(2, 0), drafted=(2, 2)), Request("b", by_drafted={2: (1, 0, 1)}))
+    CallLog(requests, engine="toy", version="1", k=2, temperature=0.0).write(folder / "log.jsonl")
+    pair: Any = toy_pair(3)
+    log = ToyEngine(pair).log(40)
+    (folder / "judged").mkdir()
+    log.write(folder / "judged" / "calls.jsonl")
+    read(pair, log).write(folder / "judged" / "trace.parquet")
+    (folder / "claim.py").write_text(CLAIM)
+    (folder / "figures").mkdir()
+    shutil.copy(FIGURES / "race.json", folder / "figures")
+    return folder
