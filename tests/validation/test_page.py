@@ -81,7 +81,10 @@ def test_the_command_joins_folders(found: dict[str, Any], tmp_path: Path, capsys
     assert shown.count("Counted and expected calls agree") == 2
 
 
-def test_a_pair_that_disagrees_gives_the_status(found: dict[str, Any], tmp_path: Path) -> None:
+def test_a_pair_that_disagrees_gives_the_status(
+    found: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spectheory.cli.validations._figures", lambda *_: [])
     for name, disagreements in (("right", 0), ("wrong", 2)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "validation.json").write_text(json.dumps({**found, "disagreements": disagreements}))
