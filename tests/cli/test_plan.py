@@ -22,7 +22,7 @@ SAMPLING = [engine for engine in ENGINES if engine.name != "openvino"]
 
 def test_plan_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = measured(tmp_path / "small")
-    assert main(["plan", str(folder), "--k-max", "4", "--nodes-max", "8"]) == 0
+    assert main(["plan", str(folder), "--k-max", "4", "--nodes-max", "8", "--all"]) == 0
     out, err = capsys.readouterr()
     words = " ".join(out.split())
     for piece in (
@@ -117,6 +117,9 @@ def test_hardware_plans_batches(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["plan", *arguments, "--nodes-max", "1"]) == 0
     words = " ".join(capsys.readouterr().out.split())
     assert "L = 4096" in words
+    assert "in lock-step" not in words
+    assert main(["plan", *arguments, "--nodes-max", "1", "--all"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
     assert "in lock-step: best k" in words
     assert "Batches of more than 4 texts repeat texts of the trace" in words
     assert main(["plan", *arguments, "--nodes-max", "1", "--batch", "1", "--batch", "5000"]) == 0
