@@ -163,7 +163,7 @@ def test_what_would_take_minutes_is_estimated_or_bounded(
         assert "the bound is" in rough[name]["reason"]
     assert by_rule(ask(*arguments, "--seed", 1)) == rough
     assert by_rule(ask(*arguments, "--seed", 2))["recursive-distinct"] != estimate
-    out = read(*arguments, "--seed", 1)
+    out = read(*arguments, "--seed", 1, "--all")
     assert re.search(r"^race +lower bound +3 +0\.\d{4} +≤", out, re.M)
     assert re.search(r"^recursive-distinct +estimate +3 +0\.\d{4}±0\.\d{4} ", out, re.M)
 
