@@ -63,18 +63,14 @@ CANDIDATES = Column("k", meaning="candidates at the position")
 def _brief(answer: RulesAnswer, rows: Sequence[RuleStanding]) -> Brief:
     """The rules whose acceptance is known; a gap stands where R4 is a limit alone."""
     known = [row for row in rows if row.acceptance]
-    columns = [
-        Column("rule", kind="names"),
-        replace(CANDIDATES, heading="candidates"),
-        Column("acceptance", digits=4),
-        Column("side", kind="words"),
-    ]
-    gaps = [Column("gap to R4", digits=4, meaning="largest acceptance of any rule with k i.i.d. candidates, less this")]
+    columns = [Column("rule", kind="names"), replace(CANDIDATES, heading="candidates")]
+    columns += [Column("acceptance", digits=4), Column("side", kind="words")]
+    gap = Column("gap to R4", digits=4, meaning="largest acceptance with as many i.i.d. candidates, less this one")
     cells: list[list[Value | Cell]] = [
         [short(row.rule), row.k, Cell(row.acceptance, best=row is known[0]), row.side] for row in known
     ]
     if answer.optimum:
-        columns += gaps
+        columns.append(gap)
         for row, line in zip(known, cells, strict=True):
             line.append(Cell(row.gap if row.limited else None, "≤" if row.side == "lower bound" else ""))
     table = Table(f"Acceptance with k = {answer.k} candidates", columns, cells)
@@ -90,9 +86,7 @@ def _verdict(answer: RulesAnswer, known: Sequence[RuleStanding]) -> list[str]:
     alike = [short(row.rule) for row in known if row.acceptance and row.acceptance.best >= most.best - 5e-5]
     names = " and ".join(alike) if len(alike) < 3 else f"{alike[0]} and {len(alike) - 1} others"
     optimum = answer.optimum.get(answer.k)
-    limit = (
-        "" if optimum is None else f"No rule with {answer.k} i.i.d. candidates accepts more than {optimum:.4f} (R4). "
-    )
+    limit = "" if optimum is None else f"Limit with i.i.d. candidates {optimum:.4f}. "
     apart = "" if answer.total_variation is None else f"Total variation {number(answer.total_variation, 4)}, "
     distance = f"{apart}KL {_divergence(answer.kl).removeprefix('= ')}" if answer.kl else ""
     return verdict(f"Most accepted with {answer.k} candidates: {names}: {number(most, 4)}", limit + distance)

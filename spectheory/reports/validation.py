@@ -35,7 +35,7 @@ def validation_report(content: Content) -> Report:
     pieces = [table(found) for found in content["temperatures"] for table in (_tokens_table, _speedup_table)]
     missed = [line for key, line in UNREFUTED.items() if not content.get(key, {"refuted": True})["refuted"]]
     off = ["Some comparisons decide nothing: rounding flips near-ties (--all)."] if undecided(content) else []
-    brief = validation_brief(content, headline(content), [*missed, *off])
+    brief = validation_brief(content, headline(content).partition(" (")[0], [*missed, *off])
     return Report(content, pieces, headline(content), _notes(content), brief)
 
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from spectheory.intervals import Interval
 from spectheory.prediction.over_prompts import FEW, few_prompts
 from spectheory.reports.base import Brief
 from spectheory.reports.brief import narrowed, short, verdict
-from spectheory.reports.table import Column, Row, Table, Value
+from spectheory.reports.table import Cell, Column, Row, Table, Value
 
 Content = Mapping[str, Any]
 
@@ -30,27 +29,36 @@ def _table(content: Content) -> Table:
         Column("largest |z|"),
         Column("fastest shape", kind="words", meaning="shape with the largest measured speed-up"),
         Column("tokens per call", meaning="tokens per call of that shape, counted"),
-        Column("measured"),
-        Column("predicted"),
+        Column("measured", "x", meaning="speed-up over plain decoding that was timed"),
+        Column("predicted", "x", meaning="speed-up that the trace and the latencies predict"),
     ]
-    rows: list[Row] = [
-        [found["temperature"], *_row(list(records))]
-        for found in content["temperatures"]
-        for _, records in groupby(sorted(found["settings"], key=_rule), key=_rule)
+    rows = [row for found in content["temperatures"] for row in _rows(found)]
+    return Table("The fastest shape of each rule, the fastest rule first", columns, rows)
+
+
+def _rows(found: Content) -> list[Row]:
+    """The rules at one temperature."""
+    by_rule = [list(records) for _, records in groupby(sorted(found["settings"], key=_rule), key=_rule)]
+    by_rule.sort(key=lambda records: -max(map(_measured, records)))
+    return [
+        [found["temperature"], *(Cell(value, best=i == 0) for value in _row(records))]
+        for i, records in enumerate(by_rule)
     ]
-    return Table("The fastest shape of each rule: speed-up over plain decoding", columns, rows)
 
 
 def _rule(record: Content) -> str:
     return str(record["rule"])
 
 
+def _measured(record: Content) -> float:
+    return float(record["speedup"]["measured"]["best"])
+
+
 def _row(records: Sequence[Content]) -> list[Value]:
-    fastest = max(records, key=lambda record: record["speedup"]["measured"]["best"])
-    speedup, tokens = fastest["speedup"], fastest["tokens_per_call"]["best"]
-    predicted = Interval(**speedup["predicted"]) if speedup["predicted"] else None
-    measured = Interval(**speedup["measured"])
-    return [short(_rule(fastest)), _largest(records), fastest["shape"], tokens, measured, predicted]
+    fastest = max(records, key=_measured)
+    predicted, tokens = fastest["speedup"]["predicted"], fastest["tokens_per_call"]["best"]
+    speedups = [_measured(fastest), predicted["best"] if predicted else None]
+    return [short(_rule(fastest)), _largest(records), fastest["shape"], tokens, *speedups]
 
 
 def _largest(records: Sequence[Content]) -> Value:
