@@ -52,7 +52,9 @@ def written(file: Path, c: float = 0.1) -> Report:
         *prediction_charts(answer, c),
         Coloured("text", f"Text {HOSTILE}", [(HOSTILE, "rgb(0 0 0 / 0%)", HOSTILE), (" next", "red", "90%")]),
         Lines("causes", HOSTILE, [HOSTILE]),
-        Picture("picture", HOSTILE, image, f"# Title\n\n![{HOSTILE}](a.svg)\n\n{HOSTILE} and [a link](https://a.example)"),
+        Picture(
+            "picture", HOSTILE, image, f"# Title\n\n![{HOSTILE}](a.svg)\n\n{HOSTILE} and [a link](https://a.example)"
+        ),
     ]
     write_page(hostile, file, title="Prediction", parts=parts)
     return hostile
