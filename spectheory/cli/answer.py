@@ -59,7 +59,7 @@ def show(
         reader.told(lambda: _print(report, view))
     elif last is None:
         reader.told(lambda: print(_text(report)))
-    if not file:
+    if not (file or page):
         reader.stay()
     written = [file, *figures()] if file else []
     whole = report

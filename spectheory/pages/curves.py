@@ -12,6 +12,8 @@ from spectheory.prediction import Label, Plan, Prediction
 
 _WHOLE, _DASHED = [1, 0], [5, 3]
 """Dashes of chains, and of other shapes."""
+_MARKER, _DOT, _MANY = 45, 8, 64
+"""Sizes of markers, of those of many lengths, and how many that is."""
 _FAINT, _BAND = 0.1, 0.3
 """Opacity of all bands together, and of the one that is picked."""
 
@@ -33,7 +35,8 @@ def curves(plan: Plan, labels: Sequence[Label], value: Callable[[Prediction], In
     opacity = opacity.when(picked).then(alt.value(_BAND)).otherwise(clear)
     low = alt.Y("low:Q", title=title, scale=alt.Scale(zero=False))
     bands = base.mark_area().encode(y=low, y2="high:Q", opacity=opacity)
-    lines = base.mark_line(point={"size": 45}).encode(
+    size = _MARKER if len({row["k"] for row in rows}) <= _MANY else _DOT
+    lines = base.mark_line(point={"size": size}).encode(
         y="best:Q",
         shape=marker(labels),
         strokeDash=dash(labels),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from spectheory.cost import Roofline
 from spectheory.deployment import BatchChoice, Candidate
@@ -71,4 +72,5 @@ def _chains(answer: DeploymentAnswer, rules: Sequence[PathRule] | None, k_max: i
     of_chains = None if rules is None else [rule for rule in rules if not rule.grows]
     longest = within(draft.trace.columns, measured_nodes(draft.cost, k_max))
     found = plan(draft.trace, draft.cost, rules=of_chains, shapes=[Chain(k) for k in range(1, longest + 1)])
-    return prediction_charts(found, answer.break_even.draft_ratio)
+    charts = prediction_charts(found, answer.break_even.draft_ratio)
+    return [replace(chart, words=f"Chains of draft {draft.name}. {chart.words}") for chart in charts]

@@ -31,12 +31,13 @@ def _tokens(plan: Plan) -> Chart:
         drawn = altair().layer(drawn, *_limit_lines(known))
         names = [NO_LIMIT, *(claim.heading for claim in claims), ALL_LIMITS]
         drawn = drawn.add_params(choice("limits", "limit", names, names[1]))
+    dashed = " Trees of k nodes are dashed." if plan.trees else ""
+    limits = " Choose a limit of chains to compare with." if claims else ""
     return Chart(
         "tokens",
         "Tokens per target call",
-        "Output tokens of one target pass by drafted tokens per call, k; trees of k nodes are dashed. Bands are 95% "
-        "intervals over prompts. Click a name in the legend to see one rule; choose a limit, of chains, to compare "
-        "with.",
+        "Output tokens of one target pass by drafted tokens per call, k. Bands are 95% intervals over prompts. Click a "
+        f"name in the legend to see one rule.{dashed}{limits}",
         specified(drawn),
         [
             "Exact for the measured texts (path theorem); the intervals say what other prompts of the same kind would "

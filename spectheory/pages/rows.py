@@ -26,7 +26,9 @@ def row_chart(rows: Sequence[Mapping[str, Any]], title: str, *, reference: float
     x = alt.X("low:Q", title=title, scale=alt.Scale(zero=False), axis=alt.Axis(grid=False, tickCount=8))
     arms = base.mark_rule(strokeWidth=3, opacity=0.45, yOffset=7).encode(x=x, x2="high:Q", color=colour)
     dots = base.mark_point(filled=True, size=70, opacity=1, yOffset=7).encode(x="best:Q", color=colour, shape=shape)
-    names = base.mark_text(align="left", dy=-9, fontSize=12, limit=600).encode(x=alt.value(2), text="name:N")
+    names = base.mark_text(align="left", dy=-9, fontSize=12, limit=alt.ExprRef("width")).encode(
+        x=alt.value(2), text="name:N"
+    )
     ends = base.mark_text(align="left", dx=6, dy=7, fontSize=12).encode(x="high:Q", text="says:N")
     line = data([{"x": reference}]).mark_rule(color=QUIET, strokeDash=[2, 2]).encode(x="x:Q")
     return specified(alt.layer(line, arms, dots, names, ends), ROW * len(rows))

@@ -1,11 +1,11 @@
-"""Chart of a plan for a server: the best length's speed-up by concurrency and context."""
+"""Chart of a plan for a server: the best length and its speed-up by concurrency, for a context to choose."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from spectheory.deployment.served import ServedChoice
-from spectheory.pages.chart import QUIET, Chart, altair, data, numbers, rounded, specified
+from spectheory.pages.chart import QUIET, Chart, altair, choice, data, numbers, rounded, specified
 
 
 def served_charts(choices: Sequence[ServedChoice]) -> list[Chart]:
@@ -16,23 +16,26 @@ def served_charts(choices: Sequence[ServedChoice]) -> list[Chart]:
         | {"batch": one.batch, "context": f"{one.context:.0f}", "k": one.k, "words": f"k = {one.k}"}
         for one in choices
     ]
+    contexts = list(dict.fromkeys(row["context"] for row in rows))
+    across = alt.Scale(type="log", base=2, padding=30)
     base = data(rows).encode(
-        x=alt.X("batch:Q", title="requests decoded together", scale=alt.Scale(type="log", base=2)),
-        color=alt.Color("context:N", title="context"),
+        x=alt.X("batch:Q", title="requests decoded together", scale=across),
         tooltip=["context:N", "batch:Q", "k:Q", *numbers("best", "low", "high")],
     )
+    shown, blue = base.transform_filter("datum.context == context"), "var(--blue)"
     y = alt.Y("low:Q", title="speed-up over plain decoding", scale=alt.Scale(zero=False))
-    arms = base.mark_rule(strokeWidth=3, opacity=0.35).encode(y=y, y2="high:Q")
-    lines = base.mark_line(point={"size": 60}).encode(y="best:Q", shape=alt.Shape("context:N", title="context"))
-    named = base.mark_text(dy=-12, fontSize=12).encode(y="high:Q", text="words:N")
+    arms = shown.mark_rule(strokeWidth=3, opacity=0.35, color=blue).encode(y=y, y2="high:Q")
+    lines = shown.mark_line(point={"color": blue, "size": 60}, color=blue).encode(y="best:Q")
+    named = shown.mark_text(dy=-12).encode(y="high:Q", text="words:N")
     plain = data([{"y": 1}]).mark_rule(color=QUIET, strokeDash=[2, 2]).encode(y="y:Q")
+    drawn = alt.layer(plain, arms, lines, named).add_params(choice("context", "context", contexts, contexts[-1]))
     return [
         Chart(
             "batches",
             "Best k by concurrency",
-            "The fastest number of drafted tokens at each concurrency and context, and its speed-up with the 95% "
-            "interval of the times; k = 0 is plain decoding, the dotted line.",
-            specified(alt.layer(plain, arms, lines, named)),
+            "The fastest number of drafted tokens at each concurrency, and its speed-up with the 95% interval of the "
+            "times; k = 0 is plain decoding, the dotted line. Choose a context below.",
+            specified(drawn),
             ["Times are fitted to the server's own runs; tokens per call are those of the trace, or of the runs."],
         )
     ]

@@ -29,6 +29,7 @@ from tests.pages.page_cases import (
     planned,
     written,
 )
+from tests.toy_server import affine, sweep
 
 LARGEST = 6_000_000
 """Bytes of a page at most."""
@@ -136,6 +137,23 @@ def test_counts_have_a_page(tmp_path: Path) -> None:
         file = tmp_path / f"{command}.html"
         assert main([command, str(samples / "vllm_metrics.txt"), "--report", str(file)]) == 0
         assert "<table>" in file.read_text()
+
+
+def test_a_server_has_a_page(tmp_path: Path) -> None:
+    law = affine(8e-3, 2e-4, 2e-7, 4e-4, 6e-4, 2.5e-4, 2e-8)
+    runs = sweep(tmp_path, law, (0, 1, 3), survival=(0.8, 0.6, 0.4), output=33)
+    assert main(["plan", "--bench", str(runs), "--report", str(tmp_path / "page.html")]) == 0
+    assert "Best k by concurrency" in (tmp_path / "page.html").read_text()
+
+
+def test_a_page_is_written_though_the_reader_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def left(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    made_up_trace().write(tmp_path / "trace.parquet")
+    monkeypatch.setattr("spectheory.cli.answer.answers.print", left)
+    main(["predict", str(tmp_path), "--c", "0.2", "--k-max", "2", "--report", str(tmp_path / "page.html")])
+    assert (tmp_path / "page.html").exists()
 
 
 def test_a_page_that_cannot_be_made_is_refused_first(
