@@ -23,7 +23,9 @@ def test_a_ranking_shows_every_candidate_in_order() -> None:
     ranked = rank_drafts(drafts)
     ax = new_figure((8, 4)).subplots()
     ranking(ax, ranked)
-    assert [label.get_text() for label in ax.get_yticklabels()] == [c.setting for c in ranked.candidates]
+    rows = zip((label.get_text() for label in ax.get_yticklabels()), ranked.candidates, strict=True)
+    assert all(f"draft {c.draft.name}, {row}" == c.setting for row, c in rows)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["draft model “large”", "draft model “small”"]
     shown = [text.get_text() for text in ax.texts]
     assert shown[:-1] == [f"{c.speedup.best:.2f}x" for c in ranked.candidates]
     assert ax.yaxis_inverted(), "the fastest on top"
