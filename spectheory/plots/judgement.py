@@ -24,8 +24,17 @@ _NEAR = 0.06
 
 
 def draw(figure: Figure, answers: Sequence[Content]) -> None:
+    """One panel, and what its marks mean below it."""
+    draw_judgements(figure.subplots(), answers)
+    caption(
+        figure,
+        "Black line: counted.  Marker: expected of the same texts by rule; bar: 95% of runs.  "
+        "Crossed: refuted by all counts.",
+    )
+
+
+def draw_judgements(ax: Axes, answers: Sequence[Content]) -> None:
     """Rows by engine and setting in the order given, the names of rules with their markers above."""
-    ax = figure.subplots()
     rules = list(dict.fromkeys(each["rule"] for answer in answers for each in answer["rules"]))
     looks = {rule: LOOKS.get(rule, Look(GREY, "o")) for rule in rules}
     drawn = [{each["rule"]: expected(answer, each["calls"]) for each in answer["rules"]} for answer in answers]
@@ -39,11 +48,6 @@ def draw(figure: Figure, answers: Sequence[Content]) -> None:
     ax.set_xlabel("tokens per call")
     plain_axes(ax)
     _key(ax, looks)
-    caption(
-        figure,
-        "Black line: counted.  Marker: expected of the same texts by rule; bar: 95% of runs.  "
-        "Crossed: refuted by all counts.",
-    )
 
 
 def write_figure(answers: Sequence[Content], path: Path) -> list[Path]:

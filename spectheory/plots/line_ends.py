@@ -21,7 +21,7 @@ def name_ends(ax: Axes, labels: Sequence[LineEnd], *, size: float = 8) -> None:
     layout makes room for them.
     """
     plain_axes(ax)
-    ax.figure.draw_without_rendering()  # type: ignore[union-attr]  # lays out, so that heights are known
+    ax.figure.canvas.figure.draw_without_rendering()  # lays out, so that heights are known
     to_axes = ax.transData + ax.transAxes.inverted()
     ends = sorted(
         (float(to_axes.transform((x, y))[1]), float(to_axes.transform((x, y))[0]), t, c) for x, y, t, c in labels

@@ -52,7 +52,7 @@ def trees(ax: Axes, plan: Plan) -> list[Artist]:
         first = next(label for label in plan.trees if label.rule == rule)
         artists += _limits(ax, plan.of(first), (IID_CHANNEL,), labels, of=f", {rule}", colour=colours[rule])
     _finish(ax, labels, "draft nodes per call, k = P", "tokens per target call")
-    titled(ax, "Tokens per call of the best trees found; dashed: limit, dotted: as if i.i.d.")
+    titled(ax, "Tokens per call of the best trees found; dashed: limit, dotted: values as if i.i.d.")
     return artists
 
 
@@ -124,18 +124,20 @@ def _curves(
     *,
     best_alone: bool = False,
 ) -> tuple[list[Artist], list[LineEnd]]:
-    """A line for every rule and kind of shape, dashed for trees and drafts that stop, with intervals.
+    """A line for every rule and kind of shape, with intervals.
+
+    Trees beside chains are dashed and hollow, and so are drafts that stop.
 
     With `best_alone` intervals are drawn where each line is highest only, one beside the other: many would overlap.
     """
     artists: list[Artist] = []
     labels: list[LineEnd] = []
-    looks = looks_of(_rules(plan))
+    looks, mixed = looks_of(_rules(plan)), any(name.chain for name in names)
     for place, name in enumerate(names):
         predictions, look = plan.of(name), looks[name.rule]
         top = max(predictions, key=lambda p: value(p).best)
         ks, best = [p.shape.nodes for p in predictions], [value(p).best for p in predictions]
-        solid = name.chain and not name.stop
+        solid = (name.chain or not mixed) and not name.stop
         colour, marker = look
         face = colour if solid else "white"
         artists += ax.plot(ks, best, f"{marker}-" if solid else f"{marker}--", color=colour, mfc=face, ms=4.5, lw=1.4)

@@ -35,8 +35,8 @@ BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, INDIGO, WINE, BROWN, BLACK = PALETTE.val
 GREY = "#555555"
 """For limits and formulas that are compared with."""
 
-MARKERS = tuple("os^DvPp<>Xh*d8H")
-"""One for each built-in rule, in their order."""
+MARKERS = tuple("os^DvPp<>Xh*d8H1234")
+"""One for each built-in rule, in their order, and some to spare."""
 
 WIDTH = 9.0
 """Inches of the widest figure: a page shows it in full size, so that fonts are as large as they say."""
@@ -57,7 +57,7 @@ def _free(wish: str, all_of_them: Iterable[str], taken: set[str]) -> str:
 
 def looks_of(rules: Iterable[Rule]) -> dict[str, Look]:
     """Colour and marker of rules that are drawn together, by name: each its own as long as there are enough."""
-    wishes = {rule.name: marker for rule, marker in zip(BUILT_IN, MARKERS, strict=True)}
+    wishes = {rule.name: marker for rule, marker in zip(BUILT_IN, MARKERS, strict=False)}
     found: dict[str, Look] = {}
     for rule in sorted(rules, key=lambda rule: not rule.colour):  # those without a colour take what is left
         colour = _free(PALETTE.get(rule.colour, ""), PALETTE.values(), {look.colour for look in found.values()})

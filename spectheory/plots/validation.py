@@ -47,25 +47,33 @@ def draw(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
     """A row per pair: tokens per call, and speed-up; a look for each rule."""
     grid = figure.subplots(len(answers), 2, squeeze=False)
     artists: list[Artist] = []
-    fills, rules = _fills(answers), dict[str, Look]()
+    fills, rules = fills_of(answers), dict[str, Look]()
     for (left, right), answer in zip(grid, answers, strict=True):
-        for ax, dots in ((left, list(_tokens_dots(answer, fills))), (right, list(_speedup_dots(answer, fills)))):
-            looks = [_look(dot[0]["rule"]) for dot in dots]
-            rules |= {dot[0]["rule"]: look for dot, look in zip(dots, looks, strict=True)}
-            artists += _scatter(ax, list(zip(dots, looks, strict=True)))
-        _tokens_axes(left)
-        _speedup_axes(right)
+        artists += draw_tokens(left, answer, fills) + draw_speedups(right, answer, fills)
+        rules |= {record["rule"]: _look(record["rule"]) for record, _ in _records(answer, fills)}
         titled(left, pair_name(answer))
         right.set_title(_filling(fills), loc="left", fontsize=8.5, color=GREY)
     key(figure, ((rule, _shown(look)) for rule, look in rules.items()), 5)
     return artists
 
 
+def draw_tokens(ax: Axes, answer: Content, fills: Fills) -> list[Artist]:
+    """Counted against predicted tokens per call of one pair, by rule and temperature."""
+    _tokens_axes(ax)
+    return _scatter(ax, [(dot, _look(dot[0]["rule"])) for dot in _tokens_dots(answer, fills)])
+
+
+def draw_speedups(ax: Axes, answer: Content, fills: Fills) -> list[Artist]:
+    """Measured against predicted speed-ups of one pair, by rule and temperature."""
+    _speedup_axes(ax)
+    return _scatter(ax, [(dot, _look(dot[0]["rule"])) for dot in _speedup_dots(answer, fills)])
+
+
 def draw_pairs(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
     """All pairs together: tokens per call, speed-up, and below them the parts of the misses of the speed-ups."""
     grid = figure.add_gridspec(2, 2, height_ratios=(1, 1))
     left, right, below = (figure.add_subplot(place) for place in (grid[0, 0], grid[0, 1], grid[1, :]))
-    looked, fills = list(zip(answers, cycle(PAIRS), strict=False)), _fills(answers)
+    looked, fills = list(zip(answers, cycle(PAIRS), strict=False)), fills_of(answers)
     artists = _scatter(left, [(dot, look) for answer, look in looked for dot in _tokens_dots(answer, fills)])
     artists += _scatter(right, [(dot, look) for answer, look in looked for dot in _speedup_dots(answer, fills)])
     _tokens_axes(left)
@@ -124,7 +132,7 @@ def _records(answer: Content, fills: Fills) -> Iterator[tuple[Content, str]]:
             yield record, fills[found["temperature"]]
 
 
-def _fills(answers: Sequence[Content]) -> Fills:
+def fills_of(answers: Sequence[Content]) -> Fills:
     """One for each temperature of any pair; beyond five they are used again."""
     temperatures = sorted({found["temperature"] for answer in answers for found in answer["temperatures"]})
     return dict(zip(temperatures, cycle(FILLS), strict=False))

@@ -41,10 +41,10 @@ def draw(figure: Figure, found: Where) -> None:
     grid = figure.subplots(2, 2)
     seen = [group for group in found.classes if group.share.best >= SEEN]
     for ax, panel, known in (
-        (grid[0, 0], lambda ax: _by_depth(ax, found), found.depths),
-        (grid[0, 1], lambda ax: _first_draft(ax, found), found.depths),
-        (grid[1, 0], lambda ax: _along(ax, found), found.depths),
-        (grid[1, 1], lambda ax: _classes(ax, seen, sum(group.tokens for group in found.classes)), seen),
+        (grid[0, 0], lambda ax: draw_by_depth(ax, found), found.depths),
+        (grid[0, 1], lambda ax: draw_first_draft(ax, found), found.depths),
+        (grid[1, 0], lambda ax: draw_along(ax, found), found.depths),
+        (grid[1, 1], lambda ax: draw_classes(ax, seen, sum(group.tokens for group in found.classes)), seen),
     ):
         if known:
             panel(ax)
@@ -64,7 +64,7 @@ def write_where(found: Sequence[Where], folder: Path) -> list[Path]:
     return files + save_figure(lambda figure: draw_text(figure, last), text_size(last.text), folder / "where_text")
 
 
-def _by_depth(ax: Axes, found: Where) -> None:
+def draw_by_depth(ax: Axes, found: Where) -> None:
     """Survival at the calls' own starts, a line per length, and its mean over positions."""
     everywhere = found.depths[-1].everywhere
     ax.plot(range(1, len(everywhere) + 1), everywhere, color=GREY, linestyle="--", linewidth=1.2, label="all positions")
@@ -79,7 +79,7 @@ def _by_depth(ax: Axes, found: Where) -> None:
     plain_axes(ax)
 
 
-def _first_draft(ax: Axes, found: Where) -> None:
+def draw_first_draft(ax: Axes, found: Where) -> None:
     """Acceptance of a call's first draft by k, and its mean over positions."""
     ks = list(range(len(found.depths)))
     firsts = [at.survival[0] for at in found.depths]
@@ -98,7 +98,7 @@ def _first_draft(ax: Axes, found: Where) -> None:
     plain_axes(ax)
 
 
-def _along(ax: Axes, found: Where) -> None:
+def draw_along(ax: Axes, found: Where) -> None:
     """Tokens per call by where the calls start."""
     groups = [group for group in found.by_context or found.by_position if group.share.best >= SEEN]
     xs = range(len(groups))
@@ -112,7 +112,7 @@ def _along(ax: Axes, found: Where) -> None:
     plain_axes(ax)
 
 
-def _classes(ax: Axes, groups: Sequence[Group], tokens: int) -> None:
+def draw_classes(ax: Axes, groups: Sequence[Group], tokens: int) -> None:
     """The share of tokens and the share of lost calls of each class, the most costly first."""
     ordered = sorted(groups, key=lambda group: group.calls)
     ys = range(len(ordered))

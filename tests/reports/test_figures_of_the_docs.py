@@ -27,7 +27,7 @@ from spectheory.plots.style import WIDTH, save_figure
 DOCS = Path(__file__).parents[2] / "docs" / "figures"
 TOLERANCE = 1.0
 """Root mean square over all pixels, of 255. The same matplotlib gives 0 on one machine; elsewhere sums round otherwise,
-which moves a line by a small part of a pixel. One curve of one small panel gives 1 at a quarter of a pixel, 3 at one."""
+which moves a line by a small part of a pixel. A curve of one small panel gives 1 at a quarter of a pixel, 3 at one."""
 SMALLEST = 8.0
 """Points of the smallest letters."""
 TOUCHING = 1.0

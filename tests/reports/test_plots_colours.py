@@ -73,7 +73,7 @@ def test_the_simulation_sees_what_is_hard_to_tell_apart() -> None:
 
 
 def test_no_two_rules_share_a_marker() -> None:
-    assert len(BUILT_IN) == len(MARKERS), "a new rule needs a marker: append one to MARKERS"
+    assert len(BUILT_IN) <= len(MARKERS), "append a marker to MARKERS"
     assert len({look.marker for look in LOOKS.values()}) == len(BUILT_IN)
     assert all(rule.colour in PALETTE for rule in BUILT_IN)
 
