@@ -13,7 +13,7 @@ from spectheory.cli import main
 from spectheory.drafting import Chain, KAry
 from spectheory.measure import MeasureSettings, ModelPair
 from spectheory.measure.validation import Validation, validate
-from spectheory.plots.style import new_figure
+from spectheory.plots.style import MARKERS, new_figure
 from spectheory.plots.validation import draw_pairs
 from spectheory.prompts import Prompt
 from spectheory.reports import PARTS, page
@@ -93,17 +93,18 @@ def test_a_pair_that_disagrees_gives_the_status(
     assert main(["validations", right, wrong, "--out", str(tmp_path / "both")]) == 1
 
 
-def test_a_marker_is_a_temperature_and_no_pair_is_left_out(found: dict[str, Any]) -> None:
+def test_a_filling_is_a_temperature_and_no_pair_is_left_out(found: dict[str, Any]) -> None:
     warm = {**found, "temperatures": found["temperatures"][1:]}
     assert [each["temperature"] for each in found["temperatures"]] == [0.0, 0.8]
     figure = new_figure((12, 4))
     draw_pairs(figure, [found, *[warm] * 7])
-    left, middle, _ = figure.axes
-    assert "temperature: circle 0, square 0.8" in [text.get_text() for text in middle.texts]
-    assert len(left.texts) == 8
-    dots = [line.get_marker() for line in left.get_lines() if line.get_marker() in ("o", "s")]
+    left, right, _ = figure.axes
+    assert "temperature: open 0, half-filled 0.8" in [text.get_text() for text in right.texts]
+    (key,) = figure.legends
+    assert len(key.get_texts()) == 8
+    dots = [line.get_fillstyle() for line in left.get_lines() if line.get_marker() in MARKERS]
     settings = [len(each["settings"]) for each in found["temperatures"]]
-    assert (dots.count("o"), dots.count("s")) == (settings[0], settings[1] * 8)
+    assert (dots.count("none"), dots.count("bottom")) == (settings[0], settings[1] * 8)
 
 
 @pytest.mark.parametrize(
