@@ -16,6 +16,8 @@ from array_api_compat import array_namespace, is_array_api_obj
 from spectheory.checks import real, whole
 from spectheory.errors import LogitsError, PmfError, ShapeError, SpectheoryError
 
+__all__ = ["Sampling", "validate_pair", "validate_pmf"]
+
 Array = Any
 """A numpy or torch array; the array API has no common static type."""
 

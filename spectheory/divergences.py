@@ -12,6 +12,18 @@ from spectheory import kernels
 from spectheory.distributions import Array, ratio, validate_pair, validate_pmf, widened
 from spectheory.errors import SettingError
 
+__all__ = [
+    "chi_square",
+    "entropy",
+    "harmonic_mean_distance",
+    "harmonic_mean_similarity",
+    "hockey_stick",
+    "kl_divergence",
+    "renyi_divergence",
+    "second_log_moment",
+    "total_variation",
+]
+
 _SERIES_TERMS = 22
 """Terms of the series of (1+u)log(1+u) - u on |u| <= 1/5; the first one left out is below 1e-17 of the sum."""
 

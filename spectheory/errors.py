@@ -6,6 +6,24 @@ import importlib
 from types import ModuleType
 from typing import Any
 
+__all__ = [
+    "DeviceMemoryError",
+    "EngineError",
+    "ImpossibleTextError",
+    "LogitsError",
+    "MissingExtraError",
+    "ModelError",
+    "OutputError",
+    "PmfError",
+    "SettingError",
+    "ShapeError",
+    "SpectheoryError",
+    "TextError",
+    "TornTraceError",
+    "TraceError",
+    "WorkerError",
+]
+
 
 class SpectheoryError(ValueError):
     """Base of every error this package raises on purpose: what was given, what is accepted, and what to do.

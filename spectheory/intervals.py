@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from reprlib import repr as brief
 from typing import Literal
 
+__all__ = ["Interval", "Kind", "weakest"]
+
 Kind = Literal["exact", "bound", "statistical", "estimate"]
 """``exact``: equal up to rounding. ``bound``: certain to lie in [low, high]. ``statistical``: a 95% interval.
 ``estimate``: a value of unknown error, without a range."""

@@ -10,6 +10,8 @@ from typing import Any
 from spectheory.errors import TextError, reason_of
 from spectheory.files import read_text
 
+__all__ = ["Prompt", "read_prompts"]
+
 
 @dataclass(frozen=True)
 class Prompt:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from spectheory.errors import ModelError
 
+__all__ = ["HEADS", "MODELS", "PROMPTS", "resolve"]
+
 PREFIX = "builtin:"
 MODELS = ("target", "draft", "distilled")
 HEADS = ("eagle3", "dflash")

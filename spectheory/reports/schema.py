@@ -9,6 +9,8 @@ from typing import Any
 
 from spectheory.errors import SettingError
 
+__all__ = ["json_schema", "schema_names"]
+
 _FOLDER = files("spectheory.reports") / "schemas"
 _SHARED = "common"
 """Parts that several schemas refer to."""
