@@ -48,8 +48,14 @@ def results() -> list[tuple[str, dict[str, Any]]]:
 
 
 def section() -> str:
-    """What stands between the marks: a table for each result."""
-    return "\n\n".join([BEGIN, *(part for name, each in results() for part in _of(name, each)), END])
+    """What stands between the marks: how many goals are met, then a table for each result."""
+    return "\n\n".join([BEGIN, _goals(), *(part for name, each in results() for part in _of(name, each)), END])
+
+
+def _goals() -> str:
+    rows = [row for _, result in results() for row in result["rows"] if row["wanted"] is not None]
+    missed = [row["work"] for row in rows if row["ours"] > row["wanted"]]
+    return f"{len(rows) - len(missed)} of {len(rows)} goals are met. Missed: {'; '.join(missed) or 'none'}."
 
 
 def _of(name: str, result: dict[str, Any]) -> Iterator[str]:

@@ -58,15 +58,12 @@ def _outside(app: Any, page: str, source: list[str]) -> None:
     source[0] = re.sub(r"\]\(" + re.escape(up) + r"(?!\.)", "](" + REPOSITORY, source[0])
 
 
-def _formula(writer: Any, node: Any) -> None:
+def _formula(writer: Any, node: nodes.Node) -> None:
     """A formula as MathML, which browsers draw without a script or a network."""
-    _write(writer, node, "inline")
+    writer.body.append(f'<span class="formula">{convert(node.astext())}</span>')
+    raise nodes.SkipNode
 
 
-def _display(writer: Any, node: Any) -> None:
-    _write(writer, node, "block")
-
-
-def _write(writer: Any, node: Any, display: str) -> None:
-    writer.body.append(convert(node.astext(), display=display))
+def _display(writer: Any, node: nodes.Node) -> None:
+    writer.body.append(convert(node.astext(), display="block"))
     raise nodes.SkipNode

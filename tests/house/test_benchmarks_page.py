@@ -25,6 +25,7 @@ def test_the_page_is_up_to_date(script: dict[str, Any]) -> None:
     """To renew it: `python benchmarks/_benchmarks_page.py`."""
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     assert script["renewed"](page) == page
+    assert script["_goals"]().partition(".")[0] in (ROOT / "README.md").read_text()
 
 
 def test_every_row_was_equal_first(script: dict[str, Any]) -> None:

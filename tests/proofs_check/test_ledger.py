@@ -244,3 +244,11 @@ def test_the_pages_of_theorems_are_up_to_date() -> None:
     written = pages()
     assert {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in written} == written
     assert {f"theorems/{path.name}" for path in (ROOT / "docs" / "theorems").iterdir()} < written.keys()
+
+
+def test_the_readme_counts_the_statements() -> None:
+    checks = sum(len(entry.evidence) for entry in ENTRIES)
+    false = sum(entry.refuted for entry in ENTRIES)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"{len(ENTRIES)} statements, {checks} checks" in readme
+    assert f"{len(ENTRIES) - false} hold, with what proves or tests each; {false} that look alike are false" in readme
