@@ -27,25 +27,13 @@ ROOT = Path(__file__).parents[2]
 LONG = "a-draft-with-a-name-of-many-letters"
 PMFS = ["--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0.2,0.3,0.5"]
 EVERY = ["token", "block", "race", "poisson", "recursive", "recursive-distinct", "independent", "argmax", "topk"]
+SHAPES = ["tree", "2x2x1", "batch", "chain"]
 SIZES = ["--target-architecture", "SIZES", "--draft-architecture", "SIZES"]
 QUESTIONS = {
     "predict": ["predict", "FULL", "--c", "0.1", "--k-max", "6"],
     "without costs": ["predict", "FULL", "--k-max", "40"],
     "several rules": ["predict", "FULL", "--c", "0.1", "--k-max", "4", *(f"--rule={rule}" for rule in EVERY)],
-    "trees": [
-        "predict",
-        "FULL",
-        "--c",
-        "0.01",
-        "--k-max",
-        "6",
-        "--shape",
-        "tree",
-        "--shape",
-        "2x2x1",
-        "--shape",
-        "batch",
-    ],
+    "trees": ["predict", "FULL", "--c", "0.01", "--k-max", "4", *(f"--shape={shape}" for shape in SHAPES)],
     "bias": ["predict", "FULL", "--c", "0.1", "--k-max", "4", "--bias", "0.5"],
     "stopped": ["predict", "STOPPED", "--c", "0.1", "--k-max", "4", "--stop", "best", "--stop", "entropy>1"],
     "few prompts": ["predict", "FEW", "--latency", "LATENCY", "--k-max", "4"],
