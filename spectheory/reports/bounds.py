@@ -93,7 +93,8 @@ def _brief(answer: BoundsAnswer) -> Brief:
     """The limits of every table side by side, of several with one assumption the tightest; no idealised values."""
     of_tables = [_matter(claims, answer) for claims in answer.tables.values()]
     claims = {key: claim for part in of_tables for key, claim in part.items()}
-    rows: list[Row] = [[nodes, *(row[key] for key in claims)] for nodes, row in answer.rows.items()]
+    values = {nodes: [row[key] for key in claims] for nodes, row in answer.rows.items()}
+    rows: list[Row] = [[nodes, *row] for nodes, row in values.items() if any(value is not None for value in row)]
     table = Table("Tokens per call, at most, by draft nodes P", _columns(claims.values()), rows)
     lines = [
         line for title, part in zip(answer.tables, of_tables, strict=True) for line in _sentences(title, part, answer)

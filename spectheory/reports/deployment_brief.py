@@ -18,7 +18,7 @@ VERDICTS = {
     DO_NOT: "Do not speculate; best",
 }
 LETTERS = 13
-"""Of a draft's name in the verdict."""
+"""Of a draft's name."""
 
 
 def deployment_brief(answer: DeploymentAnswer, asked: Sequence[Table]) -> Brief:
@@ -69,7 +69,7 @@ def _table(answer: DeploymentAnswer) -> Table:
     ]
     rows: list[Row] = []
     for each in answer.ranking.candidates[:MOST_ROWS]:
-        named = [*([short(each.draft.name)] if several else []), short(each.prediction.rule.name), each.shape]
+        named = [*([short(each.draft.name, LETTERS)] if several else []), short(each.prediction.rule.name), each.shape]
         values: list[Value] = [*named, each.prediction.tokens_per_call, each.speedup]
         rows.append([Cell(value, best=each is best) for value in values])
     return Table("The fastest settings over plain decoding", columns, rows)

@@ -89,7 +89,8 @@ def _brief(found: Judgement) -> Brief:
     else:
         said = f"NO rule fits the counts: {counts} by {named}"
     doubt = ["No serving engine is known to run it."] if found.doubtful else []
-    causes = [f"Explained by: {cause.cause} (--all says how)." for cause in found.causes[:1]]
+    also = "Also explained" if found.doubtful else "Explained"
+    causes = [f"{also} by: {cause.cause} (--all says how)." for cause in found.causes[:1]]
     return Brief(verdict(said, _of_output(found)), [narrowed(_rules(found, brief=True))], [*doubt, *causes])
 
 

@@ -42,20 +42,20 @@ def readings_report(logs: Mapping[str, Readings]) -> Report:
 def _brief(logs: Mapping[str, Readings]) -> Brief:
     """Each log's best k, and its rows up to two beyond it."""
     first = next(iter(logs.values()))
-    lines = [f"{short(name)}: {_said(each)}" if len(logs) > 1 else _said(each) for name, each in logs.items()]
-    beyond = [f"and {len(lines) - 1} other logs: --all"] if len(lines) > 2 else []
+    lines = [f"{short(name)}: {_said(each)[0]}" for name, each in logs.items()] if len(logs) > 1 else _said(first)
+    beyond = [f"and {len(logs) - 1} other logs: --all"] if len(logs) > 2 else []
     tables = [narrowed(_table(short(name, 30), each, brief=True)) for name, each in logs.items()]
     return Brief(verdict(*(lines[:1] + beyond or lines)), tables, [NO_COST] if first.best is None else [])
 
 
-def _said(found: Readings) -> str:
-    """The best k in a line."""
+def _said(found: Readings) -> list[str]:
+    """The best k, and what was counted."""
     best, length = found.best, found.counters.length
     counted = "" if length is None else f"{length:.2f} tokens per call counted at k = {found.k}"
     if best is None or best.speedup is None:
-        return counted
+        return [counted]
     pays = "Best" if best.speedup.best >= 1 else "No k pays; best"
-    return f"{pays} k = {best.k}: {point(best.speedup, 'x')} as fast as plain decoding. {counted}"
+    return [f"{pays}: k = {best.k}: speed-up {point(best.speedup, 'x')} over plain decoding", counted]
 
 
 def _compared(logs: Mapping[str, Readings], names: tuple[str, str]) -> Comparison | None:

@@ -26,7 +26,7 @@ NOTES = (
     "A draft's drafting and verification are fitted together: the time of calls does not tell them apart.",
 )
 ONE_K = "All runs with speculation have k = {}: no other k is planned."
-READING = "* tokens per call summed from a longer chain's counts, whose calls start elsewhere: an estimate."
+READING = "* from counts of a longer chain, whose calls start elsewhere: an estimate."
 SLOW_CLIENT = (
     "In {} fewer than half of the requests were decoding: first tokens came late, and times per token may be too short."
 )

@@ -12,7 +12,7 @@ from spectheory.prediction.over_prompts import FEW, few_prompts
 from spectheory.reports.base import Report
 from spectheory.reports.table import Column, Table, Value
 from spectheory.reports.validation_brief import validation_brief
-from spectheory.reports.validation_terms import FILTERS_JUDGE, JUDGES, PARTS, WITHIN
+from spectheory.reports.validation_terms import FILTERS_JUDGE, JUDGES, PARTS, WITHIN, shape_name
 
 Content = Mapping[str, Any]
 
@@ -143,7 +143,7 @@ def _title(found: Content, what: str) -> str:
 
 
 def _names(record: Content) -> tuple[str, str]:
-    return record["rule"], record["shape"].removeprefix("chain ").removeprefix("k-ary ")
+    return record["rule"], shape_name(record)
 
 
 def headline(content: Content) -> str:

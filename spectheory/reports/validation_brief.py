@@ -10,6 +10,7 @@ from spectheory.prediction.over_prompts import FEW, few_prompts
 from spectheory.reports.base import Brief
 from spectheory.reports.brief import narrowed, short, verdict
 from spectheory.reports.table import Cell, Column, Row, Table, Value
+from spectheory.reports.validation_terms import shape_name
 
 Content = Mapping[str, Any]
 
@@ -58,7 +59,7 @@ def _row(records: Sequence[Content]) -> list[Value]:
     fastest = max(records, key=_measured)
     predicted, tokens = fastest["speedup"]["predicted"], fastest["tokens_per_call"]["best"]
     speedups = [_measured(fastest), predicted["best"] if predicted else None]
-    return [short(_rule(fastest)), _largest(records), fastest["shape"], tokens, *speedups]
+    return [short(_rule(fastest)), _largest(records), shape_name(fastest), tokens, *speedups]
 
 
 def _largest(records: Sequence[Content]) -> Value:

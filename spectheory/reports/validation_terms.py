@@ -35,6 +35,11 @@ def median_miss(misses: Sequence[Mapping[str, float]]) -> float | None:
     return float(np.median(sizes)) if sizes else None
 
 
+def shape_name(record: Mapping[str, Any]) -> str:
+    """A chain by its length, a k-ary tree by its branching; other shapes as they are written."""
+    return str(record["shape"]).removeprefix("chain ").removeprefix("k-ary ")
+
+
 def pair_name(answer: Mapping[str, Any]) -> str:
     """Target and draft by name."""
     models = answer["provenance"]

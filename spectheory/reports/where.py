@@ -59,7 +59,8 @@ def _brief(found: Where, tables: Sequence[Table], notes: Sequence[str]) -> Brief
             f"Most are lost at: {most.name} ({most.share.best:.0%}). "
             f"Most per token: {costliest.name} ({costliest.rate.best:.2f})"
         )
-    table = next((table for table in tables if table.columns[0].heading == "class"), tables[0])
+    by_depth = _depths_table(found) if found.depths else tables[0]
+    table = next((table for table in tables if table.columns[0].heading == "class"), by_depth)
     return Brief(verdict(*lines), [narrowed(table)], notes)
 
 
