@@ -16,8 +16,8 @@ def served_charts(choices: Sequence[ServedChoice]) -> list[Chart]:
         | {"batch": one.batch, "context": f"{one.context:.0f}", "k": one.k, "words": f"k = {one.k}"}
         for one in choices
     ]
-    contexts = list(dict.fromkeys(row["context"] for row in rows))
-    across = alt.Scale(type="log", base=2, padding=30)
+    contexts = list(dict.fromkeys(f"{one.context:.0f}" for one in choices))
+    across = alt.Scale(type="log", base=2, padding=30, nice=False)
     base = data(rows).encode(
         x=alt.X("batch:Q", title="requests decoded together", scale=across),
         tooltip=["context:N", "batch:Q", "k:Q", *numbers("best", "low", "high")],

@@ -67,7 +67,7 @@ def batch_chart(lengths: Sequence[Sequence[BatchChoice]], rule: str, draft: str,
     )
     words = (
         "'batch ' + datum.B + ', context ' + datum.L + ': ' + "
-        "(datum.k == 0 ? 'plain decoding is fastest' : 'best k = ' + datum.k + _gives)"
+        "(datum.k == 0 ? 'plain decoding' : 'best k = ' + datum.k + _gives)"
     )
     sliders = [
         slider(name, name, len(grid), grid.index(at_start))
@@ -107,6 +107,6 @@ def _best(base: Any, words: str) -> list[Any]:
     by = [alt.SortField("speedup", order="descending"), alt.SortField("k")]
     best = base.transform_window(place="row_number()", sort=by).transform_filter("datum.place == 1")
     said = best.transform_calculate(words=words.replace("_gives", "', ' + format(datum.speedup, '.2f') + 'x'"))
-    text = said.mark_text(align="left", baseline="bottom", fontSize=14, fontWeight="bold")
+    text = said.mark_text(align="left", baseline="bottom", fontSize=13, fontWeight="bold")
     ring = best.mark_point(size=220, strokeWidth=2, color=QUIET)
-    return [ring.encode(x="k:Q", y="speedup:Q"), text.encode(x=alt.value(0), y=alt.value(-10), text="words:N")]
+    return [ring.encode(x="k:Q", y="speedup:Q"), text.encode(x=alt.value(-40), y=alt.value(-10), text="words:N")]
