@@ -75,6 +75,7 @@ def draw_target(ax: Axes, panel: Data) -> None:
         f"built-in target, after its own text,\nμ = {panel['mu']:.2f} nats, {panel['trials']:,} starts",
     )
     ax.set_xlabel("draft nodes per call, P = k")
+    ax.set_ylabel("tokens per call, E[X]")
     right = capacities[-1]
     name_ends(
         ax,

@@ -78,7 +78,7 @@ def draw_residuals(ax: Axes, data: dict[str, Any]) -> None:
     titled(
         ax,
         f"e  simulated minus predicted calls, {len(data['residuals'])} settings;\n"
-        f"    predicted as if i.i.d., up to {data['iid_missed']:.0f} standard errors away",
+        f"    (predicted as if i.i.d. they are up to {data['iid_missed']:.0f} away)",
     )
     ax.set_ylabel("standard errors")
     ax.set_ylim(-band - 1, band + 1)
