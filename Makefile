@@ -8,8 +8,9 @@ OUT ?= predict-out
 .PHONY: predict test evidence docs benchmarks dist lowest clean
 
 predict: $(VENV)/.models
-	@echo "The built-in pair: latencies, prompts with a provisional answer, the answer, figures and JSON in $(OUT)/, then the"
-	@echo "check against transformers' assisted generation. The same command goes on after an interruption."
+	@echo "The built-in pair, offline. Step 1: latencies. Step 2: prompts, with a first answer after a quarter of them."
+	@echo "Step 3: the answer; figures and JSON are in $(OUT)/. Step 4: counted calls of transformers' assisted generation"
+	@echo "against the prediction. After an interruption the same command continues."
 	$(BIN)/spectheory predict --check --out $(OUT)
 
 # Bytecode is kept, also where the environment says otherwise: each worker would compile every test again.
@@ -63,9 +64,9 @@ $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
 	touch $@
 
-# Pages are opened in Chromium; where there is none, Debian's is installed (as root).
+# Pages are opened in Chromium; where there is none, Debian's is installed (as root). Without one their tests are skipped.
 $(VENV)/.browser: $(VENV)/.test
-	command -v chromium || (apt-get update -qq && apt-get install -y -qq chromium)
+	command -v "$${CHROMIUM:-chromium}" || command -v google-chrome || (apt-get update -qq && apt-get install -y -qq chromium) || echo "No Chromium: tests of pages are skipped."
 	touch $@
 
 $(VENV)/.openvino: $(VENV)/.test

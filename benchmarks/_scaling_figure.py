@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spectheory.plots.style import PALETTE, Axes, Figure, name_ends, note, save_figure, titled
+from spectheory.plots.style import MARKERS, PALETTE, Axes, Figure, note, save_figure, titled
 
 GREY = "#555555"
 
@@ -49,11 +49,9 @@ def draw(figure: Figure, curves: Sequence[Curve]) -> None:
 
 
 def _panel(ax: Axes, over: str, curves: Sequence[Curve]) -> None:
-    ends = []
-    for curve, colour in zip(curves, cycle(PALETTE.values())):
-        sizes = [size for size, _ in curve.points]
-        ax.plot(sizes, curve.times, color=colour, marker="o", markersize=3.5, linewidth=1.3)
-        ends.append((sizes[-1], 1.0, f"{curve.name}: size^{curve.exponent:.2f}", colour))
+    for curve, colour, marker in zip(curves, cycle(PALETTE.values()), cycle(MARKERS)):
+        name = f"{curve.name}: size^{curve.exponent:.2f}"
+        ax.plot([size for size, _ in curve.points], curve.times, color=colour, marker=marker, label=name)
     smallest, largest = (pick(size for c in curves for size, _ in c.points) for pick in (min, max))
     falling = curves[0].times[0] > 1
     start = largest / smallest if falling else smallest / largest
@@ -65,10 +63,10 @@ def _panel(ax: Axes, over: str, curves: Sequence[Curve]) -> None:
     ax.set_xlabel(over)
     ax.set_ylabel("time / time at the largest size")
     titled(ax, f"Over {over}")
-    name_ends(ax, ends)
+    ax.legend(loc="upper right" if falling else "lower right", fontsize=8)
 
 
 def write_figure(curves: Sequence[Curve], path: Path) -> list[Path]:
     """Write the figure as PNG and SVG; `path` is without suffix."""
     panels = len({curve.over for curve in curves})
-    return save_figure(lambda figure: draw(figure, curves), (11.5, 3.2 * -(-panels // 2)), path)
+    return save_figure(lambda figure: draw(figure, curves), (9.0, 3.0 * -(-panels // 2)), path)

@@ -1,8 +1,8 @@
 """Drafts of all kinds for the built-in target, side by side, one thread: what a call gives, and what it takes.
 
 Each draft is measured over the same prompts, with the latencies of its passes. A row is a draft and what is done with
-it: its verification rule with the k of the largest predicted speed-up, the loop's time included. The README's table is
-written from the results.
+it: its verification rule with the k of the largest predicted speed-up, the loop's time included. The table of
+docs/built_in_pair.md is written from the results.
 """
 
 from __future__ import annotations

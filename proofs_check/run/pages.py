@@ -1,6 +1,6 @@
-"""The docs' page of theorems, written from the ledger: ``python -m proofs_check.run.pages docs/theorems.md``.
+"""The docs' pages of theorems, written from the ledger: ``python -m proofs_check.run.pages docs``.
 
-Nothing on it depends on the machine: the counterexamples are worked out anew, times are left out.
+Nothing on them depends on the machine: the counterexamples are computed anew, times are left out.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from proofs_check.evidence.entries import Entry, Evidence
 from proofs_check.evidence.symbolic import in_parts, parts
@@ -20,34 +21,89 @@ from proofs_check.statement.findings import KINDS, Effort
 HEAD = """\
 # Every statement and its evidence
 
-This page is written from the ledger (`python -m proofs_check.run.pages docs/theorems.md`); a test holds it to be up to
-date. `spectheory verify` runs every check on it, each with a *negative control*: a wrong variant that the same check
-must reject. [theory.md](theory.md) says what the statements mean and shows the calls.
+Each statement of [the theory](theory.md) has an id, and the evidence that `spectheory verify` runs: `spectheory verify
+A3` runs that of A3. [Verifying](verifying.md) says how to read its output. The statements stand on these pages:
 
-Evidence, strongest first. **proof**: small steps. Each step's formula is checked by algebra (sympy) or by a solver
-over the reals (z3: the negation is unsatisfiable); what joins the steps (sums over tokens, expectations, induction)
-is stated in words and is for the reader to check. *Proved* in a row of `spectheory verify` means that every such
-step of the proof was accepted; cited steps are marked, and nothing is checked there. Steps marked *[words]* have a
-formula that is an identity as soon as it is written: nothing is checked there either, and the words are for the
-reader. A proof "for every pair of pmfs on 2 tokens" is one for that vocabulary alone; the proof in steps beside it is
-the one for any number of tokens. **exact**: fractions, identities with `==`, inequalities without slack.
-**certified**: intervals that enclose the value, where logarithms enter; there `<=` and `==` hold up to 1e-30, and "the
-library's value" within 1e-12. **search**: drawn cases and an optimiser that walks to the tightest one, judged in
-fractions or intervals. A search is no proof. **simulated**: the algorithm as written, run by a kernel that calls no
-closed form, against the statement's numbers; each such check finds a disagreement with a statement that is right with
-probability 1e-9 at most.
+{contents}
+
+## Kinds of evidence
+
+Strongest first. Each check has a *negative control*: a wrong variant, which the same check must reject.
+
+| evidence | what is checked |
+|---|---|
+| proof | small steps, each by algebra (sympy) or by a solver over the reals (z3: the negation is unsatisfiable) |
+| exact | listed cases in fractions: identities with `==`, inequalities without slack |
+| certified | enclosing intervals, where logarithms enter: up to 1e-30, and within 1e-12 of the library's value |
+| search | random cases, and an optimiser that walks to the tightest, judged exactly or in intervals; it is no proof |
+| simulated | the algorithm as written, run by a kernel that calls no closed form; false alarms: 1e-9 a check at most |
+
+What a proof leaves to the reader is marked. Words join the steps: sums over tokens, expectations, induction. A step
+marked *[words]* has a formula that is an identity as soon as it is written, and one marked *[cited]* is taken from a
+paper; nothing is checked in either. *Proved* in a row of `spectheory verify` means that all other steps were accepted.
+A proof "for every pair of pmfs on 2 tokens" is for that vocabulary alone; a proof for any number of tokens stands
+beside it.
 
 """
 
+NOTE = "[All statements](../theorems.md) has the list of ids and what the kinds of evidence mean."
 
-def page() -> str:
-    """The whole page."""
+
+class Group(NamedTuple):
+    """The statements of one page: the file, its title, and how their ids begin."""
+
+    name: str
+    title: str
+    ids: tuple[str, ...]
+
+    def has(self, entry: Entry) -> bool:
+        """Whether the entry stands on this page."""
+        return entry.id.startswith(self.ids)
+
+
+GROUPS = (
+    Group("one_draft", "One draft token: divergences and acceptance", ("D", "A")),
+    Group("candidates", "Several candidates: the law of the rank", ("R", "H")),
+    Group("trees", "Draft trees and the channel limit", ("S", "T")),
+    Group("block", "Block verification and its rivals", ("B7", "V")),
+    Group("branching", "Limits of drafts that do not sample", ("B",)),
+    Group("rejections", "Rejections and bias", ("Y",)),
+    Group("path", "Calls along a text: the path theorem and what follows", ("§",)),
+    Group("time", "Time", ("C",)),
+)
+"""A statement stands on the first page that has its id."""
+
+
+def pages() -> dict[str, str]:
+    """Every page by its path in the docs."""
     entries = list(ledger().values())
+    return {"theorems.md": _overview(entries)} | {
+        f"theorems/{group.name}.md": _page(group, [entry for entry in entries if _group(entry) == group])
+        for group in GROUPS
+    }
+
+
+def _overview(entries: list[Entry]) -> str:
     steps = [step for entry in entries for evidence in entry.evidence for step in evidence.steps]
     counts = f"Steps of all proofs, each counted once: {in_parts(parts(steps))}."
+    contents = "\n".join(f"- [{group.title}](theorems/{group.name}.md)" for group in GROUPS)
+    toctree = ["```{toctree}", ":hidden:", *(f"theorems/{group.name}" for group in GROUPS), "```"]
+    papers = named_statements({entry.id: _link(entry) for entry in entries})
+    lines = [counts, "", "## Statements", "", *_table(entries), "", *papers, "", *toctree]
+    return HEAD.format(contents=contents) + "\n".join(lines) + "\n"
+
+
+def _page(group: Group, entries: list[Entry]) -> str:
     sections = (line for entry in entries for line in _section(entry))
-    papers = named_statements({entry.id: _anchor(entry) for entry in entries})
-    return HEAD + "\n".join([counts, "", *_table(entries), "", *papers, "", *sections]) + "\n"
+    return "\n".join([f"# {group.title}", "", NOTE, "", *sections]).rstrip() + "\n"
+
+
+def _group(entry: Entry) -> Group:
+    return next(group for group in GROUPS if group.has(entry))
+
+
+def _link(entry: Entry) -> str:
+    return f"theorems/{_group(entry).name}.md#{_anchor(entry)}"
 
 
 def _table(entries: list[Entry]) -> Iterator[str]:
@@ -55,7 +111,7 @@ def _table(entries: list[Entry]) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for entry in entries:
         kinds = [WORDS[kind] for kind in KINDS if any(evidence.kind == kind for evidence in entry.evidence)]
-        cells = (f"[{entry.id}](#{_anchor(entry)})", entry.title, _side(entry), _source(entry), ", ".join(kinds))
+        cells = (f"[{entry.id}]({_link(entry)})", entry.title, _side(entry), _source(entry), ", ".join(kinds))
         yield "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
@@ -122,4 +178,7 @@ def _code(text: str) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page(), encoding="utf-8")
+    for name, text in pages().items():
+        path = Path(sys.argv[1], name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")

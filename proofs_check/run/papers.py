@@ -109,8 +109,8 @@ NAMED = (
 )
 
 
-def named_statements(anchors: dict[str, str]) -> Iterator[str]:
-    """The table of the page; `anchors` has the link of every id."""
+def named_statements(links: dict[str, str]) -> Iterator[str]:
+    """The table of the page; `links` has the page and anchor of every id."""
     yield "## Named statements of the papers"
     yield ""
     yield "Papers whose bodies were not at hand are read from their abstracts, first pages and public summaries."
@@ -119,6 +119,6 @@ def named_statements(anchors: dict[str, str]) -> Iterator[str]:
     yield "| paper | named there | here | what is confirmed |"
     yield "|---|---|---|---|"
     for one in NAMED:
-        links = ", ".join(f"[{each}](#{anchors[each]})" for each in one.ids)
+        ids = ", ".join(f"[{each}]({links[each]})" for each in one.ids)
         confirmed = one.confirmed.replace("|", r"\|").replace("<", r"\<")
-        yield f"| `{one.paper}` | {one.name} | {links} | {confirmed} |"
+        yield f"| `{one.paper}` | {one.name} | {ids} | {confirmed} |"

@@ -91,7 +91,7 @@ ENTRIES = (
         title="The heaviest average nodes for the calls of a text",
         kind="refuted",
         plain="the tree of the k heaviest average weights takes the fewest calls C(0) of all trees of k nodes",
-        latex=r"T \in \arg\max_{|T|=k} \sum_{v\in T}\bar w_v \;\Rightarrow\; C_T(0) = \min_{|T'|=k} C_{T'}(0)",
+        latex=r"T \in \operatorname{argmax}_{|T|=k} \sum_{v\in T}\bar w_v \Rightarrow C_T(0) = \min_{|T'|=k} C_{T'}(0)",
         assumptions=("given the text, ranks at different positions are independent (§7)",),
         evidence=(
             counterexample(

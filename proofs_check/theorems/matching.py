@@ -117,8 +117,8 @@ ENTRIES = (
         plain="draft and output drawn independently: sum pq, a(x) = q_x, at most 1 - TV; argmax draft against a "
         "sampled target: p(argmax q), a(x) = 1[x = argmax q], which may exceed 1 - TV; greedy against greedy: "
         "1[argmax p = argmax q]; ties go to the lowest index",
-        latex=r"\alpha_{independent} = \sum_x p_x q_x,\quad \alpha_{argmax} = p_{\arg\max q},\quad "
-        r"\alpha_{greedy} = \mathbf 1[\arg\max p = \arg\max q]",
+        latex=r"\alpha_{independent} = \sum_x p_x q_x,\quad \alpha_{argmax} = p_{\operatorname{argmax} q},\quad "
+        r"\alpha_{greedy} = \mathbf 1[\operatorname{argmax} p = \operatorname{argmax} q]",
         assumptions=("p and q are pmfs on one finite vocabulary",),
         calculators=(
             "spectheory.verification.IndependentMatch",

@@ -119,7 +119,7 @@ ENTRIES = (
         kind="refuted",
         plain="argmax drafts accept no more than 1 - TV(p, q) at one position (A1), nor than the one-call bound in a "
         "call (they may: their law is a point mass, and the bound with that law holds)",
-        latex=r"p(\arg\max q) \le 1 - TV(p, q)",
+        latex=r"p(\operatorname{argmax} q) \le 1 - TV(p, q)",
         assumptions=("the draft is q's most probable token",),
         evidence=(
             counterexample(

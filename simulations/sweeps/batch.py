@@ -58,5 +58,5 @@ SWEEP = Sweep(
     asks,
     data,
     draw,
-    (10.0, 4.6),
+    (9.0, 4.4),
 )

@@ -148,6 +148,6 @@ SWEEP = Sweep(
     asks,
     data,
     draw,
-    (11.0, 4.9),
+    (9.0, 4.6),
     further=further,
 )

@@ -113,6 +113,6 @@ SWEEP = Sweep(
     asks,
     data,
     draw,
-    (11.0, 6.4),
+    (9.0, 7.4),
     extras=("models:torch", "models:transformers"),
 )

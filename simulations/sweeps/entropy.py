@@ -100,5 +100,5 @@ SWEEP = Sweep(
     asks,
     data,
     draw,
-    (8.4, 5.2),
+    (8.4, 5.0),
 )

@@ -88,5 +88,5 @@ SWEEP = Sweep(
     asks,
     data,
     draw,
-    (12.4, 11.0),
+    (9.0, 10.2),
 )

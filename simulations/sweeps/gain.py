@@ -96,5 +96,5 @@ SWEEP = Sweep(
     asks,
     data,
     draw,
-    (10.5, 4.5),
+    (9.0, 4.4),
 )

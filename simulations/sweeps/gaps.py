@@ -126,5 +126,5 @@ SWEEP = Sweep(
     asks,
     data,
     draw,
-    (11.0, 5.4),
+    (9.0, 5.2),
 )

@@ -72,6 +72,6 @@ SWEEP = Sweep(
     asks,
     data,
     draw,
-    (9.6, 4.4),
+    (9.0, 4.2),
     extras=("models:torch", "models:transformers"),
 )

@@ -106,6 +106,6 @@ SWEEP = Sweep(
     asks,
     data,
     draw,
-    (10.4, 4.6),
+    (9.0, 4.4),
     alone=True,
 )

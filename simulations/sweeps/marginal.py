@@ -90,7 +90,7 @@ SWEEP = Sweep(
     asks,
     data,
     draw,
-    (10.6, 4.6),
+    (9.0, 4.4),
     EXTRAS,
     theory=model_theory,
     further=lambda tallies: along_text(tallies, "node"),

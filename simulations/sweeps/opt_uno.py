@@ -71,6 +71,6 @@ SWEEP = Sweep(
     asks,
     data,
     draw,
-    (10.6, 4.4),
+    (9.0, 4.0),
     extras=("models:torch", "models:transformers"),
 )

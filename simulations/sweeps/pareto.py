@@ -110,5 +110,5 @@ SWEEP = Sweep(
     asks,
     data,
     draw,
-    (10.5, 4.8),
+    (9.0, 4.4),
 )

@@ -146,5 +146,5 @@ SWEEP = Sweep(
     asks,
     data,
     draw,
-    (11.0, 7.0),
+    (9.0, 7.0),
 )

@@ -57,5 +57,5 @@ SWEEP = Sweep(
     asks,
     data,
     draw,
-    (9.6, 4.6),
+    (9.0, 4.4),
 )

@@ -121,5 +121,5 @@ def _edge(law: Floats, rate: float, sign: float) -> float:
 
 
 SWEEP = Sweep(
-    "rejections", "Rejections against theory on yin2024's seven-state chains", ("Y1",), asks, data, draw, (11.0, 4.4)
+    "rejections", "Rejections against theory on yin2024's seven-state chains", ("Y1",), asks, data, draw, (9.0, 6.4)
 )

@@ -29,5 +29,5 @@ SWEEP = Sweep(
     lambda _: (),
     data,
     draw,
-    (13.0, 7.2),
+    (9.0, 6.4),
 )

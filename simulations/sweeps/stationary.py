@@ -90,5 +90,5 @@ SWEEP = Sweep(
     asks,
     data,
     draw,
-    (9.6, 4.4),
+    (9.0, 4.2),
 )

@@ -45,7 +45,10 @@ def main(arguments: list[str] | None = None) -> int:
         return _fail(f"interrupted; {interrupted}", Status.INTERRUPTED)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    except (BrokenPipeError, SystemExit):  # which the command-line library makes of a broken pipe
+    except (BrokenPipeError, SystemExit) as left:  # the command-line library makes the second of the first
+        if getattr(left, "code", 1) == 0:  # it also ends so after a shell's completion
+            sys.stdout.flush()
+            return Status.DONE
         _drop(sys.stdout)
         return Status.READER_LEFT
     except Exception as error:

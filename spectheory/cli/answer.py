@@ -33,7 +33,8 @@ class View:
 
 
 EVERYTHING = View(all=True)
-MORE = "More: --all (every table and note), --explain (what the columns mean), --json; spectheory.md/numbers"
+MORE = "More: --all (every table and note), --explain (the columns), docs/numbers.md"
+"""Where to look further: the last line of a brief answer."""
 
 
 def show(
@@ -58,7 +59,7 @@ def show(
         reader.told(lambda: _print(report, view))
     elif last is None:
         reader.told(lambda: print(_text(report)))
-    if not file:
+    if not (file or page):
         reader.stay()
     written = [file, *figures()] if file else []
     whole = report
@@ -96,10 +97,11 @@ class _Reader:
 
 
 def _print(report: Report, view: View) -> None:
-    answers.print(report.headline, style="bold", highlight=False, markup=False)
-    brief = report.brief if not view.all else None
-    _print_pieces(report.pieces if brief is None else brief, view)
-    _dim(report.notes if brief is None else [MORE])
+    brief = None if view.all else report.brief
+    for line in brief.verdict if brief else [report.headline]:
+        answers.print(line, style="bold", highlight=False, markup=False)
+    _print_pieces(brief.pieces if brief else report.pieces, view)
+    _dim([*brief.notes, MORE] if brief else report.notes)
 
 
 def _print_pieces(pieces: Sequence[Table | Drawing], view: View) -> None:

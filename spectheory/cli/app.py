@@ -31,7 +31,6 @@ from spectheory.cli.theory_options import BoundsOptions, RulesOptions, TreeOptio
 
 app = Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDTH},

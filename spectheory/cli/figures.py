@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from spectheory.cli.answer import print_json
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.inputs import MOST_WORKERS, check_seed, in_range
+from spectheory.cli.page import Page, ready_page
 from spectheory.cli.progress import progress
 from spectheory.cli.simulation_options import FiguresOptions
 from spectheory.cli.statuses import Status
+from spectheory.pages.figures import figure_pictures, figures_report
 from spectheory.processes import prepare
 from spectheory.reports import Column, Table
 from spectheory.reports.render import for_terminal
@@ -34,12 +36,14 @@ def run_figures(question: FiguresOptions) -> int:
 
     in_range("--workers", question.workers, MOST_WORKERS)
     check_seed(question.seed)
+    ready_page(question.report)
     wanted = sweeps(question.names)
     if not question.redraw:
         ready_folder(question.out)
     began = time.perf_counter()
     made = _redrawn(wanted, question) if question.redraw else _made(wanted, question)
     _show(made, question, time.perf_counter() - began)
+    _write_page(made, question)
     return Status.DISAGREEMENT if any(one.disagreements for one in made) else Status.DONE
 
 
@@ -100,6 +104,13 @@ def _show(made: list[Made], question: FiguresOptions, seconds: float) -> None:
         highlight=False,
         markup=False,
     )
+
+
+def _write_page(made: list[Made], question: FiguresOptions) -> None:
+    images = [next(file for file in one.files if file.suffix == ".svg") for one in made]
+    contents = [one.content for one in made]
+    if page := Page.asked(question.report, "Figures", lambda: figure_pictures(zip(contents, images, strict=True))):
+        remarks.print(f"written: {page.write(figures_report(contents))}", markup=False)
 
 
 def _as_dict(made: Made) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Column, Table
 
-GAP = 2
-"""Blanks between columns."""
+from spectheory.reports.table import GAP
+
 UNLIMITED = 1 << 20
 """A width that no table reaches."""
 

@@ -11,6 +11,7 @@ from spectheory.cli.console import ready_folder
 from spectheory.cli.inputs import in_range
 from spectheory.cli.loading import load_named
 from spectheory.cli.options import JudgeOptions, PairOptions
+from spectheory.cli.page import Page, ready_page
 from spectheory.cli.predict import LONGEST_CHAIN
 from spectheory.cli.shapes import read_rules
 from spectheory.cli.statuses import Status
@@ -20,6 +21,7 @@ from spectheory.judging.causes.base import Reread
 from spectheory.judging.counting import counted, counting_of
 from spectheory.judging.judgement import judge
 from spectheory.judging.readings import readings
+from spectheory.pages.judgement import judgement_parts
 from spectheory.reports import judgement_report, readings_report
 from spectheory.reports.base import Report
 from spectheory.trace import Trace, read_evidence
@@ -36,6 +38,7 @@ def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
     stop = None if question.stop is None else read_stop(question.stop)
     if question.out:
         ready_folder(question.out)
+    ready_page(question.report)
     traces, log, counters = _evidence(question)
     if log is None or not any(request.output for request in log.requests):
         return _read_alone(question, traces, log, counters)
@@ -43,7 +46,8 @@ def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
     counted(log, counting_of(log, question.k).k, counters)  # refuses what cannot be judged before the models load
     trace, reread = (traces[0], None) if traces else _read(log, pair)
     found = judge(log, trace, rules=rules, k=question.k, counters=counters, reread=reread, stop=stop)
-    _answer(judgement_report(found), question, "judgement")
+    page = Page.asked(question.report, "Judgement", lambda: judgement_parts(found))
+    _answer(judgement_report(found), question, "judgement", page)
     return Status.DISAGREEMENT if found.refuted or found.output_refuted else Status.DONE
 
 
@@ -74,7 +78,14 @@ def _read_alone(question: JudgeOptions, traces: Sequence[Trace], log: CallLog | 
             remedy="log them, or leave out the trace and --rule for readings of the counts alone",
         )
     report = readings_report({counts.engine or "counts": readings(counts)})
-    _answer(replace(report, headline=f"Nothing judged, as texts are missing. {report.headline}"), question, "readings")
+    missing = "Nothing judged, as texts are missing."
+    brief = report.brief and replace(report.brief, verdict=[missing, *report.brief.verdict[:1]])
+    _answer(
+        replace(report, headline=f"{missing} {report.headline}", brief=brief),
+        question,
+        "readings",
+        Page.asked(question.report, "Readings"),
+    )
     return Status.DONE
 
 
@@ -93,10 +104,11 @@ def _read(log: CallLog, pair: PairOptions) -> tuple[Trace, Reread]:
     return judged_trace(loaded, log), partial(judged_trace, loaded, log)
 
 
-def _answer(report: Report, question: JudgeOptions, name: str) -> None:
+def _answer(report: Report, question: JudgeOptions, name: str, page: Page | None) -> None:
     show(
         report,
         as_json=question.json,
         file=question.out / f"{name}.json" if question.out else None,
+        page=page,
         view=View.of(question),
     )

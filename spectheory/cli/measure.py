@@ -193,7 +193,7 @@ class Session:
     def check(self, cost: CostModel | None, ks: tuple[int, ...]) -> list[dict[str, Any]]:
         """Predicted against counted calls of transformers' assisted generation, on prompts spread over the file."""
         with progress() as bar:
-            task = bar.add_task("checking against assisted generation")
+            task = bar.add_task("last step: checking against assisted generation")
             first = sorted(stages_of(len(self.prompts))[0].places)
             records = compare_with_assisted(
                 self.pair,

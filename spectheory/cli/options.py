@@ -186,6 +186,7 @@ class ValidateOptions(SampledText):
     temperature: Annotated[list[float] | None, shown(the.TEMPERATURE, *TEMPERATURES)] = None
     first: Annotated[int | None, shown(the.FIRST, "all")] = None
     json: Annotated[bool, the.JSON] = False
+    report: Annotated[Path | None, the.REPORT] = None
     all: Annotated[bool, the.ALL] = False
     explain: Annotated[bool, the.EXPLAIN] = False
 
@@ -208,6 +209,7 @@ class JudgeOptions:
     min_p: Annotated[float | None, the.MIN_P] = None
     json: Annotated[bool, the.JSON] = False
     out: Annotated[Path | None, the.OUT] = None
+    report: Annotated[Path | None, the.REPORT] = None
     all: Annotated[bool, the.ALL] = False
     explain: Annotated[bool, the.EXPLAIN] = False
 

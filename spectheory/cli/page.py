@@ -11,35 +11,42 @@ from spectheory.errors import OutputError, load_extra
 from spectheory.reports import Report
 
 if TYPE_CHECKING:
-    from spectheory.pages import Chart, Coloured
+    from spectheory.pages import Part
 
 
 @dataclass(frozen=True)
 class Page:
-    """Where the page goes, its title, and what it shows beside the tables of the answer."""
+    """Where the page goes, its title, and what it shows above the tables of the answer."""
 
     file: Path
     title: str
-    charts: Callable[[], Sequence[Chart]] = tuple
-    texts: Callable[[], Sequence[Coloured]] = tuple
+    parts: Callable[[], Sequence[Part]]
+
+    @classmethod
+    def asked(cls, file: Path | None, title: str, parts: Callable[[], Sequence[Part]] = tuple) -> Page | None:
+        """The page that was asked for, if one was."""
+        return cls(file, title, parts) if file else None
 
     def write(self, report: Report) -> Path:
         """Write the page."""
         from spectheory.pages import write_page
 
-        write_page(report, self.file, title=self.title, charts=self.charts(), texts=self.texts())
+        write_page(report, self.file, title=self.title, parts=self.parts())
         return self.file
 
 
-def ready_page(file: Path) -> None:
-    """Check that a page can be made and written, before any work is done for it."""
-    for module in ("jinja2", "altair", "vl_convert"):
+def ready_page(file: Path | None) -> None:
+    """Check that the page that is asked for can be made and written, before any work is done for it."""
+    if file is None:
+        return
+    for module in ("jinja2", "altair", "vl_convert", "markdown_it"):
         load_extra(module, extra="report")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
+        new = not file.exists()
         with file.open("a", encoding="utf-8"):
             pass
-        if not file.stat().st_size:
+        if new:
             file.unlink()
     except OSError as error:
         raise OutputError(

@@ -10,6 +10,7 @@ from spectheory.cli.answer import View, show
 from spectheory.cli.console import answers, ready_folder
 from spectheory.cli.inputs import in_range
 from spectheory.cli.options import PlanOptions
+from spectheory.cli.page import Page, ready_page
 from spectheory.cli.plan_bench import run_bench_plan
 from spectheory.cli.plan_costs import DEFAULT_CONTEXT, check_costs, check_shared
 from spectheory.cli.plan_export import run_export
@@ -42,6 +43,7 @@ from spectheory.deployment import (
 from spectheory.deployment.lock_step import MOST_TOGETHER
 from spectheory.drafting import Stopped
 from spectheory.limits.claims import BY_START, WHOLE_DECODING
+from spectheory.pages.deployment import deployment_charts
 from spectheory.plots.deployment import write_batches, write_ranking
 from spectheory.prediction.over_prompts import Prompts, few_prompts
 from spectheory.prediction.recorded import check_depth
@@ -72,6 +74,7 @@ def run_plan(question: PlanOptions) -> None:
     in_range("--nodes-max", question.nodes, LARGEST_TREE)
     if question.export is not None or question.bench:
         refuse_stops(question)
+    ready_page(question.report)
     if question.export is not None:
         return run_export(question)
     if question.bench:
@@ -92,9 +95,10 @@ def run_plan(question: PlanOptions) -> None:
         as_json=question.json,
         file=file,
         figures=lambda: _figures(answer, out) if out else [],
+        page=Page.asked(question.report, "Plan", lambda: deployment_charts(answer, rules, question.k_max)),
         view=View.of(question),
     )
-    if not question.json:
+    if question.all and not question.json:
         _paste(answer.engines)
 
 
@@ -128,6 +132,7 @@ def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | 
         notes=_of_lengths(drafts, readings) if readings else _notes(question, drafts, ranking, engines),
         recorded=readings,
         adaptive=adaptive,
+        prompts=min(Prompts(draft.trace.texts).count for draft in drafts),
     )
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from spectheory.cli.answer import show
+from spectheory.cli.answer import View, show
 from spectheory.cli.console import ready_folder
 from spectheory.cli.options import PlanOptions, recorded_files
+from spectheory.cli.page import Page
 from spectheory.cli.shapes import read_rules
 from spectheory.cost.served import ServedCost, ServedFit
 from spectheory.cost.server_fit import fit_server
@@ -25,6 +26,7 @@ from spectheory.deployment.served import (
     tokens_of_trace,
 )
 from spectheory.errors import SettingError
+from spectheory.pages.served import served_charts
 from spectheory.prediction.at_starts import survival_at_starts
 from spectheory.reports.served import ServedAnswer, served_report
 from spectheory.trace import Trace
@@ -61,7 +63,9 @@ def run_bench_plan(question: PlanOptions) -> None:
     basis = f"{served.rule.name} verification on the trace, exact for its texts" if served.trace else OF_RUNS
     together, texts = _lock_step(served, choices), len(served.trace.texts) if served.trace else 0
     report = served_report(ServedAnswer(choices, served.tokens, served.fit, served.runs, basis, together, texts))
-    show(report, as_json=question.json, file=question.out / "plan.json" if question.out else None)
+    page = Page.asked(question.report, "Plan for a server", lambda: served_charts(choices))
+    file = question.out / "plan.json" if question.out else None
+    show(report, as_json=question.json, file=file, page=page, view=View.of(question))
 
 
 def served_of(question: PlanOptions) -> Served:

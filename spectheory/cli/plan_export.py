@@ -24,6 +24,10 @@ from spectheory.verification import TokenVerification
 
 def run_export(question: PlanOptions) -> None:
     """Print the options; say on stderr what they are of."""
+    if question.report:
+        raise SettingError(
+            "--report is given with --export", limit="an export has no page", remedy="leave one out, or plan again"
+        )
     export = export_named(question.export or "")
     found = acceptance_of_server if question.bench else _acceptance
     acceptance, words = found(question, export.by_batch)

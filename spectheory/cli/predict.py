@@ -53,7 +53,7 @@ from spectheory.verification.by_start import within
 from spectheory.verification.registry import DEFAULT_RULES
 
 if TYPE_CHECKING:
-    from spectheory.pages import Chart, Coloured
+    from spectheory.pages import Part
 
 LONGEST_CHAIN = 1024
 
@@ -72,8 +72,7 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
         LatencyTable.read(question.latency)
     if question.out:
         ready_folder(question.out)
-    if question.report:
-        ready_page(question.report)
+    ready_page(question.report)
     files = recorded_files(question)
     found = read_files(files) if files else None
     if found is not None and not isinstance(found, Trace):
@@ -163,25 +162,20 @@ def _page(
     question: PredictOptions, pair: PairOptions, trace: Trace, answer: Plan, passes: CostModel | None
 ) -> Page | None:
     """The page that was asked for: charts of the plan, and a text with its lost calls."""
-    if question.report is None:
-        return None
 
-    def charts() -> list[Chart]:
+    def parts() -> list[Part]:
+        from spectheory.pages import Coloured
         from spectheory.pages.prediction import prediction_charts
 
         known = passes.c if isinstance(passes, ConstantRatio) else None
-        return prediction_charts(answer, passes.ratio if isinstance(passes, LatencyTable) else known)
-
-    def texts() -> list[Coloured]:
-        from spectheory.pages import Coloured
-
+        charts = prediction_charts(answer, passes.ratio if isinstance(passes, LatencyTable) else known)
         if trace.recorded or answer.best.certified:  # nothing says where its calls end
-            return []
+            return [*charts]
         few = of_texts(trace, spread(trace.lengths, np.zeros(len(trace.texts), np.int64))).held()
         found = where(few, *settings_of(answer)[-1], strings_of(few, None), prefill_emits_token=question.prefill_token)
-        return [Coloured.of(found)]
+        return [*charts, Coloured.of(found, len(few.texts), sampled_of=len(trace.texts))]
 
-    return Page(question.report, "Prediction", charts, texts)
+    return Page.asked(question.report, "Prediction", parts)
 
 
 def _shapes(question: PredictOptions, trace: Trace) -> list[Wanted] | None:

@@ -7,10 +7,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TypeAlias, get_type_hints
 
-from spectheory.cli.answer import show
+from spectheory.cli.answer import View, show
 from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import LATENCY_FILE, Question
+from spectheory.cli.page import Page
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.errors import SettingError
 from spectheory.judging.readings import readings
@@ -20,7 +21,8 @@ from spectheory.trace.counters import Counters
 from spectheory.trace.reading import evidence_file
 
 Counts: TypeAlias = Counters | CallLog
-TAKEN = {"trace", "logprobs", "draft_log", "traces", "k_max", "c", "latency", "passes_alone", "json", "out"}
+TAKEN = {"trace", "logprobs", "draft_log", "traces", "k_max", "c", "latency", "passes_alone", "out"}
+TAKEN |= {"json", "all", "explain", "report"}
 LONGEST = 256
 
 
@@ -33,7 +35,9 @@ def show_readings(question: Question, logs: Mapping[str, tuple[Path, Counts]], n
         for each, (path, counts) in logs.items()
     }
     report = readings_report(found)
-    show(report, as_json=question.json, file=question.out / f"{name}.json" if question.out else None)
+    page = Page.asked(question.report, "Readings")
+    file = question.out / f"{name}.json" if question.out else None
+    show(report, as_json=question.json, file=file, page=page, view=View.of(question))
 
 
 def _refuse_idle(question: Question) -> None:

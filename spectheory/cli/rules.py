@@ -100,7 +100,7 @@ def of_trace(trace: Trace, k: int, rules: Sequence[Rule]) -> RulesAnswer:
         if name in trace.columns
     }
     notes = _trace_notes(trace, prompts.count, rules)
-    return RulesAnswer("trace", k, len(trace), rows, mean.get("total_variation"), mean.get("kl"), notes)
+    return RulesAnswer("trace", k, len(trace), rows, mean.get("total_variation"), mean.get("kl"), notes, prompts.count)
 
 
 def _mean(prompts: Prompts, per_position: Floats, most: float) -> Interval:

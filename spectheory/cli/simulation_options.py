@@ -30,6 +30,7 @@ class FiguresOptions:
     workers: Annotated[int | None, shown(the.WORKERS, the.ALL_PROCESSORS)] = None
     redraw: Annotated[bool, the.REDRAW] = False
     json: Annotated[bool, the.JSON] = False
+    report: Annotated[Path | None, the.REPORT] = None
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import remark_slower
 from spectheory.cli.loading import earlier_threads, load_named, settings_of
 from spectheory.cli.options import MOST_TEXTS, TEMPERATURES, PairOptions, ValidateOptions
+from spectheory.cli.page import Page, ready_page
 from spectheory.cli.progress import progress
 from spectheory.cli.statuses import Status
 from spectheory.cli.validations import ANSWER
@@ -22,6 +23,7 @@ from spectheory.drafting.shapes import Chain, Grown, Shape, read_shape
 from spectheory.errors import SettingError
 from spectheory.measure import ModelPair, Progress
 from spectheory.measure.validation import KS, TREE, Validation, validate
+from spectheory.pages.validation import validation_charts
 from spectheory.pairs import PROMPTS
 from spectheory.plots.validation import write_figure
 from spectheory.prompts import Prompt, read_prompts
@@ -37,6 +39,7 @@ LONGEST_TEXT = 1 << 20
 def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
     """Validate and show the answer; the status says whether counted and expected calls agree."""
     in_range("--continuations", question.continuations, MOST_TEXTS)
+    ready_page(question.report)
     if question.engine or question.server is not None:
         if question.stop:
             raise SettingError(
@@ -143,6 +146,7 @@ def _answer(found: dict[str, Any], question: ValidateOptions) -> None:
         as_json=question.json,
         file=question.out / ANSWER,
         figures=lambda: write_figure([found], question.out / "validation"),
+        page=Page.asked(question.report, "Validation", lambda: validation_charts(found)),
         view=View.of(question),
     )
     slower = {r for at in found["temperatures"] for each in at["settings"] for r in each["speedup"].get("remarks", ())}

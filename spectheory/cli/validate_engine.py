@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spectheory.cli.answer import show
+from spectheory.cli.answer import View, show
 from spectheory.cli.console import ready_folder, remarks
 from spectheory.cli.loading import load_named
 from spectheory.cli.options import PairOptions, ValidateOptions
+from spectheory.cli.page import Page
 from spectheory.cli.progress import progress
 from spectheory.cli.statuses import Status
 from spectheory.distributions import Sampling
@@ -69,7 +70,8 @@ def run_engines(
             on_progress=lambda what, done, total: bar.update(task, description=what, completed=done, total=total),
         )
     report = engines_report(found)
-    show(report, as_json=question.json, file=question.out / ANSWER)
+    page = Page.asked(question.report, "Engines")
+    show(report, as_json=question.json, file=question.out / ANSWER, page=page, view=View.of(question))
     return Status.DONE if report.content["agree"] else Status.DISAGREEMENT
 
 

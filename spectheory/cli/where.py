@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from spectheory.cli.answer import show
+from spectheory.cli.answer import View, show
 from spectheory.cli.console import remarks
 from spectheory.cli.options import PairOptions, PredictOptions
+from spectheory.cli.page import Page
 from spectheory.errors import SettingError, TraceError
+from spectheory.pages import Coloured
 from spectheory.pairs import resolve
 from spectheory.plots.where import write_where
 from spectheory.prediction import Plan
@@ -41,6 +43,8 @@ def show_where(
         file=out / "prediction.json" if out else None,
         figures=lambda: write_where(found, out) if out else [],
         last=None if check is None else lambda: where_report(found, report(check=check()).content, few),
+        page=Page.asked(question.report, "Where calls are lost", lambda: [Coloured.of(found[-1], len(trace.texts))]),
+        view=View.of(question),
     )
 
 

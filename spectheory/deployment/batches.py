@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Protocol
@@ -64,11 +64,25 @@ def best_lengths(
     >>> [(c.batch, c.k) for c in best_lengths(trace, TokenVerification(), cost, batches=[1, 32, 256])]
     [(1, 3), (32, 3), (256, 0)]
     """
+    found = every_length(trace, rule, cost, k_max=k_max, batches=batches, contexts=contexts)
+    return [max(choices, key=lambda choice: choice.speedup) for choices in found]
+
+
+def every_length(
+    trace: Trace,
+    rule: PathRule,
+    cost: Roofline | AffineCost,
+    *,
+    k_max: int = 16,
+    batches: Sequence[int] = BATCHES,
+    contexts: Sequence[int] | None = None,
+) -> list[list[BatchChoice]]:
+    """What :func:`best_lengths` chooses from: at each context and batch plain decoding, then every chain length."""
     check_batches(cost)
     rule.require(trace.columns)
     chains = list(calls_by_shape(trace, rule, [Chain(k) for k in range(1, within(trace.columns, k_max) + 1)]))
     return [
-        _best(trace, chains, replace(cost, batch=batch, context=context))
+        list(_choices(trace, chains, replace(cost, batch=batch, context=context)))
         for context in (contexts if contexts is not None else [cost.context])
         for batch in batches
     ]
@@ -102,14 +116,12 @@ def batch_ranges(choices: Sequence[Chosen]) -> list[tuple[int, int, int]]:
     return [(batches[0], batches[-1], k) for k, batches in runs]
 
 
-def _best(trace: Trace, chains: Sequence[ShapeCalls], cost: Roofline | AffineCost) -> BatchChoice:
+def _choices(trace: Trace, chains: Sequence[ShapeCalls], cost: Roofline | AffineCost) -> Iterator[BatchChoice]:
     plain = cost.target_step().best
-    best = BatchChoice(cost.batch, cost.context, 0, 1.0, 1.0, cost.batch / plain)
+    yield BatchChoice(cost.batch, cost.context, 0, 1.0, 1.0, cost.batch / plain)
     for found in chains:
         calls = float(found.calls.expected.sum())
         tokens = len(trace) / calls
         speedup = cost.speedup(Interval.exact(tokens), found.shape, float(found.calls.full.sum()) / calls).best
-        if speedup > best.speedup:
-            per_second = cost.batch * speedup / plain
-            best = BatchChoice(cost.batch, cost.context, found.shape.nodes, tokens, speedup, per_second)
-    return best
+        per_second = cost.batch * speedup / plain
+        yield BatchChoice(cost.batch, cost.context, found.shape.nodes, tokens, speedup, per_second)

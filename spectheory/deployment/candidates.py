@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spectheory.cost import CostModel, LatencyTable
-from spectheory.drafting import Chain, Stopped
+from spectheory.drafting import Chain, Shape, Stopped
 from spectheory.intervals import Interval
 from spectheory.prediction import Prediction
 from spectheory.trace import Trace
@@ -17,6 +17,21 @@ DRAFT_MODEL = "draft model"
 """The kind of a draft that is a language model of its own; others are heads, by the kind of their configuration."""
 NO_DRAFT = "none"
 """The name in reports where no draft model is read."""
+
+
+def in_words(shape: Shape) -> str:
+    """The shape in words: of a tree its size and depth, of a grown one how it grows.
+
+    Examples
+    --------
+    >>> in_words(Chain(4))
+    'k = 4'
+    """
+    if not shape.fixed:
+        return str(shape)
+    if isinstance(shape, Stopped):
+        return f"k = {shape.nodes}, {shape.stop}"
+    return f"k = {shape.nodes}" if isinstance(shape, Chain) else f"tree of {shape.nodes}, depth {shape.depth}"
 
 
 @dataclass(frozen=True)
@@ -71,12 +86,7 @@ class Candidate:
     @property
     def shape(self) -> str:
         """The shape in words: of a tree its size and depth, of a grown one how it grows."""
-        shape = self.prediction.shape
-        if not shape.fixed:
-            return str(shape)
-        if isinstance(shape, Stopped):
-            return f"k = {shape.nodes}, {shape.stop}"
-        return f"k = {shape.nodes}" if isinstance(shape, Chain) else f"tree of {shape.nodes}, depth {shape.depth}"
+        return in_words(self.prediction.shape)
 
     @property
     def setting(self) -> str:

@@ -4,39 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from spectheory.prediction.where import Where
 
 MOST_TOKENS = 2_000
 """Tokens of a text that a page shows."""
-_LOST, _ACCEPTED = (213, 94, 0), (86, 180, 233)
-"""Where calls end for certain, and where a draft is accepted for certain; white lies between."""
+_LOST, _ACCEPTED = "213 94 0", "86 180 233"
+"""Where calls end for certain, and where a draft is accepted for certain; the page's own colour lies between."""
+_STRONGEST = 60
+"""Opacity of these, %: letters stay readable on them, on light and dark pages."""
 
 
 @dataclass(frozen=True)
 class Coloured:
-    """A title, and each token with its colour and what a pointer over it says."""
+    """A title, and each token with its colour and what a pointer over it says; `cut` tokens are left out."""
 
+    kind: ClassVar[str] = "text"
+    name: str
     title: str
     tokens: Sequence[tuple[str, str, str]]
-    cut: int
+    cut: int = 0
+    chosen_of: str = ""
 
     @classmethod
-    def of(cls, found: Where) -> Coloured:
-        """The text that a search for lost calls shows."""
+    def of(cls, found: Where, texts: int, *, sampled_of: int | None = None) -> Coloured:
+        """The text that a search for lost calls shows, of so many texts; they may be a sample of more."""
         text = found.text
+        sampled = "" if sampled_of in (None, texts) else f", a sample of {sampled_of}"
+        chosen = f"Of {texts} texts{sampled}, this one loses as many calls per token as the median."
         shown = list(zip(text.tokens, text.accepted, strict=True))[:MOST_TOKENS]
         tokens = [(str(token), colour(share), f"accepted in {share:.0%} of decodings") for token, share in shown]
-        return cls(f"Text {text.id}: {found.rule.label}, {found.shape}", tokens, len(text.tokens) - len(shown))
+        title = f"Text {text.id}, token by token: {found.rule.label}, {found.shape}"
+        return cls("text", title, tokens, len(text.tokens) - len(shown), chosen)
 
 
 def colour(share: float) -> str:
-    """From orange over white to blue.
+    """From orange over clear to blue.
 
     Examples
     --------
     >>> colour(0.0), colour(0.5), colour(1.0)
-    ('#d55e00', '#ffffff', '#56b4e9')
+    ('rgb(213 94 0 / 60%)', 'rgb(86 180 233 / 0%)', 'rgb(86 180 233 / 60%)')
     """
-    end, weight = (_LOST, 1 - 2 * share) if share < 0.5 else (_ACCEPTED, 2 * share - 1)
-    return "#" + "".join(f"{round(255 + (part - 255) * weight):02x}" for part in end)
+    return f"rgb({_LOST if share < 0.5 else _ACCEPTED} / {abs(2 * share - 1) * _STRONGEST:.0f}%)"

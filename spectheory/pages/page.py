@@ -9,51 +9,51 @@ from pathlib import Path
 from typing import Any
 
 from spectheory import __version__
-from spectheory.errors import load_extra
+from spectheory.errors import OutputError, load_extra
 from spectheory.files import write_whole
 from spectheory.pages.chart import Chart
-from spectheory.pages.coloured import Coloured
-from spectheory.reports.base import Report
-from spectheory.reports.table import Cell, Drawing, Table
+from spectheory.pages.parts import Part
+from spectheory.pages.shown import Shown
+from spectheory.plots.style import PALETTE
+from spectheory.reports.base import Report, plain
+from spectheory.reports.table import Table
 
 _HERE = Path(__file__).parent
+LARGEST = 32_000_000
+"""Bytes of a page that browsers still open at once; beyond it a page is refused."""
 
 
-def write_page(
-    report: Report, file: Path, *, title: str, charts: Sequence[Chart] = (), texts: Sequence[Coloured] = ()
-) -> None:
-    """Write the page; it appears when whole. Everything that is not ours is escaped."""
+def write_page(report: Report, file: Path, *, title: str, parts: Sequence[Part] = ()) -> None:
+    """Write the page; it appears when whole. Everything that is not ours is escaped.
+
+    Raises
+    ------
+    OutputError
+        If the answer is too large for a page.
+    """
+    specs = {part.name: part.spec for part in parts if isinstance(part, Chart)}
+    provenance = report.content.get("provenance")
     page = _template().render(
         title=title,
         version=__version__,
         report=report,
-        tables=[_Shown(piece) for piece in report.pieces if isinstance(piece, Table)],
-        drawings=[piece for piece in report.pieces if isinstance(piece, Drawing)],
-        charts=charts,
-        texts=texts,
-        specs=_safe({chart.name: chart.spec for chart in charts}),
+        parts=parts,
+        tables=[Shown(piece) for piece in report.pieces if isinstance(piece, Table)],
+        provenance=json.dumps(plain(provenance), indent=1, ensure_ascii=False) if provenance else "",
+        specs=_safe(specs),
         answer=_safe(report.as_dict()),
-        style=(_HERE / "page.css").read_text(),
-        script=(_HERE / "page.js").read_text(),
-        library=_library() if charts else "",
+        palette=PALETTE,
+        style=(_HERE / "page.css").read_text(encoding="utf-8"),
+        script=(_HERE / "page.js").read_text(encoding="utf-8"),
+        library=_library() if specs else "",
     )
+    if (size := len(page.encode())) > LARGEST:
+        raise OutputError(
+            f"the report takes {size / 1e6:.0f} MB",
+            limit=f"a page holds {LARGEST / 1e6:.0f} MB",
+            remedy="ask for fewer rules or a smaller --k-max, or use --json",
+        )
     write_whole(file, lambda partial: partial.write_text(page, encoding="utf-8"))
-
-
-class _Shown:
-    """A table with its cells as they are written, and what they are sorted by."""
-
-    def __init__(self, table: Table) -> None:
-        self.title, self.columns, self.notes = table.title, table.columns, table.notes
-        self.rows = [
-            [(text, _key(cell), isinstance(cell, Cell) and cell.best) for text, cell in zip(texts, row, strict=True)]
-            for texts, row in zip(table.texts, table.rows, strict=True)
-        ]
-
-
-def _key(cell: Any) -> Any:
-    value = cell.value if isinstance(cell, Cell) else cell
-    return getattr(value, "best", value)
 
 
 def _safe(data: Any) -> str:
@@ -63,9 +63,9 @@ def _safe(data: Any) -> str:
 
 def _template() -> Any:
     jinja = load_extra("jinja2", extra="report")
-    return jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined).from_string(
-        (_HERE / "page.html").read_text()
-    )
+    return jinja.Environment(
+        autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    ).from_string((_HERE / "page.html").read_text(encoding="utf-8"))
 
 
 @cache

@@ -1,11 +1,13 @@
 """Figures, a file each: data in, drawing out.
 
-Functions that write make PNG and SVG files and return their paths. They raise MissingExtraError without matplotlib and
+What draws one panel takes the axes to draw into; nothing changes matplotlib's settings, and :func:`style_sheet` has
+those of this project's own figures. Functions that write make PNG and SVG files and return their paths; they raise
 OutputError where the folder cannot be written.
 """
 
 from __future__ import annotations
 
 from spectheory.plots.prediction import speedup, tokens_per_call, trees, write_figures
+from spectheory.plots.style import Look, looks_of, style_sheet
 
-__all__ = ["speedup", "tokens_per_call", "trees", "write_figures"]
+__all__ = ["Look", "looks_of", "speedup", "style_sheet", "tokens_per_call", "trees", "write_figures"]

@@ -5,21 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from spectheory.plots.observed import dots
-from spectheory.plots.style import BLUE, GREY, ORANGE, Axes, Figure, doubling, note, plain_axes, titled
+from spectheory.plots.style import BLUE, GREY, ORANGE, Axes, Figure, caption, doubling, note, plain_axes, titled
 
 
 def draw(figure: Figure, data: dict[str, Any]) -> None:
     """Rejections against M, and how much of them is above the limit."""
     rejections, above = figure.subplots(1, 2, width_ratios=(1.25, 1))
-    _rejections(rejections, data)
-    _above(above, data)
+    draw_rejections(rejections, data)
+    draw_above(above, data)
     for ax in (rejections, above):
         doubling(ax, [2**i for i in range(0, data["exact"][-1]["drafts"].bit_length(), 2)])
         ax.set_xlabel("drafts in the batch, M")
         plain_axes(ax)
+    caption(figure, f"Lines: exact; markers: {data['texts']:,} simulated texts each, with 95% intervals.")
 
 
-def _rejections(ax: Axes, data: dict[str, Any]) -> None:
+def draw_rejections(ax: Axes, data: dict[str, Any]) -> None:
+    """Rejections per text against M, from one draft to the limit of many."""
     most = data["exact"][-1]["drafts"]
     ax.axhline(data["one"], color=GREY, linewidth=1, linestyle=":")
     ax.axhline(data["limit"], color=GREY, linewidth=1, linestyle="--")
@@ -29,7 +31,7 @@ def _rejections(ax: Axes, data: dict[str, Any]) -> None:
     ax.set_xlim(0.85, 1.15 * most)
     ax.set_ylim(data["limit"] - 0.9, data["one"] + 0.9)
     ax.set_ylabel(f"rejections per text of T = {data['length']} tokens")
-    titled(ax, f"{data['texts']:,} texts a dot, on the exact line; bars: 95%")
+    titled(ax, "Rejections of a batch of drafts")
     notes = (
         (data["one"], f"Algorithm 4 as printed: as one draft, Y1 = {data['one']:.3f}", 7, ORANGE),
         (data["limit"], f"limit of many drafts, Y4 = {data['limit']:.3f} (exact)", -13, GREY),
@@ -45,7 +47,7 @@ def _rejections(ax: Axes, data: dict[str, Any]) -> None:
     ax.annotate("as intended: all M first\ntokens are tried (Y3, exact)", at, fontsize=8.5, color=BLUE)
 
 
-def _above(ax: Axes, data: dict[str, Any]) -> None:
+def draw_above(ax: Axes, data: dict[str, Any]) -> None:
     """What is above the limit, on logarithmic scales."""
     limit = data["limit"]
     ax.plot(

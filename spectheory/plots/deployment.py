@@ -7,15 +7,16 @@ from itertools import cycle
 from pathlib import Path
 
 from spectheory.cost import LatencyTable, LoopedTable
-from spectheory.deployment import BatchChoice, LockStepChoice, Ranking
+from spectheory.deployment import BatchChoice, Candidate, LockStepChoice, Ranking
+from spectheory.plots.line_ends import LineEnd, name_ends
 from spectheory.plots.style import (
     GREY,
+    MARKERS,
     PALETTE,
     Axes,
     Figure,
-    LineEnd,
+    Look,
     doubling,
-    name_ends,
     note,
     plain_axes,
     save_figure,
@@ -23,40 +24,56 @@ from spectheory.plots.style import (
     whole_ticks,
 )
 
-_LINES = [PALETTE[name] for name in ("blue", "orange", "green", "pink", "sky", "yellow")]
+_LOOKS = [Look(colour, marker) for colour, marker in zip(PALETTE.values(), MARKERS, strict=False)]
+"""One for each draft model, or for each context."""
 _MOST_ROWS = 24
 
 
 def ranking(ax: Axes, ranked: Ranking) -> None:
-    """Predicted speed-up of each candidate with its interval, the fastest on top, a colour for each draft."""
-    drafts = dict.fromkeys(candidate.draft.name for candidate in ranked.candidates)
-    colours = dict(zip(drafts, cycle(_LINES), strict=False))
+    """Predicted speed-up of each candidate with its interval, the fastest on top, a look for each draft model."""
+    drafts = dict.fromkeys(map(_drafts, ranked.candidates))
+    looks = dict(zip(drafts, cycle(_LOOKS), strict=False))
     shown = ranked.candidates[:_MOST_ROWS]
     for row, candidate in enumerate(shown):
-        speedup, colour = candidate.speedup, colours[candidate.draft.name]
+        speedup, (colour, marker) = candidate.speedup, looks[_drafts(candidate)]
         arms = [[speedup.best - speedup.low], [speedup.high - speedup.best]]
-        ax.errorbar([speedup.best], [row], xerr=arms, fmt="o", color=colour, ecolor=(colour, 0.5), markersize=5)
+        ax.errorbar([speedup.best], [row], xerr=arms, fmt=marker, color=colour, ecolor=(colour, 0.5), markersize=6)
         ax.annotate(
             f"{speedup.best:.2f}x", (speedup.high, row), (6, 0), textcoords="offset points", va="center", fontsize=8
         )
-    ax.set_yticks(range(len(shown)), [candidate.setting for candidate in shown])
+    ax.set_yticks(range(len(shown)), [_setting(candidate) for candidate in shown])
     for label, candidate in zip(ax.get_yticklabels(), shown, strict=True):
-        label.set_color(colours[candidate.draft.name])
+        label.set_color(looks[_drafts(candidate)].colour)
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
     ax.axvline(1.0, color=GREY, linewidth=1.0, linestyle=":")
     note(ax, "plain decoding", (1.0, 1.0), (3, 2), xycoords=("data", "axes fraction"))
+    if len(drafts) > 1:
+        for name, look in looks.items():
+            ax.plot([], [], look.marker, color=look.colour, label=name)
+        ax.legend(loc="lower right")
     ax.margins(x=0.1)  # room for the numbers
-    ax.set_xlabel("predicted speed-up (95% interval)")
-    ax.set_title(_circumstances(ranked), loc="right", fontsize=10, pad=16)
+    ax.set_xlabel("predicted speed-up over plain decoding, with 95% interval")
+    ax.set_title(_circumstances(ranked), loc="right", fontsize=9.5, pad=16)
     plain_axes(ax)
+
+
+def _drafts(candidate: Candidate) -> str:
+    """What drafts, as the key names it."""
+    rule = candidate.prediction.rule
+    return f"draft model “{candidate.draft.name}”" if rule.uses_draft else "no draft model"
+
+
+def _setting(candidate: Candidate) -> str:
+    """Rule and shape; the key names the draft."""
+    return candidate.setting.removeprefix(f"draft {candidate.draft.name}, ").removesuffix(", no draft model")
 
 
 def _circumstances(ranked: Ranking) -> str:
     """The target, its temperature, and what seconds include, as far as the best candidate knows."""
     draft = ranked.best.draft
     target, temperature = draft.fact("target", "name"), draft.fact("settings", "sampling", "temperature")
-    told = [f"target {target}" if target else "", "" if temperature is None else f"temperature {temperature:g}"]
+    told = [f"target model “{target}”" if target else "", "" if temperature is None else f"temperature {temperature:g}"]
     if isinstance(draft.cost, LatencyTable):
         looped = isinstance(draft.cost, LoopedTable)
         told += [f"context {draft.cost.context}", "our decoding loop counted" if looped else "passes alone"]
@@ -75,13 +92,13 @@ def batches(figure: Figure, choices: Sequence[BatchChoice], together: Sequence[L
     labels: list[LineEnd] = []
     for place, context in enumerate(sorted({choice.context for choice in choices})):
         line = [choice for choice in choices if choice.context == context]
-        at, colour = [choice.batch for choice in line], _LINES[place % len(_LINES)]
-        lengths.plot(at, [choice.k for choice in line], "o-", color=colour, markersize=4)
-        speedups.plot(at, [choice.speedup for choice in line], "o-", color=colour, markersize=4)
+        at, (colour, marker) = [choice.batch for choice in line], _LOOKS[place % len(_LOOKS)]
+        lengths.plot(at, [choice.k for choice in line], f"{marker}-", color=colour, markersize=4.5)
+        speedups.plot(at, [choice.speedup for choice in line], f"{marker}-", color=colour, markersize=4.5)
         labels.append((at[-1], line[-1].speedup, f"context {context}", colour))
         dashed = [choice for choice in together if choice.context == context]
         for ax, values in ((lengths, [c.k for c in dashed]), (speedups, [c.speedup for c in dashed])):
-            ax.plot([c.batch for c in dashed], values, "--", color=colour, linewidth=1.2)
+            ax.plot([c.batch for c in dashed], values, "--", color=colour)
     ticks = _apart(sorted({choice.batch for choice in choices}))
     for ax in (lengths, speedups):
         doubling(ax, ticks)
@@ -90,6 +107,8 @@ def batches(figure: Figure, choices: Sequence[BatchChoice], together: Sequence[L
     lengths.set_ylim(bottom=-0.2)
     lengths.yaxis.set_major_locator(whole_ticks())
     titled(lengths, "Best k; 0: plain decoding")
+    lengths.set_ylabel("drafted tokens per call, k")
+    speedups.set_ylabel("speed-up over plain decoding")
     speedups.axhline(1.0, color=GREY, linewidth=1.0, linestyle=":")
     titled(speedups, "Speed-up there, by the roofline" + ("; dashed: in lock-step" if together else ""))
     name_ends(speedups, labels)

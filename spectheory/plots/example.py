@@ -31,13 +31,13 @@ _LEFT_OUT = 20.0
 
 def draw(figure: Figure, data: dict[str, Any]) -> None:
     """Shapes above, the two calls below them, the clocks of the race at the bottom."""
-    parts: Any = figure.subfigures(3, 1, height_ratios=(0.8, 1.15, 0.75))
+    parts: Any = figure.subfigures(3, 1, height_ratios=(0.8, 1.05, 0.95))
     top, middle, bottom = parts
     shapes = data["shapes"]
     widths = [max(x for x, _ in places(_paths(paths)).values()) + 1.6 for paths in shapes.values()]
     axes = top.subplots(1, len(shapes), width_ratios=widths)
     for letter, ax, (name, paths) in zip("abcde", axes, shapes.items(), strict=True):
-        _decision_tree(ax, _paths(paths), f"{letter}  {name}")
+        _decision_tree(ax, _paths(paths), f"{letter}\n{name}")
     words = data["words"]
     for letter, ax, (rule, call) in zip("fg", middle.subplots(1, 2), data["calls"].items(), strict=True):
         _call(ax, call, words, words[data["last"]], f"{letter}  {_title(rule, data)}")
@@ -48,10 +48,11 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     caption(
         bottom,
         "a-e: black: drafted; green and orange: where an accepted and a rejected draft lead; blue: sampled.\n"
-        "f, g: p and q are the word's probability under target and draft; ✓ accepted, ✗ rejected or not output, grey: "
-        "drafted in vain.\n"
+        "f, g: p and q are the word's probability under target and draft; ✓ accepted, ✗ rejected or not output, "
+        "grey: not tried.\n"
         "h-j: each word has one clock, which the draft divides by q (dots) and the target by p (bars); the first dots "
-        "are drafted, the first bar is output.",
+        "are\n"
+        f"drafted, the first bar is output; what arrives after {_LEFT_OUT:g}, or never, is left out.",
     )
 
 
@@ -62,7 +63,7 @@ def _title(rule: str, data: Mapping[str, Any]) -> str:
     text = data["per_text"][rule]
     tokens = (text["length"] / text[end] for end in ("predicted", "best"))
     predicted, simulated = (f"{each:.3f}" for each in tokens)
-    return f'{name}: one call outputs "{output}"\n    (tokens per call: {predicted} predicted, {simulated} simulated)'
+    return f'{name}: one call outputs "{output}"\n    tokens per call: {predicted} predicted, {simulated} simulated'
 
 
 def _paths(listed: Sequence[Sequence[int]]) -> list[Path]:
@@ -82,7 +83,7 @@ def _decision_tree(ax: Axes, paths: list[Path], title: str) -> None:
     for node, (x, y) in at.items():
         colour = GREY if node == () else SKY if node[-1] == 0 else BLACK
         ax.plot([x], [y], "o", color=colour, markersize=7, zorder=3)
-    titled(ax, title, 9.5)
+    titled(ax, title)
 
 
 def _call(ax: Axes, call: Mapping[str, Any], words: Sequence[str], start: str, title: str) -> None:
@@ -111,21 +112,15 @@ def _call(ax: Axes, call: Mapping[str, Any], words: Sequence[str], start: str, t
         note(ax, "\n".join(lines), used[path], (0, -16), BLACK, 8, ha="center", va="top", bbox=_PLAIN, zorder=3)
     _word(ax, used[end], words[output[-1]], BLUE)
     note(ax, "recovered" if below else "bonus", used[end], (0, -17), BLUE, 8, ha="center", va="top")
-    titled(ax, title, 9.5)
+    titled(ax, title)
 
 
 def _race(ax: Axes, race: Mapping[str, Any], words: Sequence[str], title: str) -> None:
     """When each word arrives, for draft and target; the drafts are numbered."""
     for y in range(len(words)):
-        for side, time, marker, colour, down in (
-            ("target", race["target"][y], "|", ORANGE, -9),
-            ("draft", race["draft"][y], "o", BLUE, 3),
-        ):
+        for time, marker, colour in ((race["target"][y], "|", ORANGE), (race["draft"][y], "o", BLUE)):
             if time is not None and time <= _LEFT_OUT:
                 ax.plot([time], [y], marker, color=colour, markersize=13 if marker == "|" else 6, markeredgewidth=2.2)
-            else:
-                later = "never" if time is None else "later"
-                note(ax, f"{side}: {later}", (_LEFT_OUT, y), (0, down), colour, 6.5, ha="right")
         if y in race["candidates"]:
             note(ax, f"draft {race['candidates'].index(y) + 1}", (race["draft"][y], y), (0, 7), BLUE, 8, ha="center")
         if y == race["output"]:
@@ -136,10 +131,9 @@ def _race(ax: Axes, race: Mapping[str, Any], words: Sequence[str], title: str) -
     ax.set_xlim(_TICKS[0], _LEFT_OUT * 1.1)
     ax.set_ylim(len(words) - 0.3, -0.8)
     ax.set_yticks(range(len(words)), [f'"{word}"' for word in words])
-    ax.set_xlabel("time", fontsize=8)
-    ax.tick_params(labelsize=8)
+    ax.set_xlabel("time")
     plain_axes(ax)
-    titled(ax, title, 9.5)
+    titled(ax, title)
 
 
 def _blank(ax: Axes, at: Mapping[Any, Place], below: float = 0.4) -> None:
@@ -162,4 +156,4 @@ def _arrow(ax: Axes, start: Place, end: Place, colour: str) -> None:
 def _word(ax: Axes, place: Place, word: str, colour: str) -> None:
     box = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": colour, "linewidth": 1.8}
     shown = GREY if colour == _MARK["not tried"] else colour
-    ax.text(*place, word, ha="center", va="center", fontsize=11, color=shown, bbox=box, zorder=4)
+    ax.text(*place, word, ha="center", va="center", fontsize=10, color=shown, bbox=box, zorder=4)

@@ -1,7 +1,7 @@
 """Expected against counted tokens per call, by engine, setting and rule, from saved judgements alone.
 
 A row is a judgement as JSON has it (:func:`spectheory.reports.judgement.content`): a black line is what the engine
-counted, a dot with a 95% interval what a rule expects of the same texts. Refuted rules are hollow and crossed out.
+counted, a marker with a 95% interval what a rule expects of the same texts. Refuted rules are hollow and crossed out.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from spectheory.plots.style import BLACK, COLOURS, GREY, Axes, Figure, caption, note, plain_axes, save_figure
+from spectheory.plots.style import BLACK, GREY, LOOKS, Axes, Figure, Look, caption, note, plain_axes, save_figure
 
 Content = Mapping[str, Any]
 Interval = tuple[float, float, float]
@@ -24,25 +24,30 @@ _NEAR = 0.06
 
 
 def draw(figure: Figure, answers: Sequence[Content]) -> None:
-    """Rows by engine and setting in the order given, the names of rules in their colours above."""
-    ax = figure.subplots()
+    """One panel, and what its marks mean below it."""
+    draw_judgements(figure.subplots(), answers)
+    caption(
+        figure,
+        "Black line: counted.  Marker: expected of the same texts by rule; bar: 95% of runs.  "
+        "Crossed: refuted by all counts.",
+    )
+
+
+def draw_judgements(ax: Axes, answers: Sequence[Content]) -> None:
+    """Rows by engine and setting in the order given, the names of rules with their markers above."""
     rules = list(dict.fromkeys(each["rule"] for answer in answers for each in answer["rules"]))
-    colours = {rule: COLOURS.get(rule, GREY) for rule in rules}
+    looks = {rule: LOOKS.get(rule, Look(GREY, "o")) for rule in rules}
     drawn = [{each["rule"]: expected(answer, each["calls"]) for each in answer["rules"]} for answer in answers]
     most = max([counted(answer) for answer in answers] + [high for row in drawn for *_, high in row.values()])
     ax.set_xlim(1.0, 1.0 + 1.08 * (most - 1.0))
     for height, (answer, row) in enumerate(zip(answers, drawn, strict=True)):
-        _row(ax, height, answer, row, colours)
+        _row(ax, height, answer, row, looks)
     ax.set_ylim(len(answers) - 0.45, -0.55)
     ax.set_yticks(range(len(answers)), list(labels(answers)))
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel("tokens per call")
     plain_axes(ax)
-    _key(ax, colours)
-    caption(
-        figure,
-        "Line: counted.  Dot: expected of the same texts by rule; bar: 95% of runs.  Crossed: refuted by all counts.",
-    )
+    _key(ax, looks)
 
 
 def write_figure(answers: Sequence[Content], path: Path) -> list[Path]:
@@ -102,15 +107,15 @@ def lanes(row: Mapping[str, Interval], width: float) -> dict[str, float]:
     return found
 
 
-def _row(ax: Axes, height: int, answer: Content, row: Mapping[str, Interval], colours: Mapping[str, str]) -> None:
+def _row(ax: Axes, height: int, answer: Content, row: Mapping[str, Interval], looks: Mapping[str, Look]) -> None:
     left, right = ax.get_xlim()
     at = lanes(row, right - left)
     ax.plot([counted(answer)] * 2, [height - 0.36, height + 0.36], color=BLACK, linewidth=1.6, zorder=2)
     for each in answer["rules"]:
         low, best, high = row[each["rule"]]
-        colour, y = colours[each["rule"]], height + at[each["rule"]]
+        (colour, marker), y = looks[each["rule"]], height + at[each["rule"]]
         ax.plot([low, high], [y, y], color=colour, linewidth=1.2, zorder=3)
-        ax.plot(best, y, "o", color=colour, mfc="white" if each["refuted"] else colour, ms=5.5, mew=1.2, zorder=4)
+        ax.plot(best, y, marker, color=colour, mfc="white" if each["refuted"] else colour, ms=6.5, mew=1.2, zorder=4)
         if each["refuted"]:
             ax.plot(best, y, "x", color=colour, ms=4, mew=1.0, zorder=5)
     weight = "bold" if answer["refuted"] or answer.get("output_refuted") else "normal"
@@ -118,12 +123,8 @@ def _row(ax: Axes, height: int, answer: Content, row: Mapping[str, Interval], co
     note(ax, verdict(answer), (1.0, height), (6, 0), BLACK, 8, **at_end)
 
 
-def _key(ax: Axes, colours: Mapping[str, str]) -> None:
-    """The rules' names in their colours, in a line above the rows."""
-    place = 0.0
-    for rule, colour in colours.items():
-        text = ax.annotate(
-            rule, (place, 1.0), xycoords="axes fraction", xytext=(0, 5), textcoords="offset points", color=colour
-        )
-        ax.figure.draw_without_rendering()  # type: ignore[union-attr]  # lays out, so that widths are known
-        place = ax.transAxes.inverted().transform(text.get_window_extent())[1][0] + 0.03
+def _key(ax: Axes, looks: Mapping[str, Look]) -> None:
+    """The rules' names with their markers, in a line above the rows."""
+    for rule, look in looks.items():
+        ax.plot([], [], look.marker, color=look.colour, markersize=6.5, label=rule)
+    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=len(looks), handletextpad=0.1, columnspacing=1.2)

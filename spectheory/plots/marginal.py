@@ -16,12 +16,13 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     left, right = figure.subplots(1, 2, sharey=True)
     iid, models = data["iid"], data["models"]
     for ax, panel in ((left, iid), (right, models)):
-        _panel(ax, panel)
+        draw_panel(ax, panel)
     left.set_ylabel("probability that the token is accepted")
     captions(figure, left, right, iid, models, f"{models['texts']} texts")
 
 
-def _panel(ax: Axes, panel: dict[str, Any]) -> None:
+def draw_panel(ax: Axes, panel: dict[str, Any]) -> None:
+    """One panel: a line for each way to draft."""
     labels = []
     most = max(len(drafted["exact"]) for drafted in panel["strategies"].values())
     for strategy, drafted in panel["strategies"].items():
@@ -34,6 +35,6 @@ def _panel(ax: Axes, panel: dict[str, Any]) -> None:
     ax.set_yscale("log")
     ax.set_ylim(LEAST, 1)
     ax.set_xticks([1, *range(most // 4, most + 1, most // 4)])
-    ax.set_xlabel("k-th drafted token, in the strategy's order", fontsize=9)
+    ax.set_xlabel("k-th drafted token, in the strategy's order")
     ax.grid(axis="y", color="0.92")
     names(ax, labels, most)

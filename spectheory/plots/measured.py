@@ -9,19 +9,8 @@ import numpy as np
 
 from spectheory.cost import LatencyTable
 from spectheory.intervals import Interval
-from spectheory.plots.style import (
-    BLUE,
-    GREY,
-    ORANGE,
-    Axes,
-    Figure,
-    LineEnd,
-    name_ends,
-    note,
-    plain_axes,
-    save_figure,
-    titled,
-)
+from spectheory.plots.line_ends import LineEnd, name_ends
+from spectheory.plots.style import BLUE, GREY, ORANGE, Axes, Figure, Look, note, plain_axes, save_figure, titled
 from spectheory.trace import Trace
 
 _BINS = 25
@@ -33,38 +22,40 @@ def acceptance(ax: Axes, trace: Trace) -> None:
     ax.hist(accepted, bins=_BINS, range=(0, 1), weights=np.full(len(accepted), 100 / len(accepted)), color=(BLUE, 0.6))
     mean = float(accepted.mean())
     ax.axvline(mean, color=GREY, linewidth=1)
-    note(ax, f"mean {mean:.3f}", (mean, 1), (-4, -4), size=10, xycoords=("data", "axes fraction"), ha="right", va="top")
+    note(
+        ax, f"mean {mean:.3f}", (mean, 1), (-4, -4), size=8.5, xycoords=("data", "axes fraction"), ha="right", va="top"
+    )
     ax.set_xlabel("probability that one draft is accepted, 1 - TV(p, q)")
     ax.set_ylabel("share of positions, %")
-    titled(ax, f"{len(accepted):,} positions of {len(trace.texts)} texts")
+    titled(ax, f"Acceptance of one draft:\n{len(accepted):,} positions of {len(trace.texts)} texts")
     plain_axes(ax)
 
 
 def latencies(ax: Axes, table: LatencyTable) -> None:
     """Milliseconds of a pass against the tokens in it, with 95% intervals of the medians."""
     labels: list[LineEnd] = []
-    for name, colour, passes in (("target", ORANGE, table.target), ("draft", BLUE, table.draft)):
+    for name, look, passes in (("target", Look(ORANGE, "s"), table.target), ("draft", Look(BLUE, "o"), table.draft)):
         if passes:
-            labels.append(_line(ax, f"{name} pass", colour, passes))
+            labels.append(_line(ax, f"{name} pass", look, passes))
     ax.set_xscale("log", base=2)
     ax.xaxis.set_major_formatter(lambda tokens, _: f"{tokens:g}")
     ax.set_ylim(bottom=0)
     ax.set_xlabel("tokens in one pass")
-    ax.set_ylabel("milliseconds")
+    ax.set_ylabel("time of the pass, ms")
     titled(
         ax,
-        f"with {table.context} tokens cached"
-        + (f"; a draft step is {table.ratio:.2f} target steps" if table.draft else ""),
+        f"Passes with {table.context} tokens cached"
+        + (f";\na draft step costs {table.ratio:.2f} target steps" if table.draft else ""),
     )
     name_ends(ax, labels)
 
 
-def _line(ax: Axes, name: str, colour: str, passes: Mapping[int, Interval]) -> LineEnd:
+def _line(ax: Axes, name: str, look: Look, passes: Mapping[int, Interval]) -> LineEnd:
     at = sorted(passes)
     low, best, high = ([1e3 * getattr(passes[m], end) for m in at] for end in ("low", "best", "high"))
-    ax.plot(at, best, "o-", color=colour, markersize=4)
-    ax.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
-    return at[-1], best[-1], name, colour
+    ax.plot(at, best, f"{look.marker}-", color=look.colour, markersize=4.5)
+    ax.fill_between(at, low, high, color=look.colour, alpha=0.2, linewidth=0)
+    return at[-1], best[-1], name, look.colour
 
 
 def measured(figure: Figure, trace: Trace, table: LatencyTable) -> None:
@@ -76,4 +67,4 @@ def measured(figure: Figure, trace: Trace, table: LatencyTable) -> None:
 
 def write_measured(trace: Trace, table: LatencyTable, folder: Path) -> list[Path]:
     """Write ``measured``."""
-    return save_figure(lambda figure: measured(figure, trace, table), (9.6, 3.6), folder / "measured")
+    return save_figure(lambda figure: measured(figure, trace, table), (9.0, 3.6), folder / "measured")

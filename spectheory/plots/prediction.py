@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from spectheory.intervals import Interval
 from spectheory.limits.claims import (
@@ -17,49 +16,64 @@ from spectheory.limits.claims import (
     WHOLE_DECODING,
     LimitClaim,
 )
-from spectheory.plots.style import GREY, Artist, Axes, LineEnd, colours_of, name_ends, note, save_figure, whole_ticks
+from spectheory.plots.line_ends import LineEnd, name_ends
+from spectheory.plots.style import GREY, Artist, Axes, colours_of, looks_of, save_figure, titled, whole_ticks
 from spectheory.prediction import Label, Plan, Prediction
+from spectheory.verification import Rule
 
 
 def tokens_per_call(ax: Axes, plan: Plan) -> list[Artist]:
-    """Tokens per call of chains against k: every rule with its interval, the i.i.d. formula, and the limits."""
+    """Tokens per call of chains against k: every rule with its interval, the i.i.d. formula, and the limits of chains.
+
+    T1 and B2' bound what trees give and are drawn by :func:`trees`.
+    """
 
     def name(label: Label, top: Prediction) -> str:
         rule = f"{top.rule.label}, the limit B7" if label.rule == "block" and top.limits.decoding else top.rule.label
         return f"{top.rule.label}, {label.stop}" if label.stop else rule
 
     artists, labels = _curves(ax, plan, plan.chains, _tokens_of, name)
-    shown = [claim for claim in _LINES if claim is not WHOLE_DECODING or not plan.of("block")]
-    artists += _limits(ax, plan.of(plan.chains[0]), {claim: _LINES[claim] for claim in shown}, labels)
+    shown = (BY_START, IID_FORMULA, TEXT) if plan.of("block") else (WHOLE_DECODING, BY_START, IID_FORMULA, TEXT)
+    artists += _limits(ax, plan.of(plan.chains[0]), shown, labels)
     _finish(ax, labels, "drafted tokens per call, k", "tokens per target call")
-    ax.set_title("What the pair gives (colour), and what to compare it with (grey)", loc="left")
+    titled(ax, "Tokens per call of chains; grey: limits (dashed) and values as if i.i.d. (dotted)")
     return artists
 
 
 def trees(ax: Axes, plan: Plan) -> list[Artist]:
-    """Tokens per call of trees against their nodes: every rule with ranks, and the limits of such trees."""
+    """Tokens per call of trees against their nodes: every rule with ranks, and the limits of such trees.
+
+    T1 depends on the law of a rule's ranks: each rule has its own, in its colour.
+    """
     artists, labels = _curves(ax, plan, plan.trees, _tokens_of, lambda label, _: str(label))
-    artists += _limits(ax, plan.of(plan.trees[0]), {claim: _LINES[claim] for claim in (TEXT, IID_BRANCHING)}, labels)
-    of_rule = {label.rule: label for label in reversed(plan.trees)}  # T1 once per rule
-    for rule, label in of_rule.items():
-        artists += _limits(ax, plan.of(label), {IID_CHANNEL: _LINES[IID_CHANNEL]}, labels, f", {rule}")
-    _finish(ax, labels, "draft nodes per call, k", "tokens per target call")
-    ax.set_title("Draft trees: best found (colour), and limits (grey)", loc="left")
+    artists += _limits(ax, plan.of(plan.trees[0]), (TEXT, IID_BRANCHING), labels)
+    colours = colours_of(_rules(plan))
+    for rule in dict.fromkeys(label.rule for label in plan.trees):
+        first = next(label for label in plan.trees if label.rule == rule)
+        artists += _limits(ax, plan.of(first), (IID_CHANNEL,), labels, of=f", {rule}", colour=colours[rule])
+    _finish(ax, labels, "draft nodes per call, k = P", "tokens per target call")
+    titled(ax, "Tokens per call of the best trees found; dashed: limit, dotted: values as if i.i.d.")
     return artists
 
 
 def speedup(ax: Axes, plan: Plan) -> list[Artist]:
-    """Predicted speed-up against k for every rule and kind of shape, with its interval, and where each is best."""
+    """Predicted speed-up against k for every rule and kind of shape; its interval where each is best."""
 
     def name(label: Label, top: Prediction) -> str:
         return f"{label}: {_speedup_of(top).best:.2f}x at k = {top.shape.nodes}"
 
-    artists, labels = _curves(ax, plan, plan.labels, _speedup_of, name, mark_best=True)
+    artists, labels = _curves(ax, plan, plan.labels, _speedup_of, name, best_alone=True)
     artists.append(ax.axhline(1.0, color=GREY, linewidth=1.0, linestyle=":"))
-    note(ax, "plain decoding", (1, 1.0), (2, 4))
+    labels.append((1.0, 1.0, "plain decoding", GREY))
     _finish(ax, labels, "drafted tokens per call, k", "speed-up over plain decoding")
-    ax.set_title("Predicted speed-up", loc="left")
+    titled(ax, "Predicted speed-up; bars: 95% intervals where each is largest")
     return artists
+
+
+_APART = 0.06
+"""How far the bars of two curves stand apart, in drafted tokens."""
+_ROOM = 0.2
+"""Beside the first and the last number of drafts."""
 
 
 def write_figures(plan: Plan, folder: Path) -> list[Path]:
@@ -77,15 +91,19 @@ def write_figures(plan: Plan, folder: Path) -> list[Path]:
     return written
 
 
-_LINES: Mapping[LimitClaim, tuple[str, Any]] = {
-    WHOLE_DECODING: ("any lossless rule", "-"),
-    BY_START: ("any lossless rule", "-"),
-    IID_FORMULA: ("token", (0, (1, 1))),
-    TEXT: ("drafts that do not sample", "--"),
-    IID_BRANCHING: ("B6", "-."),
-    IID_CHANNEL: ("trees", (0, (5, 1, 1, 1, 1, 1))),
+_ABOUT: Mapping[LimitClaim, str] = {
+    WHOLE_DECODING: "any lossless rule",
+    BY_START: "any lossless rule",
+    IID_FORMULA: "token",
+    TEXT: "drafts that do not sample",
+    IID_BRANCHING: "B6",
+    IID_CHANNEL: "trees",
 }
-"""What each limit is about, in few words, and how its line is drawn."""
+"""What each limit is about, in few words."""
+
+
+def _rules(plan: Plan) -> list[Rule]:
+    return list({p.rule.name: p.rule for p in plan.predictions}.values())
 
 
 def _tokens_of(prediction: Prediction) -> Interval:
@@ -104,64 +122,62 @@ def _curves(
     value: Callable[[Prediction], Interval],
     describe: Callable[[Label, Prediction], str],
     *,
-    mark_best: bool = False,
+    best_alone: bool = False,
 ) -> tuple[list[Artist], list[LineEnd]]:
-    """A line with its interval for every rule and kind of shape, dashed where the draft stops; trees have dots."""
+    """A line for every rule and kind of shape, with intervals.
+
+    Trees beside chains are dashed and hollow, and so are drafts that stop.
+
+    With `best_alone` intervals are drawn where each line is highest only, one beside the other: many would overlap.
+    """
     artists: list[Artist] = []
     labels: list[LineEnd] = []
-    of_rules = colours_of(list({p.rule.name: p.rule for p in plan.predictions}.values()))
-    for name in names:
-        predictions, colour = plan.of(name), of_rules[name.rule]
-        style = "--" if name.stop else "-"
-        artists += _band(ax, predictions, value, colour, marker=None if name.chain else ".", style=style)
+    looks, mixed = looks_of(_rules(plan)), any(name.chain for name in names)
+    for place, name in enumerate(names):
+        predictions, look = plan.of(name), looks[name.rule]
         top = max(predictions, key=lambda p: value(p).best)
-        if mark_best:
-            artists += ax.plot([top.shape.nodes], [value(top).best], "o", color=colour, markersize=6)
-        labels.append((predictions[-1].shape.nodes, value(predictions[-1]).best, describe(name, top), colour))
+        ks, best = [p.shape.nodes for p in predictions], [value(p).best for p in predictions]
+        solid = (name.chain or not mixed) and not name.stop
+        colour, marker = look
+        face = colour if solid else "white"
+        artists += ax.plot(ks, best, f"{marker}-" if solid else f"{marker}--", color=colour, mfc=face, ms=4.5, lw=1.4)
+        barred = [top] if best_alone else predictions
+        shift = _APART * (place - (len(names) - 1) / 2) if best_alone else 0.0
+        artists += _bars(ax, [p.shape.nodes + shift for p in barred], [value(p) for p in barred], look.colour)
+        labels.append((ks[-1], best[-1], describe(name, top), look.colour))
     return artists, labels
+
+
+def _bars(ax: Axes, ks: Sequence[float], intervals: Sequence[Interval], colour: str) -> list[Artist]:
+    """A bar from low to high at each k."""
+    low, high = [i.low for i in intervals], [i.high for i in intervals]
+    return [ax.vlines(ks, low, high, color=colour, linewidth=1.8, alpha=0.6)]
 
 
 def _limits(
     ax: Axes,
     predictions: Sequence[Prediction],
-    lines: Mapping[LimitClaim, tuple[str, Any]],
+    claims: Iterable[LimitClaim],
     labels: list[LineEnd],
     of: str = "",
+    colour: str = GREY,
 ) -> list[Artist]:
-    """Grey lines of the limits that are known at every size; their names join `labels`."""
+    """Lines of the limits that are known at every size: dashed, or dotted if idealised; their names join `labels`."""
     artists: list[Artist] = []
     ks = [p.shape.nodes for p in predictions]
-    for claim, (about, style) in lines.items():
+    for claim in claims:
         heights = [height for p in predictions if (height := p.compared(claim)) is not None]
         if len(heights) == len(ks):
-            artists += ax.plot(ks, heights, linestyle=style, color=GREY, linewidth=1.2)
-            idealised = " if i.i.d." if claim.scope is IDEALISED else ""
-            labels.append((ks[-1], heights[-1], f"{claim.heading} ({about}{idealised}){of}", GREY))
-    return artists
-
-
-def _band(
-    ax: Axes,
-    predictions: Sequence[Prediction],
-    value: Callable[[Prediction], Interval],
-    colour: str,
-    marker: str | None,
-    style: str = "-",
-) -> list[Artist]:
-    ks = [p.shape.nodes for p in predictions]
-    intervals = [value(p) for p in predictions]
-    marker = "o" if len(ks) == 1 else marker
-    artists: list[Artist] = list(
-        ax.plot(ks, [i.best for i in intervals], style, color=colour, linewidth=1.2 if marker else 2, marker=marker)
-    )
-    low, high = [i.low for i in intervals], [i.high for i in intervals]
-    artists.append(ax.fill_between(ks, low, high, color=colour, alpha=0.2, linewidth=0))
+            idealised = claim.scope is IDEALISED
+            artists += ax.plot(ks, heights, linestyle=":" if idealised else "--", color=colour, linewidth=1.3)
+            about = f"{_ABOUT[claim]}{' if i.i.d.' if idealised else ''}{of}"
+            labels.append((ks[-1], heights[-1], f"{claim.heading} ({about})", colour))
     return artists
 
 
 def _finish(ax: Axes, labels: Sequence[LineEnd], below: str, beside: str) -> None:
     """Whole numbers of drafts from 1 to the last, heights as drawn so far, names of axes and at the ends of lines."""
-    ax.set_xlim(1.0, max(2.0, *(x for x, *_ in labels)))
+    ax.set_xlim(1.0 - _ROOM, max(2.0, *(x for x, *_ in labels)) + _ROOM)
     ax.set_ylim(ax.get_ylim())
     ax.xaxis.set_major_locator(whole_ticks())
     ax.set_xlabel(below)

@@ -6,25 +6,26 @@ from typing import Any
 
 from spectheory.plots.style import BLUE, ORANGE, Axes, Figure, caption, note, plain_axes, titled
 
-_FIRST = {"accepted": "the same token arrives first", "rejected": "different tokens arrive first"}
+_FIRST = {"accepted": "both arrive first with the same token", "rejected": "different tokens arrive first"}
 
 
 def draw(figure: Figure, data: dict[str, Any]) -> None:
     """Two races side by side, on one scale of time."""
     axes = figure.subplots(1, 2, sharey=True)
     for ax, outcome in zip(axes, _FIRST, strict=True):
-        _race(ax, data, outcome)
+        draw_race(ax, data, outcome)
     seen = data["observed"]["race"]
     axes[0].set_ylabel("token, with its probability\nunder target P and draft Q")
     caption(
         figure,
-        f"{seen['trials']:,} races: accepted {seen['best']:.4f} [{seen['low']:.4f}, {seen['high']:.4f}] (95%);"
-        f"  exact (A2) {data['acceptance']:.4f};  most of any lossless rule, 1 - TV = {data['most']:.4f}",
-        9,
+        f"One clock E for target and draft.  {seen['trials']:,} races: accepted {seen['best']:.4f} "
+        f"[{seen['low']:.4f}, {seen['high']:.4f}] (95%);\nexact (A2) {data['acceptance']:.4f};  "
+        f"most of any lossless rule, 1 - TV = {data['most']:.4f}",
     )
 
 
-def _race(ax: Axes, data: dict[str, Any], outcome: str) -> None:
+def draw_race(ax: Axes, data: dict[str, Any], outcome: str) -> None:
+    """One race: the arrivals of every token for target and draft."""
     race, tokens = data[outcome], data["tokens"]
     rows = range(len(tokens))
     for who, marker, colour in (("target", "o", BLUE), ("draft", "D", ORANGE)):
@@ -45,10 +46,10 @@ def _race(ax: Axes, data: dict[str, Any], outcome: str) -> None:
             fontweight="bold",
         )
     labels = [f"{t}  P {p:.2f}  Q {q:.2f}" for t, p, q in zip(tokens, data["target"], data["draft"], strict=True)]
-    ax.set_yticks(rows, labels, fontsize=9)
+    ax.set_yticks(rows, labels)
     ax.set_ylim(len(tokens) - 0.5, -0.5)
     ax.set_xlim(0, 1.05 * max(max(race["arrivals"][who]) for who in ("target", "draft")))
-    ax.set_xlabel("arrival time  E/P (circles), E/Q (diamonds)", fontsize=9)
-    rank = f"rank of the output in the draft's race: R = {race['rank']}"
-    titled(ax, f"One clock E for both: {_FIRST[outcome]}, {outcome}\n{rank}", 9)
+    ax.set_xlabel("arrival time  E/P (circles), E/Q (diamonds)")
+    rank = f"Rank of the output in the draft's race: R = {race['rank']}"
+    titled(ax, f"{outcome.capitalize()}: {_FIRST[outcome]}\n{rank}")
     plain_axes(ax)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from spectheory.plots import observed
-from spectheory.plots.style import BLUE, GREEN, ORANGE, PINK, Axes, Figure, LineEnd, caption, name_ends, note, titled
+from spectheory.plots.line_ends import LineEnd, name_ends
+from spectheory.plots.style import BLUE, GREEN, ORANGE, PINK, Axes, Figure, caption, note, titled
 
 COLOURS = {"tau*": ORANGE, "k-ary": GREEN, "sequence": BLUE, "batch": PINK}
 NAMES = {"tau*": "tree τ*", "k-ary": "k-ary tree", "sequence": "sequence", "batch": "batch"}
@@ -28,7 +29,7 @@ def names(ax: Axes, labels: Sequence[LineEnd], right: float) -> None:
 
 def captions(figure: Figure, left: Axes, right: Axes, iid: dict[str, Any], models: dict[str, Any], texts: str) -> None:
     """Titles of a panel of i.i.d. ranks and one of real text, and how much was simulated."""
-    titled(left, "(a) i.i.d. ranks: races of one typical pair of pmfs\nlines exact (S1), dots simulated", 9)
-    titled(right, "(b) real text: the built-in pair\nlines exact (path theorem), dots simulated", 9)
-    made = f"(a) {iid['calls']:,} calls each; (b) {models['runs']} runs through {texts}"
-    caption(figure, f"95% intervals at all dots, mostly narrower than the dots; {made}", 8)
+    titled(left, "a  i.i.d. ranks: races of one pair of pmfs\n    lines exact (S1), markers simulated")
+    titled(right, "b  real text: the built-in pair\n    lines exact (path theorem), markers simulated")
+    made = f"a: {iid['calls']:,} calls each; b: {models['runs']} runs through {texts}"
+    caption(figure, f"95% intervals everywhere, mostly narrower than the markers; {made}")

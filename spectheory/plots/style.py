@@ -1,12 +1,11 @@
-"""What figures share: colours that all kinds of colour vision distinguish, names at the ends of lines, files."""
+"""What figures share: colours and markers for all kinds of colour vision, one style sheet, titles, files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spectheory.files import write_whole
 from spectheory.verification import Rule
@@ -26,26 +25,84 @@ PALETTE = {
     "pink": "#CC79A7",
     "yellow": "#E69F00",
     "sky": "#56B4E9",
+    "indigo": "#332288",
+    "wine": "#882255",
+    "brown": "#6B3E00",
     "black": "#000000",
 }
-"""Okabe and Ito's palette, by the names that rules give."""
-BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, BLACK = PALETTE.values()
+"""Okabe and Ito's palette without its light yellow, and three dark hues, by the names that rules give."""
+BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, INDIGO, WINE, BROWN, BLACK = PALETTE.values()
 GREY = "#555555"
 """For limits and formulas that are compared with."""
 
-COLOURS = {rule.name: PALETTE[rule.colour] for rule in BUILT_IN if rule.colour}
-"""The colour of each rule; rules share one that accept the same single draft, or that are hardly drawn together."""
+MARKERS = tuple("os^DvPp<>Xh*d8H1234")
+"""One for each built-in rule, in their order, and some to spare."""
+
+WIDTH = 9.0
+"""Inches of the widest figure: a page shows it in full size, so that fonts are as large as they say."""
 
 
-def colours_of(rules: Sequence[Rule]) -> dict[str, str]:
-    """The colours of rules that are drawn together, by name; a rule without one gets the next that none of them has."""
-    given = {rule.name: PALETTE[rule.colour] for rule in rules if rule.colour in PALETTE}
-    free = cycle([colour for colour in PALETTE.values() if colour not in given.values()] or PALETTE.values())
-    return given | {rule.name: next(free) for rule in rules if rule.name not in given}
+class Look(NamedTuple):
+    """How a rule is drawn."""
+
+    colour: str
+    marker: str
 
 
-LineEnd = tuple[float, float, str, str]
-"""Where a line ends, its name and its colour."""
+def _free(wish: str, all_of_them: Iterable[str], taken: set[str]) -> str:
+    """The wish if nothing has it, else the first that nothing has; the wish or the first where all are taken."""
+    choices = list(all_of_them)
+    return next((each for each in (wish, *choices) if each and each not in taken), wish or choices[0])
+
+
+def looks_of(rules: Iterable[Rule]) -> dict[str, Look]:
+    """Colour and marker of rules that are drawn together, by name: each its own as long as there are enough."""
+    wishes = {rule.name: marker for rule, marker in zip(BUILT_IN, MARKERS, strict=False)}
+    found: dict[str, Look] = {}
+    for rule in sorted(rules, key=lambda rule: not rule.colour):  # those without a colour take what is left
+        colour = _free(PALETTE.get(rule.colour, ""), PALETTE.values(), {look.colour for look in found.values()})
+        marker = _free(wishes.get(rule.name, ""), MARKERS, {look.marker for look in found.values()})
+        found[rule.name] = Look(colour, marker)
+    return found
+
+
+def colours_of(rules: Iterable[Rule]) -> dict[str, str]:
+    """The colours of rules that are drawn together, by name."""
+    return {name: look.colour for name, look in looks_of(rules).items()}
+
+
+LOOKS = {rule.name: looks_of([rule])[rule.name] for rule in BUILT_IN}
+"""How each built-in rule is drawn; rules that are hardly drawn together may share a colour, never a marker."""
+
+
+def style_sheet() -> dict[str, Any]:
+    """The settings of this project's figures, for ``matplotlib.style.use`` or ``matplotlib.style.context``.
+
+    Nothing here sets them globally: your own figures have them if you ask for them.
+
+    Examples
+    --------
+    >>> import matplotlib.style
+    >>> with matplotlib.style.context(style_sheet()):
+    ...     matplotlib.rcParams["axes.titlelocation"]
+    'left'
+    """
+    from cycler import cycler
+
+    sizes = {"font.size": 9, "axes.titlesize": 9.5, "axes.labelsize": 9, "figure.labelsize": 8.5}
+    small = dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 8.5)
+    return {
+        **sizes,
+        **small,
+        "axes.titlelocation": "left",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.prop_cycle": cycler(color=list(PALETTE.values())),
+        "legend.frameon": False,
+        "lines.linewidth": 1.4,
+        "lines.markersize": 4.5,
+        "svg.hashsalt": "spectheory",
+    }
 
 
 def plain_axes(ax: Axes) -> None:
@@ -53,7 +110,7 @@ def plain_axes(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def titled(ax: Axes, text: str, size: float = 10) -> None:
+def titled(ax: Axes, text: str, size: float = 9.5) -> None:
     """Write a title on the left."""
     ax.set_title(text, loc="left", fontsize=size)
 
@@ -83,51 +140,6 @@ def doubling(ax: Axes, ticks: Sequence[int], form: str = "") -> None:
     ax.minorticks_off()
 
 
-def name_ends(ax: Axes, labels: Sequence[LineEnd], *, size: float = 8) -> None:
-    """Write each line's name to the right of the axes, with a leader to its end, moved apart so that no two overlap.
-
-    Call it when limits and scales are set; names are placed in the axes' own coordinates, on any scale. Constrained
-    layout makes room for them.
-    """
-    plain_axes(ax)
-    ax.figure.draw_without_rendering()  # type: ignore[union-attr]  # lays out, so that heights are known
-    to_axes = ax.transData + ax.transAxes.inverted()
-    ends = sorted(
-        (float(to_axes.transform((x, y))[1]), float(to_axes.transform((x, y))[0]), t, c) for x, y, t, c in labels
-    )
-    box = ax.get_window_extent()
-    gap = 1.35 * size * ax.figure.dpi / 72 / max(box.height, 1.0)
-    heights: list[float] = []
-    for y, *_ in ends:
-        heights.append(max(y, heights[-1] + gap) if heights else y)
-    if heights and heights[-1] > 1.0:  # as many as do not fit move down together
-        heights[-1] = 1.0
-        for i in range(len(heights) - 2, -1, -1):
-            heights[i] = min(heights[i], heights[i + 1] - gap)
-    for (y, x, text, colour), height in zip(ends, heights, strict=True):
-        ax.plot(
-            [x, 1.01, 1.05],
-            [y, height, height],
-            color=colour,
-            linewidth=0.7,
-            clip_on=False,
-            transform=ax.transAxes,
-            scalex=False,
-            scaley=False,
-        )
-        ax.annotate(
-            text,
-            (1.05, height),
-            xycoords="axes fraction",
-            xytext=(2, 0),
-            textcoords="offset points",
-            color=colour,
-            fontsize=size,
-            va="center",
-            annotation_clip=False,
-        )
-
-
 def new_figure(size: tuple[float, float]) -> Figure:
     """An empty figure that makes room for what is written next to its axes."""
     from matplotlib.figure import Figure
@@ -147,11 +159,11 @@ def save_figure(draw: Callable[[Figure], Any], size: tuple[float, float], path: 
 
     The same data give the same files: no date, no random ids.
     """
-    from matplotlib import rc_context
+    from matplotlib.style import context
 
-    figure = new_figure(size)
     written = []
-    with rc_context({"svg.hashsalt": "spectheory"}):
+    with context(style_sheet()):
+        figure = new_figure(size)
         draw(figure)
         for suffix in ("png", "svg"):
             file = path.with_suffix(f".{suffix}")

@@ -1,6 +1,7 @@
 """Predicted against measured tokens per call and speed-ups, from the saved answers alone.
 
-:func:`draw` shows every rule of each pair; :func:`draw_pairs` shows all pairs together, and where misses come from.
+:func:`draw` shows every rule of each pair; :func:`draw_pairs` shows all pairs together, and where misses come from. A
+marker's shape and colour say which rule or pair it is, its filling says the temperature.
 """
 
 from __future__ import annotations
@@ -11,133 +12,160 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from spectheory.plots.line_ends import key
 from spectheory.plots.style import (
-    COLOURS,
     GREY,
+    LOOKS,
+    MARKERS,
     PALETTE,
+    WIDTH,
     Artist,
     Axes,
     Figure,
-    LineEnd,
-    name_ends,
+    Look,
     plain_axes,
     save_figure,
     titled,
 )
 from spectheory.reports.validation_terms import pair_name
 
-MARKERS = {"o": "circle", "s": "square", "D": "diamond", "^": "triangle", "v": "triangle down"}
-"""One per temperature, in ascending order."""
-PAIRS = tuple(PALETTE.values())[:6]
-"""One colour per pair, where pairs stand together; a seventh pair has that of the first."""
-_COLOURS = {**COLOURS, "assisted": GREY, "assisted-filters": GREY, "topk": PALETTE["black"]}
+FILLS = {"none": "open", "bottom": "half-filled", "full": "filled", "left": "left half", "right": "right half"}
+"""One per temperature, in ascending order, and what the key calls it."""
+PAIRS = tuple(Look(colour, marker) for colour, marker in zip(PALETTE.values(), MARKERS, strict=False))
+"""One look per pair, where pairs stand together; an eleventh pair has that of the first."""
+_ASSISTED = {"assisted": Look(GREY, "*"), "assisted-filters": Look(GREY, "d")}
+PAIRS_SIZE = (WIDTH, 7.4)
 _MARGIN, _FAINT = 0.05, 0.4
 
 Content = Mapping[str, Any]
-Markers = Mapping[float, str]
+Fills = Mapping[float, str]
 Dot = tuple[Content, str, Content, Content]
-"""A setting's record, its marker, and two intervals: predicted, and counted or measured."""
+"""A setting's record, its filling, and two intervals: predicted, and counted or measured."""
 
 
 def draw(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
-    """A row per pair: tokens per call, and speed-up, each rule by name."""
+    """A row per pair: tokens per call, and speed-up; a look for each rule."""
     grid = figure.subplots(len(answers), 2, squeeze=False)
     artists: list[Artist] = []
-    markers = _markers(answers)
+    fills, rules = fills_of(answers), dict[str, Look]()
     for (left, right), answer in zip(grid, answers, strict=True):
-        for ax, dots in ((left, list(_tokens_dots(answer, markers))), (right, list(_speedup_dots(answer, markers)))):
-            artists += _scatter(ax, [(dot, _COLOURS.get(dot[0]["rule"], GREY)) for dot in dots])
-            name_ends(ax, _rule_ends(dots))
-        _tokens_axes(left)
-        _speedup_axes(right)
-        titled(left, pair_name(answer), 11)
-        right.set_title(_key(markers), loc="left", fontsize=9, color=GREY)
+        artists += draw_tokens(left, answer, fills) + draw_speedups(right, answer, fills)
+        rules |= {record["rule"]: _look(record["rule"]) for record, _ in _records(answer, fills)}
+        titled(left, pair_name(answer))
+        right.set_title(_filling(fills), loc="left", fontsize=8.5, color=GREY)
+    key(figure, ((rule, _shown(look)) for rule, look in rules.items()), 5)
     return artists
 
 
+def draw_tokens(ax: Axes, answer: Content, fills: Fills) -> list[Artist]:
+    """Counted against predicted tokens per call of one pair, by rule and temperature."""
+    _tokens_axes(ax)
+    return _scatter(ax, [(dot, _look(dot[0]["rule"])) for dot in _tokens_dots(answer, fills)])
+
+
+def draw_speedups(ax: Axes, answer: Content, fills: Fills) -> list[Artist]:
+    """Measured against predicted speed-ups of one pair, by rule and temperature."""
+    _speedup_axes(ax)
+    return _scatter(ax, [(dot, _look(dot[0]["rule"])) for dot in _speedup_dots(answer, fills)])
+
+
 def draw_pairs(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
-    """All pairs together: tokens per call, speed-up, and the parts of the misses of the speed-ups."""
-    left, middle, right = figure.subplots(1, 3, width_ratios=(1, 1, 1))
-    coloured, markers = list(zip(answers, cycle(PAIRS), strict=False)), _markers(answers)
-    artists = _scatter(left, [(dot, colour) for answer, colour in coloured for dot in _tokens_dots(answer, markers)])
-    artists += _scatter(
-        middle, [(dot, colour) for answer, colour in coloured for dot in _speedup_dots(answer, markers)]
-    )
+    """All pairs together: tokens per call, speed-up, and below them the parts of the misses of the speed-ups."""
+    grid = figure.add_gridspec(2, 2, height_ratios=(1, 1))
+    left, right, below = (figure.add_subplot(place) for place in (grid[0, 0], grid[0, 1], grid[1, :]))
+    looked, fills = list(zip(answers, cycle(PAIRS), strict=False)), fills_of(answers)
+    artists = _scatter(left, [(dot, look) for answer, look in looked for dot in _tokens_dots(answer, fills)])
+    artists += _scatter(right, [(dot, look) for answer, look in looked for dot in _speedup_dots(answer, fills)])
     _tokens_axes(left)
-    _speedup_axes(middle)
-    for number, (answer, colour) in enumerate(coloured):
-        left.text(0.03, 0.97 - 0.065 * number, pair_name(answer), transform=left.transAxes, color=colour, va="top")
-    middle.text(0.03, 0.97, _key(markers), transform=middle.transAxes, color=GREY, va="top", fontsize=8)
-    return artists + _budgets(right, coloured)
+    _speedup_axes(right)
+    titled(left, "a  tokens per call")
+    titled(right, "b  speed-up")
+    right.text(0.03, 0.97, _filling(fills), transform=right.transAxes, color=GREY, va="top", fontsize=8.5)
+    key(figure, ((pair_name(answer), _shown(look)) for answer, look in looked), 3)
+    return artists + _budgets(below, looked)
+
+
+def size(pairs: int) -> tuple[float, float]:
+    """Inches of the figure with a row per pair."""
+    return WIDTH, 0.5 + 3.9 * pairs
 
 
 def write_figure(answers: Sequence[Content], path: Path) -> list[Path]:
     """Write the figure of some answers, one row per pair; `path` is without suffix."""
-    return save_figure(lambda figure: draw(figure, answers), (9.6, 4.2 * len(answers)), path)
+    return save_figure(lambda figure: draw(figure, answers), size(len(answers)), path)
 
 
 def write_pairs_figure(answers: Sequence[Content], path: Path) -> list[Path]:
     """Write the figure of several pairs at a glance; `path` is without suffix."""
-    return save_figure(lambda figure: draw_pairs(figure, answers), (13.0, 4.4), path)
+    return save_figure(lambda figure: draw_pairs(figure, answers), PAIRS_SIZE, path)
+
+
+def _look(rule: str) -> Look:
+    return LOOKS.get(rule) or _ASSISTED.get(rule) or Look(GREY, "o")
+
+
+def _shown(look: Look) -> dict[str, Any]:
+    """How the key shows it."""
+    return {"color": look.colour, "marker": look.marker, "linestyle": "none", "markersize": 6}
 
 
 # What is drawn
 
 
-def _tokens_dots(answer: Content, markers: Markers) -> Iterator[Dot]:
+def _tokens_dots(answer: Content, fills: Fills) -> Iterator[Dot]:
     """Counted tokens per call against those predicted from the trace, with 95% intervals over prompts."""
-    for record, marker in _records(answer, markers):
+    for record, fill in _records(answer, fills):
         if record["trace"]:
-            yield record, marker, record["trace"]["tokens_per_call"], record["tokens_per_call"]
+            yield record, fill, record["trace"]["tokens_per_call"], record["tokens_per_call"]
 
 
-def _speedup_dots(answer: Content, markers: Markers) -> Iterator[Dot]:
+def _speedup_dots(answer: Content, fills: Fills) -> Iterator[Dot]:
     """Measured speed-up against that predicted from trace and latencies, for our own decoders."""
-    for record, marker in _records(answer, markers):
+    for record, fill in _records(answer, fills):
         if record["speedup"]["predicted"] and not record["judged"]:
-            yield record, marker, record["speedup"]["predicted"], record["speedup"]["measured"]
+            yield record, fill, record["speedup"]["predicted"], record["speedup"]["measured"]
 
 
-def _records(answer: Content, markers: Markers) -> Iterator[tuple[Content, str]]:
+def _records(answer: Content, fills: Fills) -> Iterator[tuple[Content, str]]:
     for found in answer["temperatures"]:
         for record in found["settings"]:
-            yield record, markers[found["temperature"]]
+            yield record, fills[found["temperature"]]
 
 
-def _markers(answers: Sequence[Content]) -> Markers:
+def fills_of(answers: Sequence[Content]) -> Fills:
     """One for each temperature of any pair; beyond five they are used again."""
     temperatures = sorted({found["temperature"] for answer in answers for found in answer["temperatures"]})
-    return dict(zip(temperatures, cycle(MARKERS), strict=False))
+    return dict(zip(temperatures, cycle(FILLS), strict=False))
 
 
-def _budgets(ax: Axes, coloured: Sequence[tuple[Content, str]]) -> list[Artist]:
+def _budgets(ax: Axes, looked: Sequence[tuple[Content, Look]]) -> list[Artist]:
     """The parts of every setting's miss as dots, their medians as bars; one row per part, pairs below each other."""
     misses = [
         [r["speedup"] for found in answer["temperatures"] for r in found["settings"] if "budget" in r["speedup"]]
-        for answer, _ in coloured
+        for answer, _ in looked
     ]
     names = next(([*of_pair[0]["budget"], "in all"] for of_pair in misses if of_pair), [])
     artists: list[Artist] = []
-    for number, (of_pair, (_, colour)) in enumerate(zip(misses, coloured, strict=True)):
+    for number, (of_pair, (_, look)) in enumerate(zip(misses, looked, strict=True)):
         for row, name in enumerate(names if of_pair else ()):
             values = [float(({**one["budget"], "in all": one["miss"]})[name]["best"]) for one in of_pair]
-            height = row + 0.7 * ((number + 0.5) / len(coloured) - 0.5)
-            artists += ax.plot(values, [height] * len(values), "o", color=(colour, 0.25), ms=3, mew=0)
-            artists += ax.plot([median(values)], [height], "|", color=colour, ms=11, mew=2)
+            height = row + 0.7 * ((number + 0.5) / len(looked) - 0.5)
+            artists += ax.plot(values, [height] * len(values), look.marker, color=(look.colour, 0.3), ms=4, mew=0)
+            artists += ax.plot([median(values)], [height], "|", color=look.colour, ms=12, mew=2.5)
     ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
     ax.axvline(0, color=GREY, linewidth=1, linestyle=":", zorder=0)
-    ax.set_xlabel("part of 100 log(measured / predicted speed-up), %")
-    titled(ax, "where the misses come from (bar: median)")
+    ax.set_xlabel("part of the miss, 100 log(measured / predicted speed-up), %")
+    titled(ax, "c  where the misses of the speed-up come from; bars: medians")
     plain_axes(ax)
     return artists
 
 
-def _scatter(ax: Axes, dots: Sequence[tuple[Dot, str]]) -> list[Artist]:
-    """Dots in their colours with both intervals, and the diagonal."""
+def _scatter(ax: Axes, dots: Sequence[tuple[Dot, Look]]) -> list[Artist]:
+    """Dots as they look with both intervals, and the diagonal."""
     artists: list[Artist] = []
-    for (_, marker, x, y), colour in dots:
+    for (_, fill, x, y), (colour, marker) in dots:
         artists += ax.errorbar(
             [x["best"]],
             [y["best"]],
@@ -145,7 +173,8 @@ def _scatter(ax: Axes, dots: Sequence[tuple[Dot, str]]) -> list[Artist]:
             yerr=_arms(y),
             fmt=marker,
             color=colour,
-            markersize=4,
+            markersize=5,
+            fillstyle=fill,
             elinewidth=0.8,
             ecolor=(colour, _FAINT),
         ).get_children()
@@ -162,15 +191,6 @@ def _scatter(ax: Axes, dots: Sequence[tuple[Dot, str]]) -> list[Artist]:
     return artists
 
 
-def _rule_ends(dots: Sequence[Dot]) -> list[LineEnd]:
-    """Where each rule is named: at its dot farthest to the right."""
-    ends: dict[str, LineEnd] = {}
-    for record, _, x, y in dots:
-        if record["rule"] not in ends or x["best"] > ends[record["rule"]][0]:
-            ends[record["rule"]] = (x["best"], y["best"], record["name"], _COLOURS.get(record["rule"], GREY))
-    return list(ends.values())
-
-
 def _tokens_axes(ax: Axes) -> None:
     ax.set_xlabel("tokens per call, predicted from the trace")
     ax.set_ylabel("tokens per call, counted")
@@ -181,9 +201,9 @@ def _speedup_axes(ax: Axes) -> None:
     ax.set_ylabel("speed-up, wall-clock")
 
 
-def _key(markers: Markers) -> str:
-    """Which marker is which temperature."""
-    return "temperature: " + ", ".join(f"{MARKERS[marker]} {at:g}" for at, marker in markers.items())
+def _filling(fills: Fills) -> str:
+    """Which filling is which temperature."""
+    return "temperature: " + ", ".join(f"{FILLS[fill]} {at:g}" for at, fill in fills.items())
 
 
 def _arms(interval: Content) -> list[list[float]]:

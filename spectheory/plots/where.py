@@ -18,6 +18,7 @@ from spectheory.plots.style import (
     YELLOW,
     Axes,
     Figure,
+    Look,
     caption,
     note,
     plain_axes,
@@ -28,10 +29,11 @@ from spectheory.plots.style import (
 from spectheory.prediction.where import Where
 from spectheory.prediction.where_groups import Group
 
-SIZE = (10.6, 7.4)
+SIZE = (9.0, 7.0)
 SEEN = 0.01
 """Share of the calls below which a group is left out of a panel."""
-_LINES = (SKY, BLUE, GREEN, YELLOW, ORANGE, PINK, BLACK)
+_LOOKS = tuple(map(Look, (SKY, BLUE, GREEN, YELLOW, ORANGE, PINK, BLACK), "os^DvPX"))
+"""One for each length."""
 
 
 def draw(figure: Figure, found: Where) -> None:
@@ -39,10 +41,10 @@ def draw(figure: Figure, found: Where) -> None:
     grid = figure.subplots(2, 2)
     seen = [group for group in found.classes if group.share.best >= SEEN]
     for ax, panel, known in (
-        (grid[0, 0], lambda ax: _by_depth(ax, found), found.depths),
-        (grid[0, 1], lambda ax: _first_draft(ax, found), found.depths),
-        (grid[1, 0], lambda ax: _along(ax, found), found.depths),
-        (grid[1, 1], lambda ax: _classes(ax, seen, sum(group.tokens for group in found.classes)), seen),
+        (grid[0, 0], lambda ax: draw_by_depth(ax, found), found.depths),
+        (grid[0, 1], lambda ax: draw_first_draft(ax, found), found.depths),
+        (grid[1, 0], lambda ax: draw_along(ax, found), found.depths),
+        (grid[1, 1], lambda ax: draw_classes(ax, seen, sum(group.tokens for group in found.classes)), seen),
     ):
         if known:
             panel(ax)
@@ -62,28 +64,28 @@ def write_where(found: Sequence[Where], folder: Path) -> list[Path]:
     return files + save_figure(lambda figure: draw_text(figure, last), text_size(last.text), folder / "where_text")
 
 
-def _by_depth(ax: Axes, found: Where) -> None:
+def draw_by_depth(ax: Axes, found: Where) -> None:
     """Survival at the calls' own starts, a line per length, and its mean over positions."""
     everywhere = found.depths[-1].everywhere
     ax.plot(range(1, len(everywhere) + 1), everywhere, color=GREY, linestyle="--", linewidth=1.2, label="all positions")
-    for at, colour in reversed(list(zip(found.depths, _LINES, strict=False))):  # short lines above long ones
-        _banded(ax, range(1, len(at.survival) + 1), at.survival, colour, _length(at.shape))
+    for at, look in reversed(list(zip(found.depths, _LOOKS, strict=False))):  # short lines above long ones
+        _banded(ax, range(1, len(at.survival) + 1), at.survival, look, _length(at.shape))
     ax.set_xlabel("depth i")
     ax.set_ylabel("P(the call accepts i drafts or more)")
     ax.set_ylim(0, 1)
     ax.xaxis.set_major_locator(whole_ticks())
     titled(ax, "a  acceptance by depth at the calls' own starts")
-    ax.legend(frameon=False, fontsize=8)
+    ax.legend(frameon=False)
     plain_axes(ax)
 
 
-def _first_draft(ax: Axes, found: Where) -> None:
+def draw_first_draft(ax: Axes, found: Where) -> None:
     """Acceptance of a call's first draft by k, and its mean over positions."""
     ks = list(range(len(found.depths)))
     firsts = [at.survival[0] for at in found.depths]
-    for x, first, colour in zip(ks, firsts, _LINES, strict=False):
-        ax.errorbar([x], [first.best], [[first.best - first.low], [first.high - first.best]], fmt="o", color=colour,
-                    markersize=5, capsize=3)  # fmt: skip
+    for x, first, (colour, marker) in zip(ks, firsts, _LOOKS, strict=False):
+        ax.errorbar([x], [first.best], [[first.best - first.low], [first.high - first.best]], fmt=marker, color=colour,
+                    markersize=6, capsize=3)  # fmt: skip
         note(ax, f"{first.best:.3f}", (x, first.best), (7, -3), colour)
     ax.plot(ks, [first.best for first in firsts], color=GREY, linewidth=0.8, zorder=0)
     mean = found.depths[0].everywhere[0]
@@ -96,21 +98,21 @@ def _first_draft(ax: Axes, found: Where) -> None:
     plain_axes(ax)
 
 
-def _along(ax: Axes, found: Where) -> None:
+def draw_along(ax: Axes, found: Where) -> None:
     """Tokens per call by where the calls start."""
     groups = [group for group in found.by_context or found.by_position if group.share.best >= SEEN]
     xs = range(len(groups))
     _whiskers(ax, xs, [group.rate for group in groups], BLUE)
     mean = 1 + sum(each.best for each in found.depths[-1].survival)
     ax.axhline(mean, color=GREY, linestyle="--", linewidth=1.2)
-    ax.set_xticks(xs, [group.name for group in groups], rotation=30, ha="right", rotation_mode="anchor", fontsize=8)
+    ax.set_xticks(xs, [group.name for group in groups], rotation=30, ha="right", rotation_mode="anchor")
     ax.set_xlabel("tokens before the call, prompt included" if found.by_context else "position in the text")
     ax.set_ylabel("tokens per call there")
     titled(ax, "c  calls along the text (dashed: all calls)")
     plain_axes(ax)
 
 
-def _classes(ax: Axes, groups: Sequence[Group], tokens: int) -> None:
+def draw_classes(ax: Axes, groups: Sequence[Group], tokens: int) -> None:
     """The share of tokens and the share of lost calls of each class, the most costly first."""
     ordered = sorted(groups, key=lambda group: group.calls)
     ys = range(len(ordered))
@@ -128,10 +130,9 @@ def _classes(ax: Axes, groups: Sequence[Group], tokens: int) -> None:
     plain_axes(ax)
 
 
-def _banded(ax: Axes, xs: Sequence[int], ys: Sequence[Interval], colour: str, label: str) -> None:
-    marker = "o" if len(xs) == 1 else None
-    ax.plot(xs, [y.best for y in ys], color=colour, linewidth=1.8, marker=marker, markersize=4, label=label)
-    ax.fill_between(xs, [y.low for y in ys], [y.high for y in ys], color=colour, alpha=0.15, linewidth=0)
+def _banded(ax: Axes, xs: Sequence[int], ys: Sequence[Interval], look: Look, label: str) -> None:
+    ax.plot(xs, [y.best for y in ys], f"{look.marker}-", color=look.colour, markersize=4.5, label=label)
+    ax.fill_between(xs, [y.low for y in ys], [y.high for y in ys], color=look.colour, alpha=0.15, linewidth=0)
 
 
 def _whiskers(ax: Axes, xs: Sequence[int], ys: Sequence[Interval], colour: str) -> None:

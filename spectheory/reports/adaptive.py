@@ -34,9 +34,9 @@ def adaptive_table(found: Sequence[AdaptiveWorth]) -> Table:
         *([Column("draft", kind="words")] if found[0].draft else []),
         Column("rule", kind="words"),
         Column("best\nfixed k"),
-        Column("speed-up", "x"),
+        Column("speed-up", "x", meaning="with that k"),
         Column("best\nstopping rule", kind="names"),
-        Column("speed-up", "x"),
+        Column("speed-up", "x", meaning="with that stopping rule, on prompts it was not chosen on"),
         Column("drafted\nper call", aside=True),
         Column("no adaptive\nlength more than", "x"),
     ]

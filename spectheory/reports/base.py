@@ -17,18 +17,27 @@ ANSWER_SCHEMA = 1
 
 
 @dataclass(frozen=True)
+class Brief:
+    """What is printed first: a verdict of two lines, tables of 80 columns, and notes that change the reading."""
+
+    verdict: Sequence[str]
+    pieces: Sequence[Table]
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class Report:
     """The answer in one sentence (`headline`), in tables and drawings (`pieces`), and as data (`content`).
 
-    `notes` are what a reader must know to trust the numbers, one sentence each. `brief` are the pieces to show first,
-    if that is not all of them.
+    `notes` are what a reader must know to trust the numbers, one sentence each. `brief` is what to show first, if that
+    is not all.
     """
 
     content: Mapping[str, Any]
     pieces: Sequence[Table | Drawing]
     headline: str
     notes: Sequence[str] = ()
-    brief: Sequence[Table | Drawing] | None = None
+    brief: Brief | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as one JSON-ready object."""

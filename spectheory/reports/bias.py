@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from spectheory.prediction.bias_tradeoff import BiasPoint
 from spectheory.reports.table import Column, Table
 
+SHARE = "how far acceptance is raised, b = (1 - share) min(1, p/q) + share; 0 is lossless, 1 outputs the draft"
+
 
 def bias_table(points: Sequence[BiasPoint]) -> Table:
     """Tokens per call against the bias, a row per share; both sides where they differ."""
     cut = any(point.upper_tokens_per_call for point in points)
-    columns = [Column("share"), Column("tokens per call"), *([Column("upper estimate")] if cut else [])]
+    columns = [Column("share", meaning=SHARE), Column("tokens per call"), *([Column("upper estimate")] if cut else [])]
     rows = [
         [
             f"{point.rule.share:g}",
@@ -38,7 +40,7 @@ def _bias_notes(cut: bool) -> list[str]:
         "upper estimate counts every draft. Noise may swap the two where they are close."
     )
     return [
-        "share: how far acceptance is raised, b = (1 - share) min(1, p/q) + share; 0 is lossless, 1 outputs the draft.",
+        f"share: {SHARE}.",
         "The starts and prefixes of a biased decoder drift; these calls start where lossless ones do.",
         *([sides] if cut else []),
         "bias: total variation per token with the best recovery (Y6), and with recovery from the target (UNO).",

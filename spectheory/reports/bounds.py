@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from spectheory.intervals import Interval
-from spectheory.limits.claims import LimitClaim, footnotes
-from spectheory.reports.base import Report
-from spectheory.reports.table import Cell, Column, Row, Table
+from spectheory.limits.claims import IID_PMFS, LimitClaim, footnotes
+from spectheory.reports.base import Brief, Report
+from spectheory.reports.brief import narrowed, verdict
+from spectheory.reports.meanings import claimed
+from spectheory.reports.table import Cell, Column, Row, Table, number
 
 DETERMINISTIC = "Drafts that do not sample: tokens per call"
 SAMPLED = "Drafted chains (1 call), rank trees (T1): tokens per call"
 RANKS = "Rank trees: tokens per call"
 """Titles of tables."""
+WHICH = {
+    DETERMINISTIC: "chosen without sampling",
+    SAMPLED: "sampled in a chain",
+    RANKS: "in a tree of i.i.d. ranks",
+}
+"""The drafts that the limits of each table are about."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,7 @@ def bounds_report(answer: BoundsAnswer) -> Report:
     ]
     facts = ", ".join(f"{name} = {_fact(value)}" for name, value in answer.facts.items())
     pieces = [_table(title, part, answer) for title, part in answer.tables.items()]
-    return Report(content, pieces, facts, notes, pieces[:1])
+    return Report(content, pieces, facts, notes, _brief(answer))
 
 
 def _fact(value: Any) -> str:
@@ -71,4 +79,48 @@ def _table(title: str, claims: Mapping[str, LimitClaim], answer: BoundsAnswer) -
         [nodes, *(Cell(row[key], after="*" if _is_most(row[key], nodes) else " ") for key in claims)]
         for nodes, row in answer.rows.items()
     ]
-    return Table(title, [Column("P"), *(Column(claim.heading) for claim in claims.values())], rows)
+    return Table(title, _columns(claims.values()), rows)
+
+
+def _columns(claims: Iterable[LimitClaim]) -> list[Column]:
+    return [Column("P"), *(Column(claim.heading, meaning=claimed(claim)) for claim in claims)]
+
+
+# What is shown first
+
+
+def _brief(answer: BoundsAnswer) -> Brief:
+    """The limits of every table side by side, of several with one assumption the tightest; no idealised values."""
+    of_tables = [_matter(claims, answer) for claims in answer.tables.values()]
+    claims = {key: claim for part in of_tables for key, claim in part.items()}
+    rows: list[Row] = [[nodes, *(row[key] for key in claims)] for nodes, row in answer.rows.items()]
+    table = Table("Tokens per call, at most, by draft nodes P", _columns(claims.values()), rows)
+    lines = [
+        line for title, part in zip(answer.tables, of_tables, strict=True) for line in _sentences(title, part, answer)
+    ]
+    return Brief(verdict(*lines[:2]), [narrowed(table)])
+
+
+def _matter(claims: Mapping[str, LimitClaim], answer: BoundsAnswer) -> dict[str, LimitClaim]:
+    """The claims that are no idealised values and known somewhere; of those for i.i.d. pmfs the tightest."""
+    known = [
+        key
+        for key, claim in claims.items()
+        if claim.scope.side != "reading" and any(row[key] is not None for row in answer.rows.values())
+    ]
+    alike = [key for key in known if claims[key].scope is IID_PMFS]
+    tightest = min(alike, key=lambda key: sum(_best(row[key]) for row in answer.rows.values()), default=None)
+    return {key: claims[key] for key in known if key not in alike or key == tightest}
+
+
+def _sentences(title: str, claims: Mapping[str, LimitClaim], answer: BoundsAnswer) -> Iterator[str]:
+    """What each limit is for the most nodes for which it is known."""
+    for key, claim in claims.items():
+        nodes = max(nodes for nodes, row in answer.rows.items() if row[key] is not None)
+        value = answer.rows[nodes][key]
+        if claim.scope.side == "limit" and value is not None:
+            yield f"At most {number(value)} tokens per call with {nodes} drafts {WHICH[title]} ({claim.name})"
+
+
+def _best(value: Interval | float | None) -> float:
+    return value.best if isinstance(value, Interval) else value or 0.0

@@ -33,7 +33,8 @@ def of_all(records: Records) -> dict[str, Any]:
 
 def check_table(records: Records) -> Table:
     """Predicted against counted target calls, and predicted against measured speed-up."""
-    columns = [Column("k"), Column("tokens"), Column("calls counted"), Column("predicted", digits=1)]
+    columns = [Column("k"), Column("tokens", meaning="tokens decoded"), Column("calls counted")]
+    columns += [Column("predicted", digits=1, meaning="target calls that the trace predicts for these texts")]
     columns += [Column("diff / s.e.", signed=True), Column("measured", "x"), Column("loop without overhead", "x")]
     every = {**of_all(records), "k": "all", "measured_speedup": None, "predicted_speedup": None}
     rows = [

@@ -3,45 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
-from spectheory.deployment import BatchChoice, BreakEven, Candidate, Distance, EngineSettings, LockStepChoice, Ranking
+from spectheory.deployment import BatchChoice, BreakEven, Candidate, EngineSettings
 from spectheory.deployment.candidates import DO_NOT
 from spectheory.limits.claims import footnotes
-from spectheory.prediction.adaptive import AdaptiveWorth
-from spectheory.prediction.recorded_readings import RecordedReading
 from spectheory.reports.adaptive import adaptive_sentence, adaptive_table
 from spectheory.reports.base import Report
+from spectheory.reports.deployment_answer import DeploymentAnswer
+from spectheory.reports.deployment_brief import deployment_brief
 from spectheory.reports.lock_step import lock_step_content, lock_step_table
 from spectheory.reports.recorded import recorded_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 from spectheory.reports.whole_decoding import whole_decoding
 
 
-@dataclass(frozen=True)
-class DeploymentAnswer:
-    """A plan: the ranking, what its best setting needs to pay, its limits, and settings for engines.
-
-    `batches` are the best lengths for the rule and draft of `chain`, the fastest chain, and `lock_step` those of
-    lock-step batches; they are empty where the costs know one batch alone. `adaptive` says of each draft what adaptive
-    lengths are worth. `recorded` are the readings of recorded lengths.
-    """
-
-    ranking: Ranking
-    break_even: BreakEven
-    distances: Sequence[Distance]
-    chain: Candidate
-    batches: Sequence[BatchChoice]
-    engines: Sequence[EngineSettings]
-    lock_step: Sequence[LockStepChoice] = ()
-    notes: Sequence[str] = ()
-    recorded: Sequence[RecordedReading] = ()
-    adaptive: Sequence[AdaptiveWorth] = ()
-
-
 def deployment_report(answer: DeploymentAnswer) -> Report:
     """The plan in tables and as JSON; settings to paste stand in the JSON and are printed by the command line."""
+    asked = [
+        *([adaptive_table(answer.adaptive)] if answer.adaptive else []),
+        *([_batches_table(answer)] if answer.batches else []),
+    ]
     pieces = [
         _candidates("Drafts, rules and shapes by speed-up", answer.ranking.candidates, answer.ranking.best),
         *([adaptive_table(answer.adaptive)] if answer.adaptive else []),
@@ -57,7 +40,7 @@ def deployment_report(answer: DeploymentAnswer) -> Report:
     headline = _headline(answer)
     if answer.adaptive:
         headline = f"{headline}. {adaptive_sentence(answer.adaptive)}"
-    return Report(_content(answer), pieces, headline, [*answer.notes, *limit, *claims], pieces[:1])
+    return Report(_content(answer), pieces, headline, [*answer.notes, *limit, *claims], deployment_brief(answer, asked))
 
 
 def _headline(answer: DeploymentAnswer) -> str:
@@ -175,7 +158,10 @@ def _batches_table(answer: DeploymentAnswer) -> Table:
         for batch in sorted({choice.batch for choice in answer.batches})
     ]
     title = f"Best k by batch and context ({rule}, draft {draft}; roofline, 0: plain decoding)"
-    return Table(title, [Column("batch"), *(Column(f"L = {context}") for context in contexts)], rows)
+    return Table(title, [Column("batch"), *(Column(f"L = {context}", meaning=CHOICE) for context in contexts)], rows)
+
+
+CHOICE = "best k and its speed-up with so many cached tokens; 0: plain decoding"
 
 
 def _best_length(choice: BatchChoice) -> Cell:

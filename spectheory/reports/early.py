@@ -14,7 +14,8 @@ from spectheory.limits import (
     first_choice_at_most,
     race_acceptance_at_least,
 )
-from spectheory.reports.base import Report
+from spectheory.reports.base import Brief, Report
+from spectheory.reports.brief import narrowed, sizes_shown, verdict
 from spectheory.reports.table import Column, Row, Table
 
 OF_TEXT = (
@@ -82,14 +83,31 @@ def early_report(answer: EarlyAnswer) -> Report:
     """Entropies, then needs; each row says its side."""
     readings = list(answer.readings())
     tables = [_readings(readings)] if readings else []
-    tables += [_needs(answer)] if answer.needed else []
+    tables += [_needs(answer, _sizes(answer))] if answer.needed else []
     notes = [
         *([OF_TEXT] if readings else []),
         *([NO_UPPER] if answer.divergence is not None else []),
         *([OF_TREES] if answer.target_nats is not None else []),
         *([OF_NEED, SUFFICES] if answer.needed else []),
     ]
-    return Report(_content(answer, readings), tables, _headline(answer), notes)
+    return Report(_content(answer, readings), tables, _headline(answer), notes, _brief(answer, tables))
+
+
+def _brief(answer: EarlyAnswer, tables: Sequence[Table]) -> Brief:
+    """The needs if they were asked for, else what the entropies say."""
+    divergence, least = answer.divergence, answer.least
+    known = None if divergence is None else acceptance_at_least(divergence)
+    lines = [] if known is None else [f"Token verification accepts at least {known:.3f} of such drafts"]
+    if least is not None:
+        assured = "" if known is None else ", which is assured" if known >= least.acceptance else ", not assured"
+        lines.append(
+            f"A speed-up of {answer.need:g} needs an acceptance rate of {least.acceptance:.3f} (k = {least.k}){assured}"
+        )
+    if not lines and answer.target_nats is not None:
+        share = first_choice_at_least(answer.target_nats)
+        lines.append(f"The target's first choice is its output in at least {share:.3f} of the positions")
+    tables = [_needs(answer, sizes_shown((each.k for each in answer.needed), least.k))] if least else tables[:1]
+    return Brief(verdict(*lines), [*map(narrowed, tables)])
 
 
 def _content(answer: EarlyAnswer, readings: Sequence[tuple[str, str, float, str]]) -> dict[str, Any]:
@@ -101,6 +119,12 @@ def _content(answer: EarlyAnswer, readings: Sequence[tuple[str, str, float, str]
         "needed": [vars(each) for each in answer.needed],
         "least": vars(answer.least) if answer.least else None,
     }
+
+
+def _sizes(answer: EarlyAnswer) -> list[int]:
+    """The lengths of chains in the whole table."""
+    few = len(answer.needed) <= len(_SHOWN)
+    return [each.k for each in answer.needed if few or each is answer.least or each.k in _SHOWN]
 
 
 def _headline(answer: EarlyAnswer) -> str:
@@ -134,14 +158,13 @@ def _perplexity(nats: float | None) -> str:
 def _readings(readings: Sequence[tuple[str, str, float, str]]) -> Table:
     marks = {"lower bound": "≥", "upper bound": "≤"}
     rows: list[Row] = [[what, marks.get(side, "="), value, side] for _, what, value, side in readings]
-    columns = [Column("what", kind="words"), Column("", kind="names"), Column("value", digits=3)]
-    return Table("What the entropies say, means over the text", [*columns, Column("side", kind="words")], rows)
+    sign = Column("", kind="names", meaning="≥ of a lower bound, ≤ of an upper bound")
+    columns = [Column("what", kind="words"), sign, Column("value", digits=3), Column("side", kind="words")]
+    return Table("What the entropies say, means over the text", columns, rows)
 
 
-def _needs(answer: EarlyAnswer) -> Table:
-    least = answer.least
-    few = len(answer.needed) <= len(_SHOWN)
-    shown = [each for each in answer.needed if few or each is least or each.k in _SHOWN]
+def _needs(answer: EarlyAnswer, sizes: Sequence[int]) -> Table:
+    shown = [each for each in answer.needed if each.k in sizes]
     rows: list[Row] = [[each.k, each.tokens_per_call, each.acceptance, each.divergence] for each in shown]
     columns = [Column("k"), Column("tokens per call"), Column("acceptance (C1)", digits=3)]
     title = f"What chains of k drafts need for a speed-up of {answer.need:g} at c = {answer.c:g}"

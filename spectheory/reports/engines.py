@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from spectheory.reports.base import Report
+from spectheory.reports.base import Brief, Report
+from spectheory.reports.brief import narrowed, verdict
 from spectheory.reports.table import Column, Table, Value
 
 Content = Mapping[str, Any]
@@ -15,7 +16,7 @@ _COLUMNS = (
     Column("k"),
     Column("drafts", kind="names"),
     Column("rule", kind="names"),
-    Column("calls"),
+    Column("calls", meaning="target calls that were counted"),
     Column("expected", digits=1),
     Column("z", signed=True),
     Column("counts", kind="names"),
@@ -37,8 +38,16 @@ def engines_report(content: Content) -> Report:
     wrong = len(right) - sum(right)
     said = ", ".join(f"{engine['engine']} {engine['version']}" for engine in content["engines"])
     number = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
-    headline = f"{said}: {number}, " + (f"{wrong} not as expected" if wrong else "all as expected")
-    return Report({**content, "agree": not wrong}, tables, headline, tuple(_causes(content)))
+    found = f"{number}, {wrong} not as expected" if wrong else f"{number}, all as expected"
+    headline = f"{said}: {found}"
+    return Report(
+        {**content, "agree": not wrong}, tables, headline, tuple(_causes(content)), _brief(said, found, tables)
+    )
+
+
+def _brief(engines: str, found: str, tables: Sequence[Table]) -> Brief:
+    """The verdict and the runs."""
+    return Brief(verdict(f"Calls and output: {found}", engines), [*map(narrowed, tables)])
 
 
 def _agrees(run: Content) -> bool:

@@ -9,7 +9,8 @@ from spectheory.judging.comparison import Comparison
 from spectheory.judging.judgement import Judgement
 from spectheory.judging.standing import FALSE_ALARMS, Standing
 from spectheory.judging.starts import RARE, ROUNDED
-from spectheory.reports.base import Report
+from spectheory.reports.base import Brief, Report
+from spectheory.reports.brief import narrowed, short, verdict
 from spectheory.reports.table import Column, Row, Table, Value
 
 SCHEMA = 1
@@ -20,7 +21,7 @@ _WORDS = ("fits", "REFUTED")
 def judgement_report(found: Judgement) -> Report:
     """Rules against counts, the positions of the rule in question, causes, and the tests of the output."""
     pieces = [_rules(found), *_positions(shown(found)), *_causes(found), *_output(found)]
-    return Report(content(found), pieces, headline(found), [*found.notes, *_terms(found)], pieces[:1])
+    return Report(content(found), pieces, headline(found), [*found.notes, *_terms(found)], _brief(found))
 
 
 def content(found: Judgement) -> dict[str, Any]:
@@ -72,12 +73,34 @@ def headline(found: Judgement) -> str:
         said = "NO rule fits the counts"
     if not found.refuted and refuted:
         said += f"; refuted: {refuted}"
+    return ". ".join(filter(None, [said, _of_output(found)]))
+
+
+def _brief(found: Judgement) -> Brief:
+    """The verdicts on counts and output in a line each, and the rules; a cause if one explains the counts."""
+    calls = shown(found).calls
+    counts = f"{calls.counted} calls, expected {_expected(calls)}"
+    named = " and ".join(one.rule for one in found.questioned)
+    fitting = " or ".join(one.rule for one in found.fitting)
+    if not found.refuted:
+        said = f"Counts fit rule {named if found.stated else fitting}: {counts}"
+    elif found.stated:
+        said = f"Rule {named} is REFUTED: {counts}; {f'{fitting} fits' if fitting else 'no rule fits'}"
+    else:
+        said = f"NO rule fits the counts: {counts} by {named}"
+    doubt = ["No serving engine is known to run it."] if found.doubtful else []
+    causes = [f"Explained by: {cause.cause} (--all says how)." for cause in found.causes[:1]]
+    return Brief(verdict(said, _of_output(found)), [narrowed(_rules(found, brief=True))], [*doubt, *causes])
+
+
+def _of_output(found: Judgement) -> str:
+    """Whether the output is right."""
     if not found.output:
-        return said
+        return ""
     greedy = found.log.temperature == 0
     wrong = "REFUTED, not the target's first choices" if greedy else "REFUTED, no sample of the target"
     right = "the target's first choices" if greedy else "as sampled from the target"
-    return f"{said}. Output: {wrong if found.output_refuted else right}"
+    return f"Output: {wrong if found.output_refuted else right}"
 
 
 def _instead(found: Judgement) -> str:
@@ -92,14 +115,14 @@ def _instead(found: Judgement) -> str:
     return f"{said} (rule {cause.rule} with {cause.cause} fits {'better' if closer else 'too'})"
 
 
-def _rules(found: Judgement) -> Table:
-    """Every rule's calls."""
+def _rules(found: Judgement, *, brief: bool = False) -> Table:
+    """Every rule's calls; in brief short names, and without the rules that texts cannot tell apart."""
     log, k = found.log, found.counting.k
     at = "" if log.temperature is None else f", temperature {log.temperature:g}"
     columns = [
         Column("rule", kind="names"),
-        Column("calls", digits=0),
-        Column("expected", digits=1),
+        Column("calls", digits=0, meaning="target calls of the log"),
+        Column("expected", digits=1, meaning="calls that the rule expects on these texts"),
         Column("sd", digits=1),
         Column("z", signed=True, digits=1),
         Column("p, all counts", kind="names"),
@@ -108,7 +131,7 @@ def _rules(found: Judgement) -> Table:
     ]
     rows: list[Row] = [
         [
-            one.rule,
+            short(one.rule) if brief else one.rule,
             one.calls.counted,
             one.calls.low,
             one.calls.deviation,
@@ -129,10 +152,10 @@ def _positions(one: Standing) -> Iterator[Table]:
         return
     columns = [
         Column("position", digits=0),
-        Column("accepted", digits=0),
+        Column("accepted", digits=0, meaning="calls that accept at least so many drafts"),
         Column("expected", kind="names"),
         Column("z", signed=True, digits=1),
-        Column("at known starts", digits=0),
+        Column("at known starts", digits=0, meaning="the same for listed calls, each at its own start"),
         Column("expected", digits=1),
         Column("z", signed=True, digits=1),
     ]

@@ -15,6 +15,8 @@ NOTE = (
 )
 FEW = "Batches of more than {} texts repeat texts of the trace: the slowest of that many different texts takes longer."
 
+CHOICE = "best k, its speed-up, and in [ ] calls of the slowest text over the mean; so many cached tokens"
+
 
 def lock_step_table(choices: Sequence[LockStepChoice], texts: int) -> Table:
     """Best k by batch and context; `texts` is how many the batches are drawn from."""
@@ -24,7 +26,7 @@ def lock_step_table(choices: Sequence[LockStepChoice], texts: int) -> Table:
         [batch, *(_cell(at[batch, context]) for context in contexts)]
         for batch in dict.fromkeys(choice.batch for choice in choices)
     ]
-    columns = [Column("batch"), *(Column(f"L = {context:.0f}") for context in contexts)]
+    columns = [Column("batch"), *(Column(f"L = {context:.0f}", meaning=CHOICE) for context in contexts)]
     few = [FEW.format(texts)] if max(choice.batch for choice in choices) > texts else []
     return Table("The same in lock-step: best k, its speed-up, and waiting", columns, rows, [NOTE, *few])
 

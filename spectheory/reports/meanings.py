@@ -1,92 +1,142 @@
-"""What the columns of tables mean: one sentence for each heading, the same in every command."""
+"""What the columns of tables mean: one sentence for each heading, unless a column has a meaning of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from spectheory.limits.claims import BRANCHING_FORMS, IID_FORMULA, ON_TRACES, ONE_CALL, RANK_TREES, LimitClaim
-from spectheory.reports.table import Table
-from spectheory.verification.registry import BUILT_IN
+from spectheory.limits.claims import LimitClaim
+from spectheory.reports.table import Column, Table
 
 TERMS = {
-    "k": "drafted tokens per call",
-    "P": "draft nodes per call",
-    "T": "sampling temperature",
-    "rule": "verification rule: how drafts are accepted",
-    "shape": "draft shape: a chain of k drafts, or a tree of k nodes",
-    "rule, shape": "verification rule and draft shape",
-    "draft": "the trace whose draft it is",
+    # what is set
+    "k": "drafted tokens per call; of a tree, its nodes",
+    "P": "draft nodes per call: the drafts of a chain, or the nodes of a tree",
+    "T": "sampling temperature; 0 is greedy decoding",
+    "rule": "verification rule: how the target's pass accepts drafts",
+    "shape": "draft shape: a chain of k drafts, or a tree of so many nodes",
+    "draft": "what drafts: the name of the measured draft; none where no draft model is read",
+    "kind": "kind of draft: a model of its own, a head of the target, or copies of earlier text",
+    "passes": "passes of the draft model in a call",
     "engine": "engine, under the rule that this version of it runs",
-    "tokens per call": "output tokens of one target pass: accepted drafts and one more; exact for the texts",
-    "speed-up": "tokens per second over those of plain decoding; estimate from the costs given",
-    "acceptance": "probability that the first draft, or one of k candidates, is accepted",
-    "side": "exact, upper bound, lower bound or estimate",
-    "gap to R4": "what is missing to the most that k i.i.d. candidates can give; † where that is no limit",
+    "batch": "sequences decoded together",
+    "concurrency": "requests that the server decodes together",
+    "context": "cached tokens of a sequence",
+    "tree": "the draft tree",
+    # what it gives
+    "tokens per call": "output tokens of one target pass: accepted drafts and one more, averaged over calls",
+    "speed-up": "tokens per second over those of plain decoding, from the costs given",
+    "acceptance": "probability that one of the k candidates is accepted",
+    "side": "what the number is: exact, an upper bound, a lower bound or an estimate",
+    "gap to R4": "largest acceptance with k i.i.d. candidates, less this one; † where that is no limit",
     "H(R)": "entropy of the rank of the accepted candidate, nats",
+    # counts of decoding
     "counted": "tokens per call that were counted",
-    "expected": "what the rule expects of the same texts; exact for them",
-    "from trace": "what a trace of other texts predicted",
-    "predicted": "what a trace of other texts predicted",
+    "expected": "what the rule gives on the very same texts, by the path theorem",
+    "from trace": "tokens per call that a trace of other texts predicts; range over prompts",
+    "z, calls": "counted less expected calls, in standard deviations",
+    "z, control": "the same against a wrong reading: that a head's drafts do not depend on where the call starts",
+    "z, always k": "the same against a wrong reading: that every call drafts k tokens",
+    "largest |z|": "largest difference of counted and expected calls over the shapes, in standard deviations",
     "measured": "speed-up that was timed",
-    "z": "difference in standard deviations",
-    "z, calls": "counted minus expected calls in standard deviations",
-    "z, rounds": "counted minus expected rounds in standard deviations",
-    "miss %": "measured over predicted speed-up, minus 1",
+    "predicted": "speed-up that the trace and the latencies predict",
+    "miss %": "100 log(measured / predicted speed-up)",
     "passes %": "the same for the models' passes alone",
     "largest part": "the part of the error budget that explains most of the miss",
-    "off": "counted over expected tokens per call, minus 1",
-    "verdict": "fits, or refuted at the stated false-alarm rate",
-    "p": "probability of a result at least as far off, if the rule runs",
-    "p, all counts": "the same for all counts together",
-    "first choices": "share of the target's first choices in the output",
     "drafted": "drafted tokens per call",
-    "estimated": "drafted tokens per call that the trace predicted",
-    "share": "share of the calls",
-    "now": "the value in this plan",
-    "needed": "the value at which the speed-up is 1",
-    "what": "what is varied",
-    "limit": "an upper bound, or an idealised value",
-    "reached": "tokens per call over the limit",
-    "position": "draft number in a call",
-    "calls": "calls that reach it",
-    "accepted": "of these, calls that accept it",
-    "share of calls": "calls that do",
+    "estimated": "drafted tokens per call that the trace predicts",
+    "z": "counted less expected, in standard deviations",
+    "sd": "standard deviation of the calls that the rule expects",
+    "p": "probability of a result at least as far off, if the output is right",
+    "p, all counts": "probability of counts at least as far off, if the engine runs the rule",
+    "verdict": "fits or passes; REFUTED where p is below the false-alarm rate",
+    "accepts the same": "rules that these texts cannot tell from it",
     "cause": "a known fault that explains the counts",
+    "evidence": "what in the counts says so",
     "test of the output": "what of the output is tested",
     "statistic": "the value of the test",
-    "batch": "sequences decoded together",
-    "context": "cached tokens of a sequence",
+    "drafts": "what drafts: none, the engine's default, or what it is told to use",
+    "counts": "whether calls and accepted tokens fit the rule",
+    "output": "whether the tokens are samples of the target; at temperature 0, its first choices",
+    # an engine's counts
+    "accepted at k": "share of the calls that accept at least k drafts",
+    "share of calls": "share of the calls that accept at least so many drafts",
+    "hazard": "that share over the share of the position before",
+    "first choices": "share of positions at which the target's first choice is its output",
+    "rests on": "counted at this k, or estimated from a longer or shorter one",
+    "position": "number of the draft in its call",
+    "accepted": "calls that accept it",
+    "by start": "tokens per call, each draft at its own start",
+    "by position": "the same as if a draft did not depend on where its call starts",
+    "i.i.d. (C1)": "the same with the first draft's acceptance at every depth",
+    "off": "by position over by start, less 1",
+    # where calls are lost
+    "i": "number of the draft in its call",
+    "over all positions": "acceptance averaged over all positions of the text, not at the starts of calls",
+    "class": "class of the token at which the call ends",
+    "token": "the token at which the call ends",
+    "tokens before": "length of the text before the call, prompt included",
+    "calls start": "calls that begin there",
+    "calls lost": "calls that end with a rejection there",
+    "tokens per call there": "tokens per call of the calls that begin there",
+    "lost per token": "calls lost over tokens of that kind",
+    "text": "the token in brackets, with the text around it",
+    # trees
+    "depth": "drafts from the root",
+    "nodes": "nodes of that depth",
+    "largest rank": "largest rank of a candidate at that depth",
+    "draft pass tokens": "tokens that the draft model reads in the pass for that depth",
+    "P(tau >= depth)": "probability that a call accepts at least so many drafts",
+    # plans
+    "what": "what the number is of",
+    "value": "the number",
+    "now": "the value in this plan",
+    "needed": "the value at which the speed-up is 1",
+    "limit": "an upper bound, or an idealised value",
+    "reached": "tokens per call of the best setting over the limit",
+    "speed-up there": "speed-up with as many tokens per call as the limit",
+    "best fixed k": "drafts per call, the same in every call",
+    "best stopping rule": "where the draft stops, by what it knows of its own tokens",
+    "drafted per call": "drafted tokens per call with the stopping rule",
+    "no adaptive length more than": "speed-up of a draft that knows where each call ends: a limit",
+    "time of": "part of a step of all sequences together",
+    "microseconds": "its fitted time",
+    "± (95%)": "half of its 95% interval",
+    "run": "result file of the benchmark",
+    "decoding": "mean number of requests that were decoding",
+    "step, ms": "measured time of a step",
+    "fitted, ms": "the same by the fit",
+    "without it": "error of the fit of all other runs for this one",
+    "planned with": "tokens per call in this plan",
+    "runs": "tokens per call that the runs counted",
+    # bias and checks
+    "upper estimate": "tokens per call if drafts that the target cannot output are all accepted",
+    "bias per token": "total variation of an output token from the target, with the best recovery (Y6)",
+    "UNO's bias": "the same with recovery from the target",
+    "tokens": "tokens of this kind in the text",
+    "calls counted": "target calls that were counted",
+    "diff / s.e.": "counted less predicted calls, in standard errors",
+    "loop without overhead": "speed-up predicted from the passes alone",
+    "acceptance (C1)": "acceptance rate that the speed-up needs, if acceptances are i.i.d.",
+    "KL that suffices": "mean KL divergence of the draft at which token verification surely accepts as much",
 }
 
 
 def meanings(table: Table) -> list[str]:
-    """A line for each column: its heading, and what it means."""
-    return [f"  {one(column.heading)}: {column.meaning or _meaning(column.heading)}" for column in table.columns]
+    """A line for each meaning, with the headings that have it."""
+    alike: dict[str, list[str]] = {}
+    for column in table.columns:
+        alike.setdefault(meaning(column), []).append(_one(column.heading) or "(sign)")
+    return [f"  {', '.join(headings)}: {words}" for words, headings in alike.items()]
 
 
-def one(heading: str) -> str:
+def meaning(column: Column) -> str:
+    """What a column means: its own words, or those of its heading."""
+    return column.meaning or TERMS.get(_one(column.heading), "")
+
+
+def claimed(claim: LimitClaim) -> str:
+    """What a limit is about, and what it claims."""
+    return f"{claim.what}. {claim.scope.says}"
+
+
+def _one(heading: str) -> str:
     """A heading in one line."""
     return " ".join(heading.split())
-
-
-def _meaning(heading: str) -> str:
-    return TERMS.get(one(heading)) or next(iter(_named(one(heading))), "")
-
-
-def _named(heading: str) -> Iterator[str]:
-    """What a heading says that begins with the name of a limit or a rule."""
-    for claim in _CLAIMS:
-        if heading == claim.heading or heading.startswith(f"{claim.heading} "):
-            yield f"{claim.what}. {claim.scope.says}"
-    for rule in BUILT_IN:
-        if heading == rule.name or heading.startswith((f"{rule.name} ", f"{rule.name},")):
-            yield f"{rule.label}{heading.removeprefix(rule.name)}"
-
-
-_CLAIMS: tuple[LimitClaim, ...] = (
-    IID_FORMULA,
-    *ON_TRACES,
-    ONE_CALL,
-    *BRANCHING_FORMS.values(),
-    *RANK_TREES.values(),
-)

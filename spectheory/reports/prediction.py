@@ -22,7 +22,8 @@ from spectheory.reports.adaptive import adaptive_sentence, adaptive_table
 from spectheory.reports.base import Report
 from spectheory.reports.bias import bias_table
 from spectheory.reports.check import Records, check_table, of_all
-from spectheory.reports.prediction_brief import brief_table
+from spectheory.reports.meanings import claimed
+from spectheory.reports.prediction_brief import label_column, prediction_brief
 from spectheory.reports.prediction_notes import formulas, notes_of, notes_of_recorded
 from spectheory.reports.provisional import provisional_words
 from spectheory.reports.recorded import recorded_table
@@ -32,8 +33,8 @@ from spectheory.reports.whole_decoding import limits_of_decodings
 from spectheory.trace import PROVISIONAL
 from spectheory.verification import RankRule
 
-Aside = tuple[str, Callable[[Sequence[Prediction]], float | None]]
-"""A column to compare with: its heading, and its value from the predictions of one size."""
+Aside = tuple[Column, Callable[[Sequence[Prediction]], float | None]]
+"""A column to compare with, and its value from the predictions of one size."""
 TOKENS = "Tokens per target call"
 
 
@@ -72,14 +73,17 @@ def prediction_report(
         **({"adaptive": [each.as_dict() for each in adaptive]} if adaptive else {}),
         **({"recorded": [reading.as_dict() for reading in recorded]} if recorded else {}),
     }
-    pieces = [
-        *([_chains_table(plan, with_limits=not recorded)] if plan.chains else []),
-        *([_trees_table(plan)] if plan.trees else []),
-        *([_by_nodes("Speed-up over plain decoding", plan, plan.labels, lambda p: p.speedup)] if plan.timed else []),
-        *([_drafted_table(plan)] if _stopped(plan) else []),
+    asked = [
         *([adaptive_table(adaptive)] if adaptive else []),
         *([bias_table(bias)] if bias else []),
         *([check_table(check)] if check else []),
+    ]
+    pieces = [
+        *([_chains_table(plan, with_limits=not recorded)] if plan.chains else []),
+        *([_trees_table(plan)] if plan.trees else []),
+        *([_speedups_table(plan)] if plan.timed else []),
+        *([_drafted_table(plan)] if _stopped(plan) else []),
+        *asked,
         *([recorded_table(recorded)] if recorded else []),
     ]
     notes = notes_of_recorded(plan, in_loop, recorded) if recorded else notes_of(plan, in_loop)
@@ -87,8 +91,7 @@ def prediction_report(
     headline = f"{words}. {_headline(plan)}" if words else _headline(plan)
     headline = f"{headline}. {adaptive_sentence(adaptive)}" if adaptive else headline
     notes += timing_notes(latencies) if latencies else []
-    brief = [*([brief_table(plan)] if not recorded else pieces[:1]), *([check_table(check)] if check else [])]
-    return Report(content, pieces, headline, notes, brief)
+    return Report(content, pieces, headline, notes, prediction_brief(plan, asked))
 
 
 def _headline(plan: Plan) -> str:
@@ -130,6 +133,10 @@ def _trees_table(plan: Plan) -> Table:
     return _by_nodes(title, plan, plan.trees, lambda p: p.tokens_per_call, asides)
 
 
+def _speedups_table(plan: Plan) -> Table:
+    return _by_nodes("Speed-up over plain decoding", plan, plan.labels, lambda p: p.speedup, what="speed-up")
+
+
 def _stopped(plan: Plan) -> list[Label]:
     """The labels of chains that a stopping rule may end."""
     return [label for label in plan.chains if label.stop]
@@ -142,18 +149,22 @@ def _drafted_table(plan: Plan) -> Table:
         "range a..b is those bounds. Past the end of a text nothing stops."
     ]
     title = "Drafted tokens per call, at most k, where the draft stops"
-    return replace(_by_nodes(title, plan, _stopped(plan), lambda p: p.drafted), notes=notes)
+    return replace(_by_nodes(title, plan, _stopped(plan), lambda p: p.drafted, what="drafted"), notes=notes)
 
 
 def _first(claim: LimitClaim, of: str = "") -> Aside:
     """A limit as the first rule of a row has it."""
-    return claim.heading + of, lambda row: row[0].compared(claim)
+    return _claim(claim, claim.heading + of), lambda row: row[0].compared(claim)
 
 
 def _channel(rule: str) -> Aside:
     """T1 with the ranks of one rule."""
-    heading = f"{IID_CHANNEL.heading}\n{rule}"
-    return heading, lambda row: next((p.limits.iid_channel for p in row if p.rule.name == rule), None)
+    column = _claim(IID_CHANNEL, f"{IID_CHANNEL.heading}\n{rule}")
+    return column, lambda row: next((p.limits.iid_channel for p in row if p.rule.name == rule), None)
+
+
+def _claim(claim: LimitClaim, heading: str) -> Column:
+    return Column(heading, aside=True, meaning=claimed(claim))
 
 
 def _by_nodes(
@@ -162,6 +173,8 @@ def _by_nodes(
     labels: Sequence[Label],
     value: Callable[[Prediction], Interval | None],
     asides: Sequence[Aside] = (),
+    *,
+    what: str = "tokens per call",
 ) -> Table:
     """A row per number of nodes, a column per label; the best of the plan is marked."""
     of_label = {label: {p.shape.nodes: p for p in plan.of(label)} for label in labels}
@@ -171,5 +184,5 @@ def _by_nodes(
         known = [p for p in row if p]
         cells = [Cell(value(p), best=p is plan.best) if p else None for p in row]
         rows.append([nodes, *cells, *(compared(known) for _, compared in asides)])
-    columns = [Column("k"), *(Column(str(label)) for label in labels)]
-    return Table(title, [*columns, *(Column(heading, aside=True) for heading, _ in asides)], rows)
+    columns = [Column("k"), *(label_column(label, what) for label in labels), *(column for column, _ in asides)]
+    return Table(title, columns, rows)

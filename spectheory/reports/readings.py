@@ -9,7 +9,8 @@ from typing import Any
 from spectheory.intervals import Interval
 from spectheory.judging.position import Comparison, compare
 from spectheory.judging.readings import BEYOND, Reading, Readings
-from spectheory.reports.base import Report
+from spectheory.reports.base import Brief, Report
+from spectheory.reports.brief import narrowed, point, short, sizes_shown, verdict
 from spectheory.reports.remarks import NO_COST
 from spectheory.reports.table import Cell, Column, Table
 
@@ -34,7 +35,27 @@ def readings_report(logs: Mapping[str, Readings]) -> Report:
     headline = "; ".join(
         f"{name}: {_headline(each)}" if len(logs) > 1 else _headline(each) for name, each in logs.items()
     )
-    return Report({**content, "comparisons": comparisons}, [_table(*each) for each in logs.items()], headline, notes)
+    pieces = [_table(*each) for each in logs.items()]
+    return Report({**content, "comparisons": comparisons}, pieces, headline, notes, _brief(logs))
+
+
+def _brief(logs: Mapping[str, Readings]) -> Brief:
+    """Each log's best k, and its rows up to two beyond it."""
+    first = next(iter(logs.values()))
+    lines = [f"{short(name)}: {_said(each)}" if len(logs) > 1 else _said(each) for name, each in logs.items()]
+    beyond = [f"and {len(lines) - 1} other logs: --all"] if len(lines) > 2 else []
+    tables = [narrowed(_table(short(name, 30), each, brief=True)) for name, each in logs.items()]
+    return Brief(verdict(*(lines[:1] + beyond or lines)), tables, [NO_COST] if first.best is None else [])
+
+
+def _said(found: Readings) -> str:
+    """The best k in a line."""
+    best, length = found.best, found.counters.length
+    counted = "" if length is None else f"{length:.2f} tokens per call counted at k = {found.k}"
+    if best is None or best.speedup is None:
+        return counted
+    pays = "Best" if best.speedup.best >= 1 else "No k pays; best"
+    return f"{pays} k = {best.k}: {point(best.speedup, 'x')} as fast as plain decoding. {counted}"
 
 
 def _compared(logs: Mapping[str, Readings], names: tuple[str, str]) -> Comparison | None:
@@ -79,8 +100,11 @@ def _shown(found: Readings) -> tuple[Reading, ...]:
     return found.rows[: max(found.k, found.best_beyond.k if found.best_beyond else 0)]
 
 
-def _table(name: str, found: Readings) -> Table:
+def _table(name: str, found: Readings, *, brief: bool = False) -> Table:
     rows = _shown(found)
+    if brief and found.best:
+        sizes = sizes_shown((row.k for row in rows), found.best.k)
+        rows = tuple(row for row in rows if row.k in sizes)
     known = any(row.first_choices for row in rows)
     columns = [
         Column("k"),

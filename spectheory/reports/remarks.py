@@ -12,7 +12,8 @@ IN_LOOP = (
     "engine has a loop of its own."
 )
 NO_COST = "No speed-up without costs: give --c or a latency table."
-GIVEN = "The text was given, not sampled from the target: the numbers are for that text as output."
+NOT_SAMPLED = "The text was given, not sampled from the target."
+GIVEN = f"{NOT_SAMPLED.removesuffix('.')}: the numbers are for that text as output."
 UNKNOWN = "The trace does not say where its text is from: limits assume that the target sampled it."
 
 

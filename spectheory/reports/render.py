@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from spectheory.reports.table import Cell, Drawing, Table
+from spectheory.reports.table import GAP, Cell, Drawing, Table
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -23,11 +24,11 @@ def _table(table: Table) -> RichTable:
     from rich.markup import escape
     from rich.table import Table as RichTable
 
-    made = RichTable(title=escape(table.title), box=None, pad_edge=False, padding=(0, 0, 0, 2))
+    made = RichTable(title=escape(table.title), box=None, pad_edge=False, padding=(0, 0, 0, GAP))
     for column in table.columns:
         left = column.kind != "numbers"
         made.add_column(
-            escape(_broken(column.heading)),
+            escape(broken(column.heading)),
             justify="left" if left else "right",
             no_wrap=column.kind == "names",
             style="dim" if column.aside else "",
@@ -39,10 +40,9 @@ def _table(table: Table) -> RichTable:
     return made
 
 
-def _broken(heading: str) -> str:
+def broken(heading: str) -> str:
     """A heading with its long words broken after a hyphen."""
-    words = heading.split(" ")
-    return " ".join(word.replace("-", "-\n", 1) if len(word) > _LONG_WORD else word for word in words)
+    return re.sub(rf"\S{{{_LONG_WORD + 1},}}", lambda word: word[0].replace("-", "-\n", 1), heading)
 
 
 def _drawing(drawing: Drawing) -> RichTree:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spectheory.intervals import Interval
-from spectheory.reports.base import Report
+from spectheory.prediction.over_prompts import FEW, few_prompts
+from spectheory.reports.base import Brief, Report
+from spectheory.reports.brief import narrowed, short, verdict
 from spectheory.reports.table import Cell, Column, Table, Value, number
 from spectheory.verification import RuleStanding
 
@@ -19,7 +21,7 @@ class RulesAnswer:
 
     `source` is ``pmfs`` or ``trace``, `k` the candidates asked for, and `positions` how many pairs or positions there
     are. `rows` stand in any order; those of a trace are without R4 and H(R). `kl` is infinite where the draft lacks a
-    token of the target.
+    token of the target. Intervals are over so many `prompts`.
     """
 
     source: str
@@ -29,6 +31,7 @@ class RulesAnswer:
     total_variation: Interval | None
     kl: Interval | None
     notes: Sequence[str] = ()
+    prompts: int = FEW
 
     @property
     def optimum(self) -> dict[int, float]:
@@ -51,8 +54,42 @@ def rules_report(answer: RulesAnswer) -> Report:
         "rules": [_as_dict(row) for row in rows],
     }
     headline = ", ".join([*known, f"TV = {distance}", f"KL {_divergence(answer.kl)}"])
-    pieces = [_table(answer, rows)]
-    return Report(content, pieces, headline, _notes(answer, rows), pieces)
+    return Report(content, [_table(answer, rows)], headline, _notes(answer, rows), _brief(answer, rows))
+
+
+CANDIDATES = Column("k", meaning="candidates at the position")
+
+
+def _brief(answer: RulesAnswer, rows: Sequence[RuleStanding]) -> Brief:
+    """The rules whose acceptance is known; a gap stands where R4 is a limit alone."""
+    known = [row for row in rows if row.acceptance]
+    columns = [Column("rule", kind="names"), replace(CANDIDATES, heading="candidates")]
+    columns += [Column("acceptance", digits=4), Column("side", kind="words")]
+    gap = Column("gap to R4", digits=4, meaning="largest acceptance with as many i.i.d. candidates, less this one")
+    cells: list[list[Value | Cell]] = [
+        [short(row.rule), row.k, Cell(row.acceptance, best=row is known[0]), row.side] for row in known
+    ]
+    if answer.optimum:
+        columns.append(gap)
+        for row, line in zip(known, cells, strict=True):
+            line.append(Cell(row.gap if row.limited else None, "≤" if row.side == "lower bound" else ""))
+    table = Table(f"Acceptance with k = {answer.k} candidates", columns, cells)
+    unknown = [] if known else _reasons(rows)
+    return Brief(_verdict(answer, known), [narrowed(table)], [*unknown, *few_prompts(answer.prompts)])
+
+
+def _verdict(answer: RulesAnswer, known: Sequence[RuleStanding]) -> list[str]:
+    if not known:
+        return verdict("The acceptance of no rule is known from this")
+    most = known[0].acceptance
+    assert most is not None
+    alike = [short(row.rule) for row in known if row.acceptance and row.acceptance.best >= most.best - 5e-5]
+    names = " and ".join(alike) if len(alike) < 3 else f"{alike[0]} and {len(alike) - 1} others"
+    optimum = answer.optimum.get(answer.k)
+    limit = "" if optimum is None else f"Limit with i.i.d. candidates {optimum:.4f}. "
+    apart = "" if answer.total_variation is None else f"Total variation {number(answer.total_variation, 4)}, "
+    distance = f"{apart}KL {_divergence(answer.kl).removeprefix('= ')}" if answer.kl else ""
+    return verdict(f"Most accepted with {answer.k} candidates: {names}: {number(most, 4)}", limit + distance)
 
 
 def _as_dict(row: RuleStanding) -> dict[str, Any]:
@@ -81,7 +118,7 @@ def _divergence(kl: Interval | None) -> str:
 
 
 def _table(answer: RulesAnswer, rows: Sequence[RuleStanding]) -> Table:
-    columns = [Column("rule", kind="words"), Column("side", kind="words"), Column("k"), Column("acceptance", digits=4)]
+    columns = [Column("rule", kind="words"), Column("side", kind="words"), CANDIDATES, Column("acceptance", digits=4)]
     cells: list[list[Value | Cell]] = [
         [row.rule, row.side if row.acceptance else None, row.k, row.acceptance] for row in rows
     ]
@@ -117,5 +154,10 @@ def _notes(answer: RulesAnswer, rows: Sequence[RuleStanding]) -> list[str]:
         )
     if answer.kl is not None and not math.isfinite(answer.kl.best):
         notes.append("KL is infinite: the draft lacks a token of the target.")
+    return notes + _reasons(rows)
+
+
+def _reasons(rows: Sequence[RuleStanding]) -> list[str]:
+    """Why something is missing, or what a bound is: a line for each reason."""
     why = dict.fromkeys(row.note for row in rows if row.note)
-    return notes + [f"{', '.join(row.rule for row in rows if row.note == note)}: {note}." for note in why]
+    return [f"{', '.join(row.rule for row in rows if row.note == note)}: {note}." for note in why]

@@ -10,7 +10,8 @@ from typing import Any
 from spectheory.cost.served import TERMS, ServedFit
 from spectheory.deployment.lock_step import LockStepChoice
 from spectheory.deployment.served import ServedChoice, Tokens
-from spectheory.reports.base import Report
+from spectheory.reports.base import Brief, Report
+from spectheory.reports.brief import narrowed, verdict
 from spectheory.reports.lock_step import lock_step_content, lock_step_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 from spectheory.trace.importers.vllm_bench import BenchRun
@@ -29,6 +30,8 @@ READING = "* tokens per call summed from a longer chain's counts, whose calls st
 SLOW_CLIENT = (
     "In {} fewer than half of the requests were decoding: first tokens came late, and times per token may be too short."
 )
+
+CHOICE = "best k and its speed-up with so many cached tokens; 0: plain decoding"
 
 
 @dataclass(frozen=True)
@@ -62,21 +65,29 @@ def served_report(answer: ServedAnswer) -> Report:
     ]
     together = [lock_step_table(answer.lock_step, answer.texts)] if answer.lock_step else []
     tables = [_choices(answer), *together, _fit(answer), _runs(answer), _tokens(answer)]
-    return Report(_content(answer), tables, _headline(answer), notes)
+    return Report(_content(answer), tables, _headline(answer), notes, _brief(answer))
+
+
+def _brief(answer: ServedAnswer) -> Brief:
+    """The choices alone."""
+    table = _choices(answer)
+    return Brief(verdict(*_sentences(answer)), [narrowed(table)], table.notes)
 
 
 def _headline(answer: ServedAnswer) -> str:
+    return " ".join(_sentences(answer))
+
+
+def _sentences(answer: ServedAnswer) -> list[str]:
     best = max(answer.choices, key=lambda choice: choice.speedup.best)
     if best.k == 0:
-        return "Do not speculate: plain decoding is fastest at every concurrency and context that was timed."
+        return ["Do not speculate: plain decoding is fastest at every concurrency and context that was timed."]
     off = [choice for choice in answer.choices if choice.k == 0]
     sure = sum(choice.certain for choice in answer.choices)
     where = f"concurrency {best.batch:g}, context {best.context:.0f}"
     rest = f"; at {len(off)} plain decoding is fastest" if off else ""
-    return (
-        f"Speculate with k = {best.k} at {where}: {best.speedup}x. It pays at {sure} of {len(answer.choices)} settings "
-        f"(interval above 1){rest}."
-    )
+    pays = f"It pays at {sure} of {len(answer.choices)} settings (interval above 1){rest}."
+    return [f"Speculate with k = {best.k} at {where}: {best.speedup}x.", pays]
 
 
 def _choices(answer: ServedAnswer) -> Table:
@@ -86,7 +97,7 @@ def _choices(answer: ServedAnswer) -> Table:
         [f"{batch:g}", *(_choice(at[batch, context]) for context in contexts)]
         for batch in dict.fromkeys(choice.batch for choice in answer.choices)
     ]
-    columns = [Column("concurrency"), *(Column(f"L = {context:.0f}") for context in contexts)]
+    columns = [Column("concurrency"), *(Column(f"L = {context:.0f}", meaning=CHOICE) for context in contexts)]
     notes = [READING] if any(choice.reading for choice in answer.choices) else []
     return Table("Best k and its speed-up (L: cached tokens; 0: plain; ?: interval includes 1)", columns, rows, notes)
 

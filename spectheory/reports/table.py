@@ -8,6 +8,9 @@ from typing import Literal
 
 from spectheory.intervals import Interval
 
+GAP = 2
+"""Blanks between columns."""
+
 
 @dataclass(frozen=True)
 class Cell:

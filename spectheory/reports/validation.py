@@ -11,6 +11,7 @@ from spectheory.intervals import Interval
 from spectheory.prediction.over_prompts import FEW, few_prompts
 from spectheory.reports.base import Report
 from spectheory.reports.table import Column, Table, Value
+from spectheory.reports.validation_brief import validation_brief
 from spectheory.reports.validation_terms import FILTERS_JUDGE, JUDGES, PARTS, WITHIN
 
 Content = Mapping[str, Any]
@@ -18,6 +19,11 @@ Content = Mapping[str, Any]
 _NAMES = (Column("rule", kind="names"), Column("shape", kind="names"))
 CONTROLS = {"per_position": "z, control", "fixed": "z, always k"}
 """Wrong readings of a record, and the columns that show them."""
+UNREFUTED = {
+    "control": "Too little text: the wrong reading of this head per position is not refuted (--all).",
+    "control_of_stopping": "Too little text: chains that always draft k are not refuted (--all).",
+}
+"""What a brief answer says where a wrong reading was not refuted."""
 _SHORT = {"acceptance": "accept"}
 """Names that are too long for a terminal of 80 columns."""
 COPIED = {"lookup": "", "suffix": ", from this request's prompt and text alone, as decoded and expected"}
@@ -27,7 +33,10 @@ COPIED = {"lookup": "", "suffix": ", from this request's prompt and text alone, 
 def validation_report(content: Content) -> Report:
     """Two tables for each temperature of an answer."""
     pieces = [table(found) for found in content["temperatures"] for table in (_tokens_table, _speedup_table)]
-    return Report(content, pieces, headline(content), _notes(content), pieces)
+    missed = [line for key, line in UNREFUTED.items() if not content.get(key, {"refuted": True})["refuted"]]
+    off = ["Some comparisons decide nothing: rounding flips near-ties (--all)."] if undecided(content) else []
+    brief = validation_brief(content, headline(content).partition(" (")[0], [*missed, *off])
+    return Report(content, pieces, headline(content), _notes(content), brief)
 
 
 def _tokens_table(found: Content) -> Table:

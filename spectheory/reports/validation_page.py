@@ -42,9 +42,9 @@ _ABOUT = """# Predicted against measured
 ![Counted against predicted tokens per call and wall-clock against predicted speed-ups of {count} pairs on the diagonal;
 the parts of the misses of the speed-ups](validation-pairs.svg)
 
-Left: tokens per call counted by our decoders and by transformers' assisted generation, against those predicted from a
-trace of other texts of the same prompts. Middle: wall-clock speed-up over our plain decoder, against that predicted
-from trace and latency table. Right: what the misses of the speed-ups are made of. Intervals are 95%, over prompts.
+(a) tokens per call counted by our decoders and by transformers' assisted generation, against those predicted from a
+trace of other texts of the same prompts. (b) wall-clock speed-up over our plain decoder, against that predicted
+from trace and latency table. (c) what the misses of the speed-ups are made of. Intervals are 95%, over prompts.
 [Validating](../validating.md) says what is compared and what each part means; [validation.svg](validation.svg) names
 the rules.
 

@@ -10,12 +10,14 @@ from spectheory.intervals import Interval
 from spectheory.prediction.where import AtDepths, Where
 from spectheory.prediction.where_groups import Group
 from spectheory.prediction.where_text import Costly
-from spectheory.reports.base import Report
+from spectheory.reports.base import Brief, Report
+from spectheory.reports.brief import narrowed, verdict
 from spectheory.reports.table import Column, Row, Table
 
 MOST_ROWS = 16
 """Depths of a table; the JSON has all."""
 TOKEN_LETTERS = 24
+SURVIVAL = "share of the calls that accept at least i drafts"
 SEEN = 0.01
 """Share of the lost calls from which on a class may be called the costliest."""
 
@@ -33,19 +35,42 @@ def where_report(found: Sequence[Where], content: Mapping[str, Any], notes: Sequ
         pieces,
         _headline(last),
         [*_meanings(last), *notes],
+        _brief(last, pieces, notes) if pieces else None,
     )
 
 
 def _headline(found: Where) -> str:
-    lost = f"{_setting(found)}: {found.lost:.0f} of {found.calls:.0f} calls end with a rejection"
+    lost = _lost(found)
     if not found.classes or not found.lost:
         return lost
-    most = max(found.classes, key=lambda group: group.calls)
-    costliest = max((g for g in found.classes if g.share.best >= SEEN), key=lambda group: group.rate.best)
+    most, costliest = _most(found)
     return (
         f"{lost}: {most.share.best:.0%} of these at the class {most.name}; a token of the class {costliest.name} costs "
         f"most, {costliest.rate.best:.2f} calls"
     )
+
+
+def _brief(found: Where, tables: Sequence[Table], notes: Sequence[str]) -> Brief:
+    """How many calls are lost and where most are; the classes of tokens, or what is known instead."""
+    lines = [_lost(found)]
+    if found.classes and found.lost:
+        most, costliest = _most(found)
+        lines.append(
+            f"Most are lost at: {most.name} ({most.share.best:.0%}). "
+            f"Most per token: {costliest.name} ({costliest.rate.best:.2f})"
+        )
+    table = next((table for table in tables if table.columns[0].heading == "class"), tables[0])
+    return Brief(verdict(*lines), [narrowed(table)], notes)
+
+
+def _lost(found: Where) -> str:
+    return f"{_setting(found)}: {found.lost:.0f} of {found.calls:.0f} calls end with a rejection"
+
+
+def _most(found: Where) -> tuple[Group, Group]:
+    """The class where most calls are lost, and that of the costliest tokens."""
+    seen = [group for group in found.classes if group.share.best >= SEEN]
+    return max(found.classes, key=lambda group: group.calls), max(seen, key=lambda group: group.rate.best)
 
 
 def _setting(found: Where) -> str:
@@ -84,8 +109,8 @@ def _depths_table(found: Where) -> Table:
         rows.append([i + 1, *survival, conditional, longest.everywhere[i]])
     columns = [
         Column("i"),
-        *(Column(f"accepts ≥ i\n{at.shape}", digits=3) for at in shown),
-        Column(f"given i - 1\n{longest.shape}", digits=3),
+        *(Column(f"accepts ≥ i\n{at.shape}", digits=3, meaning=SURVIVAL) for at in shown),
+        Column(f"given i - 1\n{longest.shape}", digits=3, meaning="the same among the calls that accept i - 1"),
         Column("over all\npositions", digits=3, aside=True),
     ]
     return Table(f"Acceptance by depth at the calls' own starts: {found.rule.label}", columns, rows)
@@ -118,10 +143,10 @@ def _groups(title: str, what: str, calls: str, rate: Column, groups: Sequence[Gr
         [_shown(g.name) if names else g.name, g.tokens, g.calls, _percent(g.share), g.rate] for g in groups
     ]
     columns = [
-        Column(what, kind="names"),
+        Column(what, kind="names", meaning="place of the call in its text" if what == "position" else ""),
         Column("tokens"),
         Column(calls, digits=1),
-        Column("share", "%", digits=1),
+        Column("share", "%", digits=1, meaning=f"share of all {calls.removeprefix('calls ')} calls"),
         rate,
     ]
     return Table(title, columns, rows)
@@ -133,7 +158,8 @@ def _percent(share: Interval) -> Interval:
 
 def _costliest(found: Where) -> Table:
     """The tokens of one text at which most calls are lost, with what stands around them."""
-    columns = [Column("position"), Column("calls lost", digits=3), Column("text", kind="names")]
+    columns = [Column("position", meaning="place of the token in the text"), Column("calls lost", digits=3)]
+    columns += [Column("text", kind="names")]
     rows: list[Row] = [[row.position, row.lost, _around(row)] for row in found.text.costliest]
     return Table(f"The costliest tokens of text {found.text.id}: {_setting(found)}", columns, rows)
 

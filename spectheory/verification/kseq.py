@@ -38,7 +38,7 @@ class KSeq(Rule):
     name: ClassVar[str] = "kseq"
     statement: ClassVar[str] = "R5"
     title: ClassVar[str] = "k-SEQ"
-    colour: ClassVar[str] = "orange"
+    colour: ClassVar[str] = "wine"
     several: ClassVar[bool] = True
 
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:

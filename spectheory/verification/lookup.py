@@ -29,7 +29,7 @@ class LookupMatch(CopiedMatch):
 
     name: ClassVar[str] = "lookup"
     served: ClassVar[bool] = True
-    colour: ClassVar[str] = "pink"
+    colour: ClassVar[str] = "wine"
     needs: ClassVar[tuple[str, ...]] = ("lookup_match", "lookup_drafted")
     missing: ClassVar[tuple[str, str]] = ("it needs the tokens of prompt and text", "measure again with this version")
 

@@ -37,7 +37,7 @@ class IndependentMatch(PositionRule):
 
     name: ClassVar[str] = "independent"
     statement: ClassVar[str] = "A4"
-    colour: ClassVar[str] = "pink"
+    colour: ClassVar[str] = "black"
     needs: ClassVar[tuple[str, ...]] = ("log_draft",)
 
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
@@ -102,7 +102,7 @@ class GreedyMatch(PositionRule):
     name: ClassVar[str] = "greedy"
     served: ClassVar[bool] = True
     statement: ClassVar[str] = "A4"
-    colour: ClassVar[str] = "sky"
+    colour: ClassVar[str] = "indigo"
     drafts: ClassVar[Drafts] = "chosen"
     output: ClassVar[Output] = "first choice"
     needs: ClassVar[tuple[str, ...]] = ("greedy_agreement",)
@@ -140,7 +140,7 @@ class TopKMatch(RankRule):
     name: ClassVar[str] = "topk"
     statement: ClassVar[str] = "R7"
     title: ClassVar[str] = "top-k"
-    colour: ClassVar[str] = "yellow"
+    colour: ClassVar[str] = "brown"
     drafts: ClassVar[Drafts] = "chosen"
     needs: ClassVar[tuple[str, ...]] = ("draft_rank",)
     recorded_in: ClassVar[str] = "draft_rank"

@@ -52,7 +52,7 @@ class RecursiveRejection(RankRule):
     name: ClassVar[str] = "recursive"
     statement: ClassVar[str] = "R3"
     title: ClassVar[str] = "recursive, i.i.d."
-    colour: ClassVar[str] = "blue"
+    colour: ClassVar[str] = "indigo"
     needs: ClassVar[tuple[str, ...]] = ("log_target", "log_draft")
     consecutive: ClassVar[bool] = True
     recorded_in: ClassVar[str] = "rejection_rank"

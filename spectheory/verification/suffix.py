@@ -73,7 +73,7 @@ class SuffixMatch(CopiedMatch):
 
     name: ClassVar[str] = "suffix"
     served: ClassVar[bool] = True
-    colour: ClassVar[str] = ""
+    colour: ClassVar[str] = "pink"
     needs: ClassVar[tuple[str, ...]] = ("suffix_match", "suffix_drafted")
     missing: ClassVar[tuple[str, str]] = ("it needs the tokens of prompts and texts", "measure with --suffix")
 

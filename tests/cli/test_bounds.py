@@ -38,7 +38,7 @@ def test_bounds_of_moments(ask: Ask, read: Callable[..., str]) -> None:
         expected = closed_forms(1.7, 5.0, row["nodes"])
         assert {name: row[name] for name in expected} == pytest.approx(expected, rel=EXACT)
     assert content["columns"]["published"]["claim"] == "No bound at P = 1, a loose one beyond"
-    out = read("bounds", "--mu", 1.7, "--mu2", 5)
+    out = read("bounds", "--mu", 1.7, "--mu2", 5, "--all")
     assert re.search(r"^ 1 +1\.00 +2\.00\* +2\.00\* +1\.9\d *$", out, re.M)
     assert "the most that P nodes can give" in out
     assert ask("bounds", "--mu", 0, "--mu2", 0)["rows"][2]["sharp"] == 65

@@ -43,7 +43,7 @@ def trace_file(tmp_path: Path) -> Path:
 
 
 def test_table_headline_and_notes(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["predict", str(trace_file), "--c", "0.1", "--k-max", "3"]) == 0
+    assert main(["predict", str(trace_file), "--c", "0.1", "--k-max", "3", "--all"]) == 0
     out, _ = capsys.readouterr()
     for piece in ("Tokens per target call", "Speed-up over plain decoding", "token", "block", "race", "Best:", "B6"):
         assert piece in out
@@ -76,7 +76,7 @@ def test_figures_and_json_are_written(trace_file: Path, tmp_path: Path, capsys: 
 def test_log_probabilities_need_no_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "texts.jsonl"
     file.write_text('{"target": [-1, -0.5], "draft": [-2, -0.1]}\n{"target": [-1], "draft": [-2]}\n')
-    assert main(["predict", "--logprobs", str(file), "--k-max", "2"]) == 0
+    assert main(["predict", "--logprobs", str(file), "--k-max", "2", "--all"]) == 0
     assert "Absent, as they need full pmfs" in capsys.readouterr().out.replace("\n", " ")
 
 
@@ -87,7 +87,7 @@ def test_shapes_chosen(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> 
     shapes = [p["shape"] for p in content["predictions"]]
     assert shapes == ["k-ary 2x2", "tree 1 2 1-1", "batch k=1", "batch k=2"]
     assert content["predictions"][1]["paths"] == [[1], [2], [1, 1]]
-    assert main(["predict", str(trace_file), *arguments, "--c", "0.1"]) == 0
+    assert main(["predict", str(trace_file), *arguments, "--c", "0.1", "--all"]) == 0
     out = capsys.readouterr().out
     assert "trees of k nodes" in out
     assert "B7" not in out
@@ -130,7 +130,7 @@ def test_trees_of_distinct_candidates_take_the_place_of_iid_ones(
         "draft_rank": np.ones(200, dtype=int),
     }
     Trace(columns, trace.texts, trace.provenance).write(trace_file)
-    assert main(["predict", str(trace_file), "--k-max", "20"]) == 0
+    assert main(["predict", str(trace_file), "--k-max", "20", "--all"]) == 0
     out = capsys.readouterr().out
     assert "recursive-distinct with several candidates is not exact" in " ".join(out.split())
     trace = Trace.read(trace_file)

@@ -22,7 +22,7 @@ SAMPLING = [engine for engine in ENGINES if engine.name != "openvino"]
 
 def test_plan_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = measured(tmp_path / "small")
-    assert main(["plan", str(folder), "--k-max", "4", "--nodes-max", "8"]) == 0
+    assert main(["plan", str(folder), "--k-max", "4", "--nodes-max", "8", "--all"]) == 0
     out, err = capsys.readouterr()
     words = " ".join(out.split())
     for piece in (
@@ -88,6 +88,8 @@ def test_a_losing_pair_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert needs["draft_ratio"] == pytest.approx(2.0)
     assert f"a draft pass of {needs['draft_ratio_needed']:.3f} target steps" in headline
     assert main(["plan", str(folder), "--c", "2"]) == 0
+    assert capsys.readouterr().out.startswith("Do not speculate; best: ")
+    assert main(["plan", str(folder), "--c", "2", "--all"]) == 0
     assert "Does not pay under this engine's rule" in capsys.readouterr().out
 
 
@@ -117,9 +119,12 @@ def test_hardware_plans_batches(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["plan", *arguments, "--nodes-max", "1"]) == 0
     words = " ".join(capsys.readouterr().out.split())
     assert "L = 4096" in words
+    assert "in lock-step" not in words
+    assert main(["plan", *arguments, "--nodes-max", "1", "--all"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
     assert "in lock-step: best k" in words
     assert "Batches of more than 4 texts repeat texts of the trace" in words
-    assert main(["plan", *arguments, "--nodes-max", "1", "--batch", "1", "--batch", "5000"]) == 0
+    assert main(["plan", *arguments, "--nodes-max", "1", "--batch", "1", "--batch", "5000", "--all"]) == 0
     out = capsys.readouterr().out
     assert "Batches of more than" not in out
     assert "Lock-step is planned up to 1024 texts." in out
@@ -201,7 +206,7 @@ def test_no_value_vanishes_on_a_narrow_terminal(
 ) -> None:
     """Whatever the draft is called, brackets included; the speed-ups of the wide table are all in the narrow one."""
     folder = measured(tmp_path / "small")
-    command = ["plan", "--trace", f"[/the] draft with a long name={folder}", "--nodes-max", "4"]
+    command = ["plan", "--trace", f"[/the] draft with a long name={folder}", "--nodes-max", "4", "--all"]
     speedups = []
     for width in (200, 60):
         monkeypatch.setattr(console.answers, "_width", width)  # its property `width` would not be restored to None

@@ -26,12 +26,12 @@ WIDE = 400
 NUMBER = re.compile(r"[-+]?\d[\d.,e]*(?:±[\d.]+)?[x%]?")
 LEFT_OUT = re.compile(r"Columns left out: (.*?) \(all need a terminal (\d+) wide\)\.")
 QUESTIONS = {
-    "rules": ["rules", "--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0.2,0.3,0.5"],
-    "rules of a trace": ["rules", "FULL"],
-    "bounds": ["bounds", "FULL"],
+    "rules": ["rules", "--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0.2,0.3,0.5", "--all"],
+    "rules of a trace": ["rules", "FULL", "--all"],
+    "bounds": ["bounds", "FULL", "--all"],
     "tree": ["tree", "--rank-pmf", "0.6,0.25,0.1", "--nodes", "12"],
-    "plan": ["plan", "MEASURED", "--nodes-max", "4", "--k-max", "4"],
-    "predict": ["predict", "FULL", "--c", "0.1", "--k-max", "4", "--bias", "0.5"],
+    "plan": ["plan", "MEASURED", "--nodes-max", "4", "--k-max", "4", "--all"],
+    "predict": ["predict", "FULL", "--c", "0.1", "--k-max", "4", "--bias", "0.5", "--all"],
     "simulate": ["simulate", "race", "--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0.2,0.3,0.5", "--trials", "2000"],
     "simulate list": ["simulate", "list"],
     "verify": ["verify", "A3/look-alike", "--workers", "1"],

@@ -35,7 +35,7 @@ def test_stopping_rules_are_columns_of_their_own(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     asked = ["predict", str(recorded), "--rule", "token", "--k-max", "3", "--c", "0.1", "--stop", "token<0.4"]
-    assert main([*asked, "--stop", "entropy>1", "--out", str(tmp_path / "out")]) == 0
+    assert main([*asked, "--stop", "entropy>1", "--all", "--out", str(tmp_path / "out")]) == 0
     out = capsys.readouterr().out
     assert out.count("token, token<0.4") == 3, "tokens, speed-ups and drafted tokens"
     assert "where the draft stops" in out
@@ -67,9 +67,9 @@ def test_the_formula_of_fixed_lengths_is_not_compared_with_stopped_ones(tmp_path
     ranks = np.tile([0.7, 0.2, 0.1, 0.0], (160, 1))
     trace = written(tmp_path / "trace.parquet", rejection_rank=ranks)
     asked = ["predict", str(trace), "--rule", "recursive", "--shape", "chain", "--k-max", "2"]
-    assert main(asked) == 0
+    assert main([*asked, "--all"]) == 0
     assert "C1" in capsys.readouterr().out
-    assert main([*asked[:4], "--shape", "2x1", "--k-max", "2", "--stop", "token<0.4"]) == 0
+    assert main([*asked[:4], "--shape", "2x1", "--k-max", "2", "--stop", "token<0.4", "--all"]) == 0
     out = capsys.readouterr().out
     assert "recursive, token<0.4" in out
     assert "C1" not in out, "it knows no stopping rule"

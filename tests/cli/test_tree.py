@@ -192,10 +192,10 @@ def test_tables_fit_a_narrow_terminal(read: Callable[..., str], trace_file: Path
     """At 80 columns every row of a table is one line, and nothing is longer than the terminal."""
     np.save(tmp_path / "p.npy", np.array(TABLE_P))
     for arguments, rows in (
-        (["rules", "--target-pmf", text_of(P), "--draft-pmf", text_of(Q)], 12),
-        (["rules", trace_file], 12),
-        (["bounds", "--target-pmf", tmp_path / "p.npy", "--trees", 5], 3),
-        (["bounds", trace_file], 6),
+        (["rules", "--target-pmf", text_of(P), "--draft-pmf", text_of(Q), "--all"], 12),
+        (["rules", trace_file, "--all"], 12),
+        (["bounds", "--target-pmf", tmp_path / "p.npy", "--trees", 5, "--all"], 3),
+        (["bounds", trace_file, "--all"], 6),
         (["tree", trace_file, "--nodes", 6], 3),
     ):
         for width in (80, 120):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cache
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -30,7 +31,8 @@ from tests.decoders.test_law import EXACT, METHODS, PROMPT, Readers, V, distance
 WIDTH = 4
 
 
-def states_after(prefix: Sequence[int]) -> Tensor:
+@cache
+def state_after(prefix: tuple[int, ...]) -> Tensor:
     """The hidden state of a made-up target after its last token."""
     return torch.from_numpy(np.random.default_rng([9, *prefix]).normal(size=WIDTH))
 
@@ -58,7 +60,7 @@ class _Heard(test_law._Table):
             text = self.texts[row]
             own = [text[: i + 1] for i in range(len(text) - 1 + last)]
             below = [[*text, *(tree.tokens[on] for on in tree.path(node))] for node in nodes]
-            self.last = torch.stack([states_after(prefix) for prefix in [*own, *below]])[None]
+            self.last = torch.stack([state_after(tuple(prefix)) for prefix in [*own, *below]])[None]
             assert self.listener is not None
             deliver(self.listener, [(row, 0, slice(None), nodes)])
 
@@ -188,7 +190,7 @@ def test_a_biased_decoder_has_another_law(kind: type[_Handmade]) -> None:
 def pmfs_by_start(kind: type[_Handmade], text: Sequence[int], depth: int) -> Floats:
     """Q ``[N, depth, V]`` at every start of an output, given that the drafts before equal the text; teacher-forced."""
     whole, starts = [*PROMPT, *text], torch.arange(len(text)) + len(PROMPT) - 2
-    hidden = torch.stack([states_after(whole[: i + 1]) for i in range(len(whole) - 1)])
+    hidden = torch.stack([state_after(tuple(whole[: i + 1])) for i in range(len(whole) - 1)])
     tokens = torch.tensor([[(*text, *[0] * depth)[n + i] for i in range(depth - 1)] for n in range(len(text))])
     with torch.inference_mode():
         reading = kind().reading()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -33,16 +34,24 @@ FALSE_ALARM = 1e-9
 Law = Mapping[tuple[int, ...], float]
 
 
+@cache
+def _pmf_after(seed: int, text: tuple[int, ...]) -> Floats:
+    """A pmf that depends on seed and text alone; some tokens have no probability."""
+    rng = np.random.default_rng([seed, *text])
+    weights = rng.exponential(size=V) * (rng.random(V) < 0.8)
+    pmf = weights / weights.sum() if weights.any() else np.eye(V)[text[-1]]
+    pmf.setflags(write=False)
+    return pmf
+
+
 class _Table:
-    """A reader whose pmf after each text is drawn once and for all; some tokens have no probability."""
+    """A reader whose pmf after each text is drawn once and for all."""
 
     def __init__(self, seed: int, texts: Sequence[list[int]]) -> None:
         self.seed, self.texts, self.seconds, self.reads = seed, texts, 0.0, 0
 
     def pmf(self, text: Sequence[int]) -> Floats:
-        rng = np.random.default_rng([self.seed, *text])
-        weights = rng.exponential(size=V) * (rng.random(V) < 0.8)
-        return weights / weights.sum() if weights.any() else np.eye(V)[text[-1]]
+        return _pmf_after(self.seed, tuple(text))
 
     def prefill(self, chunk: int) -> None: ...
 
@@ -272,6 +281,7 @@ RACES = [
 ]
 
 
+@cache
 def raced_texts(method: Method, keys: range, draft_seed: int = 2) -> list[tuple[int, ...]]:
     texts = []
     for key in keys:

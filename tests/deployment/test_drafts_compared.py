@@ -1,4 +1,4 @@
-"""The benchmark of drafts of all kinds: its rows, and the README's table."""
+"""The benchmark of drafts of all kinds: its rows, and the table of docs/built_in_pair.md."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def test_a_row_counts_the_passes_of_a_call(parallel: bool, passes: int) -> None:
     assert "| a toy | token | 1.000 | 2 | 2.86 [2.86, 2.86] |" in table([found])
 
 
-def test_the_readme_has_the_measured_table() -> None:
+def test_the_page_of_the_pair_has_the_measured_table() -> None:
     """Every kind of built-in draft is in it."""
     rows = json.loads(RESULTS.read_text())["drafts"]
     assert {each["draft"] for each in rows} == {*HEADS, *MODELS} - {"target"}
     assert [(each["draft"], each["rule"]) for each in rows] == [(way.draft, way.rule) for way in WAYS]
-    assert table(rows) in (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    assert table(rows) in (Path(__file__).parents[2] / "docs" / "built_in_pair.md").read_text(encoding="utf-8")

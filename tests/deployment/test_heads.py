@@ -181,7 +181,7 @@ def test_the_plan_shows_kinds_and_passes(tmp_path: Path, capsys: pytest.CaptureF
     for folder in ("small", "head"):
         table(draft=0.1).write(tmp_path / folder / "latency.json")
     command = ["plan", "--trace", asked[0], "--trace", asked[1], "--k-max", "3", "--nodes-max", "1"]
-    assert main(command) == 0
+    assert main([*command, "--all"]) == 0
     shown = capsys.readouterr().out
     assert "eagle3" in shown
     assert "grown 6x2x3" in shown

@@ -51,7 +51,7 @@ def test_the_answer_begins_with_the_rule(
     files: Files, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(console.answers, "_width", 100)
-    assert main(["judge", *files()]) == 0
+    assert main(["judge", *files(), "--all"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("Counts fit rule token: ")
     assert max(map(len, out.splitlines())) <= 100

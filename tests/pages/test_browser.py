@@ -1,82 +1,136 @@
-"""Pages in a real browser: charts are drawn, a slider finds what the plan says, nothing hostile runs."""
+"""Pages in a real browser: charts are drawn, sliders find what the plan says, nothing hostile runs."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.pages.page_cases import made_up_trace, planned, written
+from spectheory.cli import main
+from spectheory.pages.what_if import RATIOS
+from tests.commands import answer
+from tests.made_up import each
+from tests.pages.conftest import Open
+from tests.pages.page_cases import hardware, made_up_trace, page_of, planned, written
 
 pytestmark = pytest.mark.evidence
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-QUIET = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync")  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    assert CHROMIUM, "install Chromium: apt-get install chromium"
-    with playwright.sync_playwright() as driver:
-        made = driver.chromium.launch(executable_path=CHROMIUM, args=list(QUIET))
-        yield made
-        made.close()
+DRAWN = {"plan": 5, "judge": 2, "validate": 3, "figures": 0}
+"""Charts of the page of each command."""
+OPENS_WITHIN, POSITIONS = 2_000, 100_000
+"""Milliseconds in which a page of so many positions is drawn."""
 
 
 @pytest.fixture
-def page(browser: Any, tmp_path: Path) -> Iterator[Any]:
-    """The page of a made-up answer; a message of the console is a fault, and so is a request."""
+def page(opened: Open, tmp_path: Path) -> Any:
+    """The page of a made-up answer."""
     written(tmp_path / "page.html")
-    made, faults = browser.new_page(viewport={"width": 1280, "height": 900}), []
-    made.on("console", lambda message: faults.append(message.text) if message.type in ("error", "warning") else None)
-    made.on("pageerror", lambda error: faults.append(str(error)))
-    made.on(
-        "request", lambda asked: None if asked.url.startswith(("file:", "data:", "blob:")) else faults.append(asked.url)
-    )
-    made.goto((tmp_path / "page.html").as_uri())
-    made.wait_for_selector("body[data-ready=yes]", timeout=30_000)
-    yield made
-    assert not faults
-    made.close()
+    return opened(tmp_path / "page.html")
+
+
+def said(page: Any, chart: str, begins: str) -> str:
+    """The words above a chart with sliders."""
+    page.wait_for_timeout(200)
+    return next(text for text in page.locator(f"#{chart} svg text").all_text_contents() if text.startswith(begins))
+
+
+def move(page: Any, chart: str, place: int, slider: int = 0) -> None:
+    found = page.locator(f"#{chart} input[type=range]").nth(slider)
+    found.evaluate("(slider, at) => { slider.value = at; slider.dispatchEvent(new Event('input')); }", place)
+
+
+def seen(page: Any, mark: str, element: str) -> list[str]:
+    """The words of the marks that are not clear, in the chart of tokens."""
+    page.wait_for_timeout(200)
+    marks = page.locator(f"#tokens svg .role-mark.mark-{mark} {element}")
+    return list(marks.evaluate_all("all => all.filter(e => +getComputedStyle(e).opacity > 0).map(e => e.textContent)"))
 
 
 def test_charts_are_drawn_and_nothing_hostile_runs(page: Any) -> None:
     assert page.title() == "Prediction"
     assert page.locator(".chart svg").count() == 3
-    assert page.locator("img").count() == 0
+    assert page.locator("img").count() == 1, "our picture, and none of the hostile texts"
+    assert page.locator("main a").count() == 0
 
 
 def test_the_slider_finds_the_best_of_the_plan(page: Any) -> None:
     """At each cost the page names the k and the speed-up that the plan has there; the best k changes on the way."""
     trace, seen = made_up_trace(), set()
-    slider = page.locator("#cost input[type=range]")
-    for place in (0, 20, 40, 50, 60):
-        slider.evaluate("(slider, at) => { slider.value = at; slider.dispatchEvent(new Event('input')); }", place)
-        page.wait_for_timeout(200)
-        shown = next(text for text in page.locator("#cost svg text").all_text_contents() if text.startswith("c = "))
-        best = planned(trace, 10 ** (-3 + place / 20)).best
-        assert shown.endswith(f"best {best.label}, k = {best.shape.nodes}, {best.speedup.best:.2f}x"), shown
+    for c in (RATIOS[0], RATIOS[20], RATIOS[40], RATIOS[50], RATIOS[60]):
+        move(page, "cost", sorted({*RATIOS, 0.1}).index(c))
+        best = planned(trace, c).best
+        words = f"c = {c:.3f}: best {best.label}, k = {best.shape.nodes}, {best.speedup.best:.2f}x"
+        assert said(page, "cost", "c = ") == words
         seen.add(best.shape.nodes)
     assert len(seen) > 2
 
 
+def test_sliders_of_batch_and_context_find_what_the_command_says(
+    opened: Open, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, arguments, seen = opened(page_of("plan", tmp_path)), hardware(tmp_path / "again"), set()
+    capsys.readouterr()
+    for batch, step, context in ((1, 0, 256), (16, 5, 8192), (256, 0, 256), (256, 9, 131072)):
+        move(page, "batches", batch.bit_length() - 1, 0)
+        move(page, "batches", step, 1)
+        asked = answer(capsys, *arguments, "--batch", batch, "--context", context)
+        (choice,) = asked["batches"]["choices"]
+        k = choice["k"]
+        best = f"best k = {k}, {choice['speedup']:.2f}x" if k else "plain decoding is fastest"
+        assert said(page, "batches", "batch ") == f"batch {batch}, context {context}: {best}"
+        seen.add(k)
+    assert len(seen) > 1
+
+
+@each("name", sorted(DRAWN))
+def test_every_page_opens_narrow_and_dark(name: str, opened: Open, tmp_path: Path) -> None:
+    file = page_of(name, tmp_path)
+    for width, dark in ((1280, False), (390, True)):
+        page = opened(file, width=width, dark=dark)
+        assert page.locator(".chart svg").count() == DRAWN[name]
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        if DRAWN[name]:
+            fills = page.locator(".chart svg .role-axis-label text").evaluate_all(
+                "texts => texts.map(each => getComputedStyle(each).fill)"
+            )
+            assert set(fills) == {page.evaluate("getComputedStyle(document.body).color")}
+
+
+def test_intervals_and_limits_are_switched(page: Any) -> None:
+    assert len(seen(page, "area", "path")) == 2
+    page.locator("#tokens input[type=checkbox]").uncheck()
+    assert not seen(page, "area", "path")
+    names = page.locator("#tokens select option").all_text_contents()
+    assert (names[0], names[-1]) == ("none", "all")
+    for choice, shown in ((names[1], names[1:2]), ("none", []), ("all", names[1:-1])):
+        page.locator("#tokens select").select_option(choice)
+        assert sorted(seen(page, "text", "text")) == sorted(shown)
+
+
 def test_a_column_sorts(page: Any) -> None:
     table = page.locator("table").first
-
-    def column() -> list[str]:
-        return list(table.locator("tbody tr td:first-child").all_inner_texts())
-
-    before = column()
+    first = table.locator("tbody tr td:first-child")
     table.locator("th button").first.click()
-    assert column() == before[::-1] == [str(k) for k in range(12, 0, -1)]
+    assert first.all_inner_texts() == [str(k) for k in range(12, 0, -1)]
+    assert table.locator("th").first.get_attribute("aria-sort") == "descending"
+    table.locator("th button").first.click()
+    assert first.all_inner_texts() == [str(k) for k in range(1, 13)]
 
 
-def test_a_narrow_page_scrolls_down_alone(page: Any) -> None:
-    page.set_viewport_size({"width": 390, "height": 800})
-    page.wait_for_timeout(300)  # charts follow
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+def test_print_opens_what_is_folded(page: Any) -> None:
+    shut = page.locator("details:not([open])").count()
+    assert shut > 3
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details:not([open])").count() == shut
+
+
+def test_a_large_trace_opens_at_once(opened: Open, tmp_path: Path) -> None:
+    made_up_trace(POSITIONS // 6 + 1).write(tmp_path / "trace.parquet")
+    file = tmp_path / "page.html"
+    assert main(["predict", str(tmp_path), "--c", "0.1", "--k-max", "8", "--report", str(file)]) == 0
+    pages = [opened(file) for _ in range(3)]
+    assert min(page.evaluate("drawn") for page in pages) < OPENS_WITHIN
+    assert "14667 more tokens of this text are left out" in pages[0].inner_text("#text")
+    assert "of 6" in pages[0].inner_text("#text")

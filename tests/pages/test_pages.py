@@ -1,19 +1,45 @@
-"""Pages as files: whole, escaped, without a network; the command that writes them."""
+"""Pages as files: whole, escaped, without a network; the commands that write them."""
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 from spectheory.cli import main
-from spectheory.pages.coloured import Coloured, colour
-from tests.pages.page_cases import HOSTILE, made_up_trace, written
+from spectheory.cli import validate as validate_command
+from spectheory.pages import page as page_file
+from spectheory.pages.coloured import colour
+from spectheory.pages.picture import Picture
+from spectheory.pages.what_if import LONGEST, cost_chart
+from tests.commands import answer, refused
+from tests.made_up import each
+from tests.pages.page_cases import (
+    HOSTILE,
+    SHAPES,
+    VALIDATION,
+    figures,
+    hardware,
+    judged,
+    made_up_trace,
+    page_of,
+    planned,
+    written,
+)
+from tests.toy_server import affine, sweep
 
 LARGEST = 6_000_000
 """Bytes of a page at most."""
+
+
+def answer_in(page: str) -> object:
+    """The numbers that a page holds as JSON."""
+    found = re.search(r'<script type="application/json" id="answer">(.*?)</script>', page, re.S)
+    assert found
+    return json.loads(found[1])
 
 
 def test_a_page_stands_alone(tmp_path: Path) -> None:
@@ -22,45 +48,137 @@ def test_a_page_stands_alone(tmp_path: Path) -> None:
     page = (tmp_path / "page.html").read_text()
     assert len(page.encode()) < LARGEST
     assert not re.findall(r"<(?:script|link|iframe)[^>]+(?:src|href)=", page.replace(HOSTILE, ""))
-    answer = re.search(r'<script type="application/json" id="answer">(.*?)</script>', page, re.S)
-    assert answer
-    assert json.loads(answer[1]) == report.as_dict()
+    assert answer_in(page) == report.as_dict()
     assert report.headline in page
+    assert "What the columns mean" in page
+    assert "k: drafted tokens per call" in page
 
 
 def test_what_is_not_ours_is_escaped(tmp_path: Path) -> None:
     written(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert HOSTILE not in page
-    assert page.count("&lt;/script&gt;&lt;script&gt;") >= 3
+    assert page.count("&lt;/script&gt;&lt;script&gt;") >= 8, "note, text, lines, caption, provenance"
     assert 'onerror="document' not in page
+    assert "a.example" not in page
 
 
-def test_colours_run_from_orange_over_white_to_blue() -> None:
-    assert [colour(share) for share in (0.0, 0.25, 0.5, 0.75, 1.0)] == [
-        "#d55e00",
-        "#eaae80",
-        "#ffffff",
-        "#aadaf4",
-        "#56b4e9",
+def test_a_caption_is_read(tmp_path: Path) -> None:
+    picture = Picture("a", "A", tmp_path, "# Title\n\n![What is\nseen](a.svg)\n\nSee **this** [page](b.md).\n")
+    assert picture.alt == "What is\nseen"
+    assert picture.words.strip() == "<p>See <strong>this</strong> page.</p>"
+    assert Picture("a", "A", tmp_path).alt == "A"
+
+
+def test_colours_run_from_orange_over_clear_to_blue() -> None:
+    assert [colour(share) for share in (0.0, 0.25, 0.5, 0.75)] == [
+        "rgb(213 94 0 / 60%)",
+        "rgb(213 94 0 / 30%)",
+        "rgb(86 180 233 / 0%)",
+        "rgb(86 180 233 / 30%)",
     ]
 
 
-def test_the_command_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_slider_has_a_length_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = planned(made_up_trace(), 0.1)
+    assert "are drawn" not in cost_chart(found, found.chains, 0.1).words
+    monkeypatch.setattr("spectheory.pages.what_if.LONGEST", len(SHAPES) - 1)
+    assert len(SHAPES) < LONGEST
+    cut = cost_chart(found, found.chains, 0.1)
+    assert "at most 11 tokens are drawn" in cut.words
+    assert '"k": 12' not in json.dumps(cut.spec)
+
+
+def test_predict_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made_up_trace().write(tmp_path / "trace.parquet")
-    page = tmp_path / "new" / "page.html"
-    assert main(["predict", str(tmp_path), "--c", "0.2", "--k-max", "4", "--report", str(page)]) == 0
+    file = tmp_path / "new" / "page.html"
+    asked = ["predict", str(tmp_path), "--c", "0.2", "--k-max", "4", "--report", str(file)]
+    assert main(asked) == 0
     said = capsys.readouterr()
-    assert str(page) in said.err
-    headline = said.out.splitlines()[0]
-    assert headline[:40] in page.read_text()
+    assert str(file) in said.err
+    assert said.out.splitlines()[0][:40] in file.read_text()
+    assert main([*asked, "--where"]) == 0
+    assert "one loses as many calls" in file.read_text()
 
 
-def test_a_page_that_cannot_be_written_is_refused_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@each("name, parts", [("plan", ["candidates", "batches", "tokens", "speedup", "cost"]),
+                      ("judge", ["causes", "calls", "positions"]), ("validate", ["calls", "tokens", "speedups"]),
+                      ("figures", ["batch", "entropy"])])  # fmt: skip
+def test_every_command_has_its_page(name: str, parts: list[str], tmp_path: Path) -> None:
+    page = page_of(name, tmp_path).read_text()
+    assert re.findall(r'<section id="([a-z]+)">', page)[: len(parts)] == parts
+    assert len(page.encode()) < LARGEST
+
+
+def test_the_page_holds_the_answer_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "page.html"
+    for asked, status in ((hardware(tmp_path / "plan"), 0), (judged(tmp_path / "judge"), 1)):
+        assert answer(capsys, *asked, "--report", file, status=status) == answer_in(file.read_text())
+    answer(capsys, *figures(tmp_path / "figures"), "--report", file)
+    page = file.read_text()
+    numbers = answer_in(page)
+    assert isinstance(numbers, dict)
+    assert [each["figure"] for each in numbers["figures"]] == ["batch", "entropy"]
+    assert "theory and simulation agree in all" in page
+    assert page.count('<img src="data:image/svg+xml;base64,') == 2
+
+
+def test_validate_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validate_command, "validate", lambda *_, **__: VALIDATION)
+    file = tmp_path / "page.html"
+    assert main(["validate", "--out", str(tmp_path / "out"), "--report", str(file)]) == 0
+    settings = sum(len(found["settings"]) for found in VALIDATION["temperatures"])
+    assert f"agree in all {settings} comparisons" in file.read_text()
+
+
+def test_counts_have_a_page(tmp_path: Path) -> None:
+    samples = Path(__file__).parents[1] / "trace" / "samples"
+    for command in ("predict", "judge"):
+        file = tmp_path / f"{command}.html"
+        assert main([command, str(samples / "vllm_metrics.txt"), "--report", str(file)]) == 0
+        assert "<table>" in file.read_text()
+
+
+def test_a_server_has_a_page(tmp_path: Path) -> None:
+    law = affine(8e-3, 2e-4, 2e-7, 4e-4, 6e-4, 2.5e-4, 2e-8)
+    runs = sweep(tmp_path, law, (0, 1, 3), survival=(0.8, 0.6, 0.4), output=33)
+    assert main(["plan", "--bench", str(runs), "--report", str(tmp_path / "page.html")]) == 0
+    assert "Best k by concurrency" in (tmp_path / "page.html").read_text()
+
+
+def test_a_page_is_written_though_the_reader_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def left(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    made_up_trace().write(tmp_path / "trace.parquet")
+    monkeypatch.setattr("spectheory.cli.answer.answers.print", left)
+    main(["predict", str(tmp_path), "--c", "0.2", "--k-max", "2", "--report", str(tmp_path / "page.html")])
+    assert (tmp_path / "page.html").exists()
+
+
+def test_a_page_that_cannot_be_made_is_refused_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     made_up_trace().write(tmp_path / "trace.parquet")
     (tmp_path / "file").write_text("")
-    assert main(["predict", str(tmp_path), "--c", "0.2", "--report", str(tmp_path / "file" / "page.html")]) == 2
-    said = capsys.readouterr()
-    assert not said.out
-    assert re.fullmatch(r"spectheory: .*page.html cannot be written .*choose another --report\n", said.err)
-    assert Coloured("", [], 0).cut == 0
+    asked = ["predict", tmp_path, "--c", "0.2", "--k-max", "2", "--report"]
+    for place in (tmp_path / "file" / "page.html", tmp_path):
+        assert re.search(" cannot be written .*choose another --report", refused([*asked, place], capsys))
+    page = tmp_path / "page.html"
+    export = ["plan", tmp_path, "--c", "0.2", "--export", "vllm", "--report", page]
+    assert "--report is given with --export" in refused(export, capsys)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert re.search("jinja2 is not installed.*'report'", refused([*asked, page], capsys))
+    assert not page.exists()
+
+
+def test_an_answer_too_large_for_a_page_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_up_trace().write(tmp_path / "trace.parquet")
+    monkeypatch.setattr(page_file, "LARGEST", 1_000)
+    asked = ["predict", str(tmp_path), "--c", "0.2", "--k-max", "2", "--report", str(tmp_path / "page.html")]
+    assert main(asked) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert re.match("spectheory: the report takes .* MB.*use --json", said)
+    assert not (tmp_path / "page.html").exists()

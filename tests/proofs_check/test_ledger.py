@@ -20,7 +20,7 @@ from proofs_check.agreement.path_cases import CHAINS, RANKED
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.simulated import ALARM, Parameters, instead, simulated, stated
 from proofs_check.run.ledger import ledger
-from proofs_check.run.pages import page
+from proofs_check.run.pages import pages
 from proofs_check.run.verify import Key, check_one, keys_of
 from proofs_check.statement.findings import KINDS, Effort
 from simulations.experiments.registry import Simulator, _registered, registered
@@ -239,6 +239,8 @@ def test_every_rule_has_its_algorithm_in_fractions() -> None:
     assert {name for name, rule in RULES.items() if isinstance(rule, RankRule)} == RANKED.keys()
 
 
-def test_the_page_of_theorems_is_up_to_date() -> None:
-    """Written by ``python -m proofs_check.run.pages docs/theorems.md``."""
-    assert page() == (ROOT / "docs" / "theorems.md").read_text(encoding="utf-8")
+def test_the_pages_of_theorems_are_up_to_date() -> None:
+    """Written by ``python -m proofs_check.run.pages docs``."""
+    written = pages()
+    assert {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in written} == written
+    assert {f"theorems/{path.name}" for path in (ROOT / "docs" / "theorems").iterdir()} < written.keys()

@@ -16,7 +16,7 @@ from proofs_check.statement.findings import Effort
 from proofs_check.statement.fractions import Fraction
 from tests.made_up import each
 
-PAGE = Path(__file__).parents[2] / "docs" / "theorems.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 PROOFS = [evidence for entry in ledger().values() for evidence in entry.evidence if evidence.kind == "symbolic"]
 STEPS = list({id(step): step for proof in PROOFS for step in proof.steps}.values())
@@ -85,12 +85,13 @@ def test_the_parts_of_a_proof_are_counted() -> None:
         prove([WORDS, NAMED], Effort())
 
 
-def test_the_page_of_theorems_counts_the_steps() -> None:
+def test_the_pages_of_theorems_count_the_steps() -> None:
     counted = parts(STEPS)
     assert sum(counted.values()) == len(STEPS)
     assert all(counted.values())
-    text = PAGE.read_text(encoding="utf-8")
-    assert f"Steps of all proofs, each counted once: {in_parts(counted)}." in text
+    overview = (DOCS / "theorems.md").read_text(encoding="utf-8")
+    assert f"Steps of all proofs, each counted once: {in_parts(counted)}." in overview
+    text = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "theorems").iterdir())
     listed = sum(len(proof.steps) for proof in PROOFS if len(proof.steps) > 1)
     marks = re.findall(r"^  \d+\. .* \*\[(\w+)[^\]]*\]\*$", text, flags=re.M)
     assert len(marks) == listed

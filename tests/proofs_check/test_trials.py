@@ -39,6 +39,13 @@ from tests.proofs_check.claim_cases import PINSKER, TOO_MUCH, kl, overlap
 HALF = Fraction(1, 2)
 
 
+@pytest.fixture(autouse=True)
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of the draws and starts: how far the search sees is the matter of ``test_claims``."""
+    monkeypatch.setattr("proofs_check.evidence.search.DRAWS", (50, 3000))
+    monkeypatch.setattr("proofs_check.evidence.search.STARTS", (4, 200))
+
+
 def squares(p: Sequence[Any]) -> Any:
     return sum(a * a for a in p)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spectheory.plots.judgement import counted, expected, labels, lanes, verdict, write_figure
-from spectheory.plots.style import new_figure
+from spectheory.plots.style import LOOKS, new_figure
 from tests.made_up import each
 
 REQUESTS, TOKENS = 10, 410
@@ -78,6 +78,6 @@ def test_every_dot_is_inside_and_refuted_ones_are_crossed() -> None:
     (ax,) = figure.axes
     left, right = ax.get_xlim()
     marks = [line.get_marker() for line in ax.lines]
-    assert marks.count("o") == 4
+    assert (marks.count(LOOKS["token"].marker), marks.count(LOOKS["block"].marker)) == (2 + 1, 2 + 1), "rows and key"
     assert marks.count("x") == 2
     assert all(left <= x <= right for line in ax.lines for x in line.get_xdata())

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from matplotlib import rcParams
 
+from spectheory import plan
 from spectheory.cost import ConstantRatio, LatencyTable
 from spectheory.deployment import BatchChoice, Draft, rank_drafts
 from spectheory.intervals import Interval
+from spectheory.plots import tokens_per_call
 from spectheory.plots.deployment import batches, ranking
 from spectheory.plots.measured import acceptance, latencies
 from spectheory.plots.style import new_figure
@@ -23,7 +27,9 @@ def test_a_ranking_shows_every_candidate_in_order() -> None:
     ranked = rank_drafts(drafts)
     ax = new_figure((8, 4)).subplots()
     ranking(ax, ranked)
-    assert [label.get_text() for label in ax.get_yticklabels()] == [c.setting for c in ranked.candidates]
+    rows = zip((label.get_text() for label in ax.get_yticklabels()), ranked.candidates, strict=True)
+    assert all(f"draft {c.draft.name}, {row}" == c.setting for row, c in rows)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["draft model “large”", "draft model “small”"]
     shown = [text.get_text() for text in ax.texts]
     assert shown[:-1] == [f"{c.speedup.best:.2f}x" for c in ranked.candidates]
     assert ax.yaxis_inverted(), "the fastest on top"
@@ -51,3 +57,17 @@ def test_measured_shares_add_up_and_passes_are_in_milliseconds() -> None:
     latencies(right, LatencyTable({1: second(0.01), 4: second(0.02)}, {1: second(0.001), 2: second(0.002)}, 64))
     target = next(line for line in right.get_lines() if len(line.get_xdata()) == 2)
     np.testing.assert_allclose(target.get_ydata(), [10, 20])
+
+
+def test_a_plot_draws_into_the_axes_of_another_figure() -> None:
+    """Also of a part of a figure; settings and the other axes stay as they are."""
+    trace = Trace.from_log_probabilities([([-1.0] * 30, [-1.2] * 30)] * 3)
+    whole: Any = new_figure((9, 4))
+    left, right = whole.subfigures(1, 2)
+    mine, other = left.subplots(), right.subplots()
+    before = dict(rcParams)
+    artists = tokens_per_call(mine, plan(trace, ConstantRatio(0.1)))
+    assert {artist.axes for artist in artists} == {mine}
+    assert "token verification" in [text.get_text() for text in mine.texts]
+    assert not other.has_data()
+    assert dict(rcParams) == before

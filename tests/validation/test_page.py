@@ -13,7 +13,7 @@ from spectheory.cli import main
 from spectheory.drafting import Chain, KAry
 from spectheory.measure import MeasureSettings, ModelPair
 from spectheory.measure.validation import Validation, validate
-from spectheory.plots.style import new_figure
+from spectheory.plots.style import MARKERS, new_figure
 from spectheory.plots.validation import draw_pairs
 from spectheory.prompts import Prompt
 from spectheory.reports import PARTS, page
@@ -81,7 +81,10 @@ def test_the_command_joins_folders(found: dict[str, Any], tmp_path: Path, capsys
     assert shown.count("Counted and expected calls agree") == 2
 
 
-def test_a_pair_that_disagrees_gives_the_status(found: dict[str, Any], tmp_path: Path) -> None:
+def test_a_pair_that_disagrees_gives_the_status(
+    found: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spectheory.cli.validations._figures", lambda *_: [])
     for name, disagreements in (("right", 0), ("wrong", 2)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "validation.json").write_text(json.dumps({**found, "disagreements": disagreements}))
@@ -90,17 +93,18 @@ def test_a_pair_that_disagrees_gives_the_status(found: dict[str, Any], tmp_path:
     assert main(["validations", right, wrong, "--out", str(tmp_path / "both")]) == 1
 
 
-def test_a_marker_is_a_temperature_and_no_pair_is_left_out(found: dict[str, Any]) -> None:
+def test_a_filling_is_a_temperature_and_no_pair_is_left_out(found: dict[str, Any]) -> None:
     warm = {**found, "temperatures": found["temperatures"][1:]}
     assert [each["temperature"] for each in found["temperatures"]] == [0.0, 0.8]
     figure = new_figure((12, 4))
     draw_pairs(figure, [found, *[warm] * 7])
-    left, middle, _ = figure.axes
-    assert "temperature: circle 0, square 0.8" in [text.get_text() for text in middle.texts]
-    assert len(left.texts) == 8
-    dots = [line.get_marker() for line in left.get_lines() if line.get_marker() in ("o", "s")]
+    left, right, _ = figure.axes
+    assert "temperature: open 0, half-filled 0.8" in [text.get_text() for text in right.texts]
+    (key,) = figure.legends
+    assert len(key.get_texts()) == 8
+    dots = [line.get_fillstyle() for line in left.get_lines() if line.get_marker() in MARKERS]
     settings = [len(each["settings"]) for each in found["temperatures"]]
-    assert (dots.count("o"), dots.count("s")) == (settings[0], settings[1] * 8)
+    assert (dots.count("none"), dots.count("bottom")) == (settings[0], settings[1] * 8)
 
 
 @pytest.mark.parametrize(
@@ -124,14 +128,18 @@ def test_bad_folders_are_one_line(
 
 
 def test_the_page_in_the_repository_is_that_of_its_data() -> None:
-    """docs/figures/validation.md, and the counts that the README tells, from the answers beside it."""
+    """docs/figures/validation.md and the counts of README and docs/built_in_pair.md, from the answers beside it."""
     docs = Path(__file__).parents[2] / "docs" / "figures"
     answers = [
         json.loads((docs / "validation" / name / "validation.json").read_text())
         for name in ("distilled", "draft", "small")
     ]
     assert (docs / "validation.md").read_text() == page(answers)
-    readme = " ".join((docs.parents[1] / "README.md").read_text().split())
+    readme, pair = (
+        " ".join(path.read_text().split()) for path in (docs.parents[1] / "README.md", docs.parent / "built_in_pair.md")
+    )
     compared, beyond = (sum(one[name] for one in answers) for name in ("comparisons", "beyond_3"))
-    assert f"{beyond or 'none'} of {compared} comparisons is beyond 3, none refuted" in readme
+    told = f"{beyond or 'none'} of {compared} comparisons is beyond 3"
+    assert f"{told}, none refuted" in pair
+    assert told in readme
     assert sum(one["disagreements"] for one in answers) == 0

@@ -34,17 +34,20 @@ FALSE_ALARM = 1e-9
 """Of each of the twenty-two exact tails below."""
 
 
-def decoded(pair: ModelPair, temperature: float, path: Path, question: Validation = QUESTION) -> dict[str, list[Run]]:
+def decoded(
+    pair: ModelPair, temperature: float, path: Path, question: Validation = QUESTION, prompts: int = 4
+) -> dict[str, list[Run]]:
     """The runs of every setting."""
     question = question.with_draft(pair.draft)
     settings, at = question.settings(temperature), question.at(temperature)
-    rounds = decoded_rounds(pair, PROMPTS[:4], settings, at, path)
+    rounds = decoded_rounds(pair, PROMPTS[:prompts], settings, at, path)
     return {setting.name: [one[setting.name] for one in rounds] for setting in settings}
 
 
-def test_calls_are_those_of_stopped_chains(tiny_pair: ModelPair, tmp_path: Path) -> None:
-    """120 tokens for each rule and stop, exact tails; control: chains that always draft k are refuted."""
-    runs = decoded(tiny_pair, WARM, tmp_path / "rounds.jsonl")
+@pytest.mark.parametrize("prompts", [2, pytest.param(4, marks=pytest.mark.evidence)])
+def test_calls_are_those_of_stopped_chains(tiny_pair: ModelPair, tmp_path: Path, prompts: int) -> None:
+    """30 tokens a prompt for each rule and stop, exact tails; control: chains that always draft k are refuted."""
+    runs = decoded(tiny_pair, WARM, tmp_path / "rounds.jsonl", prompts=prompts)
     assert len(runs) == 4 * 3 + 2
     for name, of_one in runs.items():
         assert p_value(of_one) > FALSE_ALARM, name
@@ -61,7 +64,7 @@ def test_greedy_calls_are_equal_to_the_expected_ones(tiny_pair: ModelPair, tmp_p
     Control: chains that always draft k, which is what a one-hot confidence would expect, are refuted.
     """
     question = dataclasses.replace(QUESTION, rules=("token", "race", JUDGE, FILTERS_JUDGE), shapes=SHAPES[:2])
-    runs = decoded(tiny_pair, 0.0, tmp_path / "rounds.jsonl", question)
+    runs = decoded(tiny_pair, 0.0, tmp_path / "rounds.jsonl", question, prompts=2)
     assert len(runs) == 2 * 2 + 2
     assert all(z_value(of_one) == 0 for of_one in runs.values())
     assert all(z_value(read_as_control(of_one, "fixed")) == math.inf for of_one in runs.values())

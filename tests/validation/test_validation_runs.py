@@ -76,7 +76,7 @@ def test_the_command(
     command = [
         *("validate", "--target", str(tiny_folders[0]), "--draft", str(tiny_folders[1]), "--device", "cpu"),
         *("--prompts", str(file), "--first", "3", "--tokens", "8", "--out", str(out)),
-        *("--k", "2", "--temperature", "0", "--temperature", "1", "--rule", "token", "--rule", "lookup"),
+        *("--k", "1", "--temperature", "0", "--temperature", "1", "--rule", "token", "--rule", "lookup"),
     ]
     assert main(command) == 0
     shown = capsys.readouterr().out

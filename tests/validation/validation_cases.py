@@ -16,4 +16,4 @@ WARM = 0.8
 HOW = MeasureSettings(tokens=30, seed=3, count=1)
 
 
-QUESTION = Validation((), (Chain(1), Chain(3), KAry((2, 2))), (0.0, WARM), HOW)
+QUESTION = Validation((), (Chain(3), KAry((2, 2))), (0.0, WARM), HOW)

@@ -1,0 +1,90 @@
+"""Causes and charts of a judgement: each rule's calls, and accepted drafts by position, as counted and as expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from spectheory.judging.comparison import Comparison
+from spectheory.judging.judgement import Judgement
+from spectheory.judging.standing import FALSE_ALARMS, Standing
+from spectheory.pages.chart import QUIET, Chart, altair, choice, data, numbers, rounded, specified
+from spectheory.pages.lines import Lines
+from spectheory.pages.parts import Part
+from spectheory.pages.rows import row_chart
+from spectheory.reports.judgement import shown
+
+REACH = 1.96
+"""Standard deviations of a 95% interval."""
+FITS, REFUTED = "fits", "refuted"
+_EXPECTED = (
+    "Expected: the path theorem for the engine's own texts, exact given them; the interval is the 95% of the normal "
+    "limit. Verdicts rest on exact p-values or upper bounds of them."
+)
+
+
+def judgement_parts(found: Judgement) -> list[Part]:
+    """The causes of what was refuted, if there are any, and the charts."""
+    causes = [f"{each.cause}: {each.sentence}" for each in found.causes]
+    parts: list[Part] = [Lines("causes", "What may explain the counts", causes)] if causes else []
+    parts.append(_calls(found))
+    if any(one.positions for one in found.standings):
+        parts.append(_positions(found.standings, shown(found).rule))
+    return parts
+
+
+def _calls(found: Judgement) -> Chart:
+    counted = found.standings[0].calls.counted
+    rows = [
+        {
+            **_interval(one.calls),
+            "name": ", ".join([one.rule, *one.same]),
+            "group": REFUTED if one.refuted else FITS,
+            "says": f"z = {one.calls.z:+.1f}",
+        }
+        for one in found.standings
+    ]
+    groups = [name for name in (FITS, REFUTED) if any(row["group"] == name for row in rows)]
+    return Chart(
+        "calls",
+        "Calls: expected by rule, and counted",
+        f"Expected calls of each rule with their 95% intervals; the dotted line is the {counted} calls that the engine "
+        "counted. A rule is refuted by all its counts together, so one whose calls fit may be.",
+        row_chart(rows, "calls", reference=counted, groups=groups),
+        [_EXPECTED, f"The rule that runs is refuted with probability {FALSE_ALARMS:g} at most."],
+    )
+
+
+def _positions(standings: Sequence[Standing], first: str) -> Chart:
+    alt = altair()
+    rows = [row for one in standings for row in _rows(one)]
+    base = data(rows).transform_filter("datum.rule == rule")
+    tips = ["position:O", "counted:Q", *numbers("best", "low", "high", form=".1f"), *numbers("z", form="+.2f")]
+    base = base.encode(x=alt.X("position:O", title="position i in a call", axis=alt.Axis(labelAngle=0)), tooltip=tips)
+    y = alt.Y("low:Q", title="calls that accept at least i drafts", scale=alt.Scale(zero=True))
+    arms = base.mark_rule(strokeWidth=10, opacity=0.35, color="var(--blue)").encode(y=y, y2="high:Q")
+    expected = base.mark_tick(width=26, thickness=2, color="var(--blue)").encode(y="best:Q")
+    counted = base.mark_point(filled=True, size=60, opacity=1, color="var(--orange)").encode(y="counted:Q")
+    z = base.mark_text(baseline="bottom", color=QUIET, fontSize=12).encode(y=alt.value(-6), text="words:N")
+    named = choice("rule", "rule", list(dict.fromkeys(row["rule"] for row in rows)), first)
+    return Chart(
+        "positions",
+        "Accepted drafts by position",
+        "Calls that accept at least i drafts: orange dots are counted, blue bars expected with their 95% intervals. "
+        "The numbers above are z, counted less expected in standard deviations.",
+        specified(alt.layer(arms, expected, counted, z).add_params(named)),
+        [_EXPECTED, "Where acceptance past the end of a text is unknown, bars reach from the lowest to the highest."],
+    )
+
+
+def _rows(one: Standing) -> Iterator[dict[str, Any]]:
+    for number, each in enumerate(one.positions, start=1):
+        z = max(min(each.z, 99.0), -99.0)
+        says = {"rule": one.rule, "position": number, "counted": each.counted, "z": rounded(z), "words": f"{z:+.1f}"}
+        yield {**_interval(each), **says}
+
+
+def _interval(one: Comparison) -> dict[str, float]:
+    """What is expected: its middle, and its 95% interval."""
+    ends = {"low": max(0.0, one.low - REACH * one.deviation), "high": one.high + REACH * one.deviation}
+    return {name: rounded(value) for name, value in {**ends, "best": (one.low + one.high) / 2}.items()}

@@ -1,0 +1,96 @@
+"""What every brief answer keeps to: a terminal of 80 columns, a verdict of two lines, short names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from spectheory.intervals import Interval
+from spectheory.reports.render import broken
+from spectheory.reports.table import GAP, Table
+
+WIDTH = 80
+LONGEST_NAME = 18
+"""Letters of the longest built-in rule."""
+MOST_ROWS = 8
+BEYOND = 2
+"""Rows after the best k."""
+
+
+def verdict(*lines: str) -> list[str]:
+    """The lines that say something, each cut to one line of the terminal."""
+    return [short(line, WIDTH) for line in lines if line]
+
+
+def short(name: str, most: int = LONGEST_NAME) -> str:
+    """A name of at most `most` letters.
+
+    Examples
+    --------
+    >>> short("recursive-distinct"), short("my_package.rules:MyVerification")
+    ('recursive-distinct', 'my_package.rule...')
+    """
+    return name if len(name) <= most else f"{name[: most - 3]}..."
+
+
+def narrowed(table: Table) -> Table:
+    """The table without the columns that 80 do not hold: those aside first, then from the right, never the first."""
+    kept = list(range(len(table.columns)))
+    while width(shown := _only(table, kept)) > WIDTH and len(kept) > 1:
+        aside = [i for i in kept[1:] if table.columns[i].aside]
+        kept.remove((aside or kept)[-1])
+    return shown
+
+
+def width(table: Table) -> int:
+    """The columns that a table takes where headings and words wrap."""
+    total = GAP * (len(table.columns) - 1)
+    for i, column in enumerate(table.columns):
+        cells = [row[i] for row in table.texts]
+        pieces = [word for cell in cells for word in cell.split()] if column.kind == "words" else cells
+        total += max(map(len, [*broken(column.heading).split(), *pieces]), default=0)
+    return total
+
+
+def sizes_shown(sizes: Iterable[int], best: int) -> list[int]:
+    """Numbers of drafts up to two beyond the best: all small ones, powers of two, and those around the best.
+
+    Examples
+    --------
+    >>> sizes_shown(range(1, 33), 16)
+    [1, 2, 3, 4, 5, 6, 7, 8, 14, 15, 16, 17, 18]
+    """
+    near = [size for size in sorted(set(sizes)) if size <= best + BEYOND]
+    return [size for size in near if size <= MOST_ROWS or size & (size - 1) == 0 or size >= best - BEYOND]
+
+
+def point(value: Interval, unit: str = "") -> str:
+    """The value for a sentence: of bounds, whose middle is no estimate, both ends.
+
+    Examples
+    --------
+    >>> point(Interval(1.5, 1.6, 1.75, "statistical"), "x"), point(Interval(1.4, 1.5, 1.7, "bound"))
+    ('1.60x', '1.40 to 1.70')
+    """
+    return _ends(value, unit) if value.kind == "bound" and value.low < value.high else f"{value.best:.2f}{unit}"
+
+
+def range_words(value: Interval, unit: str = "") -> str:
+    """What is known of the error of a value, in words; empty for one that is exact.
+
+    Examples
+    --------
+    >>> range_words(Interval(1.5, 1.6, 1.75, "statistical"), "x")
+    '95%: 1.50x to 1.75x'
+    """
+    words = {"exact": "", "estimate": "an estimate", "bound": "certain bounds"}
+    return words.get(value.kind) or (f"95%: {_ends(value, unit)}" if value.kind == "statistical" else "")
+
+
+def _ends(value: Interval, unit: str) -> str:
+    return f"{value.low:.2f}{unit} to {value.high:.2f}{unit}"
+
+
+def _only(table: Table, kept: list[int]) -> Table:
+    rows = [[row[i] for i in kept] for row in table.rows]
+    return replace(table, columns=[table.columns[i] for i in kept], rows=rows)
