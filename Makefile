@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 HEADS := $(VENV)-heads
 OUT ?= predict-out
 
-.PHONY: predict test evidence docs benchmarks clean
+.PHONY: predict test evidence docs benchmarks dist lowest clean
 
 predict: $(VENV)/.models
 	@echo "The built-in pair, offline. Step 1: latencies. Step 2: prompts, with a first answer after a quarter of them."
@@ -30,6 +30,21 @@ docs: $(VENV)/.docs
 benchmarks: $(VENV)/.test
 	for script in $(filter-out benchmarks/_% benchmarks/plan_picks.py benchmarks/drafts.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit; done
 	$(BIN)/python benchmarks/_benchmarks_page.py
+
+# The wheel and the sources, checked, then the wheel in a bare environment of every Python that PYTHONS names.
+PYTHONS ?= $(PYTHON)
+dist: $(VENV)-dist/.ready
+	rm -rf dist
+	$(VENV)-dist/bin/python -m build
+	$(VENV)-dist/bin/twine check --strict dist/*
+	$(VENV)-dist/bin/python .ci/wheel.py $(PYTHONS)
+
+# The theory without torch under the lowest versions that pyproject.toml allows. Old versions beside newer ones of what
+# they need give deprecation warnings, which are no errors here.
+LOWEST := tests/foundations tests/verification tests/drafting tests/limits tests/truncated tests/cost tests/trace
+lowest: $(VENV)-lowest/.ready
+	OMP_NUM_THREADS=1 $(VENV)-lowest/bin/python -m pytest -q -n auto -m 'not evidence' -W ignore::DeprecationWarning \
+		$$(grep -rLE 'torch|tiny_|builtin:|heads|recorded_sample' --include='test_*.py' $(LOWEST))
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
@@ -67,7 +82,19 @@ $(HEADS)/.ready: | $(BIN)/python
 	$(HEADS)/bin/python -m pip uninstall -q -y torchvision torchaudio
 	touch $@
 
+$(VENV)-dist/.ready: constraints.txt
+	$(PYTHON) -m venv $(VENV)-dist
+	$(VENV)-dist/bin/python -m pip install -q -c constraints.txt build twine uv
+	touch $@
+
+$(VENV)-lowest/.ready: pyproject.toml $(VENV)-dist/.ready
+	$(VENV)-dist/bin/uv venv -q --clear --python $(PYTHON) $(VENV)-lowest
+	$(VENV)-dist/bin/uv pip install -q --python $(VENV)-lowest/bin/python --resolution lowest-direct \
+		-e '.[proofs,pandas,report,engines]' pytest==9.0.0 pytest-xdist==3.6.0 array-api-strict==2.0 jsonschema==4.23.0 \
+		|| { echo "the lowest versions could not be installed: this needs PyPI and Python 3.11 (PYTHON=python3.11)"; exit 1; }
+	touch $@
+
 include benchmarks/engines.mk
 
 clean:
-	rm -rf $(VENV) $(HEADS) $(OUT) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(HEADS) $(VENV)-dist $(VENV)-lowest $(OUT) dist .mypy_cache .pytest_cache .ruff_cache
