@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -157,3 +160,15 @@ def table() -> str:
 
 def test_the_documented_table_is_that_of_the_options() -> None:
     assert table() in COMMANDS_PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"), [("spectheory pred", "predict"), ("spectheory plan --expl", "--explain")]
+)
+def test_shells_complete_commands_and_options(typed: str, completed: str) -> None:
+    """As bash asks, and with status 0."""
+    asked = {"_SPECTHEORY_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    command = [sys.executable, "-m", "spectheory"]
+    ran = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == [completed]
+    assert "--install-completion" in COMMANDS_PAGE.read_text(encoding="utf-8")

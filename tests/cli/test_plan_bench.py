@@ -40,7 +40,7 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
 
 
 def test_a_server_is_planned_from_its_runs_alone(bench: Path, tmp_path: Path, ask: Callable[..., str]) -> None:
-    words = " ".join(ask("--bench", bench).split())
+    words = " ".join(ask("--bench", bench, "--all").split())
     assert "It pays at 6 of 6 settings (interval above 1).\n" in ask("--bench", bench)
     for piece in ("Speculate with k =", "Best k and its speed-up", "Time of a step", "k3_c16_in1000", "counted by the"):
         assert piece in words
@@ -62,7 +62,7 @@ def test_a_trace_gives_the_tokens(bench: Path, tmp_path: Path, ask: Callable[...
     assert content["basis"].startswith("token verification on the trace")
     assert [(c["batch"], c["context"]) for c in content["lock_step"]] == [(2, 500.0), (10, 500.0)]
     assert all(1 < c["waiting"] < 2 for c in content["lock_step"])
-    assert "in lock-step: best k" in ask(*asked[:-1])
+    assert "in lock-step: best k" in ask(*asked[:-1], "--all")
     assert json.loads(ask(*asked, "--rule", "race"))["basis"].startswith("race")
 
 

@@ -39,7 +39,7 @@ def written(path: Path, target: str) -> Path:
 
 
 def test_tables_and_json_say_the_same(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["predict", str(measured), "--where", "--k-max", "4", "--rule", "token"]) == 0
+    assert main(["predict", str(measured), "--where", "--k-max", "4", "--rule", "token", "--all"]) == 0
     out, _ = capsys.readouterr()
     content = answer(capsys, "predict", measured, "--where", "--k-max", "4", "--rule", "token")
     (found,) = content["where"]
