@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 from proofs_check.agreement.path_cases import CHAINS, RANKED
-from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.entries import Entry, Evidence
 from proofs_check.evidence.simulated import ALARM, Parameters, instead, simulated, stated
+from proofs_check.run import pages
 from proofs_check.run.ledger import ledger
-from proofs_check.run.pages import page
 from proofs_check.run.verify import Key, check_one, keys_of
-from proofs_check.statement.findings import KINDS, Effort
+from proofs_check.statement.findings import KINDS, Effort, Finding
 from simulations.experiments.registry import Simulator, _registered, registered
 from simulations.verdicts.predictions import Predicted, Side
 from spectheory.errors import SettingError
@@ -239,6 +239,21 @@ def test_every_rule_has_its_algorithm_in_fractions() -> None:
     assert {name for name, rule in RULES.items() if isinstance(rule, RankRule)} == RANKED.keys()
 
 
+PAGE = (ROOT / "docs" / "theorems.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.evidence
 def test_the_page_of_theorems_is_up_to_date() -> None:
     """Written by ``python -m proofs_check.run.pages docs/theorems.md``."""
-    assert page() == (ROOT / "docs" / "theorems.md").read_text(encoding="utf-8")
+    assert pages.page() == PAGE
+
+
+def test_the_page_of_theorems_is_up_to_date_but_for_counterexamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which take seconds to find."""
+
+    def unseen(evidence: Evidence) -> Evidence:
+        return replace(evidence, check=lambda _: Finding("refuted", 1, at="somewhere"))
+
+    quick = {entry.id: replace(entry, evidence=tuple(map(unseen, entry.evidence))) for entry in ENTRIES}
+    monkeypatch.setattr(pages, "ledger", lambda: quick)
+    assert pages.page() == re.sub(r"(?<=  - Counterexample: `).*(?=`\.\n)", "somewhere", PAGE)
