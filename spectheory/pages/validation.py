@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from spectheory.pages.chart import QUIET, ROW, Chart, altair, choice, data, numbers, rounded, specified, tone
-from spectheory.plots.style import COLOURS, PALETTE
+from spectheory.plots.style import LOOKS, PALETTE
 from spectheory.reports.validation_terms import WITHIN
 
 Content = Mapping[str, Any]
@@ -145,8 +145,8 @@ def _colour(rows: Sequence[Content], *, legend: bool = True) -> Any:
     alt, rules = altair(), sorted({row["rule"] for row in rows})
     own: dict[str, str] = {}
     for rule in rules:
-        if (known := COLOURS.get(rule)) and known not in own.values():
-            own[rule] = known
+        if (known := LOOKS.get(rule)) and known.colour not in own.values():
+            own[rule] = known.colour
     free = iter([colour for colour in PALETTE.values() if colour not in own.values()])
     colours = [tone(own[rule]) if rule in own else tone(next(free, QUIET)) for rule in rules]
     shown = alt.Legend(symbolOpacity=1) if legend else None

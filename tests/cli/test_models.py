@@ -28,6 +28,13 @@ def prompts(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def few(prompts: Path) -> Path:
+    """The first three of them."""
+    prompts.write_text("".join(prompts.read_text().splitlines(keepends=True)[:3]))
+    return prompts
+
+
 def run(*arguments: str) -> subprocess.Popen[str]:
     """The command line in a process of its own, on one thread."""
     return subprocess.Popen(
@@ -42,16 +49,14 @@ def run(*arguments: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.usefixtures("quick_latencies")
-def test_measure_then_predict_then_measure_again(
-    prompts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_measure_then_predict_then_measure_again(few: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "measured"
-    command = ["measure", "--prompts", str(prompts), "--out", str(out), *SHORT]
+    command = ["measure", "--prompts", str(few), "--out", str(out), *SHORT]
     assert main(command) == 0
     assert "acceptance rate 1 - TV" in capsys.readouterr().out
     assert {path.suffix for path in out.iterdir() if path.stem == "measured"} == {".png", ".svg"}
     trace = Trace.read(out / "trace.parquet")
-    assert len(trace.texts) == 6
+    assert len(trace.texts) == 3
     assert trace.provenance["origin"] == "sampled from the target"
     assert not (out / "trace.parquet.parts").exists()
     assert main(["predict", str(out), "--k-max", "4", "--json"]) == 0
@@ -59,14 +64,14 @@ def test_measure_then_predict_then_measure_again(
     assert content["best"]["by"] == "speedup"
     assert str(tmp_path) not in json.dumps(content), "no path of the machine in the provenance"
     assert main(command) == 0
-    assert "resumed: 6 of 6 prompts were finished before" in capsys.readouterr().err
+    assert "resumed: 3 of 3 prompts were finished before" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("quick_latencies")
-def test_live_prediction_with_check(prompts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_live_prediction_with_check(few: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Counted and predicted calls differ by less than 6 standard errors (a normal tail of 2e-9, three times)."""
     out = tmp_path / "out"
-    command = ["predict", "--prompts", str(prompts), "--out", str(out), "--k-max", "3", "--check", *SHORT]
+    command = ["predict", "--prompts", str(few), "--out", str(out), "--k-max", "3", "--check", *SHORT]
     assert main(command) == 0
     assert "Against transformers' assisted generation" in capsys.readouterr().out
     check = json.loads((out / "prediction.json").read_text())["check"]

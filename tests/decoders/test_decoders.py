@@ -45,9 +45,7 @@ def texts_of(decoded: Sequence[Decoded]) -> list[list[int]]:
 def test_greedy_texts_are_the_targets(method: Method, tiny_pair: ModelPair) -> None:
     """At temperature 0 every method gives the greedy text; the closest two logits of it are far beyond rounding."""
     options: dict[str, Any] = {"tokens": 20, "sampling": Sampling(0), "stop_at_end": False}
-    decoded = decode(tiny_pair, PROMPTS, method, **options)
-    assert texts_of(decoded) == texts_of(decode(tiny_pair, PROMPTS, Method("plain"), **options))
-    for prompt, one in zip(PROMPTS, decoded, strict=True):
+    for prompt, one in zip(PROMPTS, decode(tiny_pair, PROMPTS, method, **options), strict=True):
         with torch.inference_mode():
             logits = tiny_pair.target.network(torch.cat([prompt, one.output_ids])[None]).logits[0, len(prompt) - 1 : -1]
         best = logits.topk(2).values

@@ -41,12 +41,29 @@ def texts_of(pair: ModelPair, method: Method, **options: Any) -> list[list[int]]
     return [one.output_ids.tolist() for one in decode(pair, PROMPTS, method, **options)]
 
 
+GREEDY: dict[str, Any] = {"tokens": 20, "sampling": Sampling(0), "stop_at_end": False}
+DRAWN: dict[str, Any] = {"tokens": 40, "seed": 6}
+
+
+@pytest.fixture(scope="module")
+def greedy(tiny_pair: ModelPair) -> list[list[int]]:
+    """The target's texts at temperature 0."""
+    return texts_of(tiny_pair, Method("plain"), **GREEDY)
+
+
+@pytest.fixture(scope="module")
+def raced(tiny_pair: ModelPair) -> list[list[int]]:
+    """The texts of plain race sampling."""
+    return texts_of(tiny_pair, Method("race"), **DRAWN)
+
+
 @pytest.mark.parametrize("kind", TOYS)
 @pytest.mark.parametrize("method", SHAPES, ids=str)
-def test_greedy_texts_are_the_targets(method: Method, kind: type[ToyHead], tiny_pair: ModelPair) -> None:
+def test_greedy_texts_are_the_targets(
+    method: Method, kind: type[ToyHead], tiny_pair: ModelPair, greedy: list[list[int]]
+) -> None:
     """At temperature 0, prompts of two tokens too."""
-    options: dict[str, Any] = {"tokens": 20, "sampling": Sampling(0), "stop_at_end": False}
-    assert texts_of(with_head(tiny_pair, kind), method, **options) == texts_of(tiny_pair, Method("plain"), **options)
+    assert texts_of(with_head(tiny_pair, kind), method, **GREEDY) == greedy
 
 
 @pytest.mark.parametrize("kind", TOYS)
@@ -57,11 +74,10 @@ def test_padding_of_the_target_is_never_drafted(kind: type[ToyHead], padded_pair
 
 
 @pytest.mark.parametrize("kind", TOYS)
-def test_races_do_not_depend_on_the_head(kind: type[ToyHead], tiny_pair: ModelPair) -> None:
+def test_races_do_not_depend_on_the_head(kind: type[ToyHead], tiny_pair: ModelPair, raced: list[list[int]]) -> None:
     """Drafter invariance (kobus2025), token for token."""
     for shape in (Chain(5), KAry((2, 2)), Tree.from_paths([(2,), (3,), (3, 2)])):
-        found = texts_of(with_head(tiny_pair, kind), Method("race", shape), tokens=40, seed=6)
-        assert found == texts_of(tiny_pair, Method("race"), tokens=40, seed=6)
+        assert texts_of(with_head(tiny_pair, kind), Method("race", shape), **DRAWN) == raced
 
 
 def drafted_calls(pair: ModelPair, method: Method, **options: Any) -> Iterator[tuple[list[int], DraftTree]]:

@@ -161,14 +161,14 @@ def test_calls_are_the_predicted_ones(rule: str, shape: Shape, sampling: Samplin
 
     The control is the next test.
     """
-    decoded = decode(tiny_pair, TINY_PROMPTS, Method(rule, shape), tokens=50, sampling=sampling, seed=11, batch=10)
+    decoded = decode(tiny_pair, TINY_PROMPTS, Method(rule, shape), tokens=50, sampling=sampling, seed=11, batch=20)
     calls = predicted(tiny_pair, TINY_PROMPTS, [one.output_ids for one in decoded], rule, shape, sampling)
     assert abs(z_value(sum(len(one.calls) for one in decoded), calls)) < SIGMA
 
 
 def test_a_wrong_prediction_is_seen(tiny_pair: ModelPair) -> None:
     """Negative control: the calls of another rule and of another number of drafts."""
-    decoded = decode(tiny_pair, TINY_PROMPTS, Method("race", Chain(3)), tokens=50, sampling=WARM, batch=10)
+    decoded = decode(tiny_pair, TINY_PROMPTS, Method("race", Chain(3)), tokens=50, sampling=WARM, batch=20)
     texts, counted = [one.output_ids for one in decoded], sum(len(one.calls) for one in decoded)
     for rule, k in (("independent", 3), ("race", 1)):
         assert abs(z_value(counted, predicted(tiny_pair, TINY_PROMPTS, texts, rule, Chain(k), WARM))) > SIGMA

@@ -27,9 +27,10 @@ from spectheory.prompts import Prompt
 from spectheory.verification import IndependentMatch, PathRule, TokenVerification
 
 BOUND = 5.2
-"""|z| of a right prediction exceeds this in 2e-7 of all runs (normal limit; some 300 calls with a random part each),
-so that the five comparisons of this file together raise a false alarm in 1e-6."""
+"""|z| of a right prediction exceeds this in 2e-7 of all runs (normal limit; some 100 calls with a random part each, or
+more), so that the five comparisons of this file together raise a false alarm in 1e-6."""
 PROMPTS = tuple(Prompt(str(i), "", f"t{i % 60 + 1} t{i % 7 + 1} t9") for i in range(1, 21))
+FEW = PROMPTS[:8]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_records(tiny_pair: ModelPair) -> None:
     runs: list[tuple[int, int]] = []
     records = compare_with_assisted(
         tiny_pair,
-        PROMPTS,
+        FEW,
         Sampling(temperature=0.8),
         ks=(2,),
         tokens=40,
@@ -66,7 +67,7 @@ def test_records(tiny_pair: ModelPair) -> None:
         on_progress=lambda done, total: runs.append((done, total)),
     )
     (record,) = records
-    assert runs == [(i, 40) for i in range(1, 41)]
+    assert runs == [(i, 16) for i in range(1, 17)]
     assert abs(record.z) < BOUND
     assert record.tokens_per_call == record.tokens / record.counted
     assert 0 < record.full_share < 1
@@ -88,7 +89,7 @@ def test_plain_runs_decide_no_number_of_calls(tiny_pair: ModelPair) -> None:
 
 def test_greedy_calls_are_exact(tiny_pair: ModelPair) -> None:
     """Nothing is random: every call is predicted, and the text is that of plain greedy generation."""
-    records = compare_with_assisted(tiny_pair, PROMPTS, Sampling(0), ks=(1, 3), tokens=40)
+    records = compare_with_assisted(tiny_pair, FEW, Sampling(0), ks=(1, 3), tokens=40)
     for record in records:
         assert record.counted == round(record.predicted)
         assert record.standard_error < 1e-6
@@ -101,7 +102,7 @@ def test_greedy_calls_are_exact(tiny_pair: ModelPair) -> None:
 def test_padded_vocabularies(tiny_folders: tuple[Path, Path], save_model: Callable[..., Path], tmp_path: Path) -> None:
     padded = save_model(tmp_path / "padded", outputs=80, like=tiny_folders[0])
     pair = load_pair(tiny_folders[0], padded, device="cpu")
-    (record,) = compare_with_assisted(pair, PROMPTS, Sampling(), ks=(3,), tokens=40, seed=2)
+    (record,) = compare_with_assisted(pair, FEW, Sampling(), ks=(3,), tokens=40, seed=2)
     assert abs(record.z) < BOUND
     assert pair.draft.network.config.vocab_size == 80
 

@@ -200,15 +200,21 @@ def test_tables_without_rounds_are_kept(tiny_pair: ModelPair, tiny_table: Latenc
 
 
 def test_the_command_measures_again_for_a_narrower_width(
-    tiny_folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tiny_folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In little time, and without figures."""
+    monkeypatch.setattr("spectheory.cli.predict.write_figures", lambda *_: [])
     prompts = tmp_path / "prompts.jsonl"
     prompts.write_text(json.dumps({"question_id": 1, "category": "", "turns": ["t1 t2 t3"]}) + "\n")
     pair = ["--target", str(tiny_folders[0]), "--draft", str(tiny_folders[1]), "--device", "cpu"]
     text = ["--prompts", str(prompts), "--tokens", "6", "--continuations", "1", "--out", str(tmp_path / "out")]
-    command = ["predict", *pair, *text, "--k-max", "2", "--json", "--latency-width"]
-    for width, said in (("1e6", ""), ("1e6", "measured before"), ("1e-9", "(width of its intervals): measuring again")):
-        assert main([*command, width]) == 0
+    command = ["predict", *pair, *text, "--k-max", "2", "--json"]
+    for width, seconds, said in (
+        ("1e6", "0.001", ""),
+        ("1e6", "0.001", "measured before"),
+        ("1e-9", "0.01", "(width of its intervals): measuring again"),
+    ):
+        assert main([*command, "--latency-width", width, "--latency-seconds", seconds]) == 0
         assert said in capsys.readouterr().err.replace("\n", " ")
     assert LatencyTable.read(tmp_path / "out" / "latency.json").provenance["pass_rounds"]["wanted"]["width"] == 1e-9
 

@@ -22,8 +22,8 @@ from spectheory.trace import DISTINCT_RANKS
 from spectheory.verification import RecursiveRejection
 
 Floats = NDArray[np.float64]
-KEYS = 10_000
-"""Estimates whose mean is compared: a bias of six standard errors, 6 / sqrt(KEYS) = 6% of one's spread, would show."""
+KEYS = 4_000
+"""Estimates whose mean is compared: a bias of six standard errors, 6 / sqrt(KEYS) = 9% of one's spread, would show."""
 FALSE_ALARM = 1e-8
 """Of one comparison of a mean, two-sided normal; there are fewer than a hundred, so 1e-6 for the file."""
 ROUNDING = 3e-6

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -63,17 +64,21 @@ def test_nothing_is_drafted_after_an_end() -> None:
 # What is decoded
 
 
-@pytest.fixture
-def few(tiny_pair: ModelPair) -> ModelPair:
-    """The tiny pair cut to few tokens."""
-    return dataclasses.replace(tiny_pair, vocabulary=FEW)
+Decoding = Callable[..., Sequence[Decoded]]
+"""Decodes with k drafts at a temperature, with or without a stop at the end of a text."""
 
 
-def decoded_with(pair: ModelPair, k: int, temperature: float, **options: Any) -> list[Decoded]:
-    sampling = Sampling(temperature)
-    return decode(
-        pair, PROMPTS, Method("lookup", Chain(k)), tokens=TOKENS, sampling=sampling, seed=7, batch=10, **options
-    )
+@pytest.fixture(scope="module")
+def decoded_with(tiny_pair: ModelPair) -> Decoding:
+    """The tiny pair cut to few tokens decodes; the same question is decoded once."""
+    few = dataclasses.replace(tiny_pair, vocabulary=FEW)
+
+    @cache
+    def of(k: int, temperature: float, stop: bool = True) -> Sequence[Decoded]:
+        how: dict[str, Any] = {"tokens": TOKENS, "seed": 7, "batch": 10, "stop_at_end": stop}
+        return tuple(decode(few, PROMPTS, Method("lookup", Chain(k)), sampling=Sampling(temperature), **how))
+
+    return of
 
 
 def expected(decoded: Sequence[Decoded], k: int, ngram: int = 3, more: int = 0) -> TextCalls:
@@ -86,25 +91,25 @@ def expected(decoded: Sequence[Decoded], k: int, ngram: int = 3, more: int = 0) 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("k", KS)
-def test_decoded_calls_are_the_expected_ones(k: int, temperature: float, few: ModelPair) -> None:
+def test_decoded_calls_are_the_expected_ones(k: int, temperature: float, decoded_with: Decoding) -> None:
     """Text by text, no tolerance: given the text nothing is random."""
     for stop in (True, False):
-        decoded = decoded_with(few, k, temperature, stop_at_end=stop)
+        decoded = decoded_with(k, temperature, stop)
         calls = expected(decoded, k)
         assert calls.expected.tolist() == [len(one.calls) for one in decoded]
         assert calls.variance.tolist() == [0.0] * len(decoded)
     assert any(call.accepted for one in decoded for call in one.calls)
 
 
-def test_ends_of_texts_are_drafted_and_accepted(few: ModelPair) -> None:
+def test_ends_of_texts_are_drafted_and_accepted(decoded_with: Decoding) -> None:
     """What the test above rests on: texts that end by a draft and by the token after drafts."""
-    decoded = [one for k in KS for one in decoded_with(few, k, 1.0)]
+    decoded = [one for k in KS for one in decoded_with(k, 1.0)]
     assert {one.calls[-1].last for one in decoded if one.output_ids[-1] == END} >= {"end", "recovered"}
 
 
-def test_wrong_matches_are_seen(few: ModelPair) -> None:
+def test_wrong_matches_are_seen(decoded_with: Decoding) -> None:
     """Negative controls: another n-gram, and matches that are one too many or too few."""
-    decoded = decoded_with(few, 5, 1.0, stop_at_end=False)
+    decoded = decoded_with(5, 1.0, False)
     counted = sum(len(one.calls) for one in decoded)
     for wrong in ({"ngram": 1}, {"ngram": 2}, {"more": 1}, {"more": -1}):
         assert expected(decoded, 5, **wrong).expected.sum() != counted, wrong
@@ -127,11 +132,11 @@ def counted(decoded: Sequence[Decoded], k: int) -> np.ndarray:
 
 @pytest.mark.parametrize("temperature", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("k", KS)
-def test_calls_draft_what_the_replay_says(k: int, temperature: float, few: ModelPair) -> None:
+def test_calls_draft_what_the_replay_says(k: int, temperature: float, decoded_with: Decoding) -> None:
     """Text by text and call by call, no tolerance; texts that end by themselves had room for more."""
     most = np.full(len(PROMPTS), TOKENS)
     for stop in (True, False):
-        decoded = decoded_with(few, k, temperature, stop_at_end=stop)
+        decoded = decoded_with(k, temperature, stop)
         columns, lengths = columns_of(decoded, [END] if stop else []), lengths_of(decoded)
         found = LookupMatch().calls_by_drafted(columns, lengths, most, k)
         np.testing.assert_array_equal(found, counted(decoded, k))
@@ -143,7 +148,7 @@ def test_calls_draft_what_the_replay_says(k: int, temperature: float, few: Model
         assert (found.sum(axis=0) > 0).sum() >= min(k, 3), "calls of several lengths"
 
 
-def test_what_ends_of_texts_do_to_the_replay(few: ModelPair) -> None:
+def test_what_ends_of_texts_do_to_the_replay(decoded_with: Decoding) -> None:
     """Negative controls: without limits, or without ends of texts, the replay is another."""
     most = np.full(len(PROMPTS), TOKENS)
     wrong = {
@@ -152,7 +157,7 @@ def test_what_ends_of_texts_do_to_the_replay(few: ModelPair) -> None:
         "drafts go on after an end": (True, [], most),
     }
     for name, (stop, ends, room) in wrong.items():
-        decoded = decoded_with(few, 12, 1.0, stop_at_end=stop)
+        decoded = decoded_with(12, 1.0, stop)
         lengths = lengths_of(decoded)
         found = LookupMatch().calls_by_drafted(
             columns_of(decoded, ends), lengths, lengths if room is None else room, 12

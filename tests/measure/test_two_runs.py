@@ -123,8 +123,9 @@ def test_a_validation_is_refused_while_another_is_at_work(tiny_pair: ModelPair, 
 # Latencies of a finished measurement
 
 
+@pytest.mark.usefixtures("quick_latencies")
 def test_latencies_are_measured_once(
-    tiny_folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tiny_folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second run keeps them and says so, with its threads; of another machine they are measured again, aloud too."""
     prompts = tmp_path / "question.jsonl"
@@ -132,6 +133,7 @@ def test_latencies_are_measured_once(
     models = ["--target", str(tiny_folders[0]), "--draft", str(tiny_folders[1]), "--device", "cpu"]
     command = ["measure", "--prompts", str(prompts), "--out", str(tmp_path / "out"), "--tokens", "4", *models]
     path = tmp_path / "out" / "latency.json"
+    monkeypatch.setattr("spectheory.cli.measure.write_measured", lambda *_: [])
     assert main(command) == 0
     assert "latencies were measured before" not in capsys.readouterr().err
     first = path.read_bytes()
