@@ -68,7 +68,7 @@ def test_a_drawing_has_every_node() -> None:
 
 def test_a_report_is_json_with_its_headline_and_notes() -> None:
     found = Report({"a": SPREAD, "b": float("inf")}, [], "first", ["then"]).as_dict()
-    assert found == {"a": SPREAD.as_dict(), "b": None, "headline": "first", "notes": ["then"]}
+    assert found == {"schema": 1, "a": SPREAD.as_dict(), "b": None, "headline": "first", "notes": ["then"]}
 
 
 def test_every_limit_of_a_trace_has_one_claim() -> None:
