@@ -49,9 +49,7 @@ def run(*arguments: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.usefixtures("quick_latencies")
-def test_measure_then_predict_then_measure_again(
-    few: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_measure_then_predict_then_measure_again(few: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "measured"
     command = ["measure", "--prompts", str(few), "--out", str(out), *SHORT]
     assert main(command) == 0
