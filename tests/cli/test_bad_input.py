@@ -63,7 +63,7 @@ def test_an_endless_file_is_refused(arguments: list[str], tmp_path: Path, refuse
 
 @contextmanager
 def little_memory(more: int = 2 << 30) -> Iterator[None]:
-    """Let the process take so many bytes more than it has."""
+    """The process may take so many bytes more than it has."""
     limits = resource.getrlimit(resource.RLIMIT_AS)
     own = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (own + more, limits[1]))

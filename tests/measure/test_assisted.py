@@ -27,8 +27,8 @@ from spectheory.prompts import Prompt
 from spectheory.verification import IndependentMatch, PathRule, TokenVerification
 
 BOUND = 5.2
-"""|z| of a right prediction exceeds this in 2e-7 of all runs (normal limit; some 100 calls with a random part each, or
-more), so that the five comparisons of this file together raise a false alarm in 1e-6."""
+"""|z| of a right prediction exceeds this in 2e-7 of all runs (normal limit; 100 calls or more with a random part each),
+so that the five comparisons of this file together raise a false alarm in 1e-6."""
 PROMPTS = tuple(Prompt(str(i), "", f"t{i % 60 + 1} t{i % 7 + 1} t9") for i in range(1, 21))
 FEW = PROMPTS[:8]
 
