@@ -6,7 +6,8 @@ import os
 import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module, metadata, util
+from importlib import import_module, metadata
+from pathlib import Path
 from typing import Any, Literal
 
 from packaging.requirements import Requirement
@@ -15,8 +16,8 @@ from spectheory.errors import SettingError
 from spectheory.extensions import installed
 from spectheory.processes import processors
 
-MODULES = {"z3-solver": "z3", "vl-convert-python": "vl_convert"}
-"""Modules of packages with another name."""
+LOOKED_AT = 8
+"""Files of a package that are looked for."""
 TOOLS = ("docs", "test")
 """Extras for those who work on spectheory."""
 State = Literal["ok", "missing", "too old", "broken"]
@@ -62,10 +63,8 @@ def _found(asked: Requirement) -> tuple[str | None, State]:
         version = metadata.version(asked.name)
     except metadata.PackageNotFoundError:
         return None, "missing"
-    try:
-        there = util.find_spec(MODULES.get(asked.name, asked.name.replace("-", "_"))) is not None
-    except (ImportError, ValueError):
-        there = False
+    code = [file for file in metadata.files(asked.name) or [] if file.suffix == ".py"][:LOOKED_AT]
+    there = not code or any(Path(file.locate()).is_file() for file in code)
     if not there:
         return version, "broken"
     return version, "ok" if asked.specifier.contains(version, prereleases=True) else "too old"

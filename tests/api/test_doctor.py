@@ -83,7 +83,9 @@ def test_a_broken_import_is_an_answer(
 def test_lost_files_and_no_cache_are_problems(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installation.util, "find_spec", lambda name: None)
+    lost = metadata.PackagePath("nowhere.py")
+    lost.dist = metadata.distribution("numpy")
+    monkeypatch.setattr(metadata, "files", lambda name: [lost])
     monkeypatch.setattr(installation, "import_module", lambda name: type("kernels", (), {"k": _Kernel()}))
     problems = answer(capsys, "doctor")["problems"]
     assert any(each.startswith("numpy has lost its files") for each in problems)
