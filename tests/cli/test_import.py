@@ -111,7 +111,7 @@ def test_predict_answers_with_readings(tmp_path: Path, capsys: pytest.CaptureFix
     assert found["speedup"]["best"] == pytest.approx((1 + 5767 / 3006) / 1.15)
     assert [row["basis"] for row in found["rows"][:4]] == ["own starts", "own starts", "counted", "constant hazard"]
     assert json.loads((tmp_path / "prediction.json").read_text())["headline"] == found["headline"]
-    assert main(["predict", str(SCRAPE)]) == 0
+    assert main(["predict", str(SCRAPE), "--all"]) == 0
     out = capsys.readouterr().out
     assert "2.918 tokens per call counted at k = 3\n" in out
     assert "No speed-up without costs" in out

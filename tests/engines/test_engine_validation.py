@@ -132,7 +132,7 @@ def test_a_server_is_judged_from_the_command_line(tmp_path: Path, capsys: pytest
         shown = capsys.readouterr().out
         assert main([*command, "--json"]) == 1
     answer = json.loads(capsys.readouterr().out)
-    assert "server vllm 1.2.3: 1 run, 1 not as expected" in shown
+    assert shown.startswith("Calls and output: 1 run, 1 not as expected\nserver vllm 1.2.3\n")
     assert "WRONG" in shown
     assert max(map(len, shown.splitlines()[:4])) <= 80, "the table fits a narrow terminal"
     assert json.loads((tmp_path / "engines.json").read_text()) == answer

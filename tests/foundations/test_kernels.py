@@ -88,7 +88,7 @@ def test_without_a_folder_kernels_are_compiled_each_time(monkeypatch: pytest.Mon
             raise RuntimeError("cannot cache function: no locator available")
         return lambda function: (function, options)
 
-    monkeypatch.setattr(compiling, "_numba", SimpleNamespace(njit=njit))
+    monkeypatch.setattr(compiling, "numba", SimpleNamespace(njit=njit))
     function, options = compiling.compiled(math.sqrt)  # type: ignore[misc]
     assert function is math.sqrt
     assert options == {"error_model": "numpy", "fastmath": {"contract"}, "nogil": True}

@@ -133,7 +133,7 @@ def test_bad_sizes_are_refused_before_anything_runs() -> None:
 def test_predict_shows_them(trace: Trace, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace.write(tmp_path / "trace.parquet")
     for more in ([], ["--rule", "grown"], ["--shape", "grown:8x2x4"]):
-        assert main(["predict", str(tmp_path), "--c", "0.1", "--k-max", "2", *more]) == 0
+        assert main(["predict", str(tmp_path), "--c", "0.1", "--k-max", "2", "--all", *more]) == 0
         shown = capsys.readouterr().out
         assert "grown 8x2x4" in shown
         assert (" block " in shown) == (more == [])

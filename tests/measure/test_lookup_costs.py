@@ -338,7 +338,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["plan", str(tmp_path), "--k-max", "8", "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     assert (content["rule"], content["draft"], content["break_even"]["draft_ratio"]) == ("lookup", NO_DRAFT, None)
-    assert main(["plan", str(tmp_path), "--rule", "lookup"]) == 0
+    assert main(["plan", str(tmp_path), "--rule", "lookup", "--all"]) == 0
     shown = capsys.readouterr().out
     assert "prompt lookup, k = " in shown
     assert "vllm 0.32.0, no draft model" in shown

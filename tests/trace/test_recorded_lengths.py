@@ -112,7 +112,7 @@ def test_commands_answer_or_refuse(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["predict", log, "--k-max", "4", "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     assert {each["draft"] for each in content["recorded"]} == {"draft", "ngram", "suffix", "best of each start"}
-    assert main(["predict", log]) == 0
+    assert main(["predict", log, "--all"]) == 0
     words = " ".join(capsys.readouterr().out.split())
     for sentence in ("Recorded at temperature 0", "cannot be re-cut", "each draft (draft 8, ", "over requests"):
         assert sentence in words
