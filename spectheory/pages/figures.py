@@ -12,8 +12,9 @@ from spectheory.reports.base import Report
 from spectheory.reports.table import Column, Row, Table
 
 Content = Mapping[str, Any]
-CAPTIONS = Path(__file__).parents[2] / "docs" / "figures"
-"""Captions as Markdown; a wheel leaves them out, and pages then show titles and comparisons alone."""
+_IN_WHEEL, _IN_SOURCES = Path(__file__).parent / "captions", Path(__file__).parents[2] / "docs" / "figures"
+CAPTIONS = _IN_WHEEL if _IN_WHEEL.is_dir() else _IN_SOURCES
+"""Captions as Markdown: a wheel is built with those of the docs."""
 _COLUMNS = (
     Column("of", kind="words", meaning="the simulated setting"),
     Column("what", kind="words", meaning="what theory says of it"),
@@ -41,8 +42,7 @@ def figures_report(contents: Sequence[Content]) -> Report:
 
 
 def _picture(content: Content, image: Path) -> Picture:
-    file = CAPTIONS / f"{content['figure']}.md"
-    caption = file.read_text(encoding="utf-8") if file.is_file() else ""
+    caption = (CAPTIONS / f"{content['figure']}.md").read_text(encoding="utf-8")
     rows = [_row(each) for each in content["comparisons"]]
     setting = f"{content['setting']} setting, seed {content['seed']}, false alarms {content['alarm']:.0e} a figure"
     tables = [Table(f"Theory against simulation: {len(rows)} comparisons", _COLUMNS, rows, [setting])] if rows else []

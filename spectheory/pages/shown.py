@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from spectheory.reports.meanings import meanings
@@ -23,4 +24,6 @@ class Shown:
 def _key(cell: Any) -> Any:
     value = cell.value if isinstance(cell, Cell) else cell
     key = getattr(value, "best", value)
+    if isinstance(key, float) and math.isinf(key):
+        return "Infinity" if key > 0 else "-Infinity"  # as scripts read it
     return "" if key is None else key

@@ -41,7 +41,7 @@ def check_table(records: Records) -> Table:
         [
             *(record[name] for name in ("k", "tokens", "counted")),
             float(record["predicted"]),
-            "inf" if record["z"] is None else record["z"],
+            _z(record),
             record["measured_speedup"],
             record["predicted_speedup"],
         ]
@@ -52,3 +52,9 @@ def check_table(records: Records) -> Table:
         f"probability {POWER:.0%} (5% false alarms)."
     ]
     return Table("Against transformers' assisted generation (token verification)", columns, rows, notes)
+
+
+def _z(record: Mapping[str, Any]) -> float:
+    """The difference in standard errors; None in JSON is infinite, with the sign of the difference."""
+    off = record["counted"] - record["predicted"]
+    return math.copysign(math.inf, off) if record["z"] is None else float(record["z"])

@@ -11,7 +11,7 @@ from spectheory.judging.standing import FALSE_ALARMS, Standing
 from spectheory.judging.starts import RARE, ROUNDED
 from spectheory.reports.base import Brief, Report
 from spectheory.reports.brief import narrowed, short, verdict
-from spectheory.reports.table import Column, Row, Table, Value
+from spectheory.reports.table import Column, Row, Table
 
 SCHEMA = 1
 """Version of ``judgement.json``."""
@@ -136,7 +136,7 @@ def _rules(found: Judgement, *, brief: bool = False) -> Table:
             one.calls.counted,
             one.calls.low,
             one.calls.deviation,
-            _z(one.calls),
+            float(one.calls.z),
             _p(one.p),
             _WORDS[one.refuted],
             ", ".join(one.same),
@@ -167,8 +167,8 @@ def _positions(one: Standing) -> Iterator[Table]:
             number,
             each.counted,
             _expected(each),
-            _z(each),
-            *((None, None, None) if at is None else (at.counted, at.low, _z(at))),
+            float(each.z),
+            *((None, None, None) if at is None else (at.counted, at.low, float(at.z))),
         ]
         for number, (each, at) in enumerate(zip(one.positions, starts, strict=True), start=1)
     ]
@@ -225,10 +225,6 @@ def _terms(found: Judgement) -> Iterator[str]:
 
 def _expected(one: Comparison) -> str:
     return f"{one.low:.1f}" if one.high - one.low < 0.05 else f"{one.low:.1f} to {one.high:.1f}"
-
-
-def _z(one: Comparison) -> Value:
-    return "inf" if abs(one.z) == float("inf") else float(one.z)
 
 
 def _p(p: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -70,7 +71,7 @@ def z_cell(expected: Content) -> Value:
     """How far counted calls are off: in standard deviations, or in calls where that decides nothing."""
     if not expected.get("decides", True):
         return f"({expected['off']:+.0f} calls)"
-    return "inf" if expected["z"] is None else float(expected["z"])
+    return math.copysign(math.inf, expected["off"]) if expected["z"] is None else float(expected["z"])
 
 
 def _control_cell(record: Content, name: str) -> Value:

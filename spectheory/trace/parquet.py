@@ -52,6 +52,11 @@ class Ragged:
 Columns = Mapping[str, NDArray[Any] | Ragged]
 
 
+def parts_of(path: Path) -> Path:
+    """The folder of the finished texts of a measurement, until its trace is whole."""
+    return path.with_name(path.name + ".parts")
+
+
 def write(path: Path, columns: Columns, header: Mapping[str, Any]) -> None:
     """Write a file that appears when whole; the header gets the schema version."""
     pq, how = load_extra("pyarrow.parquet", extra=None), _encoding(columns)
@@ -166,6 +171,12 @@ def _reading(path: Path) -> Iterator[None]:
                 remedy="run spectheory measure",
             ) from error
         missing = isinstance(error, FileNotFoundError)
+        if missing and parts_of(path).is_dir():
+            raise TraceError(
+                f"{path} is missing: its measurement is unfinished",
+                limit="needs the texts of all its prompts",
+                remedy="run spectheory predict or measure with the same settings and --out, without --quick",
+            ) from error
         raise TraceError(
             f"{path} is missing" if missing else f"{path} cannot be read ({reason})",
             limit="needs a trace or an engine's log",

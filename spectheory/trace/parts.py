@@ -14,6 +14,7 @@ import numpy as np
 from spectheory.errors import TornTraceError, TraceError
 from spectheory.files import read_text, write_whole
 from spectheory.trace import Trace
+from spectheory.trace.parquet import parts_of
 
 _BATCH = "batch.json"
 
@@ -34,7 +35,7 @@ class PartStore:
     @property
     def folder(self) -> Path:
         """Where the parts stand until the trace is whole."""
-        return self.final.with_name(self.final.name + ".parts")
+        return parts_of(self.final)
 
     def finished(self) -> dict[int, Path]:
         """Finished parts by text index; torn ones, and files that a kill left unfinished, are to be measured again."""

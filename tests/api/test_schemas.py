@@ -76,6 +76,13 @@ def test_the_data_of_every_figure_fit() -> None:
         fits("figure", json.loads(file.read_text(encoding="utf-8")))
 
 
+def test_the_validations_of_the_docs_fit() -> None:
+    files = sorted(FIGURES.glob("validation/*/validation.json"))
+    assert len(files) == 3
+    for file in files:
+        assert faults("validation", json.loads(file.read_text(encoding="utf-8"))) == []
+
+
 @pytest.mark.usefixtures("quick_latencies")
 def test_a_validation_fits(tiny_folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [{"question_id": i, "category": "", "turns": [f"t{i + 3} t5"]} for i in range(2)]

@@ -13,6 +13,7 @@ import pytest
 from spectheory.cli import console, main
 from spectheory.errors import TextError, TraceError
 from spectheory.judging.judgement import judge
+from spectheory.reports import judgement_report
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import Counters
@@ -70,6 +71,15 @@ def test_the_json_has_counts_expectations_and_verdicts(
     assert calls["z"] == pytest.approx((calls["counted"] - calls["expected"]["low"]) / calls["deviation"])
     assert [one["calls"]["z"] for one in found["rules"] if one["rule"] == "argmax"] == [None], "infinite"
     assert json.loads((tmp_path / "out" / "judgement.json").read_text()) == found
+
+
+def test_an_infinite_z_has_the_sign_of_its_difference() -> None:
+    """Of a rule that leaves nothing to chance: in the table as in the chart."""
+    found = judge(LOG, TRACE)
+    (calls,) = (one.calls for one in found.standings if one.rule == "argmax")
+    sign = "+" if calls.counted > calls.high else "-"
+    (row,) = (row for row in judgement_report(found).pieces[0].texts if row[0] == "argmax")
+    assert row[4] == f"{sign}inf"
 
 
 def test_a_stated_rule_that_does_not_run_is_status_1(files: Files, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -14,7 +15,9 @@ from spectheory.cli import validate as validate_command
 from spectheory.pages import page as page_file
 from spectheory.pages.coloured import colour
 from spectheory.pages.picture import Picture
+from spectheory.pages.shown import Shown
 from spectheory.pages.what_if import LONGEST, cost_chart
+from spectheory.reports import Column, Table
 from tests.commands import answer, refused
 from tests.made_up import each
 from tests.pages.page_cases import (
@@ -182,3 +185,12 @@ def test_an_answer_too_large_for_a_page_is_refused(
     said = capsys.readouterr().err.splitlines()[-1]
     assert re.match("spectheory: the report takes .* MB.*use --json", said)
     assert not (tmp_path / "page.html").exists()
+
+
+def test_infinite_numbers_sort_as_such() -> None:
+    """A script reads these words as numbers."""
+    column = Column("z", signed=True)
+    assert [row[0][:2] for row in Shown(Table("t", [column], [[-math.inf], [math.inf]])).rows] == [
+        ("-inf", "-Infinity"),
+        ("+inf", "Infinity"),
+    ]

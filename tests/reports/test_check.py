@@ -43,6 +43,11 @@ def test_nothing_random_and_yet_a_difference_is_written_as_null() -> None:
     assert of_all([record(1, 610, 610.0, 1.0) | {"standard_error": 0.0}])["z"] == 0
 
 
+def test_an_infinite_difference_has_a_sign() -> None:
+    for counted, sign in ((600, "-inf"), (620, "+inf")):
+        assert check_table([record(1, counted, 610.0, 1.0) | {"z": None}]).texts[0][4] == sign
+
+
 def test_the_last_row_joins_all() -> None:
     table = check_table(RECORDS)
     assert table.texts[-1][0] == "all"

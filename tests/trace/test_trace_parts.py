@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spectheory.errors import OutputError, TraceError
-from spectheory.trace import METADATA_KEY, TextInfo, Trace
+from spectheory.trace import METADATA_KEY, TRACE_FILE, TextInfo, Trace, read_any
 from spectheory.trace.parts import PartStore, concatenate
 from tests.made_up import columns, one_line, same
 
@@ -51,6 +51,17 @@ def test_a_part_stored_twice_counts_once(store: PartStore) -> None:
     store.add(0, text_part(1))
     store.add(0, text_part(0))
     assert same(store.merge({}), concatenate([text_part(0)], {"fingerprint": "fingerprint one"}))
+
+
+def test_a_trace_of_parts_alone_is_refused(tmp_path: Path) -> None:
+    """As ``predict --quick`` leaves it."""
+    store = PartStore(tmp_path / TRACE_FILE, "")
+    store.add(0, text_part(0))
+    for read in (Trace.read, read_any):
+        with pytest.raises(TraceError, match="its measurement is unfinished"):
+            read(store.final.parent)
+    store.merge({})
+    assert same(read_any(store.final.parent), Trace.read(store.final))
 
 
 def test_parts_of_other_settings_are_refused(store: PartStore) -> None:
