@@ -127,7 +127,7 @@ def recorded_files(question: Question) -> list[Path]:
     path = recorded_at(question)
     if question.draft_log and not path:
         raise SettingError(
-            "--draft-log is given alone", limit="it goes with the target's log", remedy="name that as the trace"
+            "--draft-log is given alone", limit="it goes with the target's log", remedy="name the target's log as TRACE"
         )
     return [each for each in (path, question.draft_log) if each]
 

@@ -30,7 +30,8 @@ def shown(made: OptionInfo, *defaults: object) -> OptionInfo:
 
 THE_TRACE = Argument(metavar="TRACE", help="A trace: its folder, its file, or a log.", show_default=False)
 LOGS = Argument(
-    metavar="FILE", help="Logs of one engine. Two scrapes of a server give their difference, scores of two models a trace."
+    metavar="FILE",
+    help="Logs of one engine. Two scrapes of a server give their difference, scores of two models a trace.",
 )
 JUDGED = Argument(
     metavar="LOG",
@@ -41,7 +42,10 @@ FORMAT = option("--format", "NAME", TRACE, "Format of the log, one of docs/forma
 TRACES = option("--trace", "NAME=FOLDER", TRACE, "Trace of a draft, with a name; drafts of one target are ranked.")
 LOGPROBS = option("--logprobs", "FILE", TRACE, "The same as TRACE, for a log of log-probabilities.")
 TARGET_LOGPROBS = option(
-    "--target-logprobs", "FILE", TRACE, 'JSON lines with "target": the target\'s log-probabilities of text that it sampled.'
+    "--target-logprobs",
+    "FILE",
+    TRACE,
+    'JSON lines with "target": the target\'s log-probabilities of text that it sampled.',
 )
 DRAFT_LOG = option("--draft-log", "FILE", TRACE, "The draft's log, where TRACE is a log of the target alone.")
 
@@ -109,7 +113,9 @@ DRAFT_NATS = option(
     "--draft-nats", "NATS", PMFS, "Mean cross-entropy of a draft per token, on text that the target sampled."
 )
 VOCABULARY = option("--vocabulary", "INT", PMFS, "Tokens of the vocabulary; with --target-nats.")
-TREES = option("--trees", "INT", PMFS, "Number of random trees grown from the rows of --target-pmf: the value at finite size.")
+TREES = option(
+    "--trees", "INT", PMFS, "Number of random trees grown from the rows of --target-pmf: the value at finite size."
+)
 FAMILY = option("--family", "NAME", PMFS, "Family of random pmfs, in place of --target-pmf.")
 NGRAMS = option("--text", "FILE", PMFS, "n-grams of a text file, or of the source of a Python module such as argparse.")
 ORDER = option("--order", "INT", PMFS, "n of the target's n-grams.")
@@ -125,22 +131,33 @@ PASSES_ALONE = option(
 BENCH = option(
     "--bench", "PATH", COST, "Results of `vllm bench serve`, or their folder: runs with and without speculation."
 )
-HARDWARE = option("--hardware", "NAME", ROOFLINE, "Roofline of this accelerator, such as H100-SXM, in place of latencies.")
+HARDWARE = option(
+    "--hardware", "NAME", ROOFLINE, "Roofline of this accelerator, such as H100-SXM, in place of latencies."
+)
 TARGET_ARCHITECTURE = option("--target-architecture", "FILE", ROOFLINE, "config.json of the target, or its folder.")
 DRAFT_ARCHITECTURE = option(
-    "--draft-architecture", "[NAME=]FILE", ROOFLINE, "config.json of a draft, or its folder; with its name if there are several."
+    "--draft-architecture",
+    "[NAME=]FILE",
+    ROOFLINE,
+    "config.json of a draft, or its folder; with its name if there are several.",
 )
 PEAK = option("--peak", "TYPE", ROOFLINE, "Type of the arithmetic: bf16 or fp8.")
 WEIGHT_BYTES = option("--weight-bytes", "BYTES", ROOFLINE, "Bytes per weight as served.")
 OVERHEAD = option("--overhead", "SECONDS", ROOFLINE, "Fixed time added to each pass.")
 BATCH = option(
-    "--batch", "INT", RUN, "Sequences decoded together: of prompts measured, or of the plan, whose settings are for the first size."
+    "--batch",
+    "INT",
+    RUN,
+    "Sequences decoded together: of prompts measured, or of the plan, whose settings are for the first size.",
 )
 CONTEXT = option("--context", "INT", ROOFLINE, "Cached tokens of a sequence; settings are for the first.")
 
 TARGET = option("--target", "MODEL", PAIR, "Target model: local folder, hub id, or builtin:target.")
 DRAFT = option(
-    "--draft", "MODEL", PAIR, "Draft model or head: local folder, hub id, or builtin:NAME with draft, distilled, eagle3 or dflash."
+    "--draft",
+    "MODEL",
+    PAIR,
+    "Draft model or head: local folder, hub id, or builtin:NAME with draft, distilled, eagle3 or dflash.",
 )
 DTYPE = option("--dtype", "TYPE", PAIR, "Type of the weights: auto, float32, bfloat16 or float16.")
 DEVICE = option("--device", "NAME", PAIR, "Device: cpu, cuda, cuda:1 or mps.")
