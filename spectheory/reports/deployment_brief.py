@@ -38,7 +38,7 @@ def _verdict(answer: DeploymentAnswer) -> list[str]:
             f"Pays with {needs.tokens_per_call_needed:.2f} tokens per call (now {needs.tokens_per_call:.2f}){cheaper}"
         )
     elif answer.ranking.runner_up is not None and not answer.ranking.told_apart:
-        known += "; overlaps that of the next setting"
+        known += "; the next setting's interval overlaps"
     else:
         known += f"; {point(best.prediction.tokens_per_call)} tokens per target call"
     return verdict(f"{said}: {_named(best, answer)}: speed-up {gain}", known)
