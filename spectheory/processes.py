@@ -14,7 +14,7 @@ from multiprocessing.context import BaseContext
 
 DEATHS = 3
 """Work that was with the workers in so many breakdowns is not tried again."""
-WHY_WORKERS_DIE = 'look for lack of memory, or a script that lacks `if __name__ == "__main__":`'
+WHY_WORKERS_DIE = 'check the memory, and that the script has `if __name__ == "__main__":`'
 
 _loaded: list[str] = []
 """Modules that later workers are forked with."""

@@ -22,31 +22,18 @@ HEAD = """\
 # Every statement and its evidence
 
 Each statement of [the theory](theory.md) has an id, and the evidence that `spectheory verify` runs: `spectheory verify
-A3` runs that of A3. [Verifying](verifying.md) says how to read its output. The statements stand on these pages:
+A3` runs that of A3. The pages:
 
 {contents}
 
-## Kinds of evidence
-
-Strongest first. Each check has a *negative control*: a wrong variant, which the same check must reject.
-
-| evidence | what is checked |
-|---|---|
-| proof | small steps, each by algebra (sympy) or by a solver over the reals (z3: the negation is unsatisfiable) |
-| exact | listed cases in fractions: identities with `==`, inequalities without slack |
-| certified | enclosing intervals, where logarithms enter: up to 1e-30, and within 1e-12 of the library's value |
-| search | random cases, and an optimiser that walks to the tightest, judged exactly or in intervals; it is no proof |
-| simulated | the algorithm as written, run by a kernel that calls no closed form; false alarms: 1e-9 a check at most |
-
-What a proof leaves to the reader is marked. Words join the steps: sums over tokens, expectations, induction. A step
-marked *[words]* has a formula that is an identity as soon as it is written, and one marked *[cited]* is taken from a
-paper; nothing is checked in either. *Proved* in a row of `spectheory verify` means that all other steps were accepted.
-A proof "for every pair of pmfs on 2 tokens" is for that vocabulary alone; a proof for any number of tokens stands
-beside it.
+The kinds of evidence, and what each is worth, are on [the page of `verify`](verifying.md#the-kinds-of-evidence). A
+proof "for every pair of pmfs on 2 tokens" is for that vocabulary only; a proof for any number of tokens is listed with
+it. Steps of proofs marked *[words]* have a formula that is an identity as written; those marked *[cited]* are from a
+paper and are not checked.
 
 """
 
-NOTE = "[All statements](../theorems.md) has the list of ids and what the kinds of evidence mean."
+NOTE = "[All statements](../theorems.md) lists the ids; [verifying](../verifying.md) defines the kinds of evidence."
 
 
 class Group(NamedTuple):

@@ -1,4 +1,4 @@
-"""The figures, a file each: bounds against what simulations count."""
+"""The figures, a file each: bounds against simulations."""
 
 from __future__ import annotations
 

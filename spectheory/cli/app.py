@@ -50,7 +50,7 @@ def _root(
         bool, Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """What speculative decoding can give a model pair, and the most anyone could get."""
+    """Predict what speculative decoding gives a model pair, and the most that anyone could get."""
 
 
 def _add(name: str, *kinds: type) -> None:

@@ -27,7 +27,7 @@ def check_idle(question: BoundsOptions) -> None:
         if getattr(question, name) is not None and getattr(question, above) is None:
             raise SettingError(
                 f"--{name.replace('_', '-')} is given without --{above.replace('_', '-')}",
-                limit="it says nothing alone",
+                limit="it has no meaning alone",
                 remedy="give both",
             )
 
@@ -37,14 +37,16 @@ def of_entropies(question: BoundsOptions) -> EarlyAnswer:
     if question.nodes is not None:
         raise SettingError(
             "--nodes is given with entropies or a speed-up",
-            limit="they say nothing of trees",
+            limit="these bounds are for single tokens and chains",
             remedy="give --mu with --mu2, or --target-logprobs",
         )
     _check_entropies(question)
     needed = []
     if question.need is not None:
         if question.c is None:
-            raise SettingError("--need is given without --c", limit="drafts cost something", remedy="give --c")
+            raise SettingError(
+                "--need is given without --c", limit="the speed-up depends on the cost of drafts", remedy="give --c"
+            )
         needed = draft_needed(question.need, question.c, *([sorted(set(question.k))] if question.k else []))
     return EarlyAnswer(
         question.target_nats, question.draft_nats, question.vocabulary, question.need, question.c, needed

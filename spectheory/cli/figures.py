@@ -1,4 +1,4 @@
-"""``spectheory figures``: bounds against what simulations count, made or drawn again."""
+"""``spectheory figures``: bounds against simulations, made or drawn again."""
 
 from __future__ import annotations
 

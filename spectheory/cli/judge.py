@@ -69,7 +69,7 @@ def _read_alone(question: JudgeOptions, traces: Sequence[Trace], log: CallLog | 
     counts = counters or log
     if counts is None:
         raise TextError(
-            "there are no calls to judge", limit="a trace says what is expected alone", remedy="add the engine's log"
+            "there are no calls to judge", limit="a trace has only the expected calls", remedy="add the engine's log"
         )
     if traces or question.rule:
         raise TextError(

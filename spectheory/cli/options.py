@@ -86,7 +86,7 @@ class MeasureOptions:
 class ImportOptions:
     """Read an engine's log: a trace, calls of requests, or counters.
 
-    The format is recognised by content. Says what follows from the log and what does not.
+    The format is recognised by content. Prints what can be computed from the log, and what cannot.
     """
 
     files: Annotated[list[Path], the.LOGS]
@@ -127,7 +127,7 @@ def recorded_files(question: Question) -> list[Path]:
     path = recorded_at(question)
     if question.draft_log and not path:
         raise SettingError(
-            "--draft-log is given alone", limit="it goes with the target's log", remedy="name that as the trace"
+            "--draft-log is given alone", limit="it goes with the target's log", remedy="name the target's log as TRACE"
         )
     return [each for each in (path, question.draft_log) if each]
 
@@ -136,7 +136,7 @@ def recorded_files(question: Question) -> list[Path]:
 class PredictOptions(Question):
     """Predict tokens per call and speed-up from a trace.
 
-    Without a trace, the pair is measured first: its options and those of the text are for that.
+    Without a trace, the pair is measured first, with the options under Pair, Text, Sampling and Run.
     """
 
     shape: Annotated[list[str] | None, shown(the.SHAPE, "chain and tree")] = None
@@ -151,7 +151,7 @@ class PredictOptions(Question):
 class PlanOptions(Question):
     """Plan a deployment: the fastest draft, rule and shape.
 
-    Also says what it takes to pay, and what to paste into engines. Without a trace, the built-in drafts are measured.
+    Also prints break-even values and settings to paste into engines. Without a trace, the built-in drafts are measured.
     """
 
     traces: Annotated[list[str] | None, the.TRACES] = None
@@ -193,10 +193,10 @@ class ValidateOptions(SampledText):
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """Hold an engine's counts against what every rule expects of its own output.
+    """Compare an engine's counts with those expected under each rule, on its own output.
 
-    Names the rule that runs and those that are refuted, says whether sampled output is right, and what explains counts
-    that are not. Status 0 if counts and output agree, 1 if not.
+    Names the rule that the engine runs and those that are refuted, tests its output, and looks for the causes of
+    unexpected counts. Status 0 if counts and output agree, 1 if not.
     """
 
     files: Annotated[list[Path], the.JUDGED]
@@ -229,7 +229,7 @@ class ValidationsOptions:
 class DoctorOptions:
     """Say what is installed, what is missing, and whether a pair's tokenizers agree.
 
-    Nothing is downloaded but the tokenizers of the models named.
+    Downloads only the tokenizers of the models named.
     """
 
     target: Annotated[str | None, shown(the.TARGET, "none")] = None

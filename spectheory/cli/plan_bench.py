@@ -71,7 +71,9 @@ def run_bench_plan(question: PlanOptions) -> None:
 def served_of(question: PlanOptions) -> Served:
     """Read the runs, fit them, and find tokens per call."""
     if question.traces:
-        raise SettingError("--bench is given with --trace", limit="it times one draft", remedy="name its trace alone")
+        raise SettingError(
+            "--bench is given with --trace", limit="timed runs are of one draft", remedy="name its trace alone"
+        )
     runs = [run for path in question.bench or () for file in _files(path) for run in read_runs(file)]
     fit = fit_server([step_time(run) for run in runs])
     ks = [k for k in fit.ks if k <= question.k_max]

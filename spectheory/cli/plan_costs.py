@@ -58,7 +58,7 @@ def check_costs(question: PlanOptions) -> None:
     if question.passes_alone and sources and sources[0] != "--latency":
         raise SettingError(
             f"--passes-alone is given with {sources[0]}",
-            limit="only measured latencies know a loop",
+            limit="only measured latencies include a loop",
             remedy="leave it out",
         )
     if question.hardware is not None:

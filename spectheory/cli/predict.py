@@ -189,7 +189,7 @@ def _cost(question: PredictOptions, passes: CostModel | None) -> CostModel | Non
     if question.passes_alone and not isinstance(passes, LatencyTable):
         raise SettingError(
             "--passes-alone is given without latencies",
-            limit="it says how measured latencies count",
+            limit="it applies only to measured latencies",
             remedy="leave it out, or give --latency",
         )
     return passes.looped if isinstance(passes, LatencyTable) and not question.passes_alone else passes
@@ -287,7 +287,9 @@ def _validate(question: PredictOptions, pair: PairOptions, text: TextOptions, ho
         raise SettingError("--c and --latency are both given", limit="one cost model", remedy="leave one out")
     if question.c is not None and question.passes_alone:
         raise SettingError(
-            "--passes-alone is given with --c", limit="a ratio knows no loop around the passes", remedy="leave one out"
+            "--passes-alone is given with --c",
+            limit="--c has no time of the loop around the passes",
+            remedy="leave one out",
         )
 
 

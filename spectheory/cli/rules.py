@@ -54,7 +54,7 @@ def _pair(question: RulesOptions) -> tuple[Pmfs, Pmfs]:
     if question.target_pmf is None or question.draft_pmf is None:
         raise SettingError(
             f"--{'draft' if question.draft_pmf is None else 'target'}-pmf is missing",
-            limit="acceptance is a matter of two pmfs",
+            limit="acceptance needs both pmfs",
             remedy="give both",
         )
     return read_pmfs(question.target_pmf, "--target-pmf"), read_pmfs(question.draft_pmf, "--draft-pmf")

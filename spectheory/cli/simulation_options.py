@@ -20,7 +20,7 @@ RECOVERY = "optimal"
 class FiguresOptions:
     """Figures of bounds against simulations.
 
-    Status 0 if all agree, 1 if not.
+    Status 0 if theory and simulations agree, 1 if not.
     """
 
     names: Annotated[list[str] | None, Argument(metavar="NAME", help="Figures.", show_default="all")] = None

@@ -19,7 +19,7 @@ DEFAULT_NODES = (1, 8, 64)
 class RulesOptions:
     """Acceptance of every verification rule with k candidates.
 
-    Of two pmfs, or on average along a trace.
+    For two pmfs, or averaged along a trace.
     """
 
     trace: Annotated[Path | None, the.THE_TRACE] = None
@@ -37,8 +37,8 @@ class RulesOptions:
 class BoundsOptions:
     """Upper bounds on tokens per call.
 
-    From moments, pmfs, rank probabilities or a trace. Before there is a draft: what entropies say of its acceptance,
-    and what a speed-up needs.
+    From moments, pmfs, rank probabilities or a trace. Also, before a draft exists, bounds on acceptance from entropies,
+    and the acceptance that a speed-up needs.
     """
 
     trace: Annotated[Path | None, the.THE_TRACE] = None

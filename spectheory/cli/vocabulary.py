@@ -30,18 +30,22 @@ def shown(made: OptionInfo, *defaults: object) -> OptionInfo:
 
 THE_TRACE = Argument(metavar="TRACE", help="A trace: its folder, its file, or a log.", show_default=False)
 LOGS = Argument(
-    metavar="FILE", help="Logs of one engine; of two scrapes of a server the difference, of two models' scores a trace."
+    metavar="FILE",
+    help="Logs of one engine. Two scrapes of a server give their difference, scores of two models a trace.",
 )
 JUDGED = Argument(
     metavar="LOG",
-    help="Calls of requests with their token ids, as `import` reads them; a trace of the same texts, where the pair is "
-    "not to be run; an engine's totals over them.",
+    help="Calls of requests with their token ids, as `import` reads them. Also a trace of the same texts, in place of "
+    "running the pair, and an engine's totals over the requests.",
 )
-FORMAT = option("--format", "NAME", TRACE, "Format of a log, as docs/formats.md lists them.")
-TRACES = option("--trace", "NAME=FOLDER", TRACE, "A named trace of `spectheory measure`: drafts of one target, ranked.")
-LOGPROBS = option("--logprobs", "FILE", TRACE, "Another spelling of TRACE, for a log of log-probabilities.")
+FORMAT = option("--format", "NAME", TRACE, "Format of the log, one of docs/formats.md.")
+TRACES = option("--trace", "NAME=FOLDER", TRACE, "Trace of a draft, with a name; drafts of one target are ranked.")
+LOGPROBS = option("--logprobs", "FILE", TRACE, "The same as TRACE, for a log of log-probabilities.")
 TARGET_LOGPROBS = option(
-    "--target-logprobs", "FILE", TRACE, 'The target\'s own scores of text that it sampled: JSON lines with "target".'
+    "--target-logprobs",
+    "FILE",
+    TRACE,
+    'JSON lines with "target": the target\'s log-probabilities of text that it sampled.',
 )
 DRAFT_LOG = option("--draft-log", "FILE", TRACE, "The draft's log, where TRACE is a log of the target alone.")
 
@@ -58,30 +62,30 @@ SHAPE = option(
     "--shape",
     "SHAPE",
     SHAPES,
-    "Draft shape: chain, batch, a k-ary tree as 2x2x1, the paths of a tree as 1,2,1-1, grown:16x4x5 as measured, "
-    "module:Class, or (in predict) tree, the best one. All but chain need a rule with ranks.",
+    "Draft shape: chain, batch, a k-ary tree such as 2x2x1, a tree by its paths, such as 1,2,1-1, grown:16x4x5 as "
+    "measured, module:Class, or, in predict, tree: the best one. All but chain need a rule with ranks.",
 )
 K = option("--k", "INT", SHAPES, "Drafted tokens per call, of a chain, batch or Gumbel list.")
 STOP = option(
     "--stop",
     "STOP",
     SHAPES,
-    "Where the draft stops: {stops}. In predict and plan it is tried beside fixed lengths, and best sweeps thresholds.",
+    "Where the draft stops: {stops}. predict and plan compare it with fixed lengths; there best sweeps thresholds.",
 )
-K_MAX = option("--k-max", "INT", SHAPES, "Longest chain of drafts that is tried.")
+K_MAX = option("--k-max", "INT", SHAPES, "Longest chain of drafts tried.")
 CANDIDATES = option("--candidates", "INT", SHAPES, "Candidates at one position.")
 NODES = option("--nodes", "INT", SHAPES, "Draft nodes per call.")
-NODES_MAX = option("--nodes-max", "INT", SHAPES, "Largest draft tree that is tried; 1 for none.")
+NODES_MAX = option("--nodes-max", "INT", SHAPES, "Nodes of the largest draft tree tried; 1 for no trees.")
 MAX_DEPTH = option("--max-depth", "INT", SHAPES, "Largest depth of a node: draft passes per call.")
 MAX_WIDTH = option("--max-width", "INT", SHAPES, "Most nodes of one depth; with --rank-pmf.")
-MAX_RANK = option("--max-rank", "INT", SHAPES, "Ranks that are counted one by one.")
+MAX_RANK = option("--max-rank", "INT", SHAPES, "Largest rank that is counted by itself.")
 CONSECUTIVE = option("--consecutive", "", SHAPES, "Siblings have ranks 1..m, as for recursive rejection.")
 BIAS = option("--bias", "SHARE", SHAPES, "Share of over-acceptance in [0, 1]; 0 is lossless.")
-CHAINS = option("--chains", "INT", SHAPES, "i.i.d. chains that a call drafts, for a bound of its own; with a trace.")
+CHAINS = option("--chains", "INT", SHAPES, "Also bound calls that draft this many i.i.d. chains; with a trace.")
 RECOVERY = option("--recovery", "NAME", SHAPES, "What rejected tokens are recovered from: optimal or target.")
 DRAFTS = option("--drafts", "INT", SHAPES, "M, the number of drafts in a batch of yin2024.")
 PRINTED = option("--printed", "", SHAPES, "Run Algorithm 4 of yin2024 exactly as printed (Y3/printed).")
-PREFILL_TOKEN = option("--prefill-token", "", SHAPES, "The prompt's own pass emits a token, as a call of its own.")
+PREFILL_TOKEN = option("--prefill-token", "", SHAPES, "Count the prompt's own pass as a call that outputs one token.")
 WHERE = option(
     "--where",
     "",
@@ -94,7 +98,7 @@ TARGET_PMF = option(
     "--target-pmf",
     "PMF",
     PMFS,
-    "Pmf of the target: numbers as 0.5,0.3,0.2, or a .npy, .json or text file. Several are rows; of a "
+    "Pmf of the target: numbers such as 0.5,0.3,0.2, or a .npy, .json or text file. Several pmfs are rows; of a "
     "Markov chain, row x is the pmf after token x.",
 )
 DRAFT_PMF = option("--draft-pmf", "PMF", PMFS, "Pmf of the draft, in the same forms.")
@@ -109,15 +113,17 @@ DRAFT_NATS = option(
     "--draft-nats", "NATS", PMFS, "Mean cross-entropy of a draft per token, on text that the target sampled."
 )
 VOCABULARY = option("--vocabulary", "INT", PMFS, "Tokens of the vocabulary; with --target-nats.")
-TREES = option("--trees", "INT", PMFS, "Random trees grown from the rows of --target-pmf: the value at finite size.")
+TREES = option(
+    "--trees", "INT", PMFS, "Number of random trees grown from the rows of --target-pmf: the value at finite size."
+)
 FAMILY = option("--family", "NAME", PMFS, "Family of random pmfs, in place of --target-pmf.")
-NGRAMS = option("--text", "FILE", PMFS, "n-grams of a text file, or of a Python module's source, as argparse.")
+NGRAMS = option("--text", "FILE", PMFS, "n-grams of a text file, or of the source of a Python module such as argparse.")
 ORDER = option("--order", "INT", PMFS, "n of the target's n-grams.")
 DRAFT_ORDER = option("--draft-order", "INT", PMFS, "n of the draft's n-grams.")
 LENGTH = option("--length", "INT", PMFS, "Tokens of a simulated text.")
 
-NEED = option("--need", "FACTOR", COST, "Speed-up that a draft of cost --c is to give: what acceptance it needs.")
-C = option("--c", "RATIO", COST, "Time of a draft step over a target step, in place of latencies.")
+NEED = option("--need", "FACTOR", COST, "Wanted speed-up: the acceptance that a draft of cost --c needs.")
+C = option("--c", "RATIO", COST, "Time of a draft step over that of a target step, in place of latencies.")
 LATENCY = option("--latency", "FILE", COST, "Latency table of `spectheory measure`.")
 PASSES_ALONE = option(
     "--passes-alone", "", COST, "Count the models' passes alone, without the time of our decoding loop."
@@ -125,50 +131,61 @@ PASSES_ALONE = option(
 BENCH = option(
     "--bench", "PATH", COST, "Results of `vllm bench serve`, or their folder: runs with and without speculation."
 )
-HARDWARE = option("--hardware", "NAME", ROOFLINE, "In place of latencies: a roofline of this accelerator, as H100-SXM.")
+HARDWARE = option(
+    "--hardware", "NAME", ROOFLINE, "Roofline of this accelerator, such as H100-SXM, in place of latencies."
+)
 TARGET_ARCHITECTURE = option("--target-architecture", "FILE", ROOFLINE, "config.json of the target, or its folder.")
 DRAFT_ARCHITECTURE = option(
-    "--draft-architecture", "[NAME=]FILE", ROOFLINE, "The same of a draft; named if there are several."
+    "--draft-architecture",
+    "[NAME=]FILE",
+    ROOFLINE,
+    "config.json of a draft, or its folder; with its name if there are several.",
 )
-PEAK = option("--peak", "TYPE", ROOFLINE, "The type computed in, bf16 or fp8.")
+PEAK = option("--peak", "TYPE", ROOFLINE, "Type of the arithmetic: bf16 or fp8.")
 WEIGHT_BYTES = option("--weight-bytes", "BYTES", ROOFLINE, "Bytes per weight as served.")
 OVERHEAD = option("--overhead", "SECONDS", ROOFLINE, "Fixed time added to each pass.")
 BATCH = option(
-    "--batch", "INT", RUN, "Sequences decoded together: prompts measured, or those of a plan, which is for the first."
+    "--batch",
+    "INT",
+    RUN,
+    "Sequences decoded together: of prompts measured, or of the plan, whose settings are for the first size.",
 )
-CONTEXT = option("--context", "INT", ROOFLINE, "Cached tokens of a sequence; the plan is for the first.")
+CONTEXT = option("--context", "INT", ROOFLINE, "Cached tokens of a sequence; settings are for the first.")
 
 TARGET = option("--target", "MODEL", PAIR, "Target model: local folder, hub id, or builtin:target.")
 DRAFT = option(
-    "--draft", "MODEL", PAIR, "Draft model or head: local folder, hub id, builtin:draft, distilled, eagle3 or dflash."
+    "--draft",
+    "MODEL",
+    PAIR,
+    "Draft model or head: local folder, hub id, or builtin:NAME with draft, distilled, eagle3 or dflash.",
 )
 DTYPE = option("--dtype", "TYPE", PAIR, "Type of the weights: auto, float32, bfloat16 or float16.")
 DEVICE = option("--device", "NAME", PAIR, "Device: cpu, cuda, cuda:1 or mps.")
-DEVICE_MAP = option("--device-map", "NAME", PAIR, "Device map of transformers, as auto.")
-THREADS = option("--threads", "INT", PAIR, "Threads of torch.")
+DEVICE_MAP = option("--device-map", "NAME", PAIR, "Device map of transformers, such as auto.")
+THREADS = option("--threads", "INT", PAIR, "Number of threads of torch.")
 TARGET_REVISION = option("--target-revision", "NAME", PAIR, "Hub revision of the target.")
 DRAFT_REVISION = option("--draft-revision", "NAME", PAIR, "Hub revision of the draft.")
 
-PROMPTS = option("--prompts", "FILE", TEXT, "Prompts as question.jsonl.")
-FIRST = option("--first", "INT", TEXT, "Number of prompts, from the first on.")
+PROMPTS = option("--prompts", "FILE", TEXT, "JSON lines of prompts, like Spec-Bench's question.jsonl.")
+FIRST = option("--first", "INT", TEXT, "Decode only this many prompts, from the first on.")
 TOKENS = option("--tokens", "INT", TEXT, "Most output tokens of a text.")
 CONTINUATIONS = option("--continuations", "INT", TEXT, "Texts sampled per prompt.")
 GIVEN_TEXT = option("--given-text", "", TEXT, "The text is each prompt's `output`; none is sampled.")
-SUFFIX = option("--suffix", "", TEXT, "Also record what suffix decoding drafts, texts served in order.")
+SUFFIX = option("--suffix", "", TEXT, "Also record the drafts of suffix decoding, for texts served in order.")
 CHAT_TEMPLATE = option("--chat-template", "", TEXT, "Wrap prompts in the chat template.")
-DEPTH = option("--depth", "INT", TEXT, "Drafts by start that are measured of a draft head.")
+DEPTH = option("--depth", "INT", TEXT, "Drafts per call that are measured of a draft head.")
 GROW = option(
     "--grow",
     "NODESxTOPxDEPTH",
     TEXT,
-    "Also grow a tree from the draft's confidences at every token, as 16x4x5: the 16 most confident nodes of 5 passes, "
-    "4 tokens below each node that is read.",
+    "Also grow a tree from the draft's confidences at every token. 16x4x5: the 16 most confident nodes of 5 passes, "
+    "with 4 tokens below each node that is read.",
 )
 SCHEDULER = option("--scheduler", "ADDRESS", RUN, "A Dask scheduler whose workers read the prompts.")
 LATENCY_WIDTH = option(
     "--latency-width", "SHARE", RUN, "Measure passes until their 95% intervals are this narrow, relative to the value."
 )
-LATENCY_SECONDS = option("--latency-seconds", "SECONDS", RUN, "The most that measuring passes and loop may take.")
+LATENCY_SECONDS = option("--latency-seconds", "SECONDS", RUN, "Longest time for measuring passes and loop.")
 QUICK = option("--quick", "", RUN, "Stop at the provisional answer, after the first prompts.")
 CHUNK = option("--chunk", "INT", TEXT, "Positions whose logits are in memory at a time.")
 
@@ -186,7 +203,7 @@ TOP_K = option("--top-k", "INT", SAMPLING, "Keep the k most probable tokens, wit
 TOP_P = option("--top-p", "SHARE", SAMPLING, "Keep the smallest set of this probability.")
 MIN_P = option("--min-p", "SHARE", SAMPLING, "Keep tokens of at least this times the largest probability.")
 
-PAPER = option("--paper", "KEY", STATEMENTS, "Statements of one paper, as kobus2025.")
+PAPER = option("--paper", "KEY", STATEMENTS, "Statements of one paper, such as kobus2025.")
 EVIDENCE = option(
     "--evidence", "KIND", STATEMENTS, "One kind of evidence: symbolic, exact, certified, search or simulation."
 )
@@ -195,8 +212,8 @@ CLAIM = option("--claim", "FILE", STATEMENTS, "Python file with claims of your o
 TRIALS = option("--trials", "INT", RUN, "Trials: positions, calls, texts or trees; rounded up to whole batches.")
 BATCH_SIZE = option("--batch-size", "INT", RUN, "Trials of a batch; another size draws other numbers.")
 WIDTH = option("--width", "SHARE", RUN, "End as soon as the first interval is this narrow, relative to its value.")
-ALARM = option("--alarm", "PROBABILITY", RUN, "Probability that a correct theory is called wrong.")
-FULL = option("--full", "", RUN, "As much work as for the docs: some ten times the default.")
+ALARM = option("--alarm", "PROBABILITY", RUN, "Largest probability that a correct theory is called wrong.")
+FULL = option("--full", "", RUN, "As much work as for the docs: about ten times the default.")
 CHECK = option("--check", "", RUN, "Also count the calls of transformers' assisted generation.")
 SEED = option("--seed", "INT", RUN, "Root seed: the same seed draws the same numbers.")
 WORKERS = option("--workers", "INT", RUN, "Number of worker processes.")

@@ -106,7 +106,7 @@ def _require_determined(runs: Sequence[StepTime], relative: Floats, used: Sequen
     if len(runs) <= len(used):
         raise SettingError(
             f"{len(runs)} runs are given for {len(used)} terms",
-            limit="an error is known from more runs than terms",
+            limit="errors are estimated from more runs than terms",
             remedy="add runs at other concurrencies",
         )
     if np.linalg.matrix_rank(relative / relative.max(axis=0)) < len(used):

@@ -93,7 +93,7 @@ def check_batches(cost: CostModel) -> None:
     if not isinstance(cost, Roofline | AffineCost | ServedCost):
         raise SettingError(
             f"{type(cost).__name__} is asked for a table over batches",
-            limit="it knows one batch size and one context",
+            limit="its latencies are for one batch size and one context",
             remedy="use a roofline or an affine fit",
         )
 

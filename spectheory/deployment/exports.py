@@ -68,7 +68,7 @@ class Export:
         if self.by_batch and not acceptance.schedule:
             raise SettingError(
                 f"{self.name} needs k by batch size",
-                limit="these costs know one batch",
+                limit="these costs are for one batch size",
                 remedy="use --bench or --hardware",
             )
         if self.most is not None and acceptance.k > self.most:

@@ -169,7 +169,7 @@ def check_comparable(drafts: Sequence[Draft]) -> None:
                 raise SettingError(
                     f"{first.name} and {other.name} differ in {what} ({one} and {two})",
                     limit="drafts are ranked for one target and one way of sampling",
-                    remedy="measure them alike",
+                    remedy="measure them with the same target and sampling",
                 )
 
 

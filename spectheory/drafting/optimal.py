@@ -51,7 +51,9 @@ def optimal_tree(
     if consecutive and (law[1:] > law[:-1]).any():
         if max_width is not None:
             raise SettingError(
-                f"max width is {max_width}", limit="none where ranks grow likelier", remedy="leave it out"
+                f"max width is {max_width}",
+                limit="the width cannot be limited where later ranks are more probable",
+                remedy="leave it out",
             )
         whole("budget", budget, most=MOST_CONSECUTIVE, remedy="use 1 or more")
         return best_consecutive_tree(law, budget, depth)

@@ -68,7 +68,9 @@ def _longest(log: CallLog, k: int | None) -> int:
     longest = k or max(known)
     if not longest and not any(r.calls for r in log.requests):
         raise TextError(
-            "the log has no call with drafts", limit="calls are what is judged", remedy="log a run with speculation"
+            "the log has no call with drafts",
+            limit="judging compares the number of calls",
+            remedy="log a run with speculation",
         )
     if not longest:
         raise TextError("the log does not say k", limit="needs the drafted tokens of a call", remedy="give --k")
@@ -105,7 +107,7 @@ def counted(log: CallLog, k: int, counters: Counters | None = None) -> Counted:
         lacking = next(r.id for r in log.requests if r.calls is None)
         raise TextError(
             f"request {lacking!r} has no number of calls",
-            limit="calls are what is judged",
+            limit="judging compares the number of calls",
             remedy="log them, or add the engine's totals over these requests as a file",
         )
     rows = [_by_accepted(r) for r in log.requests]

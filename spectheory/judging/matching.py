@@ -73,6 +73,6 @@ def check_settings(trace: Trace, log: CallLog) -> None:
         name = differing[0]
         raise TraceError(
             f"{name} is {getattr(read, name)} in the trace and {getattr(stated, name)} in the log",
-            limit="a pmf is that of the settings which made the text",
+            limit="both must have the settings that made the text",
             remedy="read the texts again under the log's settings",
         )

@@ -206,7 +206,7 @@ def _check(rules: Sequence[PathRule], shapes: Sequence[Wanted], cost: CostModel 
         if not isinstance(rule, PathRule):
             raise SettingError(
                 f"{rule!r} has no path form",
-                limit="a text says nothing about others",
+                limit="predictions along a text need one",
                 remedy="use one of spectheory.verification.PATH_RULES",
             )
     if cost is not None and not isinstance(cost, CostModel):

@@ -38,7 +38,7 @@ def _verdict(answer: DeploymentAnswer) -> list[str]:
             f"Pays with {needs.tokens_per_call_needed:.2f} tokens per call (now {needs.tokens_per_call:.2f}){cheaper}"
         )
     elif answer.ranking.runner_up is not None and not answer.ranking.told_apart:
-        known += ", not told apart from the next setting"
+        known += "; the next setting's interval overlaps"
     else:
         known += f"; {point(best.prediction.tokens_per_call)} tokens per target call"
     return verdict(f"{said}: {_named(best, answer)}: speed-up {gain}", known)
@@ -87,6 +87,6 @@ def _engines(answer: DeploymentAnswer) -> list[str]:
     absent = (
         []
         if rule in {each.candidate.prediction.rule.name for each in answer.engines}
-        else [f"No engine here has {short(rule)} verification; {fastest.engine} has {short(runs)}."]
+        else [f"No engine here runs {short(rule)} verification; {fastest.engine} runs {short(runs)}."]
     )
     return [*absent, f"Settings to paste into {listed}: --all."]

@@ -58,7 +58,7 @@ def entropy_at_least_kl(rule: Rule, target: Any, draft: Any, *, tolerance: float
     if math.isinf(kl):
         raise SettingError(
             "the draft lacks a token of the target",
-            limit="R is infinite then, and KL too: nothing finite is at least KL",
+            limit="then R and KL are infinite, and H(R) >= KL says nothing",
             remedy="give every token of the target some draft probability",
         )
     if isinstance(rule, PoissonRace):

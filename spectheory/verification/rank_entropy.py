@@ -61,7 +61,7 @@ def poisson_rank_entropy(target: Any, draft: Any, *, tolerance: float = 1e-6) ->
     if np.any(np.isinf(g)):
         raise SettingError(
             f"the draft lacks tokens of target probability {p[np.isinf(g)].sum():.3g}",
-            limit="their rank is infinite, and H(R) of a finite rank is asked for",
+            limit="their rank is infinite, and H(R) needs a finite rank",
             remedy="use rank_entropy of the cut rank",
         )
     return GeometricMixture(p, g).mean_of("surprisal", tolerance)

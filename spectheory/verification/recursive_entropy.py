@@ -42,7 +42,7 @@ def recursive_rank_entropies(target: Any, draft: Any) -> tuple[float, float]:
     if np.any(lacking):
         raise SettingError(
             f"the draft lacks tokens of target probability {p[lacking].sum():.3g}",
-            limit="their rank is infinite, and H(R) of a finite rank is asked for",
+            limit="their rank is infinite, and H(R) needs a finite rank",
             remedy="use rank_entropy of the cut rank",
         )
     order = np.argsort(p / q, kind="stable")

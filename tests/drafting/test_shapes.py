@@ -285,7 +285,7 @@ BAD_LAWS: dict[str, Refusal] = {
     "width of consecutive ranks": (
         lambda: optimal_tree([0.1, 0.2], 2, max_width=2, consecutive=True),
         SettingError,
-        "max width is 2: none where ranks grow likelier",
+        "max width is 2: the width cannot be limited where later ranks are more probable",
     ),
 }
 

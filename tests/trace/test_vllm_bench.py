@@ -119,7 +119,7 @@ def test_a_run_without_speculation(tmp_path: Path) -> None:
 @each(
     "change, words",
     [
-        ({"spec_decode_acceptance_rate": 0.5}, "percent: it is a percentage of the drafts"),
+        ({"spec_decode_acceptance_rate": 0.5}, "percent: the rate must be the percentage of accepted drafts"),
         ({"spec_decode_per_position_acceptance_rates": [80.0, 50.0, 20.0]}, "of a position is 80: must be a fraction"),
         ({"spec_decode_per_position_acceptance_rates": [0.9, 0.9, 0.9]}, "the two must agree"),
         ({"spec_decode_num_drafts": 0}, "counted no calls with drafts"),

@@ -187,7 +187,7 @@ def _counts(entry: Mapping[str, Any], path: Path, slack: float) -> dict[str, Any
     if abs(percent - stated) > slack:
         raise TextError(
             f"{path}: the acceptance rate is {stated:g}, {accepted} of {drafted} drafts are {percent:.2f} percent",
-            limit="it is a percentage of the drafts",
+            limit="the rate must be the percentage of accepted drafts",
             remedy="check that the file is of one run",
         )
     if any(not 0 <= share <= 1 for share in survival):
