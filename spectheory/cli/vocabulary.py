@@ -221,10 +221,10 @@ ALL_PROCESSORS = "all processors"
 
 OUT = option("--out", "FOLDER", OUTPUT, "Folder for all that is written; a stopped run continues from it.")
 REDRAW = option("--redraw", "", OUTPUT, "Draw again from the data in the folder; simulate nothing.")
-EXPORT = option("--export", "NAME", OUTPUT, "Print what another tool takes, and nothing else, as vllm-rates or dynamo.")
+EXPORT = option("--export", "NAME", OUTPUT, "Print only the settings of another tool, such as vllm-rates or dynamo.")
 ALL = option("--all", "", OUTPUT, "Print every table and note.")
 EXPLAIN = option("--explain", "", OUTPUT, "Print what each column means.")
 REPORT = option(
     "--report", "FILE", OUTPUT, "Also write the answer as one page to open in a browser: charts, tables, assumptions."
 )
-JSON = option("--json", "", OUTPUT, "Print one JSON object and nothing else.")
+JSON = option("--json", "", OUTPUT, "Print only one JSON object.")

@@ -159,9 +159,7 @@ class _Cluster:
         raise WorkerError(
             f"Dask workers died again and again with {task}" if died else f"Dask workers fail at {task} ({error})",
             limit=_KEPT,
-            remedy="check the workers' memory"
-            if died
-            else "install the same release with the extra 'models' on each",
+            remedy="check the workers' memory" if died else "install the same release with the extra 'models' on each",
         ) from error
 
     def _lost(self) -> WorkerError:
