@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
-from spectheory.cli.encoding import HANDLER
+from spectheory.cli.encoding import HANDLER, harmless
 from spectheory.cli.interrupts import Interrupted, handled, terminations_interrupt
 from spectheory.cli.statuses import Status
 from spectheory.errors import SpectheoryError, out_of_memory
@@ -101,7 +101,7 @@ def _say(line: str = "") -> None:
     """Write a line to stderr; where that is full or closed, the status alone tells."""
     try:
         if line:
-            print(line, file=sys.stderr)
+            print(harmless(line), file=sys.stderr)
         sys.stderr.flush()
     except OSError:
         _drop(sys.stderr)

@@ -1,4 +1,4 @@
-"""Characters that a stream's encoding lacks, written in plainer ones."""
+"""Characters that a stream's encoding lacks, written in plainer ones; what steers a terminal is not written."""
 
 from __future__ import annotations
 
@@ -7,6 +7,23 @@ import unicodedata
 
 PLAIN = {"≤": "<=", "≥": ">=", "±": "+-", "†": "+", "×": "x", "·": "*", "−": "-", "–": "-", "…": "...", "′": "'"}
 """What stands for a character where it cannot be written."""
+
+
+_MARKS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+"""Unicode's marks of direction, which turn the text around them."""
+STEERING = dict.fromkeys({*range(0x20), *range(0x7F, 0xA0), *_MARKS} - {ord("\t"), ord("\n")}, "?")
+"""Characters that a terminal obeys, as names of models and tokens may hold them, and what stands for them."""
+
+
+def harmless(text: str) -> str:
+    r"""The text without what steers a terminal.
+
+    Examples
+    --------
+    >>> harmless("a model\x1b[2J")
+    'a model?[2J'
+    """
+    return text.translate(STEERING)
 
 
 def writable(text: str, encoding: str | None) -> str:
@@ -18,7 +35,7 @@ def writable(text: str, encoding: str | None) -> str:
     ('T1 <= 1.77+-0.01', 'T1 <= 1.77±0.01')
     """
     encoding = encoding or "utf-8"
-    return text.encode(encoding, errors=HANDLER).decode(encoding, errors="replace")
+    return harmless(text).encode(encoding, errors=HANDLER).decode(encoding, errors="replace")
 
 
 def _plainer(error: UnicodeError) -> tuple[str, int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from spectheory.cli.answer import View, show
 from spectheory.cli.console import answers, ready_folder
+from spectheory.cli.encoding import harmless
 from spectheory.cli.inputs import in_range
 from spectheory.cli.options import PlanOptions
 from spectheory.cli.page import Page, ready_page
@@ -242,7 +243,7 @@ def _paste(engines: Sequence[EngineSettings]) -> None:
         answers.print(f"\n{settings.engine} {settings.version}{without}", style="bold", highlight=False)
         if not settings.pays:
             answers.print("Does not pay under this engine's rule; the fastest setting would be:", highlight=False)
-        print(settings.paste)
+        print(harmless(settings.paste))
         for line in settings.remarks:
             answers.print(line, style="dim", highlight=False, markup=False)
 

@@ -47,13 +47,14 @@ def write_page(report: Report, file: Path, *, title: str, parts: Sequence[Part] 
         script=(_HERE / "page.js").read_text(encoding="utf-8"),
         library=_library() if specs else "",
     )
-    if (size := len(page.encode())) > LARGEST:
+    content = page.encode(errors="replace")  # halves of letters, which a token may hold
+    if (size := len(content)) > LARGEST:
         raise OutputError(
             f"the report takes {size / 1e6:.0f} MB",
             limit=f"a page holds {LARGEST / 1e6:.0f} MB",
             remedy="ask for fewer rules or a smaller --k-max, or use --json",
         )
-    write_whole(file, lambda partial: partial.write_text(page, encoding="utf-8"))
+    write_whole(file, lambda partial: partial.write_bytes(content))
 
 
 def _safe(data: Any) -> str:
