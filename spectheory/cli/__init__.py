@@ -15,10 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
-from spectheory.cli.encoding import HANDLER, harmless
+from spectheory.cli.encoding import HANDLER
 from spectheory.cli.interrupts import Interrupted, handled, terminations_interrupt
 from spectheory.cli.statuses import Status
 from spectheory.errors import SpectheoryError, out_of_memory
+from spectheory.reports.harmless import harmless
 
 DEBUG = "SPECTHEORY_DEBUG"
 """Environment variable: where it is set, an internal error prints its traceback."""

@@ -5,25 +5,10 @@ from __future__ import annotations
 import codecs
 import unicodedata
 
+from spectheory.reports.harmless import harmless
+
 PLAIN = {"≤": "<=", "≥": ">=", "±": "+-", "†": "+", "×": "x", "·": "*", "−": "-", "–": "-", "…": "...", "′": "'"}
 """What stands for a character where it cannot be written."""
-
-
-_MARKS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-"""Unicode's marks of direction, which turn the text around them."""
-STEERING = dict.fromkeys({*range(0x20), *range(0x7F, 0xA0), *_MARKS} - {ord("\t"), ord("\n")}, "?")
-"""Characters that a terminal obeys, as names of models and tokens may hold them, and what stands for them."""
-
-
-def harmless(text: str) -> str:
-    r"""The text without what steers a terminal.
-
-    Examples
-    --------
-    >>> harmless("a model\x1b[2J")
-    'a model?[2J'
-    """
-    return text.translate(STEERING)
 
 
 def writable(text: str, encoding: str | None) -> str:

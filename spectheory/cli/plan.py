@@ -8,7 +8,6 @@ from pathlib import Path
 
 from spectheory.cli.answer import View, show
 from spectheory.cli.console import answers, ready_folder
-from spectheory.cli.encoding import harmless
 from spectheory.cli.inputs import in_range
 from spectheory.cli.options import PlanOptions
 from spectheory.cli.page import Page, ready_page
@@ -50,6 +49,7 @@ from spectheory.prediction.over_prompts import Prompts, few_prompts
 from spectheory.prediction.recorded import check_depth
 from spectheory.prediction.recorded_readings import RecordedReading, recorded_readings
 from spectheory.reports import DeploymentAnswer, deployment_report
+from spectheory.reports.harmless import harmless
 from spectheory.reports.recorded import recorded_notes
 from spectheory.reports.remarks import IN_LOOP, given, sampled_choices
 from spectheory.verification import PathRule, RankRule

@@ -16,6 +16,7 @@ from spectheory.pages.parts import Part
 from spectheory.pages.shown import Shown
 from spectheory.plots.style import PALETTE
 from spectheory.reports.base import Report, plain
+from spectheory.reports.harmless import harmless
 from spectheory.reports.table import Table
 
 _HERE = Path(__file__).parent
@@ -65,7 +66,11 @@ def _safe(data: Any) -> str:
 def _template() -> Any:
     jinja = load_extra("jinja2", extra="report")
     return jinja.Environment(
-        autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=jinja.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: harmless(value) if type(value) is str else value,
     ).from_string((_HERE / "page.html").read_text(encoding="utf-8"))
 
 
