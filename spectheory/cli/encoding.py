@@ -1,9 +1,11 @@
-"""Characters that a stream's encoding lacks, written in plainer ones."""
+"""Characters that a stream's encoding lacks, written in plainer ones; what steers a terminal is not written."""
 
 from __future__ import annotations
 
 import codecs
 import unicodedata
+
+from spectheory.reports.harmless import harmless
 
 PLAIN = {"≤": "<=", "≥": ">=", "±": "+-", "†": "+", "×": "x", "·": "*", "−": "-", "–": "-", "…": "...", "′": "'"}
 """What stands for a character where it cannot be written."""
@@ -18,7 +20,7 @@ def writable(text: str, encoding: str | None) -> str:
     ('T1 <= 1.77+-0.01', 'T1 <= 1.77±0.01')
     """
     encoding = encoding or "utf-8"
-    return text.encode(encoding, errors=HANDLER).decode(encoding, errors="replace")
+    return harmless(text).encode(encoding, errors=HANDLER).decode(encoding, errors="replace")
 
 
 def _plainer(error: UnicodeError) -> tuple[str, int]:

@@ -49,6 +49,7 @@ from spectheory.prediction.over_prompts import Prompts, few_prompts
 from spectheory.prediction.recorded import check_depth
 from spectheory.prediction.recorded_readings import RecordedReading, recorded_readings
 from spectheory.reports import DeploymentAnswer, deployment_report
+from spectheory.reports.harmless import harmless
 from spectheory.reports.recorded import recorded_notes
 from spectheory.reports.remarks import IN_LOOP, given, sampled_choices
 from spectheory.verification import PathRule, RankRule
@@ -242,7 +243,7 @@ def _paste(engines: Sequence[EngineSettings]) -> None:
         answers.print(f"\n{settings.engine} {settings.version}{without}", style="bold", highlight=False)
         if not settings.pays:
             answers.print("Does not pay under this engine's rule; the fastest setting would be:", highlight=False)
-        print(settings.paste)
+        print(harmless(settings.paste))
         for line in settings.remarks:
             answers.print(line, style="dim", highlight=False, markup=False)
 

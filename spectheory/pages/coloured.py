@@ -10,6 +10,8 @@ from spectheory.prediction.where import Where
 
 MOST_TOKENS = 2_000
 """Tokens of a text that a page shows."""
+LETTERS = 200
+"""Letters of a token that a page shows."""
 _LOST, _ACCEPTED = "213 94 0", "86 180 233"
 """Where calls end for certain, and where a draft is accepted for certain; the page's own colour lies between."""
 _STRONGEST = 60
@@ -34,9 +36,13 @@ class Coloured:
         sampled = "" if sampled_of in (None, texts) else f", a sample of {sampled_of}"
         chosen = f"Of {texts} texts{sampled}, this one loses as many calls per token as the median."
         shown = list(zip(text.tokens, text.accepted, strict=True))[:MOST_TOKENS]
-        tokens = [(str(token), colour(share), f"accepted in {share:.0%} of decodings") for token, share in shown]
+        tokens = [(_cut(str(token)), colour(share), f"accepted in {share:.0%} of decodings") for token, share in shown]
         title = f"Text {text.id}, token by token: {found.rule.label}, {found.shape}"
         return cls("text", title, tokens, len(text.tokens) - len(shown), chosen)
+
+
+def _cut(token: str) -> str:
+    return token if len(token) <= LETTERS else f"{token[:LETTERS]}…"
 
 
 def colour(share: float) -> str:

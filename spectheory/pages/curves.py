@@ -49,7 +49,7 @@ def curves(plan: Plan, labels: Sequence[Label], value: Callable[[Prediction], In
 def nodes() -> Any:
     """The horizontal axis: drafted tokens per call."""
     alt = altair()
-    axis = alt.Axis(tickMinStep=1, format="d")
+    axis = alt.Axis(tickMinStep=1, labelExpr="datum.value % 1 ? '' : datum.value")  # the library halves short steps
     return alt.X("k:Q", title="drafted tokens per call, k", axis=axis, scale=alt.Scale(nice=False, zero=False))
 
 

@@ -79,9 +79,9 @@ def _positions(standings: Sequence[Standing], first: str) -> Chart:
 
 def _rows(one: Standing) -> Iterator[dict[str, Any]]:
     for number, each in enumerate(one.positions, start=1):
-        z = max(min(each.z, 99.0), -99.0)
-        says = {"rule": one.rule, "position": number, "counted": each.counted, "z": rounded(z), "words": f"{z:+.1f}"}
-        yield {**_interval(each), **says}
+        z = rounded(max(min(each.z, 99.0), -99.0))
+        said = {"rule": one.rule, "position": number, "counted": each.counted, "z": z, "words": f"{each.z:+.1f}"}
+        yield {**_interval(each), **said}
 
 
 def _interval(one: Comparison) -> dict[str, float]:

@@ -16,6 +16,7 @@ from spectheory.pages.parts import Part
 from spectheory.pages.shown import Shown
 from spectheory.plots.style import PALETTE
 from spectheory.reports.base import Report, plain
+from spectheory.reports.harmless import harmless
 from spectheory.reports.table import Table
 
 _HERE = Path(__file__).parent
@@ -47,13 +48,14 @@ def write_page(report: Report, file: Path, *, title: str, parts: Sequence[Part] 
         script=(_HERE / "page.js").read_text(encoding="utf-8"),
         library=_library() if specs else "",
     )
-    if (size := len(page.encode())) > LARGEST:
+    content = page.encode(errors="replace")  # halves of letters, which a token may hold
+    if (size := len(content)) > LARGEST:
         raise OutputError(
             f"the report takes {size / 1e6:.0f} MB",
             limit=f"a page holds {LARGEST / 1e6:.0f} MB",
             remedy="ask for fewer rules or a smaller --k-max, or use --json",
         )
-    write_whole(file, lambda partial: partial.write_text(page, encoding="utf-8"))
+    write_whole(file, lambda partial: partial.write_bytes(content))
 
 
 def _safe(data: Any) -> str:
@@ -64,7 +66,11 @@ def _safe(data: Any) -> str:
 def _template() -> Any:
     jinja = load_extra("jinja2", extra="report")
     return jinja.Environment(
-        autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=jinja.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: harmless(value) if type(value) is str else value,
     ).from_string((_HERE / "page.html").read_text(encoding="utf-8"))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spectheory.plots.style import BLACK, GREY, Figure, titled
+from spectheory.plots.style import BLACK, GREY, Figure, drawable, titled
 from spectheory.prediction.where import Where
 from spectheory.prediction.where_text import OneText
 
@@ -83,13 +83,13 @@ def draw_text(figure: Figure, found: Where) -> None:
         box.set(facecolor=colours(share), edgecolor="#BBBBBB", linewidth=0.3)
         ax.add_patch(box)
         for i, letter in enumerate(piece.text):
-            ax.text(piece.column + i + 0.5, piece.line + 0.54, _drawn(letter), ha="center", va="center",
+            ax.text(piece.column + i + 0.5, piece.line + 0.54, drawable(letter), ha="center", va="center",
                     family="monospace", fontsize=_FONT, color=GREY if letter == "⏎" else BLACK)  # fmt: skip
     shown = pieces[-1].token + 1 if pieces else 0
     cut = f"; its first {shown}" if shown < len(text.tokens) else ""
     calls = sum(1 - share for share in text.accepted)
     name = text.id if len(text.id) <= MOST_NAME else f"{text.id[: MOST_NAME - 1]}…"
-    title = f"Text {''.join(map(_drawn, name))}: {len(text.tokens)} tokens in {calls:.1f} expected calls{cut}"
+    title = f"Text {drawable(name)}: {len(text.tokens)} tokens in {calls:.1f} expected calls{cut}"
     titled(ax, f"{title}\n{found.rule.label}, {found.shape}")
     _legend(figure, colours, (width, height))
 
@@ -116,8 +116,3 @@ def _words(text: OneText) -> list[str]:
     """The tokens; those that are known by number alone with a space after each."""
     numbered = all(token.isdigit() or token.startswith("#") for token in text.tokens)
     return [f"{token} " for token in text.tokens] if numbered else list(text.tokens)
-
-
-def _drawn(letter: str) -> str:
-    """What a font has; matplotlib would read a dollar sign as mathematics."""
-    return r"\$" if letter == "$" else letter if letter.isprintable() else "·"

@@ -17,6 +17,7 @@ from spectheory.plots.style import (
     Figure,
     Look,
     doubling,
+    drawable,
     note,
     plain_axes,
     save_figure,
@@ -61,19 +62,23 @@ def ranking(ax: Axes, ranked: Ranking) -> None:
 def _drafts(candidate: Candidate) -> str:
     """What drafts, as the key names it."""
     rule = candidate.prediction.rule
-    return f"draft model “{candidate.draft.name}”" if rule.uses_draft else "no draft model"
+    return f"draft model “{drawable(candidate.draft.name)}”" if rule.uses_draft else "no draft model"
 
 
 def _setting(candidate: Candidate) -> str:
     """Rule and shape; the key names the draft."""
-    return candidate.setting.removeprefix(f"draft {candidate.draft.name}, ").removesuffix(", no draft model")
+    alone = candidate.setting.removeprefix(f"draft {candidate.draft.name}, ").removesuffix(", no draft model")
+    return drawable(alone)
 
 
 def _circumstances(ranked: Ranking) -> str:
     """The target, its temperature, and what seconds include, as far as the best candidate knows."""
     draft = ranked.best.draft
     target, temperature = draft.fact("target", "name"), draft.fact("settings", "sampling", "temperature")
-    told = [f"target model “{target}”" if target else "", "" if temperature is None else f"temperature {temperature:g}"]
+    told = [
+        f"target model “{drawable(target)}”" if target else "",
+        "" if temperature is None else f"temperature {temperature:g}",
+    ]
     if isinstance(draft.cost, LatencyTable):
         looped = isinstance(draft.cost, LoopedTable)
         told += [f"context {draft.cost.context}", "our decoding loop counted" if looped else "passes alone"]

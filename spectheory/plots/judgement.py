@@ -10,7 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from spectheory.plots.style import BLACK, GREY, LOOKS, Axes, Figure, Look, caption, note, plain_axes, save_figure
+from spectheory.plots.style import (
+    BLACK,
+    GREY,
+    LOOKS,
+    Axes,
+    Figure,
+    Look,
+    caption,
+    drawable,
+    note,
+    plain_axes,
+    save_figure,
+)
 
 Content = Mapping[str, Any]
 Interval = tuple[float, float, float]
@@ -77,7 +89,7 @@ def labels(answers: Sequence[Content]) -> Iterator[str]:
     """Setting of each row, below the engine's name where that changes."""
     before = None
     for answer in answers:
-        name = f"{answer['engine']} {answer['version']}".strip()
+        name = drawable(f"{answer['engine']} {answer['version']}".strip())
         temperature = "" if answer["temperature"] is None else f", T = {answer['temperature']:g}"
         drafts = answer.get("provenance", {}).get("drafts")
         how = f", {drafts} drafts" if drafts and answer["temperature"] else ""

@@ -154,6 +154,17 @@ def whole_ticks() -> Any:
     return MaxNLocator(integer=True)
 
 
+def drawable(words: str) -> str:
+    r"""Names as a font has them; matplotlib would read dollar signs as mathematics.
+
+    Examples
+    --------
+    >>> print(drawable("$a$"), drawable("b\x1b"))
+    \$a\$ b·
+    """
+    return "".join(r"\$" if letter == "$" else letter if letter.isprintable() else "·" for letter in words)
+
+
 def save_figure(draw: Callable[[Figure], Any], size: tuple[float, float], path: Path) -> list[Path]:
     """Draw a figure and write it as PNG and SVG, each whole or not at all; `path` is without suffix.
 

@@ -23,6 +23,7 @@ from spectheory.plots.style import (
     Axes,
     Figure,
     Look,
+    drawable,
     plain_axes,
     save_figure,
     titled,
@@ -51,7 +52,7 @@ def draw(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
     for (left, right), answer in zip(grid, answers, strict=True):
         artists += draw_tokens(left, answer, fills) + draw_speedups(right, answer, fills)
         rules |= {record["rule"]: _look(record["rule"]) for record, _ in _records(answer, fills)}
-        titled(left, pair_name(answer))
+        titled(left, drawable(pair_name(answer)))
         right.set_title(_filling(fills), loc="left", fontsize=8.5, color=GREY)
     key(figure, ((rule, _shown(look)) for rule, look in rules.items()), 5)
     return artists
@@ -81,7 +82,7 @@ def draw_pairs(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
     titled(left, "a  tokens per call")
     titled(right, "b  speed-up")
     right.text(0.03, 0.97, _filling(fills), transform=right.transAxes, color=GREY, va="top", fontsize=8.5)
-    key(figure, ((pair_name(answer), _shown(look)) for answer, look in looked), 3)
+    key(figure, ((drawable(pair_name(answer)), _shown(look)) for answer, look in looked), 3)
     return artists + _budgets(below, looked)
 
 

@@ -96,6 +96,15 @@ def test_every_page_opens_narrow_and_dark(name: str, opened: Open, tmp_path: Pat
             assert set(fills) == {page.evaluate("getComputedStyle(document.body).color")}
 
 
+def test_each_whole_k_stands_once_below_a_chart(opened: Open, tmp_path: Path) -> None:
+    made_up_trace().write(tmp_path / "trace.parquet")
+    assert main(["predict", str(tmp_path), "--c", "0.1", "--k-max", "3", "--report", str(tmp_path / "page.html")]) == 0
+    page = opened(tmp_path / "page.html")
+    for chart in ("tokens", "speedup", "cost"):
+        labels = page.locator(f"#{chart} svg .role-axis-label").first.locator("text").all_text_contents()
+        assert [each for each in labels if each] == ["1", "2", "3"]
+
+
 def test_intervals_and_limits_are_switched(page: Any) -> None:
     assert len(seen(page, "area", "path")) == 2
     page.locator("#tokens input[type=checkbox]").uncheck()

@@ -6,18 +6,25 @@ import json
 import math
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from simulations.sweeps import NAMES
 from spectheory.cli import main
 from spectheory.cli import validate as validate_command
+from spectheory.drafting import Chain
+from spectheory.pages import Coloured, write_page
 from spectheory.pages import page as page_file
-from spectheory.pages.coloured import colour
+from spectheory.pages.coloured import LETTERS, colour
+from spectheory.pages.figures import CAPTIONS
 from spectheory.pages.picture import Picture
 from spectheory.pages.shown import Shown
 from spectheory.pages.what_if import LONGEST, cost_chart
-from spectheory.reports import Column, Table
+from spectheory.prediction.where import where
+from spectheory.reports import Column, Report, Table
+from spectheory.verification import TokenVerification
 from tests.commands import answer, refused
 from tests.made_up import each
 from tests.pages.page_cases import (
@@ -64,6 +71,20 @@ def test_what_is_not_ours_is_escaped(tmp_path: Path) -> None:
     assert page.count("&lt;/script&gt;&lt;script&gt;") >= 8, "note, text, lines, caption, provenance"
     assert 'onerror="document' not in page
     assert "a.example" not in page
+
+
+def test_a_token_may_be_half_a_letter_or_endless(tmp_path: Path) -> None:
+    found = where(made_up_trace(8), TokenVerification(), Chain(2))
+    tokens = ["\ud83d", "x" * 1_000_000, *found.text.tokens[2:]]
+    text = Coloured.of(replace(found, text=replace(found.text, tokens=tokens)), 6)
+    write_page(Report({}, [], "answer"), tmp_path / "page.html", title="Prediction", parts=[text])
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert ">?</span>" in page
+    assert f">{'x' * LETTERS}…</span>" in page
+
+
+def test_every_figure_has_a_caption() -> None:
+    assert [name for name in NAMES if not (CAPTIONS / f"{name}.md").is_file()] == []
 
 
 def test_a_caption_is_read(tmp_path: Path) -> None:
