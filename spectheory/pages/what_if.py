@@ -21,7 +21,7 @@ _SPEEDUP = "speed-up over plain decoding"
 def cost_chart(plan: Plan, labels: Sequence[Label], ratio: float | None) -> Chart:
     """Chains at every draft cost, by the cost model that ``plan --c`` uses; `ratio` is where the slider begins."""
     alt = altair()
-    known = min(max(ratio or 0.1, RATIOS[0]), RATIOS[-1])
+    known = 0.1 if ratio is None else rounded(ratio)
     ratios = sorted({*RATIOS, known})
     found = [(label, p) for label in labels for p in plan.of(label)]
     rows = [
