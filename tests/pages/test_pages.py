@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from spectheory.cli import validate as validate_command
 from spectheory.pages import page as page_file
 from spectheory.pages.coloured import colour
 from spectheory.pages.picture import Picture
+from spectheory.pages.prediction import prediction_charts
 from spectheory.pages.what_if import LONGEST, cost_chart
 from tests.commands import answer, refused
 from tests.made_up import each
@@ -97,6 +99,19 @@ def test_the_slider_begins_at_the_cost_that_is_given(c: float) -> None:
     (start,) = (each for each in spec["params"] if each["name"] == "cost")
     (offered,) = re.findall(r"(\[[^\]]*\])\[cost\]", json.dumps(spec["layer"][0]))
     assert json.loads(offered)[start["value"]] == c
+
+
+def test_certain_ranges_are_compared_by_their_low_ends() -> None:
+    """As plans compare them: the slider's best is the plan's; the words say what bands and lines are."""
+    found = planned(made_up_trace(), 0.1)
+    ranges = replace(found, predictions=tuple(replace(p, certified=p.tokens_per_call) for p in found.predictions))
+    tokens, _, cost = prediction_charts(ranges, 0.1)
+    assert "around certain ranges" in tokens.words
+    assert "low ends are drawn" in cost.words
+    (start,) = (each["value"] for each in cost.spec["params"] if each["name"] == "cost")
+    drawn = [row["at"][start] for row in cost.spec["data"]["values"]]
+    assert drawn == pytest.approx([p.gain for label in ranges.chains for p in ranges.of(label)], rel=1e-5)
+    assert drawn != pytest.approx([p.gain for label in found.chains for p in found.of(label)], rel=1e-5)
 
 
 def test_predict_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
