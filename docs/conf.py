@@ -44,6 +44,7 @@ html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_sidebars = {"start": []}
 html_theme_options = {"header_links_before_dropdown": 7, "show_toc_level": 1, "footer_end": []}
 
 

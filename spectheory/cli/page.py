@@ -13,6 +13,8 @@ from spectheory.reports import Report
 if TYPE_CHECKING:
     from spectheory.pages import Part
 
+SUFFIXES = (".html", ".htm")
+
 
 @dataclass(frozen=True)
 class Page:
@@ -39,6 +41,12 @@ def ready_page(file: Path | None) -> None:
     """Check that the page that is asked for can be made and written, before any work is done for it."""
     if file is None:
         return
+    if file.suffix.lower() not in SUFFIXES and not file.is_dir():
+        raise OutputError(
+            f"--report {file} is no name of a page",
+            limit="needs one that ends in .html or .htm, so that no trace or log is overwritten",
+            remedy=f"write --report {file}.html",
+        )
     for module in ("jinja2", "altair", "vl_convert", "markdown_it"):
         load_extra(module, extra="report")
     try:

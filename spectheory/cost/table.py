@@ -131,7 +131,7 @@ class LatencyTable(PassCost):
             return Interval.exact(0.0)
         return _between(self.draft, tokens, "draft pass is on", "use a narrower tree or measure longer draft passes")
 
-    def write(self, path: Path) -> None:
+    def write(self, path: str | Path) -> None:
         """Write as JSON, atomically."""
         content = {
             "schema": LATENCY_SCHEMA,
@@ -142,13 +142,13 @@ class LatencyTable(PassCost):
             "loop": None if self.loop is None else asdict(self.loop),
             "provenance": dict(self.provenance),
         }
-        write_whole(path, lambda partial: partial.write_text(json.dumps(content, indent=2) + "\n"))
+        write_whole(Path(path), lambda partial: partial.write_text(json.dumps(content, indent=2) + "\n"))
 
     @classmethod
-    def read(cls, path: Path) -> LatencyTable:
+    def read(cls, path: str | Path) -> LatencyTable:
         """Read a latency table; those of an earlier version with 16-bit weights on a CPU are refused as wrong."""
         try:
-            content = json.loads(read_text(path))
+            content = json.loads(read_text(Path(path)))
             schema = content["schema"]
             if schema not in (1, LATENCY_SCHEMA):
                 raise ValueError(f"schema {brief(schema)}")

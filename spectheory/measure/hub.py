@@ -42,7 +42,7 @@ def guarded(source: str | Path, part: str, load: Callable[[], Any]) -> Any:
                 limit="code that comes with a model is never run",
                 remedy="use a model that transformers supports by itself",
             ) from error
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        reason = _short(" ".join(str(error).split())) or type(error).__name__
         if "Weights only load failed" in reason:  # torch's own advice is to load them anyway
             reason = f"is damaged or {NOT_NUMBERS}"
         known = next((known for said, known in _KNOWN.items() if said in reason), None)
@@ -98,3 +98,11 @@ def quiet() -> Iterator[None]:
         hub_logging.set_verbosity(hub_verbosity)
         if bars:
             transformers_logging.enable_progress_bar()
+
+
+def _short(reason: str, most: int = 200) -> str:
+    """A reason in at most so many letters: whole sentences, or a mark where it is cut."""
+    if len(reason) <= most:
+        return reason
+    sentences, end, _ = reason[:most].rpartition(". ")
+    return sentences if end else f"{reason[: most - 3]}..."

@@ -12,6 +12,7 @@ from spectheory.pages.what_if import cost_chart
 from spectheory.prediction import Plan, Prediction
 
 NO_LIMIT, ALL_LIMITS = "none", "all"
+RANGES = "Lists of the most probable tokens alone give some rules a certain range in place of an exact value."
 
 
 def prediction_charts(plan: Plan, ratio: float | None = None) -> list[Chart]:
@@ -33,15 +34,17 @@ def _tokens(plan: Plan) -> Chart:
         drawn = drawn.add_params(choice("limits", "limit", names, names[1]))
     dashed = " Trees of k nodes are dashed." if plan.trees else ""
     limits = " Choose a limit of chains to compare with." if claims else ""
+    around = ", around certain ranges where lists leave one" if any(p.certified for p in plan.predictions) else ""
     return Chart(
         "tokens",
         "Tokens per target call",
-        "Output tokens of one target pass by drafted tokens per call, k. Bands are 95% intervals over prompts. Click a "
-        f"name in the legend to see one rule.{dashed}{limits}",
+        "Output tokens of one target pass by drafted tokens per call, k. Bands are 95% intervals over prompts"
+        f"{around}. Click a name in the legend to see one rule.{dashed}{limits}",
         specified(drawn),
         [
             "Exact for the measured texts (path theorem); the intervals say what other prompts of the same kind would "
             "give.",
+            *([RANGES] if around else []),
             *(f"{claim.heading}: {claim.what}. {claim.scope.says}." for claim in claims),
         ],
     )

@@ -21,7 +21,7 @@ _SPEEDUP = "speed-up over plain decoding"
 def cost_chart(plan: Plan, labels: Sequence[Label], ratio: float | None) -> Chart:
     """Chains at every draft cost, by the cost model that ``plan --c`` uses; `ratio` is where the slider begins."""
     alt = altair()
-    known = min(max(ratio or 0.1, RATIOS[0]), RATIOS[-1])
+    known = 0.1 if ratio is None else rounded(ratio)
     ratios = sorted({*RATIOS, known})
     found = [(label, p) for label in labels for p in plan.of(label)]
     rows = [
@@ -35,11 +35,12 @@ def cost_chart(plan: Plan, labels: Sequence[Label], ratio: float | None) -> Char
     )
     words = "'c = ' + format(datum.c, '.3f') + ': best ' + datum.rule + ', k = ' + datum.k + _gives"
     best = _best(base, words)
-    cut = f" Chains of at most {LONGEST} tokens are drawn." if len(rows) < len(found) else ""
+    said = f" Chains of at most {LONGEST} tokens are drawn." if len(rows) < len(found) else ""
+    said += " Of certain ranges the low ends are drawn." if any(p.certified for _, p in found) else ""
     return Chart(
         "cost",
         "If a draft step cost something else",
-        "Move the slider: speed-up of chains where a draft step costs c target steps, and the best of them." + cut,
+        "Move the slider: speed-up of chains where a draft step costs c target steps, and the best of them." + said,
         specified(alt.layer(lines, *best).add_params(slider("cost", "draft cost c", len(ratios), ratios.index(known)))),
         [
             "Tokens per call are those of this report. Verifying costs one target step whatever k, and the decoding "
@@ -89,7 +90,8 @@ def batch_chart(lengths: Sequence[Sequence[BatchChoice]], rule: str, draft: str,
 
 
 def _at(c: float, prediction: Prediction) -> float:
-    return rounded(ConstantRatio(c).speedup(prediction.tokens_per_call, prediction.shape).best)
+    found = ConstantRatio(c).speedup(prediction.tokens_per_call, prediction.shape)
+    return rounded(found.low if prediction.certified else found.best)
 
 
 def _height() -> Any:

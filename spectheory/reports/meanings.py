@@ -59,7 +59,7 @@ TERMS = {
     "accepted at k": "share of the calls that accept at least k drafts",
     "share of calls": "share of the calls that accept at least so many drafts",
     "hazard": "that share over the share of the position before",
-    "first choices": "share of positions at which the target's first choice is its output",
+    "first choices": "tokens per call, certain where the draft proposes its first choices and reads the text alone",
     "rests on": "counted at this k, or estimated from a longer or shorter one",
     "position": "number of the draft in its call",
     "accepted": "calls that accept it",

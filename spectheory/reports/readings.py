@@ -10,10 +10,11 @@ from spectheory.intervals import Interval
 from spectheory.judging.position import Comparison, compare
 from spectheory.judging.readings import BEYOND, Reading, Readings
 from spectheory.reports.base import Brief, Report
-from spectheory.reports.brief import narrowed, point, short, sizes_shown, verdict
+from spectheory.reports.brief import narrowed, point, range_words, short, sizes_shown, verdict
 from spectheory.reports.remarks import NO_COST
 from spectheory.reports.table import Cell, Column, Table
 
+SERVE_LONGER = "Serve with a larger k to count it."
 TOKENS = "Tokens per call count the recovered or bonus token."
 
 
@@ -45,7 +46,9 @@ def _brief(logs: Mapping[str, Readings]) -> Brief:
     lines = [f"{short(name)}: {_said(each)[0]}" for name, each in logs.items()] if len(logs) > 1 else _said(first)
     beyond = [f"and {len(logs) - 1} other logs: --all"] if len(logs) > 2 else []
     tables = [narrowed(_table(short(name, 30), each, brief=True)) for name, each in logs.items()]
-    return Brief(verdict(*(lines[:1] + beyond or lines)), tables, [NO_COST] if first.best is None else [])
+    rising = dict.fromkeys(line for each in logs.values() for line in _rising(each))
+    notes = [*([NO_COST] if first.best is None else []), *rising, *([SERVE_LONGER] if rising else [])]
+    return Brief(verdict(*([*lines[:1], *beyond] if beyond else lines)), tables, notes)
 
 
 def _said(found: Readings) -> list[str]:
@@ -55,7 +58,9 @@ def _said(found: Readings) -> list[str]:
     if best is None or best.speedup is None:
         return [counted]
     pays = "Best" if best.speedup.best >= 1 else "No k pays; best"
-    return [f"{pays}: k = {best.k}: speed-up {point(best.speedup, 'x')} over plain decoding", counted]
+    among = " up to the served k" if found.best_beyond else ""
+    first = f"{pays}{among}: k = {best.k}: speed-up {point(best.speedup, 'x')} over plain decoding"
+    return [first, "; ".join(filter(None, [range_words(best.speedup, "x"), counted]))]
 
 
 def _compared(logs: Mapping[str, Readings], names: tuple[str, str]) -> Comparison | None:
@@ -146,10 +151,11 @@ def _cells(row: Reading, found: Readings, known: bool) -> Sequence[Cell | Interv
 
 
 def _notes(found: Readings) -> list[str]:
-    beyond = found.best_beyond
-    more = (
-        [f"With the hazard of the last position kept, k = {beyond.k} would give {beyond.speedup}x: not counted."]
-        if beyond and beyond.speedup
-        else []
-    )
-    return [*more, *found.counters.remarks, *found.counters.biases]
+    return [*_rising(found), *found.counters.remarks, *found.counters.biases]
+
+
+def _rising(found: Readings) -> list[str]:
+    """That a longer chain than the engine's may be faster."""
+    if (beyond := found.best_beyond) is None:
+        return []
+    return [f"With the hazard of the last position kept, k = {beyond.k} would give {beyond.speedup}x: not counted."]

@@ -176,16 +176,16 @@ class CallLog:
         known = {name: getattr(self, name) for name in (*SETTING, "provenance")}
         return {"spectheory": MARK, "schema": SCHEMA, **known}
 
-    def write(self, path: Path) -> None:
+    def write(self, path: str | Path) -> None:
         """Write as JSON lines; the file appears when whole."""
         lines = [self.header(), *(request_line(request) for request in self.requests)]
         text = "".join(json.dumps(line) + "\n" for line in lines)
-        write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+        write_whole(Path(path), lambda partial: partial.write_text(text, encoding="utf-8"))
 
     @classmethod
-    def read(cls, path: Path) -> CallLog:
+    def read(cls, path: str | Path) -> CallLog:
         """Read a file that :meth:`write` made, or one with a line less per request that is still missing."""
-        found = [_parse(line, path) for line in read_text(path).splitlines() if line.strip()]
+        found = [_parse(line, path) for line in read_text(Path(path)).splitlines() if line.strip()]
         if not found:
             raise TextError(
                 f"{path} is empty", limit="needs a line of settings", remedy="import the engine's log again"
@@ -236,7 +236,7 @@ def _request(line: Mapping[str, Any]) -> Request:
     return Request(**{**line, **lists, "by_drafted": counts})
 
 
-def _parse(line: str, path: Path) -> dict[str, Any]:
+def _parse(line: str, path: str | Path) -> dict[str, Any]:
     try:
         found = json.loads(line)
     except ValueError:

@@ -155,17 +155,17 @@ class Counters:
             )
         return _difference(*parts)
 
-    def write(self, path: Path) -> None:
+    def write(self, path: str | Path) -> None:
         """Write as JSON; the file appears when whole."""
         known = {name: value for name, value in asdict(self).items() if value not in (None, (), "", {})}
         text = json.dumps({"spectheory": MARK, "schema": SCHEMA, **known}, indent=2) + "\n"
-        write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+        write_whole(Path(path), lambda partial: partial.write_text(text, encoding="utf-8"))
 
     @classmethod
-    def read(cls, path: Path) -> Counters:
+    def read(cls, path: str | Path) -> Counters:
         """Read a file that :meth:`write` made."""
         try:
-            content = json.loads(read_text(path))
+            content = json.loads(read_text(Path(path)))
             if content.pop("spectheory") != MARK or content.pop("schema") != SCHEMA:
                 raise ValueError("another mark or schema")
             lists = {name: tuple(content.get(name, ())) for name in ("survival", "hazards", "remarks")}

@@ -162,7 +162,7 @@ class Trace:
         Enough for token and block verification, exactly, for their limit B7, and for estimates of B6 and the one-call
         bound. Texts are numbered unless there are `ids`, and did not end by themselves unless `ended` says so.
         """
-        pairs = [(np.atleast_1d(np.asarray(t, float)), np.atleast_1d(np.asarray(d, float))) for t, d in texts]
+        pairs = [_two_lists(text) for text in texts]
         names = [str(i + 1) for i in range(len(pairs))] if ids is None else list(ids)
         for name, (target, draft) in zip(names, pairs, strict=True):
             if target.shape != draft.shape or target.ndim != 1 or target.size == 0:
@@ -181,13 +181,13 @@ class Trace:
         infos = tuple(TextInfo(n, len(t), ended=e) for n, (t, _), e in zip(names, pairs, ends, strict=True))
         return cls(columns, infos, provenance or {"source": "log-probabilities"})
 
-    def write(self, path: Path) -> None:
+    def write(self, path: str | Path) -> None:
         """Write as one Parquet file; it appears when whole.
 
         Numbers by start lose their last bits (:mod:`spectheory.trace.stored`), all others keep theirs.
         """
         columns = {**{name: stored(name, values) for name, values in self.columns.items()}, **to_columns(self.lists)}
-        parquet.write(path, columns, self._header())
+        parquet.write(Path(path), columns, self._header())
 
     def to_arrow(self) -> Any:
         """A ``pyarrow.Table`` with a row per position: `text` and `place` in it from 0, then the columns in nats.
@@ -214,7 +214,7 @@ class Trace:
         return {"provenance": dict(self.provenance), "texts": [asdict(text) for text in self.texts]}
 
     @classmethod
-    def read(cls, path: Path) -> Trace:
+    def read(cls, path: str | Path) -> Trace:
         """Read a trace from its file, or from the folder of a measurement; every column is checked.
 
         What is no trace, or holds other values than :data:`COLUMNS` says, is a ``TraceError``, impossible
@@ -263,7 +263,7 @@ class Trace:
             ) from error
 
 
-def _file(path: Path) -> Path:
+def _file(path: str | Path) -> Path:
     """The file of a trace, or of the measurement in a folder."""
     return Path(path) / TRACE_FILE if Path(path).is_dir() else Path(path)
 
@@ -275,3 +275,16 @@ def _named(file: Path) -> Iterator[None]:
         yield
     except SpectheoryError as error:
         raise type(error)(f"{file}: {error.what}", limit=error.limit, remedy=error.remedy) from error
+
+
+def _two_lists(text: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Log-probabilities under the target and under the draft, as arrays."""
+    try:
+        target, draft = text
+        return np.atleast_1d(np.asarray(target, float)), np.atleast_1d(np.asarray(draft, float))
+    except (TypeError, ValueError) as error:
+        raise TextError(
+            f"a text is no pair of log-probabilities ({error})",
+            limit="needs two flat lists of numbers, under the target and under the draft",
+            remedy="pass [(target, draft), ...]",
+        ) from error

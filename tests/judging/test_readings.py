@@ -14,6 +14,7 @@ from spectheory.intervals import Interval
 from spectheory.judging.matches import bounds_at, calls_of
 from spectheory.judging.position import FALSE_ALARM, compare
 from spectheory.judging.readings import readings
+from spectheory.reports.readings import readings_report
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import Counters
 from spectheory.trace.pooled import pooled
@@ -216,6 +217,13 @@ def test_all_or_nothing(k: int, of: tuple[int, int]) -> None:
         found = readings(Counters(calls=9, drafted=9 * k, accepted=9 * k * share, survival=(share,) * k, k=k))
         assert 0 <= found.rows[0].survival.low <= share <= found.rows[0].survival.high <= 1
         assert found.counted.tokens_per_call.best == 1 + k * share
+
+
+def test_the_verdict_names_every_log() -> None:
+    logs = {name: readings(sample("vllm_metrics.txt"), ConstantRatio(0.05)) for name in ("one", "two")}
+    brief = readings_report(logs).brief
+    assert brief
+    assert [line.split(":")[0] for line in brief.verdict] == ["one", "two"]
 
 
 def test_equal_acceptances_are_seldom_called_different() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -217,6 +218,20 @@ def test_hub_that_does_not_answer(tiny_folders: tuple[Path, Path], monkeypatch: 
     message = refused("someone/some-model", tiny_folders[1])
     assert "'someone/some-model'" in message
     assert "check the name and the connection" in message
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [("No file.", "No file."), ("No file. " + "See caches, " * 30, "No file"), ("x" * 300, "x" * 197 + "...")],
+)
+def test_a_long_reason_ends_with_a_sentence_or_a_mark(reason: str, said: str) -> None:
+    from spectheory.measure import hub
+
+    def fail() -> None:
+        raise OSError(reason)
+
+    with pytest.raises(ModelError, match=re.escape(f"({said})")):
+        hub.guarded("someone/some-model", "config.json", fail)
 
 
 def test_no_network_is_no_wait(tiny_folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:

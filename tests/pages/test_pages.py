@@ -20,6 +20,7 @@ from spectheory.pages import page as page_file
 from spectheory.pages.coloured import LETTERS, colour
 from spectheory.pages.figures import CAPTIONS
 from spectheory.pages.picture import Picture
+from spectheory.pages.prediction import prediction_charts
 from spectheory.pages.shown import Shown
 from spectheory.pages.what_if import LONGEST, cost_chart
 from spectheory.prediction.where import where
@@ -113,6 +114,29 @@ def test_the_slider_has_a_length_at_most(monkeypatch: pytest.MonkeyPatch) -> Non
     assert '"k": 12' not in json.dumps(cut.spec)
 
 
+@each("c", [0.0, 0.0303, 2.5])
+def test_the_slider_begins_at_the_cost_that_is_given(c: float) -> None:
+    """Also where drafts are free, as prompt lookup's, or cost more than a target step."""
+    found = planned(made_up_trace(), c)
+    spec = cost_chart(found, found.chains, c).spec
+    (start,) = (each for each in spec["params"] if each["name"] == "cost")
+    (offered,) = re.findall(r"(\[[^\]]*\])\[cost\]", json.dumps(spec["layer"][0]))
+    assert json.loads(offered)[start["value"]] == c
+
+
+def test_certain_ranges_are_compared_by_their_low_ends() -> None:
+    """As plans compare them: the slider's best is the plan's; the words say what bands and lines are."""
+    found = planned(made_up_trace(), 0.1)
+    ranges = replace(found, predictions=tuple(replace(p, certified=p.tokens_per_call) for p in found.predictions))
+    tokens, _, cost = prediction_charts(ranges, 0.1)
+    assert "around certain ranges" in tokens.words
+    assert "low ends are drawn" in cost.words
+    (start,) = (each["value"] for each in cost.spec["params"] if each["name"] == "cost")
+    drawn = [row["at"][start] for row in cost.spec["data"]["values"]]
+    assert drawn == pytest.approx([p.gain for label in ranges.chains for p in ranges.of(label)], rel=1e-5)
+    assert drawn != pytest.approx([p.gain for label in found.chains for p in found.of(label)], rel=1e-5)
+
+
 def test_predict_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made_up_trace().write(tmp_path / "trace.parquet")
     file = tmp_path / "new" / "page.html"
@@ -188,6 +212,9 @@ def test_a_page_that_cannot_be_made_is_refused_first(
     asked = ["predict", tmp_path, "--c", "0.2", "--k-max", "2", "--report"]
     for place in (tmp_path / "file" / "page.html", tmp_path):
         assert re.search(" cannot be written .*choose another --report", refused([*asked, place], capsys))
+    measured = (tmp_path / "trace.parquet").read_bytes()
+    assert "needs one that ends in .html" in refused([*asked, tmp_path / "trace.parquet"], capsys)
+    assert (tmp_path / "trace.parquet").read_bytes() == measured
     page = tmp_path / "page.html"
     export = ["plan", tmp_path, "--c", "0.2", "--export", "vllm", "--report", page]
     assert "--report is given with --export" in refused(export, capsys)

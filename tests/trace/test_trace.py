@@ -13,8 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from spectheory.cost import LatencyTable
 from spectheory.errors import OutputError, TextError, TraceError
+from spectheory.intervals import Interval
 from spectheory.trace import COLUMNS, METADATA_KEY, RECORDED_RANKS, TextInfo, Trace
+from spectheory.trace.calls import CallLog, Request
+from spectheory.trace.counters import Counters
 from tests.made_up import columns, one_line, same, trace
 
 NAN = math.nan
@@ -200,6 +204,16 @@ def test_columns_and_texts_must_fit(case: str) -> None:
     assert fragment in one_line(caught)
 
 
+def test_paths_may_be_strings(tmp_path: Path) -> None:
+    """Data of the library is written and read under a name as under a path."""
+    one = {1: Interval.exact(1.0)}
+    kept = (trace(3), Counters(calls=3, survival=(0.5,), k=1), CallLog((Request("a", accepted=(1,)),), k=1))
+    for number, each in enumerate((*kept, LatencyTable(one, one | {2: Interval.exact(1.0)}, 10, {}))):
+        file = str(tmp_path / str(number))
+        each.write(file)
+        assert isinstance(type(each).read(file), type(each))
+
+
 # Two numbers per token
 
 
@@ -215,6 +229,9 @@ def test_a_trace_from_two_lists() -> None:
 
 
 BAD_LISTS: dict[str, tuple[list[Any], str]] = {
+    "words": ([(["a"], ["b"])], "no pair of log-probabilities (could not convert"),
+    "a table": ([[[-1.0]] * 3], "no pair of log-probabilities (too many values"),
+    "one number": ([-1.0], "no pair of log-probabilities"),
     "lengths": ([([-1.0], [-1.0]), ([-1.0, -2.0], [-1.0])], "text '2' has 2 target and 1 draft"),
     "empty": ([([], [])], "text '1' has 0 target and 0 draft"),
     "nested": ([([[-1.0]], [[-1.0]])], "two flat lists"),
