@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
+import sys
 from collections.abc import Callable
 from functools import cache
 from itertools import combinations
@@ -24,7 +26,8 @@ from simulations.sweeps import NAMES, sweeps
 from spectheory.plots import style_sheet, validation
 from spectheory.plots.style import WIDTH, save_figure
 
-DOCS = Path(__file__).parents[2] / "docs" / "figures"
+ROOT = Path(__file__).parents[2]
+DOCS, SCRIPTS = ROOT / "docs" / "figures", ROOT / "benchmarks"
 TOLERANCE = 1.0
 """Root mean square over all pixels, of 255. The same matplotlib gives 0 on one machine; elsewhere sums round otherwise,
 which moves a line by a small part of a pixel. A curve of one small panel gives 1 at a quarter of a pixel, 3 at one."""
@@ -83,9 +86,29 @@ every_figure = pytest.mark.parametrize("name", [*NAMES, "validation", "validatio
 
 @every_figure
 def test_a_figure_is_the_committed_picture(name: str, folder: Path) -> None:
+    drawn(name, folder)
+    _same(name, folder)
+
+
+@pytest.mark.parametrize("name", ["benchmarks", "engines"])
+def test_a_figure_of_saved_results_is_the_committed_picture(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scripts that write a page of the docs draw its figure from the results in benchmarks/."""
+    monkeypatch.setattr(sys, "path", [str(SCRIPTS), *sys.path])
+    script = runpy.run_path(str(SCRIPTS / f"_{name}_page.py"))
+    data = (
+        script["curves"]()
+        if name == "benchmarks"
+        else list(script["figure_rows"](script["answers"](), script["DRAWN_K"]))
+    )
+    script["write_figure"](data, folder / name)
+    _same(name, folder)
+
+
+def _same(name: str, folder: Path) -> None:
     if not same_version(name):
         pytest.skip(f"{name}.png was drawn by another matplotlib than {matplotlib.__version__}")
-    drawn(name, folder)
     assert compare_images(str(DOCS / f"{name}.png"), str(folder / f"{name}.png"), TOLERANCE) is None
     assert words(DOCS / f"{name}.svg") == words(folder / f"{name}.svg") != []
 
