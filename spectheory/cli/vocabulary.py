@@ -36,8 +36,8 @@ LOGS = Argument(
 )
 JUDGED = Argument(
     metavar="LOG",
-    help="Log of calls with token ids, as `import` reads it. Further files may be a trace of the same texts, which then "
-    "replaces running the pair, and the engine's totals over the requests.",
+    help="Log of calls with token ids, as `import` reads it. Further files: a trace of the same texts, which replaces "
+    "running the pair, and the engine's totals over the requests.",
 )
 FORMAT = option("--format", "NAME", TRACE, "Format of the log, one of docs/formats.md.")
 TRACES = option("--trace", "NAME=FOLDER", TRACE, "Trace of a draft, with a name; drafts of one target are ranked.")
@@ -71,7 +71,7 @@ STOP = option(
     "--stop",
     "STOP",
     SHAPES,
-    "Where the draft stops: {stops}. predict and plan compare it with fixed lengths, and take best: the best threshold.",
+    "Where the draft stops: {stops}. predict and plan compare it with fixed lengths; with best, they sweep thresholds.",
 )
 K_MAX = option("--k-max", "INT", SHAPES, "Longest chain of drafts tried.")
 CANDIDATES = option("--candidates", "INT", SHAPES, "Candidates at one position.")
@@ -79,7 +79,7 @@ NODES = option("--nodes", "INT", SHAPES, "Draft nodes per call.")
 NODES_MAX = option("--nodes-max", "INT", SHAPES, "Nodes of the largest draft tree tried; 1 for no trees.")
 MAX_DEPTH = option("--max-depth", "INT", SHAPES, "Largest depth of a node: draft passes per call.")
 MAX_WIDTH = option("--max-width", "INT", SHAPES, "Most nodes of one depth; with --rank-pmf.")
-MAX_RANK = option("--max-rank", "INT", SHAPES, "Largest rank with a count of its own; larger ones are counted together.")
+MAX_RANK = option("--max-rank", "INT", SHAPES, "Largest rank with a count of its own; larger ones share one.")
 CONSECUTIVE = option("--consecutive", "", SHAPES, "Siblings have ranks 1..m, as for recursive rejection.")
 BIAS = option("--bias", "SHARE", SHAPES, "Share of over-acceptance in [0, 1]; 0 is lossless.")
 CHAINS = option("--chains", "INT", SHAPES, "Also bound calls that draft this many i.i.d. chains; with a trace.")
