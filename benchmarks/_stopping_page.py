@@ -79,7 +79,7 @@ def summary(answers: list[dict[str, Any]]) -> str:
     inside = sum(row["drafted"]["inside"] for row in rows)
     return (
         f"Of {compared} comparisons {wrong} disagree and {beyond} are beyond 3 deviations. {inside} of {len(rows)} "
-        "counts of drafted tokens are\ninside their intervals, which reach over two estimates: wider than 95%."
+        "counts of drafted tokens are\ninside their intervals, which span two estimates and so are wider than 95%."
     )
 
 

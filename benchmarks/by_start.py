@@ -131,7 +131,7 @@ def main() -> None:
         Row("reading it", "s", read, READ_BACK),
         Row(f"{len(RULES)} rules, k = 1..{DEPTH}", "s", ours, SAME, peer, LOOP, wanted=LIMITS["seconds"]),
     ]
-    publish(__file__, f"A head's trace, V = {VOCABULARY:,}: on disk, and predicted from", rows)
+    publish(__file__, f"A head's trace, V = {VOCABULARY:,}: size on disk, and time to predict", rows)
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ def main() -> None:
             raced.append([one.output_ids.tolist() for one in decoded])
         rows.append(row_of(name, decoded, others.get(name)))
     assert all(texts == raced[0] for texts in raced), "a race's text depends on its drafts"
-    publish(__file__, f"A call of our decoders, built-in pair, goal: passes and {LIMIT:.0%}", rows)
+    publish(__file__, f"A call of our decoders on the built-in pair; goal: the passes and {LIMIT:.0%}", rows)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def main() -> None:
     ]
     took = 1e3 * statistics.median(seconds)
     row = Row("import spectheory and a first value, beyond numpy", "ms", took, "the value", wanted=100)
-    publish(__file__, "What importing takes", [row])
+    publish(__file__, "Time to import the package", [row])
 
 
 if __name__ == "__main__":

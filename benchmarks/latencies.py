@@ -57,7 +57,7 @@ def main() -> None:
         work = f"latencies of the {name} pair, at most {seconds:g} s"
         rows.append(Row(work, "s of CPU", ours, equal, peer, "40 rounds", at={"seconds": seconds}))
         notes.append(said_of(f"{name}, at most {seconds:g} s", table))
-    publish(__file__, "Latencies until intervals are narrow or the time is over", rows, *notes, out=asked.out)
+    publish(__file__, "Measuring latencies, ended by narrow intervals or by a time limit", rows, *notes, out=asked.out)
 
 
 def within(pair: ModelPair, budget: Budget) -> LatencyTable:

@@ -139,7 +139,7 @@ def main() -> None:
     prompts = encode(pair, read_prompts(PROMPTS), SETTINGS)
     publish(
         __file__,
-        f"Sampling the texts of a measurement; drawing a token, V = {VOCABULARY:,}, float32",
+        f"Sampling the texts of a measurement, and drawing one token, V = {VOCABULARY:,}, float32",
         [*texts_rows(pair, prompts), *draw_rows()],
     )
 

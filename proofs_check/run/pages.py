@@ -21,15 +21,18 @@ from proofs_check.statement.findings import KINDS, Effort
 HEAD = """\
 # Every statement and its evidence
 
-Each statement of [the theory](theory.md) has an id, and the evidence that `spectheory verify` runs: `spectheory verify
-A3` runs that of A3. The pages:
+Each statement of [the theory](theory.md) has an id and its evidence, which `spectheory verify` runs: for A3 by
+`spectheory verify A3`. The pages:
 
 {contents}
 
 The kinds of evidence, and what each is worth, are on [the page of `verify`](verifying.md#the-kinds-of-evidence). A
-proof "for every pair of pmfs on 2 tokens" is for that vocabulary only; a proof for any number of tokens is listed with
-it. Steps of proofs marked *[words]* have a formula that is an identity as written; those marked *[cited]* are from a
-paper and are not checked.
+proof "for every pair of pmfs on 2 tokens" holds for that vocabulary size; a proof for any number of tokens says so. In
+steps marked *[words]* the argument is in words; their formula is an identity as written and checks nothing. Steps
+marked *[cited]* are taken from a paper and are not checked.
+
+In the table, *side* is what the statement gives, *false* for a refuted one. *Source* is the
+[reference](bibliography.md) that states it. *Evidence* lists the kinds that are run.
 
 """
 

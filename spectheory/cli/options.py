@@ -170,9 +170,9 @@ class PlanOptions(Question):
 
 @dataclass(frozen=True, kw_only=True)
 class ValidateOptions(SampledText):
-    """Decode with a pair and compare with what was predicted.
+    """Decode with a pair and compare calls and times with the predictions.
 
-    An error budget says where wall-clock and prediction differ. With --engine or --server, real engines run the
+    An error budget shows where wall-clock and prediction differ. With --engine or --server, real engines run the
     prompts, and their calls and texts are judged. Status 0 if counted and expected calls agree, 1 if not.
     """
 
@@ -227,7 +227,7 @@ class ValidationsOptions:
 
 @dataclass(frozen=True)
 class DoctorOptions:
-    """Say what is installed, what is missing, and whether a pair's tokenizers agree.
+    """Show what is installed, what is missing, and whether a pair's tokenizers agree.
 
     Downloads only the tokenizers of the models named.
     """

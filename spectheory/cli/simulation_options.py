@@ -18,12 +18,12 @@ RECOVERY = "optimal"
 
 @dataclass(frozen=True)
 class FiguresOptions:
-    """Figures of bounds against simulations.
+    """Draw bounds against simulations.
 
     Status 0 if theory and simulations agree, 1 if not.
     """
 
-    names: Annotated[list[str] | None, Argument(metavar="NAME", help="Figures.", show_default="all")] = None
+    names: Annotated[list[str] | None, Argument(metavar="NAME", help="Figures to draw.", show_default="all")] = None
     out: Annotated[Path, the.OUT] = Path("figures")
     full: Annotated[bool, the.FULL] = False
     seed: Annotated[int, the.SEED] = 0

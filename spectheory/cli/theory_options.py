@@ -64,9 +64,9 @@ class BoundsOptions:
 
 @dataclass(frozen=True)
 class TreeOptions:
-    """The best draft tree of a size.
+    """Find the best draft tree of a size.
 
-    For the texts of a trace, or for i.i.d. ranks.
+    The tree is best for the texts of a trace, or for i.i.d. ranks.
     """
 
     trace: Annotated[Path | None, the.THE_TRACE] = None

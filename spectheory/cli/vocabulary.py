@@ -31,12 +31,13 @@ def shown(made: OptionInfo, *defaults: object) -> OptionInfo:
 THE_TRACE = Argument(metavar="TRACE", help="A trace: its folder, its file, or a log.", show_default=False)
 LOGS = Argument(
     metavar="FILE",
-    help="Logs of one engine. Two scrapes of a server give their difference, scores of two models a trace.",
+    help="Logs of one engine. Of two scrapes of a server the difference is taken; scores of two models are joined to a "
+    "trace.",
 )
 JUDGED = Argument(
     metavar="LOG",
-    help="Calls of requests with their token ids, as `import` reads them. Also a trace of the same texts, in place of "
-    "running the pair, and an engine's totals over the requests.",
+    help="Log of calls with token ids, as `import` reads it. Further files: a trace of the same texts, which replaces "
+    "running the pair, and the engine's totals over the requests.",
 )
 FORMAT = option("--format", "NAME", TRACE, "Format of the log, one of docs/formats.md.")
 TRACES = option("--trace", "NAME=FOLDER", TRACE, "Trace of a draft, with a name; drafts of one target are ranked.")
@@ -47,7 +48,7 @@ TARGET_LOGPROBS = option(
     TRACE,
     'JSON lines with "target": the target\'s log-probabilities of text that it sampled.',
 )
-DRAFT_LOG = option("--draft-log", "FILE", TRACE, "The draft's log, where TRACE is a log of the target alone.")
+DRAFT_LOG = option("--draft-log", "FILE", TRACE, "The draft's log, if TRACE is a log of the target alone.")
 
 RULE = option("--rule", "RULE", SHAPES, "Verification rule: {rules}, or module:Class of your own.")
 RANKED_RULE = option("--rule", "RULE", SHAPES, "Verification rule with ranks: {ranked}, or module:Class of your own.")
@@ -70,7 +71,7 @@ STOP = option(
     "--stop",
     "STOP",
     SHAPES,
-    "Where the draft stops: {stops}. predict and plan compare it with fixed lengths; there best sweeps thresholds.",
+    "Where the draft stops: {stops}. predict and plan compare it with fixed lengths; with best, they sweep thresholds.",
 )
 K_MAX = option("--k-max", "INT", SHAPES, "Longest chain of drafts tried.")
 CANDIDATES = option("--candidates", "INT", SHAPES, "Candidates at one position.")
@@ -78,11 +79,11 @@ NODES = option("--nodes", "INT", SHAPES, "Draft nodes per call.")
 NODES_MAX = option("--nodes-max", "INT", SHAPES, "Nodes of the largest draft tree tried; 1 for no trees.")
 MAX_DEPTH = option("--max-depth", "INT", SHAPES, "Largest depth of a node: draft passes per call.")
 MAX_WIDTH = option("--max-width", "INT", SHAPES, "Most nodes of one depth; with --rank-pmf.")
-MAX_RANK = option("--max-rank", "INT", SHAPES, "Largest rank that is counted by itself.")
+MAX_RANK = option("--max-rank", "INT", SHAPES, "Largest rank with a count of its own; larger ones share one.")
 CONSECUTIVE = option("--consecutive", "", SHAPES, "Siblings have ranks 1..m, as for recursive rejection.")
 BIAS = option("--bias", "SHARE", SHAPES, "Share of over-acceptance in [0, 1]; 0 is lossless.")
 CHAINS = option("--chains", "INT", SHAPES, "Also bound calls that draft this many i.i.d. chains; with a trace.")
-RECOVERY = option("--recovery", "NAME", SHAPES, "What rejected tokens are recovered from: optimal or target.")
+RECOVERY = option("--recovery", "NAME", SHAPES, "Law of the token that replaces a rejected one: optimal or target.")
 DRAFTS = option("--drafts", "INT", SHAPES, "M, the number of drafts in a batch of yin2024.")
 PRINTED = option("--printed", "", SHAPES, "Run Algorithm 4 of yin2024 exactly as printed (Y3/printed).")
 PREFILL_TOKEN = option("--prefill-token", "", SHAPES, "Count the prompt's own pass as a call that outputs one token.")

@@ -268,4 +268,4 @@ def test_the_readme_counts_the_statements() -> None:
     false = sum(entry.refuted for entry in ENTRIES)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert f"{len(ENTRIES)} statements, {checks} checks" in readme
-    assert f"{len(ENTRIES) - false} hold, with what proves or tests each; {false} that look alike are false" in readme
+    assert f"{len(ENTRIES) - false} hold, each with its proof or test; {false} similar ones are false" in readme

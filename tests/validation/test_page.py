@@ -139,7 +139,6 @@ def test_the_page_in_the_repository_is_that_of_its_data() -> None:
         " ".join(path.read_text().split()) for path in (docs.parents[1] / "README.md", docs.parent / "built_in_pair.md")
     )
     compared, beyond = (sum(one[name] for one in answers) for name in ("comparisons", "beyond_3"))
-    told = f"{beyond or 'none'} of {compared} comparisons is beyond 3"
-    assert f"{told}, none refuted" in pair
-    assert told in readme
+    assert f"Of {compared} comparisons {beyond or 'none'} has |z| above 3 and none is refuted" in pair
+    assert f"{beyond or 'none'} of {compared} comparisons is more than 3 standard deviations off" in readme
     assert sum(one["disagreements"] for one in answers) == 0
