@@ -92,7 +92,7 @@ def test_bad_input(arguments: list[str], words: str, capsys: pytest.CaptureFixtu
 
 def test_help_names_the_speed_up(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bounds", "--help"]) == 0
-    assert "what acceptance it needs" in " ".join(capsys.readouterr().out.split())
+    assert "the acceptance that a draft of cost --c needs" in " ".join(capsys.readouterr().out.split())
 
 
 def test_lengths_that_cannot_give_it_are_left_out() -> None:
