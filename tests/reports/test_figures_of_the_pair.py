@@ -1,0 +1,68 @@
+"""The figures and quoted answers of the built-in pair are those of the traces in docs/figures/pair."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import pytest
+from matplotlib.testing.compare import compare_images
+from PIL import Image
+
+from spectheory import Trace
+from spectheory.cli import main
+from spectheory.cost import LatencyTable
+from spectheory.plots.measured import write_measured
+
+ROOT = Path(__file__).parents[2]
+FIGURES = ROOT / "docs" / "figures"
+DISTILLED, DRAFT = FIGURES / "pair" / "distilled", FIGURES / "pair" / "draft"
+TOLERANCE = 1.0
+"""As of the figures of the docs: root mean square over all pixels, of 255."""
+PREDICT = ("predict", str(DISTILLED), "--k-max", "8")
+COMMANDS = {
+    PREDICT: ("tokens_per_call", "trees", "speedup"),
+    ("plan", "--trace", f"distilled={DISTILLED}", "--trace", f"draft={DRAFT}"): ("plan",),
+    (*PREDICT, "--where", "--rule", "token", "--c", "0.05"): ("where", "where_text"),
+}
+
+pytestmark = pytest.mark.evidence
+
+
+def differs(name: str, folder: Path) -> bool:
+    """Whether the figure in the folder is another than the committed one."""
+    with Image.open(FIGURES / f"{name}.png") as picture:
+        if f"version{matplotlib.__version__}," not in picture.info["Software"]:
+            pytest.skip(f"{name}.png was drawn by another matplotlib than {matplotlib.__version__}")
+    return compare_images(str(FIGURES / f"{name}.png"), str(folder / f"{name}.png"), TOLERANCE) is not None
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: COMMANDS[command][0])
+def test_a_command_draws_the_committed_pictures(command: tuple[str, ...], tmp_path: Path) -> None:
+    assert main([*command, "--out", str(tmp_path)]) == 0
+    assert [name for name in COMMANDS[command] if differs(name, tmp_path)] == []
+
+
+def test_what_was_measured_is_the_committed_picture(tmp_path: Path) -> None:
+    write_measured(Trace.read(DISTILLED), LatencyTable.read(DISTILLED / "latency.json"), tmp_path)
+    assert not differs("measured", tmp_path)
+
+
+def test_another_pair_is_seen(tmp_path: Path) -> None:
+    """Negative control: the other draft."""
+    write_measured(Trace.read(DRAFT), LatencyTable.read(DRAFT / "latency.json"), tmp_path)
+    assert differs("measured", tmp_path)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/start.md", "docs/built_in_pair.md"])
+def test_the_quoted_verdict_is_the_answer(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(list(PREDICT)) == 0
+    verdict = "\n".join(capsys.readouterr().out.splitlines()[:2])
+    assert f"```\n{verdict}\n```" in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_the_quoted_table_is_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*PREDICT, "--all"]) == 0
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    table = lines[lines.index("Tokens per target call") :][:11]
+    assert "\n".join(table) in (ROOT / "docs" / "built_in_pair.md").read_text(encoding="utf-8")
