@@ -35,7 +35,7 @@ def cost_chart(plan: Plan, labels: Sequence[Label], ratio: float | None) -> Char
     )
     words = "'c = ' + format(datum.c, '.3f') + ': best ' + datum.rule + ', k = ' + datum.k + _gives"
     best = _best(base, words)
-    said = f" Chains of at most {LONGEST} tokens are drawn." if len(rows) < len(found) else ""
+    said = _cut(max(p.shape.nodes for _, p in found))
     said += " Of certain ranges the low ends are drawn." if any(p.certified for _, p in found) else ""
     return Chart(
         "cost",
@@ -55,6 +55,7 @@ def batch_chart(lengths: Sequence[Sequence[BatchChoice]], rule: str, draft: str,
     alt = altair()
     batches, contexts = (sorted({getattr(each[0], name) for each in lengths}) for name in ("batch", "context"))
     at = {(choice.batch, choice.context, choice.k): choice.speedup for each in lengths for choice in each}
+    longest = max(choice.k for choice in lengths[0])
     rows = [
         {"k": k, "at": [[rounded(at[batch, context, k]) for context in contexts] for batch in batches]}
         for k in sorted({choice.k for choice in lengths[0]})
@@ -78,7 +79,7 @@ def batch_chart(lengths: Sequence[Sequence[BatchChoice]], rule: str, draft: str,
         "batches",
         "If the batch or the context were others",
         f"Move the sliders: speed-up of chains under {rule} with draft {draft}, where so many sequences are decoded "
-        "together, each with so many cached tokens; k = 0 is plain decoding.",
+        "together, each with so many cached tokens; k = 0 is plain decoding." + _cut(longest),
         specified(alt.layer(lines, *_best(base, words)).add_params(*sliders)),
         [
             "Tokens per call are exact for the texts of the trace and the same at every batch. Seconds are a "
@@ -87,6 +88,11 @@ def batch_chart(lengths: Sequence[Sequence[BatchChoice]], rule: str, draft: str,
             "--batch and --context.",
         ],
     )
+
+
+def _cut(longest: int) -> str:
+    """What is said where longer chains are left out."""
+    return f" Chains of at most {LONGEST} tokens are drawn." if longest > LONGEST else ""
 
 
 def _at(c: float, prediction: Prediction) -> float:

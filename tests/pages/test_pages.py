@@ -14,6 +14,7 @@ import pytest
 from simulations.sweeps import NAMES
 from spectheory.cli import main
 from spectheory.cli import validate as validate_command
+from spectheory.deployment import BatchChoice
 from spectheory.drafting import Chain
 from spectheory.pages import Coloured, write_page
 from spectheory.pages import page as page_file
@@ -22,7 +23,7 @@ from spectheory.pages.figures import CAPTIONS
 from spectheory.pages.picture import Picture
 from spectheory.pages.prediction import prediction_charts
 from spectheory.pages.shown import Shown
-from spectheory.pages.what_if import LONGEST, cost_chart
+from spectheory.pages.what_if import LONGEST, batch_chart, cost_chart
 from spectheory.prediction.where import where
 from spectheory.reports import Column, Report, Table
 from spectheory.verification import TokenVerification
@@ -112,6 +113,13 @@ def test_the_slider_has_a_length_at_most(monkeypatch: pytest.MonkeyPatch) -> Non
     cut = cost_chart(found, found.chains, 0.1)
     assert "at most 11 tokens are drawn" in cut.words
     assert '"k": 12' not in json.dumps(cut.spec)
+
+
+def test_the_sliders_of_batches_have_a_length_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = [[BatchChoice(1, 0, k, 1.0, 1.0, 1.0) for k in range(4)]]
+    assert "are drawn" not in batch_chart(lengths, "token", "draft", (1, 0)).words
+    monkeypatch.setattr("spectheory.pages.what_if.LONGEST", 2)
+    assert "at most 2 tokens are drawn" in batch_chart(lengths, "token", "draft", (1, 0)).words
 
 
 @each("c", [0.0, 0.0303, 2.5])
