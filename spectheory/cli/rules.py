@@ -18,7 +18,7 @@ from spectheory.intervals import Interval
 from spectheory.prediction.certified import by_lists, ends_of, joined
 from spectheory.prediction.over_prompts import Prompts, few_prompts, ratio
 from spectheory.reports import RulesAnswer, rules_report
-from spectheory.reports.remarks import given
+from spectheory.reports.remarks import OF_FIRST_DRAFT, given
 from spectheory.trace import Trace, read_any
 from spectheory.truncated import bounds_given
 from spectheory.verification import PathRule, RankRule, Rule, RuleStanding, rule_order
@@ -137,7 +137,7 @@ def _trace_notes(trace: Trace, prompts: int, rules: Sequence[Rule]) -> list[str]
         f"Means over {len(trace)} positions of P(R <= k | text), exact for these texts"
         f"{' unless lists bound them' if trace.lists else ''}; "
         "intervals (95%) are over prompts.",
-        *(["They are about a call's first draft: later ones have other pmfs (§10)."] if trace.depth else []),
+        *([OF_FIRST_DRAFT] if trace.depth else []),
     ]
     notes += [
         f"{rule.name} with several candidates is not exact: it comes from unbiased estimates."

@@ -11,6 +11,7 @@ IN_LOOP = (
     "Speed-ups include the measured time of our decoding loop around the passes; --passes-alone leaves it out. An "
     "engine has a loop of its own."
 )
+OF_FIRST_DRAFT = "They are about a call's first draft: later ones have other pmfs (§10)."
 NO_COST = "No speed-up without costs: give --c or a latency table."
 NOT_SAMPLED = "The text was given, not sampled from the target."
 GIVEN = f"{NOT_SAMPLED.removesuffix('.')}: the numbers are for that text as output."

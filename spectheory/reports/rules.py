@@ -11,6 +11,7 @@ from spectheory.intervals import Interval
 from spectheory.prediction.over_prompts import FEW, few_prompts
 from spectheory.reports.base import Brief, Report
 from spectheory.reports.brief import narrowed, short, verdict
+from spectheory.reports.remarks import GIVEN, OF_FIRST_DRAFT
 from spectheory.reports.table import Cell, Column, Table, Value, number
 from spectheory.verification import RuleStanding
 
@@ -75,7 +76,8 @@ def _brief(answer: RulesAnswer, rows: Sequence[RuleStanding]) -> Brief:
             line.append(Cell(row.gap if row.limited else None, "≤" if row.side == "lower bound" else ""))
     table = Table(f"Acceptance with k = {answer.k} candidates", columns, cells)
     unknown = [] if known else _reasons(rows)
-    return Brief(_verdict(answer, known), [narrowed(table)], [*unknown, *few_prompts(answer.prompts)])
+    changing = [note for note in answer.notes if note in (OF_FIRST_DRAFT, GIVEN)]
+    return Brief(_verdict(answer, known), [narrowed(table)], [*unknown, *changing, *few_prompts(answer.prompts)])
 
 
 def _verdict(answer: RulesAnswer, known: Sequence[RuleStanding]) -> list[str]:

@@ -202,8 +202,9 @@ def test_commands_take_a_head_s_trace(tmp_path: Path, capsys: pytest.CaptureFixt
     assert f"to depth {DEPTH}" in refused_command(["predict", path, "--shape", "1x1x1x1x1", "--rule", "topk"], capsys)
     assert "pmfs depend on where" in refused_command(["predict", path, "--bias", "0.1", "--shape", "chain"], capsys)
     assert answer(capsys, "tree", path, "--nodes", 6)["depth"] <= DEPTH
-    assert main(["rules", str(path), "--all"]) == 0
-    assert "They are about a call's first draft" in " ".join(capsys.readouterr().out.split())
+    for view in ([], ["--all"]):
+        assert main(["rules", str(path), *view]) == 0
+        assert "They are about a call's first draft" in " ".join(capsys.readouterr().out.split())
     for command in (
         ("plan", "--trace", f"head={path}", "--c", "0.1", "--nodes-max", "2"),
         ("rules", path),
