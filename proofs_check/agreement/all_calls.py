@@ -71,7 +71,6 @@ CALLS = (
     proof(
         "calls are independent given the text; mean and variance, for any number of branches",
         STEPS,
-        wrong=same("the second moment is 1 + sum s Q", lambda s, c, v: (s * ((1 + c) ** 2 + v), s * (1 + (c**2 + v)))),
     ),
     exact(
         CHAIN_CALLS,

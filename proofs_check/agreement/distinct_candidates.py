@@ -101,11 +101,6 @@ WITHOUT_REPLACEMENT = (
     proof(
         "any drafts: the output law; distinct ones: a rejected token never comes back",
         DISTINCT,
-        wrong=valid(
-            "recovered from p itself: min(p, q) + p (1 - min(p, q)/q) = p",
-            lambda p, q: equal(smaller(p, q) + p * (1 - smaller(p, q) / q), p),
-            lambda p, q: [p >= 0, p <= 1, q > 0, q <= 1],
-        ),
     ),
     exact(ORDERS, every_pair(5, 8), wrong=PRODUCT),
     agreement(LIBRARY, every_pair(4, 7), wrong=OTHER),

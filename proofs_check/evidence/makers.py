@@ -9,19 +9,20 @@ from proofs_check.evidence.entries import Control, Evidence
 from proofs_check.evidence.judge import judge_all
 from proofs_check.evidence.search import Space, search_claim
 from proofs_check.evidence.solver import prove_claim
-from proofs_check.evidence.symbolic import Step, prove
+from proofs_check.evidence.symbolic import Step, damaged, prove
 from proofs_check.statement.claims import Case, Claim, Described
 from proofs_check.statement.findings import Effort, Finding, Kind
+
+DAMAGED = "each step in turn, with an assumption dropped or one side changed"
 
 Cases = Callable[[Effort], Iterable[Case]]
 """Effort to the cases it allows."""
 
 
-def proof(says: str, steps: Sequence[Step], *, wrong: Step | Sequence[Step]) -> Evidence:
-    """A proof in steps; `wrong` is a step (or proof) of a false variant, which the checkers must not accept."""
-    wrong_steps = (wrong,) if isinstance(wrong, Step) else tuple(wrong)
-    control = Control("; ".join(step.says for step in wrong_steps), lambda effort: prove(wrong_steps, effort))
-    return Evidence("symbolic", says, lambda effort: prove(tuple(steps), effort), control, tuple(steps))
+def proof(says: str, steps: Sequence[Step]) -> Evidence:
+    """A proof in steps. Its control damages each of them: an assumption is dropped, or one side is changed."""
+    control = Control(DAMAGED, lambda effort: damaged(steps, effort))
+    return Evidence("symbolic", says, lambda effort: prove(steps, effort), control, tuple(steps))
 
 
 def solved(claim: Claim, tokens: Sequence[int], *, wrong: Claim) -> Evidence:

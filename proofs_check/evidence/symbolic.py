@@ -11,8 +11,8 @@ from __future__ import annotations
 import inspect
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from proofs_check.evidence.solver import SECONDS, alike, decide, no_branches
@@ -28,6 +28,8 @@ PARTS: tuple[Part, ...] = ("argument", "words", "cited")
 
 Sides = Callable[..., tuple[Any, Any]]
 
+LARGER = "the left side + 1"
+
 AS_WRITTEN = "the two sides are the same as soon as they are written: the formula shows nothing, state it in_words"
 
 
@@ -36,6 +38,8 @@ class Step:
     """One step of a proof: what it shows, how (algebra, solver, words or the citation), and seconds to a `Finding`.
 
     as_written: whether the formula is an identity as soon as it is written. A step that carries the argument is none.
+    damaged: checks of the step with one thing changed, by what was changed: an assumption dropped, a parameter that is
+    one larger on the left side, or the whole left side one larger.
     """
 
     says: str
@@ -43,6 +47,7 @@ class Step:
     check: Callable[[float], Finding]
     part: Part = "argument"
     as_written: Callable[[], bool] = lambda: False
+    damaged: Callable[[float], Iterable[tuple[str, Finding]]] = lambda seconds: ()
 
 
 def same(says: str, sides: Sides, *, integers: Sequence[str] = ()) -> Step:
@@ -68,7 +73,14 @@ def same(says: str, sides: Sides, *, integers: Sequence[str] = ()) -> Step:
             return Finding("undecided", 1, note=AS_WRITTEN)
         return _vanishes(difference.doit(), symbols)
 
-    return Step(says, "algebra", check, as_written=lambda: bool(_difference(sides, integers)[0] == 0))
+    def damaged(_: float) -> Iterator[tuple[str, Finding]]:
+        left, right, symbols = _sides(sides, integers)
+        for symbol in (each for each in symbols if each in left.free_symbols):
+            moved = left.subs(symbol, symbol + 1) - right
+            yield f"{symbol} + 1 for {symbol} on the left", _vanishes(moved.doit(), symbols)
+        yield LARGER, _vanishes((left + 1 - right).doit(), symbols)
+
+    return Step(says, "algebra", check, as_written=lambda: bool(_difference(sides, integers)[0] == 0), damaged=damaged)
 
 
 def in_words(says: str, sides: Sides) -> Step:
@@ -93,24 +105,31 @@ def in_words(says: str, sides: Sides) -> Step:
 
 def _difference(sides: Sides, integers: Sequence[str]) -> tuple[Any, list[Any]]:
     """Left minus right as it is written, and the symbols in it."""
+    left, right, symbols = _sides(sides, integers)
+    return left - right, symbols
+
+
+def _sides(sides: Sides, integers: Sequence[str]) -> tuple[Any, Any, list[Any]]:
+    """Both sides as they are written, and the symbols in them."""
     sympy = load_extra("sympy", extra="proofs")
     names = list(inspect.signature(sides).parameters)
     symbols = [sympy.Symbol(name, positive=True, integer=name in integers or None) for name in names]
-    left, right = sides(*symbols)
-    return sympy.sympify(left - right), symbols
+    left, right = map(sympy.sympify, sides(*symbols))
+    return left, right, symbols
 
 
 def _vanishes(difference: Any, symbols: Sequence[Any]) -> Finding:
     """Whether an expression is zero; if it is not at some point, that point."""
     import sympy
 
-    if sympy.expand(difference) == 0 or sympy.simplify(difference) == 0:
+    if sympy.expand(difference) == 0 or (simple := sympy.simplify(difference)) == 0:
         return Finding("held", 1)
     rng = random.Random(1)
     point = {s: rng.randint(1, 9) if s.is_integer else sympy.Rational(rng.randint(1, 99), 37) for s in symbols}
-    away = abs(sympy.N(difference.subs(point).doit(), 30))
+    away = abs(sympy.N(simple.subs(point).doit(), 30))
     at = shown({str(symbol): value for symbol, value in point.items()})
-    return Finding("refuted" if away > sympy.Rational(1, 10**20) else "undecided", 1, at=at)
+    apart = away.is_number and away > sympy.Rational(1, 10**20)
+    return Finding("refuted" if apart else "undecided", 1, at=at)
 
 
 def valid(
@@ -132,14 +151,18 @@ def valid(
     >>> found.status, found.at
     ('refuted', 'a = 1/2')
     """
+    names = list(inspect.signature(statement).parameters)
 
-    def built() -> tuple[list[Compared], list[Any], list[Any], list[Any]]:
+    def built(moved: str = "") -> tuple[list[Compared], list[Any], list[Any], list[Any]]:
+        """Goals, conditions, reals, terms that are not zero; on the left of the goals `moved` is one larger."""
         z3 = load_extra("z3", extra="proofs")
         fresh = z3.Context()  # what was asked before changes no answer
-        reals = {name: z3.Real(name, fresh) for name in inspect.signature(statement).parameters}
+        reals = {name: z3.Real(name, fresh) for name in names}
         with no_branches(), nonzero_terms() as nonzero:
-            given = statement(**reals)
-            goals = [given] if isinstance(given, Compared) else list(given)
+            goals = _goals(statement(**reals))
+            if moved:
+                other = _goals(statement(**{**reals, moved: reals[moved] + 1}))
+                goals = [replace(goal, left=each.left) for goal, each in zip(goals, other, strict=True)]
             conditions = list(where(**reals)) if where else []
         return goals, conditions, list(reals.values()), nonzero
 
@@ -149,7 +172,23 @@ def valid(
             return Finding("undecided", 1, note=AS_WRITTEN)
         return decide(conditions, goals, reals, seconds, nonzero)
 
-    return Step(says, "solver", check, as_written=lambda: all(map(alike, built()[0])))
+    def damaged(seconds: float) -> Iterator[tuple[str, Finding]]:
+        goals, conditions, reals, nonzero = built()
+        for i, each in enumerate(conditions):
+            left = [*conditions[:i], *conditions[i + 1 :]]
+            yield f"without the assumption {each}", decide(left, goals, reals, seconds, nonzero)
+        for name in names:
+            goals, conditions, reals, nonzero = built(name)
+            yield f"{name} + 1 for {name} on the left", decide(conditions, goals, reals, seconds, nonzero)
+        goals, conditions, reals, nonzero = built()
+        larger = [replace(goal, left=goal.left + 1) for goal in goals]
+        yield LARGER, decide(conditions, larger, reals, seconds, nonzero)
+
+    return Step(says, "solver", check, as_written=lambda: all(map(alike, built()[0])), damaged=damaged)
+
+
+def _goals(given: Compared | Iterable[Compared]) -> list[Compared]:
+    return [given] if isinstance(given, Compared) else list(given)
 
 
 def cited(says: str, source: str) -> Step:
@@ -168,6 +207,24 @@ def prove(steps: Sequence[Step], effort: Effort) -> Finding:
             return Finding(found.status, len(steps), at=found.at, note=f"{step.says} ({found.note or step.how})")
     besides = ((counted["words"], "in words"), (counted["cited"], "cited"))
     return Finding("held", counted["argument"], note=", ".join(f"{count} {word}" for count, word in besides if count))
+
+
+def damaged(steps: Sequence[Step], effort: Effort) -> Finding:
+    """Damage every step that carries the argument; held where one still holds whatever was changed in it.
+
+    The first change that is refuted ends a step, assumptions first. What the steps have to do with each other is in
+    words: leaving one out is not noticed.
+    """
+    changes: Counter[str] = Counter()
+    for step in steps:
+        if step.part == "argument":
+            tried = step.damaged(effort.pick(SECONDS, 10 * SECONDS))
+            refuted = (what for what, found in tried if found.status == "refuted")
+            change = next(refuted, None)
+            if change is None:
+                return Finding("held", 1, note=f"no change of {step.says!r} is noticed")
+            changes["an assumption dropped" if change.startswith("without") else "a side changed"] += 1
+    return Finding("refuted", changes.total(), note=", ".join(f"{count} {what}" for what, count in changes.items()))
 
 
 def parts(steps: Iterable[Step]) -> dict[Part, int]:

@@ -182,11 +182,6 @@ ENTRIES = (
             proof(
                 "Pinsker, Bretagnolle and Huber at each position, and the means",
                 STEPS,
-                wrong=valid(
-                    "the mean square is at most the square of the mean",
-                    lambda x, y, w: at_least((w * x + (1 - w) * y) ** 2, w * x * x + (1 - w) * y * y),
-                    lambda x, y, w: shares(w),
-                ),
             ),
             exact(
                 Claim("the mean acceptance of a race is at least (1 - E TV)/(1 + E TV)", races),

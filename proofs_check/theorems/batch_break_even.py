@@ -261,29 +261,14 @@ ENTRIES = (
             proof(
                 "the knee, and what its absence means",
                 KNEE,
-                wrong=valid(
-                    "with x >= c there is no knee",
-                    lambda W, x, c, k, B: equal(larger(W + B * x, B * (k + 1) * c), W + B * x),
-                    lambda W, x, c, k, B: [W > 0, x >= c, c > 0, k >= 1, B > 0],
-                ),
             ),
             proof(
                 "batches that pay have no gap",
                 NO_GAP_STEPS,
-                wrong=valid(
-                    "beyond the knee the gain falls whatever the tokens per call",
-                    lambda tau, c, k, A, B: at_least(tau * A * c - A * (k + 1) * c, tau * B * c - B * (k + 1) * c),
-                    lambda tau, c, k, A, B: [tau >= 1, k >= 1, c > 0, A >= 0, B >= A],
-                ),
             ),
             proof(
                 "at large batches",
                 FOR_EVER,
-                wrong=valid(
-                    "without a knee it pays at all larger batches, whatever the draft reads",
-                    lambda tau, W, x, d, y, B: at_least(tau * (W + B * x) - larger(W + B * x, B * d) - B * y, 0),
-                    lambda tau, W, x, d, y, B: [tau >= 1, W > 0, d > 0, x >= d, B > 0, y > 0, y <= x],
-                ),
             ),
             exact(
                 Claim("the end found from the knees separates batches that pay from those that do not", separates),

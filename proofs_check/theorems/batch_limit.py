@@ -171,11 +171,6 @@ ENTRIES = (
             proof(
                 "the rest on supp q shrinks geometrically; two batches are compared from the last position back",
                 PROOF,
-                wrong=valid(
-                    "the same without d <= q: what the draft never draws would shrink too",
-                    lambda u, U, q, rest, d: at_most(positive_part(u - U * q) + rest, (1 - d) * (u + rest)),
-                    lambda u, U, q, rest, d: [*shares(q, d), d > 0, u >= 0, rest >= 0, u >= U * q, u + rest <= U],
-                ),
             ),
             exact(
                 APPROACHED,

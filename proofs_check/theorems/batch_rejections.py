@@ -182,19 +182,10 @@ ENTRIES = (
             proof(
                 "the law of where rounds start, for any M, vocabulary, horizon and models",
                 PROOF,
-                wrong=same(
-                    "h(P - f) + uf = hP - hf, as if nothing could be recovered where a round starts",
-                    lambda h, u, P, f: (h * (P - f) + u * f, h * P - h * f),
-                ),
             ),
             proof(
                 "the gain of one position in closed form, for any M",
                 GAINS,
-                wrong=same(
-                    "(u - v) - (u - v) u^{M-1} = (u - v)(1 - u^M)",
-                    lambda u, v, M: ((u - v) - (u - v) * u ** (M - 1), (u - v) * (1 - u**M)),
-                    integers=("M",),
-                ),
             ),
             exact(
                 Y3,

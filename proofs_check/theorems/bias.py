@@ -148,11 +148,6 @@ ENTRIES = (
             proof(
                 "term by term, for any vocabulary: the lower bound is the dual of the linear programme over r",
                 PROOF,
-                wrong=valid(
-                    "(p - bq)+ = (p - q)+ for any b <= 1",
-                    lambda p, q, b: equal(positive_part(p - b * q), positive_part(p - q)),
-                    lambda p, q, b: [*_rule(p=p, q=q, b=b), b <= 1],
-                ),
             ),
             exact(
                 LOSS,

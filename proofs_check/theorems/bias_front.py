@@ -205,11 +205,6 @@ ENTRIES = (
             proof(
                 "term by term, for any vocabulary",
                 PROOF,
-                wrong=valid(
-                    "(1 - b)q + (bq - p)+ = (q - p)+ for every b in [0, 1], below min(1, p/q) too",
-                    lambda p, q, b: equal((1 - b) * q + positive_part(b * q - p), positive_part(q - p)),
-                    lambda p, q, b: shares(p, q, b),
-                ),
             ),
             solved(
                 Claim("t = 1/3: sum (q - m)+ = (1-t) TV and TV(m, p) = t TV", _solved),

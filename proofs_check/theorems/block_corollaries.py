@@ -10,10 +10,9 @@ from proofs_check.agreement.block_limits import longer, optimal_by_text, own_fam
 from proofs_check.algorithms.enumeration import race_coupling
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import exact, proof
-from proofs_check.evidence.symbolic import valid
 from proofs_check.proofs.block_proofs import FAMILY, LENGTHS
-from proofs_check.statement.arithmetic import shares, smaller
-from proofs_check.statement.claims import Claim, at_most
+from proofs_check.statement.arithmetic import smaller
+from proofs_check.statement.claims import Claim
 from proofs_check.statement.findings import Kind
 from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.block_values import block_masses, token_masses
@@ -52,11 +51,6 @@ ENTRIES = (
             proof(
                 "the induction with any c; one call of k drafts against k+1",
                 FAMILY,
-                wrong=valid(
-                    "the same with sum c <= 2",
-                    lambda c, d, a, b, R, S: at_most(0, 1 - (a + b)),
-                    lambda c, d, a, b, R, S: [*shares(c, d, R, S), c + d <= 2, a <= c * R, b <= d * S],
-                ),
             ),
             exact(
                 Claim("V_k <= V_(k-1) at every text, block verification, k to 3", partial(longer, block_masses, 1)),
@@ -103,11 +97,6 @@ ENTRIES = (
             proof(
                 "what changes in the induction",
                 LENGTHS,
-                wrong=valid(
-                    "costs that rise: sum q c <= 2 c",
-                    lambda c, d, e, q, r, a, b: at_most(0, c - (a + b)),
-                    lambda c, d, e, q, r, a, b: [*shares(q, r), a <= q * d, b <= r * e, q * d + r * e <= 2 * c],
-                ),
             ),
             exact(
                 Claim(

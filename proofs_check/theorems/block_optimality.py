@@ -21,11 +21,9 @@ from proofs_check.agreement.block_steps import (
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, exact, proof, searched
 from proofs_check.evidence.simulated import Parameters, simulated
-from proofs_check.evidence.symbolic import valid
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.proofs.block_proofs import REGRET, THEOREM
-from proofs_check.statement.arithmetic import shares, smaller
-from proofs_check.statement.claims import Claim, at_most
+from proofs_check.statement.claims import Claim
 from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.block_values import block_masses, token_masses
 from simulations.counts.quantities import Mean
@@ -90,11 +88,6 @@ ENTRIES = (
             proof(
                 "masses, the cost of a call, the renewal identity, the induction, every policy",
                 THEOREM,
-                wrong=valid(
-                    "(iii) with p in place of q: mu_i^w(zx) <= p(z) mu_(i-1)^(wz)(x)",
-                    lambda p, P, q, m: at_most(smaller(p * P, q * m), p * m),
-                    lambda p, P, q, m: [*shares(p, P, q, m), m <= P],
-                ),
             ),
             exact(
                 Claim(
@@ -202,11 +195,6 @@ ENTRIES = (
             proof(
                 "one call, then the losses of all calls",
                 REGRET,
-                wrong=valid(
-                    "a loss of 1 for each mass given away: (mu - s) D >= mu - s",
-                    lambda m, s, D: at_most(m - s, (m - s) * D),
-                    lambda m, s, D: [s >= 0, s <= m, D >= 0, D <= 1],
-                ),
             ),
             exact(
                 Claim(

@@ -230,13 +230,6 @@ ENTRIES = (
             proof(
                 "many-to-one, duality, the best t, its place below B3 and B2', and the rounding of steps",
                 (*MANY_TO_ONE, *DUALITY, *BELOW),
-                wrong=valid(
-                    "a step put on its neighbours lowers the bound",
-                    lambda c, a, b: at_most(
-                        positive_part(1 - c * a) / 2 + positive_part(1 - c * b) / 2, positive_part(1 - c * (a + b) / 2)
-                    ),
-                    lambda c, a, b: [c >= 0, a >= 0, a <= b],
-                ),
             ),
             exact(BELOW_B3P, ensemble_cases, over="E[X] and the walk in fractions, P up to 6", wrong=BELOW_B3P_WRONG),
             exact(ONE_PMF, single_cases, over="pmfs on 2 to 4 tokens, P up to 12", wrong=ONE_PMF_WRONG),

@@ -85,16 +85,6 @@ ENTRIES = (
             proof(
                 "many-to-one, and the prefixes above and below a threshold",
                 (*MANY_TO_ONE, *LEFT_LIMITS),
-                wrong=valid(
-                    "the heavy prefixes alone: i w <= [w >= c] w",
-                    lambda w, c, i, heavy: at_most(i * w, heavy * w),
-                    lambda w, c, i, heavy: [
-                        w >= 0,
-                        i * (1 - i) == 0,
-                        heavy * (1 - heavy) == 0,
-                        (1 - heavy) * (w - c) <= 0,
-                    ],
-                ),
             ),
             exact(
                 BELOW_B3, ensemble_cases, over="E[X] and U in fractions, 1 to 3 pmfs, P up to 6", wrong=BELOW_B3_WRONG

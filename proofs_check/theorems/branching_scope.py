@@ -216,12 +216,6 @@ ENTRIES = (
             proof(
                 "a drafted prefix counts with its probability; the heaviest are best; coins average",
                 CHOSEN_FIRST,
-                wrong=valid(
-                    "a coin that knows the text gives no more: [text = x] + [text = y] in the mean is at most "
-                    "max(p, 1 - p)",
-                    lambda p, most: at_most(p + (1 - p), most),
-                    lambda p, most: [p >= 0, p <= 1, p <= most, 1 - p <= most, most < 1],
-                ),
             ),
             exact(
                 DRAFTS,
@@ -269,11 +263,6 @@ ENTRIES = (
             proof(
                 "tokens over time",
                 TIMES,
-                wrong=valid(
-                    "a faster verification gives at most x + 1 too",
-                    lambda x, s, v, d: at_most((x + 1) * s / (v + d), x + 1),
-                    lambda x, s, v, d: [x >= 0, s > 0, v > 0, d >= 0],
-                ),
             ),
             exact(
                 SPEEDUP, timed_cases, over="every text of three calls, 2 or 3 tokens, P up to 3", wrong=SPEEDUP_WRONG

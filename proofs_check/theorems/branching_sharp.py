@@ -30,7 +30,7 @@ from proofs_check.forms.branching_forms import (
 from proofs_check.proofs import lorden
 from proofs_check.proofs.branching import DUALITY, MANY_TO_ONE, dual_at, growth, integrated
 from proofs_check.statement import calculus
-from proofs_check.statement.arithmetic import Real, positive_part
+from proofs_check.statement.arithmetic import Real
 from proofs_check.statement.calculus import algebra, integral
 from proofs_check.statement.claims import Claim, Compared, at_most, computed
 from proofs_check.statement.fractions import Fraction
@@ -159,11 +159,6 @@ ENTRIES = (
             proof(
                 "many-to-one, duality, Lorden's inequality, the best t, and log(1 + x) <= x",
                 (*MANY_TO_ONE, *DUALITY, *lorden.PROOF, *SHARP),
-                wrong=valid(
-                    "i w <= (w - c)+ + c i/2",
-                    lambda w, c, i: at_most(i * w, positive_part(w - c) + c * i / 2),
-                    lambda w, c, i: [w >= 0, c >= 0, i * (1 - i) == 0],
-                ),
             ),
             exact(
                 EVERY_T,

@@ -266,10 +266,6 @@ ENTRIES = (
             proof(
                 "a text runs through a prefix with its probability; duality; the mean over starts",
                 ANY_TEXT,
-                wrong=valid(
-                    "the least over t of a mean is at most the mean of the leasts",
-                    lambda a, b, c, d: at_most(smaller(a + c, b + d), smaller(a, b) + smaller(c, d)),
-                ),
             ),
             exact(TEXT, model_cases, over="a pmf of its own after every prefix, every text, every t", wrong=TEXT_WRONG),
             exact(IID, iid_cases, over="one or two pmfs, P up to 4", wrong=IID_WRONG),

@@ -9,7 +9,6 @@ from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
 from proofs_check.evidence.simulated import instead, simulated, stated
 from proofs_check.evidence.simulated_settings import FOREST, TREES
-from proofs_check.evidence.symbolic import valid
 from proofs_check.forms.branching_forms import (
     MODERATE,
     UNCERTAIN,
@@ -135,11 +134,6 @@ ENTRIES = (
             proof(
                 "many-to-one along the text, Lorden's inequality by subadditivity, two choices of t",
                 (*MANY_TO_ONE, *TWO_THRESHOLDS),
-                wrong=valid(
-                    "t r <= m (t + r) - r^2 leaves r <= m/2",
-                    lambda t, r, m: at_most(r, m / 2),
-                    lambda t, r, m: [t >= 0, r >= 0, m >= 0, t * r <= m * (t + r) - r * r],
-                ),
             ),
             exact(MANY, depth_cases, over="every assignment of pmfs to prefixes, depths 1 to 3", wrong=MANY_WRONG),
             exact(lorden.STEPS, lorden.step_cases, over="steps 0 to 6, t up to 12", wrong=lorden.STEPS_WRONG),

@@ -20,11 +20,9 @@ from proofs_check.algorithms.enumeration import (
 )
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import counterexample, exact, proof, searched
-from proofs_check.evidence.symbolic import valid
 from proofs_check.library import cases
 from proofs_check.library.strategies import plain_pairs
 from proofs_check.proofs.rival_proofs import NAIVE
-from proofs_check.statement.arithmetic import positive_part, smaller
 from proofs_check.statement.claims import POSITIVE, Case, Claim, Compared, at_least, at_most, equal
 from proofs_check.statement.findings import Effort
 from proofs_check.statement.fractions import Fraction
@@ -97,11 +95,6 @@ ENTRIES = (
                 "the masses of a call and of what it owes; later calls are lossless for the law they were handed, by "
                 "induction over the positions left",
                 NAIVE,
-                wrong=valid(
-                    "a block owes P - Q, wherever that is positive or not: min(P, Q) + (P - Q) = P",
-                    lambda P, Q: equal(smaller(P, Q) + (P - Q), positive_part(P)),
-                    lambda P, Q: [P >= 0, Q >= 0],
-                ),
             ),
             exact(
                 Claim(

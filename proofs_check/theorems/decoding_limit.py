@@ -62,11 +62,6 @@ ENTRIES = (
             proof(
                 "masses by start, summation by parts, induction from the end",
                 STEPS,
-                wrong=valid(
-                    "with L(n+i+1) in place of the minimum, so that m may rise",
-                    lambda a, A, m, n: at_most(m + A * (n - m), m + a * (n - m)),
-                    lambda a, A, m, n: [a >= 0, a <= A, A <= 1, m >= 0, n >= 0],
-                ),
             ),
             exact(
                 Claim(

@@ -142,10 +142,6 @@ ENTRIES = (
             proof(
                 "from the winner and its time, for any number of tokens",
                 FROM_THE_WINNER,
-                wrong=same(
-                    "y comes before i with l/(2 + l)",
-                    lambda rate, u: (over_all(exp(-u) * (1 - exp(-u * rate)), u), rate / (2 + rate)),
-                ),
             ),
             exact(VIEWS, cases.every_pair(5, 8), wrong=UNCLIPPED),
             exact(

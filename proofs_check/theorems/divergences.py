@@ -12,7 +12,6 @@ import spectheory
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
 from proofs_check.evidence.search import pair_space
-from proofs_check.evidence.symbolic import same, valid
 from proofs_check.forms.divergences import (
     Order,
     entropy,
@@ -28,7 +27,6 @@ from proofs_check.library.cases import every_pair
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.proofs.divergence_proofs import BRETAGNOLLE_HUBER, CHI_SQUARE, ENTROPY, LOGARITHM, PINSKER, RENYI
 from proofs_check.statement.arithmetic import Pmf, every, exp, floats, is_zero, log, positive_part
-from proofs_check.statement.calculus import log as log_of
 from proofs_check.statement.claims import Assumption, Claim, Compared, at_least, at_most, computed, equal
 from spectheory import kl_divergence
 
@@ -164,25 +162,15 @@ ENTRIES = (
             proof(
                 "from log x <= x - 1: KL >= 0, 0 <= H <= log V, H^2 <= M2",
                 LOGARITHM + ENTROPY,
-                wrong=valid("y^2 >= 3hy - h^2", lambda y, h: at_most(3 * h * y - h * h, y * y)),
             ),
             proof(
                 "Pinsker, from the Taylor remainder of x log x",
                 PINSKER,
-                wrong=valid(
-                    "d^2/m >= 2td - t^2 m/2, which would give KL >= 3TV^2",
-                    lambda d, m, t: at_most(2 * t * d - t * t * m / 2, d * d / m),
-                    lambda d, m, t: [m > 0],
-                ),
             ),
             proof(
                 "Rényi does not fall with its order, as its slope is a KL over t^2; so KL is at most that of order 2, "
                 "and TV^2 <= 1 - e^-KL by that of order 1/2",
                 LOGARITHM + RENYI + CHI_SQUARE + BRETAGNOLLE_HUBER,
-                wrong=same(
-                    "log(w/p) = (1 + t) log(p/q) - f",
-                    lambda p, q, t, F: (log_of(p * (p / q) ** t / F / p), (1 + t) * log_of(p / q) - log_of(F)),
-                ),
             ),
             exact(
                 SUMS,

@@ -121,10 +121,6 @@ ENTRIES = (
             proof(
                 "the largest term of the entropy, Fano's inequality, and the means",
                 STEPS,
-                wrong=same(
-                    "the rest has entropy -w log w without the weight e",
-                    lambda e, w: (-e * w * log_of(e * w), w * (-e * log_of(e)) - w * log_of(w)),
-                ),
             ),
             certified(BETWEEN, pmfs, over="pmfs on 2 and 3 tokens, random ones on up to 5", wrong=TIGHTER),
             agreement(

@@ -14,7 +14,6 @@ from proofs_check.algorithms.enumeration import Model, Pmf, Rule, block_verifica
 from proofs_check.algorithms.greedy_paths import by_clipped_ratio, first_of_equals, greedy_block, largest
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import counterexample, exact, proof, searched
-from proofs_check.evidence.symbolic import same
 from proofs_check.library import cases
 from proofs_check.library.strategies import plain_pairs
 from proofs_check.proofs.rival_proofs import LARGEST_PATH
@@ -91,10 +90,6 @@ ENTRIES = (
             proof(
                 "the law of the largest path, and block verification of drafts of that law",
                 LARGEST_PATH,
-                wrong=same(
-                    "the largest of two paths begins with a run with Q^2",
-                    lambda A, Q: ((A + Q) ** 2 - A**2, Q**2),
-                ),
             ),
             exact(
                 Claim(

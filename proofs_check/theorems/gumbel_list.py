@@ -128,7 +128,6 @@ ENTRIES = (
             proof(
                 "the bound is the probability that the race which the output comes from drafts it, any k",
                 A_RACE_WITHIN_RACES,
-                wrong=same("the term is p/(1 + g)", lambda k, p, g: (k / ((1 + g) / p + (k - 1) / p), p / (1 + g))),
             ),
             exact(
                 Claim(

@@ -81,10 +81,6 @@ ENTRIES = (
             proof(
                 "term by term, for any number of tokens",
                 TERM_BY_TERM,
-                wrong=same(
-                    "(p + q)/2 - 2pq/(p + q) = (p - q)^2/(p + q), the half forgotten",
-                    lambda p, q: ((p + q) / 2 - 2 * p * q / (p + q), (p - q) * (p - q) / (p + q)),
-                ),
             ),
             solved(
                 Claim(BETWEEN.says, between, (POSITIVE,)),

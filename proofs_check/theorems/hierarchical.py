@@ -21,11 +21,9 @@ from proofs_check.algorithms.enumeration import (
 from proofs_check.algorithms.hierarchical import hierarchical, hierarchical_naive, hierarchical_published, passes
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import counterexample, exact, proof, searched
-from proofs_check.evidence.symbolic import valid
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs, plain_pairs
 from proofs_check.proofs.rival_proofs import CAPPED, NAIVE
-from proofs_check.statement.arithmetic import positive_part, smaller
 from proofs_check.statement.claims import POSITIVE, Assumption, Case, Claim, Compared, at_most, equal
 from proofs_check.statement.findings import Effort
 from proofs_check.statement.fractions import Fraction
@@ -141,11 +139,6 @@ ENTRIES = (
             proof(
                 "the same coins and the same residual",
                 CAPPED,
-                wrong=valid(
-                    "the uncapped ratio has them too: min(1, r f) = min(1, (r/m) f)",
-                    lambda r, m, f: equal(smaller(1, r * f), smaller(1, (r / m) * f)),
-                    lambda r, m, f: [r >= 0, m >= 1, r <= m, f >= 0],
-                ),
             ),
             exact(
                 Claim(
@@ -230,11 +223,6 @@ ENTRIES = (
             proof(
                 "the masses that are rejected, accepted and resampled",
                 NAIVE,
-                wrong=valid(
-                    "what goes on is Q - P wherever it is positive or not",
-                    lambda D, E: equal(E * (1 - D / smaller(D, E)), positive_part(E - D)),
-                    lambda D, E: [D > 0, E > 0],
-                ),
             ),
             exact(
                 Claim(

@@ -184,11 +184,6 @@ ENTRIES = (
             proof(
                 "term by term, for any number of tokens",
                 TERM_BY_TERM,
-                wrong=valid(
-                    "(bq - p)+ - (aq - p)+ >= (b - a)q, slope at least 1",
-                    lambda r, R, p: at_least(positive_part(R - p) - positive_part(r - p), R - r),
-                    lambda r, R, p: [r <= R],
-                ),
             ),
             exact(
                 Claim("g(1) = TV; g(c) = sum max(p, cq) - 1 = sum (p - cq)+ + c - 1; every g(p/q) by one sort", forms),

@@ -259,32 +259,14 @@ ENTRIES = (
             proof(
                 "the geometric sum and when a draft pays, for every k",
                 GEOMETRIC,
-                wrong=same(
-                    "one more draft adds alpha^k",
-                    lambda alpha, k: (
-                        (k + 1) * alpha**k * (1 - alpha) + (k + 2) * alpha ** (k + 1) - (k + 1) * alpha**k,
-                        alpha**k,
-                    ),
-                    integers=("k",),
-                ),
             ),
             proof(
                 "unimodal in k, by the sign of one more draft's gain",
                 UNIMODAL,
-                wrong=valid(
-                    "gains never fall: -(1 - alpha) alpha^(k+1) ((k+1)c + 1) >= 0",
-                    lambda a, alpha, c, k: at_least(-(1 - alpha) * a * ((k + 1) * c + 1), 0),
-                    lambda a, alpha, c, k: [*shares(a, alpha), c >= 0, k >= 0],
-                ),
             ),
             proof(
                 "the inverses, and that operations are never saved",
                 INVERSE,
-                wrong=valid(
-                    "operations are never saved though the bonus token costs the target nothing",
-                    lambda tau, c, k: at_least((k * c + k) / tau, 1),
-                    lambda tau, c, k: [tau >= 1, tau <= k + 1, c >= 0, k >= 1],
-                ),
             ),
             exact(
                 PLAYED,

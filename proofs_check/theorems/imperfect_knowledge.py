@@ -197,11 +197,6 @@ ENTRIES = (
             proof(
                 "what both trees share cancels; T_q is heavier under q; positive parts",
                 STEPS,
-                wrong=valid(
-                    "without the order of the draft: p(A) - p(B) <= (p - q)(A) + (q - p)(B)",
-                    lambda pa, pb, qa, qb: at_most(pa - pb, (pa - qa) + (qb - pb)),
-                    lambda pa, pb, qa, qb: [qa >= 0, qb >= 0],
-                ),
             ),
             exact(
                 Claim("E[X] of T_q is its probability under the target", identity),

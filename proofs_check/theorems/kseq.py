@@ -218,25 +218,14 @@ ENTRIES = (
             proof(
                 "which scales are lossless, for any number of tokens",
                 LOSSLESS,
-                wrong=valid(
-                    "any scale >= 1 is",
-                    lambda p, q, rho, b, v: at_most(smaller(q, p / rho) * v / b, p),
-                    lambda p, q, rho, b, v: [p >= 0, q >= 0, rho >= 1, b > 0, v >= 0, v <= 1, b <= 1],
-                ),
             ),
             proof(
                 "the best of them",
                 BEST,
-                wrong=valid(
-                    "rho min(q, p/rho) falls",
-                    lambda p, q, r, s: at_most(smaller(s * q, p), smaller(r * q, p)),
-                    lambda p, q, r, s: [p >= 0, q >= 0, r >= 1, s >= r],
-                ),
             ),
             proof(
                 "a share of R4",
                 A_SHARE_OF_R4,
-                wrong=same("the same with c = 1 - 1/(k+1)", lambda a, k: (1 - a + a * (1 - 1 / (k + 1)), 1 - a / k)),
             ),
             exact(
                 Claim(

@@ -217,11 +217,6 @@ ENTRIES = (
             proof(
                 "the largest of independent numbers, live texts, and batches drawn at random",
                 STEPS,
-                wrong=valid(
-                    "two texts end by t with the mean of their probabilities",
-                    lambda F, G: at_least(F * G, (F + G) / 2),
-                    lambda F, G: shares(F, G),
-                ),
             ),
             exact(
                 SLOWEST,

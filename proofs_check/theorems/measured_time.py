@@ -277,10 +277,6 @@ ENTRIES = (
             proof(
                 "seconds of all calls added up",
                 MEAN_CALL,
-                wrong=same(
-                    "C (D + V) seconds, whatever follows a full acceptance",
-                    lambda C, F, D, V, d1, d2: ((C - F) * (D + V) + F * (D - d1 + d2 + V), C * (D + V)),
-                ),
             ),
             exact(
                 Claim("calls simulated one after the other take the time of the formula", identity),

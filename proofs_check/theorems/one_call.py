@@ -194,11 +194,6 @@ ENTRIES = (
             proof(
                 "depth by depth and run by run; then a joint law of drafts and text that attains it",
                 STEPS,
-                wrong=valid(
-                    "its probability m is at most P Q",
-                    lambda m, P, Q: at_most(m, P * Q),
-                    lambda m, P, Q: [m >= 0, m <= P, m <= Q, P <= 1, Q <= 1],
-                ),
             ),
             exact(
                 Claim(

@@ -82,16 +82,6 @@ ONE_RULE_DOES_AS_WELL: tuple[Step, ...] = (
 )
 """The bound is attained."""
 
-HEEDLESS = valid(
-    "lists of 1 and 2 that serve 1 first, ignoring lists of 1 and 3, make the flow as large",
-    lambda p1, p2, p3, w12, w13: equal(
-        (a := smaller(w12, p1)) + smaller(w12 - a, p2) + smaller(w13, p1 - a + p3),
-        least_cut_on_three(*on_three(p1, p2, p3, 0, 0, 0, w12, w13, 0, 0)),
-    ),
-    lambda p1, p2, p3, w12, w13: [*(v >= 0 for v in (p1, p2, p3, w12, w13)), p1 + p2 + p3 == 1, w12 + w13 == 1],
-)
-"""A wrong variant of the flow."""
-
 
 def exchange(says: str, sign: int) -> Step:
     """A step: of putting y into H and taking x out one does not raise p(H) - q(H)^k."""
@@ -183,21 +173,14 @@ ENTRIES = (
             proof(
                 "no rule accepts more, whatever it does, for any k and number of tokens",
                 (BELOW_EVERY_CUT, ALL_INSIDE),
-                wrong=valid(
-                    "P(A) <= 1 - P(D) + P(O) where an accepted output need not be a candidate",
-                    lambda a, ad, rest: at_most(a + ad, 1 - ad),
-                    lambda a, ad, rest: [a >= 0, ad >= 0, rest >= 0, a + ad + rest == 1],
-                ),
             ),
             proof(
                 "one rule accepts as much, for any k: in closed form on up to three tokens, by a cited theorem on more",
                 ONE_RULE_DOES_AS_WELL,
-                wrong=HEEDLESS,
             ),
             proof(
                 "one sort serves every k: an exchange argument",
                 (CONVEX, EXCHANGE),
-                wrong=exchange("the same where p_y/q_y is the larger ratio", -1),
             ),
             solved(
                 Claim("one candidate gives 1 - TV", lambda p, q: equal(optimum(p, q, 1), overlap(p, q))),

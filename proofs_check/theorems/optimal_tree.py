@@ -201,16 +201,10 @@ ENTRIES = (
             proof(
                 "the first nodes in the order of weight are a tree, and no k nodes weigh more",
                 (PARENTS_FIRST, *EXCHANGE, *LIMITED),
-                wrong=valid("k nodes weigh at most the sum of (w - t)+", lambda w, t: at_most(w, positive_part(w - t))),
             ),
             proof(
                 "Tunstall's constant: the exits of the optimal tree weigh alike but for a factor min pi",
                 TUNSTALL,
-                wrong=valid(
-                    "an exit of any tree weighs e c <= 1",
-                    lambda e, t, c: at_most(e * c, 1),
-                    lambda e, t, c: [e >= 0, e <= 1, t > 0, t <= 1, c >= 0, t * c <= 1],
-                ),
             ),
             exact(
                 AGAINST_ALL,

@@ -177,11 +177,6 @@ ENTRIES = (
             proof(
                 "expected time by recursion, and its comparison with plain decoding and chains",
                 STEPS,
-                wrong=valid(
-                    "never slower than plain decoding, however slow the draft",
-                    lambda t, d, alpha, n: at_most(t + (n - 1) * (alpha * d + (1 - alpha) * t), n * t),
-                    lambda t, d, alpha, n: [*shares(alpha), d > 0, t > 0, n >= 1],
-                ),
             ),
             exact(
                 Claim(

@@ -31,11 +31,9 @@ from proofs_check.algorithms.tree_enumeration import Tree, node_number
 from proofs_check.algorithms.tree_enumeration import given_text as ends_given_text
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.symbolic import valid
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.proofs.path_proofs import BLOCK, LARGEST, POSITIONS
-from proofs_check.statement.arithmetic import shares, smaller
-from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
+from proofs_check.statement.claims import Case, Claim, Compared, equal
 from proofs_check.statement.findings import Effort
 from proofs_check.twins.tree_theorem import RankLaw, all_ends_law, depth, rank_laws
 
@@ -149,29 +147,14 @@ EVIDENCE = (
     proof(
         "token verification, every rule that decides position by position, and trees",
         POSITIONS,
-        wrong=valid(
-            "a rejected token is recovered from p: M D p = M p - M min(p, q)",
-            lambda M, D, p, q: equal(M * D * p, M * p - M * smaller(p, q)),
-            lambda M, D, p, q: [*shares(M, p, q), D > 0, D < 1],
-        ),
     ),
     proof(
         "block verification",
         BLOCK,
-        wrong=valid(
-            "m = M min(p, q), as if each position were judged by itself",
-            lambda G, r, p, q: equal(G * r * smaller(p, q), smaller(G * q, G * r * p)),
-            lambda G, r, p, q: [*shares(G, r, p, q), q > 0],
-        ),
     ),
     proof(
         "no lossless rule accepts more than block verification at any text and depth, if the target goes on by itself",
         LARGEST,
-        wrong=valid(
-            "nor more than token verification, m <= M min(p, q)",
-            lambda m, M, Q, G, p, q: at_most(m, M * smaller(p, q)),
-            lambda m, M, Q, G, p, q: [*shares(p, q, G), m <= M * p, m <= Q, G * q == Q, M >= 0, M <= G],
-        ),
     ),
     exact(
         GIVEN,

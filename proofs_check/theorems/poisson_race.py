@@ -188,22 +188,11 @@ ENTRIES = (
                 "from the list of candidates, integrated over the winner's arrival, where the draft lacks no token of "
                 "the target; from the law given x its sums and its mean",
                 BY_CANDIDATES,
-                wrong=same(
-                    "A/(1+B) = g/(1+g) with A - B = 1 - c", lambda A, c: (A / (1 + (A - 1 + c)), c * A / (1 + c * A))
-                ),
             ),
             proof(
                 "the law given x from one stream per token, integrated over the winner's time, for every pair: those "
                 "whose draft lacks tokens of the target too",
                 BY_STREAMS,
-                wrong=same(
-                    "without the winner's own density e^(-u) it is g^(r-1)/(1+g)^r too",
-                    lambda g, r, u: (
-                        over_all(exp(-u * g) * (u * g) ** (r - 1) / factorial(r - 1), u),
-                        g ** (r - 1) / (1 + g) ** r,
-                    ),
-                    integers=("r",),
-                ),
             ),
             exact(LAW, every_pair(6, 9), wrong=ONE_SUCCESS),
             agreement(LIBRARY, every_pair(4, 7), wrong=DISTINCT),

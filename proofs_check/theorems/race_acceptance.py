@@ -193,19 +193,10 @@ ENTRIES = (
             proof(
                 "both races have one winner",
                 BOTH_WIN,
-                wrong=valid(
-                    "max(p_y, c q_y) = p_y + c q_y, as if the clocks of the two races were independent",
-                    lambda a, b: equal(larger(a, b), a + b),
-                    lambda a, b: [a >= 0, b >= 0],
-                ),
             ),
             proof(
                 "the joint law of two different winners, and both marginals",
                 DIFFERENT_WINNERS,
-                wrong=same(
-                    "over u the density gives p_j q_i/(1 + g(s)), the factor u forgotten",
-                    lambda u, p, q, g: (integral(p * exp(-u) * q * u * exp(-u * g), u, 0, math.inf), p * q / (1 + g)),
-                ),
             ),
             exact(JOINT, cases.every_pair(6, 9), wrong=SUM_FOR_MAX),
             exact(

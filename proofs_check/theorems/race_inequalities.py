@@ -132,11 +132,6 @@ ENTRIES = (
             proof(
                 "term by term, for any number of tokens",
                 TERM_BY_TERM,
-                wrong=valid(
-                    "min(a, b) <= ab/(a + b)",
-                    lambda a, b: at_most(smaller(a, b), a * b / (a + b)),
-                    lambda a, b: [a > 0, b > 0],
-                ),
             ),
             solved(
                 Claim(HALF.says, HALF.holds, (POSITIVE,)),

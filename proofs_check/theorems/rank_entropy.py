@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -16,7 +15,6 @@ from proofs_check.evidence.makers import agreement, certified, exact, proof, sea
 from proofs_check.evidence.search import Space, pair_space
 from proofs_check.evidence.simulated import against_kl, simulated
 from proofs_check.evidence.simulated_settings import TURNED
-from proofs_check.evidence.symbolic import same, valid
 from proofs_check.forms.rank_information import (
     FINITE,
     RANKS,
@@ -41,7 +39,6 @@ from proofs_check.forms.rank_information import (
 from proofs_check.library import cases, strategies
 from proofs_check.library.rules import rules_of_two
 from proofs_check.proofs.rank_entropy_proofs import AT_LEAST_KL, FROM_THE_LOG, LOG_RANK
-from proofs_check.statement import calculus
 from proofs_check.statement.arithmetic import Real, floats, interval
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed
 from proofs_check.statement.fractions import Fraction
@@ -238,30 +235,14 @@ ENTRIES = (
             proof(
                 "KL <= H(R|X) <= H(R), whatever selects, on any number of tokens",
                 AT_LEAST_KL,
-                wrong=valid(
-                    "the mean over r where P(r|x) sums to less than 1",
-                    lambda a, s, low: at_most(low, a * s),
-                    lambda a, s, low: [a >= 0, a <= 1, s >= low, low >= 0],
-                ),
             ),
             proof(
                 "E log R <= sum p log(1 + p/q) <= KL + log 2",
                 LOG_RANK,
-                wrong=same(
-                    "log(1 + p/q) = log(p/q) + log((1 + q/p)/2)",
-                    lambda p, q: (calculus.log(1 + p / q), calculus.log(p / q) + calculus.log((1 + q / p) / 2)),
-                ),
             ),
             proof(
                 "H(R) <= E log R + log(E log R + 1) + 1, in any unit",
                 FROM_THE_LOG,
-                wrong=same(
-                    "the integral from 1 of t^(-1-1/E) is 1",
-                    lambda t, E: (
-                        calculus.integral(calculus.exp(-(1 + 1 / E) * calculus.log(t)), t, 1, math.inf),
-                        E / E,
-                    ),
-                ),
             ),
             exact(
                 Claim("P(R = r, X = x) <= q_x in the Poisson race and in recursive rejection", no_likelier),

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 
 from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import counterexample, proof
+from proofs_check.evidence.makers import counterexample
 from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.speedup import tokens
-from proofs_check.statement.arithmetic import Real, shares
+from proofs_check.statement.arithmetic import Real
 from proofs_check.statement.claims import Case, Claim, at_least, at_most
 from proofs_check.statement.findings import Effort
 from proofs_check.statement.fractions import Fraction
@@ -64,17 +64,6 @@ ENTRIES = (
         latex=r"\mathbb E\sum_{i\le k}A^i \le \sum_{i\le k}(\mathbb E A)^i",
         assumptions=("a call's acceptances are independent given its rate",),
         evidence=(
-            proof(
-                "two equally likely rates, k = 2: no proof, a counterexample",
-                (
-                    valid(
-                        "1 + m + (x^2 + y^2)/2 <= 1 + m + m^2 with m = (x+y)/2",
-                        lambda x, y: at_most((x * x + y * y) / 2, (x + y) * (x + y) / 4),
-                        lambda x, y: shares(x, y),
-                    ),
-                ),
-                wrong=CONVEX,
-            ),
             counterexample(
                 AT_THE_MEAN, mixtures, over="first with the shortest chain and the simplest pair of rates", true=JENSEN
             ),

@@ -185,20 +185,10 @@ WITH_REPLACEMENT = (
     proof(
         "i.i.d. candidates: by induction on the rejections, token by token",
         CLOSED,
-        wrong=valid(
-            "((p - s q)+ - G q)+ = (p - s G q)+",
-            lambda p, q, s, G: equal(positive_part(positive_part(p - s * q) - G * q), positive_part(p - s * G * q)),
-            lambda p, q, s, G: [p >= 0, q >= 0, s >= 0, G >= 0],
-        ),
     ),
     proof(
         "i.i.d. candidates: the mean",
         MEAN,
-        wrong=valid(
-            "(p - s q)+ <= c - s q",
-            lambda p, q, s, c: at_most(positive_part(p - s * q), c - s * q),
-            lambda p, q, s, c: [q >= 0, p <= c * q, s >= 0, s <= c],
-        ),
     ),
     exact(IID, every_pair(5, 8), wrong=EVERY_ROUND),
     exact(LARGEST, every_pair(4, 5), wrong=SQUARES),

@@ -204,11 +204,6 @@ ENTRIES = (
             proof(
                 "term by term, for any vocabulary, horizon and models",
                 PROOF,
-                wrong=valid(
-                    "a rejection probability of at least TV for every rule on two tokens, biased ones too",
-                    lambda p, q, b, d, r: at_least(_two_tokens(p, q, b, d, r)[2], absolute(p - q)),
-                    lambda p, q, b, d, r: shares(p, q, b, d, r),
-                ),
             ),
             exact(
                 ONE_RULE,

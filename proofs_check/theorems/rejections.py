@@ -149,11 +149,6 @@ ENTRIES = (
             proof(
                 "one position term by term, then from the last position back, for any vocabulary, horizon and models",
                 PROOF,
-                wrong=valid(
-                    "q(1 - min(1, p/q)) = (p - q)+, the roles exchanged within a token",
-                    lambda p, q: equal(q * (1 - smaller(1, p / q)), positive_part(p - q)),
-                    lambda p, q: [p >= 0, q > 0],
-                ),
             ),
             solved(
                 Claim("sum (q - min(p, q)) = sum (p - q)+ = TV", _one_position),

@@ -179,11 +179,6 @@ ENTRIES = (
             proof(
                 "a pipeline of chunks, for any number of them",
                 ROOFLINE,
-                wrong=valid(
-                    "one more chunk is done by the longer of reading and computing",
-                    lambda f, R, C, r, c: at_most(larger(f, R + r) + c, larger(R + r, C + c)),
-                    lambda f, R, C, r, c: [R >= 0, C >= 0, r >= 0, c >= 0, f >= R, f >= C, f <= R + C],
-                ),
             ),
             exact(
                 Claim("n equal chunks take the longer time and an n-th of the shorter", even_chunks),

@@ -224,20 +224,10 @@ ENTRIES = (
             proof(
                 "the four rules are of the class that R4 limits, any k",
                 BELOW,
-                wrong=valid(
-                    "R3 if a round leaves p - q",
-                    lambda p, q: equal(smaller(p, q) + (p - q), p),
-                    lambda p, q: [p >= 0, q >= 0],
-                ),
             ),
             proof(
                 "the ranks of both races in one experiment, any k",
                 DISTINCT_WASTE_NONE,
-                wrong=valid(
-                    "R2 - 1 is at least the number of arrivals",
-                    lambda n, m: at_most(n + m, smaller(n, 1) + smaller(m, 1)),
-                    lambda n, m: [n >= 0, m >= 0],
-                ),
             ),
             exact(
                 Claim("R1, R3 and R6 accept at most R4", lambda p, q, k: under_the_optimum(p, q, k, asked=k)),

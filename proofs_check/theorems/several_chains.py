@@ -117,11 +117,6 @@ ENTRIES = (
             proof(
                 "depth by depth and run by run; R4 for runs as letters",
                 STEPS,
-                wrong=valid(
-                    "D <= Q, as if more chains drew no more",
-                    lambda Q: at_most(1 - (1 - Q) ** 2, Q),
-                    lambda Q: [Q >= 0, Q <= 1],
-                ),
             ),
             exact(
                 Claim(

@@ -287,19 +287,10 @@ ENTRIES = (
             proof(
                 "the ergodic theorem, inverted; B6 from above, the prefixes of probability e^-t and more from below",
                 SQUEEZE,
-                wrong=valid(
-                    "the prefixes of all lengths up to D with pi >= c are at most 1/c",
-                    lambda m, n, c: at_most(m + n, 1 / c),
-                    lambda m, n, c: [c > 0, m * c <= 1, n * c <= 1, m >= 0, n >= 0],
-                ),
             ),
             proof(
                 "windows: N(t) is at most a sum of waiting times",
                 WINDOWS,
-                wrong=same(
-                    "the second moment of a waiting time is 1/e^2",
-                    lambda e: (e + (1 - e) * (1 + 2 / e + 1 / e**2), 1 / e**2),
-                ),
             ),
             exact(SANDWICH, chain_cases, over="Markov chains on 2 or 3 tokens, every text", wrong=SANDWICH_WRONG),
             certified(

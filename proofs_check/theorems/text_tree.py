@@ -194,19 +194,10 @@ ENTRIES = (
             proof(
                 "S1 at every start, and the exchange of S2 on the averages",
                 UNIFORM,
-                wrong=valid(
-                    "a child weighs no more than its parent times the child's mean rank probability",
-                    lambda w, v, x, y: at_most((w * x + v * y) / 2, (w + v) / 2 * (x + y) / 2),
-                    lambda w, v, x, y: [w >= 0, v >= 0, x >= 0, y >= 0, w <= 1, v <= 1, x <= 1, y <= 1],
-                ),
             ),
             proof(
                 "what one more node changes, from the recursion of the calls",
                 GAIN,
-                wrong=same(
-                    "a node is worth all calls left at its depth: w x",
-                    lambda a, b, w, x, y: ((1 + a) - (1 + b - w * x + w * y), (a - b) + w * x),
-                ),
             ),
             exact(
                 Claim("mean accepted drafts from a uniform start are the sum of the average weights", by_walking),

@@ -14,10 +14,8 @@ from proofs_check.algorithms.traversal import of_remaining, traversal
 from proofs_check.algorithms.tree_enumeration import Tree, drawn_tree
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import exact, proof, searched
-from proofs_check.evidence.symbolic import valid
 from proofs_check.library.strategies import plain_pairs
 from proofs_check.proofs.rival_proofs import LEAVES
-from proofs_check.statement.arithmetic import positive_part, shares, smaller
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
 from proofs_check.statement.findings import Effort
 
@@ -94,11 +92,6 @@ ENTRIES = (
             proof(
                 "the masses at a node",
                 LEAVES,
-                wrong=valid(
-                    "the parent goes on with (p - q)+, as in recursive rejection: r p - q min(1, r p/q) = r (p - q)+",
-                    lambda r, p, q: equal(r * p - q * smaller(1, r * p / q), r * positive_part(p - q)),
-                    lambda r, p, q: [*shares(r, p), q > 0],
-                ),
             ),
             exact(
                 Claim(

@@ -193,10 +193,6 @@ ENTRIES = (
             proof(
                 "by induction over the nodes of any tree, any number of ranks",
                 GROWN,
-                wrong=same(
-                    "E[tokens] grows by x, whatever stands above the new node",
-                    lambda w, c, x, d: (w * (1 - c - x) * (d + 1) + w * x * (d + 2) - w * (1 - c) * (d + 1), x),
-                ),
             ),
             exact(
                 READING,

@@ -116,7 +116,6 @@ ENTRIES = (
             proof(
                 "the entropy of the exit leaf is at most the logarithm of the number of exits",
                 GIBBS,
-                wrong=same("a new node adds A exits: (k+1) A", lambda k, A: ((k + 1) * A - 1 + A, (k + 2) * A)),
             ),
             exact(
                 Claim("a tree of k nodes has (k+1)(A-1)+1 exits, whose probabilities make one", counted),

@@ -9,7 +9,18 @@ import pytest
 
 from proofs_check import at_most, equal
 from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.symbolic import AS_WRITTEN, Step, cited, in_parts, in_words, parts, prove, same, valid
+from proofs_check.evidence.symbolic import (
+    AS_WRITTEN,
+    Step,
+    cited,
+    damaged,
+    in_parts,
+    in_words,
+    parts,
+    prove,
+    same,
+    valid,
+)
 from proofs_check.run.ledger import ledger
 from proofs_check.statement import calculus
 from proofs_check.statement.findings import Effort
@@ -75,6 +86,21 @@ def test_calculus_is_worked_out_by_the_check() -> None:
     for right, wrong in ((slope(2), slope(1)), (limit(1), limit(2)), (area(2), area(3))):
         assert not right.as_written()
         assert (right.check(5).status, wrong.check(5).status) == ("held", "refuted")
+
+
+def test_a_damaged_proof_is_rejected() -> None:
+    """An assumption dropped where there is one that counts, or else a side changed; words have nothing to damage."""
+    needs = valid("a <= a b", lambda a, b: at_most(a, a * b), lambda a, b: [a > 0, b >= 1])
+    found = damaged([EXPANDED, WORDS, needs], Effort())
+    assert (found.status, found.cases, found.note) == ("refuted", 2, "1 a side changed, 1 an assumption dropped")
+    assert next(iter(needs.damaged(5)))[0] == "without the assumption a > 0"
+
+
+def test_a_step_that_nothing_changes_is_noticed() -> None:
+    """Negative control of the above: so loose a step holds whatever is changed in it."""
+    loose = valid("a <= a + 5", lambda a: at_most(a, a + 5), lambda a: [a > 0])
+    assert prove([loose], Effort()).status == "held"
+    assert damaged([EXPANDED, loose], Effort()).status == "held"
 
 
 def test_the_parts_of_a_proof_are_counted() -> None:
