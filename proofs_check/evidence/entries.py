@@ -27,6 +27,7 @@ class Evidence:
     """One check of a statement: what is checked over which cases, effort to finding, and its control.
 
     A proof has steps, and the numbers of tokens it is for; none where the steps hold for any number.
+    library: it compares the library's calculators with exact values, so that the tests run it every time.
     """
 
     kind: Kind
@@ -35,6 +36,7 @@ class Evidence:
     control: Control
     steps: tuple[Step, ...] = ()
     tokens: tuple[int, ...] = ()
+    library: bool = False
 
 
 SETTLED: Mapping[Kind, str] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from proofs_check.evidence.entries import Control, Evidence
@@ -54,7 +55,7 @@ def certified(claim: Claim, cases: Cases, *, over: str = "", wrong: Claim) -> Ev
 
 def agreement(claim: Claim, cases: Cases, *, over: str = "", wrong: Claim) -> Evidence:
     """The library's calculator against the exact value (claims of :func:`proofs_check.statement.claims.computed`)."""
-    return _judged("certified", claim, cases, over, wrong)
+    return replace(_judged("certified", claim, cases, over, wrong), library=True)
 
 
 def searched(claim: Claim, strategy: Any, *, over: str, wrong: Claim, spaces: Sequence[Space] = ()) -> Evidence:

@@ -88,8 +88,25 @@ ENTRIES = list(ledger().values())
 KEYS = keys_of(ENTRIES)
 
 
-@pytest.mark.evidence
-@pytest.mark.parametrize("key", KEYS, ids=lambda key: f"{key[0]}-{ledger()[key[0]].evidence[key[1]].kind}-{key[1]}")
+def _named(key: Key) -> str:
+    return f"{key[0]}-{evidence_of(key).kind}-{key[1]}"
+
+
+def evidence_of(key: Key) -> Evidence:
+    return ledger()[key[0]].evidence[key[1]]
+
+
+LIBRARY = [key for key in KEYS if evidence_of(key).library]
+"""The checks that compare the library's calculators with exact values: quick, so they run with every test."""
+
+
+def test_the_library_is_compared_with_exact_values() -> None:
+    assert len(LIBRARY) > 80, "the comparisons of the library with exact values"
+
+
+@pytest.mark.parametrize(
+    "key", [k if k in LIBRARY else pytest.param(k, marks=pytest.mark.evidence) for k in KEYS], ids=_named
+)
 def test_the_evidence_holds_and_its_control_is_rejected(key: Key) -> None:
     checked = check_one(key, Effort())
     assert checked.outcome in ("proved", "holds", "refuted"), checked.trouble
