@@ -98,7 +98,7 @@ def judge(
         Requests with the token ids of their outputs.
     trace
         Both models' statistics of these texts, under the log's sampling settings (at temperature 0 under temperature
-        1 or 0). Texts are matched by token ids; there may be more of them.
+        1 or 0). Texts are joined by id and output, else by prompt and output; there may be more of them.
     rules
         The rules that the engine is said to run. Without any, every rule is asked.
     k

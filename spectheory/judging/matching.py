@@ -1,14 +1,15 @@
-"""The texts of a trace put in the order of a log's requests, found by their token ids."""
+"""The texts of a trace put in the order of a log's requests: joined by id, or else by prompt and output."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from spectheory.errors import TextError, TraceError
-from spectheory.trace import Trace
-from spectheory.trace.calls import CallLog
+from spectheory.trace import TextInfo, Trace
+from spectheory.trace.calls import CallLog, Request
 
 _ONE = 1e-9
 """Two temperatures closer than this are the same setting."""
@@ -29,34 +30,55 @@ def matched(trace: Trace, log: CallLog) -> Trace:
         raise TraceError(
             "the trace has no token ids", limit="texts are matched by them", remedy="measure the pair again"
         )
-    places: dict[tuple[int, ...], int] = {}
     ends = np.cumsum(trace.lengths)
-    for number, (end, length) in enumerate(zip(ends.tolist(), trace.lengths.tolist(), strict=True)):
-        places.setdefault(tuple(trace.columns["token"][end - length : end].tolist()), number)
-    order = [_place(places, trace, number, request.output) for number, request in enumerate(log.requests)]
-    for request, place in zip(log.requests, order, strict=True):
-        if place is None:
-            raise TextError(
-                f"request {request.id!r}: its output is no text of the trace",
-                limit="the trace must be of these very token ids, by one tokenizer",
-                remedy="give the pair with --target and --draft",
-            )
-    found = [place for place in order if place is not None]
+    rows = [slice(end - n, end) for end, n in zip(ends.tolist(), trace.lengths.tolist(), strict=True)]
+    places: dict[tuple[int, ...], list[int]] = {}
+    for number, row in enumerate(rows):
+        places.setdefault(tuple(trace.columns["token"][row].tolist()), []).append(number)
+    twins: dict[tuple[int, ...], list[Request]] = {}
+    for request in log.requests:
+        twins.setdefault(request.output, []).append(request)
+    found = [_place(trace, rows, places.get(r.output, []), twins[r.output], r) for r in log.requests]
     if found == list(range(len(trace.texts))):
         return trace
-    rows = np.concatenate([np.arange(ends[place] - trace.lengths[place], ends[place]) for place in found])
-    columns = {name: column[rows] for name, column in trace.columns.items()}
+    order = np.concatenate([np.arange(rows[place].start, rows[place].stop) for place in found])
+    columns = {name: column[order] for name, column in trace.columns.items()}
     texts = tuple(replace(trace.texts[place], id=r.id) for place, r in zip(found, log.requests, strict=True))
     return Trace(columns, texts, trace.provenance)
 
 
-def _place(places: dict[tuple[int, ...], int], trace: Trace, number: int, output: tuple[int, ...]) -> int | None:
-    """The text of the same number if it is this one, so that two prompts may have one output; or else any."""
-    if number < len(trace.texts):
-        end = int(trace.lengths[: number + 1].sum())
-        if tuple(trace.columns["token"][end - trace.texts[number].tokens : end].tolist()) == output:
-            return number
-    return places.get(output)
+def _place(
+    trace: Trace, rows: Sequence[slice], places: Sequence[int], twins: Sequence[Request], request: Request
+) -> int:
+    """The text of a request, of the places and requests with its output: by its id, or the only one it can be."""
+    fitting = [place for place in places if _same_length(trace.texts[place], request)]
+    if not fitting:
+        raise TextError(
+            f"request {request.id!r}: its output is no text of the trace",
+            limit="the trace must be of these very token ids after these prompts, by one tokenizer",
+            remedy="give the pair with --target and --draft",
+        )
+    named = [place for place in fitting if trace.texts[place].id == request.id]
+    if len(named) == 1 and sum(other.id == request.id for other in twins) == 1:
+        return named[0]
+    alike = all(_equal(trace, rows[fitting[0]], rows[place]) for place in fitting[1:])
+    if alike and (len(fitting) > 1 or all(other.prompt == request.prompt for other in twins)):
+        return fitting[0]
+    raise TextError(
+        f"request {request.id!r}: its output is that of {max(len(fitting), len(twins))} texts after different prompts",
+        limit="a request is found by its id, or by a prompt and output that no other has",
+        remedy="give the texts of the trace the ids of the requests, or the pair with --target and --draft",
+    )
+
+
+def _same_length(text: TextInfo, request: Request) -> bool:
+    """Whether the prompts can be the same, as far as their lengths are known."""
+    return text.prompt_tokens is None or not request.prompt or text.prompt_tokens == len(request.prompt)
+
+
+def _equal(trace: Trace, one: slice, other: slice) -> bool:
+    """Whether every column has the same numbers in two places."""
+    return all(np.array_equal(column[one], column[other]) for column in trace.columns.values())
 
 
 def check_settings(trace: Trace, log: CallLog) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 from scipy import stats
 
 from spectheory.drafting import read_stop
+from spectheory.errors import TextError
 from spectheory.judging.judgement import Judgement, judge
+from spectheory.judging.matching import matched
 from spectheory.judging.standing import FALSE_ALARMS, Standing
 from spectheory.trace import TextInfo, Trace
 from spectheory.trace.calls import CallLog, Request
@@ -136,6 +139,53 @@ def test_totals_of_the_engine_are_judged_in_place_of_the_requests() -> None:
     assert of(found, "independent").refuted
     wrong = replace(totals, calls=len(accepted) + 200, survival=())
     assert of(judged(engine, bare, counters=wrong), "token").refuted
+
+
+def _short(count: int) -> tuple[CallLog, Trace]:
+    """A log of outputs of two tokens, many of them equal after different prompts, and its trace."""
+    log = ToyEngine(PAIR).log(count, length=2)
+    return log, read(PAIR, log)
+
+
+def _turned(trace: Trace, *, renamed: bool = False) -> Trace:
+    """The texts in the opposite order."""
+    rows = np.arange(2 * len(trace.texts)).reshape(-1, 2)[::-1].ravel()
+    texts = tuple(replace(text, id=f"{n}x" if renamed else text.id) for n, text in enumerate(reversed(trace.texts)))
+    return Trace({name: column[rows] for name, column in trace.columns.items()}, texts, trace.provenance)
+
+
+def test_equal_outputs_after_different_prompts_are_joined_by_id() -> None:
+    log, trace = _short(200)
+    assert len({r.output for r in log.requests}) < len({(r.prompt, r.output) for r in log.requests})
+    joined = matched(_turned(trace), log)
+    assert all(np.array_equal(joined.columns[name], column) for name, column in trace.columns.items())
+
+
+def test_equal_outputs_without_ids_are_refused() -> None:
+    log, trace = _short(200)
+    with pytest.raises(TextError, match="texts after different prompts: a request is found by its id"):
+        matched(_turned(trace, renamed=True), log)
+
+
+def test_a_text_of_another_prompt_is_not_taken() -> None:
+    """Two requests with one output: the trace has one of them only, under neither's id."""
+    log, trace = _short(200)
+    same: dict[tuple[int, ...], list[int]] = {}
+    for number, request in enumerate(log.requests):
+        same.setdefault(request.output, []).append(number)
+    one, other = next(
+        (a, b)
+        for places in same.values()
+        for a, b in itertools.pairwise(places)
+        if log.requests[a].prompt != log.requests[b].prompt
+    )
+    rows = [2 * one, 2 * one + 1]
+    alone = Trace(
+        {name: c[rows] for name, c in trace.columns.items()}, (replace(trace.texts[one], id="?"),), trace.provenance
+    )
+    with pytest.raises(TextError, match="different prompts"):
+        matched(alone, replace(log, requests=(log.requests[one], log.requests[other])))
+    assert matched(alone, replace(log, requests=(log.requests[one],))) is alone
 
 
 def test_texts_are_found_by_their_ids() -> None:
