@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from spectheory.trace import READ, Trace
+from spectheory.trace import IMPOSSIBLE, READ, Trace
 
 Floats = NDArray[np.float64]
 Side = Literal["exact", "guaranteed", "asymptotic", "estimate"]
@@ -32,6 +32,8 @@ SHAPES = (0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0)
 """Exponents a and b of the Beta laws that the bets of :func:`evidence` are on."""
 TILTS = np.concatenate([-(2.0 ** np.arange(-8, 4)), 2.0 ** np.arange(-8, 4)])
 """Exponents t of the bets of :func:`_martingale`."""
+POSSIBLE = "possible tokens"
+"""Name of the test that a token of probability 0 fails."""
 _EDGE = 2.0**-23
 """Heights are kept so far from 0 and 1: sums of float32 probabilities are not known better."""
 
@@ -77,7 +79,8 @@ def output_tests(trace: Trace) -> tuple[OutputTest, ...]:
     """Every test for which the trace has the columns; none of texts of temperature 0, which have one of their own
     (:func:`spectheory.judging.divergence.greedy_tests`).
 
-    A measured trace gives the first test alone; :func:`spectheory.measure.judged.judged_trace` gives all.
+    A measured trace gives the first test alone; :func:`spectheory.measure.judged.judged_trace` gives all. Tokens that
+    the target cannot output settle it: then no other test is made.
 
     Examples
     --------
@@ -94,10 +97,29 @@ def output_tests(trace: Trace) -> tuple[OutputTest, ...]:
     >>> round(test.statistic, 1), test.refuted
     (11.5, True)
     """
+    if trace.provenance.get(IMPOSSIBLE):
+        return (_possible(trace),)
     settings = trace.sampling
     if READ in trace.provenance or (settings is not None and settings.temperature == 0):
         return ()
     return tuple(test(trace) for test, needs in TESTS if set(needs) <= set(trace.columns))
+
+
+def _possible(trace: Trace) -> OutputTest:
+    """Tokens of probability 0: one of them is enough."""
+    found, n = trace.provenance[IMPOSSIBLE], len(trace)
+    return OutputTest(
+        name=POSSIBLE,
+        asks=f"tokens that the target cannot output under the stated settings, the first one {found[0]}",
+        statistic=float(len(found)),
+        symbol="tokens",
+        p=0.0,
+        side="exact",
+        approximation="",
+        smallest=-math.log(1 - POWER) / n,
+        unit="share of tokens",
+        tokens=n,
+    )
 
 
 def heights(trace: Trace) -> Floats:

@@ -16,17 +16,20 @@ from spectheory.errors import SettingError, TextError
 from spectheory.judging.changes import LogitChange, Steps
 from spectheory.measure.columns.statistics import position_statistics
 from spectheory.measure.columns.truncation import log_pmf
-from spectheory.measure.forward import check_possible, located, paired_logits
+from spectheory.measure.forward import located, paired_logits
 from spectheory.measure.lookup import lookup_columns
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.tokens import check_window
-from spectheory.trace import GIVEN_TEXT, LAYERS, READ, SOURCES, TextInfo, Trace
+from spectheory.trace import GIVEN_TEXT, IMPOSSIBLE, LAYERS, READ, SOURCES, TextInfo, Trace
 from spectheory.trace.calls import CallLog, Request
 
 CUT_SLACK = 2**-4
 """How far an engine's cuts may be off, in proportion: bfloat16 logits near 16 are rounded by up to 2^-4 nats. A cut by
 rank may be off by one."""
+
+SMALLEST = math.log(np.finfo(np.float32).smallest_subnormal)
+"""Log-probability of a token that the target cannot output, so that rules can be read on its text."""
 
 
 def judged_trace(
@@ -41,11 +44,13 @@ def judged_trace(
 
     It has the cheap columns of a measurement, and those of :data:`~spectheory.trace.JUDGED`. Texts are read at the
     log's sampling settings; those of temperature 0 at temperature 1 without filters, which ``read`` in the provenance
-    says. `draft_change` and `target_change` are other ways to sample (:mod:`spectheory.judging.changes`).
+    says. Tokens that the target cannot output under the settings, even if its filters are off by :data:`CUT_SLACK`,
+    stand in the provenance under :data:`~spectheory.trace.IMPOSSIBLE`, and have the log-probability
+    :data:`SMALLEST` in place of -inf. `draft_change` and `target_change` are other ways to sample
+    (:mod:`spectheory.judging.changes`).
 
     Raises :class:`~spectheory.errors.TextError` for a request without prompt or output ids, ids that the pair lacks, a
-    text that is too long for the models, or a token that the target cannot output under the settings, even if its
-    filters are off by :data:`CUT_SLACK`; and :class:`~spectheory.errors.SettingError` if the log says no temperature.
+    text that is too long for the models; and :class:`~spectheory.errors.SettingError` if the log says no temperature.
     """
     sampling = _read_at(log)
     check_ids(log)
@@ -53,13 +58,23 @@ def judged_trace(
     target, draft = (change.steps(sampling) if change else (sampling,) for change in (target_change, draft_change))
     named = zip(log.requests, texts, strict=True)
     read = [_columns(pair, request.id, *ids, target, draft, chunk) for request, ids in named]
+    impossible = [
+        f"text {request.id!r}, token {at + 1} (id {request.output[at]})"
+        for request, text in zip(log.requests, read, strict=True)
+        for at in np.flatnonzero(text["log_target"] == -math.inf).tolist()
+    ]
+    for text in read:
+        never = text["log_target"] == -math.inf
+        text["log_target"][never] = SMALLEST
+        text["race_g"][never] = np.where(text["log_draft"][never] == -math.inf, math.inf, 0.0)  # at p/q
     return Trace(
         {name: np.concatenate([text[name] for text in read]) for name in read[0]},
         tuple(
             TextInfo(request.id, len(request.output), ended=request.ended, prompt_tokens=len(ids[0]))
             for request, ids in zip(log.requests, texts, strict=True)
         ),
-        _provenance(pair, log, sampling, {"target": target_change, "draft": draft_change}),
+        _provenance(pair, log, sampling, {"target": target_change, "draft": draft_change})
+        | ({IMPOSSIBLE: impossible} if impossible else {}),
     )
 
 
@@ -121,7 +136,6 @@ def _columns(
                 part["log_target"].masked_fill_(_cut_off(logits, tokens, target[-1]), -math.inf)
         parts.append({column: values.cpu() for column, values in part.items()})
     columns = {column: torch.cat([part[column] for part in parts]).numpy() for column in parts[0]}
-    check_possible(columns, name)
     return {**columns, **lookup_columns(prompt_ids, output_ids, pair.end_of_text)}
 
 

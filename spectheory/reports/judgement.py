@@ -7,6 +7,7 @@ from typing import Any
 
 from spectheory.judging.comparison import Comparison
 from spectheory.judging.judgement import Judgement
+from spectheory.judging.output import POSSIBLE
 from spectheory.judging.standing import FALSE_ALARMS, Standing
 from spectheory.judging.starts import RARE, ROUNDED
 from spectheory.reports.base import Brief, Report
@@ -99,6 +100,8 @@ def _of_output(found: Judgement) -> str:
     if not found.output:
         return ""
     greedy = found.log.temperature == 0
+    if any(test.name == POSSIBLE for test in found.output):
+        return "Output: WRONG, impossible under these settings"
     wrong = "REFUTED, not the target's first choices" if greedy else "REFUTED, no sample of the target"
     right = "the target's first choices" if greedy else "as sampled from the target"
     return f"Output: {wrong if found.output_refuted else right}"

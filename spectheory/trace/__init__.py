@@ -16,6 +16,7 @@ from spectheory.trace.columns import (
 from spectheory.trace.parquet import METADATA_KEY, SCHEMA_VERSION
 from spectheory.trace.provenance import (
     GIVEN_TEXT,
+    IMPOSSIBLE,
     LAYERS,
     LEFT_OUT,
     PROVISIONAL,
@@ -33,6 +34,7 @@ __all__ = [
     "COLUMNS",
     "DISTINCT_RANKS",
     "GIVEN_TEXT",
+    "IMPOSSIBLE",
     "JUDGED",
     "LAYERS",
     "LEFT_OUT",

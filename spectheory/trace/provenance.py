@@ -10,6 +10,6 @@ SOURCES = "sources"
 """Where the provenance keeps the folders or hub ids of the models, for settings to paste; answers leave them out."""
 RECORDED, LEFT_OUT = "recorded", "requests_left_out"
 """Where the provenance of recorded lengths names their drafts, and counts requests of the log that were left out."""
-READ, LAYERS = "read", "target_layers"
-"""Where the provenance of an engine's output says that texts of temperature 0 were read at another temperature, and how
-many layers the target has."""
+READ, LAYERS, IMPOSSIBLE = "read", "target_layers", "impossible"
+"""Where the provenance of an engine's output says that texts of temperature 0 were read at another temperature, how
+many layers the target has, and which tokens the target cannot output under the settings."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from numpy.typing import NDArray
 
@@ -25,10 +25,12 @@ from spectheory.judging.changes import (
     LogitChange,
     cut_to,
 )
-from spectheory.judging.output import output_tests
+from spectheory.judging.judgement import judge
+from spectheory.judging.output import POSSIBLE, output_tests
 from spectheory.measure import ModelPair, position_statistics, sample_continuations, teacher_forced
 from spectheory.measure.judged import CUT_SLACK, judged_trace
-from spectheory.trace import JUDGED, READ, Trace
+from spectheory.reports import judgement_report
+from spectheory.trace import IMPOSSIBLE, JUDGED, READ, Trace
 from spectheory.trace.calls import CallLog, Request
 from tests.conftest import VOCABULARY, WINDOW
 from tests.made_up import all_refused, each
@@ -224,11 +226,60 @@ def test_a_token_just_outside_a_cut_is_admitted_and_one_far_outside_refused(tiny
     assert deepest > 3, "the text has no improbable token"
     near = judged_trace(tiny_pair, replace(log, top_k=deepest - 1))
     assert np.isfinite(near.columns["log_target"]).all()
-    with pytest.raises(TextError) as caught:
-        judged_trace(tiny_pair, replace(log, top_k=deepest - 2))
+    assert IMPOSSIBLE not in near.provenance
+    far = judged_trace(tiny_pair, replace(log, top_k=deepest - 2))
     at = int(ranks.argmax())
-    assert f"text 'r0', token {at + 1} (id {log.requests[0].output[at]}) has target probability 0" in str(caught.value)
+    assert far.provenance[IMPOSSIBLE][0] == f"text 'r0', token {at + 1} (id {log.requests[0].output[at]})"
+    (test,) = output_tests(far)
+    assert (test.name, test.statistic, test.p, test.refuted) == (POSSIBLE, len(far.provenance[IMPOSSIBLE]), 0, True)
     assert 0 < CUT_SLACK < 0.1
+
+
+def test_filters_before_the_temperature_are_found(tiny_pair: ModelPair) -> None:
+    """An engine that cuts the target's raw logits: tokens that the stated settings exclude, and the cause by name.
+
+    Accepted drafts are drawn by the law of token verification given the text. Negative control: texts at the stated
+    settings are right.
+    """
+    stated, rng = Sampling(0.6, top_p=0.7), np.random.default_rng(5)
+    faulty = _engine(tiny_pair, stated, (Sampling(1.0, top_p=0.7), Sampling(0.6)), rng)
+    trace = judged_trace(tiny_pair, faulty)
+    assert trace.provenance[IMPOSSIBLE]
+    found = judge(faulty, trace, reread=partial(judged_trace, tiny_pair, faulty))
+    assert found.output_refuted
+    assert "Output: WRONG, impossible under these settings" in judgement_report(found).headline
+    cause = next(cause for cause in found.causes if cause.cause == "target settings")
+    assert cause.evidence["change"] == FILTERS_FIRST.name
+    right = _engine(tiny_pair, stated, (stated,), rng)
+    assert not judge(right, judged_trace(tiny_pair, right)).output_refuted
+
+
+def _engine(pair: ModelPair, stated: Sampling, steps: tuple[Sampling, ...], rng: np.random.Generator) -> CallLog:
+    """Texts of a target sampled by these steps, and calls of one draft each at the stated settings."""
+    texts = []
+    for start in range(12):
+        ids = [1 + start, 2, 3]
+        for _ in range(48):
+            with torch.inference_mode():
+                logits = pair.target.network(torch.tensor([ids])).logits[0, -1].double().numpy()[:VOCABULARY]
+            ids.append(int(rng.choice(VOCABULARY, p=np.exp(applied(logits, *steps)))))
+        texts.append(Request(f"r{start}", tuple(ids[:3]), tuple(ids[3:])))
+    log = CallLog(tuple(texts), "toy", "1", 1, stated.temperature, **_filters(stated))
+    change = FILTERS_FIRST if len(steps) > 1 else None
+    columns = judged_trace(pair, log, target_change=change).columns
+    accepted = np.exp(np.minimum(0, columns["log_draft"] - columns["log_target"])).reshape(len(texts), -1)
+    requests = (replace(text, **_calls(row, rng)) for text, row in zip(texts, accepted, strict=True))
+    return replace(log, requests=tuple(requests))
+
+
+def _calls(accepted: Floats, rng: np.random.Generator) -> dict[str, Any]:
+    """Calls of one draft; the prompt's pass emits the first token, and the last call has no room for a draft."""
+    calls, n = list[tuple[int, int]](), 1
+    while n < len(accepted):
+        drafted = int(n < len(accepted) - 1)
+        calls.append((int(drafted and rng.random() < accepted[n]), drafted))
+        n += 1 + calls[-1][0]
+    return {"accepted": tuple(a for a, _ in calls), "drafted": tuple(d for _, d in calls)}
 
 
 def test_logs_that_cannot_be_read_are_refused(tiny_pair: ModelPair) -> None:

@@ -66,7 +66,7 @@ def target_changed(name: str, meaning: str, model: Model) -> Cause:
 
 
 def _readings(context: Context, model: Model, changes: Sequence[LogitChange]) -> Iterator[tuple[LogitChange, Trace]]:
-    """The pair read under each change that can matter; one under which the text is impossible is left out."""
+    """The pair read under each change that can matter; one that cannot be read is left out."""
     sampling = context.log.sampling or context.trace.sampling or Sampling()
     if context.reread is None:
         return

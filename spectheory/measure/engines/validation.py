@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from spectheory.distributions import Sampling
-from spectheory.errors import ImpossibleTextError, ModelError, SettingError
+from spectheory.errors import ModelError, SettingError
 from spectheory.files import write_whole
 from spectheory.judging.divergence import against_plain, divergences, in_words
 from spectheory.judging.judgement import Judgement, judge
@@ -26,7 +26,7 @@ from spectheory.measure.tokens import check_window, encode_prompt
 from spectheory.prompts import Prompt
 from spectheory.reports import judgement_report
 from spectheory.reports.judgement import content, shown
-from spectheory.trace import Trace
+from spectheory.trace import IMPOSSIBLE, Trace
 from spectheory.trace.calls import CallLog
 from spectheory.verification import ArgmaxDraft, PathRule, TokenVerification
 
@@ -149,11 +149,10 @@ def _judged(
         "tokens": sum(len(request.output) for request in log.requests),
         "settings": log.provenance["settings"],
     }
-    try:
-        trace = judged_trace(pair, log)
-    except ImpossibleTextError as error:  # the engine was told these settings: its text is wrong, not the question
-        return {**record, "output": {"right": False, "impossible": error.what}}
+    trace = judged_trace(pair, log)
     record["output"] = _output(log, trace)
+    if "impossible" in record["output"]:
+        return record
     if plain is not None and (left := against_plain(log, plain, trace, dtype=DTYPE)):
         record["output"]["against_plain"] = in_words(left, len(log), what="those of plain decoding")
     if not log.k:
@@ -187,6 +186,8 @@ def _output(log: CallLog, trace: Trace) -> dict[str, Any]:
     if not log.temperature:
         kinds = Counter(one.kind for one in divergences(trace, dtype=DTYPE))
         return {"right": not kinds.keys() - {"tie"}, "ties": kinds["tie"], "faults": kinds.total() - kinds["tie"]}
+    if IMPOSSIBLE in trace.provenance:
+        return {"right": False, "impossible": trace.provenance[IMPOSSIBLE][0]}
     tests = output_tests(trace)
     worst = min(tests, key=lambda test: (test.p, -abs(test.statistic)))
     return {"right": not any(test.refuted for test in tests), "tests": len(tests), "worst": worst.as_dict()}
