@@ -19,6 +19,7 @@ from spectheory.drafting import read_stop
 from spectheory.errors import SettingError, TextError
 from spectheory.judging.causes.base import Reread
 from spectheory.judging.counting import counted, counting_of
+from spectheory.judging.divergence import known_dtype, rounding_bound
 from spectheory.judging.judgement import judge
 from spectheory.judging.readings import readings
 from spectheory.pages.judgement import judgement_parts
@@ -92,6 +93,9 @@ def _read_alone(question: JudgeOptions, traces: Sequence[Trace], log: CallLog | 
 def _stated(log: CallLog, question: JudgeOptions) -> CallLog:
     """The log under the settings that the options state."""
     given = {name: getattr(question, name) for name in SETTINGS if getattr(question, name) is not None}
+    if question.engine_dtype is not None:
+        rounding_bound(1.0, known_dtype(question.engine_dtype) or question.engine_dtype)  # refuses an unknown one
+        given["provenance"] = {**log.provenance, "dtype": question.engine_dtype}
     return replace(log, **given)
 
 

@@ -207,6 +207,7 @@ class JudgeOptions:
     top_k: Annotated[int | None, the.TOP_K] = None
     top_p: Annotated[float | None, the.TOP_P] = None
     min_p: Annotated[float | None, the.MIN_P] = None
+    engine_dtype: Annotated[str | None, shown(the.ENGINE_DTYPE, "as the log says, else bfloat16")] = None
     json: Annotated[bool, the.JSON] = False
     out: Annotated[Path | None, the.OUT] = None
     report: Annotated[Path | None, the.REPORT] = None

@@ -203,6 +203,9 @@ TEMPERATURE = option("--temperature", "REAL", SAMPLING, "Sampling temperature of
 TOP_K = option("--top-k", "INT", SAMPLING, "Keep the k most probable tokens, with ties.")
 TOP_P = option("--top-p", "SHARE", SAMPLING, "Keep the smallest set of this probability.")
 MIN_P = option("--min-p", "SHARE", SAMPLING, "Keep tokens of at least this times the largest probability.")
+ENGINE_DTYPE = option(
+    "--engine-dtype", "TYPE", SAMPLING, "Number type in which the engine ran, by which near-ties are undecided."
+)
 
 PAPER = option("--paper", "KEY", STATEMENTS, "Statements of one paper, such as kobus2025.")
 EVIDENCE = option(

@@ -108,7 +108,7 @@ def divergences(trace: Trace, *, dtype: str = "") -> tuple[Divergence, ...]:
             remedy="read the output with both models: spectheory judge --target and --draft",
         )
     off = (columns["target_rank"] != 1).nonzero()[0]
-    return tuple(_at(trace, int(row), _coarser(trace, dtype)) for row in off)
+    return tuple(_at(trace, int(row), coarser(trace, dtype)) for row in off)
 
 
 def greedy_tests(trace: Trace, *, dtype: str = "") -> tuple[OutputTest, ...]:
@@ -119,9 +119,7 @@ def greedy_tests(trace: Trace, *, dtype: str = "") -> tuple[OutputTest, ...]:
     """
     if not set(trace.columns) >= _NEEDED:
         return ()
-    short = dtype.removeprefix("torch.")
-    known = _OTHER_NAMES.get(short, short)
-    used = known if known in UNIT_ROUNDING else ""
+    used = known_dtype(dtype)
     found = divergences(trace, dtype=used)
     faults = sum(one.kind == "fault" for one in found)
     scale = float(np.median(trace.columns["target_scale"]))
@@ -134,7 +132,7 @@ def greedy_tests(trace: Trace, *, dtype: str = "") -> tuple[OutputTest, ...]:
             p=float(faults == 0),
             side="estimate",
             approximation="what rounding explains is estimated from built-in models",
-            smallest=rounding_bound(scale, _coarser(trace, used), trace.provenance.get(LAYERS)),
+            smallest=rounding_bound(scale, coarser(trace, used), trace.provenance.get(LAYERS)),
             unit="nats below the first choice, at a token",
             tokens=len(trace),
             text=next((one.text for one in found if one.kind == "fault"), ""),
@@ -147,7 +145,14 @@ def engine_dtype(log: CallLog) -> str:
     """Precision in which an engine ran, as its log or its settings say; empty if unknown."""
     settings = log.provenance.get("settings")
     within = settings.get("dtype") if isinstance(settings, Mapping) else None
-    return str(log.provenance.get("dtype") or within or "")
+    return known_dtype(str(log.provenance.get("dtype") or within or ""))
+
+
+def known_dtype(name: str) -> str:
+    """A precision by its usual name; empty if its rounding is not known here."""
+    short = name.removeprefix("torch.")
+    known = _OTHER_NAMES.get(short, short)
+    return known if known in UNIT_ROUNDING else ""
 
 
 def against_plain(log: CallLog, plain: CallLog, trace: Trace, *, dtype: str = "") -> tuple[Divergence, ...]:
@@ -164,7 +169,7 @@ def against_plain(log: CallLog, plain: CallLog, trace: Trace, *, dtype: str = ""
             limit="both logs need the same requests",
             remedy="run the same prompts in both ways",
         )
-    found, start, used = [], 0, _coarser(trace, dtype)
+    found, start, used = [], 0, coarser(trace, dtype)
     for ours in log.requests:
         other = texts[ours.id]
         pairs = zip(ours.output, other.output, strict=False)
@@ -219,7 +224,7 @@ def _against(
     return Divergence(text, at, ours[at], one.gap, one.margin, one.bound, theirs)
 
 
-def _coarser(trace: Trace, dtype: str) -> str:
+def coarser(trace: Trace, dtype: str) -> str:
     """The coarser precision of the engine and of the trace, by its error."""
     target = trace.provenance.get("target")
     own = str(target.get("dtype", "float32")) if isinstance(target, Mapping) else "float32"

@@ -7,7 +7,8 @@ is unknown, and counts that hold them lie in an interval.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from spectheory.judging.comparison import CERTAIN, Comparison
 from spectheory.judging.counting import Counted, Counting
+from spectheory.judging.near_ties import extremes
 from spectheory.prediction.call_system import tokens_left
 from spectheory.prediction.law import laws_of_counts, log_moments, tails, trimmed
 from spectheory.prediction.paths import TextSums, sums_of_texts
@@ -35,6 +37,7 @@ class Expected:
 
     `survival` ``[N, k]`` is P(tau >= i) at each position of the texts, of `lengths` tokens; entries past the end of a
     text are ignored. `low` and `high` are the sums for the fewest and the most tokens counted at the ends of texts.
+    `undecided` are the survivals with every near-tie rejected, and accepted, where nothing else is random.
 
     Examples
     --------
@@ -48,6 +51,7 @@ class Expected:
     survival: Floats
     lengths: Integers
     counting: Counting
+    undecided: tuple[Floats, Floats] | None = None
 
     @cached_property
     def decoded(self) -> tuple[Floats, Integers]:
@@ -72,6 +76,8 @@ class Expected:
         """Calls, and calls with at least i accepted tokens where they were counted, against expectation."""
         counts = np.array([found.calls - self.counting.prompt_counted * len(self.lengths), *found.accepted])
         names = ("calls", *(f"accepted at {i}" for i in range(1, len(counts))))
+        if self.undecided is not None:
+            return tuple(self._within(names, counts))
         low, high = (end.expected.sum(axis=0)[: len(counts)] for end in (self.low, self.high))
         spreads = [
             np.sqrt(np.maximum(np.einsum("taa->a", end.covariance)[: len(counts)], 0.0))
@@ -86,6 +92,14 @@ class Expected:
                 p[outside] = self._tails(outside, counts[outside], off[outside], spread[outside], most=most)
         rows = zip(names, counts.tolist(), low.tolist(), high.tolist(), nearer.tolist(), p.tolist(), strict=True)
         return tuple(Comparison(*row) for row in rows)
+
+    def _within(self, names: Sequence[str], counts: Integers) -> Iterator[Comparison]:
+        """Counts of which near-ties alone leave an interval: outside it they are impossible."""
+        ends = (replace(self, survival=end, undecided=None) for end in self.undecided or ())
+        least, most = (end._masked(most=last) for end, last in zip(ends, (False, True), strict=True))
+        low, high = (end.sum(axis=0) for end in extremes(least, most, self.decoded[1], self._rewards))
+        for name, count, fewest, largest in zip(names, counts.tolist(), low.tolist(), high.tolist(), strict=False):
+            yield Comparison(name, count, fewest, largest, 0.0, float(fewest <= count <= largest))
 
     def _tails(self, at: Integers, counts: Integers, off: Floats, spread: Floats, *, most: bool) -> Floats:
         """Twice the tail of counts that lie outside one end of their interval, `off` it; exact or an upper bound."""

@@ -25,6 +25,9 @@ from spectheory.verification import PathRule
 from spectheory.verification.matching import ArgmaxDraft, GreedyMatch
 from spectheory.verification.registry import RULES
 
+USUAL_DTYPE = "bfloat16"
+"""Precision in which engines serve by default, taken where a log says none."""
+
 
 @dataclass(frozen=True)
 class Judgement:
@@ -128,18 +131,24 @@ def judge(
     asked = _asked(trace, tuple(rules), greedy)
     groups = list(_alike([(rule.name, bench.survival(rule, trace)) for rule in asked]))
     survivals = [survival for _, survival in groups]
-    served = {rule.name for rule in asked if rule.served}
+    served, by_name = {rule.name for rule in asked if rule.served}, {rule.name: rule for rule in asked}
     standings = tuple(
         replace(
-            bench.standing(names[0], survival, [o for o in survivals if o is not survival], names[1:]),
+            bench.standing(
+                names[0],
+                survival,
+                [o for o in survivals if o is not survival],
+                names[1:],
+                bench.undecided(by_name[names[0]], trace),
+            ),
             served=bool(served.intersection(names)),
         )
         for names, survival in groups
     )
     stated = tuple(dict.fromkeys(GreedyMatch.name if greedy and rule.uses_draft else rule.name for rule in rules))
     ordered = tuple(sorted(standings, key=_order))
-    output = greedy_tests(trace, dtype=engine_dtype(log)) if greedy else output_tests(trace)
-    made = Judgement(log, counting, ordered, stated, output, notes=tuple(_notes(log, bench)))
+    output = greedy_tests(trace, dtype=engine_dtype(log) or USUAL_DTYPE) if greedy else output_tests(trace)
+    made = Judgement(log, counting, ordered, stated, output, notes=tuple(_notes(log, bench, asked)))
     tried = [
         cause
         for cause in CAUSES
@@ -158,8 +167,8 @@ def judge(
         counting,
         blamed,
         [one for one in made.standings if one not in blamed],
-        partial(_again, log, trace, counters, {rule.name: rule for rule in asked}, stop),
-        lambda name: bench.survival(next(rule for rule in asked if rule.name == name), trace),
+        partial(_again, log, trace, counters, by_name, stop),
+        lambda name: bench.survival(by_name[name], trace),
         bench.calls,
         reread,
     )
@@ -178,6 +187,7 @@ def _bench(log: CallLog, counting: Counting, counters: Counters | None, stop: St
         Calls.of(log, counting, stopped=stop is not None),
         log.temperature == 0,
         stop,
+        engine_dtype(log) or USUAL_DTYPE,
     )
 
 
@@ -231,14 +241,17 @@ def _again(
     """How a rule, or a survival of its own, stands under another way of counting or another reading of the pair."""
     bench = _bench(log, counting, counters, stop)
     if isinstance(rule, str):
-        return bench.standing(rule, bench.survival(rules[rule], other or trace))
+        read = other or trace
+        return bench.standing(rule, bench.survival(rules[rule], read), undecided=bench.undecided(rules[rule], read))
     return bench.standing("", rule)
 
 
-def _notes(log: CallLog, bench: Bench) -> Iterator[str]:
+def _notes(log: CallLog, bench: Bench, asked: Sequence[PathRule]) -> Iterator[str]:
     """What a reader must know of the counts."""
     if bench.greedy:
         yield "Temperature 0: nothing is random given the texts, and counts must be equal."
+    if not engine_dtype(log) and (bench.greedy or any(isinstance(rule, ArgmaxDraft) for rule in asked)):
+        yield f"The log does not say its precision: {USUAL_DTYPE} is taken, in which near-ties are undecided."
     if log.prefill_emits_token is None:
         first = "the prompt's own pass emits the first token" if bench.counting.prefill else "the first call drafts"
         yield f"The log does not say where the first token comes from; assumed: {first}."

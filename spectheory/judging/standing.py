@@ -13,10 +13,12 @@ from spectheory.drafting import Stopped, StoppingRule
 from spectheory.judging.comparison import Comparison
 from spectheory.judging.counting import Counted, Counting
 from spectheory.judging.expected import Expected
+from spectheory.judging.near_ties import as_seen, near_ties
 from spectheory.judging.starts import Calls
 from spectheory.prediction.stopped import stopped_survival
 from spectheory.trace import Trace
 from spectheory.verification import PathRule
+from spectheory.verification.base import Columns
 from spectheory.verification.matching import ArgmaxDraft
 
 Floats = NDArray[np.float64]
@@ -106,21 +108,47 @@ class Bench:
     calls: Calls | None
     greedy: bool = False
     stop: StoppingRule | None = None
+    dtype: str = ""
 
     def survival(self, rule: PathRule, trace: Trace) -> Floats:
         """P(tau >= i) at every position, of chains that `stop` ends if there is one (§11); at temperature 0 a draft's
         tokens are its first choices.
         """
+        return self._survival(rule, trace.columns)
+
+    def _survival(self, rule: PathRule, columns: Columns) -> Floats:
         read = ArgmaxDraft() if self.greedy and rule.uses_draft else rule
         if self.stop is not None:
-            return stopped_survival(read, Stopped(self.counting.k, self.stop), trace.columns)
-        return np.asarray(read.path_survival(trace.columns, self.counting.k), dtype=np.float64)
+            return stopped_survival(read, Stopped(self.counting.k, self.stop), columns)
+        return np.asarray(read.path_survival(columns, self.counting.k), dtype=np.float64)
+
+    def undecided(self, rule: PathRule, trace: Trace) -> tuple[Floats, Floats] | None:
+        """P(tau >= i) of a draft of first choices with near-ties rejected, and accepted; None where there are none.
+
+        Where calls are listed each near-tie that one met is as it was found, in both: its outcome is right either way.
+        """
+        if not (self.greedy and rule.uses_draft) and not isinstance(rule, ArgmaxDraft):
+            return None
+        ties = near_ties(trace, self.dtype)
+        if not ties.any():
+            return None
+        columns = trace.columns
+        seen = as_seen(columns["draft_rank"], ties, self.calls)
+        ranks = (seen, seen) if self.calls is not None else (np.where(ties, 2, seen), np.where(ties, 1, seen))
+        return tuple(self._survival(rule, {**columns, "draft_rank": rank}) for rank in ranks)  # type: ignore[return-value]
 
     def standing(
-        self, rule: str, survival: Floats, others: Sequence[Floats] = (), same: tuple[str, ...] = ()
+        self,
+        rule: str,
+        survival: Floats,
+        others: Sequence[Floats] = (),
+        same: tuple[str, ...] = (),
+        undecided: tuple[Floats, Floats] | None = None,
     ) -> Standing:
         """How a rule of this survival stands, beside others."""
-        expected = Expected(survival, self.lengths, self.counting)
+        if undecided is not None and self.calls is not None:
+            survival, undecided = undecided[0], None
+        expected = Expected(survival, self.lengths, self.counting, undecided)
         calls, *positions = expected.comparisons(self.found)
         if self.calls is None:
             return Standing(rule, same, calls, tuple(positions), texts=self._differing(expected))
@@ -138,6 +166,8 @@ class Bench:
 
     def _differing(self, expected: Expected) -> tuple[str, ...]:
         """Requests whose calls are not those that are certain."""
+        if expected.undecided is not None:
+            return ()
         sums = expected.low
         certain = sums.covariance[:, 0, 0] < 1e-6
         return tuple(

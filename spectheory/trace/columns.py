@@ -217,12 +217,18 @@ COLUMNS: dict[str, Column] = {
     "target_gap": Column("largest logit of the target less that of the token", unit="nats", finite=False),
     "target_margin": Column("largest logit of the target less the second largest", unit="nats", finite=False),
     "target_scale": Column("largest absolute logit of the target", unit="nats"),
+    "draft_gap": Column("largest logit of the draft less that of the token", unit="nats", finite=False),
+    "draft_margin": Column("largest logit of the draft less the second largest", unit="nats", finite=False),
+    "draft_scale": Column("largest absolute logit of the draft", unit="nats"),
 }
 """What each column holds. A column ``[N]`` has an entry per token, a column ``[N, r]`` a row."""
 
 REQUIRED = ("log_target", "log_draft")
 
-JUDGED = ("target_above", "target_tied", "target_top", "target_gap", "target_margin", "target_scale")
+JUDGED = (
+    *("target_above", "target_tied", "target_top", "target_gap", "target_margin", "target_scale"),
+    *("draft_gap", "draft_margin", "draft_scale"),
+)
 """Columns by which an engine's output is judged; a measurement leaves them out. Logits are those before temperature
 and filters."""
 BY_START = tuple(name for name, column in COLUMNS.items() if column.by_start)

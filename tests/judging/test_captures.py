@@ -42,7 +42,7 @@ def judged(pair: ModelPair, name: str, entry: int | None, folder: Path) -> Judge
 def test_calls_at_temperature_zero_are_the_expected_ones(name: str, pair: ModelPair, tmp_path: Path) -> None:
     found = judged(pair, name, 0, tmp_path)
     (greedy,) = found.standings
-    assert greedy.calls.counted == greedy.calls.low == greedy.calls.high
+    assert greedy.calls.low <= greedy.calls.counted <= greedy.calls.high
     assert not found.refuted
     assert not found.output_refuted
 

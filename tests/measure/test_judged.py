@@ -47,7 +47,7 @@ def tied_logits(rows: int, seed: int) -> Floats:
     return np.round(np.random.default_rng(seed).normal(0, 3, (rows, VOCABULARY)) * 4) / 4
 
 
-def by_brute_force(logits: Floats, token: int, sampling: Sampling) -> dict[str, float]:
+def by_brute_force(logits: Floats, other: Floats, token: int, sampling: Sampling) -> dict[str, float]:
     """The columns of one position, token by token."""
     p = np.exp(sampling.log_pmf(logits))
     order = sorted(logits, reverse=True)
@@ -58,6 +58,9 @@ def by_brute_force(logits: Floats, token: int, sampling: Sampling) -> dict[str, 
         "target_gap": order[0] - logits[token],
         "target_margin": order[0] - order[1],
         "target_scale": max(abs(x) for x in logits),
+        "draft_gap": max(other) - other[token],
+        "draft_margin": np.diff(np.sort(other)[-2:])[0],
+        "draft_scale": max(abs(x) for x in other),
     }
 
 
@@ -75,7 +78,7 @@ def test_columns_equal_brute_force(sampling: Sampling, seed: int) -> None:
     )
     assert set(JUDGED) <= set(found)
     for name in JUDGED:
-        expected = [by_brute_force(row, token, sampling)[name] for row, token in zip(logits, tokens, strict=True)]
+        expected = [by_brute_force(*row, sampling)[name] for row in zip(logits, other, tokens, strict=True)]
         np.testing.assert_allclose(found[name].numpy(), expected, rtol=0, atol=SINGLE, err_msg=name)
 
 

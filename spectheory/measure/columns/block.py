@@ -62,8 +62,9 @@ def logit_columns(target: Tensor, draft: Tensor, tokens: Tensor, settings: Setti
     if settings.draft.temperature == 0:
         columns["draft_top"] = _plain_tops(draft)
     if settings.judged and not settings.by_start:
-        parts = [output_logits(*part) for part in zip(target.split(rows), tokens.split(rows), strict=True)]
-        columns |= {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+        for model, logits in (("target", target), ("draft", draft)):
+            parts = [output_logits(*part, model) for part in zip(logits.split(rows), tokens.split(rows), strict=True)]
+            columns |= {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
     return columns
 
 

@@ -25,14 +25,14 @@ def output_masses(p: Pmf, at: Tensor, scratch: Tensor) -> dict[str, Tensor]:
     }
 
 
-def output_logits(logits: Tensor, tokens: Tensor) -> dict[str, Tensor]:
-    """The other columns: gap, margin and scale of the logits ``[rows, V]`` before temperature and filters."""
+def output_logits(logits: Tensor, tokens: Tensor, model: str) -> dict[str, Tensor]:
+    """The other columns: gap, margin and scale of a model's logits ``[rows, V]`` before temperature and filters."""
     wide = widest(logits)
     first, second = _two_largest(logits).unbind(dim=-1)
     return {
-        "target_gap": (first - logits.gather(1, tokens)[:, 0].to(wide)).clamp_(min=0.0),
-        "target_margin": first - second,
-        "target_scale": torch.nan_to_num(logits, posinf=0.0, neginf=0.0).abs().amax(dim=-1).to(wide),
+        f"{model}_gap": (first - logits.gather(1, tokens)[:, 0].to(wide)).clamp_(min=0.0),
+        f"{model}_margin": first - second,
+        f"{model}_scale": torch.nan_to_num(logits, posinf=0.0, neginf=0.0).abs().amax(dim=-1).to(wide),
     }
 
 
