@@ -11,10 +11,10 @@ __all__ = ["Interval", "Kind", "weakest"]
 
 Kind = Literal["exact", "bound", "statistical", "estimate"]
 """``exact``: equal up to rounding. ``bound``: certain to lie in [low, high]. ``statistical``: a 95% interval.
-``estimate``: a value of unknown error, without a range."""
+``estimate``: a value of unknown error; a range, where it has one, holds what is known of it: other readings and the
+error of counting."""
 
 _FROM_STRONGEST: tuple[Kind, ...] = ("exact", "bound", "statistical", "estimate")
-_POINTS = ("exact", "estimate")
 
 _UNEVEN = 1.25
 """If one side of an interval is longer by more than this factor, both ends are shown."""
@@ -35,7 +35,7 @@ def weakest(*kinds: Kind) -> Kind:
 
 @dataclass(frozen=True)
 class Interval:
-    """A number with its range: ``low <= best <= high``; all three are equal where `kind` is ``exact`` or ``estimate``.
+    """A number with its range: ``low <= best <= high``; all three are equal where `kind` is ``exact``.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class Interval:
         if not self.low <= self.best <= self.high:
             ends = ", ".join(map(brief, (self.low, self.best, self.high)))
             raise ValueError(f"an interval needs low <= best <= high, not {ends}")
-        if self.kind in _POINTS and self.low != self.high:
+        if self.kind == "exact" and self.low != self.high:
             raise ValueError(f"{self.kind} means no width, not [{self.low}, {self.high}]")
 
     @classmethod
@@ -76,20 +76,21 @@ class Interval:
     def __mul__(self, factor: Interval | float) -> Interval:
         """Multiply by a number or by another interval, both non-negative.
 
-        The ends are multiplied, so the range is never too narrow; the kind is the weaker of the two.
+        The ends are multiplied, so the range is never too narrow; the kind is the weaker of the two. An estimate
+        without a range leaves none.
         """
         if not isinstance(factor, Interval):
             factor = Interval.exact(float(factor))
         if self.low < 0 or factor.low < 0:
             raise ValueError("only non-negative intervals are multiplied here")
         kind = weakest(self.kind, factor.kind)
-        if kind == "estimate":
+        if any(one.kind == "estimate" and one.low == one.high for one in (self, factor)):
             return Interval.estimate(self.best * factor.best)
         return Interval(self.low * factor.low, self.best * factor.best, self.high * factor.high, kind)
 
     def __str__(self) -> str:
         """The best value, and the range where there is one."""
-        if self.kind in _POINTS or math.isclose(self.low, self.high):
+        if math.isclose(self.low, self.high):
             return f"{self.best:.3f}"
         return f"{self.best:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
@@ -107,7 +108,7 @@ class Interval:
         if self.kind == "bound" and self.low < self.best < self.high:
             ends = (f"{end:.{digits}f}" for end in (self.low, self.high))
             return "..".join(dict.fromkeys(ends))
-        if self.kind != "statistical":
+        if self.kind in ("exact", "bound") or self.low == self.high:
             return best
         sides = sorted((self.best - self.low, self.high - self.best))
         if sides[1] <= _UNEVEN * sides[0] + 10**-digits:

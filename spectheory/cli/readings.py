@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TypeAlias, get_type_hints
@@ -21,7 +21,7 @@ from spectheory.trace.counters import Counters
 from spectheory.trace.reading import evidence_file
 
 Counts: TypeAlias = Counters | CallLog
-TAKEN = {"trace", "logprobs", "draft_log", "traces", "k_max", "c", "latency", "passes_alone", "out"}
+TAKEN = {"rule", "trace", "logprobs", "draft_log", "traces", "k_max", "c", "latency", "passes_alone", "out"}
 TAKEN |= {"json", "all", "explain", "report"}
 LONGEST = 256
 
@@ -30,8 +30,9 @@ def show_readings(question: Question, logs: Mapping[str, tuple[Path, Counts]], n
     """Readings of each log, by name; `name` is that of the JSON file in the folder asked for."""
     _refuse_idle(question)
     in_range("--k-max", question.k_max, LONGEST)
+    rule = one_rule(question.rule)
     found = {
-        each: readings(counts, _cost(question, path, counts), k_max=question.k_max)
+        each: readings(counts, _cost(question, path, counts), k_max=question.k_max, rule=rule)
         for each, (path, counts) in logs.items()
     }
     report = readings_report(found)
@@ -40,8 +41,17 @@ def show_readings(question: Question, logs: Mapping[str, tuple[Path, Counts]], n
     show(report, as_json=question.json, file=file, page=page, view=View.of(question))
 
 
+def one_rule(names: Sequence[str] | None) -> str:
+    """The rule that is said to have run; empty if none is."""
+    if names and len(names) > 1:
+        raise SettingError(
+            f"{len(names)} rules given with an engine's counts", limit="an engine runs one", remedy="name that one"
+        )
+    return names[0] if names else ""
+
+
 def _refuse_idle(question: Question) -> None:
-    """Counts know no rules, shapes or hardware."""
+    """Counts know no shapes or hardware."""
     hints = get_type_hints(type(question), include_extras=True)
     idle = [f.name for f in fields(question) if f.name not in TAKEN and getattr(question, f.name) != f.default]
     if idle:

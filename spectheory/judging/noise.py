@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectheory.intervals import Interval
 from spectheory.prediction.over_prompts import left_out, ratio, reach
@@ -57,6 +58,27 @@ def survival_at(counters: Counters, log: CallLog | None, i: int) -> Interval:
     calls = left_out(np.array([sum(found.values()) for found in counts], dtype=float))
     over = ratio(reached, calls, limits=(0.0, 1.0))
     return Interval(min(over.low, independent.low), share, max(over.high, independent.high), independent.kind)
+
+
+def covariance(counters: Counters, log: CallLog | None) -> NDArray[np.float64] | None:
+    """Covariance ``[k, k]`` of the counted survival: over requests, or as if calls were independent; None if unknown.
+
+    Over few requests it is at least that of independent calls on the diagonal.
+    """
+    shares = np.array(counters.survival)
+    if not counters.calls or not len(shares):
+        return None
+    places = np.arange(len(shares))
+    of_calls = shares[np.maximum.outer(places, places)] - np.outer(shares, shares)
+    of_calls = np.asarray(of_calls / counters.calls)
+    if log is None or len(log) < 2:
+        return of_calls
+    counts = [by_accepted(each) for each in log.requests]
+    calls = np.array([sum(found.values()) for found in counts], dtype=float)
+    reached = np.array([[sum(n for j, n in found.items() if j > i) for i in places] for found in counts], dtype=float)
+    off = reached - calls[:, None] * shares
+    over = off.T @ off / calls.sum() ** 2 * len(calls) / (len(calls) - 1)
+    return of_calls if np.trace(of_calls) > np.trace(over) else np.asarray(over)
 
 
 def share_of_calls(share: float, calls: int | None) -> Interval:

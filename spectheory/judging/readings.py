@@ -1,10 +1,13 @@
 """What an engine's counts say without its texts: tokens per call at every k, and the k that pays (§13).
 
 Accepted tokens by position are the survival S_i = P(accepted >= i) at the starts of the engine's own calls. At the
-engine's k, tokens per call are 1 + sum of S_i: exact for what was counted. At a shorter k' the same sum cut at k' is a
-*reading*: calls of k' drafts start at other positions, so it is an estimate without an interval. Beyond k nothing is
-known; the hazard of the last position, S_k / S_{k-1}, kept constant is a reading of less worth. Where only a mean is
-known, the constant hazard with that mean is used at every k.
+engine's k, tokens per call are 1 + sum of S_i: exact for what was counted. Calls of another k start at other positions,
+so tokens per call there are a *reading*, an estimate. There are two (§14, :mod:`spectheory.judging.renewal`): the
+*renewal* reading belongs to drafts that read the text alone (models, lookup) under a rule that decides position by
+position (token, argmax, greedy, lookup); the *sum* of the same shares is too low for these at a shorter k, too high at
+a longer one. Block verification and draft heads lie between: where the rule is one of these or unknown, the reading is
+the middle of both and its range spans them. Ranges hold the error of counting too. Where only a mean is known, the
+constant hazard with that mean is used at every k.
 """
 
 from __future__ import annotations
@@ -16,20 +19,26 @@ from itertools import accumulate
 from operator import mul
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spectheory.cost import ConstantRatio, CostModel, required_acceptance
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.judging.matches import bounds_at
-from spectheory.judging.noise import Noise, survival_at, tokens_per_call
+from spectheory.judging.noise import Noise, covariance, survival_at, tokens_per_call
+from spectheory.judging.renewal import Renewal, Summed
+from spectheory.prediction.over_prompts import reach
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters
 from spectheory.trace.pooled import pooled
+from spectheory.verification import PATH_RULES, LookupMatch
+from spectheory.verification.base import PositionRule
 
 Basis = Literal["counted", "drafted so far", "own starts", "constant hazard"]
-"""``counted``: the engine's own k. ``own starts``: a shorter k, survival at the starts of the engine's calls.
-``drafted so far``: where calls draft a variable number, hazards among those that drafted so far, multiplied.
-``constant hazard``: positions that were not counted."""
+"""``counted``: the engine's own k. ``own starts``: a reading at a shorter k, ``constant hazard`` at a longer one.
+``drafted so far``: where calls draft a variable number, hazards among those that drafted so far, multiplied."""
 WHY_POSITION_1 = (
     "Acceptance at position 1 is that at the starts of this run's own calls. A longer chain passes over easy stretches "
     "in one call, so its calls start more often at hard tokens: position 1 differs between k without any fault."
@@ -38,15 +47,22 @@ VARIABLE = (
     "Calls drafted a variable number of tokens: hazards are among the calls that drafted so far, and a chain of k "
     "multiplies them. Where an engine stops drafting because it is unsure, these calls are a selected set."
 )
-SHORTER = "At shorter k the same survival is summed: an estimate, as calls of another k start elsewhere."
-BEYOND = "Beyond the engine's k nothing was counted: the hazard of the last position is kept constant."
+OTHER_K = (
+    "Other k are read from the counts of this one, as their calls start elsewhere: an estimate. Its range spans two "
+    "readings, matches that renew at every miss and the same shares summed, and the 95% error of counting."
+)
+RENEWED = (
+    "Other k are read from the counts of this one, as their calls start elsewhere: an estimate, by matches that renew "
+    "at every miss. It is for draft models and lookup, not for heads. Its range is the 95% error of counting."
+)
+BEYOND = "Beyond the engine's k nothing was counted: the chance of a match is kept as it was after k matches."
 FROM_MEAN = "Without counts by position the hazard is taken as constant: that of the mean."
 K_FROM_MEAN = "k is not in the log; calls drafted {mean:.2f} tokens on average, and k = {k} is taken."
 OVER_CALLS = "Intervals (95%) take calls as independent; calls of one text are not: the true noise is larger."
 OVER_REQUESTS = "Intervals (95%) are over requests."
 FIRST_CHOICES = (
-    "First choices: certain ends if the draft proposes its first choices and reads the text alone (argmax drafts, or "
-    "temperature 0); it follows from the accepted tokens of each call."
+    "First choices: ends for a draft model that proposes its first choices (argmax drafts, or temperature 0), by the "
+    "accepted tokens of each call; certain of such a draft alone, an estimate for heads, n-grams and sampled drafts."
 )
 FROM_LOG = "c = {c:.3f} from the log's own times, a call's verification taken as one target step: an estimate."
 
@@ -55,8 +71,9 @@ FROM_LOG = "c = {c:.3f} from the log's own times, a call's verification taken as
 class Reading:
     """Chains of k drafts: `tokens_per_call` with the recovered or bonus token, and what it rests on.
 
-    `survival` and `hazard` are those of position k; `speedup` needs a cost; `first_choices` are certain ends of tokens
-    per call for a draft that proposes its first choices (:mod:`spectheory.judging.matches`).
+    `survival` and `hazard` are those of position k; `speedup` needs a cost; `first_choices` are ends of tokens per call
+    for a draft that proposes its first choices (:mod:`spectheory.judging.matches`). `renewal` and `summed` are the two
+    readings of another k; None where k was counted, or positions were not.
     """
 
     k: int
@@ -66,6 +83,8 @@ class Reading:
     basis: Basis
     speedup: Interval | None = None
     first_choices: Interval | None = None
+    renewal: float | None = None
+    summed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +99,7 @@ class Readings:
     rows: tuple[Reading, ...]
     noise: Noise
     assumptions: tuple[str, ...] = field(default=())
+    rule: str = ""
 
     @property
     def counted(self) -> Reading:
@@ -104,8 +124,13 @@ def _fastest(rows: Sequence[Reading]) -> Reading | None:
     return max(known, key=lambda row: row.speedup.best if row.speedup else 0.0, default=None)
 
 
-def readings(evidence: Counters | CallLog, cost: CostModel | None = None, *, k_max: int = 16) -> Readings:
+def readings(
+    evidence: Counters | CallLog, cost: CostModel | None = None, *, k_max: int = 16, rule: str = ""
+) -> Readings:
     """Tokens per call at k = 1..k_max, and speed-ups where a cost is given or the log has times of its own.
+
+    `rule` is the name of the rule that the engine runs with a draft model or lookup: one that decides position by
+    position has a reading of its own at other k. Leave it out for draft heads.
 
     A ``TextError`` says what is missing if no tokens per call follow from the counts.
 
@@ -113,19 +138,30 @@ def readings(evidence: Counters | CallLog, cost: CostModel | None = None, *, k_m
     --------
     >>> found = readings(Counters(calls=100, drafted=200, accepted=90, survival=(0.6, 0.3), k=2), k_max=3)
     >>> [(row.k, round(row.tokens_per_call.best, 3), row.basis) for row in found.rows]
-    [(1, 1.6, 'own starts'), (2, 1.9, 'counted'), (3, 2.05, 'constant hazard')]
+    [(1, 1.592, 'own starts'), (2, 1.9, 'counted'), (3, 2.058, 'constant hazard')]
+    >>> found.rows[0].tokens_per_call.low < 1.6 < found.rows[0].tokens_per_call.high
+    True
     """
     log = evidence if isinstance(evidence, CallLog) else None
     counters = pooled(evidence) if isinstance(evidence, CallLog) else evidence
     found = _Law.of(counters)
     mean, noise = tokens_per_call(counters, log)
     cost, from_log = (cost, "") if cost else cost_in(counters)
+    renews, spread = _renews(rule), covariance(counters, log)
+    two = (Renewal(found.known), Summed(found.known)) if found.known and not found.variable else None
     rows: list[Reading] = []
     below = 1.0
     for k in range(1, max(k_max, found.k) + 1):
         survival, basis = found.at(k), found.basis(k)
         known = k <= len(found.known)
-        tokens = mean(k) if known and basis == "counted" else Interval.estimate(found.tokens(k))
+        renewal = summed = None
+        if known and basis == "counted":
+            tokens = mean(k)
+        elif two:
+            renewal, summed = (reading.tokens(k) for reading in two)
+            tokens = _ranged(two, k, spread, renews=renews)
+        else:
+            tokens = _spread(found, k, counters)
         own = survival_at(counters, log, k) if known and not found.variable else Interval.estimate(survival)
         rows.append(
             Reading(
@@ -136,11 +172,13 @@ def readings(evidence: Counters | CallLog, cost: CostModel | None = None, *, k_m
                 basis=basis,
                 speedup=_speedup(cost, tokens, k, survival),
                 first_choices=_first_choices(log, k),
+                renewal=renewal,
+                summed=summed,
             )
         )
         below = survival
     lines = [
-        *([VARIABLE] if found.variable else [SHORTER] if len(found.known) > 1 else []),
+        *([VARIABLE] if found.variable else [RENEWED if renews else OTHER_K] if two else []),
         *([] if found.known else [FROM_MEAN]),
         *([K_FROM_MEAN.format(mean=counters.mean_drafted, k=found.k)] if counters.k is None else []),
         *([BEYOND] if len(rows) > found.k else []),
@@ -149,7 +187,38 @@ def readings(evidence: Counters | CallLog, cost: CostModel | None = None, *, k_m
         *([from_log] if from_log else []),
         *([WHY_POSITION_1] if found.known else []),
     ]
-    return Readings(counters, found.k, tuple(rows), noise, tuple(lines))
+    return Readings(counters, found.k, tuple(rows), noise, tuple(lines), rule)
+
+
+def _renews(rule: str) -> bool:
+    """Whether a rule decides position by position, so that the renewal reading is its own; refuses unknown names."""
+    if not rule:
+        return False
+    if rule not in PATH_RULES:
+        raise SettingError(f"rule is {rule!r}", limit=f"there are {', '.join(PATH_RULES)}", remedy="use one of them")
+    return isinstance(PATH_RULES[rule], PositionRule | LookupMatch)
+
+
+def _ranged(two: tuple[Renewal, Summed], k: int, spread: NDArray[np.float64] | None, *, renews: bool) -> Interval:
+    """A reading of another k: that of renewal, or the middle of both and their range; with the error of counting."""
+    used = two[:1] if renews else two
+    values = [each.tokens(k) for each in used]
+    halves = [0.0 if spread is None else _half(each.gradient(k), spread) for each in used]
+    low = min(value - half for value, half in zip(values, halves, strict=True))
+    high = max(value + half for value, half in zip(values, halves, strict=True))
+    return Interval(max(low, 1.0), min(max(sum(values) / len(values), 1.0), k + 1.0), min(high, k + 1.0), "estimate")
+
+
+def _half(gradient: NDArray[np.float64], spread: NDArray[np.float64]) -> float:
+    """Half of the 95% interval of a function of counted shares."""
+    return reach(np.inf) * math.sqrt(max(float(gradient @ spread @ gradient), 0.0))
+
+
+def _spread(law: _Law, k: int, counters: Counters) -> Interval:
+    """Tokens per call by constant or separate hazards: the error of a count is at most that of m in 0..k."""
+    mean = law.tokens(k) - 1
+    half = reach(np.inf) * math.sqrt(mean * (k - mean) / counters.calls) if counters.calls else 0.0
+    return Interval(max(1 + mean - half, 1.0), 1 + mean, min(1 + mean + half, k + 1.0), "estimate")
 
 
 @dataclass(frozen=True)
@@ -230,10 +299,13 @@ def _speedup(cost: CostModel | None, tokens: Interval, k: int, full: float) -> I
 
 
 def _first_choices(log: CallLog | None, k: int) -> Interval | None:
-    """Certain ends of tokens per call: the tokens of all calls over their number."""
+    """Ends of tokens per call for first choices: the tokens of all calls over their number.
+
+    They are certain of such a draft that reads the text alone; a log does not say whether its draft is one.
+    """
     calls = bounds_at(log, k) if log else None
     if log is None or calls is None:
         return None
     tokens = sum(sum(each.accepted) + len(each.accepted) for each in log.requests)
     low, high = tokens / float(calls[1].sum()), tokens / float(calls[0].sum())
-    return Interval.exact(low) if low == high else Interval(low, (low + high) / 2, high, "bound")
+    return Interval(low, (low + high) / 2, high, "estimate")

@@ -75,7 +75,7 @@ def _content(found: Readings) -> dict[str, Any]:
         "version": counters.version,
         **{name: getattr(counters, name) for name in ("k", "calls", "drafted", "accepted", "tokens", "mean_drafted")},
         "counted_tokens_per_call": counters.length,
-        "rule": None,
+        "rule": found.rule or None,
         "shape": f"chain of {at.k}",
         "tokens_per_call": at.tokens_per_call,
         "accepted_length": at.tokens_per_call + -1.0,
@@ -127,7 +127,8 @@ def _table(name: str, found: Readings, *, brief: bool = False) -> Table:
 
 COLUMNS = (
     "accepted at k: share of calls that accepted at least k tokens. hazard: that share over the one of k - 1. "
-    "tokens per call: of chains of k drafts. rests on: counted at this k, or estimated for a shorter or longer one."
+    "tokens per call: of chains of k drafts. rests on: counted at this k, or read for a shorter or longer one, where "
+    "ranges hold the readings and the error of counting."
 )
 """What the columns mean."""
 RESTS_ON = {
@@ -158,4 +159,4 @@ def _rising(found: Readings) -> list[str]:
     """That a longer chain than the engine's may be faster."""
     if (beyond := found.best_beyond) is None:
         return []
-    return [f"With the hazard of the last position kept, k = {beyond.k} would give {beyond.speedup}x: not counted."]
+    return [f"With matches as likely further on, k = {beyond.k} would give {beyond.speedup}x: not counted."]

@@ -86,7 +86,8 @@ def test_of_two_scrapes_the_difference_is_imported(tmp_path: Path, capsys: pytes
         (["import", LOG, "--out", "OUT", "--format", "guess"], "format 'guess' is unknown: there are trace, calls"),
         (["import", LOG, "--out", "OUT", "--format", "prometheus"], "no whole scrape"),
         (["import", LOG, SCRAPE, "--out", "OUT"], "differ in engine: 'vllm' and 'llama.cpp'"),
-        (["predict", LOG, "--rule", "token"], "--rule given with an engine's counts"),
+        (["predict", LOG, "--rule", "tokens"], "rule 'tokens' is unknown: there are"),
+        (["predict", LOG, "--rule", "token", "--rule", "block"], "2 rules given with an engine's counts"),
         (["predict", LOG, "--check"], "--check is given with a recorded trace"),
         (["predict", LOG, "--tokens", "9"], "--tokens given with a recorded trace"),
         (["predict", LOG, "--k-max", "0"], "--k-max is 0"),
@@ -132,11 +133,13 @@ def test_terms_of_rows_stand_under_tables_that_have_them(capsys: pytest.CaptureF
     assert any(note.startswith(beyond) for note in answer(capsys, "predict", SCRAPE, "--c", "0.05")["notes"])
 
 
-def test_calls_of_requests_have_certain_ends(calls: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_calls_of_requests_give_ends_for_first_choices(calls: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(capsys, "predict", calls, "--c", "0.1")
     assert found["noise"] == "requests"
-    assert found["rows"][1]["first_choices"]["kind"] == "exact"
-    assert found["rows"][0]["first_choices"]["kind"] == "bound"
+    ends = [row["first_choices"] for row in found["rows"][:2]]
+    assert [each["kind"] for each in ends] == ["estimate", "estimate"], "the log does not say what its draft is"
+    assert ends[0]["low"] < ends[0]["high"]
+    assert ends[1]["low"] == ends[1]["high"]
 
 
 def test_plan_compares_logs_at_position_1(capsys: pytest.CaptureFixture[str]) -> None:

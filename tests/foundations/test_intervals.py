@@ -67,12 +67,18 @@ def test_an_interval_survives_json() -> None:
         (0, math.nan, 1, "bound"),
         (math.nan, math.nan, math.nan, "exact"),
         (0, 0.5, 1, "exact"),
-        (0, 0.5, 1, "estimate"),
     ],
 )
 def test_disorder_is_refused(low: float, best: float, high: float, kind: Kind) -> None:
     with pytest.raises(ValueError, match=r"needs low <= best <= high|means no width"):
         Interval(low, best, high, kind)
+
+
+def test_an_estimate_may_have_a_range() -> None:
+    ranged = Interval(1.0, 1.5, 2.0, "estimate")
+    assert ranged * Interval.exact(2.0) == Interval(2.0, 3.0, 4.0, "estimate")
+    assert ranged * Interval.estimate(2.0) == Interval.estimate(3.0)
+    assert ranged.short() == "1.50±0.50"
 
 
 def test_signs_do_not_mix() -> None:

@@ -1,0 +1,112 @@
+r"""Survival of chains of one k read as that of another: matches along the text have an age (§14, an estimate).
+
+A draft that reads the text alone, verified position by position, matches or misses each token of a text. Model: the
+next token matches with a probability h(a) that depends on the *age* a, the tokens since the last miss, and no longer
+from age k - 1 on. A call from age a accepts i drafts with probability :math:`\prod_{j<i} h(a+j)`. After a rejection the
+next call starts at age 0; after k accepted drafts its bonus token matches with h(a + k). The ages at which calls of one
+k start are a Markov chain, whose stationary law gives the survival. So k counted shares fix k hazards, and these the
+survival of every other k. Exact if matches renew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+Floats = NDArray[np.float64]
+
+_STEP = 1e-6
+"""Of a hazard, in a derivative."""
+
+
+def survival_of(hazards: Floats, k: int) -> Floats:
+    """P(tau >= i) of chains of k drafts, i = 1..k, at the starts that they visit in the long run.
+
+    Examples
+    --------
+    Matches that do not depend on their age are accepted alike at every position:
+
+    >>> survival_of(np.array([0.5, 0.5]), 3)
+    array([0.5  , 0.25 , 0.125])
+    """
+    oldest = len(hazards) - 1
+    ages = np.arange(oldest + 1)
+    ahead = hazards[np.minimum(ages[:, None] + np.arange(k + 1), oldest)]
+    survival = ahead[:, :k].cumprod(axis=1)
+    kept = survival[:, -1] * ahead[:, k]
+    moves = np.zeros((oldest + 1, oldest + 1))
+    moves[ages, np.minimum(ages + k + 1, oldest)] += kept
+    moves[:, 0] += 1 - kept
+    system = np.vstack([moves.T - np.eye(oldest + 1), np.ones(oldest + 1)])
+    starts = np.linalg.lstsq(system, np.append(np.zeros(oldest + 1), 1.0), rcond=None)[0]
+    return np.asarray(starts @ survival)
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """Tokens per call at every k from the counted survival of one, with what the counts move them by."""
+
+    counted: tuple[float, ...]
+
+    @cached_property
+    def _fitted(self) -> tuple[Floats, Floats]:
+        """Hazards by age, and the survival's derivatives by them."""
+        counted = np.array(self.counted, dtype=np.float64)
+        above = np.append(1.0, counted[:-1])
+        first = np.divide(counted, above, out=np.zeros_like(counted), where=above > 0)
+        found = least_squares(
+            lambda hazards: survival_of(hazards, len(counted)) - counted,
+            np.clip(first, 1e-9, 1 - 1e-9),
+            bounds=(0.0, 1.0),
+            xtol=1e-14,
+            ftol=1e-14,
+            gtol=1e-14,
+        )
+        return found.x, found.jac
+
+    def tokens(self, k: int) -> float:
+        """Tokens per call of chains of k drafts."""
+        return 1 + math.fsum(survival_of(self._fitted[0], k))
+
+    def gradient(self, k: int) -> Floats:
+        """Derivatives of :meth:`tokens` by the counted shares."""
+        hazards, jacobian = self._fitted
+        steps = np.where(hazards > 0.5, -_STEP, _STEP)
+        moved = [math.fsum(survival_of(hazards + np.eye(len(hazards))[i] * steps[i], k)) for i in range(len(hazards))]
+        by_hazard = (np.array(moved) - math.fsum(survival_of(hazards, k))) / steps
+        return np.asarray(by_hazard @ np.linalg.pinv(jacobian, rcond=1e-9))
+
+
+@dataclass(frozen=True)
+class Summed:
+    """The other reading: the counted shares added up, and beyond the last one with its hazard."""
+
+    counted: tuple[float, ...]
+
+    def tokens(self, k: int) -> float:
+        """Tokens per call of chains of k drafts."""
+        return 1 + math.fsum(_extended(self.counted, k))
+
+    def gradient(self, k: int) -> Floats:
+        """Derivatives of :meth:`tokens` by the counted shares."""
+        counted, found = np.array(self.counted, dtype=np.float64), []
+        for i in range(len(counted)):
+            step = _STEP if counted[i] < 0.5 else -_STEP
+            moved = counted.copy()
+            moved[i] += step
+            found.append((math.fsum(_extended(moved.tolist(), k)) - math.fsum(_extended(self.counted, k))) / step)
+        return np.array(found)
+
+
+def _extended(counted: Sequence[float], k: int) -> list[float]:
+    """Survival up to k: beyond the last share with the hazard that led to it."""
+    above = counted[-2] if len(counted) > 1 else 1.0
+    hazard = min(counted[-1] / above, 1.0) if above else 0.0
+    later = [counted[-1] * hazard**i for i in range(1, k - len(counted) + 1)]
+    return [*counted[:k], *later]
