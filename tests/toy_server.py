@@ -31,22 +31,28 @@ def served(
     output: int = 65,
     requests: int = 0,
     noise: float = 0.02,
+    prefill: float = 0.0,
 ) -> dict[str, Any]:
     """One run: sequences decode together step by step, and a finished one is replaced at once.
 
-    The first token comes with the prompt, which takes no time. Calls accept drafts by `survival`; accepted tokens past
+    The first token comes with the prompt, which adds `prefill` seconds to a step of all others; in that step the new
+    sequence does not decode. Calls accept drafts by `survival`; accepted tokens past
     the end of a text are counted, as vLLM does.
     """
     requests = requests or 16 * concurrency
     waiting, clock = requests - concurrency, 0.0
-    left, began = [output - 1] * concurrency, [0.0] * concurrency
+    left: list[int] = [output - 1] * concurrency
+    began: list[float | None] = [0.0] * concurrency
     calls, accepted = 0, np.zeros(k, int)
     latencies = []
     while left:
         context = prompt + output - float(np.mean(left))
-        clock += seconds(len(left), context, k)
-        running = []
+        clock += seconds(len(left), context, k) + prefill * began.count(None)
+        running: list[tuple[int, float | None]] = []
         for remaining, start in zip(left, began, strict=True):
+            if start is None:
+                running.append((remaining, clock))
+                continue
             taken = int(np.sum(rng.random() < np.array(survival[:k]))) if k else 0
             calls, accepted[:taken] = calls + bool(k), accepted[:taken] + 1
             if remaining > taken + 1:
@@ -55,7 +61,7 @@ def served(
                 latencies.append(clock - start)
                 if waiting:
                     waiting -= 1
-                    running.append((output - 1, clock))
+                    running.append((output - 1, None if prefill else clock))
         left, began = [r for r, _ in running], [s for _, s in running]
     factor = 1 + noise * rng.standard_normal()  # the machine of this run
     return result(concurrency, requests, prompt, output, factor * np.array(latencies), factor * clock, calls, accepted)

@@ -18,6 +18,7 @@ from spectheory.deployment.exports import Acceptance
 from spectheory.deployment.served import (
     ServedChoice,
     Tokens,
+    as_run,
     counted_survival,
     measured_at,
     served_choices,
@@ -34,7 +35,7 @@ from spectheory.trace.importers.vllm_bench import BenchRun, read_runs
 from spectheory.trace.reading import evidence_file, read_files
 from spectheory.verification import PathRule, TokenVerification
 
-OF_RUNS = "counted by the runs themselves; the intervals leave their noise out"
+OF_RUNS = "counted by the runs themselves, whose calls the intervals take as independent"
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,8 @@ def acceptance_of_server(question: PlanOptions, by_batch: bool) -> tuple[Accepta
 def _choices(question: PlanOptions, served: Served) -> list[ServedChoice]:
     batches, _ = measured_at(served.fit.runs, served.fit)
     asked = sorted(set(question.batch or batches))
-    return served_choices(served.fit, served.tokens, asked, _contexts(question, served))
+    chosen = served_choices(served.fit, served.tokens, asked, _contexts(question, served))
+    return [as_run(choice, served.runs, served.fit) for choice in chosen]
 
 
 def _lock_step(served: Served, choices: Sequence[ServedChoice]) -> list[LockStepChoice]:

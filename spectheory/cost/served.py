@@ -25,6 +25,7 @@ TERMS = (
     "a draft",
     "a draft of a sequence",
     "a cached token, per draft",
+    "a call of a sequence",
 )
 """What each coefficient is the seconds of."""
 _LEAST_SHARE = 0.01
@@ -57,10 +58,12 @@ class StepTime:
 class ServedFit:
     r"""Seconds of a step as a function of batch, context and k, fitted to a server's runs (C3, estimate).
 
-    .. math:: t = a + bB + cBL + [k > 0]\,s + k\,(d + eB + fBL)
+    .. math:: t = a + bB + cBL + [k > 0]\,(s + gB) + k\,(d + eB + fBL)
 
-    The first three terms are the plain step. What a draft adds is its drafting and its verification together: the time
-    of calls does not tell them apart. No coefficient is below 0. Residuals are relative, t'/t - 1.
+    The first three terms are the plain step. Calls emit more tokens, so that more prompts of other requests are read
+    during a step: g, fitted where k varies and there are runs enough. What a draft adds is its drafting and its
+    verification together: the time of calls does not tell them apart. No coefficient is below 0. Residuals are
+    relative, t'/t - 1.
 
     `coefficients` follow :data:`TERMS`; those of terms that the runs do not vary are 0. `directions` are independent
     errors of the coefficients, one standard deviation each. `error` is the standard deviation of the residuals,
@@ -168,4 +171,4 @@ class ServedCost(CostModel):
 def row_of(batch: float, context: float, k: int) -> Floats:
     """What each term is multiplied by."""
     cached = batch * context
-    return np.array([1.0, batch, cached, float(k > 0), k, k * batch, k * cached])
+    return np.array([1.0, batch, cached, float(k > 0), k, k * batch, k * cached, float(k > 0) * batch])

@@ -15,7 +15,8 @@ from spectheory.errors import SettingError
 Floats = NDArray[np.float64]
 
 _OF_CONTEXT = (2, 6)
-_OF_CALLS = 3
+_OF_CALLS = (3, 7)
+_PREFILL = 7
 _MOST_ERROR = 0.25
 """Residuals above it leave speed-ups unknown by a factor of more than 1.5 either way."""
 
@@ -23,7 +24,7 @@ _MOST_ERROR = 0.25
 def fit_server(runs: Sequence[StepTime]) -> ServedFit:
     """Fit the time of a step by least squares of relative residuals, no coefficient below 0 (``scipy.optimize.nnls``).
 
-    Terms of the context are fitted where it varies, and the term of a call where k does. The runs must say more than
+    Terms of the context are fitted where it varies, and those of a call where k does. The runs must say more than
     there are terms: a ``SettingError`` names the runs that are missing.
 
     Examples
@@ -32,13 +33,16 @@ def fit_server(runs: Sequence[StepTime]) -> ServedFit:
     >>> runs = [StepTime(b, 100, k, 0.01 + 0.001 * b + 0.002 * k) for b in (1, 4, 16) for k in (0, 1, 4)]
     >>> fit = fit_server(runs)
     >>> round(fit.coefficients[0], 6), round(fit.coefficients[4], 6), fit.error < 1e-9, fit.freedom
-    (0.01, 0.002, True, 4)
+    (0.01, 0.002, True, 3)
     """
     _require(runs)
     design = np.array([row_of(run.batch, run.context, run.k) for run in runs])
     seconds = np.array([run.seconds for run in runs])
     used = _used(runs)
     relative = design[:, used] / seconds[:, None]
+    if _PREFILL in used and (len(runs) <= len(used) or _rank(relative) < len(used)):  # a law without it may be known
+        used.remove(_PREFILL)
+        relative = design[:, used] / seconds[:, None]
     _require_determined(runs, relative, used)
     found = _solved(relative)
     free = found > 0
@@ -66,6 +70,10 @@ def fit_server(runs: Sequence[StepTime]) -> ServedFit:
     )
 
 
+def _rank(relative: Floats) -> int:
+    return int(np.linalg.matrix_rank(relative / relative.max(axis=0)))
+
+
 def _solved(relative: Floats) -> Floats:
     scale = np.maximum(relative.max(axis=0), np.finfo(float).tiny)
     return np.asarray(nnls(relative / scale, np.ones(len(relative)))[0] / scale)
@@ -84,7 +92,7 @@ def _used(runs: Sequence[StepTime]) -> list[int]:
     contexts = [run.context for run in runs]
     varies = max(contexts) > (1 + SAME) * min(contexts)
     several = len({run.k for run in runs if run.k}) > 1
-    kept = [i for i in range(len(TERMS)) if (varies or i not in _OF_CONTEXT) and (several or i != _OF_CALLS)]
+    kept = [i for i in range(len(TERMS)) if (varies or i not in _OF_CONTEXT) and (several or i not in _OF_CALLS)]
     return kept
 
 
@@ -109,7 +117,7 @@ def _require_determined(runs: Sequence[StepTime], relative: Floats, used: Sequen
             limit="errors are estimated from more runs than terms",
             remedy="add runs at other concurrencies",
         )
-    if np.linalg.matrix_rank(relative / relative.max(axis=0)) < len(used):
+    if _rank(relative) < len(used):
         raise SettingError(
             "the runs do not determine the times of " + ", ".join(TERMS[i] for i in used),
             limit="batch, context and k must vary independently, with and without speculation",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectheory.cost.model import CostModel
 from spectheory.cost.served import ServedCost, ServedFit, StepTime
@@ -16,11 +17,16 @@ from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.prediction.call_times import speedup
 from spectheory.prediction.over_prompts import Prompts, deviation, ratio, reach
+from spectheory.prediction.renewal import read_at, spread_of_calls
 from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.trace import Trace
 from spectheory.trace.importers.vllm_bench import BenchRun
 from spectheory.verification import PathRule
 
+Floats = NDArray[np.float64]
+
+_NEAR = 0.1
+"""Contexts closer than this, in proportion, are one setting."""
 _UNDRAFTED = 0.01
 """Tokens that no counted call output, as a share, from which on a run is refused: steps without drafts were slower or
 faster than calls, and its mean mixes them."""
@@ -30,7 +36,7 @@ faster than calls, and its mean mixes them."""
 class Tokens:
     """Tokens per call of chains of k drafts, and the speed-up that they give with a cost.
 
-    `reading`: they were summed from a longer chain's survival, whose calls start elsewhere (an estimate).
+    `reading`: they are read from the counts of a longer chain, whose calls start elsewhere (an estimate, §14).
     """
 
     k: int
@@ -43,8 +49,10 @@ class Tokens:
 class ServedChoice:
     """The best chain for one concurrency and context; k is 0 where plain decoding is fastest.
 
-    `speedup` is over plain decoding there (95%, over the runs' residuals and, with a trace, prompts), `per_second` the
-    output tokens of all sequences. `reading` as in :class:`Tokens`.
+    `speedup` is over plain decoding there (95%, over the runs' residuals and counts and, with a trace, prompts),
+    `per_second` the output tokens of all sequences. `reading` as in :class:`Tokens`. `ran` is the speed-up of runs at
+    this very k, concurrency and context over plain ones there, as timed, with the error of a run that the fit's
+    residuals show; None where there are none.
     """
 
     batch: int
@@ -54,15 +62,24 @@ class ServedChoice:
     speedup: Interval
     per_second: float
     reading: bool = False
+    ran: Interval | None = None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether what runs at this very setting gave, if there are any, lies in the interval."""
+        return self.ran is None or self.speedup.low <= self.ran.best <= self.speedup.high
 
     @property
     def certain(self) -> bool:
-        """Whether the interval is above 1: speculating pays."""
-        return self.k > 0 and self.speedup.kind == "statistical" and self.speedup.low > 1
+        """Whether the interval is above 1, and that of runs at this very setting too: speculating pays."""
+        known = [self.speedup, *([self.ran] if self.ran else [])]
+        return self.k > 0 and all(one.kind == "statistical" and one.low > 1 for one in known)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        return {**vars(self), "speedup": self.speedup.as_dict(), "certain": self.certain}
+        ran = self.ran and self.ran.as_dict()
+        own = {"speedup": self.speedup.as_dict(), "ran": ran, "certain": self.certain, "agrees": self.agrees}
+        return {**vars(self), **own}
 
 
 def step_time(run: BenchRun) -> StepTime:
@@ -111,7 +128,8 @@ def tokens_of_trace(trace: Trace, rule: PathRule, ks: Sequence[int]) -> list[Tok
 def tokens_of_runs(runs: Sequence[BenchRun], ks: Sequence[int]) -> list[Tokens]:
     """Tokens per call that the runs counted (§13), those past the end of a text left out.
 
-    For a k that did not run it is a reading of the next longer one's counts, with the same share past the end.
+    For a k that did not run it is a reading of the next longer one's counts (§14), with the same share past the end.
+    Intervals take calls as independent, which is a lower bound of the noise.
     """
     found = []
     for k in ks:
@@ -119,9 +137,17 @@ def tokens_of_runs(runs: Sequence[BenchRun], ks: Sequence[int]) -> list[Tokens]:
         ran, calls = same[0].k, sum(run.calls or 0 for run in same)
         # Of all tokens that calls gave, those past the end of a text are no output.
         output = sum(run.decoded for run in same) / (calls + sum(run.accepted or 0 for run in same))
-        per_call = output * (1 + math.fsum(counted_survival(runs, k)))
-        found.append(Tokens(k, Interval.estimate(per_call), _gain_of(k, per_call), k != ran))
+        counted = counted_survival(runs, ran)
+        spread = spread_of_calls(counted, calls)
+        per_call = (read_at(counted, k, spread) if k != ran else _counted(counted, spread)) * output
+        found.append(Tokens(k, per_call, _gain_of(k, per_call), k != ran))
     return found
+
+
+def _counted(survival: Sequence[float], spread: Floats) -> Interval:
+    """Tokens per call that calls counted, 95% over them."""
+    mean, half = 1 + math.fsum(survival), reach(np.inf) * math.sqrt(float(spread.sum()))
+    return Interval(max(mean - half, 1.0), mean, min(mean + half, len(survival) + 1.0), "statistical")
 
 
 def counted_survival(runs: Sequence[BenchRun], k: int) -> tuple[float, ...]:
@@ -144,12 +170,23 @@ def served_choices(
     return [_best(ServedCost(fit, batch, context), tokens) for context in contexts for batch in batches]
 
 
+def as_run(choice: ServedChoice, runs: Sequence[BenchRun], fit: ServedFit) -> ServedChoice:
+    """The choice with what runs at its very setting gave: time per output token without drafts over that with them."""
+    at = [run for run in runs if run.concurrency == choice.batch and abs(run.context / choice.context - 1) <= _NEAR]
+    plain, drafted = ([run for run in at if run.k == k] for k in (0, choice.k))
+    if not (choice.k and plain and drafted):
+        return choice
+    without, with_drafts = (sum(r.decoding for r in each) / sum(r.decoded for r in each) for each in (plain, drafted))
+    gained, half = without / with_drafts, fit.reach * fit.error * math.sqrt(1 / len(plain) + 1 / len(drafted))
+    return replace(choice, ran=Interval(gained * math.exp(-half), gained, gained * math.exp(half), "statistical"))
+
+
 def measured_at(runs: Sequence[StepTime], fit: ServedFit) -> tuple[list[int], list[float]]:
     """Concurrencies within the fit's range, and contexts, one for each group of nearly equal ones."""
     least, most = fit.batches
     contexts: list[list[float]] = []
     for context in sorted(run.context for run in runs):
-        if contexts and context <= contexts[-1][0] * 1.1:
+        if contexts and context <= contexts[-1][0] * (1 + _NEAR):
             contexts[-1].append(context)
         else:
             contexts.append([context])
@@ -168,16 +205,17 @@ def _best(cost: ServedCost, tokens: Sequence[Tokens]) -> ServedChoice:
     return best
 
 
-def _gain_of(k: int, per_call: float) -> Callable[[CostModel], Interval]:
-    """The speed-up with tokens per call as counted: the interval is that of the times alone."""
+def _gain_of(k: int, per_call: Interval) -> Callable[[CostModel], Interval]:
+    """The speed-up with tokens per call as counted: the interval is of the times and of the counts."""
+    counting = deviation(per_call.low, per_call.high)
 
     def ratio_of(model: CostModel) -> float:
-        return per_call * model.target_step().best / model.call(Chain(k)).best
+        return per_call.best * model.target_step().best / model.call(Chain(k)).best
 
     def gain(cost: CostModel) -> Interval:
         best = ratio_of(cost)
         ends: Iterator[tuple[float, ...]] = (tuple(map(ratio_of, pair)) for pair in cost.errors())
-        half = reach(np.inf) * math.sqrt(sum(deviation(low, high) ** 2 for low, high in ends))
+        half = reach(np.inf) * math.sqrt(counting**2 + sum(deviation(low, high) ** 2 for low, high in ends))
         return Interval(best * math.exp(-half), best, best * math.exp(half), "statistical")
 
     return gain

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from spectheory.intervals import Interval
 from spectheory.prediction.over_prompts import left_out, ratio, reach
+from spectheory.prediction.renewal import spread_of_calls
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters
 from spectheory.trace.pooled import by_accepted
@@ -68,9 +69,7 @@ def covariance(counters: Counters, log: CallLog | None) -> NDArray[np.float64] |
     shares = np.array(counters.survival)
     if not counters.calls or not len(shares):
         return None
-    places = np.arange(len(shares))
-    of_calls = shares[np.maximum.outer(places, places)] - np.outer(shares, shares)
-    of_calls = np.asarray(of_calls / counters.calls)
+    of_calls, places = spread_of_calls(counters.survival, counters.calls), range(len(shares))
     if log is None or len(log) < 2:
         return of_calls
     counts = [by_accepted(each) for each in log.requests]

@@ -2,7 +2,7 @@
 
 Accepted tokens by position are the survival S_i = P(accepted >= i) at the starts of the engine's own calls. At the
 engine's k, tokens per call are 1 + sum of S_i: exact for what was counted. Calls of another k start at other positions,
-so tokens per call there are a *reading*, an estimate. There are two (§14, :mod:`spectheory.judging.renewal`): the
+so tokens per call there are a *reading*, an estimate. There are two (§14, :mod:`spectheory.prediction.renewal`): the
 *renewal* reading belongs to drafts that read the text alone (models, lookup) under a rule that decides position by
 position (token, argmax, greedy, lookup); the *sum* of the same shares is too low for these at a shorter k, too high at
 a longer one. Block verification and draft heads lie between: where the rule is one of these or unknown, the reading is
@@ -20,7 +20,6 @@ from operator import mul
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectheory.cost import ConstantRatio, CostModel, required_acceptance
 from spectheory.drafting import Chain
@@ -28,8 +27,8 @@ from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.judging.matches import bounds_at
 from spectheory.judging.noise import Noise, covariance, survival_at, tokens_per_call
-from spectheory.judging.renewal import Renewal, Summed
 from spectheory.prediction.over_prompts import reach
+from spectheory.prediction.renewal import Renewal, Summed, read_at
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters
 from spectheory.trace.pooled import pooled
@@ -159,7 +158,7 @@ def readings(
             tokens = mean(k)
         elif two:
             renewal, summed = (reading.tokens(k) for reading in two)
-            tokens = _ranged(two, k, spread, renews=renews)
+            tokens = read_at(found.known, k, spread, renews=renews)
         else:
             tokens = _spread(found, k, counters)
         own = survival_at(counters, log, k) if known and not found.variable else Interval.estimate(survival)
@@ -197,21 +196,6 @@ def _renews(rule: str) -> bool:
     if rule not in PATH_RULES:
         raise SettingError(f"rule is {rule!r}", limit=f"there are {', '.join(PATH_RULES)}", remedy="use one of them")
     return isinstance(PATH_RULES[rule], PositionRule | LookupMatch)
-
-
-def _ranged(two: tuple[Renewal, Summed], k: int, spread: NDArray[np.float64] | None, *, renews: bool) -> Interval:
-    """A reading of another k: that of renewal, or the middle of both and their range; with the error of counting."""
-    used = two[:1] if renews else two
-    values = [each.tokens(k) for each in used]
-    halves = [0.0 if spread is None else _half(each.gradient(k), spread) for each in used]
-    low = min(value - half for value, half in zip(values, halves, strict=True))
-    high = max(value + half for value, half in zip(values, halves, strict=True))
-    return Interval(max(low, 1.0), min(max(sum(values) / len(values), 1.0), k + 1.0), min(high, k + 1.0), "estimate")
-
-
-def _half(gradient: NDArray[np.float64], spread: NDArray[np.float64]) -> float:
-    """Half of the 95% interval of a function of counted shares."""
-    return reach(np.inf) * math.sqrt(max(float(gradient @ spread @ gradient), 0.0))
 
 
 def _spread(law: _Law, k: int, counters: Counters) -> Interval:

@@ -26,7 +26,11 @@ NOTES = (
     "A draft's drafting and verification are fitted together: the time of calls does not tell them apart.",
 )
 ONE_K = "All runs with speculation have k = {}: no other k is planned."
-READING = "* from counts of a longer chain, whose calls start elsewhere: an estimate."
+READING = "* read from counts of a longer chain, whose calls start elsewhere: an estimate."
+NOT_AS_RUN = (
+    "At concurrency {batch:g}, context {context:.0f}, k = {k} the runs gave {ran}x, outside the fit's interval: "
+    "the fit does not hold there, or the runs' noise is larger."
+)
 SLOW_CLIENT = (
     "In {} fewer than half of the requests were decoding: first tokens came late, and times per token may be too short."
 )
@@ -61,6 +65,7 @@ def served_report(answer: ServedAnswer) -> Report:
         *NOTES,
         *([ONE_K.format(ks[0])] if len(ks) == 1 and ks[0] > 1 else []),
         *([SLOW_CLIENT.format(", ".join(idle))] if idle else []),
+        *_not_as_run(answer),
         *answer.notes,
     ]
     together = [lock_step_table(answer.lock_step, answer.texts)] if answer.lock_step else []
@@ -71,7 +76,12 @@ def served_report(answer: ServedAnswer) -> Report:
 def _brief(answer: ServedAnswer) -> Brief:
     """The choices alone."""
     table = _choices(answer)
-    return Brief(verdict(*_sentences(answer)), [narrowed(table)], table.notes)
+    return Brief(verdict(*_sentences(answer)), [narrowed(table)], [*table.notes, *_not_as_run(answer)])
+
+
+def _not_as_run(answer: ServedAnswer) -> list[str]:
+    """The settings at which runs contradict the fit."""
+    return [NOT_AS_RUN.format(**vars(choice)) for choice in answer.choices if not choice.agrees]
 
 
 def _headline(answer: ServedAnswer) -> str:

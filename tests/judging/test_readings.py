@@ -17,7 +17,7 @@ from spectheory.judging.expected import Expected
 from spectheory.judging.matches import bounds_at, calls_of
 from spectheory.judging.position import FALSE_ALARM, compare
 from spectheory.judging.readings import readings
-from spectheory.judging.renewal import survival_of
+from spectheory.prediction.renewal import survival_of
 from spectheory.reports.readings import readings_report
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog, Request

@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from spectheory.errors import SpectheoryError
+from spectheory.errors import SpectheoryError, TextError
 from spectheory.trace.importers import FORMATS
 from spectheory.trace.importers.rounded import calls_of, longest_of
 from spectheory.trace.reading import format_of
@@ -72,6 +73,62 @@ def test_several_engines_of_a_server_are_summed(tmp_path: Path) -> None:
     found, one = counters_of(tmp_path / "two"), sample("vllm_metrics.txt")
     assert (found.calls, found.accepted) == (2 * 188, 2 * 151)
     assert found.survival == one.survival
+
+
+def vllm_line(accepted: list[int], drafted: list[int], k: int) -> str:
+    """What vLLM logs of calls: means and shares rounded."""
+    n, total = len(accepted), sum(accepted)
+    shares = ", ".join(f"{sum(a > i for a in accepted) / n:.3f}" for i in range(k))
+    return (
+        f"INFO SpecDecoding metrics: Mean acceptance length: {1 + total / n:.2f}, Accepted throughput: 1.00 tokens/s, "
+        f"Drafted throughput: 1.00 tokens/s, Accepted: {total} tokens, Drafted: {sum(drafted)} tokens, "
+        f"Per-position acceptance rate: {shares}, Avg Draft acceptance rate: {100 * total / sum(drafted):.1f}%\n"
+    )
+
+
+def made_calls(kind: str, calls: int, k: int, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+    """Accepted and drafted tokens of calls of a draft that always drafts k, or as many as it can."""
+    full = np.full(calls, k)
+    varied = {"fixed": full, "n-gram": rng.integers(1, k + 1, calls), "cut": np.minimum(k, rng.geometric(0.2, calls))}
+    drafted = varied["n-gram"] if kind == "suffix" else varied[kind]
+    accepted = np.minimum(drafted, rng.geometric(0.3 if kind == "suffix" else 0.5, calls) - 1)
+    return accepted.tolist(), drafted.tolist()
+
+
+@each("kind", ["fixed", "n-gram", "cut", "suffix"])
+def test_a_line_of_any_draft_holds_its_number_of_calls(kind: str, tmp_path: Path) -> None:
+    """300 lines of 5 to 2,000 calls: none is refused, and the interval of calls holds the true one.
+
+    Control: a line whose mean length is off by a half is refused.
+    """
+    rng = np.random.default_rng(11)
+    off = []
+    for _ in range(75):
+        calls, k = int(rng.integers(5, 2000)), int(rng.integers(2, 9))
+        accepted, drafted = made_calls(kind, calls, k, rng)
+        line = vllm_line(accepted, drafted, k)
+        (tmp_path / "log").write_text(line)
+        found = counters_of(tmp_path / "log")
+        said = next((each for each in found.remarks if "between" in each), "")
+        least, most = map(int, re.findall(r"\d+", said)) if said else (found.calls, found.calls)
+        assert least is not None
+        assert least <= calls <= most or (not said and sum(drafted) == k * (found.calls or 0))
+        off.append(abs((found.calls or 0) / calls - 1))
+    assert max(off) < 0.1
+    assert np.mean(off) < 0.01
+    mean = 1 + sum(accepted) / len(accepted)
+    (tmp_path / "log").write_text(line.replace(f"length: {mean:.2f}", f"length: {mean + 0.5:.2f}"))
+    with pytest.raises(TextError, match=r"fits? no number of calls|by position"):
+        counters_of(tmp_path / "log")
+
+
+def test_lines_without_accepted_tokens_are_joined_with_others(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    parts = [made_calls("n-gram", n, 4, rng) for n in (40, 700)] + [([0] * 9, [1, 2, 3, 4, 4, 3, 2, 1, 2])]
+    (tmp_path / "log").write_text("".join(vllm_line(*part, 4) for part in parts))
+    found = counters_of(tmp_path / "log")
+    assert found.accepted == sum(sum(accepted) for accepted, _ in parts)
+    assert found.calls == pytest.approx(749, abs=3)
 
 
 LINE = text("vllm_log_line.txt")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spectheory.errors import TextError
 from spectheory.trace.calls import MOST_DRAFTS
 
@@ -41,6 +44,28 @@ def calls_of(accepted: int, length: float, digits: int, drafted: int, k: int | N
         return full, True
     best = round(accepted / (length - 1)) if length > 1 else high
     return min(max(best, low), high), low == high
+
+
+def calls_within(
+    accepted: int, drafted: int, length: tuple[float, int], shares: tuple[Sequence[float], int]
+) -> NDArray[np.int64]:
+    """Every number of calls that fits what was printed: `length` and `shares` with their digits after the point.
+
+    n calls accept whole numbers c_i of drafts at position i, none of more than one before, c_i / n rounds to the i-th
+    share, and all c_i add up to the accepted tokens. Each call drafts 1 to k tokens, k the number of shares.
+    """
+    values, unit = np.array(shares[0]), half_unit(shares[1]) + SLACK
+    above = length[0] - 1
+    ends = (accepted / (above + half_unit(length[1])), accepted / max(above - half_unit(length[1]), SLACK))
+    n = np.arange(max(-(-drafted // len(values)), int(ends[0]), 1), min(max(drafted, 1), int(ends[1]) + 1) + 1)
+    if not accepted:
+        n = np.arange(max(-(-drafted // len(values)), 1), max(drafted, 1) + 1)
+    least = np.ceil(np.multiply.outer(n, values - unit) - SLACK).clip(min=0)
+    most = np.floor(np.multiply.outer(n, values + unit) + SLACK).clip(max=n[:, None])
+    most = np.minimum.accumulate(most, axis=1)
+    fits = np.all(least <= most, axis=1) & (least.sum(axis=1) <= accepted) & (accepted <= most.sum(axis=1))
+    fits &= abs(1 + accepted / n - length[0]) <= half_unit(length[1]) + SLACK
+    return n[fits]
 
 
 def shares_of(

@@ -19,6 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from spectheory.intervals import Interval
+from spectheory.prediction.over_prompts import reach
+
 Floats = NDArray[np.float64]
 
 _STEP = 1e-6
@@ -110,3 +113,27 @@ def _extended(counted: Sequence[float], k: int) -> list[float]:
     hazard = min(counted[-1] / above, 1.0) if above else 0.0
     later = [counted[-1] * hazard**i for i in range(1, k - len(counted) + 1)]
     return [*counted[:k], *later]
+
+
+def read_at(counted: Sequence[float], k: int, spread: Floats | None = None, *, renews: bool = False) -> Interval:
+    """Tokens per call at another k (§14, estimate): by renewal if matches are said to renew, else the middle of both.
+
+    The range holds both readings, and the 95% error of the counts if `spread` ``[k, k]`` is their covariance.
+    """
+    used = (Renewal(tuple(counted)), *(() if renews else (Summed(tuple(counted)),)))
+    values = [each.tokens(k) for each in used]
+    halves = [0.0 if spread is None else _half(each.gradient(k), spread) for each in used]
+    low = min(value - half for value, half in zip(values, halves, strict=True))
+    high = max(value + half for value, half in zip(values, halves, strict=True))
+    return Interval(max(low, 1.0), min(max(sum(values) / len(values), 1.0), k + 1.0), min(high, k + 1.0), "estimate")
+
+
+def _half(gradient: Floats, spread: Floats) -> float:
+    """Half of the 95% interval of a function of counted shares."""
+    return reach(np.inf) * math.sqrt(max(float(gradient @ spread @ gradient), 0.0))
+
+
+def spread_of_calls(counted: Sequence[float], calls: int) -> Floats:
+    """Covariance ``[k, k]`` of counted shares as if calls were independent."""
+    shares, places = np.array(counted, dtype=np.float64), np.arange(len(counted))
+    return np.asarray((shares[np.maximum.outer(places, places)] - np.outer(shares, shares)) / calls)
