@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 from types import ModuleType
 from typing import Any
 
 __all__ = [
+    "FOREIGN",
     "DeviceMemoryError",
     "EngineError",
     "ImpossibleTextError",
@@ -24,6 +26,10 @@ __all__ = [
     "WorkerError",
 ]
 
+FOREIGN = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError, csv.Error)
+"""What reading data that somebody else wrote may raise: numbers that are none or too large, fields of another kind,
+nesting too deep. Every reader of such data catches these alone, and says in one line what is wrong."""
+
 
 class SpectheoryError(ValueError):
     """Base of every error this package raises on purpose: what was given, what is accepted, and what to do.
@@ -36,11 +42,16 @@ class SpectheoryError(ValueError):
 
     def __init__(self, what: str, *, limit: str, remedy: str) -> None:
         self.what, self.limit, self.remedy = what, limit, remedy
-        super().__init__(" ".join(f"{what}: {limit}; {remedy}".split()))
+        super().__init__(" ".join(f"{_readable(what)}: {limit}; {remedy}".split()))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickling, for workers: the constructor takes more than the message."""
         return _received, (type(self), self.args, dict(self.__dict__))
+
+
+def _readable(what: str, most: int = 800) -> str:
+    """Both ends of what is too long to read, such as a number of thousands of digits."""
+    return what if len(what) <= most else f"{what[: most - 200]} [...] {what[-200:]}"
 
 
 def _received(kind: type[SpectheoryError], args: tuple[Any, ...], state: dict[str, Any]) -> SpectheoryError:

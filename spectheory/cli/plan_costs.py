@@ -11,7 +11,7 @@ from typing import Any
 from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import LATENCY_FILE, PlanOptions
 from spectheory.cost import ACCELERATORS, ConstantRatio, CostModel, ModelShape, Roofline
-from spectheory.errors import SettingError, reason_of
+from spectheory.errors import FOREIGN, SettingError, reason_of
 from spectheory.files import read_text
 from spectheory.trace import Trace
 
@@ -156,7 +156,7 @@ def read_config(path: Path) -> dict[str, Any]:
         if not isinstance(content, dict):
             raise TypeError("no JSON object")
         return content
-    except (OSError, ValueError, TypeError, RecursionError) as error:
+    except (OSError, *FOREIGN) as error:
         raise SettingError(
             f"architecture {str(path)!r} cannot be read ({reason_of(error)})",
             limit="needs a config.json of transformers",

@@ -11,7 +11,7 @@ from typing import Any
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.options import ValidationsOptions
 from spectheory.cli.statuses import Status
-from spectheory.errors import SettingError, TraceError, reason_of
+from spectheory.errors import FOREIGN, SettingError, TraceError, reason_of
 from spectheory.files import read_text, write_whole
 from spectheory.plots.validation import write_figure, write_pairs_figure
 from spectheory.reports import SCHEMA, headline, page
@@ -47,7 +47,7 @@ def _read(path: Path) -> dict[str, Any]:
         if content["schema"] != SCHEMA:
             raise ValueError(f"schema {brief(content['schema'])}")
         page([content])  # reads all that is shown
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, *FOREIGN) as error:
         raise TraceError(
             f"{path} is no finished validation ({reason_of(error)})",
             limit=f"needs what this version writes, schema {SCHEMA}",

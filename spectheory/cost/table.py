@@ -15,7 +15,7 @@ from spectheory.checks import BEYOND
 from spectheory.cost.loop import LoopTime
 from spectheory.cost.model import Ends, PassCost
 from spectheory.drafting import Shape
-from spectheory.errors import SettingError, TraceError, reason_of
+from spectheory.errors import FOREIGN, SettingError, TraceError, reason_of
 from spectheory.files import read_text, write_whole
 from spectheory.intervals import Interval, weakest
 
@@ -159,7 +159,7 @@ class LatencyTable(PassCost):
             loop = content.get("loop")
             found = None if loop is None else LoopTime(**loop)
             table = cls(target, draft, content["context"], content["provenance"], found)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        except (OSError, *FOREIGN) as error:
             raise TraceError(
                 f"{path} is not a latency table ({reason_of(error)})",
                 limit=f"needs JSON of schema 1 or {LATENCY_SCHEMA} with times in seconds, as from spectheory measure",

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from spectheory.errors import ModelError
+from spectheory.errors import FOREIGN, ModelError
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
@@ -59,7 +59,7 @@ def _check_layers(folder: Path) -> None:
     try:
         config = json.loads((folder / "config.json").read_text())
         sizes = {**config, **config.get("text_config", {})}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+    except (OSError, *FOREIGN):
         return
     for name in _LAYERS:
         if isinstance(sizes.get(name), int) and sizes[name] < 1:
@@ -77,7 +77,7 @@ def _weight_files(folder: Path) -> list[Path]:
 def _shards(index: Path) -> list[str]:
     try:
         return sorted(set(json.loads(index.read_text())["weight_map"].values()))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, *FOREIGN) as error:
         raise ModelError(
             f"{str(index)!r} cannot be read ({error})",
             limit="needs a map of weights to files",

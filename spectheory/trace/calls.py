@@ -11,7 +11,7 @@ from reprlib import repr as brief
 from typing import Any, TypeGuard
 
 from spectheory.distributions import Sampling
-from spectheory.errors import TextError
+from spectheory.errors import FOREIGN, TextError
 from spectheory.files import read_text, write_whole
 
 CALLS_FILE = "calls.jsonl"
@@ -200,7 +200,7 @@ class CallLog:
         try:
             requests = tuple(_request(line) for line in lines)
             return cls(requests, **{name: header[name] for name in (*SETTING, "provenance") if name in header})
-        except (AttributeError, TypeError, ValueError) as error:
+        except FOREIGN as error:
             raise TextError(
                 f"{path} is no call log ({error})", limit="needs lines of requests", remedy="import the log again"
             ) from error
@@ -239,7 +239,7 @@ def _request(line: Mapping[str, Any]) -> Request:
 def _parse(line: str, path: str | Path) -> dict[str, Any]:
     try:
         found = json.loads(line)
-    except ValueError:
+    except FOREIGN:
         found = None
     if not isinstance(found, dict):
         raise TextError(f"{path} has a line without an object", limit="one object per line", remedy="import it again")

@@ -10,7 +10,7 @@ from pathlib import Path
 from reprlib import repr as brief
 from typing import Any
 
-from spectheory.errors import TextError, reason_of
+from spectheory.errors import FOREIGN, TextError, reason_of
 from spectheory.files import read_text, write_whole
 from spectheory.trace.calls import MOST_COUNTED, MOST_DRAFTS, is_count, is_number
 
@@ -171,7 +171,7 @@ class Counters:
             lists = {name: tuple(content.get(name, ())) for name in ("survival", "hazards", "remarks")}
             _check_types({**content, **lists})
             return cls(**{**content, **lists})
-        except (OSError, ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (OSError, *FOREIGN) as error:
             raise TextError(
                 f"{path} holds no counters ({reason_of(error)})",
                 limit=f"needs JSON of schema {SCHEMA}, as spectheory import writes it",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.errors import TornTraceError, TraceError, load_extra
+from spectheory.errors import FOREIGN, TornTraceError, TraceError, load_extra
 from spectheory.files import write_whole
 
 SCHEMA_VERSION = 3
@@ -190,7 +190,7 @@ def _header(metadata: Mapping[bytes, bytes] | None, path: Path) -> dict[str, Any
         version = header["schema"]
         if version in _READABLE and not (header["texts"] and isinstance(header["provenance"], dict)):
             raise ValueError("no texts, or a provenance of another kind")
-    except (KeyError, ValueError, TypeError, RecursionError) as error:
+    except FOREIGN as error:
         raise TraceError(
             f"{path} is a Parquet file but no trace",
             limit="needs the header that spectheory measure writes",

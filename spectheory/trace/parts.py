@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from spectheory.errors import TornTraceError, TraceError
+from spectheory.errors import FOREIGN, TornTraceError, TraceError
 from spectheory.files import read_text, write_whole
 from spectheory.trace import Trace
 from spectheory.trace.parquet import parts_of
@@ -105,7 +105,7 @@ class PartStore:
         try:
             found = json.loads(read_text(path))
             fingerprint, content = found["fingerprint"], dict(found["content"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, *FOREIGN):
             return None
         self._check(fingerprint)
         return content

@@ -5,9 +5,10 @@ from __future__ import annotations
 import codecs
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import TypeAlias, cast
 
-from spectheory.errors import SettingError, TraceError
+from spectheory.errors import FOREIGN, SettingError, SpectheoryError, TextError, TraceError
 from spectheory.extensions import installed
 from spectheory.trace.calls import CALLS_FILE, CallLog
 from spectheory.trace.counters import COUNTERS_FILE, Counters
@@ -62,7 +63,18 @@ def read_any(path: Path) -> Trace:
 def read_evidence(path: Path, format: str | None = None) -> Evidence:
     """What a file holds, of the format named, or else recognised by its content."""
     file = evidence_file(Path(path))
-    return format_of(file, format).read(file)
+    chosen = format_of(file, format)
+    try:
+        return chosen.read(file)
+    except SpectheoryError:
+        raise
+    except FOREIGN as error:
+        reason = shorten(str(error), 120) or type(error).__name__
+        raise TextError(
+            f"{file} is not of the format {chosen.name} ({reason})",
+            limit="numbers and names must be those that its tool writes",
+            remedy="check the file for damage, or name another format with --format",
+        ) from error
 
 
 def format_of(path: Path, name: str | None = None) -> Format:

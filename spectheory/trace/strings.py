@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spectheory.errors import TraceError
+from spectheory.errors import FOREIGN, TraceError
 
 TOKENIZER_FILE = "tokenizer.json"
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
@@ -41,7 +41,7 @@ class TokenStrings:
             content = json.loads(file.read_text(encoding="utf-8"))
             pieces, added = _pieces(content["model"]["vocab"]), content.get("added_tokens") or []
             names = {row["id"]: row["content"] for row in added}
-        except (OSError, ValueError, LookupError, TypeError) as error:
+        except (OSError, *FOREIGN) as error:
             raise TraceError(
                 f"{file} cannot be read as a tokenizer ({type(error).__name__})",
                 limit=f"needs a {TOKENIZER_FILE} as transformers writes it",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from spectheory.errors import FOREIGN
 from spectheory.measure.engines.base import Job
 from spectheory.trace.importers.acceptance import counts_of
 
@@ -117,5 +118,5 @@ def dialect_of(models: str | None) -> tuple[Dialect, str]:
     try:
         first = json.loads(models or "")["data"][0]
         return OWNERS.get(str(first.get("owned_by")), OTHER), str(first["id"])
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+    except FOREIGN:
         return OTHER, ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from spectheory.errors import EngineError, SettingError, load_extra
+from spectheory.errors import FOREIGN, EngineError, SettingError, load_extra
 
 LONGEST = 300.0
 """Seconds that a server may take for one answer."""
@@ -48,7 +48,7 @@ class Http:
             raise self._refused(f"answered {answer.status_code} to {path} ({said})", "needs an answer 200")
         try:
             found = answer.json()
-        except (ValueError, RecursionError):
+        except FOREIGN:
             found = None
         if not isinstance(found, dict):
             raise self._refused(f"answered no JSON object to {path}", "needs an OpenAI-compatible server")

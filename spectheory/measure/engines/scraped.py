@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from spectheory.errors import EngineError
+from spectheory.errors import FOREIGN, EngineError
+from spectheory.trace.calls import MOST_COUNTED, MOST_DRAFTS
 
 _SPECULATIVE = re.compile(r":spec_decode_num_(drafts|draft_tokens|accepted_tokens|accepted_tokens_per_pos)_total$")
 _NAMES = {"drafts": "calls", "accepted_tokens": "total_accepted", "draft_tokens": "total_drafted"}
@@ -29,18 +31,18 @@ class Scraped:
         positions = 0
         try:
             samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
-        except (ValueError, KeyError, IndexError) as error:
+            for sample in samples:
+                known = _SPECULATIVE.search(sample.name)
+                if known and known[1] == "accepted_tokens_per_pos":
+                    positions = max(positions, _position(sample.labels))
+                elif known or sample.name.endswith("_total"):
+                    values[_NAMES[known[1]] if known else sample.name] += _whole(sample)
+        except FOREIGN as error:
             raise EngineError(
                 f"/metrics are no counters ({str(error) or type(error).__name__})",
                 limit="needs Prometheus' text format",
                 remedy="check the server",
             ) from error
-        for sample in samples:
-            known = _SPECULATIVE.search(sample.name)
-            if known and known[1] == "accepted_tokens_per_pos":
-                positions = max(positions, int(sample.labels["position"]) + 1)
-            elif known or sample.name.endswith("_total"):
-                values[_NAMES[known[1]] if known else sample.name] += round(sample.value)
         return cls(values, positions)
 
     def since(self, before: Scraped, decodes: str) -> dict[str, Any]:
@@ -59,3 +61,18 @@ class Scraped:
         if decodes and decodes in self.values:
             gone["calls"] = gone.pop(decodes) - 1
         return {name: gone[name] for name in _NAMES.values()} if "calls" in self.values else {}
+
+
+def _position(labels: Mapping[str, str]) -> int:
+    """The number of drafts that a counter at a position speaks of."""
+    position = int(labels["position"])
+    if not 0 <= position < MOST_DRAFTS:
+        raise ValueError(f"position {position} of a draft, 0..{MOST_DRAFTS - 1} are possible")
+    return position + 1
+
+
+def _whole(sample: Any) -> int:
+    """A counter's value: a number that counts can have."""
+    if not 0 <= sample.value <= MOST_COUNTED:
+        raise ValueError(f"{sample.name} is {sample.value}")
+    return round(sample.value)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
+from textwrap import shorten
 from typing import Any
 
-from spectheory.errors import EngineError, SettingError
+from spectheory.errors import FOREIGN, EngineError, SettingError
 from spectheory.measure.engines.base import Engine, Job, Models
 from spectheory.measure.engines.dialects import LLAMA, Dialect, Reply, dialect_of
 from spectheory.measure.engines.http import LONGEST, Http
@@ -56,7 +57,7 @@ def said_version(http: Http) -> str:
     for path, name in (("/version", "version"), ("/props", "build_info")):
         try:
             return str(json.loads(http.get(path) or "")[name])
-        except (ValueError, KeyError, TypeError):
+        except FOREIGN:
             continue
     return ""
 
@@ -101,9 +102,10 @@ def _reply(http: Http, dialect: Dialect, body: dict[str, Any], name: str) -> Rep
     answer = http.post(dialect.path, body)
     try:
         reply = dialect.read(answer)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except FOREIGN as error:
         raise EngineError(
-            f"server {http.url} answered request {name!r} in an unknown form ({type(error).__name__}: {error})",
+            f"server {http.url} answered request {name!r} in an unknown form ({type(error).__name__}: "
+            f"{shorten(str(error), 120)})",
             limit="needs choices with token ids",
             remedy="use a server that speaks the completions of vLLM or llama.cpp",
         ) from error

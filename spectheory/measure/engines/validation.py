@@ -13,7 +13,7 @@ from typing import Any
 from spectheory.distributions import Sampling
 from spectheory.errors import ModelError, SettingError
 from spectheory.files import write_whole
-from spectheory.judging.divergence import against_plain, divergences, in_words
+from spectheory.judging.divergence import against_plain, divergences, engine_dtype, in_words
 from spectheory.judging.judgement import Judgement, judge
 from spectheory.judging.output import output_tests
 from spectheory.measure.engines.base import DTYPE, Drafts, Engine, Job, Models
@@ -158,7 +158,8 @@ def _judged(
     if not log.k:
         return record
     rules = RULES[drafts] if log.temperature else ()
-    judgement = judge(log, trace, rules=rules, reread=partial(judged_trace, pair, log))
+    stated = log if engine_dtype(log) else replace(log, provenance={**log.provenance, "dtype": DTYPE})
+    judgement = judge(stated, trace, rules=rules, reread=partial(judged_trace, pair, log))
     text = json.dumps(judgement_report(judgement).as_dict(), indent=1, allow_nan=False) + "\n"
     write_whole(out / JUDGEMENT_FILE, lambda partial: partial.write_text(text))
     return {**record, **_counts(judgement)}

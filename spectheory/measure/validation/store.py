@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spectheory.errors import OutputError, TraceError
+from spectheory.errors import FOREIGN, OutputError, TraceError
 from spectheory.measure.validation.runs import Round, Run
 
 SCHEMA = 2
@@ -42,7 +42,7 @@ class RoundStore:
                 )
             for row in rows:
                 rounds[row["prompt"]] = {name: Run.from_dict(row["runs"][name]) for name in names}
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except FOREIGN as error:
             if isinstance(error, TraceError):
                 raise
             raise self._foreign(str(error)) from error

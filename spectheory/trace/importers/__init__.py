@@ -8,6 +8,7 @@ from spectheory.trace.importers.llama_log import LLAMA_LOG
 from spectheory.trace.importers.llama_logprobs import LLAMA_LOGPROBS
 from spectheory.trace.importers.llama_requests import LLAMA_REQUESTS
 from spectheory.trace.importers.llama_timings import LLAMA_TIMINGS
+from spectheory.trace.importers.lm_studio import LM_STUDIO
 from spectheory.trace.importers.logprobs import LOG_PROBABILITIES
 from spectheory.trace.importers.measured import TRACE
 from spectheory.trace.importers.onnxruntime_requests import ONNXRUNTIME_REQUESTS
@@ -15,6 +16,7 @@ from spectheory.trace.importers.openai_logprobs import OPENAI_LOGPROBS
 from spectheory.trace.importers.openvino_requests import OPENVINO_REQUESTS
 from spectheory.trace.importers.own_counters import COUNTERS
 from spectheory.trace.importers.prometheus import PROMETHEUS
+from spectheory.trace.importers.sglang_bench import SGLANG_BENCH
 from spectheory.trace.importers.sglang_log import SGLANG_LOG
 from spectheory.trace.importers.sglang_logprobs import SGLANG_LOGPROBS
 from spectheory.trace.importers.sglang_requests import SGLANG_REQUESTS
@@ -62,8 +64,10 @@ FORMATS: dict[str, Format] = {
         VLLM_LOG,
         VLLM_OFFLINE,
         VLLM_BENCH,
+        SGLANG_BENCH,
         TRTLLM_STATS,
         LLAMA_TIMINGS,
+        LM_STUDIO,
         LLAMA_LOG,
         SGLANG_LOG,
         SPECULATORS,

@@ -1,15 +1,16 @@
-"""Objects of a JSON file, each with its place: one document, a list, or one object a line."""
+"""Objects of a JSON file, each with its place: one document, a list, one object a line, or a stream of events."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, TypeAlias, TypeVar
 
-from spectheory.errors import SpectheoryError, TextError
+from spectheory.errors import FOREIGN, SpectheoryError, TextError
+from spectheory.trace.foreign import parsed_json
 from spectheory.trace.importers.base import text_of
+from spectheory.trace.importers.streamed import answers, is_streamed
 
 Json: TypeAlias = Mapping[str, Any]
 Read = TypeVar("Read")
@@ -23,7 +24,10 @@ LISTS = ("requests", "responses", "results", "records")
 def entries(path: Path) -> dict[str, Json]:
     """The objects of a file by their places; what is no object, or torn, is named."""
     text = text_of(path, most=MOST_BYTES)
-    found = dict(_lines(text, path) if _first_line_is_whole(text) else _document(text, path))
+    if is_streamed(text):
+        found: dict[str, Any] = dict(answers(text, str(path)))
+    else:
+        found = dict(_lines(text, path) if _first_line_is_whole(text) else _document(text, path))
     if not found:
         raise TextError(f"{path} holds no request", limit="needs at least one", remedy="log one object per line")
     for where, entry in found.items():
@@ -42,11 +46,11 @@ def _lines(text: str, path: Path) -> Iterator[tuple[str, Any]]:
     # Splitting at "\n" alone: JSON strings may hold other line separators of Unicode.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            yield f"{path} line {number}", _parsed(line, f"{path} line {number}")
+            yield f"{path} line {number}", parsed_json(line, f"{path} line {number}")
 
 
 def _document(text: str, path: Path) -> Iterator[tuple[str, Any]]:
-    whole = _parsed(text, str(path)) if text.strip() else []
+    whole = parsed_json(text, str(path)) if text.strip() else []
     if isinstance(whole, dict):
         listed = [whole[key] for key in LISTS if isinstance(whole.get(key), list)]
         if not listed:
@@ -55,15 +59,6 @@ def _document(text: str, path: Path) -> Iterator[tuple[str, Any]]:
         whole = listed[0]
     for number, entry in enumerate(whole if isinstance(whole, list) else [whole], start=1):
         yield f"{path} entry {number}", entry
-
-
-def _parsed(text: str, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise TextError(
-            f"{where} is not JSON ({error})", limit="needs whole objects", remedy="check that the log is not cut off"
-        ) from error
 
 
 def at(entry: Any, *paths: str) -> Any:
@@ -95,7 +90,7 @@ def read_each(path: Path, name: str, read: Callable[[Json], Read]) -> dict[str, 
             found[where] = read(entry)
         except SpectheoryError as error:
             raise TextError(f"{where}: {error.what}", limit=error.limit, remedy=error.remedy) from error
-        except (AttributeError, ArithmeticError, IndexError, KeyError, TypeError, ValueError) as error:
+        except FOREIGN as error:
             reason = f"no {error}" if isinstance(error, KeyError) else error
             raise TextError(
                 f"{where} is not of the format {name} ({shorten(str(reason), 200)})",

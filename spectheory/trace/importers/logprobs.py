@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 from spectheory.errors import TextError
+from spectheory.trace.foreign import parsed_json
 from spectheory.trace.importers.base import Format, text_of
 from spectheory.trace.record import Trace
 from spectheory.trace.texts import trace_of
@@ -56,12 +56,7 @@ def _texts(path: Path) -> dict[str, Text]:
 
 def _parse(line: str, where: str, name: str) -> Text:
     """The object of a line, with a name."""
-    try:
-        text = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise TextError(
-            f"{where} is not JSON ({error})", limit="needs one object per line", remedy="write it with json.dumps"
-        ) from error
+    text = parsed_json(line, where)
     return {"id": name, **text} if isinstance(text, dict) else text
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,8 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from spectheory.errors import TextError
+from spectheory.errors import FOREIGN, TextError
+from spectheory.trace.calls import MOST_COUNTED
 from spectheory.trace.counters import Counters
 from spectheory.trace.importers.base import Format, text_of
 from spectheory.trace.importers.rounded import longest_of
@@ -26,7 +26,8 @@ class Dialect:
     """What an engine calls its metrics, and what it leaves open.
 
     `totals` has the metric of each total of :class:`Counters`, `position` the one with a label ``position`` from 0 on,
-    `gauges` means of the last interval, `started` the time at which the counters were made.
+    `gauges` means of the last interval, `started` the time at which the counters were made. `needs` is a metric that
+    a scrape must have to be of this dialect.
     """
 
     engine: str
@@ -36,6 +37,7 @@ class Dialect:
     gauges: Mapping[str, str] = field(default_factory=dict)
     started: str = ""
     remarks: tuple[str, ...] = ()
+    needs: str = ""
 
 
 _SPEC = {
@@ -44,6 +46,9 @@ _SPEC = {
     "accepted": "spec_decode_num_accepted_tokens_total",
 }
 _POSITION = "spec_decode_num_accepted_tokens_per_pos_total"
+_SGLANG_CALLS, _SGLANG_REQUESTS, _SGLANG_K = "spec_verify_calls_total", "num_requests_total", "spec_num_steps"
+_RAY = re.compile(r"^ray_(vllm|sglang)[_:]")
+"""How Ray renames the metrics of an engine that it serves."""
 DIALECTS = (
     Dialect(
         "vllm",
@@ -67,6 +72,18 @@ DIALECTS = (
         gauges={"mean_length": "spec_decode_acceptance_length", "draft_share": "spec_decode_draft_overhead"},
         remarks=("Tokens per call is a gauge of the last iterations; the totals have no number of calls.",),
     ),
+    Dialect("lmdeploy", "lmdeploy:", {**_SPEC, "tokens": "generation_tokens_total"}, _POSITION, remarks=(PAST_END,)),
+    Dialect(
+        "sglang",
+        "sglang:",
+        {"calls": _SGLANG_CALLS, "tokens": "generation_tokens_total"},
+        remarks=(
+            "SGLang counts calls and output tokens: accepted tokens are tokens less calls less one for each request, "
+            "which the prompt's own pass emits.",
+            "The cut last call of a text makes tokens per call too low, by less than one call in a request.",
+        ),
+        needs=_SGLANG_CALLS,
+    ),
     Dialect(
         "sglang",
         "sglang:",
@@ -83,7 +100,7 @@ DIALECTS = (
 def read_prometheus(path: Path) -> Counters:
     """Counters of one model since the start of its server; several engines of it are summed."""
     series = _series(path)
-    dialect = next((each for each in DIALECTS if any(name.startswith(each.prefix) for name in series)), DIALECTS[0])
+    dialect = next((each for each in DIALECTS if _speaks(each, series)), DIALECTS[0])
     own = {name.removeprefix(dialect.prefix): found for name, found in series.items()}
     totals: dict[str, Any] = {name: _total(own, metric) for name, metric in dialect.totals.items()}
     gauges = {name: _gauge(own, metric, path) for name, metric in dialect.gauges.items()}
@@ -102,6 +119,9 @@ def read_prometheus(path: Path) -> Counters:
         name: value if name == "seconds" or value is None else int(value) for name, value in totals.items()
     }
     calls, mean_length, k = whole.get("calls"), gauges.get("mean_length"), len(counts) or None
+    if dialect.needs == _SGLANG_CALLS:
+        k = int(steps) if (steps := _gauge(own, _SGLANG_K, path)) else None
+        whole["accepted"] = max((whole["tokens"] or 0) - (calls or 0) - int(_total(own, _SGLANG_REQUESTS) or 0), 0)
     if mean_length is not None and (rate := gauges.get("rate")) is not None:
         k, _ = longest_of(mean_length, rate, GAUGE_DIGITS)
     started = _total(own, dialect.started)
@@ -118,6 +138,12 @@ def read_prometheus(path: Path) -> Counters:
     )
 
 
+def _speaks(dialect: Dialect, series: Mapping[str, Any]) -> bool:
+    """Whether a scrape is of a dialect."""
+    needed = dialect.prefix + dialect.needs
+    return needed in series if dialect.needs else any(name.startswith(dialect.prefix) for name in series)
+
+
 Found = Sequence[tuple[Mapping[str, str], float]]
 
 
@@ -129,8 +155,9 @@ def _series(path: Path) -> dict[str, Found]:
     try:
         for family in text_string_to_metric_families(text_of(path)):
             for sample in family.samples:
-                found.setdefault(sample.name, []).append((sample.labels, sample.value))
-    except (ValueError, KeyError, IndexError) as error:
+                name = _RAY.sub(r"\1:", sample.name)
+                found.setdefault(name, []).append((sample.labels, sample.value))
+    except FOREIGN as error:
         raise TextError(
             f"{path} is no whole scrape ({shorten(str(error), 80) or type(error).__name__})",
             limit="needs Prometheus' text format",
@@ -145,7 +172,7 @@ def _total(own: Mapping[str, Found], name: str) -> float | None:
 
 
 def _finite(value: float, name: str) -> float:
-    if not math.isfinite(value):
+    if not 0 <= value <= MOST_COUNTED:
         raise TextError(f"{name} is {value}", limit="counts and means are finite", remedy="fetch /metrics again")
     return value
 
@@ -190,14 +217,17 @@ def _by_position(found: Found, path: Path) -> list[float]:
 
 
 _LINE = re.compile(
-    rb"^(?:# (?:HELP|TYPE) )?(?:" + b"|".join(each.prefix.encode() for each in DIALECTS) + rb")\w+", re.M
+    rb"^(?:# (?:HELP|TYPE) )?(?:" + b"|".join(each.prefix.encode() for each in DIALECTS) + rb"|ray_vllm|ray_sglang)\w+",
+    re.M,
 )
 PROMETHEUS = Format(
     "prometheus",
     lambda head: _LINE.search(head) is not None,
     read_prometheus,
-    title="a scrape of `/metrics`: vLLM, llama.cpp, TensorRT-LLM, SGLang; two scrapes give their difference",
-    gives="calls, drafted and accepted tokens, survival by position (vLLM, llama.cpp); drafted and accepted tokens "
-    "(TensorRT-LLM); means of the last interval (TensorRT-LLM, SGLang)",
+    title="a scrape of `/metrics`: vLLM (also behind Ray), LMDeploy, llama.cpp, TensorRT-LLM, SGLang; two scrapes "
+    "give their difference",
+    gives="calls, drafted and accepted tokens, survival by position (vLLM, LMDeploy, llama.cpp); calls and output "
+    "tokens (SGLang from 0.5.23 on); drafted and accepted tokens (TensorRT-LLM); means of the last interval "
+    "(TensorRT-LLM, older SGLang)",
     lacks="requests, texts, calls without drafts; survival by position (TensorRT-LLM, SGLang)",
 )

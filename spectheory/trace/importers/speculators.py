@@ -6,7 +6,7 @@ import csv
 import math
 from pathlib import Path
 
-from spectheory.errors import TextError
+from spectheory.errors import FOREIGN, TextError
 from spectheory.trace.counters import Counters
 from spectheory.trace.importers.base import Format, text_of
 from spectheory.trace.importers.rounded import SLACK, half_unit, shares_of
@@ -37,7 +37,7 @@ def _subset(row: dict[str, str], digits: int, where: str) -> Counters:
         length, shares = float(row[LENGTH]), [float(row[name]) for name in row if _is_share(name)]
         if not all(map(math.isfinite, (length, *shares))):
             raise ValueError("not finite")
-    except (KeyError, ValueError, TypeError, OverflowError) as error:
+    except FOREIGN as error:
         raise TextError(
             f"{where} is no whole row", limit=f"needs {', '.join(TOTALS.values())}, {LENGTH}", remedy="export it again"
         ) from error

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from spectheory.errors import TextError, reason_of
+from spectheory.errors import FOREIGN, TextError, reason_of
 from spectheory.trace.calls import is_count
 from spectheory.trace.counters import Counters
 from spectheory.trace.importers.base import Format, text_of
@@ -131,7 +131,7 @@ def _objects(text: str, path: Path) -> list[Mapping[str, Any]]:
         while at < len(text) and text[at:].strip():
             value, at = decoder.raw_decode(text, at + len(text[at:]) - len(text[at:].lstrip()))
             found += value if isinstance(value, list) else [value]
-    except (ValueError, RecursionError) as error:
+    except FOREIGN as error:
         raise _refused(path, f"is no whole JSON ({error})") from error
     if not found or not all(isinstance(each, dict) for each in found):
         raise _refused(path, "holds no results")
@@ -156,7 +156,7 @@ def _run(entry: Mapping[str, Any], path: Path, slack: float) -> BenchRun:
             decoding=_decoding(entry, completed, ttft, tpot, output),
             **_counts(entry, path, slack),
         )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except FOREIGN as error:
         if isinstance(error, TextError):
             raise
         raise _refused(path, f"is no result ({reason_of(error)})") from error

@@ -1,0 +1,79 @@
+"""Files that somebody else wrote, damaged in every format: what they hold, or one line that says what is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spectheory.errors import SpectheoryError
+from spectheory.trace.reading import format_of, read_evidence
+from tests.made_up import each
+from tests.trace.counter_cases import SAMPLES
+
+HUGE = "9" * 5000
+DEEP = "[" * 100_000
+NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
+DAMAGE: dict[str, Callable[[str, re.Match[str]], str]] = {
+    name: (lambda text, at, put=put: text[: at.start()] + put + text[at.end() :])
+    for name, put in {
+        "a number of 5,000 digits": HUGE,
+        "a number of 400 digits": "9" * 400,
+        "1e400": "1e400",
+        "NaN": "NaN",
+        "infinity": "Infinity",
+        "a negative number": "-7",
+        "a fraction": "2.5",
+        "a string": '"x"',
+        "null": "null",
+        "a list": "[1, [2]]",
+        "an object": '{"a": {}}',
+        "true": "true",
+        "deep nesting": DEEP,
+        "nothing": "",
+        "a field of 200,000 letters": "x" * 200_000,
+    }.items()
+}
+
+
+def damaged(text: str, most: int, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
+    """The text with one of its numbers in another shape, for a few numbers and every kind of damage."""
+    numbers = list(NUMBER.finditer(text))
+    for number in rng.choice(len(numbers), min(most, len(numbers)), replace=False):
+        for name, change in DAMAGE.items():
+            yield name, change(text, numbers[number])
+    yield "cut in the middle", text[: len(text) // 2]
+
+
+def refusal(ask: Callable[[], object]) -> str:
+    """What the project's own error says; nothing if there is none. Any other error comes through."""
+    try:
+        ask()
+    except SpectheoryError as error:
+        return str(error)
+    return ""
+
+
+@each("name", sorted(path.name for path in SAMPLES.iterdir() if path.is_file()))
+def test_a_damaged_file_is_read_or_refused_in_one_line(name: str, tmp_path: Path) -> None:
+    """Each sample of a format, damaged in some 75 ways: nothing but the project's own errors comes out."""
+    text = (SAMPLES / name).read_text(encoding="utf-8")
+    known = format_of(SAMPLES / name).name
+    file = tmp_path / f"{name}.log"
+    for what, changed in damaged(text[:200_000], 5, np.random.default_rng([ord(c) for c in name])):
+        file.write_text(changed, encoding="utf-8")
+        said = refusal(lambda: read_evidence(file, known))
+        assert "\n" not in said, what
+        assert len(said) < 1500, what
+
+
+def test_the_damage_is_seen() -> None:
+    """The control: without the one door these are other errors."""
+    with pytest.raises(ValueError, match="digits"):
+        int(HUGE)
+    with pytest.raises(RecursionError):
+        json.loads(DEEP)
