@@ -22,6 +22,8 @@ def read_text(path: Path, *, encoding: str = "utf-8", most: int = MOST_BYTES) ->
     """The text of a file; an ``OSError`` if it has more than `most` bytes, or zero bytes in the first block
     (``/dev/zero``).
     """
+    if path.is_fifo():
+        raise OSError(errno.EINVAL, "is a pipe, which may have no writer", str(path))
     with path.open("rb") as file:
         content = file.read(min(_FIRST, most + 1))
         if len(content) == _FIRST and b"\0" in content:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 from spectheory.cli.encoding import HANDLER
-from spectheory.cli.interrupts import Interrupted, handled, terminations_interrupt
+from spectheory.cli.interrupts import Interrupted, handled, ignore_further, terminations_interrupt
 from spectheory.cli.statuses import Status
 from spectheory.errors import SpectheoryError, out_of_memory
 from spectheory.reports.harmless import harmless
@@ -28,13 +28,24 @@ atexit.register(gc.freeze)  # what compilers and models leave would take a secon
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line and return its exit status."""
+    """Run the command line and return its exit status; without arguments those of the process, which then ends."""
+    try:
+        return _main(arguments)
+    except KeyboardInterrupt:  # between two lines of this file
+        return Status.INTERRUPTED
+    finally:
+        if arguments is None:
+            ignore_further()
+
+
+def _main(arguments: list[str] | None) -> int:
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     if sys.stdout is None:
         return _fail("stdout is closed: answers go there; leave it open", Status.BAD_INPUT)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors=HANDLER)  # type: ignore[union-attr]
+    os.environ["MPLBACKEND"] = "Agg"  # files alone are drawn, whatever a notebook set
     try:
         with terminations_interrupt():
             from spectheory.cli.app import app

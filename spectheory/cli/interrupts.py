@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TypeVar
 
+from spectheory.cli.statuses import Status
+
 T = TypeVar("T")
+
+PATIENCE = 2.0
+"""Seconds after an interruption within which another one is the same."""
 
 
 class Interrupted(Exception):
@@ -18,19 +26,37 @@ class Interrupted(Exception):
 
 @contextmanager
 def terminations_interrupt() -> Iterator[None]:
-    """A request to terminate is taken as an interruption: what is finished is kept, and the workers end."""
+    """A request to terminate is taken as an interruption: what is finished is kept, and the workers end.
+
+    More of them while this is done are as one; one that comes :data:`PATIENCE` seconds later ends the process at once.
+    """
+    first = math.inf
 
     def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+        nonlocal first
+        now = time.monotonic()
+        if first == math.inf:
+            first = now
+            raise KeyboardInterrupt
+        if now - first > PATIENCE:
+            os._exit(Status.INTERRUPTED)
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {kind: signal.signal(kind, interrupt) for kind in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
+
+
+def ignore_further() -> None:
+    """Let what is left of the process, a line and the interpreter's end, pass undisturbed."""
+    if threading.current_thread() is threading.main_thread():
+        for kind in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(kind, signal.SIG_IGN)
 
 
 def handled() -> None:

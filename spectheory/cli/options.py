@@ -179,6 +179,8 @@ class ValidateOptions(SampledText):
     out: Annotated[Path, the.OUT]
     engine: Annotated[list[str] | None, the.ENGINE] = None
     server: Annotated[str | None, the.SERVER] = None
+    answer_seconds: Annotated[float, the.ANSWER_SECONDS] = 300.0
+    answer_megabytes: Annotated[float, the.ANSWER_MEGABYTES] = 256.0
     rule: Annotated[list[str] | None, shown(the.DECODED_RULE, "{decoded}")] = None
     shape: Annotated[list[str] | None, shown(the.SHAPE, "chain, and 2x2x1 where a rule takes it")] = None
     k: Annotated[list[int] | None, shown(the.K, 1, 3, 5)] = None

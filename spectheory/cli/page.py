@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,15 @@ class Page:
         return self.file
 
 
+def _limited() -> bool:
+    """Whether this process may have so much address space and no more."""
+    if sys.platform == "win32":
+        return False
+    import resource
+
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
 def ready_page(file: Path | None) -> None:
     """Check that the page that is asked for can be made and written, before any work is done for it."""
     if file is None:
@@ -49,6 +59,10 @@ def ready_page(file: Path | None) -> None:
         )
     for module in ("jinja2", "altair", "vl_convert", "markdown_it"):
         load_extra(module, extra="report")
+    if _limited():
+        from spectheory.pages.page import library
+
+        library()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         new = not file.exists()

@@ -39,7 +39,10 @@ def run_engines(
                 f"{name} and an engine are given", limit="engines run their own rules", remedy=f"leave {name} out"
             )
     engines: list[Engine] = [find_engine(name) for name in question.engine or ()]
-    engines += [ServerEngine(question.server)] if question.server is not None else []
+    if question.answer_seconds <= 0 or question.answer_megabytes <= 0:
+        raise SettingError("an answer's limit is not above 0", limit="seconds and megabytes > 0", remedy="raise it")
+    limits = question.answer_seconds, int(question.answer_megabytes * 2**20)
+    engines += [ServerEngine(question.server, *limits)] if question.server is not None else []
     if question.engine and pair.dtype not in ("auto", DTYPE):
         raise SettingError(
             f"--dtype {pair.dtype} and an engine are given",

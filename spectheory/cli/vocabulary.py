@@ -198,6 +198,12 @@ ENGINE = option(
     "it) or llama.cpp (PROGRAM is llama-server).",
 )
 SERVER = option("--server", "URL", ENGINES, "Running OpenAI-compatible server of the pair, which takes token ids.")
+ANSWER_SECONDS = option(
+    "--answer-seconds", "REAL", ENGINES, "Seconds that a server may take for one whole answer; 300 by default."
+)
+ANSWER_MEGABYTES = option(
+    "--answer-megabytes", "REAL", ENGINES, "Megabytes that one answer of a server may have, unpacked; 256 by default."
+)
 
 TEMPERATURE = option("--temperature", "REAL", SAMPLING, "Sampling temperature of both models; 0 is greedy.")
 TOP_K = option("--top-k", "INT", SAMPLING, "Keep the k most probable tokens, with ties.")

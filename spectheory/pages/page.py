@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -46,7 +48,7 @@ def write_page(report: Report, file: Path, *, title: str, parts: Sequence[Part] 
         palette=PALETTE,
         style=(_HERE / "page.css").read_text(encoding="utf-8"),
         script=(_HERE / "page.js").read_text(encoding="utf-8"),
-        library=_library() if specs else "",
+        library=library() if specs else "",
     )
     content = page.encode(errors="replace")  # halves of letters, which a token may hold
     if (size := len(content)) > LARGEST:
@@ -75,6 +77,18 @@ def _template() -> Any:
 
 
 @cache
-def _library() -> str:
-    """The code that draws specifications, to stand in the page."""
-    return str(load_extra("vl_convert", extra="report").javascript_bundle())
+def library() -> str:
+    """The code that draws specifications, to stand in the page.
+
+    It is made in a process of its own: where the address space is limited, what makes it ends by a trap.
+    """
+    load_extra("vl_convert", extra="report")
+    code = "import sys, vl_convert; sys.stdout.write(vl_convert.javascript_bundle())"
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", check=False)
+    if made.returncode or not made.stdout:
+        raise OutputError(
+            f"the charts of a page cannot be made (vl-convert ended with status {made.returncode})",
+            limit="it reserves some 4 GB of address space",
+            remedy="raise the limit (ulimit -v), or leave --report out",
+        )
+    return made.stdout

@@ -56,10 +56,14 @@ def _free(wish: str, all_of_them: Iterable[str], taken: set[str]) -> str:
 
 
 def looks_of(rules: Iterable[Rule]) -> dict[str, Look]:
-    """Colour and marker of rules that are drawn together, by name: each its own as long as there are enough."""
+    """Colour and marker of rules that are drawn together, by name: each its own as long as there are enough.
+
+    A rule that comes again, as with every k of it, is one.
+    """
     wishes = {rule.name: marker for rule, marker in zip(BUILT_IN, MARKERS, strict=False)}
     found: dict[str, Look] = {}
-    for rule in sorted(rules, key=lambda rule: not rule.colour):  # those without a colour take what is left
+    distinct = {rule.name: rule for rule in rules}.values()
+    for rule in sorted(distinct, key=lambda rule: not rule.colour):  # those without a colour take what is left
         colour = _free(PALETTE.get(rule.colour, ""), PALETTE.values(), {look.colour for look in found.values()})
         marker = _free(wishes.get(rule.name, ""), MARKERS, {look.marker for look in found.values()})
         found[rule.name] = Look(colour, marker)

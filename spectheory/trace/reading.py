@@ -33,7 +33,11 @@ _LOOKED_AT = 1 << 20
 
 
 def evidence_file(path: Path) -> Path:
-    """The file that holds what a folder of ``measure`` or ``import`` has; a file is itself."""
+    """The file that holds what a folder of ``measure`` or ``import`` has; a file is itself. A pipe is refused: it would
+    be read twice, and may have no writer.
+    """
+    if path.is_fifo():
+        raise TraceError(f"{path} is a pipe", limit="needs a file", remedy="save what it gives to a file first")
     if not path.is_dir():
         return path
     found = [path / name for name in (TRACE_FILE, CALLS_FILE, COUNTERS_FILE) if (path / name).exists()]

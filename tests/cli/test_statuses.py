@@ -18,6 +18,7 @@ import spectheory
 from spectheory.cli import main
 from spectheory.cli.app import app
 from spectheory.cli.statuses import MEANINGS, Status
+from tests.made_up import each
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 COMMANDS = sorted(str(command.name) for command in app.registered_commands)
@@ -231,3 +232,49 @@ def test_an_interruption_within_generated_code_has_its_status(tmp_path: Path) ->
     )
     assert ran.returncode == Status.INTERRUPTED
     assert re.fullmatch(r"spectheory: interrupted.+\n", ran.stderr)
+
+
+SLOW = (
+    "import sys, time\nimport spectheory.cli.rules\nfrom spectheory.cli import main\n"
+    "def slow(*_):\n    print('begun', flush=True)\n    try:\n        time.sleep(30)\n"
+    "    finally:\n        time.sleep(0.3)\n"
+    "spectheory.cli.rules.run_rules = slow\nsys.argv[1:] = ['rules']\nsys.exit(main())\n"
+)
+"""A command that works, and tidies up for a while when it is interrupted."""
+
+
+@each("pause", [0.0, 0.02, 0.05, 0.35])
+def test_a_second_interruption_is_the_first_one(pause: float) -> None:
+    """While what is finished is kept, and while the process ends: the status stays, and nothing is printed twice."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOW], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "begun\n"
+        for _ in range(3):
+            run.send_signal(signal.SIGINT)
+            time.sleep(pause)
+        _, said = run.communicate(timeout=20)
+    assert run.returncode == Status.INTERRUPTED
+    assert said.count("\n") == 1
+    assert said.startswith("spectheory: interrupted")
+
+
+@each("backend", ["module://matplotlib_inline.backend_inline", "nonsense"])
+def test_figures_are_written_whatever_backend_is_set(backend: str, tmp_path: Path) -> None:
+    """A notebook sets one that is not installed here; a wrong name would end the import of matplotlib."""
+    logprobs = tmp_path / "texts.jsonl"
+    logprobs.write_text('{"target": [-1, -0.5], "draft": [-2, -0.1]}\n' * 2)
+    command = [*RULES[:3], "predict", "--logprobs", str(logprobs), "--k-max", "2", "--out", str(tmp_path / "out")]
+    ran = subprocess.run(
+        command, env={**os.environ, "MPLBACKEND": backend}, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == Status.DONE, ran.stderr
+    assert list((tmp_path / "out").glob("*.png"))
+
+
+def test_a_pipe_without_a_writer_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for command in (["predict"], ["import", "--out", tmp_path / "new"], ["judge"]):
+        assert main([*map(str, command), str(tmp_path / "pipe")]) == Status.BAD_INPUT
+        assert "is a pipe" in capsys.readouterr().err

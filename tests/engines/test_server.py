@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +18,9 @@ import pytest
 from spectheory.distributions import Sampling
 from spectheory.errors import EngineError, SettingError, SpectheoryError
 from spectheory.measure.engines import Job, Models
+from spectheory.measure.engines.http import Http
 from spectheory.measure.engines.running import run_job
+from spectheory.measure.engines.scraped import Scraped
 from spectheory.measure.engines.server import ServerEngine
 from spectheory.pairs import resolve
 from spectheory.trace.calls import CALLS_FILE, CallLog
@@ -155,3 +164,78 @@ def test_a_torn_line_is_run_again_and_another_job_is_refused(tmp_path: Path) -> 
         with pytest.raises(SpectheoryError) as caught:
             run(url, tmp_path, job(seed=6))
     assert "holds another job" in one_line(caught)
+
+
+def hostile(write: Callable[[Any], None], **headers: str) -> Iterator[str]:
+    """The URL of a server whose every answer `write` sends."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                write(self.wfile)
+
+        do_POST = do_GET
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def drip(file: Any) -> None:
+    for _ in range(200):
+        file.write(b"x")
+        file.flush()
+        time.sleep(0.02)
+
+
+def forever(file: Any) -> None:
+    while True:
+        file.write(bytes(1 << 16))
+
+
+def bomb(file: Any) -> None:
+    file.write(gzip.compress(bytes(50 << 20)))
+
+
+@each(
+    "write, packed, said",
+    [
+        (drip, False, "did not end its answer to /metrics: within 0.3 s"),
+        (forever, False, "with more than 1048576 bytes"),
+        (bomb, True, "with more than 1048576 bytes"),
+    ],
+)
+def test_an_answer_that_does_not_end_is_refused(write: Callable[[Any], None], packed: bool, said: str) -> None:
+    """Bytes that drip, a body without an end, and a small one that unpacks to 50 MB."""
+    with contextlib.contextmanager(hostile)(write, **({"Content_Encoding": "gzip"} if packed else {})) as url:
+        began = time.monotonic()
+        with pytest.raises(EngineError, match=re.escape(said)):
+            Http(url, 0.3 if write is drip else 20.0, 1 << 20).get("/metrics")
+        assert time.monotonic() - began < 10
+
+
+@each(
+    "value, said",
+    [("NaN", "is nan"), ("+Inf", "is inf"), ("-1", "is -1"), ("9" * 400, "is 9{400}")],
+)
+def test_counters_that_no_count_can_be(value: str, said: str) -> None:
+    with pytest.raises(EngineError, match=said):
+        Scraped.of(f"vllm:spec_decode_num_drafts_total {value}\n")
+
+
+@each("label", ['position="x"', 'position="1000000000"', 'position="-1"', 'other="0"', f'position="{"9" * 5000}"'])
+def test_positions_that_no_draft_can_have(label: str) -> None:
+    with pytest.raises(EngineError, match="/metrics are no counters"):
+        Scraped.of(f"vllm:spec_decode_num_accepted_tokens_per_pos_total{{{label}}} 3\n")

@@ -112,3 +112,9 @@ def test_the_style_sheet_is_asked_for() -> None:
         assert colours == list(PALETTE.values())
         assert not matplotlib.rcParams["axes.spines.top"]
     assert dict(matplotlib.rcParams) == before
+
+
+def test_a_rule_that_comes_again_keeps_its_look() -> None:
+    """As with every k of it on a page: with 16 predictions of token it was drawn in the last free colour."""
+    often = [rule for rule in DEFAULT_RULES for _ in range(16)]
+    assert looks_of(often) == looks_of(DEFAULT_RULES)

@@ -11,7 +11,7 @@ from typing import Any
 from spectheory.errors import FOREIGN, EngineError, SettingError
 from spectheory.measure.engines.base import Engine, Job, Models
 from spectheory.measure.engines.dialects import LLAMA, Dialect, Reply, dialect_of
-from spectheory.measure.engines.http import LONGEST, Http
+from spectheory.measure.engines.http import LONGEST, MOST_BYTES, Http
 from spectheory.measure.engines.scraped import Scraped
 from spectheory.trace.calls import Request
 
@@ -27,11 +27,11 @@ class ServerEngine(Engine):
     counts_past_end = True
     drafts = (None,)
 
-    def __init__(self, program: str | None = None, timeout: float = LONGEST) -> None:
+    def __init__(self, program: str | None = None, timeout: float = LONGEST, most: int = MOST_BYTES) -> None:
         super().__init__(program)
         if not program:
             raise SettingError("no server is named", limit="needs its URL", remedy="as --server http://localhost:8000")
-        self.http = Http(program, timeout)
+        self.http = Http(program, timeout, most)
 
     def version(self) -> str:
         """What the server says of itself, with the dialect that it is asked in."""
