@@ -23,6 +23,7 @@ from spectheory.measure.settings import MeasureSettings
 from spectheory.measure.stages import Stage, completed, stages_of
 from spectheory.measure.suffix import with_suffix
 from spectheory.measure.texts import Encoded
+from spectheory.measure.threads import most_threads, threads_in_use, use_threads
 from spectheory.prompts import Prompt
 from spectheory.trace import PROVISIONAL, Trace
 from spectheory.trace.parts import PartStore, concatenate
@@ -87,7 +88,10 @@ def run_job(
             return measurement.whole()
         store.finished()  # refuses parts of another measurement
         fitting = batch or batch_for(job.pair, job.prompts, job.settings, workers=workers_of(runner))
-        return measurement.run(store.batch(fitting), batch, quick, on_stage)
+        together, threads = store.began(fitting, threads_in_use())
+        if threads != threads_in_use():
+            measurement.remark(f"{use_threads(min(threads, most_threads()))}: so this measurement began")
+        return measurement.run(together, batch, quick, on_stage)
 
 
 def check_out(job: Job, out: Path) -> None:

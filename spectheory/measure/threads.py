@@ -29,7 +29,7 @@ def use_threads(asked: int | None = None) -> str:
     process may use, from the CPU time of all processes in a quarter of a second, or the load average.
     """
     allowed = allowed_cores()
-    cores = math.ceil(min(len(allowed), cpu_quota()))
+    cores = most_threads()
     if asked is not None:
         if not 1 <= asked <= cores:
             raise SettingError(
@@ -44,6 +44,11 @@ def use_threads(asked: int | None = None) -> str:
             reason = f"of {cores} cores, others use {busy:.1f}"
     torch.set_num_threads(count)
     return f"torch runs on {count} thread{'s' if count > 1 else ''} ({reason})"
+
+
+def most_threads() -> int:
+    """How many threads this process may use."""
+    return math.ceil(min(len(allowed_cores()), cpu_quota()))
 
 
 def threads_in_use() -> int:

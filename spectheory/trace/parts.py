@@ -65,13 +65,16 @@ class PartStore:
         kept = [self._kept(path) or {} for path in sorted(self.folder.glob("texts-*.json"))]
         return {int(index): texts for batch in kept for index, texts in batch.items()}
 
-    def batch(self, asked: int) -> int:
-        """How many prompts are sampled together: as many as when this measurement began, or `asked` if it begins."""
+    def began(self, batch: int, threads: int) -> tuple[int, int]:
+        """How many prompts are sampled together, on how many threads: as when this measurement began, or these now.
+
+        Both change the last bits of logits, and with them a text.
+        """
         kept = self._kept(self.folder / _BATCH)
         if kept is not None:
-            return int(kept["size"])
-        self._keep(_BATCH, {"size": asked})
-        return asked
+            return int(kept["size"]), int(kept.get("threads", threads))
+        self._keep(_BATCH, {"size": batch, "threads": threads})
+        return batch, threads
 
     def merge(self, provenance: Mapping[str, Any], more: Callable[[Trace], Trace] = lambda trace: trace) -> Trace:
         """Write the whole trace, then remove the parts; all of them must be whole. `more` adds what needs all texts."""

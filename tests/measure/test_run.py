@@ -17,6 +17,7 @@ import spectheory.measure.texts as measure_texts
 from spectheory.distributions import Sampling
 from spectheory.errors import ModelError, SettingError, TextError, TraceError
 from spectheory.measure import MeasureSettings, ModelPair, Progress, fingerprint_of_run, measure
+from spectheory.measure.threads import most_threads
 from spectheory.prompts import Prompt
 from spectheory.trace import MEASURED, Trace
 from tests.measure.runner_cases import assert_equal_bytes
@@ -104,6 +105,28 @@ measure(pair, PROMPTS, SETTINGS, Path({str(out)!r}), on_progress=lambda _: time.
     assert seen[0] == Progress(len(finished), 6, len(finished))
     assert_equal_bytes(resumed, whole)
     assert not parts.exists()
+
+
+def test_a_resumed_measurement_has_the_threads_that_it_began_with(tiny_pair: ModelPair, tmp_path: Path) -> None:
+    """As after a full disk: meanwhile others use the cores, and torch would sum in another order."""
+
+    def stop(progress: Progress) -> None:
+        if progress.done == 2:
+            raise KeyboardInterrupt
+
+    before, out, said = torch.get_num_threads(), tmp_path / "trace.parquet", list[str]()
+    if most_threads() < 2:
+        pytest.skip("needs two cores")
+    try:
+        torch.set_num_threads(2)
+        with pytest.raises(KeyboardInterrupt):
+            measure(tiny_pair, PROMPTS, SETTINGS, out, batch=1, on_progress=stop)
+        torch.set_num_threads(1)
+        measure(tiny_pair, PROMPTS, SETTINGS, out, batch=1, on_remark=said.append)
+        assert torch.get_num_threads() == 2
+        assert said[0] == "torch runs on 2 threads (as asked): so this measurement began"
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_a_finished_trace_is_returned_as_it_is(tiny_pair: ModelPair, tmp_path: Path) -> None:

@@ -7,15 +7,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from spectheory.errors import SpectheoryError, TextError
-from spectheory.trace.calls import CallLog
-from spectheory.trace.counters import Counters
+from spectheory.errors import SpectheoryError
 from spectheory.trace.importers import FORMATS
 from spectheory.trace.importers.rounded import calls_of, longest_of
-from spectheory.trace.reading import format_of, read_files
+from spectheory.trace.reading import format_of
 from tests.made_up import each
 from tests.trace.counter_cases import HELD, SAMPLES, counters_of, sample
 
@@ -75,135 +72,6 @@ def test_several_engines_of_a_server_are_summed(tmp_path: Path) -> None:
     found, one = counters_of(tmp_path / "two"), sample("vllm_metrics.txt")
     assert (found.calls, found.accepted) == (2 * 188, 2 * 151)
     assert found.survival == one.survival
-
-
-def vllm_line(accepted: list[int], drafted: list[int], k: int) -> str:
-    """What vLLM logs of calls: means and shares rounded."""
-    n, total = len(accepted), sum(accepted)
-    shares = ", ".join(f"{sum(a > i for a in accepted) / n:.3f}" for i in range(k))
-    return (
-        f"INFO SpecDecoding metrics: Mean acceptance length: {1 + total / n:.2f}, Accepted throughput: 1.00 tokens/s, "
-        f"Drafted throughput: 1.00 tokens/s, Accepted: {total} tokens, Drafted: {sum(drafted)} tokens, "
-        f"Per-position acceptance rate: {shares}, Avg Draft acceptance rate: {100 * total / sum(drafted):.1f}%\n"
-    )
-
-
-def made_calls(kind: str, calls: int, k: int, rng: np.random.Generator) -> tuple[list[int], list[int]]:
-    """Accepted and drafted tokens of calls of a draft that always drafts k, or as many as it can."""
-    full = np.full(calls, k)
-    varied = {"fixed": full, "n-gram": rng.integers(1, k + 1, calls), "cut": np.minimum(k, rng.geometric(0.2, calls))}
-    drafted = varied["n-gram"] if kind == "suffix" else varied[kind]
-    accepted = np.minimum(drafted, rng.geometric(0.3 if kind == "suffix" else 0.5, calls) - 1)
-    return accepted.tolist(), drafted.tolist()
-
-
-@each("kind", ["fixed", "n-gram", "cut", "suffix"])
-def test_a_line_of_any_draft_holds_its_number_of_calls(kind: str, tmp_path: Path) -> None:
-    """300 lines of 5 to 2,000 calls: none is refused, and the interval of calls holds the true one.
-
-    Control: a line whose mean length is off by a half is refused.
-    """
-    rng = np.random.default_rng(11)
-    off = []
-    for _ in range(75):
-        calls, k = int(rng.integers(5, 2000)), int(rng.integers(2, 9))
-        accepted, drafted = made_calls(kind, calls, k, rng)
-        line = vllm_line(accepted, drafted, k)
-        (tmp_path / "log").write_text(line)
-        found = counters_of(tmp_path / "log")
-        said = next((each for each in found.remarks if "between" in each), "")
-        least, most = map(int, re.findall(r"\d+", said)) if said else (found.calls, found.calls)
-        assert least is not None
-        assert least <= calls <= most or (not said and sum(drafted) == k * (found.calls or 0))
-        off.append(abs((found.calls or 0) / calls - 1))
-    assert max(off) < 0.1
-    assert np.mean(off) < 0.01
-    mean = 1 + sum(accepted) / len(accepted)
-    (tmp_path / "log").write_text(line.replace(f"length: {mean:.2f}", f"length: {mean + 0.5:.2f}"))
-    with pytest.raises(TextError, match=r"fits? no number of calls|by position|at most k"):
-        counters_of(tmp_path / "log")
-
-
-def test_lines_without_accepted_tokens_are_joined_with_others(tmp_path: Path) -> None:
-    rng = np.random.default_rng(5)
-    parts = [made_calls("n-gram", n, 4, rng) for n in (40, 700)] + [([0] * 9, [1, 2, 3, 4, 4, 3, 2, 1, 2])]
-    (tmp_path / "log").write_text("".join(vllm_line(*part, 4) for part in parts))
-    found = counters_of(tmp_path / "log")
-    assert found.accepted == sum(sum(accepted) for accepted, _ in parts)
-    assert found.calls == pytest.approx(749, abs=3)
-
-
-def written(tmp_path: Path, content: str) -> Any:
-    (tmp_path / "log").write_text(content)
-    return counters_of(tmp_path / "log")
-
-
-def test_vllms_counters_under_other_names(tmp_path: Path) -> None:
-    """LMDeploy has a prefix of its own, and Ray renames what it serves."""
-    own, scrape = sample("vllm_metrics.txt"), text("vllm_metrics.txt")
-    for engine, changed in (
-        ("lmdeploy", scrape.replace("vllm:", "lmdeploy:")),
-        ("vllm", scrape.replace("vllm:", "ray_vllm_")),
-    ):
-        found = written(tmp_path, changed)
-        assert (found.engine, found.calls, found.accepted, found.survival) == (
-            engine,
-            own.calls,
-            own.accepted,
-            own.survival,
-        )
-
-
-SGLANG = """# TYPE sglang:spec_verify_calls_total counter
-sglang:spec_verify_calls_total{{model_name="m"}} {calls}
-sglang:generation_tokens_total{{model_name="m"}} {tokens}
-sglang:num_requests_total{{model_name="m"}} {requests}
-sglang:spec_num_steps{{model_name="m"}} 3.0
-sglang:spec_accept_length{{model_name="m"}} 9.99
-"""
-
-
-def test_two_scrapes_of_sglang_are_a_difference(tmp_path: Path) -> None:
-    """Calls and output tokens are counters from 0.5.23 on; the gauge of the last interval is left alone."""
-    for name, counts in {"before": (100, 320, 20), "after": (300, 920, 50)}.items():
-        (tmp_path / name).write_text(SGLANG.format(**dict(zip(("calls", "tokens", "requests"), counts, strict=True))))
-    found = read_files([tmp_path / "before", tmp_path / "after"])
-    assert isinstance(found, Counters)
-    assert (found.calls, found.tokens, found.accepted, found.k) == (200, 600, 600 - 200 - 30, 3)
-    assert found.length == pytest.approx(1 + 370 / 200)
-
-
-def test_stats_of_lm_studio(tmp_path: Path) -> None:
-    """Of its server and of its SDK; drafts that were not verified are not counted as drafted."""
-    stats = {"total_draft_tokens_count": 40, "accepted_draft_tokens_count": 22, "ignored_draft_tokens_count": 4}
-    server = {"stats": stats, "usage": {"completion_tokens": 50}}
-    sdk = {"stats": {"predictedTokensCount": 30, "totalDraftTokensCount": 20, "acceptedDraftTokensCount": 10}}
-    found = written(tmp_path, f"{json.dumps(server)}\n{json.dumps(sdk)}\n")
-    assert (found.engine, found.drafted, found.accepted) == ("lm-studio", 56, 32)
-    assert found.calls == (50 - 22 - 1) + (30 - 10 - 1)
-
-
-def test_results_of_sglangs_benchmark(tmp_path: Path) -> None:
-    runs = [{"accept_length": length, "request_throughput": 1.0, "total_output_tokens": 900} for length in (2.5, 3.25)]
-    found = written(tmp_path, "".join(json.dumps(run) + "\n" for run in runs))
-    assert (found.engine, found.mean_length, found.tokens) == ("sglang", 3.25, 900)
-    assert "1 earlier runs of the file are left out." in found.remarks
-
-
-def test_streamed_answers_are_put_together(tmp_path: Path) -> None:
-    """VLLM's events of two requests: ids of all pieces, and the counts of the last one."""
-    record = {"num_spec_steps": 2, "num_accepted_draft_tokens": 2, "num_draft_tokens": 6, "per_step_accepted": [2, 0]}
-    lines = []
-    for name in ("a", "b"):
-        first = {"id": name, "choices": [{"token_ids": [5, 6], "prompt_token_ids": [1, 2], "finish_reason": None}]}
-        last = {"id": name, "choices": [{"token_ids": [7, 8], "finish_reason": "stop"}]}
-        lines += [first, {**last, "metrics": {"speculative_decoding": record}}]
-    (tmp_path / "log").write_text("".join(f"data: {json.dumps(each)}\n\n" for each in lines) + "data: [DONE]\n")
-    log = read_files([tmp_path / "log"])
-    assert isinstance(log, CallLog)
-    assert [(r.id, r.prompt, r.output, r.accepted, r.ended) for r in log.requests] == [
-        (name, (1, 2), (5, 6, 7, 8), (2, 0), True) for name in ("a", "b")
-    ]
 
 
 LINE = text("vllm_log_line.txt")
