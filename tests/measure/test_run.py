@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import spectheory.measure.texts as measure_texts
 from spectheory.distributions import Sampling
