@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,16 +19,6 @@ from spectheory.measure.tokens import ADDED, added_on_loading, common_vocabulary
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 """Precisions that models are loaded in; ``auto`` is that of the weights."""
-
-
-_MTP = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "num_mtp_layers")
-"""Fields of a config.json that count MTP layers of a language model."""
-_EXTRA = re.compile(
-    r"(^|\.)(mtp|mtp_layers|nextn|visual|vision_tower|vision_model|audio_tower|multi_modal_projector)\."
-    r"|(^|\.)rotary_emb\.inv_freq$|\.(masked_bias|attn\.bias)$"
-)
-"""Weights that a language model's checkpoint may have beside it: MTP layers, other senses, tables computed anew."""
-_NUMBERED = re.compile(r"(^|\.)layers\.(\d+)\.")
 
 
 def load_pair(
@@ -73,7 +62,6 @@ def load_pair(
         if pickled(source, model.revision)
     ]
     said += [*_added_tokens(tokenizer, target, target_revision), *head_remarks(loaded[1], loaded[0])]
-    said += [] if head else _whole_model(loaded[1])
     return ModelPair(loaded[0], loaded[1], tokenizer, vocabulary, tuple(dict.fromkeys(said)))
 
 
@@ -100,18 +88,6 @@ def _added_tokens(tokenizer: Any, source: str | Path, revision: str | None) -> l
         f"loading the tokenizer of {str(source)!r} adds token {token!r}, whose output may never have been trained and "
         f"can be sampled; {ADDED}"
         for token in guarded(source, "tokenizer", lambda: added_on_loading(tokenizer, file))
-    ]
-
-
-def _whole_model(draft: Model) -> list[str]:
-    """A remark about a draft that has MTP layers of its own, which engines draft with."""
-    fields = draft.network.config.get_text_config().to_dict()
-    field = next((name for name in _MTP if isinstance(fields.get(name), int) and fields[name] > 0), None)
-    if field is None:
-        return []
-    return [
-        f"the draft {draft.name!r} has MTP layers ({field} = {fields[field]}), which were not read: "
-        "the whole model drafts here, not its MTP layers"
     ]
 
 
@@ -153,7 +129,7 @@ def _load(
         output_loading_info=True,
         ignore_mismatched_sizes=True,  # refused below, by name
     )
-    _check_weights(source, info, network.config)
+    _check_weights(source, info)
     if device is not None:
         if dtype == "auto" and device.type == "cpu" and network.dtype == torch.float16:
             network = network.float()
@@ -174,8 +150,8 @@ def _load(
     )
 
 
-def _check_weights(source: str | Path, info: dict[str, Any], config: Any) -> None:
-    """Refuse weights with gaps, which transformers would fill with random numbers, and those it would leave out."""
+def _check_weights(source: str | Path, info: dict[str, Any]) -> None:
+    """Refuse weights with gaps, which transformers would fill with random numbers."""
     for key in ("missing_keys", "mismatched_keys", "error_msgs"):
         found = sorted(str(item) for item in info.get(key) or ())
         if found:
@@ -184,17 +160,3 @@ def _check_weights(source: str | Path, info: dict[str, Any], config: Any) -> Non
                 limit="the weights must have every parameter of the model",
                 remedy="download or save the model again",
             )
-    layers = getattr(config.get_text_config(), "num_hidden_layers", None)
-    unread = sorted(str(name) for name in info.get("unexpected_keys") or () if not _beside(str(name), layers))
-    if unread:
-        raise ModelError(
-            f"{str(source)!r} has {len(unread)} weights ({unread[0]}) that its architecture does not read",
-            limit="the model would be another one without them",
-            remedy="a draft head is read in the format of speculators; or use a transformers that knows the model",
-        )
-
-
-def _beside(name: str, layers: int | None) -> bool:
-    """Whether a weight belongs to a layer beside the model: a known one, or one after its last (MTP layers)."""
-    number = _NUMBERED.search(name)
-    return _EXTRA.search(name) is not None or (number is not None and layers is not None and int(number[2]) >= layers)

@@ -32,9 +32,7 @@ _COMMON = frozenset(
 )
 _DISPUTED = {"norm_before_residual": "true"}
 """Fields whose default is false in speculators, and what vLLM takes where they are left out."""
-MOST_DRAFTS, _MOST_LAYERS = 1024, 1024
-_BY_LENGTH = ("longrope", "dynamic")
-"""Position embeddings that turn by the length of a pass: log q would depend on the pieces a text is read in."""
+_MOST_DRAFTS, _MOST_LAYERS = 1024, 1024
 
 
 @dataclass(frozen=True)
@@ -151,12 +149,6 @@ def _block(raw: Mapping[str, Any], name: str, families: tuple[str, ...]) -> Any:
     if "sliding_attention" in (getattr(block, "layer_types", None) or ()):
         _count(getattr(block, "sliding_window", None), "transformer_layer_config.sliding_window", name)
     rotation = getattr(block, "rope_parameters", None) or {}
-    moving = next((kind for kind in _BY_LENGTH if kind in str(rotation.get("rope_type"))), None)
-    if moving:
-        limit = "they turn by the longest text of a pass, and an engine fixes them by its own longest context"
-        _refuse(
-            name, f"position embeddings of the kind {moving!r}", limit, "use a head with linear, llama3 or yarn ones"
-        )
     if family in FAMILIES and rotation.get("partial_rotary_factor", 1) != 1:
         _refuse(name, "partial_rotary_factor", "position embeddings must turn whole vectors", "use another head")
     block._commit_hash = raw.get("_commit_hash")
@@ -186,7 +178,7 @@ def _trained(raw: Mapping[str, Any], name: str) -> int:
     chosen = [m for m in methods if m.get("proposal_type") == config.get("default_proposal_method")] or methods
     if not chosen:
         _refuse(name, "no proposal_methods", "speculators_config must name the drafts of a call (speculative_tokens)")
-    return min(_count(chosen[0].get("speculative_tokens"), "speculative_tokens", name), MOST_DRAFTS)
+    return min(_count(chosen[0].get("speculative_tokens"), "speculative_tokens", name), _MOST_DRAFTS)
 
 
 def _verifier(raw: Mapping[str, Any]) -> str | None:

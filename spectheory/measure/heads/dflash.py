@@ -23,7 +23,7 @@ from spectheory.measure.heads.base import ParallelReading
 from spectheory.measure.heads.block_attention import Context, attend, context_of
 from spectheory.measure.heads.blocks import FAMILIES
 from spectheory.measure.heads.checkpoint import CheckpointHead
-from spectheory.measure.heads.config import MOST_DRAFTS, HeadConfig
+from spectheory.measure.heads.config import HeadConfig
 from spectheory.measure.heads.mask_tokens import check_depth, mask_token_of
 
 SCORES = 1 << 25
@@ -53,12 +53,12 @@ class DFlash(CheckpointHead):
     deepest: int
 
     def __init__(self, config: HeadConfig, layers: tuple[int, ...], **of_target: Any) -> None:
-        _check_block(config)
         super().__init__(config, layers, **of_target)
         self.block_size, self.mask_token = config.fields["block_size"], mask_token_of(config)
         self.first_slot = 0 if config.fields["sample_from_anchor"] else 1
         self.deepest = self.block_size - self.first_slot
         self.trained = min(self.trained, self.deepest)
+        _check_block(config, self.deepest)
         block, width = _with_layer_types(config.block), config.width
         self.slides = tuple(kind == "sliding_attention" for kind in block.layer_types)
         self.fc = nn.Linear(len(layers) * width, width, bias=False)
@@ -163,11 +163,10 @@ def _with_layer_types(block: Any) -> Any:
     return block
 
 
-def _check_block(config: HeadConfig) -> None:
-    size, least = config.fields["block_size"], 1 if config.fields["sample_from_anchor"] else 2
-    if not least <= size <= MOST_DRAFTS + 1:
+def _check_block(config: HeadConfig, deepest: int) -> None:
+    if deepest < 1:
         raise ModelError(
-            f"the dflash head has block_size = {size}",
-            limit=f"a block has an anchor and at least one draft, and at most {MOST_DRAFTS}",
+            f"the dflash head has block_size = {config.fields['block_size']}",
+            limit="a block has an anchor and at least one draft",
             remedy="save or download the head again",
         )
