@@ -250,7 +250,9 @@ def test_heads_in_another_format(tiny_folders: tuple[Path, Path], folder: Path) 
     (folder / "config.json").write_text(
         json.dumps({"architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama"})
     )
-    with pytest.raises(ModelError, match=r"another format: .*; convert it with 'speculators convert' first"):
+    with pytest.raises(
+        ModelError, match=r"another format: .*; convert it first: speculators convert .*/head --algorithm eagle3"
+    ):
         load_pair(tiny_folders[0], folder, device="cpu")
 
 

@@ -14,10 +14,12 @@ from spectheory.errors import ModelError
 from spectheory.measure.folder import check_folder, fingerprint_of, is_local
 from spectheory.measure.heads.checkpoint import CheckpointHead
 from spectheory.measure.heads.config import HeadConfig
+from spectheory.measure.heads.formats import refuse_head, sign_of_head
 from spectheory.measure.heads.kinds import HEADS
 from spectheory.measure.heads.weights import check_tensors, drafted_ids, read_tensors
 from spectheory.measure.hub import guarded, hub_answers
 from spectheory.measure.pair import Model
+from spectheory.measure.weight_names import weight_names
 
 
 def is_head(source: str | Path, revision: str | None = None) -> bool:
@@ -76,20 +78,15 @@ def head_remarks(draft: Model, target: Model) -> tuple[str, ...]:
 def refuse_as_model(source: str | Path, revision: str | None = None) -> None:
     """Refuse a head where a causal model is needed, and a head in another format."""
     raw = _raw(source, revision)
-    listed = raw.get("architectures")
-    named = next((a for a in listed if "eagle" in str(a).lower()), None) if isinstance(listed, list) else None
     if MARK in raw:
         raise ModelError(
             f"{str(source)!r} is a draft head",
             limit="a head reads the hidden states of a target and cannot be one",
             remedy="give it as the draft",
         )
-    if named:
-        raise ModelError(
-            f"{str(source)!r} is a head ({named}) in another format",
-            limit="heads are read in the format of speculators",
-            remedy="convert it with 'speculators convert' first",
-        )
+    sign = sign_of_head(raw, weight_names(source, revision))
+    if sign:
+        refuse_head(source, raw, sign)
 
 
 def _raw(source: str | Path, revision: str | None) -> dict[str, Any]:
