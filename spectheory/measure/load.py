@@ -13,6 +13,7 @@ from spectheory.errors import ModelError
 from spectheory.measure.causality import cache_of_causal
 from spectheory.measure.devices import find_device
 from spectheory.measure.folder import check_folder, fingerprint_of, is_local
+from spectheory.measure.frequencies import moving, remark_on
 from spectheory.measure.heads.load import head_remarks, is_head, load_head, refuse_as_model
 from spectheory.measure.hub import file_of, guarded, hub_answers, pickled, quiet
 from spectheory.measure.pair import Model, ModelPair
@@ -63,6 +64,8 @@ def load_pair(
         for source, model in zip((target, draft), loaded, strict=True)
         if pickled(source, model.revision)
     ]
+    held = [(model.name, moving(model.network.config.get_text_config())) for model in loaded if model.head is None]
+    said += [remark_on(name, *rope) for name, rope in held if rope]
     said += _added_tokens(tokenizer, target, target_revision)
     said += head_remarks(loaded[1], loaded[0]) if head else _read_whole(loaded[1], draft)
     return ModelPair(loaded[0], loaded[1], tokenizer, vocabulary, tuple(dict.fromkeys(said)))
@@ -158,10 +161,17 @@ def _load(
         revision=getattr(network.config, "_commit_hash", None),
         network=network,
         outputs=int(config.vocab_size if head is None else head.weight.shape[0]),
-        window=getattr(config, "max_position_embeddings", None),
+        window=guarded(source, "config.json", lambda: _window(config)),
         fingerprint=fingerprint_of(source, network.config),
         source=str(Path(source).resolve()) if is_local(source) else str(source),
     )
+
+
+def _window(config: Any) -> int | None:
+    """Longest text: the model's, and no longer than its position embeddings stay as they are."""
+    stated, held = getattr(config, "max_position_embeddings", None), moving(config)
+    lengths = [length for length in (stated, held and held[1]) if length is not None]
+    return min(lengths, default=None)
 
 
 def _layers(config: Any) -> int:

@@ -12,6 +12,7 @@ import transformers
 
 from spectheory.cost.head_config import MARK
 from spectheory.errors import ModelError
+from spectheory.measure.frequencies import moving
 from spectheory.measure.heads.blocks import FAMILIES
 from spectheory.measure.hub import guarded
 
@@ -149,6 +150,10 @@ def _block(raw: Mapping[str, Any], name: str, families: tuple[str, ...]) -> Any:
         _refuse(name, f"num_attention_heads and num_key_value_heads of {heads}", "the second must divide the first")
     if "sliding_attention" in (getattr(block, "layer_types", None) or ()):
         _count(getattr(block, "sliding_window", None), "transformer_layer_config.sliding_window", name)
+    rope = guarded(name, "config.json", lambda: moving(block))
+    if rope:
+        limit = "its frequencies depend on the length of the text, and engines choose them differently"
+        _refuse(name, f"rope_type {rope[0]!r}", limit, "use a head with another rope_type")
     rotation = getattr(block, "rope_parameters", None) or {}
     if family in FAMILIES and rotation.get("partial_rotary_factor", 1) != 1:
         _refuse(name, "partial_rotary_factor", "position embeddings must turn whole vectors", "use another head")
