@@ -19,16 +19,11 @@ _LAYER = re.compile(r"(^|\.)layers\.(\d+)\.")
 
 def weight_names(source: str | Path, revision: str | None) -> frozenset[str]:
     """Names of all weights of a folder, or of a model in the hub's cache; none where no file is there yet."""
-    for name, read in (
-        ("model.safetensors.index.json", _indexed),
-        ("model.safetensors", _safe),
-        ("pytorch_model.bin.index.json", _indexed),
-        ("pytorch_model.bin", _pickled),
-    ):
-        file = file_of(source, name, revision)
-        if file is not None:
-            return guarded(source, "weights", lambda file=file, read=read: frozenset(map(str, read(file))))
-    return frozenset()
+    found = ((file_of(source, name, revision), read) for name, read in _READERS.items())
+    file, read = next(((file, read) for file, read in found if file), (None, None))
+    if file is None or read is None:
+        return frozenset()
+    return guarded(source, "weights", lambda: frozenset(map(str, read(file))))
 
 
 def is_mtp(name: str, layers: int) -> bool:
@@ -53,3 +48,12 @@ def _safe(file: Path) -> list[str]:
 
 def _pickled(file: Path) -> list[str]:
     return list(torch.load(file, map_location="meta", weights_only=True, mmap=True))
+
+
+_READERS = {
+    "model.safetensors.index.json": _indexed,
+    "model.safetensors": _safe,
+    "pytorch_model.bin.index.json": _indexed,
+    "pytorch_model.bin": _pickled,
+}
+"""Files that name all weights; the first that is there is read."""

@@ -12,9 +12,9 @@ import torch
 
 from spectheory.errors import ModelError, TextError
 from spectheory.measure import load_pair
-from spectheory.measure.forward import Reading
 from spectheory.measure.heads.load import load_head
 from spectheory.measure.pair import Model
+from spectheory.measure.reading import Reading
 from spectheory.measure.tokens import check_window
 from tests.made_up import each
 from tests.measure.heads_made import config_of, made_head, save_head
