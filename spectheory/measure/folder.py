@@ -44,7 +44,7 @@ def check_folder(source: str | Path, revision: str | None = None) -> None:
             remedy="leave the revision out, or name the model on the hub",
         )
     absent = [] if (folder / "config.json").is_file() else ["config.json"]
-    weights = _weight_files(folder)
+    weights = weight_files(folder)
     if not weights:
         absent.append("weights (*.safetensors)")
     absent += [
@@ -71,7 +71,8 @@ def check_counts(config: Mapping[str, Any], name: str) -> None:
                 )
 
 
-def _weight_files(folder: Path) -> list[Path]:
+def weight_files(folder: Path) -> list[Path]:
+    """The files of a folder that hold weights."""
     return sorted(path for pattern in _WEIGHTS for path in folder.glob(pattern))
 
 
@@ -96,7 +97,7 @@ def fingerprint_of(source: str | Path, config: Any) -> str:
     """
     if is_local(source):
         folder = Path(source)
-        weights = [(path.name, _content(path)) for path in _weight_files(folder)]
+        weights = [(path.name, _content(path)) for path in weight_files(folder)]
         content = (folder / "config.json").read_text() + json.dumps(weights)
     else:
         content = f"{source} {getattr(config, '_commit_hash', None)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ import transformers
 from spectheory.errors import ModelError
 from spectheory.measure.causality import cache_of_causal
 from spectheory.measure.devices import find_device
-from spectheory.measure.folder import check_folder, fingerprint_of, is_local
+from spectheory.measure.folder import check_folder, fingerprint_of, is_local, weight_files
 from spectheory.measure.frequencies import moving, remark_on
 from spectheory.measure.heads.load import head_remarks, is_head, load_head, refuse_as_model
 from spectheory.measure.hub import file_of, guarded, hub_answers, pickled, quiet
@@ -22,6 +23,8 @@ from spectheory.measure.weight_names import is_mtp, left_out, weight_names
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 """Precisions that models are loaded in; ``auto`` is that of the weights."""
+_WEIGHTS_PER_BYTE = 8
+"""Quantised to one bit, the smallest there is."""
 
 
 def load_pair(
@@ -135,6 +138,7 @@ def _from_pretrained(kind: Any, part: str, source: str | Path, revision: str | N
 def _load(
     source: str | Path, revision: str | None, dtype: torch.dtype | str, device: torch.device | None, device_map: Any
 ) -> Model:
+    _check_size(source, revision)
     network, info = _from_pretrained(
         transformers.AutoModelForCausalLM,
         "weights",
@@ -165,6 +169,23 @@ def _load(
         fingerprint=fingerprint_of(source, network.config),
         source=str(Path(source).resolve()) if is_local(source) else str(source),
     )
+
+
+def _check_size(source: str | Path, revision: str | None) -> None:
+    """Refuse a local model with more weights than its files can hold, before memory is taken for them."""
+    if not is_local(source):
+        return
+    config = _from_pretrained(transformers.AutoConfig, "config.json", source, revision)
+    make = partial(transformers.AutoModelForCausalLM.from_config, config, trust_remote_code=False)
+    with torch.device("meta"):
+        described = sum(weights.numel() for weights in guarded(source, "weights", make).parameters())
+    stored = sum(path.stat().st_size for path in weight_files(Path(source)))
+    if described > _WEIGHTS_PER_BYTE * stored:
+        raise ModelError(
+            f"{str(source)!r}: config.json describes {described:.3g} weights, and the files have {stored:.3g} bytes",
+            limit=f"a byte holds {_WEIGHTS_PER_BYTE} weights at most",
+            remedy="download or save the model again",
+        )
 
 
 def _window(config: Any) -> int | None:

@@ -65,6 +65,16 @@ def test_layers_without_end(field: str, save_model: SaveModel, tmp_path_factory:
         assert time.perf_counter() - start < 2
 
 
+@each("field", ["vocab_size", "intermediate_size", "num_key_value_heads"])
+def test_more_weights_than_bytes(field: str, save_model: SaveModel, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Ten times more are still read and refused by their shapes; a million times more would fill the memory."""
+    folder = save_model(tmp_path_factory.mktemp("models") / "model")
+    known = json.loads((folder / "config.json").read_text())[field]
+    for times, what in ((10, "mismatched keys"), (10**6, "config.json describes")):
+        edited(folder / "config.json", **{field: known * times})
+        assert what in refused(lambda: load_pair(folder, folder, device="cpu"))
+
+
 TEMPLATES: dict[str, Any] = {
     "no syntax": "{% for %}",
     "its own error": "{{ raise_exception('no users\nhere') }}",
