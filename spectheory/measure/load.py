@@ -57,8 +57,8 @@ def load_pair(
         tokenizer, head = shared_tokenizer(*named)
         causal = named[:1] if head else named
         loaded = [_load(*each, precision, place, device_map) for each in causal]
-        for model in loaded:
-            cache_of_causal(model)
+        for model in loaded:  # a fault of the configuration that only a pass shows
+            guarded(model.source, "config.json", partial(cache_of_causal, model))
         if head:
             loaded.append(load_head(draft, loaded[0], revision=draft_revision))
     vocabulary = common_vocabulary(tokenizer, *loaded)

@@ -65,6 +65,17 @@ def test_layers_without_end(field: str, save_model: SaveModel, tmp_path_factory:
         assert time.perf_counter() - start < 2
 
 
+@each("rope", [{"partial_rotary_factor": 0}, {"rope_type": "yarn", "factor": 2.0, "attention_factor": [1]}])
+def test_a_model_whose_first_pass_fails(
+    rope: dict[str, Any], save_model: SaveModel, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = save_model(tmp_path_factory.mktemp("models") / "model")
+    rope = {"rope_type": "llama3", "factor": 2.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, **rope}
+    rope |= {"rope_theta": 1e4, "original_max_position_embeddings": 32}
+    edited(folder / "config.json", rope_parameters=rope)
+    assert "config.json of" in refused(lambda: load_pair(folder, folder, device="cpu"))
+
+
 @each("field", ["vocab_size", "intermediate_size", "num_key_value_heads"])
 def test_more_weights_than_bytes(field: str, save_model: SaveModel, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Ten times more are still read and refused by their shapes; a million times more would fill the memory."""
