@@ -17,11 +17,10 @@ from spectheory.deployment.engines.huggingface import (
 from spectheory.deployment.engines.vllm import LOOKUP_NGRAM_METHOD, SUFFIX_METHOD, VLLM, serve
 from spectheory.verification.lookup import LOOKUP_NGRAM
 
-_RULE = (
-    "Rule: prompt lookup, which needs no draft model. The prediction copies from the latest occurrence of "
-    f"the last {LOOKUP_NGRAM} tokens or fewer"
+_ESTIMATE = (
+    "Rule: prompt lookup, which needs no draft model. An estimate: the prediction copies from the latest occurrence of "
+    f"the last {LOOKUP_NGRAM} tokens or fewer, and only what it finds."
 )
-_ESTIMATE = f"{_RULE}, this engine from the earliest: an estimate."
 _SUFFIX = (
     "Rule: suffix decoding, which needs no draft model. An estimate: which requests were served before decides what is "
     "copied, and here they are those of the trace in their order."
@@ -56,7 +55,7 @@ def vllm_lookup(ask: Ask) -> EngineSettings | None:
         "prompt_lookup_max": LOOKUP_NGRAM,
         "prompt_lookup_min": 1,
     }
-    return ask.settings(VLLM, best, options, serve(ask, options), [f"{_RULE}.", LOOKUP_NGRAM_METHOD.does, ask.requests])
+    return ask.settings(VLLM, best, options, serve(ask, options), [_ESTIMATE, LOOKUP_NGRAM_METHOD.does, ask.requests])
 
 
 def vllm_suffix(ask: Ask) -> EngineSettings | None:
