@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -16,10 +15,10 @@ from spectheory.measure.devices import find_device
 from spectheory.measure.folder import check_folder, fingerprint_of, is_local, weight_files
 from spectheory.measure.frequencies import moving, remark_on
 from spectheory.measure.heads.load import head_remarks, is_head, load_head, refuse_as_model
-from spectheory.measure.hub import file_of, guarded, hub_answers, pickled, quiet
+from spectheory.measure.hub import file_of, guarded, hub_answers, pickled, quiet, reason_of_foreign
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.tokens import ADDED, added_on_loading, common_vocabulary, same_tokenizer
-from spectheory.measure.weight_names import is_mtp, left_out, weight_names
+from spectheory.measure.weight_names import is_mtp, layers_beyond, left_out, weight_names
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 """Precisions that models are loaded in; ``auto`` is that of the weights."""
@@ -57,8 +56,8 @@ def load_pair(
         tokenizer, head = shared_tokenizer(*named)
         causal = named[:1] if head else named
         loaded = [_load(*each, precision, place, device_map) for each in causal]
-        for model in loaded:  # a fault of the configuration that only a pass shows
-            guarded(model.source, "config.json", partial(cache_of_causal, model))
+        for model in loaded:
+            _check_pass(model)
         if head:
             loaded.append(load_head(draft, loaded[0], revision=draft_revision))
     vocabulary = common_vocabulary(tokenizer, *loaded)
@@ -90,8 +89,8 @@ def shared_tokenizer(target: tuple[str | Path, str | None], draft: tuple[str | P
 
 def _read_whole(draft: Model, source: str | Path) -> list[str]:
     """A remark about a draft that has MTP layers beside its own."""
-    layers = _layers(draft.network.config)
-    if not any(is_mtp(name, layers) for name in weight_names(source, draft.revision)):
+    beyond = layers_beyond(draft.network.config.get_text_config())
+    if not any(is_mtp(name, beyond) for name in weight_names(source, draft.revision)):
         return []
     return [
         f"{draft.name!r} has MTP layers, and was read whole, as a draft model: "
@@ -150,7 +149,7 @@ def _load(
         output_loading_info=True,
         ignore_mismatched_sizes=True,  # refused below, by name
     )
-    _check_weights(source, info, _layers(network.config))
+    _check_weights(source, info, layers_beyond(network.config.get_text_config()))
     if device is not None:
         if dtype == "auto" and device.type == "cpu" and network.dtype == torch.float16:
             network = network.float()
@@ -188,6 +187,18 @@ def _check_size(source: str | Path, revision: str | None) -> None:
         )
 
 
+def _check_pass(model: Model) -> None:
+    """Refuse a model that is not causal, or whose first pass fails: some faults of a configuration show there alone."""
+    try:
+        cache_of_causal(model)
+    except Exception as error:
+        raise ModelError(
+            f"{model.name!r} cannot read a text ({reason_of_foreign(error)})",
+            limit="config.json must describe a network that runs",
+            remedy="download or save the model again",
+        ) from error
+
+
 def _window(config: Any) -> int | None:
     """Longest text: the model's, and no longer than its position embeddings stay as they are."""
     stated, held = getattr(config, "max_position_embeddings", None), moving(config)
@@ -195,16 +206,12 @@ def _window(config: Any) -> int | None:
     return min(lengths, default=None)
 
 
-def _layers(config: Any) -> int:
-    return int(getattr(config.get_text_config(), "num_hidden_layers", sys.maxsize))
-
-
-def _check_weights(source: str | Path, info: dict[str, Any], layers: int) -> None:
+def _check_weights(source: str | Path, info: dict[str, Any], beyond: range) -> None:
     """Refuse weights with gaps, which transformers would fill with random numbers, and weights that it would not use.
 
     MTP layers, and what reads pictures and sound, change nothing in the reading of a text.
     """
-    faults = {**info, "unexpected_keys": [n for n in info["unexpected_keys"] if not left_out(n, layers)]}
+    faults = {**info, "unexpected_keys": [n for n in info["unexpected_keys"] if not left_out(n, beyond)]}
     for key in ("missing_keys", "mismatched_keys", "error_msgs", "unexpected_keys"):
         found = sorted(str(item) for item in faults.get(key) or ())
         if found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import safe_open
@@ -26,15 +27,21 @@ def weight_names(source: str | Path, revision: str | None) -> frozenset[str]:
     return guarded(source, "weights", lambda: frozenset(map(str, read(file))))
 
 
-def is_mtp(name: str, layers: int) -> bool:
-    """Whether a weight belongs to the MTP layers that come with a model of so many layers."""
+def layers_beyond(config: Any) -> range:
+    """Numbers of the MTP layers that a configuration counts on from a model's own layers."""
+    own, more = (getattr(config, field, 0) for field in ("num_hidden_layers", "num_nextn_predict_layers"))
+    return range(own, own + more) if type(own) is int and type(more) is int else range(0)
+
+
+def is_mtp(name: str, beyond: range) -> bool:
+    """Whether a weight belongs to the MTP layers that come with a model."""
     layer = _LAYER.search(name)
-    return bool(_MTP.search(name)) or (layer is not None and int(layer[2]) >= layers)
+    return bool(_MTP.search(name)) or (layer is not None and int(layer[2]) in beyond)
 
 
-def left_out(name: str, layers: int) -> bool:
-    """Whether a model of so many layers reads texts right without a weight that it has no place for."""
-    return is_mtp(name, layers) or bool(_TOWER.search(name))
+def left_out(name: str, beyond: range) -> bool:
+    """Whether a model reads texts right without a weight that it has no place for."""
+    return is_mtp(name, beyond) or bool(_TOWER.search(name))
 
 
 def _indexed(file: Path) -> list[str]:

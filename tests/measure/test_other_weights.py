@@ -99,6 +99,7 @@ def test_models_with_mtp_layers_are_read_whole(
     root = tmp_path_factory.mktemp("models")
     plain, native = save_model(root / "plain", seed=1), save_model(root / "native", seed=2)
     with_weights(native, name)
+    edited(native, num_nextn_predict_layers=1)
     assert load_pair(native, plain, device="cpu").remarks == ()
     pair = load_pair(plain, native, device="cpu")
     (remark,) = pair.remarks
@@ -106,9 +107,19 @@ def test_models_with_mtp_layers_are_read_whole(
     assert "model.layers.1.mlp.up_proj.weight" in pair.draft.network.state_dict()
 
 
-def test_layers_inside_the_model_are_no_mtp_layers(folder: Path) -> None:
-    with_weights(folder, "model.layers.1.eh.weight")
-    assert "unexpected keys (model.layers.1.eh.weight)" in refused(folder, folder)
+@each("layer", [1, 2, 3])
+def test_other_layers_are_no_mtp_layers(
+    layer: int, save_model: SaveModel, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Layer 2 of two is one where config.json says so; without that, it was cut off the model."""
+    folder = save_model(tmp_path_factory.mktemp("models") / "model")
+    with_weights(folder, f"model.layers.{layer}.eh.weight")
+    assert f"unexpected keys (model.layers.{layer}.eh.weight)" in refused(folder, folder)
+    edited(folder, num_nextn_predict_layers=1)
+    if layer == 2:
+        load_pair(folder, folder, device="cpu")
+    else:
+        refused(folder, folder)
 
 
 def test_towers_of_other_inputs_are_left_out(folder: Path) -> None:
