@@ -35,17 +35,17 @@ def shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of :class:`~spectheory.cost.ModelShape` except the bytes."""
     as_gpt2 = "n_embd" in config and "hidden_size" not in config
     if as_gpt2 and config["n_embd"] is not None and config.get("n_inner") is None:
-        config = {**config, "n_inner": 4 * _size(config, "hidden_size")}
+        config = {**config, "n_inner": 4 * size_in(config, "hidden_size")}
     _check_complete(config)
     _check_dense(config)
-    sizes = {name: _size(config, key) for name, key in _SIZES.items()}
-    kind, tied = config.get("model_type"), config.get("tie_word_embeddings")
+    sizes = {name: size_in(config, key) for name, key in _SIZES.items()}
+    kind, tied = str(config.get("model_type")), config.get("tie_word_embeddings")
     if tied is None:
         tied = kind not in _UNTIED_AS_GPT2 if as_gpt2 else kind in _TIED
     return {
         **sizes,
         "kv_heads": 1 if as_gpt2 and config.get("multi_query") else _kv_heads(config, sizes["heads"]),
-        "head_dim": _size(config, "head_dim") if config.get("head_dim") else _head_dim(config, sizes),
+        "head_dim": size_in(config, "head_dim") if config.get("head_dim") else _head_dim(config, sizes),
         "tied": bool(tied),
         "gated": not as_gpt2 and kind not in _NOT_GATED,
     }
@@ -69,7 +69,7 @@ def _check_dense(config: Mapping[str, Any]) -> None:
         other.append("layer_types")
     if other:
         raise SettingError(
-            f"the config has {other[0]}={config[other[0]]}",
+            f"the config has {other[0]}={brief(config[other[0]])}",
             limit="only dense transformers are modelled",
             remedy="measure latencies, or fit AffineTime to timings",
         )
@@ -81,7 +81,7 @@ def _name(config: Mapping[str, Any], key: str) -> str:
     return other if key not in config and other in config else key
 
 
-def _size(config: Mapping[str, Any], key: str) -> int:
+def size_in(config: Mapping[str, Any], key: str) -> int:
     """A size of the configuration: a whole number in range."""
     name = _name(config, key)
     value = config[name]
@@ -90,13 +90,13 @@ def _size(config: Mapping[str, Any], key: str) -> int:
             f"{name} is {brief(value)}", limit="needs one whole number", remedy="check the config, or measure latencies"
         )
     if not 1 <= value <= LARGEST:
-        raise SettingError(f"{name} is {value}", limit=f"must be in 1..{LARGEST:g}", remedy="check the config")
+        raise SettingError(f"{name} is {brief(value)}", limit=f"must be in 1..{LARGEST:g}", remedy="check the config")
     return value
 
 
 def _kv_heads(config: Mapping[str, Any], heads: int) -> int:
     """Heads of keys and values; by default as many as attention heads."""
-    return _size(config, "num_key_value_heads") if config.get("num_key_value_heads") else heads
+    return size_in(config, "num_key_value_heads") if config.get("num_key_value_heads") else heads
 
 
 def _head_dim(config: Mapping[str, Any], sizes: Mapping[str, int]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from reprlib import repr as brief
 from typing import Any
 
-from spectheory.cost.config_file import shape_in
+from spectheory.cost.config_file import shape_in, size_in
 from spectheory.errors import SettingError
 
 MARK = "speculators_model_type"
@@ -28,7 +28,7 @@ def head_shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
     The embeddings are the target's: a pass reads a few of their rows.
     """
     kind, block = config[MARK], config.get("transformer_layer_config")
-    if kind not in LAYER_FIELDS or not isinstance(block, Mapping):
+    if not isinstance(kind, str) or kind not in LAYER_FIELDS or not isinstance(block, Mapping):
         raise SettingError(
             f"the config is of a head of kind {brief(kind)}",
             limit=f"known are {', '.join(LAYER_FIELDS)} with a transformer_layer_config",
@@ -37,15 +37,18 @@ def head_shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
     sizes = shape_in({**block, "vocab_size": config.get("draft_vocab_size") or block.get("vocab_size")})
     if kind == "mtp":  # the configuration is the target's, and the head one layer like its
         sizes["layers"] = 1
-    of_target = config.get("target_hidden_size") or sizes["hidden"]
+    of_target = size_in(config, "target_hidden_size") if config.get("target_hidden_size") else sizes["hidden"]
     return sizes | {"tied": True, "fusion": _fused(kind, config, sizes["hidden"], of_target) + _wider(kind, sizes)}
 
 
 def _fused(kind: str, config: Mapping[str, Any], hidden: int, of_target: int) -> int:
     """Weights that join hidden states of the target into one."""
     field = LAYER_FIELDS[kind]
-    read = 2 if field is None else len(config.get(field) or range(_USUAL))
-    return read * int(of_target) * hidden
+    layers = None if field is None else config.get(field)
+    if layers is not None and not isinstance(layers, list):
+        raise SettingError(f"{field} is {brief(layers)}", limit="needs a list of layers", remedy="check the config")
+    read = 2 if field is None else len(layers or range(_USUAL))
+    return read * of_target * hidden
 
 
 def _wider(kind: str, sizes: Mapping[str, Any]) -> int:

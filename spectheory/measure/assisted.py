@@ -45,7 +45,7 @@ from spectheory.measure.hub import quiet
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.tokens import check_window
 
-NO_HEADS = "transformers' assisted generation takes draft models alone"
+NO_HEADS = "transformers' assisted generation takes no head in this format"
 """Why a draft head is refused."""
 _MOVES_THRESHOLD = "transformers.generation.candidate_generator.is_sklearn_available"
 """What transformers asks before it moves the confidence threshold between calls."""

@@ -5,14 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Any
 
 from spectheory.errors import FOREIGN, ModelError
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
-_LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
-"""Names of the number of layers in configurations."""
+_MOST = {
+    **dict.fromkeys(("num_hidden_layers", "n_layer", "num_layers", "n_layers"), 1024),
+    "num_labels": 1 << 20,
+}
+"""The largest numbers in config.json of which transformers makes lists; models have up to about 130 layers."""
 
 
 def is_local(source: str | Path) -> bool:
@@ -39,7 +44,7 @@ def check_folder(source: str | Path, revision: str | None = None) -> None:
             remedy="leave the revision out, or name the model on the hub",
         )
     absent = [] if (folder / "config.json").is_file() else ["config.json"]
-    weights = _weight_files(folder)
+    weights = weight_files(folder)
     if not weights:
         absent.append("weights (*.safetensors)")
     absent += [
@@ -51,26 +56,23 @@ def check_folder(source: str | Path, revision: str | None = None) -> None:
             limit="needs config.json and every weight file",
             remedy="save or download the model again",
         )
-    _check_layers(folder)
 
 
-def _check_layers(folder: Path) -> None:
-    """Refuse fewer than one layer, which would fail later; other settings are left to transformers."""
-    try:
-        config = json.loads((folder / "config.json").read_text())
-        sizes = {**config, **config.get("text_config", {})}
-    except (OSError, *FOREIGN):
-        return
-    for name in _LAYERS:
-        if isinstance(sizes.get(name), int) and sizes[name] < 1:
-            raise ModelError(
-                f"{str(folder)!r}: config.json has {name} = {sizes[name]}",
-                limit="a model has at least one layer",
-                remedy="correct the file, or save or download the model again",
-            )
+def check_counts(config: Mapping[str, Any], name: str) -> None:
+    """Refuse counts of layers and labels that no model has, before anything is built of so many parts."""
+    for part in (config, *(value for value in config.values() if isinstance(value, Mapping))):
+        for field, most in _MOST.items():
+            count = part.get(field)
+            if type(count) is int and not 1 <= count <= most:
+                raise ModelError(
+                    f"{name!r}: config.json has {field} = {brief(count)}",
+                    limit=f"a model has 1 to {most}",
+                    remedy="correct the file, or save or download the model again",
+                )
 
 
-def _weight_files(folder: Path) -> list[Path]:
+def weight_files(folder: Path) -> list[Path]:
+    """The files of a folder that hold weights."""
     return sorted(path for pattern in _WEIGHTS for path in folder.glob(pattern))
 
 
@@ -95,7 +97,7 @@ def fingerprint_of(source: str | Path, config: Any) -> str:
     """
     if is_local(source):
         folder = Path(source)
-        weights = [(path.name, _content(path)) for path in _weight_files(folder)]
+        weights = [(path.name, _content(path)) for path in weight_files(folder)]
         content = (folder / "config.json").read_text() + json.dumps(weights)
     else:
         content = f"{source} {getattr(config, '_commit_hash', None)}"

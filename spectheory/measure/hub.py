@@ -33,16 +33,14 @@ def guarded(source: str | Path, part: str, load: Callable[[], Any]) -> Any:
     """Run a loader of transformers; any exception becomes a one-line ModelError."""
     try:
         return load()
-    except (KeyboardInterrupt, SystemExit, MemoryError, SpectheoryError):
-        raise
-    except Exception as error:  # readers of foreign files raise OSError, KeyError, SafetensorError and others
+    except BaseException as error:  # readers of foreign files raise OSError, KeyError, SafetensorError and others
+        reason = reason_of_foreign(error)
         if "trust_remote_code" in str(error):
             raise ModelError(
                 f"{str(source)!r} needs its own code to load its {part}",
                 limit="code that comes with a model is never run",
                 remedy="use a model that transformers supports by itself",
             ) from error
-        reason = _short(" ".join(str(error).split())) or type(error).__name__
         if "Weights only load failed" in reason:  # torch's own advice is to load them anyway
             reason = f"is damaged or {NOT_NUMBERS}"
         known = next((known for said, known in _KNOWN.items() if said in reason), None)
@@ -55,6 +53,14 @@ def guarded(source: str | Path, part: str, load: Callable[[], Any]) -> Any:
         raise ModelError(
             f"{part} of {str(source)!r} cannot be loaded ({reason})", limit=limit, remedy=remedy
         ) from error
+
+
+def reason_of_foreign(error: BaseException) -> str:
+    """Why foreign code failed, in one line; raises again what is not its failure."""
+    panic = type(error).__name__ == "PanicException"  # of a library in Rust; it is no Exception
+    if isinstance(error, MemoryError | SpectheoryError) or not (panic or isinstance(error, Exception)):
+        raise error
+    return _short(" ".join(str(error).split())) or type(error).__name__
 
 
 def hub_answers() -> bool:

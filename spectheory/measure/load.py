@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,14 +12,18 @@ import transformers
 from spectheory.errors import ModelError
 from spectheory.measure.causality import cache_of_causal
 from spectheory.measure.devices import find_device
-from spectheory.measure.folder import check_folder, fingerprint_of, is_local
+from spectheory.measure.folder import check_folder, fingerprint_of, is_local, weight_files
+from spectheory.measure.frequencies import moving, remark_on
 from spectheory.measure.heads.load import head_remarks, is_head, load_head, refuse_as_model
-from spectheory.measure.hub import file_of, guarded, hub_answers, pickled, quiet
+from spectheory.measure.hub import file_of, guarded, hub_answers, pickled, quiet, reason_of_foreign
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.tokens import ADDED, added_on_loading, common_vocabulary, same_tokenizer
+from spectheory.measure.weight_names import is_mtp, layers_beyond, left_out, weight_names
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 """Precisions that models are loaded in; ``auto`` is that of the weights."""
+_WEIGHTS_PER_BYTE = 8
+"""Quantised to one bit, the smallest there is."""
 
 
 def load_pair(
@@ -52,7 +57,7 @@ def load_pair(
         causal = named[:1] if head else named
         loaded = [_load(*each, precision, place, device_map) for each in causal]
         for model in loaded:
-            cache_of_causal(model)
+            _check_pass(model)
         if head:
             loaded.append(load_head(draft, loaded[0], revision=draft_revision))
     vocabulary = common_vocabulary(tokenizer, *loaded)
@@ -61,7 +66,10 @@ def load_pair(
         for source, model in zip((target, draft), loaded, strict=True)
         if pickled(source, model.revision)
     ]
-    said += [*_added_tokens(tokenizer, target, target_revision), *head_remarks(loaded[1], loaded[0])]
+    held = [(model.name, moving(model.network.config.get_text_config())) for model in loaded if model.head is None]
+    said += [remark_on(name, *rope) for name, rope in held if rope]
+    said += _added_tokens(tokenizer, target, target_revision)
+    said += head_remarks(loaded[1], loaded[0]) if head else _read_whole(loaded[1], draft)
     return ModelPair(loaded[0], loaded[1], tokenizer, vocabulary, tuple(dict.fromkeys(said)))
 
 
@@ -77,6 +85,17 @@ def shared_tokenizer(target: tuple[str | Path, str | None], draft: tuple[str | P
             _from_pretrained(transformers.AutoConfig, "config.json", *each)
         tokenizers = [_from_pretrained(transformers.AutoTokenizer, "tokenizer", *each) for each in causal]
     return same_tokenizer(tokenizers[0], tokenizers[-1], str(target[0]), str(draft[0])), head
+
+
+def _read_whole(draft: Model, source: str | Path) -> list[str]:
+    """A remark about a draft that has MTP layers beside its own."""
+    beyond = layers_beyond(draft.network.config.get_text_config())
+    if not any(is_mtp(name, beyond) for name in weight_names(source, draft.revision)):
+        return []
+    return [
+        f"{draft.name!r} has MTP layers, and was read whole, as a draft model: "
+        "an engine that drafts with the MTP layers alone gives other drafts, in less time"
+    ]
 
 
 def _added_tokens(tokenizer: Any, source: str | Path, revision: str | None) -> list[str]:
@@ -118,6 +137,7 @@ def _from_pretrained(kind: Any, part: str, source: str | Path, revision: str | N
 def _load(
     source: str | Path, revision: str | None, dtype: torch.dtype | str, device: torch.device | None, device_map: Any
 ) -> Model:
+    _check_size(source, revision)
     network, info = _from_pretrained(
         transformers.AutoModelForCausalLM,
         "weights",
@@ -129,7 +149,7 @@ def _load(
         output_loading_info=True,
         ignore_mismatched_sizes=True,  # refused below, by name
     )
-    _check_weights(source, info)
+    _check_weights(source, info, layers_beyond(network.config.get_text_config()))
     if device is not None:
         if dtype == "auto" and device.type == "cpu" and network.dtype == torch.float16:
             network = network.float()
@@ -144,19 +164,59 @@ def _load(
         revision=getattr(network.config, "_commit_hash", None),
         network=network,
         outputs=int(config.vocab_size if head is None else head.weight.shape[0]),
-        window=getattr(config, "max_position_embeddings", None),
+        window=guarded(source, "config.json", lambda: _window(config)),
         fingerprint=fingerprint_of(source, network.config),
         source=str(Path(source).resolve()) if is_local(source) else str(source),
     )
 
 
-def _check_weights(source: str | Path, info: dict[str, Any]) -> None:
-    """Refuse weights with gaps, which transformers would fill with random numbers."""
-    for key in ("missing_keys", "mismatched_keys", "error_msgs"):
-        found = sorted(str(item) for item in info.get(key) or ())
+def _check_size(source: str | Path, revision: str | None) -> None:
+    """Refuse a local model with more weights than its files can hold, before memory is taken for them."""
+    if not is_local(source):
+        return
+    config = _from_pretrained(transformers.AutoConfig, "config.json", source, revision)
+    make = partial(transformers.AutoModelForCausalLM.from_config, config, trust_remote_code=False)
+    with torch.device("meta"):
+        described = sum(weights.numel() for weights in guarded(source, "weights", make).parameters())
+    stored = sum(path.stat().st_size for path in weight_files(Path(source)))
+    if described > _WEIGHTS_PER_BYTE * stored:
+        raise ModelError(
+            f"{str(source)!r}: config.json describes {described:.3g} weights, and the files have {stored:.3g} bytes",
+            limit=f"a byte holds {_WEIGHTS_PER_BYTE} weights at most",
+            remedy="download or save the model again",
+        )
+
+
+def _check_pass(model: Model) -> None:
+    """Refuse a model that is not causal, or whose first pass fails: some faults of a configuration show there alone."""
+    try:
+        cache_of_causal(model)
+    except Exception as error:
+        raise ModelError(
+            f"{model.name!r} cannot read a text ({reason_of_foreign(error)})",
+            limit="config.json must describe a network that runs",
+            remedy="download or save the model again",
+        ) from error
+
+
+def _window(config: Any) -> int | None:
+    """Longest text: the model's, and no longer than its position embeddings stay as they are."""
+    stated, held = getattr(config, "max_position_embeddings", None), moving(config)
+    lengths = [length for length in (stated, held and held[1]) if length is not None]
+    return min(lengths, default=None)
+
+
+def _check_weights(source: str | Path, info: dict[str, Any], beyond: range) -> None:
+    """Refuse weights with gaps, which transformers would fill with random numbers, and weights that it would not use.
+
+    MTP layers, and what reads pictures and sound, change nothing in the reading of a text.
+    """
+    faults = {**info, "unexpected_keys": [n for n in info["unexpected_keys"] if not left_out(n, beyond)]}
+    for key in ("missing_keys", "mismatched_keys", "error_msgs", "unexpected_keys"):
+        found = sorted(str(item) for item in faults.get(key) or ())
         if found:
             raise ModelError(
                 f"{str(source)!r} loads with {len(found)} {key.replace('_', ' ')} ({found[0]})",
-                limit="the weights must have every parameter of the model",
+                limit="the weights must be those of the model that config.json describes",
                 remedy="download or save the model again",
             )

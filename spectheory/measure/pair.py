@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from reprlib import repr as brief
 from typing import Any
 
 import torch
 
+from spectheory.errors import ModelError
 from spectheory.measure.heads.base import Head
 
 
@@ -87,8 +89,15 @@ class ModelPair:
     def end_of_text(self) -> frozenset[int]:
         """Token ids that end a text: the tokenizer's, and those of the target's generation settings."""
         named = getattr(getattr(self.target.network, "generation_config", None), "eos_token_id", None)
-        ids = {self.tokenizer.eos_token_id, *(named if isinstance(named, list) else [named])}
-        return frozenset(i for i in ids if i is not None)
+        ids = [self.tokenizer.eos_token_id, *(named if isinstance(named, list) else [named])]
+        wrong = next((i for i in ids if i is not None and type(i) is not int), None)
+        if wrong is not None:
+            raise ModelError(
+                f"{self.target.name!r}: eos_token_id of generation_config.json is {brief(wrong)}",
+                limit="needs a token id, or a list of them",
+                remedy="correct the file, or download the model again",
+            )
+        return frozenset(i for i in ids if i is not None and 0 <= i < self.vocabulary)
 
     def describe(self) -> dict[str, Any]:
         """Facts for the provenance of a trace."""

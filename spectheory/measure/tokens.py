@@ -9,7 +9,9 @@ import torch
 from tokenizers import Tokenizer
 
 from spectheory.errors import ModelError, TextError
+from spectheory.measure.hub import reason_of_foreign
 from spectheory.measure.pair import Model
+from spectheory.measure.templates import templated
 from spectheory.prompts import Prompt
 
 ADDED = "if tokenizer.json lacks the token, remove what adds it from tokenizer_config.json (special token or class)"
@@ -56,14 +58,7 @@ def added_on_loading(tokenizer: Any, file: Path) -> list[str]:
 
 def encode_prompt(tokenizer: Any, prompt: Prompt, *, chat_template: bool = False) -> torch.Tensor:
     """Token ids ``[n]`` of a prompt, with the tokenizer's special tokens, or by its chat template."""
-    text: str = prompt.text
-    if chat_template:
-        if not getattr(tokenizer, "chat_template", None):
-            raise ModelError(
-                "the tokenizer has no chat template", limit="needs one", remedy="measure without chat template"
-            )
-        turns = [{"role": "user", "content": text}]
-        text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+    text = templated(tokenizer, prompt.text) if chat_template else prompt.text
     return _ids(tokenizer, text, special=not chat_template, what=f"prompt {prompt.id!r}")
 
 
@@ -79,7 +74,14 @@ def encode_output(tokenizer: Any, prompt: Prompt) -> torch.Tensor:
 
 
 def _ids(tokenizer: Any, text: str, *, special: bool, what: str) -> torch.Tensor:
-    ids = tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
+    try:
+        ids = tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
+    except BaseException as error:  # its regular expressions may give up, by a panic of Rust
+        raise ModelError(
+            f"the tokenizer failed on {what} ({reason_of_foreign(error)})",
+            limit="it must split every text",
+            remedy="use a tokenizer as transformers saves it, or another text",
+        ) from error
     if not ids:
         raise TextError(f"{what} has no tokens", limit="needs at least one", remedy="write a longer text")
     return torch.tensor(ids, dtype=torch.int64)

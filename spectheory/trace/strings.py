@@ -39,20 +39,25 @@ class TokenStrings:
         """
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
-            pieces, added = _pieces(content["model"]["vocab"]), content.get("added_tokens") or []
-            names = {row["id"]: row["content"] for row in added}
+            added = content.get("added_tokens") or []
+            named = {row["id"]: row["content"] for row in added}
+            by_bytes = _by_bytes(content)
+            pieces = _pieces(content["model"]["vocab"])
+            found = {token: _plain(piece, by_bytes=by_bytes) for token, piece in pieces.items()} | named
+            special = frozenset(row["id"] for row in added if row.get("special"))
+            if not all(type(token) is int and isinstance(text, str) for token, text in found.items()):
+                raise TypeError("tokens are whole numbers, and what they stand for is text")
         except (OSError, *FOREIGN) as error:
             raise TraceError(
                 f"{file} cannot be read as a tokenizer ({type(error).__name__})",
                 limit=f"needs a {TOKENIZER_FILE} as transformers writes it",
                 remedy="name the target's folder with --target",
             ) from error
-        found = {token: _plain(piece, by_bytes=_by_bytes(content)) for token, piece in pieces.items()} | names
         if ids is not None and len(found) != ids:
             raise TraceError(
                 f"{file} has {len(found)} tokens", limit=f"the trace's has {ids}", remedy="name the target's own folder"
             )
-        return cls(found, frozenset(row["id"] for row in added if row.get("special")), str(file))
+        return cls(found, special, str(file))
 
 
 def _pieces(vocabulary: Any) -> dict[int, str]:

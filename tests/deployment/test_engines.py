@@ -15,6 +15,7 @@ import pytest
 
 from spectheory.cost import ACCELERATORS, ConstantRatio, Roofline
 from spectheory.deployment import Draft, EngineSettings, engine_settings, engines, without_stop
+from spectheory.deployment.engines import huggingface
 from spectheory.deployment.engines.base import Ask
 from spectheory.deployment.engines.facts import Engine, Fact, facts_table
 from spectheory.deployment.engines.sglang import GrownTree
@@ -61,8 +62,8 @@ def test_vllm_json_is_the_one_pasted() -> None:
     assert json.loads(words[words.index("--speculative-config") + 1]) == settings.options
     assert settings.options["model"] == "org/small-4"
     drawn = (settings.options["draft_sample_method"], settings.options["rejection_sample_method"])
-    assert drawn == ("probabilistic", "standard"), "block is accepted and ignored"
-    assert any("block is ignored" in line for line in settings.remarks)
+    assert drawn == ("probabilistic", "standard")
+    assert any("Block verification runs in model runner V2" in line for line in settings.remarks)
     assert any(line.startswith("By default") and "argmax" in line for line in settings.remarks)
 
 
@@ -152,7 +153,7 @@ def test_cut_sampling_is_remarked() -> None:
     found = engines_of(Draft("small", text_trace(4, 0.7, temperature=0.7, top_k=20, top_p=0.9), table()), k_max=4)
     assert "top_k=20" in found["transformers"].paste
     assert "twice" in found["transformers"].remarks[-1]
-    assert any("may not be cut by top-k" in line for line in found["vllm"].remarks)
+    assert any("are not cut by top-k" in line for line in found["vllm"].remarks)
     words = shlex.split(found["llama.cpp"].paste)
     given = {name: float(words[words.index(name) + 1]) for name in ("--temp", "--top-k", "--top-p", "--min-p")}
     assert given == {"--temp": 0.7, "--top-k": 20, "--top-p": 0.9, "--min-p": 0}
@@ -197,6 +198,37 @@ def test_every_fact_is_in_its_engines_list() -> None:
     assert set(listed) == known_facts()
     assert len(set(listed)) == len(listed)
     assert all(fact.does.endswith(".") and fact.evidence for fact in listed)
+
+
+def test_every_kind_of_speculation_of_transformers_is_listed() -> None:
+    """Every generation option that speculates, of the version that the table names."""
+    transformers = pytest.importorskip("transformers")
+    if not transformers.__version__.startswith(f"{huggingface.TRANSFORMERS.version}."):
+        pytest.skip("another version than the table's")
+    begins = ("assistant", "num_assistant", "prompt_lookup", "target_lookbehind", "use_mtp", "speculat")
+    options = {name for name in vars(transformers.GenerationConfig()) if name.startswith(begins)}
+    assert len(options) > 8
+    listed = " ".join(fact.setting for fact in huggingface.TRANSFORMERS.facts)
+    assert {name for name in options if name not in listed} == set()
+
+
+def test_an_ensemble_weight_changes_the_output(tiny_pair: Any) -> None:
+    """Near 0 even greedy decoding writes the draft's first choices; without it, the target's."""
+    import torch
+
+    from spectheory.measure.hub import quiet
+
+    target, draft = tiny_pair.target.network, tiny_pair.draft.network
+    ids = torch.tensor([[1, 2, 3, 4]])
+
+    def text(**options: Any) -> list[int]:
+        found = target.generate(ids, do_sample=False, max_new_tokens=20, eos_token_id=None, **options)
+        return list(found[0].tolist())
+
+    with quiet():
+        plain = text()
+        assert text(assistant_model=draft) == plain
+        assert text(assistant_model=draft, assistant_ensemble_weight=1e-6) != plain
 
 
 def test_the_page_shows_the_facts() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -296,3 +298,24 @@ def test_a_roofline_of_a_head() -> None:
 def test_heads_of_unknown_sizes(config: dict[str, Any]) -> None:
     with pytest.raises(SettingError, match=r"the config is of a head of kind .*known are eagle3, peagle, dflash, mtp"):
         ModelShape.from_config(config)
+
+
+STRANGE = ("x", "", {"a": 1}, [1], [[1]], 1e300, 10**300, -1, 0, True, 1.5, math.inf, math.nan)
+
+
+@pytest.mark.parametrize("kind", ["eagle3", "dflash", "mtp", None])
+def test_strange_values_in_a_config(kind: str | None) -> None:
+    """Sizes, or one clear line: whatever stands where a number, a name or a list belongs."""
+    fields = {"draft_vocab_size": 1000, "target_hidden_size": 4096, "num_experts": None, **BLOCK}
+    fields |= {"layer_types": None, "n_inner": None, "tie_word_embeddings": None, "speculators_model_type": kind}
+    fields |= {"eagle_aux_hidden_state_layer_ids": [1, 2], "aux_hidden_state_layer_ids": [1, 2]}
+    said = []
+    for field, value in itertools.product(fields, STRANGE):
+        plain = {name: known for name, known in {**fields, field: value}.items() if known is not None}
+        config = {**plain, "transformer_layer_config": {**BLOCK, **{field: value}}} if kind else plain
+        try:
+            ModelShape.from_config(config)
+        except SettingError as error:
+            said.append(str(error))
+    assert len(said) > 100
+    assert not [line for line in said if "\n" in line or len(line) > 300]

@@ -136,7 +136,10 @@ def test_remarks(tiny_folders: tuple[Path, Path], folder: Path) -> None:
 CONFIGS: dict[str, tuple[dict[str, Any], str]] = {
     "unknown kind": ({"speculators_model_type": "medusa"}, "kind 'medusa': there are eagle3, "),
     "kind in a list": ({"speculators_model_type": ["eagle3"]}, "kind ['eagle3']: there are eagle3, "),
-    "layers without end": ({"block": {"num_hidden_layers": 10**9}}, "num_hidden_layers = 1000000000: at most 1024"),
+    "layers without end": (
+        {"block": {"num_hidden_layers": 10**9}},
+        "num_hidden_layers = 1000000000: a model has 1 to 1024",
+    ),
     "newer version": ({"speculators_version": "1.0.0", "gates": 3}, "speculators_version 1.0.0 and the field 'gates'"),
     "family": ({"block": {"model_type": "gpt2"}}, "layers of the family 'gpt2'"),
     "hidden size": ({"block": {"hidden_size": 48}}, "reads hidden states of 48 numbers: 'target' has 32"),
@@ -241,6 +244,22 @@ def test_damaged_files(folder: Path, tiny_pair: ModelPair) -> None:
     assert "lacks weights" in refused(folder, tiny_pair)
 
 
+def test_blocks_without_end(tiny_pair: ModelPair, tmp_path: Path) -> None:
+    """Refused by its number: a text would fill the memory with mask tokens."""
+    raw = config_of("dflash")
+    folder = save_head(tmp_path / "head", made_head(raw), raw)
+    assert load_head(folder, tiny_pair.target).network.deepest == 7
+    for size in (10**9, 10**300, 1026):
+        changed(folder, block_size=size)
+        assert ": a block has an anchor and 1 to 1024 drafts; " in refused(folder, tiny_pair)
+
+
+def test_sizes_that_no_weight_has_take_no_memory(folder: Path, tiny_pair: ModelPair) -> None:
+    """The network is made after its sizes are compared with the checkpoint's."""
+    changed(folder, block={"num_attention_heads": 10**9})
+    assert "layers.0.self_attn.o_proj.weight of shape [32, 32]" in refused(folder, tiny_pair)
+
+
 def test_a_head_is_no_target(tiny_folders: tuple[Path, Path], folder: Path) -> None:
     with pytest.raises(ModelError, match="is a draft head: a head reads the hidden states of a target"):
         load_pair(folder, tiny_folders[1], device="cpu")
@@ -250,7 +269,9 @@ def test_heads_in_another_format(tiny_folders: tuple[Path, Path], folder: Path) 
     (folder / "config.json").write_text(
         json.dumps({"architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama"})
     )
-    with pytest.raises(ModelError, match=r"another format: .*; convert it with 'speculators convert' first"):
+    with pytest.raises(
+        ModelError, match=r"another format: .*; convert it first: speculators convert .*/head --algorithm eagle3"
+    ):
         load_pair(tiny_folders[0], folder, device="cpu")
 
 

@@ -152,7 +152,7 @@ def test_a_number_of_layers_below_one(kind: str, layers: int, save_model: SaveMo
         sizes = {"n_embd": 32, "n_head": 2, "vocab_size": 64, "n_positions": 128}
         config, name = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], **sizes}, "n_layer"
     (folder / "config.json").write_text(json.dumps(config | {name: layers}))
-    assert f"config.json has {name} = {layers}: a model has at least one layer" in refused(folder, folder)
+    assert f"config.json has {name} = {layers}: a model has 1 to 1024" in refused(folder, folder)
 
 
 @pytest.mark.parametrize(("lost", "named"), [(True, "missing keys"), (False, "")])

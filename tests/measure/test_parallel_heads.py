@@ -163,7 +163,7 @@ def test_a_mask_token_outside_the_vocabulary_is_refused(kind: str, mask: int | N
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"block_size": 1}, "block_size = 1: a block has an anchor and at least one draft"),
+        ({"block_size": 1}, "block_size = 1: a block has an anchor and 1 to 1024 drafts"),
         ({"aux_hidden_state_layer_ids": None}, "names no layers of its target: aux_hidden_state_layer_ids must list"),
     ],
     ids=str,

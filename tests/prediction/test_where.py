@@ -205,7 +205,23 @@ def test_strings_are_those_of_the_tokenizer(tmp_path: Path) -> None:
         TokenStrings.read(file, ids=100)
     (tmp_path / "tokenizer.json").write_text('{"model": {"vocab": [["<0x0A>", 0], ["\u2581the", -1], ["x", -2]]}}')
     assert [TokenStrings.read(tmp_path / "tokenizer.json")[i] for i in range(3)] == ["\n", " the", "x"]
-    (tmp_path / "tokenizer.json").write_text('{"model": 3}')
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"model": 3}',
+        "[1]",
+        '{"model": {"vocab": ' + "[" * 100_000,
+        '{"model": {"vocab": [[1, 0.0], [2, 0.0]]}}',
+        '{"model": {"vocab": {"a": "b"}}}',
+        '{"model": {"vocab": {"a": [1]}}}',
+        '{"model": {"vocab": {"a": 0}}, "added_tokens": [{"id": 1, "content": 5}]}',
+        '{"model": {"vocab": {"a": 0}}, "added_tokens": [3]}',
+    ],
+)
+def test_strings_of_a_strange_file(content: str, tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(content)
     with pytest.raises(TraceError, match="cannot be read as a tokenizer"):
         TokenStrings.read(tmp_path / "tokenizer.json")
 

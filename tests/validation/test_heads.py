@@ -126,7 +126,7 @@ def test_the_answer_has_the_control(found: tuple[Any, Any]) -> None:
 def test_what_a_head_cannot_be_asked_is_one_line(tiny_pair: ModelPair, tmp_path: Path) -> None:
     pair = with_head(tiny_pair, ToyParallelHead)
     cases = [
-        ((JUDGE,), Chain(2), {}, "assisted is asked for with the draft head 'toy head': .*draft models alone"),
+        ((JUDGE,), Chain(2), {}, "assisted is asked for with the draft head 'toy head': .*no head in this format"),
         (("token",), Chain(7), {}, "token is asked for chain k=7: .* at most 6 tokens deep"),
         (("recursive-distinct",), KAry((2, 2)), {}, "ranks are recorded by start for race and recursive to 4"),
         (("race",), Batch(5), {}, "ranks are recorded by start for race and recursive to 4"),

@@ -53,7 +53,7 @@ TWICE = Fact(
     "temperature, top_k, top_p, min_p",
     "The draft applies temperature and filters twice (temperature T as T^2): outputs stay right, fewer drafts are "
     "accepted than predicted.",
-    _SOURCE,
+    f"run: drafts at T = 0.5 follow the draft's logits times 4; {_SOURCE}",
 )
 LOOKUP_LENGTH = Fact(
     "prompt_lookup_num_tokens, max_matching_ngram_size",
@@ -68,12 +68,51 @@ LOOKUP_TOP_P = Fact(
     "run by a test",
 )
 HEADS = Fact(
-    "assistant_model", "Takes draft models alone: a head that reads the target's hidden states has no place.", _SOURCE
+    "assistant_model",
+    "No head in the format of speculators can be loaded as an assistant (EAGLE-3, P-EAGLE, DFlash, MTP).",
+    f"{_SOURCE}: assistants are models of its own classes",
 )
+MTP = Fact(
+    "use_mtp=True",
+    "Drafts with the MTP layers of the target's own checkpoint, one token per layer whatever num_assistant_tokens is; "
+    "token verification, of first choices with do_sample=False. No settings here.",
+    f"{_SOURCE}: `MTPCandidateGenerator`, `MtpModel`; not run",
+)
+DFLASH = Fact(
+    'speculation_type="dflash"',
+    "Drafts block_size - 1 tokens in one pass of a DFlash model of its own classes; token verification of sampled "
+    "drafts. No settings here.",
+    f"{_SOURCE}: `DFlashTokenCandidateGenerator`; not run",
+)
+GEMMA = Fact(
+    "assistant_model, of Gemma 4",
+    "Drafts first choices and verifies them as if they were sampled: with do_sample=True the output is not the "
+    "target's. No settings here.",
+    f"{_SOURCE}: `SinglePositionMultiTokenCandidateGenerator`; not run",
+)
+VOCABULARIES = Fact(
+    "tokenizer, assistant_tokenizer, assistant_lookbehind, target_lookbehind",
+    "Takes a draft of another vocabulary. Sampled drafts are cut to the tokens that both have; greedy ones are written "
+    "as text and read again. Pairs here share token ids: not predicted.",
+    f"{_SOURCE}: `UniversalSpeculativeDecodingGenerator`; not run",
+)
+ENSEMBLE = Fact(
+    "assistant_ensemble_weight",
+    "A weight w below 1 accepts against w p + (1 - w) q: more is accepted, and the output is not the target's. Not "
+    "predicted here.",
+    f"run by a test; {_SOURCE}: `_speculative_sampling`",
+)
+EARLY_EXIT = Fact(
+    "assistant_early_exit",
+    "Drafts with the first layers of the target: not measured here.",
+    f"{_SOURCE}: `EarlyExitCandidateGenerator`; not run",
+)
+_LOOKUP = (LOOKUP_LENGTH, LOOKUP_TOP_P)
+_OTHER_DRAFTS = (HEADS, MTP, DFLASH, GEMMA, VOCABULARIES, EARLY_EXIT)
 TRANSFORMERS = Engine(
     "transformers",
     "5.23",
-    (SAMPLED, MATCHED, NUMBER, STOPS, MOVES, HEURISTIC, TWICE, HEADS, OWN_LOOP, LOOKUP_LENGTH, LOOKUP_TOP_P),
+    (SAMPLED, MATCHED, NUMBER, STOPS, MOVES, HEURISTIC, TWICE, ENSEMBLE, *_OTHER_DRAFTS, OWN_LOOP, *_LOOKUP),
     True,
     stops=(TokenBelow.name,),
 )

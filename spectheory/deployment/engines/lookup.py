@@ -19,7 +19,7 @@ from spectheory.verification.lookup import LOOKUP_NGRAM
 
 _ESTIMATE = (
     "Rule: prompt lookup, which needs no draft model. An estimate: the prediction copies from the latest occurrence of "
-    f"the last {LOOKUP_NGRAM} tokens or fewer, this engine from the earliest."
+    f"the last {LOOKUP_NGRAM} tokens or fewer, and only what it finds."
 )
 _SUFFIX = (
     "Rule: suffix decoding, which needs no draft model. An estimate: which requests were served before decides what is "

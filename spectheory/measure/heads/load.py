@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Any, NoReturn
 
 import torch
@@ -11,13 +12,15 @@ from torch import Tensor
 
 from spectheory.cost.head_config import MARK
 from spectheory.errors import ModelError
-from spectheory.measure.folder import check_folder, fingerprint_of, is_local
+from spectheory.measure.folder import check_counts, check_folder, fingerprint_of, is_local
 from spectheory.measure.heads.checkpoint import CheckpointHead
 from spectheory.measure.heads.config import HeadConfig
+from spectheory.measure.heads.formats import refuse_head, sign_of_head
 from spectheory.measure.heads.kinds import HEADS
 from spectheory.measure.heads.weights import check_tensors, drafted_ids, read_tensors
 from spectheory.measure.hub import guarded, hub_answers
 from spectheory.measure.pair import Model
+from spectheory.measure.weight_names import weight_names
 
 
 def is_head(source: str | Path, revision: str | None = None) -> bool:
@@ -76,20 +79,15 @@ def head_remarks(draft: Model, target: Model) -> tuple[str, ...]:
 def refuse_as_model(source: str | Path, revision: str | None = None) -> None:
     """Refuse a head where a causal model is needed, and a head in another format."""
     raw = _raw(source, revision)
-    listed = raw.get("architectures")
-    named = next((a for a in listed if "eagle" in str(a).lower()), None) if isinstance(listed, list) else None
     if MARK in raw:
         raise ModelError(
             f"{str(source)!r} is a draft head",
             limit="a head reads the hidden states of a target and cannot be one",
             remedy="give it as the draft",
         )
-    if named:
-        raise ModelError(
-            f"{str(source)!r} is a head ({named}) in another format",
-            limit="heads are read in the format of speculators",
-            remedy="convert it with 'speculators convert' first",
-        )
+    sign = sign_of_head(raw, weight_names(source, revision))
+    if sign:
+        refuse_head(source, raw, sign)
 
 
 def _raw(source: str | Path, revision: str | None) -> dict[str, Any]:
@@ -97,14 +95,18 @@ def _raw(source: str | Path, revision: str | None) -> dict[str, Any]:
     raw = guarded(
         source, "config.json", lambda: transformers.PretrainedConfig.get_config_dict(str(source), **options)[0]
     )
-    return raw if isinstance(raw, dict) else {}
+    raw = raw if isinstance(raw, dict) else {}
+    check_counts(raw, str(source))
+    return raw
 
 
 def _kind(raw: dict[str, Any], name: str) -> type[CheckpointHead]:
     said = raw.get(MARK)
     if not isinstance(said, str) or said not in HEADS:
         raise ModelError(
-            f"{name!r} is a head of the kind {said!r}", limit=f"there are {', '.join(HEADS)}", remedy="use one of them"
+            f"{name!r} is a head of the kind {brief(said)}",
+            limit=f"there are {', '.join(HEADS)}",
+            remedy="use one of them",
         )
     return HEADS[said]
 
@@ -122,7 +124,7 @@ def _check_target(config: HeadConfig, kind: type[CheckpointHead], target: Model,
         )
     width, count = target.network.get_input_embeddings().weight.shape[1], len(decoder.layers)
     if config.target_width != width:
-        _other(name, f"reads hidden states of {config.target_width} numbers", f"{target.name!r} has {width}")
+        _other(name, f"reads hidden states of {brief(config.target_width)} numbers", f"{target.name!r} has {width}")
     if config.vocabulary != target.outputs:
         _other(name, f"is for {config.vocabulary} token ids", f"{target.name!r} has {target.outputs}")
     if config.slides and not kind.windows:
@@ -135,7 +137,7 @@ def _check_target(config: HeadConfig, kind: type[CheckpointHead], target: Model,
     if len(set(layers)) != len(layers) or min(layers) < 0 or max(layers) > count:
         _other(
             name,
-            f"reads layers {list(layers)}",
+            f"reads layers {brief(list(layers))}",
             f"{target.name!r} has {count}, and needs different ids of 0 to {count}",
         )
     return layers
@@ -158,9 +160,11 @@ def _build(
     if (embeddings is not None or outputs is not None) and config.width != config.target_width:
         _other(name, "lacks embeddings or output matrix", f"it is {config.width} wide and the target's are not")
     of_target = {"embeddings": embeddings, "outputs": outputs, "final_norm": target.network.get_decoder().norm}
-    head = guarded(name, "config.json", lambda: kind(config, layers, **of_target))
+    with torch.device("meta"):  # sizes alone: what does not fit takes no memory
+        sizes = guarded(name, "config.json", lambda: kind(config, layers, **of_target)).weights()
+    check_tensors(sizes, {**{key: sizes[key] for key in ("d2t", "t2d") if key in sizes}, **weights}, name)
+    head = kind(config, layers, **of_target)
     if ids is not None:
         head.draft_only(ids)
         weights |= {key: value for key, value in head.weights().items() if key in ("d2t", "t2d")}
-    check_tensors(head.weights(), weights, name)
     return head

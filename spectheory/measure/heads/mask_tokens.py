@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from reprlib import repr as brief
+
 from spectheory.errors import ModelError, SettingError
 from spectheory.measure.heads.base import Head
 from spectheory.measure.heads.config import HeadConfig
@@ -12,7 +14,7 @@ def mask_token_of(config: HeadConfig) -> int:
     mask = config.fields["mask_token_id"]
     if mask is None or not 0 <= mask < config.vocabulary:
         raise ModelError(
-            f"the {config.kind} head has mask_token_id = {mask}",
+            f"the {config.kind} head has mask_token_id = {brief(mask)}",
             limit=f"it needs an id of the target's vocabulary, 0 to {config.vocabulary - 1}",
             remedy="save or download the head again",
         )

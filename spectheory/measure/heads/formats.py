@@ -1,0 +1,92 @@
+"""Draft heads in other formats than that of speculators: how they are recognised, and how they are converted."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from spectheory.errors import ModelError
+
+_ARCHITECTURES = ("eagle", "dflash", "dspark", "domino", "medusa", "speculator", "draftmodel", "mtp", "nextn")
+"""Parts of the names of heads' architectures, in small letters."""
+_FIELDS = (
+    "eagle_config",
+    "dflash_config",
+    "draft_vocab_size",
+    "target_layer_ids",
+    "markov_rank",
+    "medusa_num_heads",
+)
+"""Fields of config.json that heads have and models do not."""
+_WEIGHTS = ("fc.", "midlayer.", "d2t", "t2d", "markov_head.", "confidence_head.", "eagle_module.", "medusa_head.")
+"""How weights begin that heads have and models do not."""
+_EAGLE3, _DFLASH = "eagle_aux_hidden_state_layer_ids", "aux_hidden_state_layer_ids"
+"""Fields of the format of speculators that name the hidden states of the target."""
+
+
+def sign_of_head(raw: Mapping[str, Any], weights: Iterable[str]) -> str | None:
+    """What shows that a folder with this config.json and these names of weights holds a head; None for a model."""
+    named = next((a for a in _architectures(raw) if any(part in a.lower() for part in _ARCHITECTURES)), None)
+    if named:
+        return named
+    field = next((field for field in _FIELDS if raw.get(field) is not None), None)
+    if field:
+        return f"its config.json has {field}"
+    weight = min((name for name in weights if name.startswith(_WEIGHTS)), default=None)
+    return f"it has the weights {weight!r}" if weight else None
+
+
+def refuse_head(source: str | Path, raw: Mapping[str, Any], sign: str) -> None:
+    """Refuse a head in another format; the remedy is a command where speculators 0.9 converts the format."""
+    options = _conversion(raw)
+    command = options and f"speculators convert {shlex.quote(str(source))} {options}"
+    raise ModelError(
+        f"{str(source)!r} is a head ({sign}) in another format",
+        limit="heads are read in the format of speculators",
+        remedy=f"convert it first: {command}" if command else "use a head in the format of speculators",
+    )
+
+
+def _conversion(raw: Mapping[str, Any]) -> str | None:
+    """Options of ``speculators convert``; None for what it does not take.
+
+    The command keeps the usual layers whatever an EAGLE-3 head's configuration says, and leaves out the last layer that
+    a DFlash head reads: its argument names them. Layers are counted by their outputs in `eagle_config` and
+    `dflash_config`, and by their inputs in the format of speculators: one more.
+    """
+    names = " ".join(_architectures(raw)).lower()
+    eagle, dflash = raw.get("eagle_config") or {}, raw.get("dflash_config") or {}
+    if not isinstance(eagle, Mapping) or not isinstance(dflash, Mapping):
+        return None
+    if dflash:
+        other = "dspark" in names or dflash.get("projector_type") not in (None, "dflash")
+        layers = _layers(dflash.get("target_layer_ids"), 1)
+        return None if other or layers is None else _options("dflash", _DFLASH, layers)
+    unnamed = not any(part in names for part in _ARCHITECTURES)
+    if "eagle3" not in names and not (unnamed and (eagle or raw.get("draft_vocab_size") is not None)):
+        return None
+    if eagle.get("use_aux_hidden_state") is False:
+        return None
+    if not (eagle.get(_EAGLE3) or raw.get(_EAGLE3)):
+        return _options("eagle3", _EAGLE3, [])
+    layers = _layers(eagle[_EAGLE3], 1) if eagle.get(_EAGLE3) else _layers(raw[_EAGLE3], 0)
+    return None if layers is None else _options("eagle3", _EAGLE3, layers)
+
+
+def _options(algorithm: str, field: str, layers: list[int]) -> str:
+    argument = f" --algorithm-kwargs {shlex.quote(json.dumps({field: layers}))}" if layers else ""
+    return f"--algorithm {algorithm} --verifier TARGET{argument}"
+
+
+def _architectures(raw: Mapping[str, Any]) -> list[str]:
+    listed = raw.get("architectures")
+    return [str(name) for name in listed] if isinstance(listed, list) else []
+
+
+def _layers(said: Any, more: int) -> list[int] | None:
+    if not isinstance(said, list) or not said or any(type(layer) is not int for layer in said):
+        return None
+    return [layer + more for layer in said]
