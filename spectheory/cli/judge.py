@@ -49,7 +49,7 @@ def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
     found = judge(log, trace, rules=rules, k=question.k, counters=counters, reread=reread, stop=stop)
     page = Page.asked(question.report, "Judgement", lambda: judgement_parts(found))
     _answer(judgement_report(found), question, "judgement", page)
-    return Status.DISAGREEMENT if found.refuted or found.output_refuted else Status.DONE
+    return Status.DISAGREEMENT if found.refuted or found.output_refuted or found.doubtful else Status.DONE
 
 
 def _evidence(question: JudgeOptions) -> tuple[list[Trace], CallLog | None, Counters | None]:

@@ -15,7 +15,7 @@ from spectheory.judging.causes.early import stops_early
 from spectheory.judging.counting import Counting, counted, counting_of, past_end, torn
 from spectheory.judging.divergence import engine_dtype, greedy_tests
 from spectheory.judging.matching import check_settings, matched
-from spectheory.judging.output import OutputTest, output_tests
+from spectheory.judging.output import POSSIBLE, OutputTest, bonus_test, output_tests
 from spectheory.judging.standing import Bench, Floats, Standing
 from spectheory.judging.starts import Calls
 from spectheory.trace import Trace
@@ -33,7 +33,7 @@ USUAL_DTYPE = "bfloat16"
 class Judgement:
     """What an engine's counts say of the rule that it runs.
 
-    - `standings`: every rule that the trace has columns for, the least refuted first.
+    - `standings`: every rule that the trace has columns for; those that engines run first, the least refuted first.
     - `stated`: names of the rules that the engine is said to run; empty if none is.
     - `output`: tests that the text is a sample of the target, or at temperature 0 its first choices.
     - `causes`: faults that explain what was refuted: certain ones first, the others by their fit, the closest first.
@@ -147,7 +147,12 @@ def judge(
     )
     stated = tuple(dict.fromkeys(GreedyMatch.name if greedy and rule.uses_draft else rule.name for rule in rules))
     ordered = tuple(sorted(standings, key=_order))
-    output = greedy_tests(trace, dtype=engine_dtype(log) or USUAL_DTYPE) if greedy else output_tests(trace)
+    if greedy:
+        output = greedy_tests(trace, dtype=engine_dtype(log) or USUAL_DTYPE)
+    else:
+        output = output_tests(trace)
+        bonus = bonus_test(trace, bench.calls.bonus) if output and bench.calls and stop is None else None
+        output += (bonus,) if bonus and output[0].name != POSSIBLE else ()
     made = Judgement(log, counting, ordered, stated, output, notes=tuple(_notes(log, bench, asked)))
     tried = [
         cause
@@ -159,8 +164,8 @@ def judge(
     ]
     if not tried:
         return made
-    blamed = [one for one in made.questioned if one.served or not made.doubtful]
-    blamed.sort(key=lambda one: not one.served)
+    unexplained = made.refuted or made.doubtful
+    blamed = [one for one in made.questioned if one.served and unexplained] or list(made.questioned)
     context = Context(
         log,
         trace,
@@ -219,8 +224,9 @@ def _alike(read: list[tuple[str, Floats]]) -> Iterator[tuple[tuple[str, ...], Fl
         yield tuple(names), survival
 
 
-def _order(one: Standing) -> tuple[bool, float, float]:
-    return one.refuted, -one.p, abs(one.worst.z)
+def _order(one: Standing) -> tuple[bool, bool, float, float]:
+    """Rules that engines run first, of these the least refuted one."""
+    return not one.served, one.refuted, -one.p, abs(one.worst.z)
 
 
 def _closest(one: Finding) -> tuple[float, ...]:

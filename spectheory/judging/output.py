@@ -2,7 +2,7 @@ r"""Is sampled output right? Tests that each token is a sample of the target's p
 
 Under this null hypothesis every term below has conditional mean zero, or a known conditional law, whatever the pmfs
 are. So the sums are martingales over all texts in their order, and a text may end when it wants to. Each test has the
-false-alarm rate :data:`FALSE_ALARM`; all together stay below 1e-3 (union bound).
+false-alarm rate :data:`FALSE_ALARM`; all seven together stay below 1e-3 (union bound).
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ Side = Literal["exact", "guaranteed", "asymptotic", "estimate"]
 
 FALSE_ALARM = 1e-4
 """Probability that one test refutes a right output."""
+OUTPUT_ALARM = 1e-3
+"""Probability that any of the tests refutes a right output: more than seven times :data:`FALSE_ALARM`."""
 POWER = 0.9
 """Probability with which the smallest departure named would be caught."""
 NULL = "each token is a sample of the target's pmf under the stated settings, given the text before it"
@@ -34,6 +36,11 @@ TILTS = np.concatenate([-(2.0 ** np.arange(-8, 4)), 2.0 ** np.arange(-8, 4)])
 """Exponents t of the bets of :func:`_martingale`."""
 POSSIBLE = "possible tokens"
 """Name of the test that a token of probability 0 fails."""
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95)
+"""Shares e of tokens from the draft that the bets of :func:`_of_draft` are on."""
+LEANS = (0.1, 0.3, 0.6, 1.0)
+"""How far the other bets there lean, in either direction."""
+_MOST_RATIO, _TINY, _MOST_TILT = 1e12, 1e-300, 64.0
 _EDGE = 2.0**-23
 """Heights are kept so far from 0 and 1: sums of float32 probabilities are not known better."""
 
@@ -144,40 +151,83 @@ def evidence(u: Floats) -> float:
     return float(special.logsumexp(logs) - math.log(len(a)))
 
 
-def _martingale(steps: Floats, variances: Floats, **about: Any) -> OutputTest:
+def _martingale(steps: Floats, variances: Floats, tilted: Tilted, **about: Any) -> OutputTest:
     r"""The z of a martingale with these steps and conditional variances, and a p-value that holds for any steps.
 
     For every exponent t, :math:`\exp(t M - t^2 (\sum X^2 + 2 \sum \sigma^2) / 6)` is a supermartingale, as
     :math:`\exp(x - x^2/6) \le 1 + x + x^2/3`. By Ville's inequality 1 over the mean over :data:`TILTS` is a p-value. A
     normal z has none: where the target is nearly certain, two rare tokens are six deviations.
+
+    `tilted` gives the mean, the variance and the mean square of the steps when their law is tilted: by it the smallest
+    departure is computed under the alternative.
     """
     n, spread = len(steps), math.sqrt(max(float(variances.sum()), 0.0))
     total = float(steps.sum())
     z = total / spread if spread > 0 else (0.0 if abs(total) < _EDGE * n else math.copysign(math.inf, total))
-    if math.isfinite(z):
-        logs = TILTS * total - TILTS**2 * float((steps**2).sum() + 2 * spread**2) / 6
-        p = math.exp(-max(float(special.logsumexp(logs)) - math.log(len(TILTS)), 0.0))
-    else:
-        p = 0.0
-    needed = np.min(math.log(len(TILTS) / FALSE_ALARM) / abs(TILTS) + abs(TILTS) * spread**2 / 2)
+    p = _delyon(total, float((steps**2).sum()), spread**2) if math.isfinite(z) else 0.0
     return OutputTest(
         statistic=z,
         symbol="z",
         p=p,
         side="guaranteed",
         approximation="the engine's rounding is not counted",
-        smallest=float((needed + special.ndtri(POWER) * spread) / n),
+        smallest=max(_least(tilted, n, spread**2, side) for side in (-1, 1)),
         tokens=n,
         **about,
     )
 
 
+def _delyon(total: float, squares: float, variance: float) -> float:
+    """The p-value of a sum of steps: its bets on every tilt."""
+    logs = TILTS * total - TILTS**2 * (squares + 2 * variance) / 6
+    return math.exp(-max(float(special.logsumexp(logs)) - math.log(len(TILTS)), 0.0))
+
+
+Tilted = Callable[[float], tuple[float, float, float]]
+"""Of a tilt: mean, variance and mean square of a step, in the mean over the tokens."""
+
+
+def _least(tilted: Tilted, n: int, variance: float, side: int) -> float:
+    """The smallest mean step, by tilts to one side, that n tokens would show with probability :data:`POWER`: at the
+    quantile of their sum under that very tilt (normal) the p-value is at the false-alarm rate.
+    """
+
+    def found(tilt: float) -> tuple[bool, float]:
+        mean, spread, square = tilted(side * tilt)
+        total = n * abs(mean) - special.ndtri(POWER) * math.sqrt(max(n * spread, 0.0))
+        return total > 0 and _delyon(total, n * square, variance) < FALSE_ALARM, abs(mean)
+
+    low, high = 0.0, 2.0**-12
+    while not found(high)[0]:
+        low, high = high, 2 * high
+        if high > _MOST_TILT:
+            return math.inf
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if found(middle)[0] else (middle, high)
+    return found(high)[1]
+
+
+def _reweighted(steps: Floats) -> Tilted:
+    """Steps whose law is tilted exponentially, estimated from those that were seen."""
+
+    def tilted(tilt: float) -> tuple[float, float, float]:
+        weights = special.softmax(tilt * steps)
+        mean = float(weights @ steps) - float(steps.mean())
+        square = float(weights @ steps**2)
+        return mean, max(square - float(weights @ steps) ** 2, 0.0), square
+
+    return tilted
+
+
 def _surprisal(trace: Trace) -> OutputTest:
     """Martingale of -log p less the entropy; its variance is the sum of M2 - H^2."""
     entropy = np.asarray(trace.columns["target_entropy"], np.float64)
+    steps = -trace.columns["log_target"] - entropy
     return _martingale(
-        -trace.columns["log_target"] - entropy,
+        steps,
         np.maximum(trace.columns["target_second_moment"] - entropy**2, 0.0),
+        _reweighted(steps),
         name="surprisal",
         asks="mean surprisal of the tokens against the target's entropy",
         unit="nats per token",
@@ -187,9 +237,16 @@ def _surprisal(trace: Trace) -> OutputTest:
 def _first_choices(trace: Trace) -> OutputTest:
     """Martingale of the first choices less their probabilities."""
     top = np.minimum(np.asarray(trace.columns["target_top"], np.float64), 1.0)
+
+    def tilted(tilt: float) -> tuple[float, float, float]:
+        hit = special.expit(special.logit(top) + tilt)
+        square = hit * (1 - top) ** 2 + (1 - hit) * top**2
+        return float((hit - top).mean()), float((hit * (1 - hit)).mean()), float(square.mean())
+
     return _martingale(
         (trace.columns["target_rank"] == 1) - top,
         top * (1 - top),
+        tilted,
         name="first choices",
         asks="share of tokens that are the target's most probable one against their probabilities",
         unit="share of tokens",
@@ -256,12 +313,87 @@ def _by_text(trace: Trace) -> Iterator[tuple[Floats, Any]]:
     return zip(pieces, trace.texts, strict=True)
 
 
+def _of_draft(trace: Trace) -> OutputTest:
+    r"""Bets that tokens come from the draft more, or less, often than the target lets them.
+
+    With r = q/p of a token, the factors :math:`1 - e + e r` (a share e of tokens is drawn from the draft) and
+    :math:`1 + l (\min(1, r) - 1 + TV)` have mean 1 given the text before: :math:`E_p \min(1, r) = 1 - TV`. With
+    l = 1 the second is the likelihood ratio of an engine that samples the target again in place of the residual. Their
+    products are test martingales, and so is the mean of these over all e and l.
+    """
+    return _on_draft(
+        trace,
+        np.ones(len(trace), bool),
+        name="draft's share",
+        asks="bets that tokens are the draft's more, or less, often than the target lets them",
+    )
+
+
+def bonus_test(trace: Trace, rows: NDArray[np.int64]) -> OutputTest | None:
+    """The same bets on bonus tokens alone, which stand at `rows`: what follows a call whose drafts were all accepted.
+
+    Whatever led there, such a token is a sample of the target. None without bonus tokens or the draft's columns.
+    """
+    if not len(rows) or not {*_OF_DRAFT, "target_rank", "target_top"} <= set(trace.columns):
+        return None
+    among = np.zeros(len(trace), bool)
+    among[rows] = True
+    asks = "bets that bonus tokens are the draft's, or the most probable, more or less often than the target lets them"
+    return _on_draft(trace, among, name="bonus tokens", asks=asks, tops=True)
+
+
+def _on_draft(trace: Trace, among: NDArray[np.bool_], *, tops: bool = False, **about: Any) -> OutputTest:
+    """Bets on the tokens of some rows; `tops` adds those on first choices."""
+    columns = {name: np.asarray(trace.columns[name], np.float64)[among] for name in _OF_DRAFT}
+    with np.errstate(over="ignore"):
+        ratio = np.exp(columns["log_draft"] - columns["log_target"])
+    ratio = np.minimum(ratio, _MOST_RATIO)  # less is a smaller bet
+    kept = np.minimum(ratio, 1.0) - (1 - np.minimum(columns["total_variation"], 1.0))
+    bets = [1 + share * (ratio - 1) for share in SHARES]
+    bets += [1 + sign * lean * kept for lean in LEANS for sign in (-1, 1)]
+    if tops:
+        top = np.minimum(np.asarray(trace.columns["target_top"], np.float64)[among], 1.0)
+        first = (trace.columns["target_rank"][among] == 1) - top
+        bets += [1 + sign * lean * first for lean in LEANS for sign in (-1, 1)]
+    logs = np.array([float(np.log(np.maximum(bet, _TINY)).sum()) for bet in bets])
+    evidence = float(special.logsumexp(logs) - math.log(len(logs)))
+    return OutputTest(
+        statistic=evidence,
+        symbol="log evidence",
+        p=min(1.0, math.exp(-max(evidence, 0.0))),
+        side="guaranteed",
+        approximation="the engine's rounding is not counted",
+        smallest=_least_share(ratio, len(bets)),
+        unit="share of these tokens that are drawn from the draft in place of the target",
+        tokens=int(among.sum()),
+        **about,
+    )
+
+
+def _least_share(ratio: Floats, bets: int) -> float:
+    """The smallest share e of tokens from the draft whose own bet would win with probability POWER, computed under that
+    share: means under it are those of the tokens seen, weighted by their factor.
+    """
+    needed = math.log(bets / FALSE_ALARM)
+    for share in np.geomspace(1e-4, 1.0, 200):
+        factor = np.maximum(1 - share + share * ratio, _TINY)
+        weights = factor / factor.mean()
+        logs = np.log(factor)
+        mean = float((weights * logs).mean())
+        spread = math.sqrt(max(float((weights * logs**2).mean()) - mean**2, 0.0) * len(ratio))
+        if len(ratio) * mean - special.ndtri(POWER) * spread > needed:
+            return float(share)
+    return math.inf
+
+
 _PLACE = ("target_above", "target_tied")
+_OF_DRAFT = ("log_draft", "log_target", "total_variation")
 TESTS: tuple[tuple[Callable[[Trace], OutputTest], tuple[str, ...]], ...] = (
     (_surprisal, ("target_entropy", "target_second_moment")),
     (_first_choices, ("target_rank", "target_top")),
     (_uniform, _PLACE),
     (_all_texts, _PLACE),
     (_single_texts, _PLACE),
+    (_of_draft, _OF_DRAFT),
 )
 """Each test and the columns it reads."""

@@ -72,6 +72,11 @@ class Calls:
             first += tokens
         return cls(*np.concatenate(parts, axis=1)) if parts else None
 
+    @property
+    def bonus(self) -> Integers:
+        """Rows of the tokens that follow calls whose drafts were all accepted."""
+        return (self.rows + self.accepted)[(self.accepted == self.drafted) & (self.accepted < self.left)]
+
     def comparisons(self, survival: Floats) -> tuple[Comparison, ...]:
         """Calls that accept at least i = 1..k tokens, counted against expected at the calls' own starts."""
         return tuple(

@@ -66,8 +66,12 @@ def headline(found: Judgement) -> str:
     counts = f"{calls.counted} calls, expected {_expected(calls)} +- {calls.deviation:.1f}"
     if not found.refuted and found.stated:
         said = f"Counts agree with rule {named}: {counts}"
+    elif found.doubtful:
+        said = (
+            f"Counts fit NO rule that a serving engine is known to run; they fit {fitting}{_instead(found)}: {counts}"
+        )
     elif not found.refuted:
-        said = f"Counts fit rule {fitting}{_instead(found)}: {counts}"
+        said = f"Counts fit rule {fitting}: {counts}"
     elif found.stated:
         said = f"Rule {named} is REFUTED: {counts}; {f'rule {fitting} fits' if fitting else 'no other rule fits'}"
     else:
@@ -83,13 +87,15 @@ def _brief(found: Judgement) -> Brief:
     counts = f"{calls.counted} calls, expected {_expected(calls)}"
     named = " and ".join(one.rule for one in found.questioned)
     fitting = " or ".join(one.rule for one in found.fitting)
-    if not found.refuted:
+    if found.doubtful:
+        said = f"Counts fit NO rule that engines run, only {fitting}: {counts}"
+    elif not found.refuted:
         said = f"Counts fit rule {named if found.stated else fitting}: {counts}"
     elif found.stated:
         said = f"Rule {named} is REFUTED: {counts}; {f'{fitting} fits' if fitting else 'no rule fits'}"
     else:
         said = f"NO rule fits the counts: {counts} by {named}"
-    doubt = ["No serving engine is known to run it."] if found.doubtful else []
+    doubt = ["No serving engine is known to run it; --rule names the rule that yours runs."] if found.doubtful else []
     also = "Also explained" if found.doubtful else "Explained"
     causes = [f"{also} by: {cause.cause} (--all says how)." for cause in found.causes[:1]]
     return Brief(verdict(said, _of_output(found)), [narrowed(_rules(found, brief=True))], [*doubt, *causes])
@@ -111,7 +117,7 @@ def _instead(found: Judgement) -> str:
     """What to hold of a rule that no engine is known to run, and of the closest cause beside it."""
     if not found.doubtful:
         return ""
-    said = ", which no serving engine is known to run"
+    said = ""
     cause = next((each for each in found.causes if each.closeness and each.rule), None)
     if cause is None or cause.closeness is None:
         return said

@@ -56,7 +56,7 @@ def test_the_answer_begins_with_the_rule(
     out = capsys.readouterr().out
     assert out.startswith("Counts fit rule token: ")
     assert max(map(len, out.splitlines())) <= 100
-    for words in ("refuted: race, block", "recursive-distinct", "at known starts", "Is the output right?"):
+    for words in ("refuted: block, argmax, race", "recursive-distinct", "at known starts", "Is the output right?"):
         assert words in " ".join(out.split()), words
 
 
@@ -226,3 +226,13 @@ def test_a_stopping_rule_is_read_first(files: Files, capsys: pytest.CaptureFixtu
     assert "entropy>1 is asked for at temperature 0" in refused_line(["judge", *greedy, "--stop", "entropy>1"], capsys)
     found = answered(capsys, 1, *files(), "--stop", "token<0.9", "--rule", "token")
     assert found["refuted"]
+
+
+def test_counts_that_only_a_rule_of_no_engine_fits_are_a_disagreement(
+    files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Unless that rule was asked for: a draft at another temperature may look like a race."""
+    log = ToyEngine(PAIR, "race").log(60, seed=1)
+    found = answered(capsys, 1, *files(log, read(PAIR, log)))
+    assert (found["doubtful"], found["fitting"]) == (True, ["race"])
+    assert not answered(capsys, 0, *files(log, read(PAIR, log)), "--rule", "race")["doubtful"]

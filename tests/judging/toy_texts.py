@@ -112,6 +112,7 @@ def columns_of(p: Floats, q: Floats, tokens: Ids) -> dict[str, Any]:
         "target_gap": first - log_target,
         "target_margin": first - second,
         "target_scale": np.abs(finite).max(axis=1),
+        "total_variation": np.abs(p - q).sum(axis=1) / 2,
     }
 
 

@@ -64,13 +64,11 @@ def read_vllm_log(path: Path) -> Counters:
         raise TextError(f"{path} has no {MARK!r}", limit="vLLM logs it with speculation", remedy="log at level INFO")
     lines = [_line(line, f"{path} line {number}") for number, line in found]
     full = [line.full for line in lines if line.full is not None]
-    if len(full) == len(lines):
-        total, said = Counters.joined([line.counters(n) for line, n in zip(lines, full, strict=True)]), ()
-    else:
-        total = Counters.joined([line.counters(n) for line, n in zip(lines, _nearest(lines), strict=True)])
-        ends = (sum(int(pick(line.calls)) for line in lines) for pick in (np.min, np.max))
-        said = (BETWEEN.format(*ends),)
-    return replace(total, remarks=(PAST_END, NO_DRAFTS, *said))
+    varied = len(full) < len(lines)
+    calls = _nearest(lines) if varied else full
+    total = Counters.joined([line.counters(n) for line, n in zip(lines, calls, strict=True)])
+    ends = [sum(int(pick(line.calls)) for line in lines) for pick in (np.min, np.max)]
+    return replace(total, remarks=(PAST_END, NO_DRAFTS, *([BETWEEN.format(*ends)] if varied else [])))
 
 
 def _nearest(lines: Sequence[_Line]) -> list[int]:
