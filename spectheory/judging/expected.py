@@ -101,14 +101,27 @@ class Expected:
         for name, count, fewest, largest in zip(names, counts.tolist(), low.tolist(), high.tolist(), strict=False):
             yield Comparison(name, count, fewest, largest, 0.0, float(fewest <= count <= largest))
 
+    def more_calls(self, calls: int) -> float:
+        """A p-value, an upper bound, of so many calls or more (Chernoff); 1 below their mean."""
+        off = calls - self.high.expected[:, :1].sum(axis=0)
+        if off[0] <= 0:
+            return 1.0
+        spread = np.sqrt(np.maximum(self.high.covariance[:, 0, :1].sum(axis=0), 0.0))
+        return float(self._chernoff(np.array([0]), np.array([calls]), off, spread, most=True)[0])
+
+    def _chernoff(self, at: Integers, counts: Integers, off: Floats, spread: Floats, *, most: bool) -> Floats:
+        """An upper bound of twice the tail."""
+        lengths = self.decoded[1]
+        largest = _LARGEST_POWER / max(*lengths.tolist(), 1)
+        tilts = np.clip(off / np.maximum(spread**2, CERTAIN**2), -largest, largest)
+        moments = log_moments(self._masked(most=most), self._rewards[..., at], lengths, tilts).sum(axis=0)
+        return np.asarray(2 * np.exp(np.minimum(moments - tilts * counts, 0.0)))
+
     def _tails(self, at: Integers, counts: Integers, off: Floats, spread: Floats, *, most: bool) -> Floats:
         """Twice the tail of counts that lie outside one end of their interval, `off` it; exact or an upper bound."""
         survival, lengths = self._masked(most=most), self.decoded[1]
         rewards = self._rewards[..., at]
-        largest = _LARGEST_POWER / max(*lengths.tolist(), 1)
-        tilts = np.clip(off / np.maximum(spread**2, CERTAIN**2), -largest, largest)
-        moments = log_moments(survival, rewards, lengths, tilts).sum(axis=0)
-        p = 2 * np.exp(np.minimum(moments - tilts * counts, 0.0))
+        p = self._chernoff(at, counts, off, spread, most=most)
         near = np.flatnonzero((p > TINY) & ((p < SMALL) | (spread < FEW)))
         if len(near):
             laws = laws_of_counts(survival, rewards[..., near], lengths).swapaxes(0, 1)

@@ -14,8 +14,10 @@ from spectheory.judging.causes.base import Context, Finding, Reread
 from spectheory.judging.causes.early import stops_early
 from spectheory.judging.counting import Counting, counted, counting_of, past_end, torn
 from spectheory.judging.divergence import engine_dtype, greedy_tests
+from spectheory.judging.expected import Expected
 from spectheory.judging.matching import check_settings, matched
 from spectheory.judging.output import POSSIBLE, OutputTest, bonus_test, output_tests
+from spectheory.judging.power import smallest_loss
 from spectheory.judging.standing import Bench, Floats, Standing
 from spectheory.judging.starts import Calls
 from spectheory.trace import Trace
@@ -37,6 +39,8 @@ class Judgement:
     - `stated`: names of the rules that the engine is said to run; empty if none is.
     - `output`: tests that the text is a sample of the target, or at temperature 0 its first choices.
     - `causes`: faults that explain what was refuted: certain ones first, the others by their fit, the closest first.
+    - `smallest`: the share by which acceptance would have to be lower for these counts to refute the rule in question
+      with probability 0.9, computed under that loss (an estimate, rather too large); None if none would show.
     - `notes`: what biases the counts, one sentence each.
     """
 
@@ -46,6 +50,7 @@ class Judgement:
     stated: tuple[str, ...] = ()
     output: tuple[OutputTest, ...] = ()
     causes: tuple[Finding, ...] = ()
+    smallest: float | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -154,6 +159,9 @@ def judge(
         bonus = bonus_test(trace, bench.calls.bonus) if output and bench.calls and stop is None else None
         output += (bonus,) if bonus and output[0].name != POSSIBLE else ()
     made = Judgement(log, counting, ordered, stated, output, notes=tuple(_notes(log, bench, asked)))
+    asked_of = min(made.questioned, key=lambda one: one.refuted)
+    expected = Expected(bench.survival(by_name[asked_of.rule], trace), bench.lengths, counting)
+    made = replace(made, smallest=smallest_loss(expected, asked_of))
     tried = [
         cause
         for cause in CAUSES

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from spectheory.judging.verified import SHARES
 from spectheory.trace import IMPOSSIBLE, READ, Trace
 
 Floats = NDArray[np.float64]
@@ -23,8 +24,6 @@ Side = Literal["exact", "guaranteed", "asymptotic", "estimate"]
 
 FALSE_ALARM = 1e-4
 """Probability that one test refutes a right output."""
-OUTPUT_ALARM = 1e-3
-"""Probability that any of the tests refutes a right output: more than seven times :data:`FALSE_ALARM`."""
 POWER = 0.9
 """Probability with which the smallest departure named would be caught."""
 NULL = "each token is a sample of the target's pmf under the stated settings, given the text before it"
@@ -36,8 +35,10 @@ TILTS = np.concatenate([-(2.0 ** np.arange(-8, 4)), 2.0 ** np.arange(-8, 4)])
 """Exponents t of the bets of :func:`_martingale`."""
 POSSIBLE = "possible tokens"
 """Name of the test that a token of probability 0 fails."""
-SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95)
-"""Shares e of tokens from the draft that the bets of :func:`_of_draft` are on."""
+OF_DRAFT = ("log_draft", "log_target", "total_variation")
+"""Columns of :func:`_of_draft`."""
+SHARE = "draft's share"
+"""Name of the test by bets on the draft."""
 LEANS = (0.1, 0.3, 0.6, 1.0)
 """How far the other bets there lean, in either direction."""
 _MOST_RATIO, _TINY, _MOST_TILT = 1e12, 1e-300, 64.0
@@ -324,7 +325,7 @@ def _of_draft(trace: Trace) -> OutputTest:
     return _on_draft(
         trace,
         np.ones(len(trace), bool),
-        name="draft's share",
+        name=SHARE,
         asks="bets that tokens are the draft's more, or less, often than the target lets them",
     )
 
@@ -334,7 +335,7 @@ def bonus_test(trace: Trace, rows: NDArray[np.int64]) -> OutputTest | None:
 
     Whatever led there, such a token is a sample of the target. None without bonus tokens or the draft's columns.
     """
-    if not len(rows) or not {*_OF_DRAFT, "target_rank", "target_top"} <= set(trace.columns):
+    if not len(rows) or not {*OF_DRAFT, "target_rank", "target_top"} <= set(trace.columns):
         return None
     among = np.zeros(len(trace), bool)
     among[rows] = True
@@ -344,7 +345,7 @@ def bonus_test(trace: Trace, rows: NDArray[np.int64]) -> OutputTest | None:
 
 def _on_draft(trace: Trace, among: NDArray[np.bool_], *, tops: bool = False, **about: Any) -> OutputTest:
     """Bets on the tokens of some rows; `tops` adds those on first choices."""
-    columns = {name: np.asarray(trace.columns[name], np.float64)[among] for name in _OF_DRAFT}
+    columns = {name: np.asarray(trace.columns[name], np.float64)[among] for name in OF_DRAFT}
     with np.errstate(over="ignore"):
         ratio = np.exp(columns["log_draft"] - columns["log_target"])
     ratio = np.minimum(ratio, _MOST_RATIO)  # less is a smaller bet
@@ -387,13 +388,12 @@ def _least_share(ratio: Floats, bets: int) -> float:
 
 
 _PLACE = ("target_above", "target_tied")
-_OF_DRAFT = ("log_draft", "log_target", "total_variation")
 TESTS: tuple[tuple[Callable[[Trace], OutputTest], tuple[str, ...]], ...] = (
     (_surprisal, ("target_entropy", "target_second_moment")),
     (_first_choices, ("target_rank", "target_top")),
     (_uniform, _PLACE),
     (_all_texts, _PLACE),
     (_single_texts, _PLACE),
-    (_of_draft, _OF_DRAFT),
+    (_of_draft, OF_DRAFT),
 )
 """Each test and the columns it reads."""

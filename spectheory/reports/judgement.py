@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 from spectheory.judging.comparison import Comparison
 from spectheory.judging.judgement import Judgement
-from spectheory.judging.output import POSSIBLE
+from spectheory.judging.output import POSSIBLE, POWER, SHARE
 from spectheory.judging.standing import FALSE_ALARMS, Standing
 from spectheory.judging.starts import RARE, ROUNDED
 from spectheory.reports.base import Brief, Report
@@ -22,7 +23,8 @@ _WORDS = ("fits", "REFUTED")
 def judgement_report(found: Judgement) -> Report:
     """Rules against counts, the positions of the rule in question, causes, and the tests of the output."""
     pieces = [_rules(found), *_positions(shown(found)), *_causes(found), *_output(found)]
-    return Report(content(found), pieces, headline(found), [*found.notes, *_terms(found)], _brief(found))
+    notes = [*_would_show(found), *found.notes, *_terms(found)]
+    return Report(content(found), pieces, headline(found), notes, _brief(found))
 
 
 def content(found: Judgement) -> dict[str, Any]:
@@ -45,6 +47,7 @@ def content(found: Judgement) -> dict[str, Any]:
         "output_refuted": found.output_refuted,
         "rules": [one.as_dict() for one in found.standings],
         "doubtful": found.doubtful,
+        "smallest": found.smallest,
         "causes": [vars(cause) for cause in found.causes],
         "output": [test.as_dict() for test in found.output],
         "provenance": dict(log.provenance),
@@ -98,7 +101,8 @@ def _brief(found: Judgement) -> Brief:
     doubt = ["No serving engine is known to run it; --rule names the rule that yours runs."] if found.doubtful else []
     also = "Also explained" if found.doubtful else "Explained"
     causes = [f"{also} by: {cause.cause} (--all says how)." for cause in found.causes[:1]]
-    return Brief(verdict(said, _of_output(found)), [narrowed(_rules(found, brief=True))], [*doubt, *causes])
+    notes = [*doubt, *causes, *_would_show(found)]
+    return Brief(verdict(said, _of_output(found)), [narrowed(_rules(found, brief=True))], notes)
 
 
 def _of_output(found: Judgement) -> str:
@@ -113,16 +117,27 @@ def _of_output(found: Judgement) -> str:
     return f"Output: {wrong if found.output_refuted else right}"
 
 
+def _would_show(found: Judgement) -> Iterator[str]:
+    """The smallest departures that this log would have shown."""
+    loss = "no loss of acceptance" if found.smallest is None else f"acceptance lower by {_share(found.smallest)}"
+    share = next((test for test in found.output if test.name == SHARE and math.isfinite(test.smallest)), None)
+    also = f", {_share(share.smallest)} of the tokens drawn from the draft" if share else ""
+    yield f"This log would show, with probability {POWER:g}: {loss}{also}."
+
+
+def _share(share: float) -> str:
+    return f"{max(share, 1e-3):.1%}" if share < 0.1 else f"{share:.0%}"
+
+
 def _instead(found: Judgement) -> str:
     """What to hold of a rule that no engine is known to run, and of the closest cause beside it."""
     if not found.doubtful:
         return ""
-    said = ""
     cause = next((each for each in found.causes if each.closeness and each.rule), None)
     if cause is None or cause.closeness is None:
-        return said
+        return ""
     closer = cause.closeness > max(one.closeness for one in found.fitting)
-    return f"{said} (rule {cause.rule} with {cause.cause} fits {'better' if closer else 'too'})"
+    return f" (rule {cause.rule} with {cause.cause} fits {'better' if closer else 'too'})"
 
 
 def _rules(found: Judgement, *, brief: bool = False) -> Table:

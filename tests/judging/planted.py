@@ -24,7 +24,8 @@ class Engine:
 
     `drafts` and `bonus` are what drafts and bonus tokens are drawn from; `accepts` gives the chance of accepting a
     draft, `recovers` the law of what replaces it, both of the pmfs at a position and the drafted token. `reads` is how
-    far from its position the draft's pmf is read, `shared` says that one uniform number draws and accepts.
+    far from its position the draft's pmf is read, `shared` says that one uniform number draws and accepts. A share
+    `loses` of the drafts, and those deeper than `deepest`, are replaced by samples of the target unseen.
     """
 
     drafts: Floats | None = None
@@ -33,6 +34,7 @@ class Engine:
     accepts: Callable[[Floats, Floats, int], float] = lambda p, q, x: min(1.0, p[x] / q[x])
     recovers: Callable[[Floats, Floats, int], Floats] = lambda p, q, x: np.maximum(p - q, 0.0)
     reads: int = 0
+    loses: float = 0.0
     shared: bool = False
     argmax: bool = False
     deepest: int = K
@@ -58,9 +60,11 @@ class Engine:
                 u = rng.random()
                 own = q[before] if self.reads else q[at]
                 token = int(own.argmax()) if self.argmax else _drawn(own, u)
+                if depth >= self.deepest or rng.random() < self.loses:
+                    text.append(_drawn(p[at], rng.random()))
+                    break
                 coin = u if self.shared else rng.random()
-                chance = p[at][token] if self.argmax else self.accepts(p[at], q[at], token)
-                if depth < self.deepest and coin < chance:
+                if coin < (p[at][token] if self.argmax else self.accepts(p[at], q[at], token)):
                     text.append(token)
                     taken += 1
                     continue
@@ -135,5 +139,6 @@ FAULTS = {
     "one uniform number for draft and acceptance": Engine(shared=True),
     "target at temperature 0.9": Engine(target=pmfs(LOGITS, 0.9)),
     "nothing accepted beyond depth 2": Engine(deepest=2),
+    "one draft in ten lost": Engine(loses=0.1),
     "a call too many in each request": Engine(extra_calls=1),
 }

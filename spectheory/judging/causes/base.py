@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from spectheory.judging.starts import Calls
 
 
+EXPLAINED = 0.05
+"""Under a cause, counts have at least this p-value: the true cause is passed over with at most this probability. Fifty
+times the level at which a rule is refuted, so that counts which barely refute it are no sign of every cause."""
+
 Reread = Callable[..., Trace]
 """Both models on the same texts with changed logits: keywords `draft_change` and `target_change`."""
 
@@ -61,7 +65,8 @@ class Finding:
 class Cause:
     """A fault and its test.
 
-    `explains` returns a finding where the hypothesis without the fault is refuted and the one with it is not. A right
+    `explains` returns a finding where the hypothesis without the fault is refuted and the one with it fits
+    (:data:`EXPLAINED`). A right
     engine is blamed with at most the probability with which its rule is refuted
     (:data:`~spectheory.judging.standing.FALSE_ALARMS`), if it runs a rule that is `served`: causes are looked for only
     where each of these is refuted. A `structural`
@@ -84,7 +89,7 @@ def best_fit(
     """
     served = {one.rule for one in context.refuted if one.served}
     tried = [(name, context.judge(survival, counting)) for name, survival in survivals.items()]
-    fitting = [(name, one) for name, one in tried if not one.refuted]
+    fitting = [(name, one) for name, one in tried if one.p >= EXPLAINED]
     return max(fitting, key=lambda found: (found[0] in served, found[1].closeness), default=None)
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from spectheory.judging.causes.base import Cause, Context, Finding
-from spectheory.judging.output import OUTPUT_ALARM, bonus_test, output_tests
+from spectheory.judging.causes.base import EXPLAINED, Cause, Context, Finding
+from spectheory.judging.output import bonus_test, output_tests
 from spectheory.trace import Trace
 
 NAME = "bonus of another law"
@@ -22,7 +22,7 @@ def _explains(context: Context) -> Finding | None:
         return None
     tests = output_tests(_without(context.trace, context.calls.bonus))
     rest = min(tests, key=lambda test: test.p, default=None)
-    if rest is None or rest.p < OUTPUT_ALARM:
+    if rest is None or rest.p < EXPLAINED / len(tests):
         return None
     said = (
         f"bonus tokens are no samples of the target (p = {bonus.p:.2g}, {bonus.tokens} of them), and all other tokens "

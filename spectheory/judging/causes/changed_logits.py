@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Literal
 
 from spectheory.distributions import Sampling
 from spectheory.errors import TextError, TraceError
-from spectheory.judging.causes.base import Cause, Context, Finding
+from spectheory.judging.causes.base import EXPLAINED, Cause, Context, Finding
 from spectheory.judging.changes import DRAFT_CUTS, SETTINGS_CHANGES, LogitChange
 from spectheory.judging.output import output_tests
-from spectheory.judging.standing import FALSE_ALARMS
 from spectheory.trace import Trace
 
 if TYPE_CHECKING:
     from spectheory.judging.standing import Standing
 
 Model = Literal["draft", "target", "draft and target"]
-_TRIED = len(DRAFT_CUTS) + len(SETTINGS_CHANGES)
 
 
 @dataclass(frozen=True)
@@ -87,8 +85,7 @@ def _fitting(context: Context, change: LogitChange, trace: Trace) -> list[Explai
             after = context.judge(before.rule, context.counting, trace)
         except TraceError:
             continue
-        # A wrong reading among many may fit by chance: each must fit at the level of all together.
-        if before.refuted and after.p >= FALSE_ALARMS * _TRIED * len(context.refuted):
+        if before.refuted and after.p >= EXPLAINED:
             found.append(Explained(change, before, after))
     return found
 

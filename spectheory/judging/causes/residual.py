@@ -2,40 +2,43 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from spectheory.judging.causes.base import Cause, Context, Finding
-from spectheory.judging.output import output_tests
+from spectheory.judging.causes.base import EXPLAINED, Cause, Context, Finding
+from spectheory.judging.output import OF_DRAFT, bonus_test, output_tests
+from spectheory.judging.verified import Verified, bets
 
 NAME = "residual not taken"
-_NEEDED = {"log_target", "log_draft", "total_variation"}
 
 
 def _explains(context: Context) -> Finding | None:
-    """The output is then of the law min(p, q) + TV p, of which a share m / (m + TV) was accepted, m = min(1, q/p)."""
-    columns = context.trace.columns
+    """A verified token x then has the law min(p, q) + TV p, and was accepted with probability m / (m + TV), where
+    m = min(1, q/p) at x. Bets are on the target's and the draft's own law in its place.
+    """
     wrong = min(output_tests(context.trace), key=lambda test: test.p, default=None)
-    if wrong is None or not wrong.refuted or not set(columns) >= _NEEDED:
+    if wrong is None or not wrong.refuted or context.calls is None or not set(OF_DRAFT) <= set(context.trace.columns):
         return None
-    kept = np.exp(np.minimum(0.0, np.asarray(columns["log_draft"] - columns["log_target"], np.float64)))
-    lost = np.asarray(columns["total_variation"], np.float64)
-    given = np.divide(kept, kept + lost, out=np.ones_like(kept), where=kept + lost > 0)
-    likely = float(np.log(np.maximum(kept + lost, 1e-300)).sum())
-    after = context.judge(_products(given, context.counting.k), context.counting)
-    if likely <= 0 or after.refuted:
+    bonus = bonus_test(context.trace, context.calls.bonus)
+    if bonus is not None and bonus.refuted:
+        return None
+    verified = Verified.of(context.calls)
+    log_draft, log_target, lost = (
+        np.asarray(context.trace.columns[name], np.float64)[verified.rows] for name in OF_DRAFT
+    )
+    log_ratio = log_draft - log_target
+    kept = np.exp(np.minimum(0.0, log_ratio))
+    chance = np.divide(kept, kept + lost, out=np.ones_like(kept), where=kept + lost > 0)
+    log_law = np.log(np.maximum(kept + lost, 1e-300))
+    counts, law = verified.coins(chance), math.exp(-max(bets([-log_law, log_ratio - log_law]), 0.0))
+    if min(counts, law) < EXPLAINED / 2:
         return None
     said = (
-        "rejected drafts are replaced by samples of the target instead of the residual: the texts are then "
-        f"exp({likely:.1f}) times as probable, and the counts fit (p = {after.p:.2g})"
+        "rejected drafts are replaced by samples of the target instead of the residual: tokens and acceptance are then "
+        f"as expected (p = {law:.2g} and {counts:.2g}), and the texts exp({log_law.sum():.1f}) times as probable"
     )
-    return Finding(NAME, said, "token", {**after.as_dict(), "log_likelihood_ratio": likely}, after.closeness)
-
-
-def _products(accepted: np.ndarray, k: int) -> np.ndarray:
-    """P(tau >= i) at each position; what reaches past the end of the texts is 0."""
-    padded = np.concatenate([accepted, np.zeros(k)])
-    windows = np.lib.stride_tricks.sliding_window_view(padded, k)[: len(accepted)]
-    return np.asarray(windows.cumprod(axis=1))
+    return Finding(NAME, said, "token", {"p_tokens": law, "p_accepted": counts, "log_likelihood_ratio": log_law.sum()})
 
 
 RESIDUAL = Cause(NAME, "rejected drafts are replaced by samples of the target", _explains, of_output=True)
