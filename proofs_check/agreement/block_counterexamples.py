@@ -1,26 +1,30 @@
-"""Look-alikes of B7 at small models: gadgets behind one-hot tokens, single texts, drafts that depend on the start."""
+"""Look-alikes of B7 at small models: gadgets behind one-hot tokens, single texts, rules by depth, drafts by start."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise, product
 from typing import Any
 
 from proofs_check.agreement.block_limits import SOLVED
 from proofs_check.algorithms.enumeration import Model, Pmf, Prefix
 from proofs_check.library import cases
-from proofs_check.statement.claims import Case, Compared, at_most, equal
+from proofs_check.statement.claims import Case, Compared, at_least, at_most, equal
 from proofs_check.statement.findings import Effort
 from proofs_check.statement.fractions import Fraction
 from proofs_check.twins import path_theorem
 from proofs_check.twins.block_values import (
+    Masses,
     Problem,
     beyond,
     block_masses,
+    drop,
     expected_calls,
     now_and_then,
     texts,
+    token_masses,
     tokens_after,
 )
 from proofs_check.twins.path_theorem import Survival
@@ -209,7 +213,46 @@ def ratios_of_texts(_: Effort) -> Iterator[Case]:
             yield {"ratios": ratios, "k": k}
 
 
-# Drafts by position and by start: one text, certain for the target
+# One text, certain for the target. Rules by position: p = q, so every draft is right
+
+
+def certain(text: Prefix, k: int) -> Problem:
+    """Both models say the text."""
+
+    def model(before: Prefix) -> Pmf:
+        return SECOND if any(text[len(before) :][:1]) else FIRST
+
+    return texts(model, model, k, len(text))
+
+
+def zeros_alone(depths: int | None, problem: Problem, text: Prefix) -> Masses:
+    """Token verification that accepts the token 0 alone at the first `depths` drafts of a call, or at all of them."""
+    return [
+        {run: NONE if any(run[:depths]) else mass for run, mass in depth.items()}
+        for depth in token_masses(problem, text)
+    ]
+
+
+def longer_by_depth(depths: int | None, text: Prefix, k: int) -> Iterator[Compared]:
+    """With one draft more per call the expected calls are no more."""
+    given, of = certain(text, k), partial(zeros_alone, depths)
+    yield at_most(expected_calls(given.drafting(k + 1), of)(()), expected_calls(given, of)(()))
+
+
+def free_token(depths: int | None, text: Prefix, k: int) -> Iterator[Compared]:
+    """A token given away costs no calls: D is 0 or more after every part of the text."""
+    given = certain(text, k)
+    D = drop(given, expected_calls(given, partial(zeros_alone, depths)))
+    yield from (at_least(D(text[:n]), NONE) for n in range(len(text)))
+
+
+def binary(_: Effort) -> Iterator[Case]:
+    """Texts of 0 and 1, the shortest first, then by the number of drafts."""
+    for length, k in product(range(1, 7), (1, 2, 3)):
+        yield from ({"text": text, "k": k} for text in product((0, 1), repeat=length))
+
+
+# Drafts by position and by start
 
 
 def right(numbers: Sequence[int], k: int | None) -> Problem:

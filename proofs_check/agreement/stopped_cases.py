@@ -6,6 +6,7 @@ A call with m tokens to go drafts at most m - 1, so that the text shows all that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -80,11 +81,11 @@ def stopped_calls(cut: Cut, target: Table, draft: Table, k: int, length: int) ->
         twin = CHAINS[name]
         p = twin.target(target.__getitem__)
         texts = text_law(p, length)
-        for stop in STOPS:
-            law = Decoding(ended_by(stop, rule), k, length).law(p, q)
+        for stop, by_target in product(STOPS, (False, True)):
+            law = Decoding(ended_by(stop, rule, by_target=by_target), k, length).law(p, q)
             yield equal(output_law(law), texts)
             for text in texts:
-                survival = cut(stop, twin.survival(p, q, text), q, text)
+                survival = cut(stop, twin.survival(p, q, text), p if by_target else q, text)
                 yield equal(given_text(law, text), all_calls_law(survival, k, length))
 
 

@@ -38,10 +38,11 @@ STOPS = (
 """One of each kind, as the library writes it; no pmf of the cases is at a threshold."""
 
 
-def ended_by(stop: Stop, rule: StoppableRule) -> Rule:
-    """A whole call whose drafts the stopping rule ends."""
+def ended_by(stop: Stop, rule: StoppableRule, *, by_target: bool = False) -> Rule:
+    """A whole call whose drafts the stopping rule ends; it reads the draft's pmfs, or the target's in their place."""
 
     def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
-        return rule(target, draft, prefix, k, stop.goes_on)
+        read = target if by_target else draft
+        return rule(target, draft, prefix, k, lambda _, before, path: stop.goes_on(read, before, path))
 
     return call

@@ -41,14 +41,25 @@ def of_remaining(mass: Fraction, _: Fraction, remaining: Fraction) -> Fraction:
     return min(Fraction(1), mass / remaining) if remaining > 0 else Fraction(0)
 
 
-def traversal(tree: Tree, report: Report = len, *, replacement: bool = False, rest: Rest = of_rejected) -> Rule:
-    """A call by a tree whose siblings are drawn without replacement, as in the paper (or i.i.d., `replacement`)."""
+def traversal(
+    tree: Tree,
+    report: Report = len,
+    *,
+    replacement: bool = False,
+    merged: bool = False,
+    rest: Rest = of_rejected,
+) -> Rule:
+    """A call by a tree whose siblings are drawn without replacement, as in the paper (or i.i.d., `replacement`).
+
+    merged: i.i.d. siblings with the same token are one node, with the children of all.
+    """
 
     def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
         law: CallLaw = {}
         cut = frozenset(path for path in tree if len(path) <= k)
         for tokens, drawn in drafted_trees(draft, prefix, cut, replacement):
-            walk = _Walk(target, draft, prefix, cut, tokens, replacement, rest)
+            tokens = _merged(tokens) if merged else tokens
+            walk = _Walk(target, draft, prefix, frozenset(tokens), tokens, replacement, rest)
             for node, last, share in walk.judged((), Fraction(1)):
                 for token, part in enumerate(last):
                     if part > 0:
@@ -57,6 +68,18 @@ def traversal(tree: Tree, report: Report = len, *, replacement: bool = False, re
         return law
 
     return call
+
+
+def _merged(tokens: Drafts) -> Drafts:
+    """The drafted tree with every run of tokens once; nodes are numbered anew in the order in which they came."""
+    found: dict[Path, int] = {}
+    place: dict[Path, Path] = {(): ()}
+    for node in sorted(tokens, key=lambda path: (len(path), path)):
+        siblings = children(frozenset(found), place[node[:-1]])
+        same = next((path for path in siblings if found[path] == tokens[node]), None)
+        place[node] = same or (*place[node[:-1]], len(siblings) + 1)
+        found[place[node]] = tokens[node]
+    return found
 
 
 @dataclass(frozen=True)

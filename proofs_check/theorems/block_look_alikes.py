@@ -7,11 +7,14 @@ from functools import partial
 from proofs_check.agreement.block_counterexamples import (
     G,
     along_one_text,
+    binary,
     by_position,
     crowds,
     draftable,
     fewest,
+    free_token,
     gadgets,
+    longer_by_depth,
     most_tokens,
     of_gadget,
     preserved,
@@ -177,6 +180,31 @@ ENTRIES = (
                 gadgets((0,), (1,)),
                 over=BY_GADGET,
                 true=Claim("none whose every call is fresh does", partial(stale, True)),
+            ),
+        ),
+    ),
+    Entry(
+        id="B7/by-depth",
+        title="Longer chains under a rule that accepts differently by depth",
+        kind="refuted",
+        plain="longer chains never cost calls under any rule that decides position by position, and its own D is 0 or "
+        "more (true of one that decides in the same way at every depth; one that accepts the token 0 alone as the "
+        "first draft of a call, and any later draft, takes 2 calls for the text 000010 with k = 2 and 3 with k = 3, "
+        "where D = -1)",
+        latex=r"P(\tau \ge i) = \prod_{j \le i} a_j(x_{n+j}) \Rightarrow V_{k+1} \le V_k",
+        assumptions=("p = q, one text is certain; whether depth j accepts a token depends on the token and on j",),
+        evidence=(
+            counterexample(
+                Claim("one draft more costs no calls", partial(longer_by_depth, 1)),
+                binary,
+                over="texts of 0 and 1; the shortest text and the fewest drafts first",
+                true=Claim("none does where every depth accepts 0 alone", partial(longer_by_depth, None)),
+            ),
+            counterexample(
+                Claim("D is 0 or more after every part of the text", partial(free_token, 1)),
+                lambda _: [{"text": (0, 0, 0, 0, 1, 0), "k": 3}],
+                over="at that text",
+                true=Claim("it is where every depth accepts 0 alone", partial(free_token, None)),
             ),
         ),
     ),

@@ -81,6 +81,17 @@ def coin_taken_for_stop(p: Pmf, q: Pmf) -> tuple[Fraction, ...]:
     return tuple(min(a, b) + (1 - agreed) * a for a, b in zip(p, q, strict=True))
 
 
+def by_target_sample(p: Pmf, q: Pmf) -> tuple[Fraction, ...]:
+    """Law of a call's first token: where the target's sample is the token 0 it is the output, else one is drafted."""
+    drafted = first_token(lambda p, q: False, p, q)
+    return tuple(p[0] * (x == 0) + (1 - p[0]) * share for x, share in enumerate(drafted))
+
+
+def by_target_pmf(p: Pmf, q: Pmf) -> tuple[Fraction, ...]:
+    """The same where the target's pmf decides whether one is drafted."""
+    return tuple(p) if 2 * p[0] < 1 else first_token(lambda p, q: False, p, q)
+
+
 def lossless(law: Callable[[Pmf, Pmf], tuple[Fraction, ...]], p: Pmf, q: Pmf) -> Iterator[Compared]:
     """The token is the target's."""
     yield equal(law(p, q), p)
@@ -93,14 +104,14 @@ ENTRIES = (
         id="§11",
         title="Chains whose length the draft decides",
         kind="identity",
-        plain="let drafting stop where a function of the draft's pmfs and of the tokens drafted so far says so. The "
-        "output is the target's, and given the whole text the calls are independent with the rule's own survival, set "
-        "to 0 from the first draft i that is not drafted along the text",
+        plain="let drafting stop where a function of the pmfs, the draft's or the target's, and of the tokens drafted "
+        "so far says so. The output is the target's, and given the whole text the calls are independent with the "
+        "rule's own survival, set to 0 from the first draft i that is not drafted along the text",
         latex=r"P(\tau \ge i \mid x) = \Big(\prod_{j\le i} a_{n,j}\Big)\, 1[\text{not stopped before } i "
         r"\text{ along the text}]",
         assumptions=(
-            "whether draft i is drafted is decided by the drafts before it and the draft's pmfs up to its own: a token "
-            "once drawn is judged",
+            "whether draft i is drafted is decided by the drafts before it and the pmfs up to its own, by no sample of "
+            "the target: a token once drawn is judged",
             "the text is the target's sample; given other text, the prediction is for that text as output",
         ),
         evidence=(
@@ -108,7 +119,7 @@ ENTRIES = (
                 Claim(
                     "the text is the target's, and given all of it the calls are independent with the survival cut "
                     "where drafting stops (token, block, race, independent, argmax and greedy; a stop by the token's "
-                    "q, by the largest q, by the entropy)",
+                    "probability, by the largest one, by the entropy, of the draft or of the target)",
                     partial(stopped_calls, cut_along),
                 ),
                 small,
@@ -268,7 +279,8 @@ ENTRIES = (
         title="Stops that are no functions of the drafts before",
         kind="refuted",
         plain="any stop is lossless (one that drops the token it has just drawn is not, nor one that looks at the "
-        "target or at the coins of acceptance: the tokens that stay are a selection)",
+        "target's sample or at the coins of acceptance: the tokens that stay are a selection; one that reads the "
+        "target's pmf is)",
         latex=r"P(X_1 = x) = p(x)",
         assumptions=("one draft drawn from q, token verification; after a stop the next token is drawn from p",),
         evidence=(
@@ -298,6 +310,15 @@ ENTRIES = (
                 lambda _: cases.pairs(2, 6),
                 over=BY_DENOMINATOR,
                 true=KEPT,
+            ),
+            counterexample(
+                Claim(
+                    "with no draft where the target's sample, the output there, is 0 the token is the target's",
+                    partial(lossless, by_target_sample),
+                ),
+                lambda _: cases.pairs(2, 6),
+                over=BY_DENOMINATOR,
+                true=Claim("with no draft where its p(0) is below 1/2 it is", partial(lossless, by_target_pmf)),
             ),
         ),
     ),

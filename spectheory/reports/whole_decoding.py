@@ -10,7 +10,7 @@ from spectheory.limits.claims import BY_START, TEXT, WHOLE_DECODING, LimitClaim
 from spectheory.prediction import Plan, Prediction
 from spectheory.verification import BlockVerification
 
-_BEATEN = "A better draft, several drafts at a position, or drafts that do not sample may need fewer."
+_BEATEN = "Longer chains, a better draft, several drafts at a position, or drafts that do not sample may need fewer."
 
 
 def whole_decoding(predictions: Sequence[Prediction]) -> list[str]:
@@ -29,7 +29,9 @@ def whole_decoding(predictions: Sequence[Prediction]) -> list[str]:
         row = [p for p in row if p.rule != BlockVerification() or p.label.stop]
     else:
         limit, on, least = BY_START, "this head", "a bound that need not be reached"
-    says = f"No lossless fresh rule on chains drawn from {on} needs fewer expected calls than {least} ({limit.name})"
+    says = (
+        f"No lossless fresh rule on chains of k drafts from {on} needs fewer expected calls than {least} ({limit.name})"
+    )
     lost = [f"{_named(p)} {'needs ' if p is row[0] else ''}{_percent(p)}" for p in row]
     losing = f": at k = {best.shape.nodes} {', '.join(lost)} more (paired over prompts)" if lost else ""
     return [f"{says}{losing}. {_BEATEN}", *_escaping(predictions, limit)]

@@ -148,7 +148,10 @@ def test_where_there_is_none() -> None:
 def test_the_report_says_it_with_numbers() -> None:
     answer = plan(pair(), ConstantRatio(0.05), rules=RULES, shapes=CHAINS)
     notes = " ".join(prediction_report(answer).notes)
-    assert "No lossless fresh rule on chains drawn from this draft needs fewer expected calls than block (B7)" in notes
+    assert (
+        "No lossless fresh rule on chains of k drafts from this draft needs fewer expected calls than block (B7)"
+        in notes
+    )
     assert f"token verification needs {100 * best_regret(answer, 'token'):.1f}" in notes
     assert "B7 does not bind argmax" in notes
     deep = plan(pair(by_start=True), ConstantRatio(0.05), rules=RULES, shapes=CHAINS)

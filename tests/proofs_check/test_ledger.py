@@ -60,6 +60,7 @@ REFUTED = (
     "S4/more",
     "B7/in-law",
     "B7/tokens",
+    "B7/by-depth",
     "B7/starts",
     "B7/lengths-free",
     "§7/first-draft",

@@ -19,6 +19,7 @@ from proofs_check.algorithms.enumeration import (
     Rule,
     block_verification,
     output_law,
+    text_law,
     token_verification,
 )
 from proofs_check.algorithms.greedy_paths import by_clipped_ratio, first_of_equals, greedy_block
@@ -49,7 +50,8 @@ RULES: dict[str, Rule] = {
     "greedy block": hierarchical_naive,
     "greedy multi-path block, 2 paths": greedy_block(2),
     "two i.i.d. chains: recursive rejection": drawn_tree(TWO_CHAINS),
-    "two i.i.d. chains: traversal": traversal(TWO_CHAINS, replacement=True),
+    "two i.i.d. chains: traversal, unmerged": traversal(TWO_CHAINS, replacement=True),
+    "two i.i.d. chains: traversal, merged": traversal(TWO_CHAINS, replacement=True, merged=True),
     "two distinct chains: recursive rejection": drawn_tree(TWO_CHAINS, replacement=False),
     "two distinct chains: traversal": traversal(TWO_CHAINS),
 }
@@ -94,10 +96,18 @@ PUBLISHED = greedy_block(2, by_clipped_ratio, first_of_equals)
         (accepted(block_verification, *map(constant, UNIFORM), 1), Fraction(1)),
         (round(float(accepted(greedy_block(3), *map(constant, PAIRS[1]), 2)), 4), 1.4072),
         (text_share(PUBLISHED, UNIFORM, 1, (0,)), Fraction(2, 3)),
+        (coupled_calls(*map(constant, PAIRS[0]), 2, 3), Fraction(14, 9)),
+        (mean_calls(block_verification, *map(constant, PAIRS[0]), 2, 3), Fraction(14, 9)),
     ],
 )
 def test_numbers_named_in_the_text(found: Fraction, said: Fraction) -> None:
     assert found == said
+
+
+def test_the_merged_tree_is_lossless() -> None:
+    for pair in PAIRS:
+        law = Decoding(RULES["two i.i.d. chains: traversal, merged"], 2, 3).law(*map(constant, pair))
+        assert output_law(law) == text_law(constant(pair[0]), 3)
 
 
 def test_the_pairs_named_in_the_text() -> None:
