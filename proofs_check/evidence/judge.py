@@ -25,6 +25,10 @@ ROUNDING = Fraction(1, 10**12)
 have few tokens, so a sum loses some 1e-15; twelve digits leave room for ill-conditioned formulas alone."""
 
 
+MOST_BITS = 10**6
+"""Of a side's numerator and denominator: a claim is computed some thousand times."""
+
+
 @dataclass(frozen=True)
 class Judged:
     """One case: its status, and how much room an inequality leaves."""
@@ -91,7 +95,15 @@ def _exactly(compared: Compared, claim: Claim, case: Case) -> Judged:
         off = abs(Fraction(left) - right) if math.isfinite(left) else math.inf
         return Judged("held" if off <= ROUNDING * max(1, abs(right)) else "refuted", None, True)
     _number(left, claim, case)
-    return Judged("held" if left <= right else "refuted", float(right - left), True)
+    return Judged("held" if left <= right else "refuted", _rounded_gap(right - left), True)
+
+
+def _rounded_gap(gap: Fraction) -> float:
+    """A gap as a float; infinite beyond the largest one."""
+    try:
+        return float(gap)
+    except OverflowError:
+        return math.inf if gap > 0 else -math.inf
 
 
 def _number(value: Any, claim: Claim, case: Case) -> None:
@@ -102,6 +114,12 @@ def _number(value: Any, claim: Claim, case: Case) -> None:
             f"claim {claim.says!r} compares {value!r} ({type(value).__name__}) at {shown(case)}",
             limit="fractions give fractions",
             remedy="no floats, no numpy, no integer over integer (an empty sum is one): use Fraction",
+        )
+    if max(abs(value.numerator), value.denominator).bit_length() > MOST_BITS:
+        raise ClaimError(
+            f"claim {claim.says!r} compares a number of more than {MOST_BITS:,} bits at {shown(case)}",
+            limit="needs numbers that are soon computed",
+            remedy="mend its function",
         )
 
 

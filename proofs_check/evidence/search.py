@@ -33,6 +33,10 @@ WALL = 1e30
 """What the optimiser sees where an assumption is not met or a claim has no value: finite, as it takes differences."""
 
 
+FLOOR = 1e-9
+"""What stands for a zero where the optimiser walks next to a face of the simplex."""
+
+
 @dataclass(frozen=True)
 class Space:
     """Where the optimiser walks: a vector to a case of floats, and the same vector to the exact case that is judged."""
@@ -42,14 +46,18 @@ class Space:
     case: Callable[[NDArray[np.float64]], Case]
 
 
-def pair_space(tokens: int) -> Space:
-    """Pairs of pmfs on `tokens` tokens, as the softmax of a vector; of fractions as the floats' own exact values."""
+def pair_space(tokens: int, *, faces: bool = False) -> Space:
+    """Pairs of pmfs on `tokens` tokens, as the softmax of a vector; of fractions as the floats' own exact values.
+
+    faces: next to the faces of the simplex, where the vector's negative entries are :data:`FLOOR`.
+    """
+    pmf = _clipped if faces else _softmax
 
     def floats(x: NDArray[np.float64]) -> Case:
-        return {"p": _softmax(x[:tokens]), "q": _softmax(x[tokens:])}
+        return {"p": pmf(x[:tokens]), "q": pmf(x[tokens:])}
 
     def fractions(x: NDArray[np.float64]) -> Case:
-        return {name: rational(pmf) for name, pmf in floats(x).items()}
+        return {name: rational(each) for name, each in floats(x).items()}
 
     return Space(2 * tokens, floats, fractions)
 
@@ -206,3 +214,9 @@ def _starts(rng: np.random.Generator, dimension: int, count: int) -> Iterator[ND
 def _softmax(x: NDArray[np.float64]) -> tuple[float, ...]:
     grown = np.exp(x - x.max())
     return tuple(float(value) for value in grown / grown.sum())
+
+
+def _clipped(x: NDArray[np.float64]) -> tuple[float, ...]:
+    weights = np.maximum(x, 0.0)
+    near = weights / (weights.sum() or 1.0) + FLOOR
+    return tuple(float(value) for value in near / near.sum())

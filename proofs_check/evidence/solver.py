@@ -33,6 +33,7 @@ def prove_claim(claim: Claim, tokens: int, seconds: float = SECONDS) -> Finding:
 
 
 INSIDE = "proved where what is divided by is not zero; undecided at zeros"
+CONTRADICT = "the conditions contradict each other: nothing is shown"
 DIVIDES = "the solver's counterexample divides by zero"
 VANISHES = "the solver's counterexample does not stand in fractions"
 
@@ -46,7 +47,7 @@ def _asked(claim: Claim, tokens: int, seconds: float) -> Finding:
     _refuse_floats(claim, tokens)
     try:
         with no_branches(), nonzero_terms() as nonzero:
-            conditions += [each.met(**case) for each in claim.assumes]
+            conditions += [_truth(each.met(**case)) for each in claim.assumes]
             goals = claim.compare(case)
     except (Transcendental, ClaimError, z3.Z3Exception, TypeError) as error:
         raise ClaimError(
@@ -55,6 +56,15 @@ def _asked(claim: Claim, tokens: int, seconds: float) -> Finding:
             remedy="write it with larger, smaller and positive_part, or go without a proof",
         ) from error
     return _confirmed(claim, decide(conditions, goals, [*p, *q], seconds, nonzero), tokens)
+
+
+def _truth(met: Any) -> Any:
+    """What an assumption says, if that is a truth value."""
+    import z3
+
+    if not isinstance(met, bool | z3.BoolRef):
+        raise TypeError(f"an assumption says {met!r}, which is no truth value")
+    return met
 
 
 def _refuse_floats(claim: Claim, tokens: int) -> None:
@@ -109,7 +119,7 @@ def decide(
         raise ValueError("nothing is stated")
     context = reals[0].ctx if reals else None
     if _solver(seconds, conditions, context).check() == z3.unsat:
-        return Finding("undecided", 1, note="the conditions contradict each other: nothing is shown")
+        return Finding("undecided", 1, note=CONTRADICT)
     partly = any(_solver(seconds, [*conditions, term == 0], context).check() != z3.unsat for term in nonzero)
     missed = z3.Not(z3.And(*(_term(goal, context) for goal in goals)))
     solver = _solver(seconds, [*conditions, *(term != 0 for term in nonzero), missed], context)

@@ -35,6 +35,26 @@ def all_pairs(max_tokens: int, denominator: int) -> Iterator[Case]:
         yield from pairs(tokens, denominator)
 
 
+NEAR = (Fraction(1, 10**7), Fraction(1, 10**30))
+"""What stands for a zero next to a face of the simplex."""
+
+
+def near_faces(max_tokens: int, denominator: int) -> Iterator[Case]:
+    """The pairs of :func:`all_pairs` with zeros, and a small share in place of those of p, of q or of both."""
+    for share, pair in product(NEAR, all_pairs(max_tokens, denominator)):
+        near = {name: _inside(pmf, share) for name, pmf in pair.items()}
+        for changed in ("pq", "p", "q"):
+            if all(near[name] != pair[name] for name in changed):
+                yield {name: near[name] if name in changed else pair[name] for name in "pq"}
+
+
+def _inside(pmf: Pmf, share: Fraction) -> Pmf:
+    """The pmf with a share in place of each zero, taken from its largest entry."""
+    top = pmf.index(max(pmf))
+    given = pmf.count(Fraction(0)) * share
+    return tuple(mass - given if x == top else mass or share for x, mass in enumerate(pmf))
+
+
 def every_pair(denominator: int, deep: int, *, others: tuple[int, int, int] | None = None) -> Described:
     """Every pair on 2 and 3 tokens up to a denominator; `others`: numbers of random ones, and their most tokens."""
 

@@ -30,13 +30,15 @@ SPREAD = 12
 
 
 def shapes(rng: random.Random, tokens: int) -> dict[str, Pmf]:
-    """Pmfs on `tokens` tokens: flat, geometric both ways, one token, two, one and a flat rest, random."""
+    """Pmfs on `tokens` tokens: flat, geometric both ways, two tokens, nearly two, one and a flat rest, random."""
     few, top = rng.sample(range(tokens), 2), rng.randrange(tokens)
+    two = [rng.randint(1, 9) if place in few else 0 for place in range(tokens)]
     return {
         "flat": _normalised([1] * tokens),
         "falling": _normalised([2 ** (tokens - 1 - place) for place in range(tokens)]),
         "rising": _normalised([2**place for place in range(tokens)]),
-        "sparse": _normalised([rng.randint(1, 9) if place in few else 0 for place in range(tokens)]),
+        "sparse": _normalised(two),
+        "nearly sparse": _normalised([10**7 * weight or 1 for weight in two]),
         "peaked": _normalised([9 * tokens if place == top else 1 for place in range(tokens)]),
         "random": random_pmf(rng, tokens, SPREAD),
     }
@@ -50,20 +52,19 @@ def wide_pairs(seed: int, tokens: int, rounds: int = 1) -> Iterator[Case]:
             yield {"p": p, "q": q}
 
 
-def wide_search(claim: Claim, effort: Effort) -> tuple[Finding | None, int]:
-    """Judge a claim on pairs of every size; the finding (None if no pair met the assumptions) and the largest size."""
+def wide_search(claim: Claim, effort: Effort) -> Finding | None:
+    """Judge a claim on pairs of every size, up to the first that refutes it; None if no pair met the assumptions."""
     deadline = time.monotonic() + effort.pick(*SECONDS)
     found: Finding | None = None
-    largest = 0
     for tokens in SIZES:
         try:
             here = judge_all(claim, _until(deadline, wide_pairs(effort.seed, tokens, effort.pick(*ROUNDS))))
         except AssumptionError:  # none of this size meets the assumptions, or there was no time
             continue
-        found, largest = together(found, here) if found else here, tokens
+        found = together(found, here) if found else here
         if found.status == "refuted":
             break
-    return found, largest
+    return found
 
 
 def _until(deadline: float, pairs: Iterator[Case]) -> Iterator[Case]:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
 from typing import Any, Literal
 
 from proofs_check.evidence.judge import judge_all
 from proofs_check.evidence.search import pair_space, search_claim
-from proofs_check.evidence.solver import prove_claim
+from proofs_check.evidence.solver import CONTRADICT, prove_claim
 from proofs_check.library import cases
-from proofs_check.library.wide import wide_search
-from proofs_check.statement.claims import Case, Claim, ClaimError
+from proofs_check.library.wide import SIZES, wide_search
+from proofs_check.statement.claims import Assumption, AssumptionError, Claim, ClaimError
 from proofs_check.statement.findings import Effort, Finding
 from spectheory.errors import SettingError
 
 GRID = (6, 10)
 """Largest denominator of the grid on two and three tokens, in a default and a deep trial."""
+
+FACES = (3, 6)
+"""That of the pairs next to the faces of the simplex."""
 
 MOST_TOKENS = 8
 """Largest vocabulary a solver is asked about: it has two unknowns a token, and gives up long before."""
@@ -32,17 +37,17 @@ Verdict = Literal["refuted", "undecided", "proved for some V", "not refuted"]
 class Trial:
     """What came out: the solver's findings by number of tokens, the grid, the searches.
 
-    `no_proof` says why no proof was attempted. `search` and `wide` are None once the claim is refuted, and where no
-    pair meets the assumptions. `largest` is the largest vocabulary of which a pair was judged.
+    `no_proof` says why no proof was attempted. `grid`, `search` and `wide` are None where no pair meets the
+    assumptions, the searches also once the claim is refuted. `sizes` are the vocabularies of which a pair was judged.
     """
 
     claim: Claim
     proofs: dict[int, Finding]
     no_proof: str
-    grid: Finding
+    grid: Finding | None
     search: Finding | None
     wide: Finding | None
-    largest: int
+    sizes: tuple[int, ...]
 
     @property
     def found(self) -> list[Finding]:
@@ -58,6 +63,11 @@ class Trial:
     def proved_for(self) -> tuple[int, ...]:
         """The numbers of tokens V for which the solver proved the claim, for every pair of pmfs."""
         return tuple(tokens for tokens, found in self.proofs.items() if found.status == "held")
+
+    @property
+    def largest(self) -> int:
+        """The largest vocabulary of which a pair was judged."""
+        return self.sizes[-1]
 
     @property
     def verdict(self) -> Verdict:
@@ -76,7 +86,7 @@ class Trial:
         proved = f"proved for V = {', '.join(map(str, self.proved_for))}; " if self.proved_for else ""
         unsure = "undecided; " if self.verdict == "undecided" else ""
         cases = sum(found.cases for found in self.found)
-        return f"{unsure}{proved}not refuted at V up to {self.largest} ({cases:,} cases)"
+        return f"{unsure}{proved}not refuted at V = {_runs(self.sizes)} ({cases:,} cases)"
 
     def as_dict(self) -> dict[str, Any]:
         """The trial as one JSON object."""
@@ -86,11 +96,13 @@ class Trial:
             "summary": self.summary,
             "proved_for": list(self.proved_for),
             "largest": self.largest,
+            "sizes": list(self.sizes),
             "proofs": {str(tokens): found.as_dict() for tokens, found in self.proofs.items()},
             "no_proof": self.no_proof,
-            "grid": self.grid.as_dict(),
-            "search": self.search.as_dict() if self.search else None,
-            "wide": self.wide.as_dict() if self.wide else None,
+            **{
+                name: found.as_dict() if found else None
+                for name, found in (("grid", self.grid), ("search", self.search), ("wide", self.wide))
+            },
         }
 
     def __str__(self) -> str:
@@ -99,11 +111,13 @@ class Trial:
         if self.counterexample:
             lines.append(f"  counterexample: {self.counterexample.at}{_missed(self.counterexample)}")
             return "\n".join(lines)
-        lines.append(f"  grid, V = 2 and 3: {self.grid.cases:,} pairs in fractions, {self.grid.status}")
-        if self.search:
-            lines.append(f"  search, V up to 5: {self.search.cases:,} cases, {self.search.status}")
-        if self.wide:
-            lines.append(f"  shapes, V = 4 to {self.largest}: {self.wide.cases:,} pairs, {self.wide.status}")
+        for found, over in (
+            (self.grid, "grid and next to its faces, V up to 3"),
+            (self.search, "search, V up to 5"),
+            (self.wide, f"shapes, V up to {self.largest}"),
+        ):
+            if found:
+                lines.append(f"  {over}: {found.cases:,} pairs, {found.status}")
         tightest = min((each for each in self.found if each.gap is not None), key=_gap, default=None)
         if tightest:
             lines.append(f"  tightest: {tightest.gap:.3g} at {tightest.at}")
@@ -158,30 +172,57 @@ def try_claim(claim: Claim, *, tokens: Sequence[int] = (2, 3), effort: Effort | 
     effort = Effort() if effort is None else effort
     _check(claim, tokens, effort)
     sizes: set[int] = set()
-    grid = judge_all(claim, _noted(claim, cases.all_pairs(3, effort.pick(*GRID)), sizes))
-    proofs: dict[int, Finding] = {}
-    no_proof = ""
+    noted = replace(claim, assumes=(*claim.assumes, _noting(sizes)))
+    grid = search = wide = stopped = None
     try:
-        for size in tokens:
-            proofs[size] = prove_claim(claim, size, effort.pick(*SOLVER_SECONDS))
+        near = cases.near_faces(3, effort.pick(*FACES))
+        grid = judge_all(noted, chain(cases.all_pairs(3, effort.pick(*GRID)), near))
+    except AssumptionError as error:  # none on so few tokens: the searches have more
+        stopped = error
+    proofs, no_proof = _proofs(claim, tokens, effort)
+    if not grid or grid.status != "refuted":
+        spaces = [*map(pair_space, (2, 3, 4)), *(pair_space(size, faces=True) for size in (3, 4))]
+        with suppress(AssumptionError):
+            search = search_claim(noted, exact_pairs(), effort, spaces)
+        if not search or search.status != "refuted":
+            wide = wide_search(noted, effort)
+    if stopped and not sizes:
+        tried = f"pairs on {_runs((2, 3, *SIZES))} tokens were tried"
+        raise AssumptionError(stopped.what, limit=tried, remedy="assume less")
+    return Trial(claim, proofs, no_proof, grid, search, wide, tuple(sorted(sizes)))
+
+
+def _noting(sizes: set[int]) -> Assumption:
+    """An assumption that is met; the sizes of the pairs of fractions that meet those before it come into `sizes`."""
+
+    def met(p: Sequence[Any], q: Sequence[Any]) -> bool:
+        if not isinstance(p[0], float):
+            sizes.add(len(p))
+        return True
+
+    return Assumption("none", met)
+
+
+def _proofs(claim: Claim, tokens: Sequence[int], effort: Effort) -> tuple[dict[int, Finding], str]:
+    """The solver's findings for the sizes of which a pair meets the assumptions, or why there are none."""
+    try:
+        found = {size: prove_claim(claim, size, effort.pick(*SOLVER_SECONDS)) for size in tokens}
     except ClaimError as error:
-        no_proof = error.what
-    search = wide = None
-    largest = max(sizes)
-    if grid.status != "refuted":
-        search = search_claim(claim, exact_pairs(), effort, (pair_space(2), pair_space(3), pair_space(4)))
-        if search.status != "refuted":
-            wide, beyond = wide_search(claim, effort)
-            largest = max(largest, beyond)
-    return Trial(claim, proofs, no_proof, grid, search, wide, largest)
+        return {}, error.what
+    proofs = {size: each for size, each in found.items() if each.note != CONTRADICT}
+    return proofs, "" if proofs else f"no pair on {_runs(tokens)} tokens meets the assumptions"
 
 
-def _noted(claim: Claim, pairs: Iterable[Case], sizes: set[int]) -> Iterator[Case]:
-    """The pairs; the sizes of those that meet the assumptions are added to `sizes`."""
-    for pair in pairs:
-        if claim.unmet(pair) is None:
-            sizes.add(len(pair["p"]))
-        yield pair
+def _runs(sizes: Sequence[int]) -> str:
+    """Numbers in order, three in a row or more by their ends.
+
+    Examples
+    --------
+    >>> _runs((2, 3, 4, 5, 8, 9, 12))
+    '2 to 5, 8, 9, 12'
+    """
+    runs = [[size for _, size in run] for _, run in groupby(enumerate(sizes), lambda each: each[1] - each[0])]
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
 def _check(claim: Claim, tokens: Sequence[int], effort: Effort) -> None:

@@ -115,6 +115,8 @@ class Claim:
 
     def __post_init__(self) -> None:
         """Check the parts."""
+        if not isinstance(self.says, str):
+            raise ClaimError(f"a claim says {self.says!r}", limit="needs a string", remedy="Claim(says, holds)")
         if not callable(self.holds):
             raise ClaimError(
                 f"claim {self.says!r} has no function", limit="needs one of p and q", remedy="pass a lambda"
@@ -132,9 +134,9 @@ class Claim:
             try:
                 if not each.met(**case):
                     return each
-            except (SpectheoryError, Transcendental):
+            except (SpectheoryError, Transcendental, KeyboardInterrupt):
                 raise
-            except (Exception, SystemExit) as error:
+            except BaseException as error:
                 raise ClaimError(
                     f"assumption {each.says!r} has no answer at {shown(case)} ({type(error).__name__}: {error})",
                     limit=f"is called with {', '.join(case)} by name and says yes or no",
@@ -147,9 +149,9 @@ class Claim:
         try:
             given = self.holds(**case)
             compared = list(given) if isinstance(given, Iterable) else [given]
-        except (SpectheoryError, Transcendental):
+        except (SpectheoryError, Transcendental, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise self._valueless(case, error) from error
         if not compared or not all(isinstance(each, Compared) for each in compared):
             raise ClaimError(

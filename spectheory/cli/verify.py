@@ -16,7 +16,7 @@ from spectheory.cli.inputs import MOST_WORKERS, in_range, one_source
 from spectheory.cli.progress import progress, working
 from spectheory.cli.statuses import Status
 from spectheory.cli.theory_options import VerifyOptions
-from spectheory.errors import SettingError, load_extra
+from spectheory.errors import SettingError, SpectheoryError, load_extra
 from spectheory.files import read_text
 from spectheory.processes import prepare
 
@@ -145,16 +145,24 @@ def _try_claims(question: VerifyOptions, effort: Effort) -> int:
     }
     one_source({"--claim": True, "--out": question.out is not None, **{k: v is not None for k, v in given.items()}})
     trials: list[Trial] = []
+    trouble: list[SpectheoryError] = []
     try:
         with redirect_stdout(sys.stderr):  # what the file prints is no part of the answer
             for claim in _claims(Path(str(question.claim))):
                 with working(f"trying {claim.says}"):
-                    trials.append(try_claim(claim, effort=effort))
-    finally:  # an error in one claim leaves the others their answers
+                    try:
+                        trials.append(try_claim(claim, effort=effort))
+                    except SpectheoryError as error:  # the claims after it are tried
+                        trouble.append(error)
+    finally:  # an interruption leaves the others their answers
         if question.json and trials:
             print_json({"claims": [trial.as_dict() for trial in trials]})
         elif trials:
             answers.print("\n".join(map(str, trials)), highlight=False, markup=False)
+    for each in trouble[:-1]:
+        remarks.print(str(each), markup=False, highlight=False)
+    if trouble:
+        raise trouble[-1]
     return Status.DISAGREEMENT if any(trial.verdict == "refuted" for trial in trials) else Status.DONE
 
 
@@ -171,7 +179,9 @@ def _claims(path: Path) -> list[Claim]:
             limit="needs a Python file",
             remedy="check the path",
         ) from error
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise SettingError(
             f"--claim {str(path)!r} ends with {type(error).__name__}: {error}",
             limit="needs a Python file that runs",

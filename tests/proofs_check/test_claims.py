@@ -142,6 +142,9 @@ def test_what_no_solver_can_take_is_said() -> None:
     for holds in (lambda p, q: at_most(kl(p, q), 1), lambda p, q: at_most(max(p[0], q[0]), 1)):
         with pytest.raises(ClaimError, match="no term of a solver"):
             prove_claim(Claim("", holds), 2)
+    odd = Claim("", lambda p, q: at_most(p[0], 1), (Assumption("", lambda p, q: "yes"),))
+    with pytest.raises(ClaimError, match="'yes', which is no truth value"):
+        prove_claim(odd, 2)
 
 
 # Search
@@ -224,6 +227,8 @@ def test_bad_parts_of_a_claim_are_named() -> None:
     for assumes in (POSITIVE, (lambda p, q: True,)):
         with pytest.raises(ClaimError, match="tuple of Assumption"):
             Claim("c", lambda p, q: at_most(0, 1), assumes)  # type: ignore[arg-type]
+    with pytest.raises(ClaimError, match="says 3"):
+        Claim(3, lambda p, q: at_most(0, 1))  # type: ignore[arg-type]
     with pytest.raises(ClaimError, match="no function"):
         Claim("c", "p <= q")  # type: ignore[arg-type]
     for seed in (-1, "x"):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
+import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import strategies as st
 
 from proofs_check import (
     POSITIVE,
@@ -26,17 +29,21 @@ from proofs_check import (
     try_claim,
 )
 from proofs_check.evidence.judge import judge
+from proofs_check.evidence.search import pair_space, search_claim
 from proofs_check.evidence.solver import prove_claim
 from proofs_check.evidence.symbolic import valid
-from proofs_check.library.wide import wide_search
+from proofs_check.library import cases
+from proofs_check.library.wide import SIZES, wide_search
 from proofs_check.statement import fractions
 from proofs_check.statement.claims import Compared
+from proofs_check.statement.findings import Finding
 from spectheory.cli import main
 from spectheory.errors import SpectheoryError
 from tests.made_up import each, refused
-from tests.proofs_check.claim_cases import PINSKER, TOO_MUCH, kl, overlap
+from tests.proofs_check.claim_cases import PINSKER, TOO_MUCH, distance, kl, overlap
 
 HALF = Fraction(1, 2)
+TRIED = "2 to 10, 12, 14, 16, 20, 24, 32, 48, 64"
 
 
 @pytest.fixture(autouse=True)
@@ -80,9 +87,9 @@ def test_the_smallest_vocabulary_that_refutes_is_the_one_shown() -> None:
     """Every size up to ten is tried, the smallest first."""
     for tokens in range(4, 10):
         claim = Claim("", lambda p, q, n=tokens: at_least(n * squares(p), 1))
-        found, largest = wide_search(claim, Effort())
+        found = wide_search(claim, Effort())
         assert found is not None
-        assert (found.status, largest) == ("refuted", tokens + 1)
+        assert found.status == "refuted"
         assert found.at.startswith(f"p = ({', '.join([f'1/{tokens + 1}'] * (tokens + 1))})")
 
 
@@ -90,13 +97,14 @@ def test_the_verdict_says_for_which_vocabularies() -> None:
     trial = try_claim(AFFINITY)
     assert trial.wide is not None
     assert (trial.verdict, trial.proved_for, trial.largest) == ("proved for some V", (2, 3), 64)
-    count = trial.grid.cases + trial.search.cases + trial.wide.cases if trial.search else 0
-    assert trial.summary == f"proved for V = 2, 3; not refuted at V up to 64 ({count:,} cases)"
+    count = sum(found.cases for found in trial.found)
+    assert trial.sizes == (2, 3, *SIZES)
+    assert trial.summary == f"proved for V = 2, 3; not refuted at V = {TRIED} ({count:,} cases)"
     assert str(trial).startswith(f"p.q <= 1 - TV: {trial.summary}\n")
     answer = trial.as_dict()
     assert (answer["verdict"], answer["summary"]) == (trial.verdict, trial.summary)
-    assert (answer["proved_for"], answer["largest"]) == ([2, 3], 64)
-    assert try_claim(AFFINITY, tokens=(2,)).summary.startswith("proved for V = 2; not refuted at V up to 64 (")
+    assert (answer["proved_for"], answer["largest"], answer["sizes"]) == ([2, 3], 64, [2, 3, *SIZES])
+    assert try_claim(AFFINITY, tokens=(2,)).summary.startswith(f"proved for V = 2; not refuted at V = {TRIED} (")
 
 
 @pytest.mark.evidence
@@ -104,27 +112,96 @@ def test_a_claim_without_a_proof_is_searched_as_far() -> None:
     trial = try_claim(PINSKER)
     assert (trial.verdict, trial.proofs, trial.proved_for) == ("not refuted", {}, ())
     assert "the log of" in trial.no_proof
-    assert trial.summary.startswith("not refuted at V up to 64 (")
+    assert trial.summary.startswith(f"not refuted at V = {TRIED} (")
     trial = try_claim(TOO_MUCH)
     assert trial.verdict == trial.summary == "refuted"
     assert "counterexample" in str(trial)
 
 
-def test_a_solver_that_gives_up_leaves_the_sizes_it_proved() -> None:
+def test_a_solver_that_gives_up_leaves_the_sizes_it_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of the three sizes of a claim whose third the solver cannot decide: undecided, and it says which stand."""
-    odd = Claim("c", lambda p, q: at_most(0, squares(p)), (Assumption("V < 4", lambda p, q: len(p) < 4),))
-    trial = try_claim(odd, tokens=(2, 3, 4))
+    found = {2: Finding("held", 1), 3: Finding("held", 1), 4: Finding("undecided", 1, note="undecided by the solver")}
+    monkeypatch.setattr("proofs_check.run.trial.prove_claim", lambda claim, tokens, seconds: found[tokens])
+    trial = try_claim(AFFINITY, tokens=(2, 3, 4))
     assert trial.verdict == "undecided"
-    assert trial.summary.startswith("undecided; proved for V = 2, 3; not refuted at V up to 3 (")
-    assert trial.wide is None
+    assert trial.summary.startswith(f"undecided; proved for V = 2, 3; not refuted at V = {TRIED} (")
+
+
+# Assumptions about the vocabulary
+
+
+def within(low: int, high: int) -> Claim:
+    met = Assumption(f"V is {low} to {high}", lambda p, q: low <= len(p) <= high)
+    return Claim("p.q <= 1 - TV", AFFINITY.holds, (met,))
+
+
+def test_a_claim_is_tried_on_the_vocabularies_that_it_assumes() -> None:
+    """Few, four and more, and more than the draws have; a false one is refuted there."""
+    few, four, six = (try_claim(within(*sizes)) for sizes in ((2, 3), (4, 64), (6, 9)))
+    assert [few.sizes, four.sizes, six.sizes] == [(2, 3), SIZES, (6, 7, 8, 9)]
+    assert (few.verdict, few.wide) == ("proved for some V", None)
+    assert (four.verdict, four.grid, four.proofs) == ("not refuted", None, {})
+    assert four.no_proof == "no pair on 2, 3 tokens meets the assumptions"
+    assert (six.search, six.summary.split(" (")[0]) == (None, "not refuted at V = 6 to 9")
+    assert four.as_dict()["grid"] is None
+    false = Claim("sum p^2 >= 1/5", lambda p, q: at_least(5 * squares(p), 1), within(4, 64).assumes)
+    assert try_claim(false).verdict == "refuted"
+
+
+def test_a_claim_about_a_vocabulary_that_is_not_tried_says_which_are() -> None:
+    for tokens in (1, 11):
+        refused(lambda n=tokens: try_claim(within(n, n)), AssumptionError, f"pairs on {TRIED} tokens were tried")
+
+
+# Faces of the simplex
+
+
+def jensen_shannon(p: Sequence[Any], q: Sequence[Any]) -> Any:
+    return sum(a * log(2 * a / (a + b)) + b * log(2 * b / (a + b)) for a, b in zip(p, q, strict=True)) / 2
+
+
+def below_its_bound(share: Fraction) -> Claim:
+    """JS <= log 2 TV - share TV (1 - TV): false where p and q have one token in common and nearly one each beside."""
+
+    def holds(p: Sequence[Any], q: Sequence[Any]) -> Compared:
+        tv = distance(p, q)
+        return at_most(jensen_shannon(p, q), log(2) * tv - share * tv * (1 - tv))
+
+    return Claim("JS below log 2 TV", holds, (POSITIVE,))
+
+
+def test_a_claim_that_fails_next_to_a_face_is_refuted() -> None:
+    near = Fraction(1, 10**7)
+    known = {"p": (HALF, HALF - near, near), "q": (HALF, near, HALF - near)}
+    assert judge(below_its_bound(Fraction(1, 10**4)), known).status == "refuted"
+    for share in (Fraction(1, 10**4), Fraction(1, 10**9)):
+        assert try_claim(below_its_bound(share)).verdict == "refuted"
+    assert judge(below_its_bound(Fraction(0)), known).status == "held"
+
+
+def test_the_optimiser_walks_next_to_faces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No draw helps, and none of its walks through softmaxes refutes the claim."""
+    monkeypatch.setattr("proofs_check.evidence.search.STARTS", (16, 200))
+    flat = st.just({"p": (Fraction(1, 3),) * 3, "q": (Fraction(1, 3),) * 3})
+    claim = below_its_bound(Fraction(1, 10**4))
+    for faces, status in ((False, "held"), (True, "refuted")):
+        assert search_claim(claim, flat, Effort(), (pair_space(3, faces=faces),)).status == status
+
+
+def test_pairs_next_to_faces_have_small_shares_for_zeros() -> None:
+    seen = list(cases.near_faces(3, 2))
+    assert {"p": (Fraction(1, 10**7), 1 - Fraction(1, 10**7)), "q": (Fraction(0), Fraction(1))} in seen
+    for pmf in (pmf for case in seen for pmf in case.values()):
+        assert sum(pmf) == 1
+        assert all(share in (0, *cases.NEAR) or share > Fraction(1, 4) for share in pmf)
 
 
 def test_a_claim_that_takes_too_long_on_many_tokens_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time for larger vocabularies is bounded: of a claim in 2^V steps the last size is the one reached."""
     monkeypatch.setattr("proofs_check.library.wide.SECONDS", (0.0, 0.0))
     trial = try_claim(AFFINITY)
-    assert (trial.wide, trial.largest) == (None, 3)
-    assert "not refuted at V up to 3 (" in trial.summary
+    assert (trial.wide, trial.sizes) == (None, (2, 3, 4, 5))  # the draws have up to five tokens
+    assert "not refuted at V = 2 to 5 (" in trial.summary
 
 
 # Tuples
@@ -186,7 +263,17 @@ def test_what_an_assumption_works_out_refuses_floats_too(first: Callable[[Sequen
         assert trial.verdict.startswith("not refuted" if isinstance(bound, float) else "proved")
 
 
+def test_numbers_that_no_float_holds_are_compared() -> None:
+    large = Claim("c", lambda p, q: at_most(p[0], 10**400))
+    assert (try_claim(large).verdict, judge(large, {"p": [HALF], "q": ()}).gap) == ("proved for some V", math.inf)
+    assert judge(Claim("c", lambda x: at_most(x, -(10**400))), {"x": HALF}).gap == -math.inf
+
+
 # Bad input
+
+
+def _ends() -> Any:
+    raise GeneratorExit
 
 
 BAD: dict[str, tuple[Claim, str]] = {
@@ -197,6 +284,11 @@ BAD: dict[str, tuple[Claim, str]] = {
     "division by zero": (Claim("c", lambda p, q: at_most(kl(p, q), 1)), "POSITIVE"),
     "other parameters": (Claim("c", lambda a: at_most(a, 1)), "is called with p, q"),
     "nothing": (Claim("c", lambda p, q: []), "needs at_most"),
+    "no name": (Claim("c", lambda p, q: nowhere), "NameError"),  # type: ignore[name-defined]  # noqa: F821
+    "nan": (Claim("c", lambda p, q: at_most(float("nan"), 1)), "fractions give fractions"),
+    "a huge number": (Claim("c", lambda p, q: at_most(p[0], 10**400_000)), "1,000,000 bits"),
+    "an exit": (Claim("c", lambda p, q: sys.exit(3)), "SystemExit"),
+    "another end": (Claim("c", lambda p, q: _ends()), "GeneratorExit"),
     "an assumption that breaks": (
         Claim("c", lambda p, q: at_most(0, 1), (Assumption("odd", lambda p, q: 1 / p[0] > 0),)),
         "assumption 'odd'",
@@ -262,7 +354,7 @@ def test_a_claim_of_ones_own(run: Run, tmp_path: Path) -> None:
     path.write_text(CLAIM.format(says="p.q <= 1", right=1))
     status, out, _ = run("--claim", str(path))
     assert status == 0
-    assert " ".join(out.split()).startswith("p.q <= 1: proved for V = 2, 3; not refuted at V up to 64 (")
+    assert " ".join(out.split()).startswith(f"p.q <= 1: proved for V = 2, 3; not refuted at V = {TRIED} (")
     path.write_text(CLAIM.format(says="p.q <= 1/2", right="Claim and 1 - p[0]"))
     status, out, _ = run("--claim", str(path), "--json")
     assert status == 1
@@ -293,12 +385,30 @@ def test_claims_that_hold_on_few_tokens_alone_are_refuted(run: Run, tmp_path: Pa
 def test_what_a_claim_file_prints_is_no_part_of_the_answer(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "claims.py"
     text = CLAIM.format(says="p.q <= 1", right=1)
-    path.write_text(f"print('hello')\n{text}\nclaims = [claim, Claim('broken', lambda p, q: nothing)]\n")
+    path.write_text(f"print('hello')\n{text}")
+    status, out, err = run("--claim", str(path), "--json")
+    assert (status, err) == (0, "hello\n")
+    assert [trial["verdict"] for trial in json.loads(out)["claims"]] == ["proved for some V"]
+
+
+SEVERAL = """
+from proofs_check import Assumption, Claim, at_most
+one = Claim("one", lambda p, q: nothing)
+two = Claim("two", lambda p, q: at_most(sum(p), 1), (Assumption("V >= 4", lambda p, q: len(p) >= 4),))
+three = Claim("three", lambda p, q: at_most(p[9], 1))
+four = Claim("four", lambda p, q: at_most(2, 1))
+"""
+
+
+def test_a_claim_that_breaks_stops_none_of_the_others(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "claims.py"
+    path.write_text(SEVERAL)
     status, out, err = run("--claim", str(path), "--json")
     assert status == 2
-    assert [trial["verdict"] for trial in json.loads(out)["claims"]] == ["proved for some V"]
-    assert "hello" in err
-    assert "NameError" in err
+    found = [(trial["claim"], trial["verdict"]) for trial in json.loads(out)["claims"]]
+    assert found == [("two", "not refuted"), ("four", "refuted")]
+    first, second = err.splitlines()
+    assert ("NameError" in first, "IndexError" in second) == (True, True)
 
 
 STATUSES = """
@@ -317,4 +427,4 @@ def test_a_claim_without_a_proof_and_one_left_undecided_have_status_zero(run: Ru
     no_solver, at_zeros = json.loads(out)["claims"]
     assert (no_solver["verdict"], no_solver["proved_for"], no_solver["largest"]) == ("not refuted", [], 64)
     assert (at_zeros["verdict"], at_zeros["proved_for"], at_zeros["largest"]) == ("undecided", [], 64)
-    assert at_zeros["summary"].startswith("undecided; not refuted at V up to 64 (")
+    assert at_zeros["summary"].startswith(f"undecided; not refuted at V = {TRIED} (")
