@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from proofs_check.evidence.solver import SECONDS, alike, decide, no_branches
+from proofs_check.evidence.solver import DIVIDES, SECONDS, alike, decide, no_branches
 from proofs_check.statement.arithmetic import nonzero_terms
 from proofs_check.statement.claims import Compared, shown
 from proofs_check.statement.findings import Effort, Finding
@@ -172,14 +172,26 @@ def valid(
             return Finding("undecided", 1, note=AS_WRITTEN)
         return decide(conditions, goals, reals, seconds, nonzero)
 
+    def standing(found: Finding, moved: str = "") -> Finding:
+        """The finding; undecided where its counterexample divides by zero, which is any number for the solver."""
+        values = found.values
+        try:
+            if found.status == "refuted" and not any(isinstance(value, str) for value in values.values()):
+                for given in (values, {**values, moved: values[moved] + 1} if moved else values):
+                    _goals(statement(**given))
+        except ZeroDivisionError:
+            return replace(found, status="undecided", note=DIVIDES)
+        return found
+
     def damaged(seconds: float) -> Iterator[tuple[str, Finding]]:
         goals, conditions, reals, nonzero = built()
         for i, each in enumerate(conditions):
             left = [*conditions[:i], *conditions[i + 1 :]]
-            yield f"without the assumption {each}", decide(left, goals, reals, seconds, nonzero)
+            yield f"without the assumption {each}", standing(decide(left, goals, reals, seconds, nonzero))
         for name in names:
             goals, conditions, reals, nonzero = built(name)
-            yield f"{name} + 1 for {name} on the left", decide(conditions, goals, reals, seconds, nonzero)
+            found = decide(conditions, goals, reals, seconds, nonzero)
+            yield f"{name} + 1 for {name} on the left", standing(found, name)
         goals, conditions, reals, nonzero = built()
         larger = [replace(goal, left=goal.left + 1) for goal in goals]
         yield LARGER, decide(conditions, larger, reals, seconds, nonzero)

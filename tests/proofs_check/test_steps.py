@@ -9,6 +9,7 @@ import pytest
 
 from proofs_check import at_most, equal
 from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.solver import DIVIDES
 from proofs_check.evidence.symbolic import (
     AS_WRITTEN,
     Step,
@@ -94,6 +95,13 @@ def test_a_damaged_proof_is_rejected() -> None:
     found = damaged([EXPANDED, WORDS, needs], Effort())
     assert (found.status, found.cases, found.note) == ("refuted", 2, "1 a side changed, 1 an assumption dropped")
     assert next(iter(needs.damaged(5)))[0] == "without the assumption a > 0"
+
+
+def test_a_damage_that_divides_by_zero_is_none() -> None:
+    """Without a > 0 the solver takes any number for 0/0; every number but that satisfies the step."""
+    step = valid("a/a >= 0", lambda a: at_most(0, a / a), lambda a: [a > 0])
+    (what, found), *_ = step.damaged(5)
+    assert (what, found.status, found.note) == ("without the assumption a > 0", "undecided", DIVIDES)
 
 
 def test_a_step_that_nothing_changes_is_noticed() -> None:
