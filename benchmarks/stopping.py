@@ -17,7 +17,7 @@ from spectheory.drafting.stopping import TopBelow
 from spectheory.prediction.adaptive import sweep
 from spectheory.prediction.clairvoyant import call_seconds, least_seconds
 from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
-from spectheory.prediction.stopped import lengths_along
+from spectheory.prediction.stopped import drafted_along
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import TokenVerification
 
@@ -42,23 +42,23 @@ def made_up(positions: int) -> Trace:
 
 def lengths_of_text(trace: Trace, text: int, shape: Stopped) -> dict[str, object]:
     """One text's calls and those that draft 1..k tokens or more: the definitions as loops."""
-    start, end = text * TEXT, (text + 1) * TEXT
+    start = text * TEXT
     rho = np.exp(trace.columns["log_draft"] - trace.columns["log_target"]).tolist()
     stops = shape.stop.stops(trace.columns).tolist()
     visits, calls, full = [1.0] + [0.0] * (TEXT + K + 1), 0.0, 0.0
     going, stopping, low, high = ([0.0] * K for _ in range(4))
     for n in range(TEXT):
-        along, weight, accepted = 0, [1.0], [1.0]
-        while along < K and not (start + n + along < end and stops[start + n + along]):
-            ratio = rho[start + n + along] if start + n + along < end else 1.0
+        along, room, weight, accepted = 0, min(K, TEXT - n - 1), [1.0], [1.0]
+        while along < room and not stops[start + n + along]:
+            ratio = rho[start + n + along]
             weight.append(weight[-1] * ratio)
             accepted.append(accepted[-1] * min(ratio, 1.0))
             along += 1
         v, calls = visits[n], calls + visits[n]
         full += v * accepted[along] * (along == K and n + along + 1 < TEXT)
-        for j in range(1, K + 1):
+        for j in range(1, room + 1):
             going[j - 1] += v * weight[j - 1] if along >= j else 0.0
-            stopping[j - 1] += v * (1 - (weight[min(along, K - 1)] if along < j else 0.0))
+            stopping[j - 1] += v * (1 - (weight[along] if along < j else 0.0))
             low[j - 1] += v * accepted[j - 1] if along >= j else 0.0
             high[j - 1] += v * (1 - (accepted[along] if along < j else 0.0))
         for tau in range(along + 1):
@@ -87,7 +87,7 @@ def checked_peer(trace: Trace, shapes: list[Stopped]) -> None:
         peer_bound = least_of_text(shared.survival[text * TEXT : (text + 1) * TEXT], times)
         np.testing.assert_allclose(least[text], peer_bound, rtol=1e-10)
     for shape in shapes[:: len(shapes) // 4]:
-        along = lengths_along(trace.columns, shape.stop, K, shared.left)
+        along = drafted_along(trace.columns, shape.stop, K).sum(axis=1)
         found: DraftedLengths = shared.lengths_of_calls(along, keeps=shape.stop.keeps)
         for text in range(PEER_TEXTS):
             peer = lengths_of_text(trace, text, shape)

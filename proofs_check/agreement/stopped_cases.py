@@ -167,6 +167,8 @@ def along(
         whole = CHAINS[name].survival(target, draft, text)
         survival = cut_along(stop, whole, draft, text)
         for n, calls in enumerate(visits(survival, k, length)):
+            if j > room(k, length, n):
+                continue
             lengths = [i for i in range(1, room(k, length, n) + 1) if drafted(stop, draft, text, n, i)]
             most, weights = max(lengths, default=0), [Fraction(1)]
             for i in range(n, length):
@@ -216,14 +218,11 @@ def library_lengths(weight: Weight, target: Table, draft: Table, k: int, length:
     texts = Texts(target, draft, length)
     shares = np.array([float(share) for share in text_law(p, length).values()])
     columns, trace = stop_columns(texts), texts.trace()
-    most = np.tile(np.arange(length - 1, -1, -1), len(texts.all))
     for name in ESTIMATED:
         calls = Drafted(trace, RULES[name], k)
         for stop in STOPS:
             read = read_stop(stop.written)
-            found = calls.lengths_of_calls(
-                np.minimum(drafted_along(columns, read, k).sum(axis=1), most), keeps=stop.keeps
-            )
+            found = calls.lengths_of_calls(drafted_along(columns, read, k).sum(axis=1), keeps=stop.keeps)
             for j in range(1, k + 1):
                 exact = along(weight, name, stop, p, q, k, length, j)
                 library = (found.low, found.going, found.stopping, found.high)

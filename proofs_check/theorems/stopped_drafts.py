@@ -143,10 +143,7 @@ ENTRIES = (
         ),
         calculators=(
             *(f"spectheory.drafting.{name}" for name in ("Stopped", "StoppingRule", "read_stop")),
-            *(
-                f"spectheory.prediction.stopped.{name}"
-                for name in ("drafted_along", "lengths_along", "stopped_survival", "check_stops")
-            ),
+            *(f"spectheory.prediction.stopped.{name}" for name in ("drafted_along", "stopped_survival", "check_stops")),
         ),
         without={
             "symbolic": "the proof of §7 goes through as it stands: that a draft is judged at all depends on the "
@@ -158,14 +155,15 @@ ENTRIES = (
         id="§11/drafted",
         title="Drafted tokens from the text",
         kind="identity",
-        plain="with v(n) the expected calls from n, w_(n,j) the product of the first j ratios q/p from n on and L(n) "
-        "the length drafted along the text, the calls of a text that draft j tokens or more are in the mean over texts "
-        "E sum_n v(n) w_(n,j-1) 1[L(n) >= j], and as well E sum_n v(n) (1 - w_(n,L(n)) 1[L(n) < j])",
+        plain="with v(n) the expected calls from n, w_(n,j) the product of the first j ratios q/p from n on, L(n) the "
+        "length drafted along the text and r(n) the most that a call drafts, the calls of a text that draft j tokens "
+        "or more are in the mean over texts E sum_n v(n) w_(n,j-1) 1[L(n) >= j], and as well "
+        "E sum_n v(n) 1[j <= r(n)] (1 - w_(n,L(n)) 1[L(n) < j])",
         latex=r"E[\#\{\text{calls drafting} \ge j\}] = E_x \sum_n v(n)\, w_{n,j-1}\, 1[L(n) \ge j] "
-        r"= E_x \sum_n v(n)\,\big(1 - w_{n,L(n)}\, 1[L(n) < j]\big)",
+        r"= E_x \sum_n v(n)\, 1[j \le r(n)]\big(1 - w_{n,L(n)}\, 1[L(n) < j]\big)",
         assumptions=(
             "the target can output every token that the draft may draft; a ratio of a first choice is 1/p",
-            "a call with m tokens to go drafts at most m - 1",
+            "a call with m tokens to go drafts at most m - 1: r(n) is the least of that and k",
         ),
         evidence=(
             exact(
@@ -200,9 +198,11 @@ ENTRIES = (
         title="Certain bounds on drafted tokens",
         kind="bounds",
         plain="a call that accepted tau drafts drafted min(tau + 1, L) or more, and L if it accepted L: so of the "
-        "calls from n, P(tau >= j-1) 1[L >= j] draft j tokens or more, and P(tau = L) 1[L < j] do not",
-        latex=r"P(\tau \ge j-1)\,1[L \ge j] \;\le\; P(\text{drafts} \ge j) \;\le\; 1 - P(\tau = L)\,1[L < j]",
-        assumptions=("the stop is a function of the drafts, as in §11",),
+        "calls from n, P(tau >= j-1) 1[L >= j] draft j tokens or more, and P(tau = L) 1[L < j] do not; none drafts "
+        "more than r(n)",
+        latex=r"P(\tau \ge j-1)\,1[L \ge j] \;\le\; P(\text{drafts} \ge j) \;\le\; "
+        r"1[j \le r(n)]\,\big(1 - P(\tau = L)\,1[L < j]\big)",
+        assumptions=("the stop is a function of the drafts, as in §11", "r(n) as in §11/drafted"),
         evidence=(
             exact(
                 Claim("both enclose the drafts counted", partial(certain, False)),

@@ -26,11 +26,10 @@ def stopped(parameters: dict[str, Any]) -> Iterator[Predicted]:
     """Both means (exact): by the path theorem, and by likelihood ratios."""
     length, k = parameters["length"], parameters["k"]
     trace, shares = _texts(parameters)
-    left = np.tile(np.arange(length - 1, -1, -1), len(shares))
     stop = read_stop(parameters["stop"]) if parameters["stop"] else None
-    along = left if stop is None else drafted_along(trace.columns, stop, k).sum(axis=1)
+    along = np.full(len(trace), k) if stop is None else drafted_along(trace.columns, stop, k).sum(axis=1)
     keeps = stop is None or stop.keeps
-    found = Drafted(trace, TokenVerification(), k).lengths_of_calls(np.minimum(np.minimum(along, k), left), keeps=keeps)
+    found = Drafted(trace, TokenVerification(), k).lengths_of_calls(along, keeps=keeps)
     calls = Mean("calls", -(-length // (k + 1)), length + 1)
     yield Predicted("calls per text", "§11", calls, float(shares @ found.calls))
     drafted = float(shares @ found.going.sum(axis=1))

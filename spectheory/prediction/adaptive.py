@@ -21,7 +21,7 @@ from spectheory.prediction.over_prompts import FEW, PARTS, Prompts
 from spectheory.prediction.paths import by_text
 from spectheory.prediction.prediction import of_calls, plan
 from spectheory.prediction.shape_calls import ShapeCalls, by_parallel_head
-from spectheory.prediction.stopped import check_stops, lengths_along, surely_stopped
+from spectheory.prediction.stopped import check_stops, drafted_along, surely_stopped
 from spectheory.prediction.stopped_times import exactly, stopped_seconds, sum_of
 from spectheory.trace import Trace
 from spectheory.verification import Columns, PathRule
@@ -138,7 +138,7 @@ def sweep(
     for shape in shapes:
         check_stops(rule, shape.stop, trace.columns, trace.sampling)
     shared = Drafted(trace, rule, shapes[0].k, prefill_emits_token=prefill_emits_token)
-    along = [lengths_along(trace.columns, shape.stop, shape.k, shared.left) for shape in shapes]
+    along = [drafted_along(trace.columns, shape.stop, shape.k).sum(axis=1) for shape in shapes]
     found = [
         shared.lengths_of_calls(at, keeps=shape.stop.keeps, sure=surely_stopped(trace.columns, shape.stop, shape.k, at))
         for at, shape in zip(along, shapes, strict=True)

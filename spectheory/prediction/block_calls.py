@@ -20,7 +20,7 @@ from spectheory.prediction.paths import (
     calls_of_tree,
     tree_survival,
 )
-from spectheory.prediction.stopped import lengths_along, stopped_survival, surely_stopped
+from spectheory.prediction.stopped import drafted_along, stopped_survival, surely_stopped
 from spectheory.trace import Trace
 from spectheory.verification import Columns, PathRule, RankRule
 from spectheory.verification.by_start import read_as
@@ -82,7 +82,7 @@ def _of_tree(block: Trace, rule: PathRule, shape: Shape, prefill: bool) -> Block
 
 def _stopped(block: Trace, shared: Drafted, shape: Stopped, prefill: bool) -> BlockCalls:
     """Those of a draft that decides its length (§11)."""
-    along = lengths_along(block.columns, shape.stop, shape.k, shared.left)
+    along = drafted_along(block.columns, shape.stop, shape.k).sum(axis=1)
     sure = surely_stopped(block.columns, shape.stop, shape.k, along)
     lengths = shared.lengths_of_calls(along, keeps=shape.stop.keeps, sure=sure)
     first = np.where(along > 0, shared.survival[:, 0], 0.0)

@@ -4,14 +4,16 @@ With v(n) the expected calls from n, L(n) the length drafted along the text and 
 \rho_{n,l}`, two estimates of the calls that draft j tokens or more have the right mean over texts of the target:
 
 .. math:: \sum_n v(n)\, w_{n,j-1} \, 1[L(n) \ge j] \qquad\text{and}\qquad
-    \sum_n v(n)\, \bigl(1 - w_{n,\min(L(n), k-1)}\, 1[L(n) < j]\bigr)
+    \sum_n v(n)\, 1[j \le r(n)] \bigl(1 - w_{n,L(n)}\, 1[L(n) < j]\bigr)
 
-The first adds up calls that draft on, the second takes away those that stop, each with the weight of the drafts that
+r(n) is the *room* of a call, as in our decoders and other engines: the least of k and one less than the tokens that the
+text could still get. Drafts end with an end-of-text token. The first adds up calls that draft on, the second takes away those that stop, each with the weight of the drafts that
 decide: those before the L-th where any token stops there, as where the draft's largest probability is below the
 threshold. Where the draft can leave what the target can output, the first misses the calls that do, and the second
 counts them as never stopped: they then are a lower and an upper estimate. Certain for each text are the calls whose
 accepted drafts say it: :math:`P(\tau \ge j - 1)` of the starts with :math:`L \ge j` draft j tokens, and
-:math:`P(\tau = L)` of those with L < j do not, :math:`P(\tau \ge L - 1)` where any L-th token stops.
+:math:`P(\tau = L)` of those with L < j do not, :math:`P(\tau \ge L - 1)` where any L-th token stops; none drafts more
+than its room.
 """
 
 from __future__ import annotations
@@ -96,10 +98,9 @@ class Drafted:
         self.lengths, self.k, self.prefill = trace.lengths, k, prefill_emits_token
         self.left = tokens_left(trace.lengths)
         self.rows = np.arange(len(self.left))
-        survival = rule.path_survival(trace.columns, k)
-        # What is accepted to the end of a text stays so: entries past it would be of the next text.
-        ended = survival[self.rows, np.minimum(self.left, k) - 1]
-        self.survival = np.where(np.arange(k) < self.left[:, None], survival, ended[:, None])
+        spare = np.minimum(trace.most_tokens - trace.lengths, k)
+        self.room = np.minimum(self.left - 1 + np.repeat(spare, trace.lengths), k)
+        self.survival = rule.path_survival(trace.columns, k)
         self.offsets = np.cumsum(self.lengths) - self.lengths
         self.of_text = np.repeat(np.arange(len(self.lengths)), self.lengths)
         self.weights = self._weights(trace, rule)
@@ -126,10 +127,12 @@ class Drafted:
     def lengths_of_calls(
         self, along: Integers, *, keeps: bool, sure: NDArray[np.bool_] | None = None
     ) -> DraftedLengths:
-        """The calls of texts along which calls from each start draft `along` ``[N]`` tokens; where it is `sure` the
-        last of them ends the draft whatever it is.
+        """The calls of texts along which calls from each start draft `along` ``[N]`` tokens, if there is room; where it
+        is `sure` the last of them ends the draft whatever it is.
         """
-        k = self.k
+        k, most = self.k, np.minimum(self.room, self.left)
+        looked = np.minimum(along if sure is None else along - sure, most)
+        along = np.minimum(along, most)
         stopped = self.survival * (np.arange(k) < along[:, None])
         visits = visits_of(stopped, self.lengths, prefill_emits_token=self.prefill)
         whole = np.where(along > 0, self.survival[self.rows, np.maximum(along, 1) - 1], 1.0) * visits
@@ -137,17 +140,16 @@ class Drafted:
         unread = ((along == k) | keeps) & (along > 0) & (self.left > along + 1)
         drafts_on = np.arange(k) < along[:, None]
         accepted = np.concatenate([np.ones((len(along), 1)), self.survival[:, :-1]], axis=1)
-        looked = along if sure is None else along - sure
-        decided = self.weights[self.rows, np.minimum(looked, k - 1)]
+        decided = self.weights[self.rows, np.minimum(looked, np.maximum(self.room, 1) - 1)] * visits
         ends = np.where(looked > 0, self.survival[self.rows, np.maximum(looked, 1) - 1], 1.0) * visits
         return DraftedLengths(
             calls=calls,
             full=self._by_text(np.where(unread, whole, 0.0)),
             going=self._by_text(visits[:, None] * self.weights * drafts_on),
-            stopping=calls[:, None] - self._shorter(visits * decided, along),
+            stopping=calls[:, None] - self._shorter(decided, along) - self._shorter(visits - decided, self.room),
             low=self._by_text(visits[:, None] * accepted * drafts_on),
-            high=calls[:, None] - self._shorter(ends, along),
-            mass=self._by_text(visits * decided),
+            high=calls[:, None] - self._shorter(ends, along) - self._shorter(visits - ends, self.room),
+            mass=self._by_text(decided),
         )
 
     def _by_text(self, values: Floats) -> Floats:

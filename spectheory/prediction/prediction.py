@@ -19,7 +19,6 @@ from spectheory.intervals import Interval
 from spectheory.prediction.answer import Plan, Prediction, merit
 from spectheory.prediction.call_times import speedup
 from spectheory.prediction.certified import Settled, by_lists, certain, ends_of, joined, require_certified
-from spectheory.prediction.drafted_lengths import draft_inside_target
 from spectheory.prediction.means import MeanLaws
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.recorded import recorded_rules
@@ -260,7 +259,7 @@ def _prediction(
     shape, tokens = found.shape, prompts.sum(trace.lengths)
     tokens_per_call = ratio(tokens, prompts.sum(found.calls.expected), limits=(1.0, shape.depth + 1.0))
     acceptance = ratio(prompts.sum(found.first), tokens, limits=(0.0, 1.0))
-    gained, drafted = _gained(prompts, trace, rule, found, cost, errors, prefilled)
+    gained, drafted = _gained(prompts, trace, found, cost, errors, prefilled)
     return Prediction(
         rule=rule,
         shape=shape,
@@ -281,7 +280,6 @@ def _prediction(
 def _gained(
     prompts: Prompts,
     trace: Trace,
-    rule: PathRule,
     found: ShapeCalls,
     cost: CostModel | None,
     errors: Sequence[Ends],
@@ -291,11 +289,11 @@ def _gained(
     decoded = trace.lengths - prefilled
     if not found.lengths:
         return (speedup(prompts, found, decoded, prefilled, cost, errors) if cost else None), None
-    inside, calls = draft_inside_target(rule, trace), sum_of(found.lengths)
-    drafted = drafted_per_call(prompts, calls, found.shape.nodes, inside=inside)
+    calls = sum_of(found.lengths)
+    drafted = drafted_per_call(prompts, calls, found.shape.nodes)
     if not cost or not calls.calls.sum() > 0:
         return None, drafted
-    return stopped_speedup(prompts, found.lengths, prompts.sum(decoded), cost, errors, inside=inside), drafted
+    return stopped_speedup(prompts, found.lengths, prompts.sum(decoded), cost, errors), drafted
 
 
 def _iid_tokens(laws: MeanLaws, rule: PathRule, shape: Shape, acceptance: float) -> float:

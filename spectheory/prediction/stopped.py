@@ -47,22 +47,6 @@ def drafted_along(columns: Columns, stop: StoppingRule, k: int) -> NDArray[np.bo
     return np.concatenate([np.ones((len(going), 1), bool), going[:, :-1]], axis=1)
 
 
-def lengths_along(columns: Columns, stop: StoppingRule, k: int, left: NDArray[np.int64]) -> NDArray[np.int64]:
-    """L, the tokens that a call from each start drafts if all of them equal the text, ``[N]``.
-
-    `left` ``[N]`` are the tokens to the end of each text. Nothing stops past the end: the texts do not say.
-
-    Examples
-    --------
-    >>> from spectheory.drafting import read_stop
-    >>> columns = {"log_draft": np.log([0.9, 0.1, 0.9])}
-    >>> lengths_along(columns, read_stop("token<0.4"), 3, np.array([3, 2, 1])).tolist()
-    [2, 1, 3]
-    """
-    drafted = drafted_along(columns, stop, k).sum(axis=1)
-    return np.where(drafted - int(stop.keeps) < left, drafted, k)
-
-
 def surely_stopped(columns: Columns, stop: StoppingRule, k: int, along: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Whether any token at the last draft of a call from each start would stop it, ``[N]``; `along` are the drafts.
 

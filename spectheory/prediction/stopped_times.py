@@ -1,4 +1,9 @@
-"""Drafted tokens per call and speed-up where the draft decides its length: estimates cut at certain bounds (§11)."""
+"""Drafted tokens per call and speed-up where the draft decides its length: estimates cut at certain bounds (§11).
+
+Ranges join both estimates. Prompts of a small sample seldom show the heaviest weights: then the estimate by calls that
+go on is too low and that by calls that stop too high, so the two span what is missing. One of them alone held the truth
+in half of the samples at worst (``benchmarks/interval_coverage.py``).
+"""
 
 from __future__ import annotations
 
@@ -20,20 +25,20 @@ from spectheory.prediction.over_prompts import Prompts, interval, ratio
 Floats = NDArray[np.float64]
 ROUNDING = 1e-12
 """Relative: certain bounds that differ by less are equal."""
+ESTIMATES = ("going", "stopping")
 
 
-def drafted_per_call(prompts: Prompts, found: DraftedLengths, k: int, *, inside: bool) -> Interval:
+def drafted_per_call(prompts: Prompts, found: DraftedLengths, k: int) -> Interval:
     """Drafted tokens per call (95% over prompts, the error of the likelihood ratios included).
 
-    `inside` says that the target can output all drafts; the estimate then has the right mean. Otherwise the range joins
-    a lower and an upper estimate. Its kind is ``bound`` where both ends are those of the certain bounds.
+    Its kind is ``bound`` where both ends are those of the certain bounds.
     """
     calls = prompts.sum(found.calls)
 
     def of(name: str) -> Interval:
         return ratio(prompts.sum(getattr(found, name).sum(axis=1)), calls, limits=(0.0, float(k)))
 
-    return _cut([of(name) for name in _estimates(inside)], of("low"), of("high"))
+    return _cut([of(name) for name in ESTIMATES], of("low"), of("high"))
 
 
 def stopped_speedup(
@@ -42,14 +47,11 @@ def stopped_speedup(
     tokens: Floats,
     cost: CostModel,
     errors: Sequence[Ends],
-    *,
-    inside: bool,
 ) -> Interval:
     r"""Speed-up over plain decoding (C2, §11; 95% over prompts and latencies, the error of likelihood ratios included).
 
     A call that drafted L tokens takes the draft passes that it made and a target pass on L + 1 tokens. `groups` are
-    texts with the shapes of their calls; `tokens` ``[1 + prompts]`` are sums over prompts, `inside` as in
-    :func:`drafted_per_call`.
+    texts with the shapes of their calls; `tokens` ``[1 + prompts]`` are sums over prompts.
     """
     found = sum_of(groups)
     calls = prompts.sum(found.calls)
@@ -67,7 +69,7 @@ def stopped_speedup(
 
     # A call that drafts more takes no less in one bound, and no more in the other.
     low = of("low", lambda of_calls: np.minimum.accumulate(of_calls[::-1])[::-1])
-    per_token = _cut([of(name) for name in _estimates(inside)], low, of("high", np.maximum.accumulate))
+    per_token = _cut([of(name) for name in ESTIMATES], low, of("high", np.maximum.accumulate))
     return Interval(1 / per_token.high, 1 / per_token.best, 1 / per_token.low, per_token.kind)
 
 
@@ -107,11 +109,6 @@ def stopped_seconds(cost: CostModel, shape: Stopped) -> Floats:
     times = [cost.call(shape.cut(drafted)).best for drafted in range(shape.k + 1)]
     more = float(shape.depth) if cost.reads_accepted else 1.0
     return np.array([*times, cost.call(shape.cut(shape.k), more).best - times[-1]])
-
-
-def _estimates(inside: bool) -> tuple[str, ...]:
-    """That with the right mean, or a lower and an upper one."""
-    return ("stopping",) if inside else ("going", "stopping")
 
 
 def _cut(estimates: Sequence[Interval], low: Interval, high: Interval) -> Interval:

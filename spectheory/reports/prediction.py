@@ -146,7 +146,7 @@ def _drafted_table(plan: Plan) -> Table:
     """Drafted tokens per call where the draft decides."""
     notes = [
         "Calls are exact. Drafted tokens are estimated from likelihood ratios of the texts, inside certain bounds; a "
-        "range a..b is those bounds. Past the end of a text nothing stops."
+        "range a..b is those bounds. With r tokens to go a call drafts r - 1 at most."
     ]
     title = "Drafted tokens per call, at most k, where the draft stops"
     return replace(_by_nodes(title, plan, _stopped(plan), lambda p: p.drafted, what="drafted"), notes=notes)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spectheory.drafting import Stopped, StoppingRule, read_stop
 from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
 from spectheory.prediction.paths import calls_of_texts
-from spectheory.prediction.stopped import lengths_along, stopped_survival, surely_stopped
+from spectheory.prediction.stopped import drafted_along, stopped_survival, surely_stopped
 from spectheory.verification import PATH_RULES, Columns, PathRule
 from tests.prediction.toy_pair import TOKENS, K, Pair, decoded
 
@@ -30,20 +30,21 @@ def estimated(
         if mass > 0:
             trace = pair.trace(text)
             shared = Drafted(trace, rule, K)
-            along = lengths_along(trace.columns, stop, K, shared.left)
+            along = drafted_along(trace.columns, stop, K).sum(axis=1)
             sure = surely(trace.columns, stop, K, along)
             found = shared.lengths_of_calls(along, keeps=stop.keeps, sure=sure)
             parts.append([mass * getattr(found, name)[0] for name in DraftedLengths.__dataclass_fields__])
     return DraftedLengths(*(np.sum([part[i] for part in parts], axis=0) for i in range(len(parts[0]))))
 
 
+@pytest.mark.parametrize("end", [None, 0])
 @pytest.mark.parametrize("head", [False, True])
 @pytest.mark.parametrize("rule", ["token", "argmax"])
-def test_both_estimates_have_the_right_mean(rule: str, head: bool) -> None:
+def test_both_estimates_have_the_right_mean(rule: str, head: bool, end: int | None) -> None:
     """Over all texts they equal what all drafts of all calls give; the bounds hold, the weights are needed."""
     wrong = 0.0
     for seed, text in enumerate(STOPS):
-        pair, stop = Pair(seed, head=head), read_stop(text)
+        pair, stop = Pair(seed, head=head, end=end), read_stop(text)
         at_least, calls, unread = decoded(pair, stop, chosen=rule == "argmax")
         found = estimated(pair, PATH_RULES[rule], stop)
         np.testing.assert_allclose([found.calls, found.full], [calls, unread], rtol=ENUMERATED)

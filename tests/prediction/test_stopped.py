@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,11 +15,11 @@ from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.prediction import plan, predict
 from spectheory.prediction.adaptive import adaptive_worth, stopping_grid, sweep
-from spectheory.prediction.drafted_lengths import draft_inside_target
-from spectheory.prediction.over_prompts import reach
-from spectheory.prediction.paths import calls_of_texts
-from spectheory.prediction.shape_calls import survival_of
-from spectheory.prediction.stopped_times import stopped_seconds
+from spectheory.prediction.drafted_lengths import Drafted, draft_inside_target
+from spectheory.prediction.over_prompts import Prompts, reach
+from spectheory.prediction.paths import calls_of_texts, visits_of
+from spectheory.prediction.shape_calls import calls_by_shape, survival_of
+from spectheory.prediction.stopped_times import stopped_seconds, stopped_speedup
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import PATH_RULES
 from spectheory.verification.by_start import by_position
@@ -57,16 +59,27 @@ def head(provenance: dict[str, object] = SAMPLED, prompts: int = 10) -> Trace:
 def test_a_threshold_that_is_never_reached_is_the_fixed_chain(
     rule: str, cost: CostModel, provenance: dict[str, object]
 ) -> None:
-    """Calls, speed-up and both ends of its interval, to the last digits."""
+    """Calls to the last digits, and the most that is drafted: k, or r - 1 with r tokens to go.
+
+    Calls that all draft k take the time of a fixed chain, with both ends of its interval.
+    """
+    given = head(provenance)
+    left, prompts = np.tile(np.arange(20, 0, -1), 10), Prompts(given.texts)
     for k in (1, 4, 6):
-        fixed, free = (predict(head(provenance), PATH_RULES[rule], s, cost) for s in (Chain(k), Stopped(k, NEVER)))
-        assert free.drafted is not None
-        assert [free.drafted.low, free.drafted.high] == pytest.approx([k, k], rel=1e-12)
-        for one, other in ((fixed.tokens_per_call, free.tokens_per_call), (fixed.speedup, free.speedup)):
-            assert one is not None
-            assert other is not None
-            assert other.kind == "statistical"
-            assert [other.low, other.best, other.high] == pytest.approx([one.low, one.best, one.high], rel=1e-12)
+        fixed = predict(given, PATH_RULES[rule], Chain(k), cost)
+        (found,) = calls_by_shape(given, PATH_RULES[rule], [Stopped(k, NEVER)])
+        ((shape, lengths),) = found.lengths
+        visits = visits_of(PATH_RULES[rule].path_survival(given.columns, k), given.lengths)
+        most = [visits[left > j].sum() for j in range(1, k + 1)]
+        np.testing.assert_allclose(lengths.high.sum(axis=0), most, rtol=1e-12)
+        np.testing.assert_allclose(lengths.stopping, lengths.high, rtol=1e-12)
+        assert len(given) / lengths.calls.sum() == pytest.approx(fixed.tokens_per_call.best, rel=1e-12)
+        made = np.repeat(lengths.calls[:, None], k, axis=1)
+        all_k = [(shape, replace(lengths, low=made, going=made, stopping=made, high=made))]
+        other = stopped_speedup(prompts, all_k, prompts.sum(given.lengths), cost, tuple(cost.errors()))
+        one = fixed.speedup
+        assert one is not None
+        assert [other.low, other.best, other.high] == pytest.approx([one.low, one.best, one.high], rel=1e-12)
 
 
 def test_seconds_of_a_call_by_its_drafts() -> None:
@@ -110,16 +123,13 @@ def sampled(pair: Pair, prompts: int, seed: int, provenance: dict[str, object]) 
 @pytest.mark.parametrize("rule", ["token", "argmax"])
 @pytest.mark.parametrize("stop", ["token<0.5", "top<0.6"])
 def test_drafted_tokens_of_sampled_texts(rule: str, stop: str) -> None:
-    """The estimate from 500 texts is near the truth of all texts and drafts; the certain bounds alone are not."""
+    """The estimate from 500 texts is near the truth of all texts and drafts."""
     pair = Pair(4)
     at_least, calls, _ = decoded(pair, read_stop(stop), chosen=rule == "argmax")
     found = predict(sampled(pair, 500, 1, SAMPLED), PATH_RULES[rule], Stopped(K, read_stop(stop))).drafted
     assert found is not None
     deviation = (found.high - found.low) / (2 * reach(499))
     assert abs(found.best - at_least.sum() / calls) < Z_FALSE_ALARM * deviation
-    unknown = predict(sampled(pair, 500, 1, GREEDY), PATH_RULES[rule], Stopped(K, read_stop(stop))).drafted
-    assert unknown is not None
-    assert unknown.high - unknown.low > found.high - found.low
 
 
 def test_at_temperature_0_the_range_is_that_of_the_certain_bounds() -> None:
@@ -142,21 +152,32 @@ def test_at_temperature_0_the_range_is_that_of_the_certain_bounds() -> None:
     assert [alone.drafted.low, alone.drafted.high] == pytest.approx([3 / 3, 4 / 3]), "one prompt: certain of the text"
 
 
-def test_what_is_accepted_to_the_end_of_a_text_is_certain() -> None:
-    """Five right drafts, three a call: the second call begins with one token left, and drafts three as well."""
-    given = Trace({"log_target": np.zeros(5), "log_draft": np.zeros(5)}, (TextInfo("a", 5),), SAMPLED)
-    found = predict(given, TOKEN, Stopped(3, NEVER)).drafted
-    assert found is not None
-    assert (found.low, found.best, found.high) == (3.0, 3.0, 3.0)
+@each("ended", [False, True])
+def test_a_call_drafts_one_token_less_than_the_text_could_still_get(ended: bool) -> None:
+    """Right drafts, three a call: a text cut at 3 tokens takes one call on 2, and one at 5 a second call on none.
+
+    A text that ended by itself had room for more: its drafts end with its last token.
+    """
+    for tokens, calls in ((3, [[2], [3]]), (5, [[3, 0], [3, 1]])):
+        given = Trace(
+            {"log_target": np.zeros(tokens), "log_draft": np.zeros(tokens)}, (TextInfo("a", tokens, ended=ended),)
+        )
+        lengths = Drafted(given, TOKEN, 3).lengths_of_calls(np.full(tokens, 3), keeps=True)
+        made = [sum(each >= j for each in calls[ended]) for j in (1, 2, 3)]
+        for name in ("low", "going", "stopping", "high"):
+            assert getattr(lengths, name)[0].tolist() == made, name
+        found = predict(given, TOKEN, Stopped(3, NEVER)).drafted
+        assert found is not None
+        assert (found.low, found.best, found.high) == (sum(made) / len(calls[ended]),) * 3
 
 
 def test_seconds_lie_between_those_of_the_fewest_and_the_most_drafts() -> None:
-    """A first draft that is wrong: 1 to 3 drafts, 2 or 3 passes. The second call looks once and drafts nothing."""
-    columns = {"log_target": np.zeros(2), "log_draft": np.array([-np.inf, 0.0]), "draft_top": np.array([0.9, 0.2])}
-    given = Trace(columns, (TextInfo("a", 2),), GREEDY)
+    """A first draft that is wrong: 1 to 3 drafts, 2 or 3 passes. Later calls look once and draft nothing."""
+    columns = {"log_target": np.zeros(4), "log_draft": np.array([-np.inf, 0.0, 0.0, 0.0])}
+    given = Trace({**columns, "draft_top": np.array([0.9, 0.2, 0.2, 0.2])}, (TextInfo("a", 4),), GREEDY)
     found = predict(given, TOKEN, Stopped(3, read_stop("top<0.6")), ConstantRatio(0.1)).speedup
     assert found is not None
-    assert [found.low, found.high] == pytest.approx([2 / (1.3 + 1.1), 2 / (1.2 + 1.1)])
+    assert [found.low, found.high] == pytest.approx([4 / (1.3 + 3 * 1.1), 4 / (1.2 + 3 * 1.1)])
 
 
 @each("settings", [{"top_k": 5}, {"top_p": 0.9}, {"min_p": 0.1}, {"temperature": 0}, None])

@@ -128,17 +128,15 @@ def expected_calls(
     found = replace(_mean(readings), per_position=_mean(controls) if controls else None)
     if not isinstance(shape, Stopped):
         return found
-    left = np.arange(len(text), 0, -1)
-    room = np.minimum(left, left - 1 + (tokens or len(text)) - len(text))
-    return replace(found, fixed=_mean(fixed), drafted=_drafted(rule, shape, columns, room))
+    return replace(found, fixed=_mean(fixed), drafted=_drafted(rule, shape, columns, len(text), tokens or len(text)))
 
 
 def _drafted(
-    rule: PathRule, shape: Stopped, columns: Columns, room: NDArray[np.int64]
+    rule: PathRule, shape: Stopped, columns: Columns, length: int, tokens: int
 ) -> tuple[float, float, float, float]:
-    """Drafts of all calls of one text, of at most `room` tokens from each start."""
-    trace = Trace(dict(columns), (TextInfo("", len(room)),))
-    along = np.minimum(drafted_along(columns, shape.stop, shape.k).sum(axis=1), room)
+    """Drafts of all calls of one text, which ended by itself if it has fewer than `tokens`."""
+    trace = Trace(dict(columns), (TextInfo("", length, ended=length < tokens),), {"settings": {"tokens": tokens}})
+    along = drafted_along(columns, shape.stop, shape.k).sum(axis=1)
     sure = surely_stopped(columns, shape.stop, shape.k, along)
     found = Drafted(trace, rule, shape.k).lengths_of_calls(along, keeps=shape.stop.keeps, sure=sure)
     low, going, stopping, high = (float(each.sum()) for each in (found.low, found.going, found.stopping, found.high))
