@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from spectheory.intervals import CONFIDENCE, Interval
 from spectheory.prediction.over_prompts import left_out, ratio
@@ -73,6 +74,20 @@ def percentile(tokens: Floats, calls: Floats) -> Interval:
     drawn = rng.multinomial(prompts, np.full(prompts, 1 / prompts), size=RESAMPLES)
     best = float(tokens.sum() / calls.sum())
     low, high = np.quantile(drawn @ tokens / (drawn @ calls), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return Interval(min(float(low), best), best, max(float(high), best), "statistical")
+
+
+def bca(above: Floats, below: Floats) -> Interval:
+    """The bootstrap corrected for bias and skewness, another peer."""
+    rng, prompts = np.random.default_rng(0), len(above)
+    drawn = rng.multinomial(prompts, np.full(prompts, 1 / prompts), size=RESAMPLES)
+    found, best = np.sort(drawn @ above / (drawn @ below)), float(above.sum() / below.sum())
+    bias = ndtri(np.clip((found < best).mean(), 1 / RESAMPLES, 1 - 1 / RESAMPLES))
+    off = left_out(above)[1:] / left_out(below)[1:]
+    off = off.mean() - off
+    skewness = float((off**3).sum() / max(6 * (off**2).sum() ** 1.5, 1e-300))
+    ends = bias + ndtri(np.array([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]))
+    low, high = np.quantile(found, ndtr(bias + ends / (1 - skewness * ends)))
     return Interval(min(float(low), best), best, max(float(high), best), "statistical")
 
 

@@ -1,6 +1,7 @@
-"""How often 95% intervals over prompts hold, ours and the percentile bootstrap; speed-ups; and the bias of best trees.
+"""How often 95% intervals over prompts hold, ours and the bootstrap; and the bias of best trees.
 
-The fourth family redraws the prompts of the built-in pair's trace, measured first unless ``--trace`` names one.
+Intervals of tokens per call, speed-ups, regret, and tokens that stopped chains draft. The fourth family redraws the
+prompts of the built-in pair's trace, measured first unless ``--trace`` names one.
 """
 
 from __future__ import annotations
@@ -8,30 +9,57 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from _machine import print_machine
-from _prompt_families import DRAFTS, Family, heterogeneous, jackknife, mild, percentile, redrawn, skewed, truth
+from _markov_pairs import MarkovPair, StoppedFamily, samples, token_and_block
+from _prompt_families import (
+    DRAFTS,
+    Family,
+    Method,
+    bca,
+    heterogeneous,
+    jackknife,
+    mild,
+    percentile,
+    redrawn,
+    skewed,
+    truth,
+)
 from _prompt_families import covered as count
 
 from spectheory.cost import LatencyTable
-from spectheory.drafting import Chain, Shape
+from spectheory.drafting import Chain, Shape, Stopped, read_stop
 from spectheory.intervals import Interval
 from spectheory.prediction.call_times import speedup_of_chain
 from spectheory.prediction.over_prompts import Prompts, left_out
 from spectheory.prediction.shape_calls import BestTree, Wanted, calls_by_shape
+from spectheory.prediction.stopped_times import drafted_per_call
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import BlockVerification, RecursiveRejection
 
 PROMPTS = (2, 4, 8, 16, 48)
+FEWER = 10
+"""Times fewer trials of drafted tokens, whose prompts are not redrawn."""
 TREES = ((4, 64), (8, 64), (16, 128), (48, 128))
 NODES = 16
 Shares = dict[str, list[float]]
 """Shares of intervals that hold, for each number of prompts."""
 SPREAD = 0.1
 """Standard deviation of the logarithm of a measured latency."""
+NEAR, FAR, FARTHER = (MarkovPair.made(seed, off) for seed, off in enumerate((0.5, 1.5, 3.0)))
+STOPPED = {
+    "near, `token<0.4`, k = 4": StoppedFamily(NEAR, 64, Stopped(4, read_stop("token<0.4"))),
+    "far, `token<0.2`, k = 8": StoppedFamily(FAR, 64, Stopped(8, read_stop("token<0.2"))),
+    "farther, `token<0.2`, k = 8": StoppedFamily(FARTHER, 24, Stopped(8, read_stop("token<0.2"))),
+    "farther, `entropy>1.0`, k = 5": StoppedFamily(FARTHER, 24, Stopped(5, read_stop("entropy>1"))),
+    "near and far, `token<0.2`, k = 8": StoppedFamily(NEAR | FAR, 64, Stopped(8, read_stop("token<0.2"))),
+}
+POOL = 20_000
 LAW = np.array([0.55, 0.15, 0.08, 0.05, 0.035, 0.025, 0.02, 0.015])
 """Of the rank at each position; with what is missing to one no candidate is output."""
 
@@ -44,14 +72,54 @@ def families(trace: Trace) -> dict[str, Family]:
     return {"mild": mild, "heterogeneous": heterogeneous, "built-in trace": redrawn(tokens, calls), "skewed": skewed}
 
 
-def coverage(every: dict[str, Family], trials: int) -> Shares:
+def pools(trace: Trace) -> dict[str, Family]:
+    """Calls by token and by block verification, of four families of prompts."""
+    rng = np.random.default_rng(6)
+
+    def calls(*kinds: tuple[MarkovPair, float, int, int]) -> Family:
+        """Of pairs, each with its share of the prompts and the least and most tokens of a text."""
+        parts = []
+        for pair, share, least, most in kinds:
+            lengths = rng.integers(least, most + 1, round(share * POOL))
+            parts.append(token_and_block(pair.trace(lengths, rng), DRAFTS))
+        token, block = map(np.concatenate, zip(*parts, strict=True))
+        return redrawn(token, block)
+
+    built_in = [Prompts(trace.texts).sum(each) for each in token_and_block(trace, DRAFTS)]
+    return {
+        "mild": calls((MarkovPair.made(3, 1.0), 1.0, 64, 64)),
+        "heterogeneous": calls((NEAR, 0.35, 128, 128), (FARTHER, 0.35, 128, 128), (FAR, 0.3, 1, 128)),
+        "built-in trace": redrawn(*(sums[0] - sums[1:] for sums in built_in)),
+        "skewed": calls((MarkovPair.made(4, 1.2), 0.9, 16, 128), (MarkovPair.made(5, 0.1), 0.1, 512, 512)),
+    }
+
+
+def coverage(every: dict[str, Family], trials: int, methods: Sequence[Method] = (percentile, jackknife)) -> Shares:
     """Of tokens per call, by family and method."""
     found: Shares = {}
     for name, family in every.items():
         value = truth(family)
-        for method in (percentile, jackknife):
+        for method in methods:
             held = [count(family, method, n, trials, value) / trials for n in PROMPTS]
             found[f"{name}, {method.__name__}"] = held
+    return found
+
+
+def drafted(trials: int) -> Shares:
+    """Of the drafted tokens per call of stopped chains, by one estimate and by both; the truth is decoded."""
+    found: Shares = {}
+    for number, (name, family) in enumerate(STOPPED.items()):
+        value = family.decoded(5 * POOL, np.random.default_rng([8, number]))
+        lengths = family.lengths(trials * PROMPTS[-1], np.random.default_rng([9, number]))
+        rows = found[f"{name}, one estimate"], found[f"{name}, both"] = [], []
+        for n in PROMPTS:
+            prompts, held = Prompts([TextInfo(str(i), family.length) for i in range(n)]), np.zeros(2)
+            for each in samples(lengths, n, trials):
+                for i, of in enumerate((replace(each, going=each.stopping), each)):
+                    interval = drafted_per_call(prompts, of, family.shape.k)
+                    held[i] += interval.low <= value <= interval.high
+            for row, share in zip(rows, held / trials, strict=True):
+                row.append(float(share))
     return found
 
 
@@ -119,20 +187,23 @@ def optimism(traces: int) -> dict[str, list[float]]:
 
 def tables(found: dict[str, Any]) -> list[str]:
     """The results as lines of Markdown tables."""
-    trials = found["trials"]
     head = [f"| prompts | {' | '.join(map(str, PROMPTS))} |", "|---|" + "---:|" * len(PROMPTS)]
 
-    def row(name: str, shares: list[float]) -> str:
-        cells = (f"{share:.3f} ± {(share * (1 - share) / trials) ** 0.5:.3f}" for share in shares)
-        return f"| {name} | {' | '.join(cells)} |"
+    def table(part: str, trials: int) -> list[str]:
+        rows = []
+        for name, shares in found[part].items():
+            cells = (f"{share:.3f} ± {(share * (1 - share) / trials) ** 0.5:.3f}" for share in shares)
+            rows.append(f"| {name} | {' | '.join(cells)} |")
+        return [*head, *rows, ""]
 
-    tokens, speed = ([*head, *(row(*each) for each in found[part].items())] for part in ("tokens", "speedup"))
+    trials = found["trials"]
     trees = ["| prompts x tokens | on the same texts | held out |", "|---|---:|---:|"]
     trees += [
         f"| {name} | {same:+.1%} ± {a:.1%} | {other:+.1%} ± {b:.1%} |"
         for name, (same, a, other, b) in found["trees"].items()
     ]
-    return [*tokens, "", *speed, "", *trees]
+    of_trials = (("tokens", trials), ("speedup", trials), ("regret", trials), ("drafted", trials // FEWER))
+    return [line for each in of_trials for line in table(*each)] + trees
 
 
 def measured(folder: Path) -> Trace:
@@ -147,7 +218,7 @@ def measured(folder: Path) -> Trace:
 
 
 def main() -> None:
-    """Print the three tables and write their numbers."""
+    """Print the tables and write their numbers."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trace", type=Path, help="trace of the built-in pair (Parquet); without it, it is measured")
     parser.add_argument("--trials", type=int, default=4000)
@@ -155,11 +226,16 @@ def main() -> None:
     asked = parser.parse_args()
     print_machine()
     found = json.loads(asked.out.read_text()) if asked.out and asked.out.exists() else {"trials": asked.trials}
-    if "tokens" not in found:
+    if not {"tokens", "regret"} <= found.keys():
         with tempfile.TemporaryDirectory() as folder:
             trace = Trace.read(asked.trace) if asked.trace else measured(Path(folder))
-        found["tokens"] = coverage(families(trace), asked.trials)
-    for part, make in (("speedup", lambda: speedups(asked.trials)), ("trees", lambda: optimism(asked.trials // 40))):
+        found["tokens"] = found.get("tokens") or coverage(families(trace), asked.trials)
+        found["regret"] = coverage(pools(trace), asked.trials, (percentile, bca, jackknife))
+    for part, make in (
+        ("speedup", lambda: speedups(asked.trials)),
+        ("trees", lambda: optimism(asked.trials // 40)),
+        ("drafted", lambda: drafted(asked.trials // FEWER)),
+    ):
         found[part] = found.get(part) or make()
     print("\n".join(tables(found)))
     if asked.out:

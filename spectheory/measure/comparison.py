@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from spectheory.distributions import Sampling
@@ -22,6 +23,8 @@ from spectheory.verification import PathRule, TokenVerification
 
 _WARM_UP = 8
 """Tokens of an unmeasured run before the timed ones."""
+_LESS = 0.01
+"""The share of accepted drafts that are not, for a slope."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class AssistedComparison:
 
     `predicted` is the number of calls expected given these texts, `standard_error` the standard deviation of counted -
     predicted, `full_share` the expected share of calls that follow a call with every draft accepted (§7, exact).
-    Seconds are wall-clock times; the texts of plain generation are different ones.
+    `variance_slope` is the variance that a further call adds if drafts are accepted less often. Seconds are wall-clock times; the texts of plain generation are different ones.
     """
 
     k: int
@@ -42,6 +45,7 @@ class AssistedComparison:
     assisted_seconds: float
     plain_seconds: float
     plain_tokens: int
+    variance_slope: float = 0.0
 
     @property
     def z(self) -> float:
@@ -100,7 +104,9 @@ def _compare(
     assisted: Sequence[Generated],
     plain: Sequence[Generated],
 ) -> AssistedComparison:
-    calls = predict_calls(pair, prompts_ids, [text.output_ids for text in assisted], sampling, k)
+    texts = [text.output_ids for text in assisted]
+    survival, lengths = _survival(pair, prompts_ids, texts, sampling, k, TokenVerification())
+    calls = calls_of_texts(survival, lengths)
     predicted = float(calls.expected.sum())
     return AssistedComparison(
         k=k,
@@ -112,7 +118,16 @@ def _compare(
         assisted_seconds=sum(text.seconds for text in assisted),
         plain_seconds=sum(text.seconds for text in plain),
         plain_tokens=sum(len(text.output_ids) for text in plain),
+        variance_slope=variance_slope(survival, lengths),
     )
+
+
+def variance_slope(survival: NDArray[np.float64], lengths: NDArray[np.int64]) -> float:
+    """Variance of the calls of texts that a further call adds if every draft is accepted a little less often (§7)."""
+    less = survival * (1 - _LESS) ** np.arange(1, survival.shape[1] + 1)
+    now, then = (calls_of_texts(each, lengths) for each in (survival, less))
+    more = float(then.expected.sum() - now.expected.sum())
+    return float(then.variance.sum() - now.variance.sum()) / more if more > 0 else 0.0
 
 
 def predict_calls(
@@ -124,11 +139,16 @@ def predict_calls(
     rule: PathRule | None = None,
 ) -> TextCalls:
     """Calls that given sampled texts take with k drafts under `rule`, by default token verification (§7, exact)."""
-    rule = rule or TokenVerification()
+    return calls_of_texts(*_survival(pair, prompts_ids, texts, sampling, k, rule or TokenVerification()))
+
+
+def _survival(
+    pair: ModelPair, prompts_ids: Sequence[Tensor], texts: Sequence[Tensor], sampling: Sampling, k: int, rule: PathRule
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """P(tau >= i) of a call from each position of the texts, ``[N, k]``, and their lengths."""
     columns = [
         teacher_forced(pair, prompt, text, sampling, race=False, sampled=True, name=str(i + 1))
         for i, (prompt, text) in enumerate(zip(prompts_ids, texts, strict=True))
     ]
     joined = {name: np.concatenate([each[name] for each in columns]) for name in columns[0]}
-    lengths = np.array([len(text) for text in texts], dtype=np.int64)
-    return calls_of_texts(rule.path_survival(joined, k), lengths)
+    return rule.path_survival(joined, k), np.array([len(text) for text in texts], dtype=np.int64)
