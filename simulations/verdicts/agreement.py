@@ -148,7 +148,7 @@ def _mean(
     if abs(distance) <= rounding:
         distance = 0.0
     z = distance / error if error else (math.copysign(math.inf, distance) if distance else 0.0)
-    seen = reach + float(stats.norm.ppf(POWER)) * error
+    seen = reach + float(stats.norm.ppf(POWER)) * math.sqrt(moments.variance / moments.n)
     below = seen if low - seen >= least else math.inf
     above = seen if high + seen <= most else math.inf
     return Agreement(abs(distance) <= reach, moments.mean, predicted, z, alarm, below, above)

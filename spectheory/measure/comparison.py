@@ -33,7 +33,8 @@ class AssistedComparison:
 
     `predicted` is the number of calls expected given these texts, `standard_error` the standard deviation of counted -
     predicted, `full_share` the expected share of calls that follow a call with every draft accepted (§7, exact).
-    `variance_slope` is the variance that a further call adds if drafts are accepted less often. Seconds are wall-clock times; the texts of plain generation are different ones.
+    `variance_slope` is the variance that a further call adds if drafts are accepted less often. Seconds are wall-clock
+    times; the texts of plain generation are different ones.
     """
 
     k: int

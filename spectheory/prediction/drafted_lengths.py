@@ -7,13 +7,13 @@ With v(n) the expected calls from n, L(n) the length drafted along the text and 
     \sum_n v(n)\, 1[j \le r(n)] \bigl(1 - w_{n,L(n)}\, 1[L(n) < j]\bigr)
 
 r(n) is the *room* of a call, as in our decoders and other engines: the least of k and one less than the tokens that the
-text could still get. Drafts end with an end-of-text token. The first adds up calls that draft on, the second takes away those that stop, each with the weight of the drafts that
-decide: those before the L-th where any token stops there, as where the draft's largest probability is below the
-threshold. Where the draft can leave what the target can output, the first misses the calls that do, and the second
-counts them as never stopped: they then are a lower and an upper estimate. Certain for each text are the calls whose
-accepted drafts say it: :math:`P(\tau \ge j - 1)` of the starts with :math:`L \ge j` draft j tokens, and
-:math:`P(\tau = L)` of those with L < j do not, :math:`P(\tau \ge L - 1)` where any L-th token stops; none drafts more
-than its room.
+text could still get. Drafts end with an end-of-text token. The first adds up calls that draft on, the second takes away
+those that stop, each with the weight of the drafts that decide: those before the L-th where any token stops there, as
+where the draft's largest probability is below the threshold. Where the draft can leave what the target can output, the
+first misses the calls that do, and the second counts them as never stopped: they then are a lower and an upper
+estimate. Certain for each text are the calls whose accepted drafts say it: :math:`P(\tau \ge j - 1)` of the starts with
+:math:`L \ge j` draft j tokens, and :math:`P(\tau = L)` of those with L < j do not, :math:`P(\tau \ge L - 1)` where any
+L-th token stops; none drafts more than its room.
 """
 
 from __future__ import annotations

@@ -17,7 +17,12 @@ from tests.made_up import each
 
 
 def record(k: int, counted: int, predicted: float, error: float) -> dict[str, Any]:
-    shown = {"variance_slope": 0.0, "measured_speedup": 1.2, "predicted_speedup": 1.5, "z": (counted - predicted) / error}
+    shown = {
+        "variance_slope": 0.0,
+        "measured_speedup": 1.2,
+        "predicted_speedup": 1.5,
+        "z": (counted - predicted) / error,
+    }
     return {"k": k, "tokens": 1000, "counted": counted, "predicted": predicted, "standard_error": error, **shown}
 
 

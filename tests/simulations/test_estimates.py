@@ -19,7 +19,7 @@ from simulations.counts.quantities import Mean, Share
 from simulations.counts.tally import Tally, total
 from simulations.experiments.batches import run_batch
 from simulations.experiments.stopping import Stop
-from simulations.verdicts.agreement import POWER, accepted_counts, agrees
+from simulations.verdicts.agreement import POWER, accepted_counts, agrees, known_variance_reach
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from tests import sim_toys
@@ -194,6 +194,20 @@ def test_errors_of_the_stated_size_are_seen(alarm: float) -> None:
             for size, seen in ((1.0, POWER), (0.9, None)):
                 power = probability(200, p + size * error, lambda k, low=fewest, high=most: k < low or k > high)
                 assert power >= POWER - 1e-9 if seen else power < POWER
+
+
+def test_errors_of_a_mean_vary_as_the_samples_do() -> None:
+    """A predicted variance is the prediction's own. Were the truth that far off, samples of 0 and 1 would be seen.
+
+    Normal tails are within .005 of the binomial ones; control: with the predicted spread the power is below .8.
+    """
+    n, variance = 10_000, 0.01
+    samples = Tally.of(n, samples={"x": np.repeat([0.0, 1.0], n // 2)})
+    found = agrees(samples, Mean("x", 0.0, 1.0), 0.5, 0.05, variance)
+    reach = known_variance_reach(n, variance, 0.5, 0.05)
+    narrow = reach + stats.norm.ppf(POWER) * math.sqrt(variance / n)
+    for above, least, most in ((found.above, POWER - 0.005, 1.0), (narrow, 0.0, 0.8)):
+        assert least < stats.binom.sf(math.floor(n * (0.5 + reach)), n, 0.5 + above) < most
 
 
 def test_what_cannot_be_seen_is_said() -> None:
