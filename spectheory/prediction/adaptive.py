@@ -162,10 +162,9 @@ def sweep(
 def _seconds(
     found: DraftedLengths, shape: Stopped, texts: NDArray[np.bool_], lengths: NDArray[np.int64], cost: CostModel
 ) -> float:
-    """Estimated time of some texts, by the share of the weight that stops: it varies less than the unbiased one."""
-    calls, mass = float(found.calls[texts].sum()), float(found.mass[texts].sum())
-    stops = calls - found.stopping[texts].sum(axis=0)
-    at_least = calls * (1 - stops / mass) if mass > 0 else found.high[texts].sum(axis=0)
+    """Estimated time of some texts, by the calls that stop: too long, if anything, where the target is cut."""
+    calls = float(found.calls[texts].sum())
+    at_least = found.stopping[texts].sum(axis=0)
     at_least = np.clip(at_least, found.low[texts].sum(axis=0), found.high[texts].sum(axis=0))
     times = stopped_seconds(cost, shape)
     tokens, full = float(lengths[texts].sum()), float(found.full[texts].sum())

@@ -40,9 +40,8 @@ class DraftedLengths:
     """Calls of each text by the tokens that they draft, given the text.
 
     `calls` and `full` ``[texts]`` are exact: expected calls, and those after which the draft's next pass is on two
-    tokens. `mass` ``[texts]`` is the weight of all calls; its mean over texts is that of `calls` where the target can
-    output all drafts. The others ``[texts, k]`` are expected calls that draft 1, ..., k tokens or more: `going` and
-    `stopping` the two estimates of the module, `low` and `high` certain bounds.
+    tokens. The others ``[texts, k]`` are expected calls that draft 1, ..., k tokens or more: `going` and `stopping` the
+    two estimates of the module, `low` and `high` certain bounds.
     """
 
     calls: Floats
@@ -51,7 +50,6 @@ class DraftedLengths:
     stopping: Floats
     low: Floats
     high: Floats
-    mass: Floats
 
     def __add__(self, other: Self) -> Self:
         """Of two groups of texts: each is 0 at the texts of the other."""
@@ -140,7 +138,7 @@ class Drafted:
         unread = ((along == k) | keeps) & (along > 0) & (self.left > along + 1)
         drafts_on = np.arange(k) < along[:, None]
         accepted = np.concatenate([np.ones((len(along), 1)), self.survival[:, :-1]], axis=1)
-        decided = self.weights[self.rows, np.minimum(looked, np.maximum(self.room, 1) - 1)] * visits
+        decided = self.weights[self.rows, np.minimum(looked, k - 1)] * visits
         ends = np.where(looked > 0, self.survival[self.rows, np.maximum(looked, 1) - 1], 1.0) * visits
         return DraftedLengths(
             calls=calls,
@@ -149,7 +147,6 @@ class Drafted:
             stopping=calls[:, None] - self._shorter(decided, along) - self._shorter(visits - decided, self.room),
             low=self._by_text(visits[:, None] * accepted * drafts_on),
             high=calls[:, None] - self._shorter(ends, along) - self._shorter(visits - ends, self.room),
-            mass=self._by_text(decided),
         )
 
     def _by_text(self, values: Floats) -> Floats:
