@@ -55,6 +55,10 @@ RENEWED = (
     "at every miss. It is for draft models and lookup, not for heads. Its range is the 95% error of counting."
 )
 BEYOND = "Beyond the engine's k nothing was counted: the chance of a match is kept as it was after k matches."
+FROM_ONE = (
+    "Counts at one position do not show how matches cluster. Both readings coincide, and longer chains may be off by "
+    "more than the range says: by up to 12% on the built-in pair."
+)
 FROM_MEAN = "Without counts by position the hazard is taken as constant: that of the mean."
 K_FROM_MEAN = "k is not in the log; calls drafted {mean:.2f} tokens on average, and k = {k} is taken."
 OVER_CALLS = "Intervals (95%) take calls as independent; calls of one text are not: the true noise is larger."
@@ -178,6 +182,7 @@ def readings(
         below = survival
     lines = [
         *([VARIABLE] if found.variable else [RENEWED if renews else OTHER_K] if two else []),
+        *([FROM_ONE] if two and len(found.known) == 1 else []),
         *([] if found.known else [FROM_MEAN]),
         *([K_FROM_MEAN.format(mean=counters.mean_drafted, k=found.k)] if counters.k is None else []),
         *([BEYOND] if len(rows) > found.k else []),

@@ -320,3 +320,11 @@ def test_equal_acceptances_are_seldom_called_different() -> None:
     assert FALSE_ALARM == 0.01
     assert compare(ONE, Counters(calls=3)) is None
     assert compare(Counters(calls=3, survival=(1.0,)), Counters(calls=4, survival=(1.0,))) is not None
+
+
+def test_counts_at_one_position_say_what_they_lack() -> None:
+    """Both readings are the same then, so that their range says nothing of how matches cluster."""
+    one = readings(Counters(calls=100, drafted=100, accepted=60, survival=(0.6,), k=1), k_max=5)
+    assert all(row.renewal == pytest.approx(row.summed) for row in one.rows[1:])
+    assert any("do not show how matches cluster" in line for line in one.assumptions)
+    assert not any("do not show how matches cluster" in line for line in readings(ONE).assumptions)
