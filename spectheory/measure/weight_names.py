@@ -15,6 +15,10 @@ from spectheory.measure.hub import file_of, guarded
 _MTP = re.compile(r"(^|\.)mtp(_\w+)?\.")
 _TOWER = re.compile(r"(^|\.)(visual|vision_\w+|audio_\w+|multi_modal_projector|mm_projector)\.")
 """Parts that read pictures and sound, which no text needs."""
+_TABLE = re.compile(
+    r"(^|\.)(rotary_emb\.(inv_freq|(cos|sin)_cached)|attn\.((attention\.)?(masked_)?bias|causal_mask))$"
+)
+"""Tables of positions and masks, which models compute anew; files of GPT-2, GPT-J, GPT-Neo and CodeGen hold them."""
 _LAYER = re.compile(r"(^|\.)layers\.(\d+)\.")
 
 
@@ -25,6 +29,11 @@ def weight_names(source: str | Path, revision: str | None) -> frozenset[str]:
     if file is None or read is None:
         return frozenset()
     return guarded(source, "weights", lambda: frozenset(map(str, read(file))))
+
+
+def in_shards(source: str | Path, revision: str | None) -> bool:
+    """Whether the weights of a model are in several files."""
+    return any(file_of(source, name, revision) for name, read in _READERS.items() if read is _indexed)
 
 
 def layers_beyond(config: Any) -> range:
@@ -41,7 +50,7 @@ def is_mtp(name: str, beyond: range) -> bool:
 
 def left_out(name: str, beyond: range) -> bool:
     """Whether a model reads texts right without a weight that it has no place for."""
-    return is_mtp(name, beyond) or bool(_TOWER.search(name))
+    return is_mtp(name, beyond) or bool(_TOWER.search(name) or _TABLE.search(name))
 
 
 def _indexed(file: Path) -> list[str]:
@@ -58,9 +67,9 @@ def _pickled(file: Path) -> list[str]:
 
 
 _READERS = {
-    "model.safetensors.index.json": _indexed,
     "model.safetensors": _safe,
-    "pytorch_model.bin.index.json": _indexed,
+    "model.safetensors.index.json": _indexed,
     "pytorch_model.bin": _pickled,
+    "pytorch_model.bin.index.json": _indexed,
 }
-"""Files that name all weights; the first that is there is read."""
+"""Files that name all weights; the first that is there is read, as by transformers."""

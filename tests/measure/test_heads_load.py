@@ -265,16 +265,6 @@ def test_a_head_is_no_target(tiny_folders: tuple[Path, Path], folder: Path) -> N
         load_pair(folder, tiny_folders[1], device="cpu")
 
 
-def test_heads_in_another_format(tiny_folders: tuple[Path, Path], folder: Path) -> None:
-    (folder / "config.json").write_text(
-        json.dumps({"architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama"})
-    )
-    with pytest.raises(
-        ModelError, match=r"another format: .*; convert it first: speculators convert .*/head --algorithm eagle3"
-    ):
-        load_pair(tiny_folders[0], folder, device="cpu")
-
-
 def test_a_revision_of_a_folder(tiny_folders: tuple[Path, Path], folder: Path) -> None:
     with pytest.raises(ModelError, match="revision 'v1' is given for the folder"):
         load_pair(tiny_folders[0], folder, device="cpu", draft_revision="v1")

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 
 from spectheory.errors import ModelError
 from spectheory.measure import load_pair
+from spectheory.measure.hub import quiet
 from tests.made_up import each
 
 SaveModel = Callable[..., Path]
@@ -127,43 +129,126 @@ def test_towers_of_other_inputs_are_left_out(folder: Path) -> None:
     assert load_pair(folder, folder, device="cpu").remarks == ()
 
 
-ADVICE: dict[str, tuple[dict[str, Any], str]] = {
-    "EAGLE-3 with ids": (
-        {"architectures": ["LlamaForCausalLMEagle3"], "eagle_config": {"eagle_aux_hidden_state_layer_ids": [1, 3, 4]}},
-        """--algorithm eagle3 --verifier TARGET --algorithm-kwargs '{"eagle_aux_hidden_state_layer_ids": [2, 4, 5]}'""",
+EAGLE3 = {"architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama", "num_hidden_layers": 1}
+EAGLE3 |= {"draft_vocab_size": 32, "rope_theta": 5e4}
+_LAYER = (
+    "self_attn.q_proj",
+    "self_attn.k_proj",
+    "self_attn.v_proj",
+    "self_attn.o_proj",
+    "mlp.gate_proj",
+    "mlp.up_proj",
+)
+_LAYER += ("mlp.down_proj", "input_layernorm", "hidden_norm", "post_attention_layernorm")
+NAMES = [*(f"midlayer.{part}.weight" for part in _LAYER), "fc.weight", "norm.weight", "lm_head.weight", "d2t", "t2d"]
+"""Configuration and weights of an EAGLE-3 head as its authors save it."""
+IDS = "eagle_aux_hidden_state_layer_ids"
+NAMED = {"eagle_config": {IDS: [1, 3, 4]}}
+CONVERTED = "--algorithm eagle3 --verifier TARGET"
+GIVEN = f"""{CONVERTED} --algorithm-kwargs '{{"{IDS}": [2, 4, 5]}}'"""
+ADVICE: dict[str, tuple[dict[str, Any], list[str], str]] = {
+    "EAGLE-3 of the usual layers": (EAGLE3, NAMES, CONVERTED),
+    "EAGLE-3 with ids": (EAGLE3 | NAMED, NAMES, GIVEN),
+    "EAGLE-3 with ids beside": (EAGLE3 | {IDS: [2, 4, 5]}, NAMES, GIVEN),
+    "EAGLE-3 without an architecture": (EAGLE3 | NAMED | {"architectures": None}, NAMES, GIVEN),
+    "EAGLE-3 with a layer by another name": (EAGLE3 | NAMED, [n.replace("midlayer", "layers.0") for n in NAMES], GIVEN),
+    "EAGLE-3 with the norm before the residual": (
+        EAGLE3 | NAMED | {"norm_before_residual": True},
+        [*NAMES, "embed_tokens.weight"],
+        f"""{GIVEN[:-2]}, "norm_before_residual": true}}'""",
     ),
-    "EAGLE-3 with ids beside": (
-        {"architectures": ["Eagle3LlamaForCausalLM"], "eagle_aux_hidden_state_layer_ids": [2, 4, 5]},
-        """--algorithm eagle3 --verifier TARGET --algorithm-kwargs '{"eagle_aux_hidden_state_layer_ids": [2, 4, 5]}'""",
-    ),
-    "EAGLE-3 of the usual layers": ({"draft_vocab_size": 32}, "--algorithm eagle3 --verifier TARGET"),
+    "EAGLE-3 with ids of inputs or of outputs": (EAGLE3 | {"eagle_config": {IDS: [2, 3, 4]}}, NAMES, ""),
+    "EAGLE-3 of four states": (EAGLE3 | {"eagle_config": {IDS: [1, 2, 3, 4]}}, NAMES, ""),
+    "EAGLE-3 of two layers": (EAGLE3 | NAMED | {"num_hidden_layers": 2}, NAMES, ""),
+    "EAGLE-3 of Qwen's layers": (EAGLE3 | NAMED | {"model_type": "qwen3"}, NAMES, ""),
+    "EAGLE-3 with rope under its newer name": (EAGLE3 | NAMED | {"rope_parameters": {"rope_theta": 5e4}}, NAMES, ""),
+    "EAGLE-3 without draft_vocab_size": (EAGLE3 | NAMED | {"draft_vocab_size": None}, NAMES, ""),
+    "EAGLE-3 with biases": (EAGLE3 | NAMED, [*NAMES, "midlayer.self_attn.q_proj.bias"], ""),
+    "EAGLE-3 with norms of queries": (EAGLE3 | NAMED, [*NAMES, "midlayer.self_attn.q_norm.weight"], ""),
+    "EAGLE-3 with a norm less": (EAGLE3 | NAMED, [n for n in NAMES if "input_layernorm" not in n], ""),
+    "strange eagle_config": (EAGLE3 | {"eagle_config": [1]}, NAMES, ""),
+    "EAGLE-3 with strange ids": (EAGLE3 | {"eagle_config": {IDS: [1.5]}}, NAMES, ""),
+    "EAGLE-3 of one state": (EAGLE3 | {"eagle_config": {"use_aux_hidden_state": False}}, NAMES, ""),
     "DFlash": (
         {"architectures": ["DFlashDraftModel"], "dflash_config": {"target_layer_ids": [-1, 9]}, "block_size": 16},
+        ["fc.weight"],
         """--algorithm dflash --verifier TARGET --algorithm-kwargs '{"aux_hidden_state_layer_ids": [0, 10]}'""",
     ),
-    "DFlash without ids": ({"architectures": ["DFlashDraftModel"], "dflash_config": None}, ""),
-    "strange eagle_config": ({"architectures": ["Eagle3"], "eagle_config": [1]}, ""),
-    "DFlash with strange ids": ({"dflash_config": {"target_layer_ids": "all"}, "block_size": 16}, ""),
-    "EAGLE-3 with strange ids": ({"eagle_config": {"eagle_aux_hidden_state_layer_ids": [1.5]}}, ""),
-    "EAGLE-3 of one state": ({"eagle_config": {"use_aux_hidden_state": False}}, ""),
-    "EAGLE-1": ({"architectures": ["EagleLlamaForCausalLM"]}, ""),
-    "P-EAGLE": (HEADS["P-EAGLE"], ""),
-    "Domino": (HEADS["Domino"], ""),
-    "DSpark": (HEADS["DSpark of DeepSpec"], ""),
-    "Medusa": (HEADS["Medusa"], ""),
+    "DFlash without a block": ({"dflash_config": {"target_layer_ids": [-1, 9]}}, ["fc.weight"], ""),
+    "DFlash without ids": ({"architectures": ["DFlashDraftModel"], "dflash_config": None}, ["fc.weight"], ""),
+    "DFlash with strange ids": ({"dflash_config": {"target_layer_ids": "all"}, "block_size": 16}, ["fc.weight"], ""),
+    "EAGLE-1": ({"architectures": ["EagleLlamaForCausalLM"]}, ["fc.weight"], ""),
+    **{kind: (HEADS[kind], NAMES, "") for kind in ("P-EAGLE", "Domino", "DSpark of DeepSpec", "Medusa")},
 }
-"""Fields of a head in another format, and the command that converts it; none where it takes no such format."""
+"""Fields and weights of a head in another format, and the command that converts it; none where it takes no such format.
+
+Converted by speculators 0.9.0 itself, the heads without a command were refused, or became other heads without an error.
+"""
+
+
+def foreign(folder: Path, fields: dict[str, Any], names: list[str]) -> Path:
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(fields))
+    save_file({name: torch.ones(2) for name in names}, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
 
 
 @each("kind", list(ADVICE))
-def test_how_a_head_is_converted(kind: str, save_model: SaveModel, tmp_path_factory: pytest.TempPathFactory) -> None:
-    fields, command = ADVICE[kind]
-    folder = save_model(tmp_path_factory.mktemp("head") / "head")
-    edited(folder, **fields)
+def test_how_a_head_is_converted(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    fields, names, command = ADVICE[kind]
+    folder = foreign(tmp_path_factory.mktemp("head") / "head", fields, names)
     said = refused(folder, folder)
     if command:
-        assert "; convert it first: speculators convert HEAD " in said.replace(str(folder), "HEAD")
+        assert f"; convert it first: speculators convert {folder} " in said
         assert said.endswith(command)
     else:
         assert "speculators convert" not in said
         assert "use a head in the format of speculators" in said
+
+
+def test_a_head_in_several_files_is_not_converted(tmp_path: Path) -> None:
+    folder = foreign(tmp_path / "head", EAGLE3 | NAMED, NAMES)
+    (folder / "model.safetensors").rename(folder / "model-1.safetensors")
+    index = {"weight_map": dict.fromkeys(NAMES, "model-1.safetensors")}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert "speculators convert" not in refused(folder, folder)
+
+
+SMALL = {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 16}
+SMALL |= {"num_key_value_heads": 2, "intermediate_size": 64, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
+FAMILIES: dict[str, dict[str, Any]] = {
+    **{family: {} for family in ("llama", "qwen3", "gemma", "mistral", "phi", "gpt_neox", "bloom")},
+    **{family: {"num_attention_heads": 4, "rotary_dim": 8} for family in ("gpt2", "gptj", "codegen")},
+    "gpt_neo": {"num_layers": 2, "num_heads": 2, "attention_types": [[["global", "local"], 1]]},
+    "mamba": {"state_size": 4},
+}
+"""Families of transformers, and what config.json of their small models has beside SMALL."""
+TABLES = {
+    "llama": "model.layers.0.self_attn.rotary_emb.inv_freq",
+    "phi": "model.layers.0.self_attn.rotary_emb.cos_cached",
+    "gpt_neox": "gpt_neox.layers.0.attention.masked_bias",
+    "gpt2": "transformer.h.0.attn.masked_bias",
+    "gptj": "transformer.h.0.attn.bias",
+    "gpt_neo": "transformer.h.0.attn.attention.masked_bias",
+    "codegen": "transformer.h.0.attn.causal_mask",
+}
+"""Tables that older versions saved beside the weights."""
+
+
+@each("family", list(FAMILIES))
+def test_right_models_open_without_a_remark(
+    family: str, save_model: SaveModel, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = save_model(tmp_path_factory.mktemp("models") / "model")
+    config = transformers.AutoConfig.for_model(family, **SMALL | FAMILIES[family])
+    (folder / "model.safetensors").unlink()
+    torch.manual_seed(0)
+    with quiet():
+        transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    assert load_pair(folder, folder, device="cpu").remarks == ()
+    if family in TABLES:
+        with_weights(folder, TABLES[family])
+        assert load_pair(folder, folder, device="cpu").remarks == ()
+        other = TABLES[family].rpartition(".")[0] + ".scale"
+        with_weights(folder, other)
+        assert f"loads with 1 unexpected keys ({other})" in refused(folder, folder)

@@ -20,7 +20,7 @@ from spectheory.measure.heads.kinds import HEADS
 from spectheory.measure.heads.weights import check_tensors, drafted_ids, read_tensors
 from spectheory.measure.hub import guarded, hub_answers
 from spectheory.measure.pair import Model
-from spectheory.measure.weight_names import weight_names
+from spectheory.measure.weight_names import in_shards, weight_names
 
 
 def is_head(source: str | Path, revision: str | None = None) -> bool:
@@ -85,9 +85,10 @@ def refuse_as_model(source: str | Path, revision: str | None = None) -> None:
             limit="a head reads the hidden states of a target and cannot be one",
             remedy="give it as the draft",
         )
-    sign = sign_of_head(raw, weight_names(source, revision))
+    weights = weight_names(source, revision)
+    sign = sign_of_head(raw, weights)
     if sign:
-        refuse_head(source, raw, sign)
+        refuse_head(source, raw, sign, None if in_shards(source, revision) else weights)
 
 
 def _raw(source: str | Path, revision: str | None) -> dict[str, Any]:
