@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from spectheory.pages.chart import QUIET, ROW, Chart, altair, choice, data, numbers, rounded, specified, tone
-from spectheory.plots.style import LOOKS, PALETTE
+from spectheory.plots.style import GREY
+from spectheory.plots.validation import looks_in
 from spectheory.reports.validation_terms import WITHIN
 
 Content = Mapping[str, Any]
@@ -19,7 +20,7 @@ def validation_charts(content: Content) -> list[Chart]:
     charts = [chart for chart in (_calls(content), _tokens(content)) if chart]
     speedups = list(_points(content, _speedup))
     if speedups:
-        charts.append(_speedups(speedups))
+        charts.append(_speedups(speedups, _colours(content)))
     return charts
 
 
@@ -39,7 +40,7 @@ def _calls(content: Content) -> Chart | None:
         .encode(
             x=alt.X("z:Q", title="counted less expected calls, in standard deviations", axis=alt.Axis(tickMinStep=1)),
             y=alt.Y("rule:N", title=None),
-            color=_colour(rows, legend=False),
+            color=_colour(rows, _colours(content), legend=False),
             tooltip=tips,
         )
     )
@@ -63,17 +64,17 @@ def _tokens(content: Content) -> Chart | None:
         "tokens",
         "Tokens per call: counted, and predicted from other texts",
         "On the line both are equal. Intervals (95%) are over prompts. Click a rule in the legend to see it alone.",
-        _scatter(rows, "predicted tokens per call", "counted tokens per call"),
+        _scatter(rows, _colours(content), "predicted tokens per call", "counted tokens per call"),
         ["Predicted from the trace of other texts of the same prompts; at temperature 0 these are the same texts."],
     )
 
 
-def _speedups(rows: Sequence[Content]) -> Chart:
+def _speedups(rows: Sequence[Content], colours: Mapping[str, str]) -> Chart:
     return Chart(
         "speedups",
         "Speed-up: measured, and predicted",
         "On the line both are equal. Intervals (95%) are over prompts and latencies.",
-        _scatter(rows, "predicted speed-up", "measured speed-up"),
+        _scatter(rows, colours, "predicted speed-up", "measured speed-up"),
         [
             "Predicted from a trace of other texts and from latencies; measured is wall-clock over plain decoding by "
             "our own loops. The parts of the difference stand in the table.",
@@ -107,7 +108,7 @@ def _named(record: Content, temperature: float) -> dict[str, str]:
     return {"rule": record["rule"], "setting": record["name"], "temperature": f"{temperature:g}"}
 
 
-def _scatter(rows: Sequence[Content], across: str, up: str) -> dict[str, Any]:
+def _scatter(rows: Sequence[Content], colours: Mapping[str, str], across: str, up: str) -> dict[str, Any]:
     alt = altair()
     low, high = (
         pick(row[f"{axis}_{end}"] for row in rows for axis in "xy") for pick, end in ((min, "low"), (max, "high"))
@@ -118,7 +119,7 @@ def _scatter(rows: Sequence[Content], across: str, up: str) -> dict[str, Any]:
     base = _of_temperature(rows).encode(
         x=alt.X("x_best:Q", title=across, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=8)),
         y=alt.Y("y_best:Q", title=up, scale=alt.Scale(zero=False)),
-        color=_colour(rows),
+        color=_colour(rows, colours),
         tooltip=["setting:N", "temperature:N", *numbers("x_best", "y_best")],
     )
     faint = alt.condition(picked, alt.value(0.4), alt.value(0.03))
@@ -140,14 +141,13 @@ def _temperatures(rows: Sequence[Content]) -> Any:
     return choice("at", "temperature", [ALL, *dict.fromkeys(row["temperature"] for row in rows)], ALL)
 
 
-def _colour(rows: Sequence[Content], *, legend: bool = True) -> Any:
-    """A colour for each rule: its own unless another has it, then a free one, then grey."""
+def _colours(content: Content) -> dict[str, str]:
+    """The colour of each rule, as in the figure; grey is that of the page."""
+    return {rule: QUIET if look.colour == GREY else tone(look.colour) for rule, look in looks_in([content]).items()}
+
+
+def _colour(rows: Sequence[Content], colours: Mapping[str, str], *, legend: bool = True) -> Any:
     alt, rules = altair(), sorted({row["rule"] for row in rows})
-    own: dict[str, str] = {}
-    for rule in rules:
-        if (known := LOOKS.get(rule)) and known.colour not in own.values():
-            own[rule] = known.colour
-    free = iter([colour for colour in PALETTE.values() if colour not in own.values()])
-    colours = [tone(own[rule]) if rule in own else tone(next(free, QUIET)) for rule in rules]
     shown = alt.Legend(symbolOpacity=1) if legend else None
-    return alt.Color("rule:N", title=None, scale=alt.Scale(domain=rules, range=colours), legend=shown)
+    scale = alt.Scale(domain=rules, range=[colours[rule] for rule in rules])
+    return alt.Color("rule:N", title=None, scale=scale, legend=shown)

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from statistics import median
+from types import SimpleNamespace
 from typing import Any
 
 from spectheory.plots.line_ends import key
 from spectheory.plots.style import (
     GREY,
-    LOOKS,
     MARKERS,
     PALETTE,
     WIDTH,
@@ -24,11 +24,13 @@ from spectheory.plots.style import (
     Figure,
     Look,
     drawable,
+    looks_of,
     plain_axes,
     save_figure,
     titled,
 )
 from spectheory.reports.validation_terms import pair_name
+from spectheory.verification.registry import BUILT_IN
 
 FILLS = {"none": "open", "bottom": "half-filled", "full": "filled", "left": "left half", "right": "right half"}
 """One per temperature, in ascending order, and what the key calls it."""
@@ -48,26 +50,16 @@ def draw(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
     """A row per pair: tokens per call, and speed-up; a look for each rule."""
     grid = figure.subplots(len(answers), 2, squeeze=False)
     artists: list[Artist] = []
-    fills, rules = fills_of(answers), dict[str, Look]()
+    fills, rules = fills_of(answers), looks_in(answers)
     for (left, right), answer in zip(grid, answers, strict=True):
-        artists += draw_tokens(left, answer, fills) + draw_speedups(right, answer, fills)
-        rules |= {record["rule"]: _look(record["rule"]) for record, _ in _records(answer, fills)}
+        _tokens_axes(left)
+        _speedup_axes(right)
+        artists += _scatter(left, [(dot, rules[dot[0]["rule"]]) for dot in _tokens_dots(answer, fills)])
+        artists += _scatter(right, [(dot, rules[dot[0]["rule"]]) for dot in _speedup_dots(answer, fills)])
         titled(left, drawable(pair_name(answer)))
         right.set_title(_filling(fills), loc="left", fontsize=8.5, color=GREY)
     key(figure, ((rule, _shown(look)) for rule, look in rules.items()), 5)
     return artists
-
-
-def draw_tokens(ax: Axes, answer: Content, fills: Fills) -> list[Artist]:
-    """Counted against predicted tokens per call of one pair, by rule and temperature."""
-    _tokens_axes(ax)
-    return _scatter(ax, [(dot, _look(dot[0]["rule"])) for dot in _tokens_dots(answer, fills)])
-
-
-def draw_speedups(ax: Axes, answer: Content, fills: Fills) -> list[Artist]:
-    """Measured against predicted speed-ups of one pair, by rule and temperature."""
-    _speedup_axes(ax)
-    return _scatter(ax, [(dot, _look(dot[0]["rule"])) for dot in _speedup_dots(answer, fills)])
 
 
 def draw_pairs(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
@@ -101,8 +93,13 @@ def write_pairs_figure(answers: Sequence[Content], path: Path) -> list[Path]:
     return save_figure(lambda figure: draw_pairs(figure, answers), PAIRS_SIZE, path)
 
 
-def _look(rule: str) -> Look:
-    return LOOKS.get(rule) or _ASSISTED.get(rule) or Look(GREY, "o")
+def looks_in(answers: Sequence[Content]) -> dict[str, Look]:
+    """How the rules of some answers are drawn, on pages too; assisted generation is grey."""
+    found = (record["rule"] for answer in answers for each in answer["temperatures"] for record in each["settings"])
+    rules, known = list(dict.fromkeys(found)), {rule.name: rule for rule in BUILT_IN}
+    own: Any = [known.get(name) or SimpleNamespace(name=name, colour="") for name in rules if name not in _ASSISTED]
+    looks = looks_of(own) | _ASSISTED
+    return {name: looks[name] for name in rules}
 
 
 def _shown(look: Look) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,12 +19,16 @@ from spectheory.deployment import BatchChoice
 from spectheory.drafting import Chain
 from spectheory.pages import Coloured, write_page
 from spectheory.pages import page as page_file
+from spectheory.pages.chart import QUIET
 from spectheory.pages.coloured import LETTERS, colour
 from spectheory.pages.figures import CAPTIONS
 from spectheory.pages.picture import Picture
 from spectheory.pages.prediction import prediction_charts
 from spectheory.pages.shown import Shown
+from spectheory.pages.validation import validation_charts
 from spectheory.pages.what_if import LONGEST, batch_chart, cost_chart
+from spectheory.plots.style import GREY, PALETTE
+from spectheory.plots.validation import draw
 from spectheory.prediction.where import where
 from spectheory.reports import Column, Report, Table
 from spectheory.verification import TokenVerification
@@ -200,6 +205,41 @@ def test_a_server_has_a_page(tmp_path: Path) -> None:
     runs = sweep(tmp_path, law, (0, 1, 3), survival=(0.8, 0.6, 0.4), output=33)
     assert main(["plan", "--bench", str(runs), "--report", str(tmp_path / "page.html")]) == 0
     assert "Best k by concurrency" in (tmp_path / "page.html").read_text()
+
+
+def test_a_rule_has_one_colour_on_page_and_figure() -> None:
+    """Also one that the project does not know, one whose colour another has, and transformers' generation."""
+    from matplotlib.colors import to_hex
+    from matplotlib.figure import Figure
+
+    content = json.loads(json.dumps(VALIDATION))
+    first, *others = content["temperatures"][0]["settings"]
+    rules = ["kseq", "lookup", "assisted", "toy", "toy2"]
+    content["temperatures"][0]["settings"] = [
+        first,
+        *(record | {"rule": r} for r, record in zip(rules, others, strict=False)),
+    ]
+    figure = Figure()
+    draw(figure, [content])
+    (key,) = figure.legends
+    drawn = {t.get_text(): to_hex(h.get_color()) for t, h in zip(key.texts, key.legend_handles, strict=True)}
+    assert len({drawn[rule] for rule in rules}) == len(rules)
+    own = {f"var(--{name})": colour.lower() for name, colour in PALETTE.items()} | {QUIET: GREY}
+    scales = [scale for chart in validation_charts(content) for scale in rule_scales(chart.spec)]
+    assert set(rules) <= {rule for scale in scales for rule in scale["domain"]}
+    for scale in scales:
+        shown = {rule: own[colour] for rule, colour in zip(scale["domain"], scale["range"], strict=True)}
+        assert shown.items() <= drawn.items()
+
+
+def rule_scales(spec: object) -> Iterator[dict[str, list[str]]]:
+    """The scales by which a chart colours rules."""
+    if isinstance(spec, dict):
+        colour = spec.get("color")
+        if isinstance(colour, dict) and colour.get("field") == "rule":
+            yield colour["scale"]
+    for part in spec.values() if isinstance(spec, dict) else spec if isinstance(spec, list) else ():
+        yield from rule_scales(part)
 
 
 def test_a_page_is_written_though_the_reader_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
