@@ -58,7 +58,7 @@ def test_texts_are_as_the_tools_read_them() -> None:
     assert shlex.split(written["dynamo"]) == ["--aic-nextn", "3", "--aic-nextn-accept-rates", "0.9,0.555556,0.4"]
     pairs = dict(word.split("=") for word in written["sglang"].split())
     assert pairs["SGLANG_SIMULATE_ACC_LEN"] == "2.6"
-    assert pairs["SGLANG_SIMULATE_ACC_METHOD"] == "match-expected", "the default does not keep the mean"
+    assert pairs["SGLANG_SIMULATE_ACC_METHOD"] == "match-expected", "multinomial does not keep the mean"
 
 
 def calls_from(survival: np.ndarray, length: int, k: int) -> tuple[np.ndarray, float]:

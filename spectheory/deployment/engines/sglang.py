@@ -51,13 +51,20 @@ HEADS = Fact(
 )
 SAMPLED = Fact(
     "--speculative-use-rejection-sampling, EAGLE3 or NEXTN",
-    "Token verification of sampled drafts, of chains (eagle-topk 1). On ROCm it is the default of NEXTN.",
-    f"{_CHECKED}: `_handle_eagle_family`; sgl-project/sglang#26312",
+    "Token verification of sampled drafts, of chains (eagle-topk 1); a head with a pruned vocabulary is refused.",
+    f"{_CHECKED}: `_handle_eagle_family`, `eagle_worker_v2.py`; sgl-project/sglang#26312",
+)
+GREEDY = Fact(
+    "temperature, on CPU, XPU and ROCm",
+    "On CPU, XPU and ROCm drafts are verified as at temperature 0 whatever the request asks for, without a message; "
+    "with rejection sampling, the default of NEXTN on ROCm, ROCm samples.",
+    f"{_CHECKED}: `_verify_uses_greedy`, `_should_auto_enable_hip_rejection_sampling`",
 )
 BLOCK = Fact(
     "--speculative-use-block-verification",
-    "Block verification of sampled drafts, of chains of EAGLE3 and NEXTN, on CUDA and ROCm: no settings here.",
-    f"{_CHECKED}: `handle_speculative_decoding`",
+    "Block verification of sampled drafts on CUDA and ROCm: of chains of EAGLE3 and NEXTN, and of DSPARK. It changes "
+    "nothing for DFlash heads, which draft first choices. No settings here.",
+    f"{_CHECKED}: `handle_speculative_decoding`, `dflash_worker_v2.py`",
 )
 DFLASH = Fact(
     "--speculative-algorithm DFLASH --speculative-num-draft-tokens",
@@ -67,13 +74,13 @@ DFLASH = Fact(
 )
 ADAPTIVE = Fact(
     "--speculative-adaptive",
-    "Changes num-steps between calls by the accepted lengths of the calls before. It is no stopping rule of the draft: "
-    "not predicted here.",
-    f"{_CHECKED}; sgl-project/sglang#21599, #23336",
+    "Changes num-steps of EAGLE3 and NEXTN chains between calls by the accepted lengths of the calls before. It is no "
+    "stopping rule of the draft: not predicted here.",
+    f"{_CHECKED}: `adaptive_unsupported_reason`; sgl-project/sglang#21599, #23336",
 )
 METHODS = ((DRAFT_MODEL, "STANDALONE"), ("eagle3", "EAGLE3"), ("mtp", "NEXTN"), ("dflash", "DFLASH"))
 """The algorithm of each kind of draft."""
-_FACTS = (FIRST_CHOICES, REFUSED, MATCHED, GROWN, ADAPTIVE, HEADS, SAMPLED, BLOCK, DFLASH, MIN_P, DTYPE)
+_FACTS = (FIRST_CHOICES, GREEDY, REFUSED, MATCHED, GROWN, ADAPTIVE, HEADS, SAMPLED, BLOCK, DFLASH, MIN_P, DTYPE)
 SGLANG = Engine("sglang", "0.5.23", _FACTS, methods=METHODS)
 
 
@@ -174,4 +181,4 @@ def _remarks(ask: Ask, best: Prediction) -> list[str]:
         return [MATCHED.as_rule, *(grown or [alone]), ask.requests, *types]
     if best.rule.name == TOKEN:
         return [SAMPLED.as_rule, ask.requests, *types]
-    return [FIRST_CHOICES.as_rule, *([] if ask.head else [REFUSED.does]), *grown, ask.requests, *types]
+    return [FIRST_CHOICES.as_rule, GREEDY.does, *([] if ask.head else [REFUSED.does]), *grown, ask.requests, *types]

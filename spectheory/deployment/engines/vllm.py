@@ -59,7 +59,7 @@ BY_BATCH = Fact(
     f"{_READ} `SpeculativeConfig`; not run",
 )
 NO_STOP = Fact(
-    '"draft_confidence_threshold"',
+    '"enable_adaptive_verification"',
     "There is no stopping rule of the draft: every call drafts num_speculative_tokens. With "
     "enable_adaptive_verification (off by default) only drafts of high confidence are verified: not predicted here.",
     f"{_READ} `SpeculativeConfig`; vllm-project/vllm#35301, open",
