@@ -154,6 +154,7 @@ def test_cut_sampling_is_remarked() -> None:
     assert "top_k=20" in found["transformers"].paste
     assert "twice" in found["transformers"].remarks[-1]
     assert any("are not cut by top-k" in line for line in found["vllm"].remarks)
+    assert any("On CPU, XPU and ROCm" in line for line in found["sglang"].remarks)
     words = shlex.split(found["llama.cpp"].paste)
     given = {name: float(words[words.index(name) + 1]) for name in ("--temp", "--top-k", "--top-p", "--min-p")}
     assert given == {"--temp": 0.7, "--top-k": 20, "--top-p": 0.9, "--min-p": 0}

@@ -85,7 +85,7 @@ def _conversion(raw: Mapping[str, Any], weights: Iterable[str]) -> str | None:
         return None
     if not _one_llama_layer(raw, {name.replace("midlayer.", "layers.0.") for name in weights}):
         return None
-    said = {_NORM: True} if raw.get(_NORM) else {}
+    said: dict[str, Any] = {_NORM: True} if raw.get(_NORM) else {}
     if eagle.get(_EAGLE3) or raw.get(_EAGLE3):
         layers = _layers(eagle[_EAGLE3], 1) if eagle.get(_EAGLE3) else _layers(raw[_EAGLE3], 0)
         if layers is None or len(layers) != 3 or (eagle.get(_EAGLE3) and layers[0] != 2):
