@@ -23,8 +23,7 @@ PAGE, FIGURE = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "figures" / "ben
 BEGIN, END = "<!-- written by benchmarks/_benchmarks_page.py -->", "<!-- end -->"
 ORDER = (
     "first_answer",
-    "full_vocabulary",
-    "truncated_settings",
+    "columns",
     "sampling",
     "latencies",
     "measuring_workers",

@@ -46,8 +46,9 @@ def random_pair(device: str, dtype: str, sizes: Sizes) -> ModelPair:
 
 
 def random_model(name: str, sizes: dict[str, Any], device: str, dtype: str) -> Model:
-    """A Llama with random weights."""
+    """A Llama with random weights, always the same ones."""
     config = LlamaConfig(**sizes, bos_token_id=None, eos_token_id=None)
+    torch.manual_seed(0)
     with torch.device(device):
         network = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype))
     network.eval()
