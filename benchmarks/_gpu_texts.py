@@ -1,4 +1,4 @@
-"""What our decoders output on a device, on the built-in pair: texts that ought to be the same, and counted calls."""
+"""What the built-in pair does on a device: texts that ought to be the same, counted calls, batches and workers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 import math
 import statistics
 import tempfile
+import time
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -13,9 +14,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from _gpu_sizes import Sizes
+from _gpu_pairs import Sizes
 from torch import Tensor
 
+from spectheory.cli import main
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry
 from spectheory.errors import ModelError
@@ -24,11 +26,14 @@ from spectheory.measure.columns.noise import text_key
 from spectheory.measure.decoders import HeaviestTree, Method, decode
 from spectheory.measure.decoders.drafted import ROOT, DraftTree
 from spectheory.measure.decoders.randomness import Clocks
+from spectheory.measure.devices import wait_for
 from spectheory.measure.reading import Reading
+from spectheory.measure.texts import encode, texts_of
 from spectheory.measure.tokens import encode_prompt
 from spectheory.measure.validation import Validation, validate
 from spectheory.pairs import PROMPTS, resolve
 from spectheory.prompts import read_prompts
+from spectheory.trace import TRACE_FILE, Trace
 
 SEED, PROMPT_TOKENS, SPARE = 1, 60, 64 << 20
 SHAPES = (Chain(1), Chain(4), KAry((2, 2, 1)), KAry((3, 2, 1)))
@@ -196,3 +201,43 @@ def memory(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
         torch.cuda.set_per_process_memory_fraction(1.0)
     (after,) = decode(pair, [prompt], Method("race", Chain(4)), tokens=4)
     return {"provoked": said is not None, "said": said, "calls_after": len(after.calls)}
+
+
+def sampling(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
+    """Tokens per second of prompts sampled together and one by one, and how many texts differ."""
+    pair = builtin(device, dtype)
+    settings = MeasureSettings(tokens=sizes.tokens, count=2, seed=SEED)
+    prompts = encode(pair, read_prompts(PROMPTS)[: sizes.prompts], settings)
+    made, rates = {}, {}
+    for name, batches in (("one by one", [[one] for one in prompts]), ("together", [prompts])):
+        texts_of(pair, batches[0], settings)
+        wait_for(pair.target.device)
+        began = time.perf_counter()
+        made[name] = [text.tolist() for batch in batches for texts in texts_of(pair, batch, settings) for text in texts]
+        rates[name] = sum(map(len, made[name])) / (time.perf_counter() - began)
+    differ = sum(one != other for one, other in zip(*made.values(), strict=True))
+    return {"texts": len(made["together"]), "differ": differ, "tokens_per_second": rates}
+
+
+def workers(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
+    """Seconds of ``measure`` with one worker and with one for each GPU, and whether the traces are equal."""
+    count = torch.cuda.device_count() if device == "cuda" else 1
+    return with_workers(device, dtype, sizes, count) if count > 1 else {"devices": count}
+
+
+def with_workers(device: str, dtype: str, sizes: Sizes, count: int) -> dict[str, Any]:
+    """The command as a user runs it, loading and the least of latencies included."""
+    where = [] if device == "cuda" else ["--device", device]
+    text = ["--tokens", str(sizes.tokens), "--seed", str(SEED), "--latency-seconds", "0.1"]
+    seconds, traces = {}, []
+    with tempfile.TemporaryDirectory() as folder:
+        for number in (1, count):
+            out = Path(folder) / str(number)
+            began = time.perf_counter()
+            status = main(["measure", *where, "--dtype", dtype, *text, "--workers", str(number), "--out", str(out)])
+            if status:
+                raise RuntimeError(f"measure --workers {number} ended with status {status}")
+            seconds[number] = time.perf_counter() - began
+            traces.append(Trace.read(out / TRACE_FILE))
+    one, many = ([trace.columns["token"].tolist(), trace.lengths.tolist()] for trace in traces)
+    return {"devices": count, "seconds": seconds, "same_texts": one == many}

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from _gpu_random_heads import with_random_head
-from _gpu_random_pairs import Words, random_model
+from _gpu_pairs import Words, random_model, with_random_head
 from _rows import Row, publish
 from _timing import median_seconds
 

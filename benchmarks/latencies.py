@@ -19,8 +19,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from _gpu_random_pairs import random_pair
-from _gpu_sizes import QUICK, llama
+from _gpu_pairs import QUICK, llama, random_pair
 from _rows import Row, publish
 
 from spectheory.cost import LatencyTable

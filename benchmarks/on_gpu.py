@@ -25,12 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from _gpu_columns import columns
-from _gpu_measuring import sampling, workers
-from _gpu_random_heads import heads
-from _gpu_random_pairs import latencies, latency_budget
-from _gpu_sizes import SIZES, Sizes
-from _gpu_texts import calls, memory, mixed, texts
+from _gpu_pairs import SIZES, Sizes, columns, heads, latencies, latency_budget
+from _gpu_texts import calls, memory, mixed, sampling, texts, workers
 
 from spectheory.files import write_whole
 from spectheory.measure.machine import hardware, versions
