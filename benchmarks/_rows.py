@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-
-from _machine import machine, print_machine
 
 from spectheory.files import write_whole
 
+PACKAGES = ("spectheory", "numpy", "scipy", "numba", "torch", "transformers", "pyarrow", "distributed")
 RESULTS = Path(__file__).parent / "results"
+
+
+def machine() -> dict[str, str]:
+    """Processor, cores, Python, and the versions of what is installed."""
+    found, info = {}, Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if "model name" in line]
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    processor = names[0] if names else platform.processor() or "unknown processor"
+    return {"processor": processor, "cores": str(os.cpu_count()), "python": platform.python_version(), **found}
+
+
+def print_machine() -> None:
+    """One line: processor, cores, Python and numpy."""
+    found = machine()
+    print(f"{found['processor']}, {found['cores']} cores, Python {found['python']}, numpy {found['numpy']}")
 
 
 @dataclass(frozen=True)

@@ -9,28 +9,33 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from _machine import print_machine
+from _rows import print_machine
 
 from spectheory.cli.options import LATENCY_FILE
+from spectheory.cli.progress import progress
+from spectheory.cost import LatencyTable
 from spectheory.deployment import Draft, rank_drafts
 from spectheory.distributions import Sampling
 from spectheory.files import write_whole
-from spectheory.measure import MeasureSettings, load_pair, measure
+from spectheory.measure import MeasureSettings, ModelPair, Progress, load_pair, measure
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.validation.latencies import context_of, kept_latencies
 from spectheory.pairs import PREFIX, PROMPTS, resolve
 from spectheory.prompts import Prompt, read_prompts
+from spectheory.trace import Trace
 from spectheory.verification import PATH_RULES
 
 LONGEST = 8
 """Most drafts of a call; heads draft no more than they were trained for."""
-RESULTS = Path(__file__).parent / "results" / "drafts.json"
+RESULTS = Path(__file__).parent / "results"
 
 
 @dataclass(frozen=True)
@@ -55,16 +60,31 @@ WAYS = (
 )
 
 
-def measured(name: str, prompts: tuple[Prompt, ...], how: MeasureSettings, folder: Path) -> Draft:
-    """The draft with its trace and latencies, kept in the folder."""
-    pair = load_pair(resolve(f"{PREFIX}target"), resolve(PREFIX + name), device="cpu")
+def known(
+    pair: ModelPair, prompts: tuple[Prompt, ...], how: MeasureSettings, folder: Path, longest: int
+) -> tuple[Trace, LatencyTable]:
+    """The trace of a pair and its latencies of calls of so many tokens, kept in the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    trace = measure(pair, prompts, how, folder / "trace.parquet")
-    longest = LONGEST + 1
     context = context_of(pair, prompts, how, longest)
-    path = folder / LATENCY_FILE
-    costs = kept_latencies(pair, context, longest, path, sampling=how.sampling, on_progress=lambda _: None)
-    return Draft(name, trace, costs)
+    with shown(f"{folder.name}: latencies") as show:
+        path = folder / LATENCY_FILE
+        latencies = kept_latencies(pair, context, longest, path, sampling=how.sampling, on_progress=show)
+    with shown(f"{folder.name}: trace") as show:
+        return measure(pair, prompts, how, folder / "trace.parquet", on_progress=show), latencies
+
+
+@contextmanager
+def shown(what: str) -> Iterator[Callable[[Progress], None]]:
+    """A line of progress."""
+    with progress() as bar:
+        task = bar.add_task(what)
+        yield lambda state: bar.update(task, completed=state.done, total=state.total)
+
+
+def measured(name: str, prompts: tuple[Prompt, ...], how: MeasureSettings, folder: Path) -> Draft:
+    """The draft with its trace and latencies."""
+    pair = load_pair(resolve(f"{PREFIX}target"), resolve(PREFIX + name), device="cpu")
+    return Draft(name, *known(pair, prompts, how, folder, LONGEST + 1))
 
 
 def row(way: Way, draft: Draft) -> dict[str, Any]:
@@ -91,41 +111,48 @@ def table(rows: list[dict[str, Any]]) -> str:
     ]
     for each in sorted(rows, key=lambda one: -one["speedup"]["best"]):
         cells = [each["what"], each["rule"], f"{each['acceptance']['best']:.3f}", str(each["k"])]
-        cells += [_spread(each["tokens_per_call"]), str(each["passes"]), f"{_spread(each['speedup'])}x", each["needs"]]
+        cells += [spread(each["tokens_per_call"]), str(each["passes"]), f"{spread(each['speedup'])}x", each["needs"]]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _spread(interval: dict[str, float]) -> str:
-    return f"{interval['best']:.2f} [{interval['low']:.2f}, {interval['high']:.2f}]"
+def spread(interval: dict[str, float], digits: int = 2) -> str:
+    """The best value and both ends."""
+    best, low, high = (f"{interval[name]:.{digits}f}" for name in ("best", "low", "high"))
+    return f"{best} [{low}, {high}]"
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--first", type=int, default=48, help="take the first so many prompts")
+def options_of(doc: str | None, first: int, results: str) -> argparse.ArgumentParser:
+    """How much is decoded, and where it goes."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--first", type=int, default=first, help="take the first so many prompts")
     parser.add_argument("--tokens", type=int, default=96, help="most output tokens of a text")
     parser.add_argument("--seed", type=int, default=0, help="root seed")
-    parser.add_argument("--out", type=Path, help="folder of traces and latencies; by default nothing is kept")
-    parser.add_argument("--json", type=Path, default=RESULTS, help="where the results go")
-    return parser.parse_args()
+    parser.add_argument("--out", type=Path, help="folder of what is kept while it runs; by default nothing is")
+    parser.add_argument("--json", type=Path, default=RESULTS / results, help="where the results go")
+    return parser
+
+
+def save(path: Path, how: MeasureSettings, settings: dict[str, Any], **found: Any) -> None:
+    """Write what was found, with the machine, versions and settings."""
+    content = {"hardware": hardware(), "versions": versions(), "settings": {**asdict(how), **settings}, **found}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, lambda partial: partial.write_text(json.dumps(content, indent=1) + "\n"))
 
 
 def main() -> None:
     """Measure every draft, print the table, write the results."""
-    options = _options()
+    options = options_of(__doc__, 48, "drafts.json").parse_args()
     print_machine()
     torch.set_num_threads(1)
     prompts = read_prompts(PROMPTS)[: options.first]
     how = MeasureSettings(Sampling(1.0), tokens=options.tokens, count=1, seed=options.seed)
     with TemporaryDirectory() as unkept:
         folder = options.out or Path(unkept)
-        drafts = {
-            name: measured(name, prompts, how, folder / name) for name in dict.fromkeys(way.draft for way in WAYS)
-        }
+        names = dict.fromkeys(way.draft for way in WAYS)
+        drafts = {name: measured(name, prompts, how, folder / name) for name in names}
         rows = [row(way, drafts[way.draft]) for way in WAYS]
-    settings = {**asdict(how), "prompts": len(prompts), "longest": LONGEST}
-    content = {"hardware": hardware(), "versions": versions(), "settings": settings, "drafts": rows}
-    write_whole(options.json, lambda partial: partial.write_text(json.dumps(content, indent=1) + "\n"))
+    save(options.json, how, {"prompts": len(prompts), "longest": LONGEST}, drafts=rows)
     print(table(rows))
 
 

@@ -12,41 +12,170 @@ trace's tokens favours the pick, which was chosen on that trace. A stopped run g
 
 from __future__ import annotations
 
-import argparse
-import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import torch
-from _machine import print_machine
-from _picks_measured import MOST_LOST, Measured
-from _picks_tried import finalists, settings_tried, tree_rules
+from _rows import print_machine
+from drafts import known as known_of
+from drafts import options_of, save, shown, spread
+from numpy.typing import NDArray
 
-from spectheory.cli.options import LATENCY_FILE, PlanOptions
-from spectheory.cli.progress import progress
+from spectheory.cli.options import PlanOptions
+from spectheory.cli.shapes import with_ranks
 from spectheory.cost import LatencyTable
-from spectheory.deployment import Draft, Ranking, rank_drafts
+from spectheory.deployment import Candidate, Draft, Ranking, rank_drafts
+from spectheory.deployment.candidates import DO_NOT
 from spectheory.distributions import Sampling
-from spectheory.files import write_whole
+from spectheory.drafting import Chain, KAry, Tree
 from spectheory.intervals import Interval
-from spectheory.measure import MeasureSettings, ModelPair, Progress, load_pair, measure
-from spectheory.measure.machine import hardware, versions
+from spectheory.measure import MeasureSettings, ModelPair, load_pair
 from spectheory.measure.validation.evidence import Evidence
-from spectheory.measure.validation.latencies import context_of, kept_latencies
 from spectheory.measure.validation.rounds import decoded_rounds
 from spectheory.measure.validation.settings import PLAINLY, Setting
+from spectheory.measure.validation.times import Timed
 from spectheory.pairs import PREFIX, PROMPTS, resolve
+from spectheory.prediction import predict
+from spectheory.prediction.shape_calls import BestTree, Wanted, calls_by_shape
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.trace import Trace
+from spectheory.verification import RankRule
+
+CHAINS = {
+    "token": range(1, 9),
+    "block": range(1, 9),
+    "race": range(1, 9),
+    "argmax": range(1, 5),
+    "lookup": (1, 2, 4, 8),
+}
+K_ARY = tuple(KAry(branching) for branching in ((2, 1), (2, 2), (2, 2, 1), (3, 2, 1), (4, 2, 1, 1)))
+SEARCHED = tuple(BestTree(nodes, depth) for nodes in (4, 8, 16) for depth in (2, 3, 4) if depth < nodes)
+RANKED, FINALISTS = 5, 6
+"""Of the plan's ranking, and of the fastest measured, so many are tried."""
+
+
+@dataclass(frozen=True)
+class Searched(Setting):
+    """A setting whose tree was searched for; the search is its name, as a tree's own is long or ambiguous."""
+
+    wanted: Wanted | None = None
+
+    @property
+    def name(self) -> str:
+        """Rule and search."""
+        return f"{self.rule}, {self.wanted}"
+
+
+def tree_rules(trace: Trace, temperature: float) -> list[RankRule]:
+    """Rules that trees are planned for; greedy traces rank no second choices."""
+    return [rule for rule in with_ranks(trace) if isinstance(rule, RankRule)] if temperature > 0 else []
+
+
+def settings_tried(trace: Trace, ranking: Ranking, temperature: float) -> tuple[list[Setting], Setting]:
+    """Every setting once, whatever it is called, and the plan's pick among them or plain decoding."""
+    every: list[Setting] = [Setting(rule, Chain(k)) for rule, ks in CHAINS.items() for k in ks]
+    for rule in tree_rules(trace, temperature):
+        every += [Setting(rule.name, shape) for shape in K_ARY]
+        every += [Searched(rule.name, one.shape, wanted=one.wanted) for one in calls_by_shape(trace, rule, SEARCHED)]
+    ranked = [_setting_of(candidate) for candidate in ranking.candidates[:RANKED]]
+    once: dict[tuple[str, Tree], Setting] = {}
+    for setting in [*every, *ranked]:
+        once.setdefault(_same(setting), setting)
+    speculates = ranking.best.verdict != DO_NOT
+    return list(once.values()), once[_same(ranked[0])] if speculates else PLAINLY
+
+
+def _setting_of(candidate: Candidate) -> Setting:
+    rule, shape = candidate.prediction.rule.name, candidate.prediction.shape
+    return (
+        Setting(rule, shape) if isinstance(shape, Chain) else Searched(rule, shape, wanted=candidate.prediction.wanted)
+    )
+
+
+def _same(setting: Setting) -> tuple[str, Tree]:
+    """What settings have in common that decode alike."""
+    return setting.rule, setting.drafts.tree()
+
+
+def finalists(measured: Mapping[Setting, float], pick: Setting, most: int = FINALISTS) -> list[Setting]:
+    """The settings of the largest speed-ups, the largest first, and the pick if it speculates and is not among them."""
+    best = sorted(measured, key=lambda setting: -measured[setting])[:most]
+    return best if pick in (PLAINLY, *best) else [*best, pick]
+
+
+Floats = NDArray[np.float64]
+MOST_LOST = 0.05
+"""The pick may lose so much of the best's speed-up."""
+
+
+class Measured:
+    """Speed-ups over plain decoding of settings that have decoded the same prompts once or several times."""
+
+    def __init__(self, decoded: Sequence[Evidence]) -> None:
+        self.first, self.settings = decoded[0], decoded[0].settings
+        self._timed = {
+            setting: _added([evidence.timed(setting) for evidence in decoded]) for setting in (PLAINLY, *self.settings)
+        }
+
+    def speedup(self, setting: Setting) -> Floats:
+        """Tokens per second of decoding over those of plain decoding, then without each of the prompts."""
+        here, plain = self._timed[setting], self._timed[PLAINLY]
+        return here.tokens * plain.seconds / (here.seconds * plain.tokens)
+
+    def with_tokens_of_trace(self, setting: Setting) -> Floats:
+        """The same from tokens per call of the trace and measured time per call.
+
+        It varies less, and favours the pick, which was chosen on that trace.
+        """
+        here, plain = self._timed[setting], self._timed[PLAINLY]
+        known = 1.0 if setting == PLAINLY else self.first.of_trace(setting).tokens_per_call
+        return known * (plain.seconds * here.calls / (here.seconds * plain.calls))
+
+    def against_best(self, speedup: Callable[[Setting], Floats], pick: Setting) -> dict[str, Any]:
+        """The setting of the largest speed-up, and the pick's over it, with prompts left out on both sides together."""
+        best = max((PLAINLY, *self.settings), key=lambda setting: float(speedup(setting)[0]))
+        ratio = self.first.interval(speedup(pick) / speedup(best))
+        return {"best": best.name, "pick_over_best": ratio.as_dict(), "within": ratio.best >= 1 - MOST_LOST}
+
+    @property
+    def machine(self) -> float:
+        """A plain step while decoding over that of the latency table: 1 if the machine was as quiet."""
+        plain = self._timed[PLAINLY]
+        return float(plain.verifying[0] / plain.calls[0] / self.first.table.target_step().best)
+
+    def record(self, setting: Setting) -> dict[str, Any]:
+        """What is known of a setting: measured in both ways, and predicted as by the plan."""
+        here, plain, interval = self._timed[setting], self._timed[PLAINLY], self.first.interval
+        call = here.per_call(plain.verifying / plain.calls)
+        found = {
+            "name": setting.name,
+            "tokens": int(here.tokens[0]),
+            "measured": interval(self.speedup(setting)).as_dict(),
+            "tokens_per_call": float(here.tokens[0] / here.calls[0]),
+            "plain_steps_per_call": {part: float(times[0]) for part, times in vars(call).items()},
+        }
+        if setting == PLAINLY:
+            return found
+        looped = self.first.table.looped  # as plan reads it
+        predicted = predict(self.first.trace, setting.path_rule, setting.drafts, looped).speedup
+        return {
+            **found,
+            "with_tokens_of_trace": interval(self.with_tokens_of_trace(setting)).as_dict(),
+            "predicted": predicted.as_dict() if predicted else None,
+        }
+
+
+def _added(parts: Sequence[Timed]) -> Timed:
+    return Timed(*(sum(getattr(part, one.name) for part in parts) for one in fields(Timed)))
+
 
 PAIRS = ("target-distilled", "target-draft", "distilled-draft")
 LONGEST = max(PlanOptions.k_max, PlanOptions.nodes) + 1
 """Most tokens of a call that plan compares."""
-RESULTS = Path(__file__).parent / "results" / "plan_picks.json"
 
 
 @dataclass(frozen=True)
@@ -58,22 +187,12 @@ class Work:
     how: MeasureSettings
     folder: Path
 
-    def known(self) -> tuple[Trace, LatencyTable]:
-        """What plan reads."""
-        context = context_of(self.pair, self.prompts, self.how, LONGEST)
-        with _shown(f"{self.folder.name}: latencies") as show:
-            path, sampling = self.folder / LATENCY_FILE, self.how.sampling
-            latencies = kept_latencies(self.pair, context, LONGEST, path, sampling=sampling, on_progress=show)
-        with _shown(f"{self.folder.name}: trace") as show:
-            trace = measure(self.pair, self.prompts, self.how, self.folder / "trace.parquet", on_progress=show)
-        return trace, latencies
-
     def decoded(
         self, known: tuple[Trace, LatencyTable], settings: Sequence[Setting], stage: str, seed: int
     ) -> Evidence:
         """Every prompt with every setting, and plainly."""
         how, file = replace(self.how, seed=seed), self.folder / f"{stage}.jsonl"
-        with _shown(f"{self.folder.name}: {stage}") as show:
+        with shown(f"{self.folder.name}: {stage}") as show:
             rounds = decoded_rounds(self.pair, self.prompts, settings, how, file, on_progress=show)
         names = tuple(prompt.id for prompt in self.prompts)
         return Evidence(tuple(settings), names, rounds, *known)
@@ -81,8 +200,8 @@ class Work:
 
 def answer(work: Work, repeats: int) -> dict[str, Any]:
     """The plan's pick, every setting measured once, the fastest measured again, and how much the pick loses."""
-    known, temperature, seed = work.known(), work.how.sampling.temperature, work.how.seed
-    trace, latencies = known
+    temperature, seed = work.how.sampling.temperature, work.how.seed
+    known = trace, latencies = known_of(work.pair, work.prompts, work.how, work.folder, LONGEST)
     ranking = rank_drafts(
         [Draft(work.folder.name, trace, latencies).in_loop],
         tree_rules=tree_rules(trace, temperature),
@@ -123,39 +242,19 @@ def table(answers: Sequence[dict[str, Any]]) -> str:
         measured = {record["name"]: record["measured"] for record in found["final"]}
         ratios = [found[way]["pick_over_best"] for way in ("measured", "with_tokens_of_trace")]
         pick, best = found["pick"], found["measured"]["best"]
-        cells = [found["pair"], pick, f"{found['predicted']['best']:.2f}", _spread(measured[pick])]
-        cells += [best, _spread(measured[best]), *(_spread(ratio, 3) for ratio in ratios)]
+        cells = [found["pair"], pick, f"{found['predicted']['best']:.2f}", spread(measured[pick])]
+        cells += [best, spread(measured[best]), *(spread(ratio, 3) for ratio in ratios)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _spread(interval: dict[str, float], digits: int = 2) -> str:
-    return f"{interval['best']:.{digits}f} ({interval['low']:.{digits}f} to {interval['high']:.{digits}f})"
-
-
-@contextmanager
-def _shown(what: str) -> Iterator[Callable[[Progress], None]]:
-    with progress() as bar:
-        task = bar.add_task(what)
-        yield lambda state: bar.update(task, completed=state.done, total=state.total)
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", nargs="+", choices=PAIRS, default=PAIRS, help="target and draft, of the built-in")
-    parser.add_argument("--first", type=int, default=16, help="take the first so many prompts")
-    parser.add_argument("--tokens", type=int, default=96, help="most output tokens of a text")
-    parser.add_argument("--repeats", type=int, default=8, help="how often the finalists decode every prompt")
-    parser.add_argument("--temperature", type=float, default=1.0, help="sampling temperature")
-    parser.add_argument("--seed", type=int, default=0, help="root seed")
-    parser.add_argument("--out", type=Path, help="folder of what is kept while it runs; by default nothing is")
-    parser.add_argument("--json", type=Path, default=RESULTS, help="where the results go")
-    return parser.parse_args()
-
-
 def main() -> None:
     """Print a row per pair; write all of it where asked."""
-    options = _options()
+    parser = options_of(__doc__, 16, "plan_picks.json")
+    parser.add_argument("--pairs", nargs="+", choices=PAIRS, default=PAIRS, help="target and draft, of the built-in")
+    parser.add_argument("--repeats", type=int, default=8, help="how often the finalists decode every prompt")
+    parser.add_argument("--temperature", type=float, default=1.0, help="sampling temperature")
+    options = parser.parse_args()
     print_machine()
     torch.set_num_threads(1)
     prompts = read_prompts(PROMPTS)[: options.first]
@@ -166,18 +265,10 @@ def main() -> None:
             target, draft = (resolve(f"{PREFIX}{model}") for model in name.split("-"))
             pair = load_pair(target, draft, device="cpu")
             folder = (options.out or Path(unkept)) / name
-            folder.mkdir(parents=True, exist_ok=True)
             answers.append(answer(Work(pair, prompts, how, folder), options.repeats))
             print(table(answers[-1:]))
-    content = {
-        "hardware": hardware(),
-        "versions": versions(),
-        "settings": {**asdict(how), "prompts": len(prompts), "repeats": options.repeats},
-        "most_lost": MOST_LOST,
-        "pairs": answers,
-    }
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(options.json, lambda partial: partial.write_text(json.dumps(content, indent=1) + "\n"))
+    settings = {"prompts": len(prompts), "repeats": options.repeats}
+    save(options.json, how, settings, most_lost=MOST_LOST, pairs=answers)
     print(table(answers))
 
 

@@ -12,8 +12,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
-from _picks_measured import Measured
-from _picks_tried import finalists, settings_tried, tree_rules
+from plan_picks import Measured, finalists, settings_tried, tree_rules
 
 from spectheory.cost import ConstantRatio, LatencyTable, LoopTime
 from spectheory.deployment import Draft, Ranking, rank_drafts

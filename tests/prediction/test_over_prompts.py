@@ -14,9 +14,7 @@ from scipy.stats import binom, norm, t
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 from _markov_pairs import samples
-from _prompt_families import Family, heterogeneous, jackknife, mild, percentile, truth
-from _prompt_families import covered as count
-from interval_coverage import STOPPED, tables
+from interval_coverage import STOPPED, Family, covered, heterogeneous, jackknife, mild, percentile, tables, truth
 
 from spectheory.cost import LatencyTable
 from spectheory.drafting import Chain, Shape
@@ -93,8 +91,8 @@ def test_coverage(family: Family, prompts: int, least: float, trials: int, suppo
     """
     assert binom.ppf(FALSE_ALARM, trials, supposed) >= least * trials, "the stated false-alarm rate"
     value = truth(family)
-    assert count(family, jackknife, prompts, trials, value) >= least * trials
-    assert count(family, percentile, prompts, CONTROLS, value) < least * CONTROLS, "the control"
+    assert covered(family, jackknife, prompts, trials, value) >= least * trials
+    assert covered(family, percentile, prompts, CONTROLS, value) < least * CONTROLS, "the control"
 
 
 def unsure(rng: np.random.Generator, spread: float) -> LatencyTable:
