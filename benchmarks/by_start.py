@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from _rows import Row, publish
 from _timing import median_seconds
-from prediction import python_calls
+from recursions import python_calls
 
 from spectheory.cost import ConstantRatio
 from spectheory.drafting import Chain
