@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from argparse import ArgumentParser
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,7 +37,6 @@ STAGES = {
 """Stages by what their lines begin with."""
 LIMIT = "imports and loading alone"
 KEPT = "tokens per call of chains as predicted from the saved trace"
-SAME = f"{KEPT}, and as before within 1e-4"
 
 
 @dataclass
@@ -63,21 +62,15 @@ class Run:
         return {"imports": min(seen["loading"]) - TICK} | {name: at[-1] - at[0] + TICK for name, at in seen.items()}
 
 
-def run(root: Path, *options: str) -> Run:
-    """Run the program of a checkout."""
+def run(*options: str) -> Run:
+    """Run the program of this checkout."""
     made = Run()
     with TemporaryDirectory() as folder:
         out = Path(folder) / "out"
         command = [sys.executable, "-c", PROGRAM, "predict", "--out", str(out), *options]
         began = time.perf_counter()
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(root)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(HERE)}, **pipes)
 
         def read(stream: IO[str], name: str) -> None:
             for line in stream:
@@ -85,9 +78,8 @@ def run(root: Path, *options: str) -> Run:
 
         assert process.stdout is not None
         assert process.stderr is not None
-        readers = [
-            threading.Thread(target=read, args=each) for each in ((process.stdout, "out"), (process.stderr, "err"))
-        ]
+        streams = (process.stdout, "out"), (process.stderr, "err")
+        readers = [threading.Thread(target=read, args=each) for each in streams]
         for reader in readers:
             reader.start()
         for reader in readers:
@@ -102,58 +94,28 @@ def run(root: Path, *options: str) -> Run:
 
 def check_kept(answer: dict[str, object], trace: Trace) -> None:
     """The answer is that of the saved trace."""
-    shown = chains(answer)
-    for prediction in plan(
-        trace, rules=[TokenVerification(), BlockVerification()], shapes=[Chain(1), Chain(4)]
-    ).predictions:
+    predictions = answer["predictions"]
+    assert isinstance(predictions, list)
+    shown = {(p["rule"], p["k"]): p["tokens_per_call"]["best"] for p in predictions if p["depth"] == p["k"]}
+    rules, shapes = [TokenVerification(), BlockVerification()], [Chain(1), Chain(4)]
+    for prediction in plan(trace, rules=rules, shapes=shapes).predictions:
         best = prediction.tokens_per_call.best
         assert abs(shown[prediction.rule.name, prediction.shape.nodes] / best - 1) < 1e-9
 
 
-def chains(answer: dict[str, object]) -> dict[tuple[str, int], float]:
-    """Tokens per call of every chain."""
-    predictions = answer["predictions"]
-    assert isinstance(predictions, list)
-    return {(p["rule"], p["k"]): p["tokens_per_call"]["best"] for p in predictions if p["depth"] == p["k"]}
-
-
-def rows_of(ours: Run, before: tuple[Run, Run] | None) -> list[Row]:
+def rows_of(ours: Run) -> Iterator[Row]:
     """Until the provisional answer, the whole one and the end; then every stage."""
-    plain, checked = before or (None, None)
     loaded = ours.stages["imports"] + ours.stages["loading"]
-    peer = "the version before" if before else ""
-    shown = {
-        "provisional answer": (ours.first("err", "Provisional"), plain.first("out") if plain else None, 20.0),
-        "whole answer": (ours.first("out"), plain.first("out") if plain else None, 35.0),
-        "answer, figures and check": (ours.end, checked.end if checked else None, 60.0),
-    }
-    equal = SAME if before else KEPT
-    rows = [
-        Row(f"until: {work}", "s", mine, equal, other, peer, limit=loaded, limit_is=LIMIT, wanted=wanted)
-        for work, (mine, other, wanted) in shown.items()
-    ]
-    others = checked.stages if checked else {}
-    return rows + [
-        Row(f"stage: {name}", "s", taken, equal, others.get(name), peer if name in others else "")
-        for name, taken in ours.stages.items()
-    ]
-
-
-def main() -> None:
-    """Time this checkout, and another one of the version before."""
-    parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--before", type=Path, help="checkout of the version before")
-    parser.add_argument("--out", type=Path, help="file of the rows")
-    asked = parser.parse_args()
-    ours = run(HERE, "--check")
-    before = (run(asked.before), run(asked.before, "--check")) if asked.before else None
-    if before:
-        mine, theirs = chains(ours.answer), chains(before[0].answer)
-        assert mine.keys() == theirs.keys()
-        assert all(abs(mine[key] / theirs[key] - 1) < 1e-4 for key in mine)
-    rows = rows_of(ours, before)
-    publish(__file__, "Until the first answer: predict --check on the built-in pair", rows, out=asked.out)
+    for work, seconds, wanted in (
+        ("provisional answer", ours.first("err", "Provisional"), 20.0),
+        ("whole answer", ours.first("out"), 35.0),
+        ("answer, figures and check", ours.end, 60.0),
+    ):
+        yield Row(f"until: {work}", "s", seconds, KEPT, limit=loaded, limit_is=LIMIT, wanted=wanted)
+    for name, seconds in ours.stages.items():
+        yield Row(f"stage: {name}", "s", seconds, KEPT)
 
 
 if __name__ == "__main__":
-    main()
+    found = list(rows_of(run("--check")))
+    publish(__file__, "Until the first answer: predict --check on the built-in pair", found)

@@ -166,34 +166,17 @@ def main() -> None:
         return one(asked.one, asked.arrays)
     with tempfile.TemporaryDirectory() as folder:
         check_equal(Path(folder))
-    rng, rows, memory = np.random.default_rng(0), [], []
-    seconds: list[float] = []
+    rng, rows, memory, seconds = np.random.default_rng(0), [], [], []
     for positions in SIZES:
-        trace = made_up(positions, rng)
+        trace, name = made_up(positions, rng), f"{positions:,} positions"
         found = measured(trace)
-        peer = measured(trace, arrays=True)["seconds"] if positions in OF_PEER else None
-        at, name = {"positions": positions}, f"predict, {positions:,} positions"
-        goal = 15.0 if positions == SIZES[-1] else None
-        read = "reading and checking every column"
-        row = Row(
-            name,
-            "s",
-            found["seconds"],
-            EQUAL,
-            peer,
-            "arrays" if peer else "",
-            found["reading"],
-            read,
-            goal,
-            at,
-            "predict",
-        )
-        rows.append(row)
-        memory.append(Row(f"peak memory, {positions:,} positions", "MB", found["peak"], EQUAL, wanted=2048.0))
+        peer = (measured(trace, arrays=True)["seconds"], "arrays") if positions in OF_PEER else (None, "")
+        others = *peer, found["reading"], "reading and checking every column", 15.0 if positions == SIZES[-1] else None
+        rows.append(Row(f"predict, {name}", "s", found["seconds"], EQUAL, *others, {"positions": positions}, "predict"))
+        memory.append(Row(f"peak memory, {name}", "MB", found["peak"], EQUAL, wanted=2048.0))
         seconds.append(found["seconds"])
     for starts in HEADS:
-        found = measured(of_head(starts, DEPTH, rng))
-        name = f"a head's trace, {starts:,} starts x {DEPTH}"
+        found, name = measured(of_head(starts, DEPTH, rng)), f"a head's trace, {starts:,} starts x {DEPTH}"
         rows.append(Row(f"predict, {name}", "s", found["seconds"], EQUAL))
         memory.append(Row(f"peak memory, {name}", "MB", found["peak"], EQUAL, wanted=2048.0))
     slope = float(np.polyfit(np.log(SIZES), np.log(seconds), 1)[0])

@@ -7,7 +7,8 @@ target on as many rows, in blocks as large as sampling has them. The limit of a 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -68,68 +69,39 @@ def whole_draw(logits: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
     return token_at(pmf.cumsum_(dim=1), uniforms[:, None])[:, 0]
 
 
-def texts_rows(pair: ModelPair, prompts: Sequence[Encoded]) -> list[Row]:
+def texts_rows(pair: ModelPair, prompts: Sequence[Encoded]) -> Iterator[Row]:
     """Batches against one prompt at a time, and over the size of the batch."""
     together, ours = sampled(pair, prompts, SETTINGS, BATCH)
     alone, peer = sampled(pair, prompts, SETTINGS, 1)
     assert together == alone
-    rows = [
-        Row(
-            f"{len(prompts)} built-in prompts x {SETTINGS.count} texts x {SETTINGS.tokens} tokens, {BATCH} at a time",
-            "s",
-            ours,
-            "the texts of each prompt alone",
-            peer=peer,
-            peer_is="one prompt at a time",
-            limit=products_alone(pair, prompts, BATCH),
-            limit_is="their matrix products",
-            wanted=WANTED,
-        )
-    ]
+    same, one = "the texts of each prompt alone", "one prompt at a time"
+    limit = products_alone(pair, prompts, BATCH), "their matrix products"
+    work = f"{len(prompts)} built-in prompts x {SETTINGS.count} texts x {SETTINGS.tokens} tokens, {BATCH} at a time"
+    yield Row(work, "s", ours, same, peer, one, *limit, WANTED)
     found = {size: sampled(pair, prompts, SHORT, size) for size in SIZES}
     for size, (texts, seconds) in found.items():
         assert texts == found[1][0]
-        tokens = sum(len(text) for each in texts for text in each)
-        rows.append(
-            Row(
-                f"{size} prompts at a time, {SHORT.tokens} tokens each",
-                "ms per token",
-                seconds / tokens * 1e3,
-                "the texts of each prompt alone",
-                peer=found[1][1] / tokens * 1e3 if size > 1 else None,
-                peer_is="one prompt at a time" if size > 1 else "",
-                at={"batch": size},
-                curve="sampling",
-            )
-        )
-    return rows
+        scale = 1e3 / sum(len(text) for each in texts for text in each)
+        others = (found[1][1] * scale, one) if size > 1 else (None, "")
+        work, at = f"{size} prompts at a time, {SHORT.tokens} tokens each", {"batch": size}
+        yield Row(work, "ms per token", seconds * scale, same, *others, at=at, curve="sampling")
 
 
-def draw_rows() -> list[Row]:
+def draw_rows() -> Iterator[Row]:
     """Drawing tokens from logits of a wide vocabulary."""
     logits = 3 * torch.randn(ROWS, VOCABULARY, generator=torch.Generator().manual_seed(0))
     heights = torch.from_numpy(np.random.default_rng(0).random(ROWS))
-    limit = median_seconds(lambda: logits.amax(dim=-1), REPEATS)
-    rows = []
+
+    def ms(work: Callable[[], object]) -> float:
+        return median_seconds(work, REPEATS) / ROWS * 1e3
+
+    limit = ms(lambda: logits.amax(dim=-1)), "the largest entry"
     for name, sampling in DRAWS.items():
-        assert torch.equal(draw(logits, heights, sampling), whole_draw(logits, heights, sampling))
-        ours, peer = (
-            median_seconds(lambda work=work, s=sampling: work(logits, heights, s), REPEATS)
-            for work in (draw, whole_draw)
-        )
-        rows.append(
-            Row(
-                f"drawing, {name}",
-                "ms per token",
-                ours / ROWS * 1e3,
-                "the tokens drawn from the whole pmf",
-                peer=peer / ROWS * 1e3,
-                peer_is="whole pmf",
-                limit=limit / ROWS * 1e3,
-                limit_is="the largest entry",
-            )
-        )
-    return rows
+        given = logits, heights, sampling
+        assert torch.equal(draw(*given), whole_draw(*given))
+        ours, peer = ms(partial(draw, *given)), ms(partial(whole_draw, *given))
+        same = "the tokens drawn from the whole pmf"
+        yield Row(f"drawing, {name}", "ms per token", ours, same, peer, "whole pmf", *limit)
 
 
 def main() -> None:
@@ -137,11 +109,8 @@ def main() -> None:
     torch.set_num_threads(1)
     pair = load_pair(resolve("builtin:target"), resolve("builtin:distilled"), device="cpu")
     prompts = encode(pair, read_prompts(PROMPTS), SETTINGS)
-    publish(
-        __file__,
-        f"Sampling the texts of a measurement, and drawing one token, V = {VOCABULARY:,}, float32",
-        [*texts_rows(pair, prompts), *draw_rows()],
-    )
+    title = f"Sampling the texts of a measurement, and drawing one token, V = {VOCABULARY:,}, float32"
+    publish(__file__, title, [*texts_rows(pair, prompts), *draw_rows()])
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import heapq
 import time
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from _rows import Row, publish
@@ -64,50 +66,21 @@ def rank_laws() -> dict[str, Floats]:
     return laws
 
 
-def optimal() -> list[Row]:
-    """Part (a)."""
-    rows = []
+def optimal() -> Iterator[Row]:
+    """Part (a); the peer is timed for the most nodes alone."""
     optimal_tree([0.5, 0.5], NODES)  # compiles, or reads what was compiled before
-    floor = median_seconds(write_nodes, REPEATS)
-    for name, law in rank_laws().items():
+    floor = 1e3 * median_seconds(write_nodes, REPEATS)
+    laws = rank_laws()
+    few = [(GEOMETRIC, laws[GEOMETRIC], NODES // part) for part in (1000, 100, 10)]
+    for name, law, nodes in [*((name, law, NODES) for name, law in laws.items()), *few]:
         began = time.thread_time()
-        *_, tokens = heap_tree(law, NODES)
-        peer = time.thread_time() - began
-        tree = optimal_tree(law, NODES)
-        assert abs(float(expected_tokens(tree, law)) - tokens) <= EQUAL * tokens
-        own = median_seconds(lambda law=law: optimal_tree(law, NODES), REPEATS)
-        work, curve = f"optimal_tree, {NODES:,} nodes, {name}", CURVE if name == GEOMETRIC else ""
-        rows.append(
-            ms_row(
-                work, own, "expected tokens", (peer, "heapq"), (floor, "writing the nodes"), 40, {"nodes": NODES}, curve
-            )
-        )
-    for nodes in (NODES // 1000, NODES // 100, NODES // 10):
-        law = rank_laws()[GEOMETRIC]
         *_, tokens = heap_tree(law, nodes)
+        peer = 1e3 * (time.thread_time() - began)
         assert abs(float(expected_tokens(optimal_tree(law, nodes), law)) - tokens) <= EQUAL * tokens
-        own = median_seconds(lambda nodes=nodes, law=law: optimal_tree(law, nodes), REPEATS)
-        rows.append(
-            ms_row(
-                f"optimal_tree, {nodes:,} nodes, {GEOMETRIC}", own, "expected tokens", at={"nodes": nodes}, curve=CURVE
-            )
-        )
-    return rows
-
-
-def ms_row(
-    work: str,
-    own: float,
-    equal: str,
-    peer: tuple[float, str] | None = None,
-    limit: tuple[float, str] | None = None,
-    wanted: float | None = None,
-    at: dict[str, float] | None = None,
-    curve: str = "",
-) -> Row:
-    """Seconds as milliseconds."""
-    others = [(1e3 * each[0], each[1]) if each else (None, "") for each in (peer, limit)]
-    return Row(work, "ms", 1e3 * own, equal, *others[0], *others[1], wanted=wanted, at=at, curve=curve)
+        own = 1e3 * median_seconds(partial(optimal_tree, law, nodes), REPEATS)
+        others = (peer, "heapq", floor, "writing the nodes", 40) if nodes == NODES else (None, "", None, "", None)
+        work, curve = f"optimal_tree, {nodes:,} nodes, {name}", CURVE if name == GEOMETRIC else ""
+        yield Row(work, "ms", own, "expected tokens", *others, {"nodes": nodes}, curve)
 
 
 def text_laws() -> dict[str, Floats]:
@@ -147,22 +120,20 @@ def numpy_greedy(law: Floats, left: NDArray[np.int64], budget: int) -> Tree:
     return Tree.from_paths(paths)
 
 
-def along_text() -> list[Row]:
+def along_text() -> Iterator[Row]:
     """Part (b)."""
-    rows = []
     lengths = np.full(TEXTS, POSITIONS // TEXTS)
     left = np.repeat(np.cumsum(lengths), lengths) - np.arange(POSITIONS)
     for name, law in text_laws().items():
         found = text_tree(law, lengths, BUDGET)
-        own = median_seconds(lambda law=law: text_tree(law, lengths, BUDGET), 3)
+        own = 1e3 * median_seconds(partial(text_tree, law, lengths, BUDGET), 3)
         began = time.thread_time()
         greedy = numpy_greedy(law, left, BUDGET)
-        peer = time.thread_time() - began
+        peer = 1e3 * (time.thread_time() - began), "numpy, one growth of several"
         calls = float(calls_of_tree(*tree_survival(law, greedy), lengths).expected.sum())
         assert abs(calls - found.greedy_calls) <= EQUAL * calls
         work = f"text_tree, {POSITIONS:,} positions, {BUDGET:,} nodes, {name} laws, depth {found.tree.depth}"
-        rows.append(ms_row(work, own, "calls of the first tree", (peer, "numpy, one growth of several"), wanted=10_000))
-    return rows
+        yield Row(work, "ms", own, "calls of the first tree", *peer, wanted=10_000)
 
 
 if __name__ == "__main__":
