@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
-import time
-from collections.abc import Sequence
-from itertools import count
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from time import perf_counter as now
 
 import torch
 from _rows import Row, publish
@@ -32,31 +32,15 @@ SOURCE = PairSource("builtin:target", "builtin:distilled", device="cpu")
 EQUAL = "the trace of this process, byte for byte"
 
 
-class Measurements:
-    """The same measurement again and again, in fresh folders."""
-
-    def __init__(self, pair: ModelPair, prompts: Sequence[Prompt], tokens: int, folder: Path) -> None:
-        self._pair, self._prompts, self._folder, self._number = pair, prompts, folder, count()
-        self._settings = MeasureSettings(tokens=tokens)
-
-    @property
-    def others(self) -> int:
-        """Prompts after the first."""
-        return len(self._prompts) - 1
-
-    def run(self, runner: Runner) -> tuple[Trace, float, float]:
-        """The trace, seconds until the first prompt is finished, and seconds of all others."""
-        moments: list[float] = []
-        trace = measure(
-            self._pair,
-            self._prompts,
-            self._settings,
-            self._folder / f"{next(self._number)}.parquet",
-            runner=runner,
-            on_progress=lambda _: moments.append(time.perf_counter()),
-        )
-        begun, first, *_, last = moments
-        return trace, first - begun, last - first
+def run(runner: Runner, pair: ModelPair, prompts: Sequence[Prompt], tokens: int) -> tuple[Trace, float, float]:
+    """The trace, seconds until the first prompt is finished, and seconds of all others."""
+    moments: list[float] = []
+    settings = MeasureSettings(tokens=tokens)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.parquet"
+        trace = measure(pair, prompts, settings, path, runner=runner, on_progress=lambda _: moments.append(now()))
+    begun, first, *_, last = moments
+    return trace, first - begun, last - first
 
 
 def equal(one: Trace, other: Trace) -> bool:
@@ -66,18 +50,18 @@ def equal(one: Trace, other: Trace) -> bool:
     )
 
 
-def measured(measurements: Measurements, most: int, repeats: int) -> list[Row]:
+def rows_of(work: Callable[[Runner], tuple[Trace, float, float]], others: int, most: int, repeats: int) -> list[Row]:
     """Check, then time in turn."""
     runners = {0: here} | {n: local_workers(SOURCE.load, ["cpu"] * n, threads=1) for n in range(1, most + 1)}
-    found = {n: [measurements.run(runner)] for n, runner in runners.items()}
+    found = {n: [work(runner)] for n, runner in runners.items()}
     (alone, *_), *_ = found[0]
     assert all(equal(trace, alone) for runs in found.values() for trace, *_ in runs), EQUAL
     for _ in range(repeats - 1):
         for n, runner in runners.items():
-            found[n].append(measurements.run(runner))
+            found[n].append(work(runner))
     starts = {n: statistics.median(start for _, start, _ in runs) for n, runs in found.items()}
     each = {n: statistics.median(seconds for _, _, seconds in runs) for n, runs in found.items()}
-    after, until = f"{measurements.others} prompts after the first", "until the first prompt is finished"
+    after, until = f"{others} prompts after the first", "until the first prompt is finished"
     rows = []
     for n in range(1, most + 1):
         at, limit = {"workers": n}, (each[0] / n, f"no workers, over {n}")
@@ -96,10 +80,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
-        prompts = read_prompts(PROMPTS)[: options.prompts]
-        measurements = Measurements(SOURCE.load(), prompts, options.tokens, Path(folder))
-        rows = measured(measurements, options.workers, options.repeats)
+    prompts = read_prompts(PROMPTS)[: options.prompts]
+    work = partial(run, pair=SOURCE.load(), prompts=prompts, tokens=options.tokens)
+    rows = rows_of(work, len(prompts) - 1, options.workers, options.repeats)
     publish(__file__, f"Measuring with several workers, {processors()} processors", rows)
 
 
