@@ -22,15 +22,13 @@ from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
 def nanoseconds(work: Callable[[Any], object], inputs: Sequence[Any], entries: int, repeats: int = 15) -> float:
     """Median thread CPU time per entry of `work` over all inputs, in turn."""
-    for item in inputs:
-        work(item)
-    times = []
-    for _ in range(repeats):
-        started = time.thread_time()
+
+    def whole() -> None:
         for item in inputs:
             work(item)
-        times.append(time.thread_time() - started)
-    return statistics.median(times) * 1e9 / (entries * len(inputs))
+
+    whole()
+    return median_seconds(whole, repeats) * 1e9 / (entries * len(inputs))
 
 
 def median_seconds(work: Callable[[], object], repeats: int) -> float:

@@ -7,7 +7,6 @@ those of ours and of the peer overlap: both are certain. Thread CPU time.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from unittest.mock import patch
@@ -39,13 +38,6 @@ FUNCTIONS: dict[str, Callable[..., Interval]] = {
 }
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """Thread CPU time of one run."""
-    began = time.thread_time()
-    work()
-    return time.thread_time() - began
-
-
 def token_by_token(function: Callable[..., Interval], p: Pmf, q: Pmf) -> Interval:
     """The same interval with every token's odds by themselves."""
     with patch.object(geometric_mixture, "merged", lambda weights, odds, step: (Atoms(weights, odds),) * 2):
@@ -64,7 +56,7 @@ def of_ranks(p: Pmf, q: Pmf) -> list[Row]:
             other = token_by_token(function, p, q)
             assert max(found.low, other.low) <= min(found.high, other.high)
             assert other.high - other.low <= TOLERANCE
-            peer, same = seconds(partial(token_by_token, function, p, q)), f"{same}, which meets the peer's"
+            peer, same = median_seconds(partial(token_by_token, function, p, q), 1), f"{same}, which meets the peer's"
         rows.append(
             Row(
                 f"{what}, V = {tokens:,}", "s", median_seconds(ours, REPEATS), same,
@@ -81,7 +73,7 @@ def of_all(p: Pmf, q: Pmf) -> Row:
     poisson = standing["poisson"].acceptance
     assert poisson is not None
     assert poisson.best == float(PoissonRace().acceptance(p, q, CANDIDATES))
-    took = seconds(lambda: rule_order(p, q, CANDIDATES, rng=rng))
+    took = median_seconds(lambda: rule_order(p, q, CANDIDATES, rng=rng), 1)
     tokens, same = p.size, "R1 is that of its closed form"
     return Row(
         f"all rules, V = {tokens:,}", "s", took, same, wanted=WANTED.get(tokens), at={"V": tokens}, curve="all rules"
