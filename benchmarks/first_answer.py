@@ -31,7 +31,6 @@ STAGES = {
     "timing the decoding loop": "latencies: loop",
     "measuring prompts": "prompts",
     "predicting": "predicting",
-    "assisted generation": "check",
     "checking against assisted generation": "check",
 }
 """Stages by what their lines begin with."""
@@ -56,7 +55,7 @@ class Run:
         """Seconds of each stage, from its first line to its last."""
         seen: dict[str, list[float]] = {}
         for at, where, line in self.lines:
-            stage = STAGES.get(line.split(":")[0]) if where == "err" else None
+            stage = STAGES.get(line.removeprefix("last step: ").split(":")[0]) if where == "err" else None
             if stage:
                 seen.setdefault(stage, []).append(at)
         return {"imports": min(seen["loading"]) - TICK} | {name: at[-1] - at[0] + TICK for name, at in seen.items()}
