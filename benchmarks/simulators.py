@@ -496,4 +496,6 @@ def measure() -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    publish(__file__, "Simulators", list(measure()), f"numpy used {dispatch()}.")
+    script = __file__
+    del __file__  # each worker would import it
+    publish(script, "Simulators", list(measure()), f"numpy used {dispatch()}.")
