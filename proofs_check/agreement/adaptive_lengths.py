@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import product
-
-import numpy as np
-
 from proofs_check.agreement.path_agreement import Texts
 from proofs_check.agreement.path_cases import CHAINS, greedy, random_chains
 from proofs_check.agreement.stopped_cases import STOPPABLE, room
-from proofs_check.algorithms.enumeration import Model, Prefix, Table, draft_paths, text_law
-from proofs_check.statement.claims import Case, Compared, at_most, computed
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.path_theorem import Survival, accepted_law
 from spectheory.prediction.clairvoyant import least_seconds
 from spectheory.verification import RULES
@@ -24,7 +14,7 @@ NAMES = ("token", "block", "argmax")
 
 
 @dataclass(frozen=True)
-class Setting:
+class Adaptive:
     """Models, rule, most drafts, tokens of the text, and what a draft pass and a further token of a call cost.
 
     The target's pass on one token costs 1.
@@ -46,11 +36,11 @@ class Setting:
 Policy = Mapping[Prefix, bool]
 """After each run of drafts whether another is drafted."""
 
-Decided = Callable[[Setting, Prefix], Iterator[Policy]]
+Decided = Callable[[Adaptive, Prefix], Iterator[Policy]]
 """The policies that a call after a prefix may follow."""
 
 
-def every_policy(setting: Setting, before: Prefix) -> Iterator[Policy]:
+def every_policy(setting: Adaptive, before: Prefix) -> Iterator[Policy]:
     """All functions of the drafts."""
     most = room(setting.k, setting.length, len(before))
     runs = [run for n in range(most) for run in product(range(len(setting.target(()))), repeat=n)]
@@ -58,12 +48,12 @@ def every_policy(setting: Setting, before: Prefix) -> Iterator[Policy]:
         yield dict(zip(runs, choices, strict=True))
 
 
-def fixed_policy(setting: Setting, before: Prefix) -> Iterator[Policy]:
+def fixed_policy(setting: Adaptive, before: Prefix) -> Iterator[Policy]:
     """Always k drafts."""
     yield {}
 
 
-def cheapest(setting: Setting, decided: Decided) -> Fraction:
+def cheapest(setting: Adaptive, decided: Decided) -> Fraction:
     """The least expected cost of a text, each call by the best policy after its prefix (dynamic programme)."""
     known: dict[Prefix, Fraction] = {}
 
@@ -77,7 +67,7 @@ def cheapest(setting: Setting, decided: Decided) -> Fraction:
     return left(())
 
 
-def _cost(setting: Setting, before: Prefix, policy: Policy, left: Callable[[Prefix], Fraction]) -> Fraction:
+def _cost(setting: Adaptive, before: Prefix, policy: Policy, left: Callable[[Prefix], Fraction]) -> Fraction:
     """Expected cost from here on if this call follows the policy."""
 
     def goes_on(draft: Model, prefix: Prefix, path: Prefix) -> bool:
@@ -91,7 +81,7 @@ def _cost(setting: Setting, before: Prefix, policy: Policy, left: Callable[[Pref
     return cost + sum((share * left(before + output) for (output, _), share in law.items()), Fraction(0))
 
 
-def clairvoyant(setting: Setting, survival: Survival) -> Fraction:
+def clairvoyant(setting: Adaptive, survival: Survival) -> Fraction:
     """T(0) of a text: each call knows how many drafts it could accept, and drafts no more."""
     left = [Fraction(0)] * (setting.length + setting.k + 2)
     for n in range(setting.length - 1, -1, -1):
@@ -101,7 +91,7 @@ def clairvoyant(setting: Setting, survival: Survival) -> Fraction:
     return left[0]
 
 
-def mean_clairvoyant(setting: Setting) -> Fraction:
+def mean_clairvoyant(setting: Adaptive) -> Fraction:
     """Its mean over texts."""
     of = CHAINS[setting.name].survival
     return sum(
@@ -113,18 +103,18 @@ def mean_clairvoyant(setting: Setting) -> Fraction:
     )
 
 
-def best_fixed(setting: Setting) -> Fraction:
+def best_fixed(setting: Adaptive) -> Fraction:
     """The least cost of chains that always draft k' tokens, k' = 0..k."""
     return min(cheapest(replace(setting, k=k), fixed_policy) for k in range(setting.k + 1))
 
 
-Bound = Callable[[Setting], Fraction]
+Bound = Callable[[Adaptive], Fraction]
 
 
 def bounded(bound: Bound, target: Table, draft: Table, k: int, length: int, **costs: Fraction) -> Iterator[Compared]:
     """No policy costs less than the bound."""
     for name in NAMES:
-        setting = Setting(name, target.__getitem__, draft.__getitem__, k, length, **costs)
+        setting = Adaptive(name, target.__getitem__, draft.__getitem__, k, length, **costs)
         yield at_most(bound(setting), cheapest(setting, every_policy))
 
 
@@ -136,7 +126,7 @@ def library_seconds(
     columns = texts.trace().columns
     shares = np.array([float(share) for share in text_law(target.__getitem__, length).values()])
     for name in NAMES:
-        setting = Setting(name, target.__getitem__, draft.__getitem__, k, length, **costs)
+        setting = Adaptive(name, target.__getitem__, draft.__getitem__, k, length, **costs)
         times = np.array([float(setting.cost(drafted)) for drafted in range(k + 1)])
         found = least_seconds(RULES[name].path_survival(columns, k), texts.lengths, times)
         yield computed(shares @ found, bound(setting))

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-
 from proofs_check.agreement.call_counts import chains, mean_over_starts, trees, without_spread
 from proofs_check.agreement.kept_noise import kept, noisy_cases
 from proofs_check.agreement.path_agreement import counted, mean_of_starts, predicted, tokens_per_call
 from proofs_check.agreement.path_cases import edge_chains, random_chains
-from proofs_check.evidence.makers import agreement, exact, proof
-from proofs_check.evidence.simulated import simulated, stated
-from proofs_check.evidence.symbolic import Step, in_words, same
-from proofs_check.statement.claims import Case, Claim
-from proofs_check.statement.findings import Effort
+from proofs_check.prelude import *
 from proofs_check.twins import path_theorem
 from spectheory.verification.registry import VALIDATED_TREE_RULES
 
@@ -68,10 +61,7 @@ TREED = tuple(rule.name for rule in VALIDATED_TREE_RULES)
 """Rules that take trees."""
 
 CALLS = (
-    proof(
-        "calls are independent given the text; mean and variance, for any number of branches",
-        STEPS,
-    ),
+    proof("calls are independent given the text; mean and variance, for any number of branches", STEPS),
     exact(
         CHAIN_CALLS,
         few,

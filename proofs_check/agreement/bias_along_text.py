@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import product
 from math import lcm
 
-import numpy as np
-from numpy.typing import NDArray
-
 from proofs_check.algorithms.biased_rules import accepted, biased_rule, loss_of, mixture, standard
-from proofs_check.algorithms.enumeration import Prefix, Rule, text_law, token_verification
 from proofs_check.algorithms.rejection_algorithms import Pmf, Table, distance, model_of, rule_of_class, steps_of
-from proofs_check.evidence.makers import agreement
-from proofs_check.library import cases
-from proofs_check.statement.arithmetic import Real, floats, larger, smaller
-from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.batch_recursion import y1_profile
 from spectheory.cost import ConstantRatio
 from spectheory.prediction.bias_tradeoff import bias_tradeoff

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from itertools import product
-
 from proofs_check.agreement.path_cases import edge_chains, random_chains
-from proofs_check.algorithms.enumeration import Prefix, Table
-from proofs_check.statement.claims import Case
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.block_values import Problem, texts
 
 Sizes = tuple[tuple[int, int, int], ...]

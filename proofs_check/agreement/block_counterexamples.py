@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from functools import partial
-from itertools import pairwise, product
-from typing import Any
-
 from proofs_check.agreement.block_limits import SOLVED
-from proofs_check.algorithms.enumeration import Model, Pmf, Prefix
-from proofs_check.library import cases
-from proofs_check.statement.claims import Case, Compared, at_least, at_most, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins import path_theorem
 from proofs_check.twins.block_values import (
     Masses,
@@ -66,12 +56,7 @@ def gadgets(leads: Sequence[int], ks: Sequence[int]) -> Callable[[Effort], Itera
     return draw
 
 
-G: Case = {
-    "root": ((HALF, HALF), FIRST),
-    "after": ((HALF, HALF), (Fraction(1, 4), Fraction(3, 4))),
-    "lead": 2,
-    "k": 2,
-}
+G: Case = {"root": ((HALF, HALF), FIRST), "after": ((HALF, HALF), (Fraction(1, 4), Fraction(3, 4))), "lead": 2, "k": 2}
 
 
 def stopped_early(given: Problem, drafts: int) -> Problem:

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
-
-import numpy as np
-
 from proofs_check.agreement.block_cases import by_text, going_on, problem
 from proofs_check.agreement.path_agreement import Texts
 from proofs_check.agreement.path_cases import CHAINS
-from proofs_check.algorithms.enumeration import Decoding, Table, text_law
-from proofs_check.statement.arithmetic import floats
-from proofs_check.statement.claims import Compared, at_most, computed, equal
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.block_values import (
     MassesOf,
     Problem,

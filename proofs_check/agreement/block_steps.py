@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 from proofs_check.agreement.block_cases import going_on, problem
 from proofs_check.agreement.path_cases import CHAINS
-from proofs_check.algorithms.enumeration import CallLaw, Model, Pmf, Prefix, Table
-from proofs_check.statement.claims import Compared, at_most, equal
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.block_values import (
     Masses,
     MassesOf,

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import product
-from typing import Any
-
 from proofs_check.agreement.path_cases import CHAINS, RANKED, TREES, survival_by_tree
-from proofs_check.algorithms.enumeration import Decoding, Table, TextLaw, given_text, text_law
+from proofs_check.algorithms.enumeration import TextLaw
 from proofs_check.algorithms.tree_enumeration import children, node_number
 from proofs_check.algorithms.tree_enumeration import given_text as ends_given_text
-from proofs_check.statement.claims import Compared, equal
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins import path_theorem
 from proofs_check.twins.path_theorem import Survival, full_acceptances
 from proofs_check.twins.tree_theorem import depth, leaf_calls, rank_laws, visits

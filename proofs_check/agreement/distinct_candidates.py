@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from proofs_check.agreement.rank_rules import given_outputs, ranks_computed
 from proofs_check.algorithms.rank_laws import output_law, rank_law, recursive_rejection
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.symbolic import Step, valid
 from proofs_check.forms.ranks import beyond, surviving
-from proofs_check.library.cases import every_pair
-from proofs_check.library.strategies import exact_pairs
+from proofs_check.prelude import *
 from proofs_check.proofs.several_candidates import ROUND
-from proofs_check.statement.arithmetic import Pmf, Real, is_zero, positive_part, smaller
-from proofs_check.statement.claims import Claim, Compared, equal
-from proofs_check.statement.fractions import Fraction
 from spectheory.verification import RecursiveRejection
 
 UNCERTAIN = Fraction(1, 1000)
@@ -22,7 +14,7 @@ UNCERTAIN = Fraction(1, 1000)
 the pmfs, so their last bit, 1e-16, weighs 1/p as much. The joint law is."""
 
 
-def by_orders(p: Pmf, q: Pmf, rank: int, gone: frozenset[int] = frozenset()) -> tuple[Real, ...]:
+def by_orders(p: AnyPmf, q: AnyPmf, rank: int, gone: frozenset[int] = frozenset()) -> tuple[Real, ...]:
     """P(R = rank, X = x) with distinct candidates, for every x: the sum over orders of rejection.
 
     Token y is rejected with (q_y - p_y)+. Then p goes on as norm (p - q)+, whichever y was, and q without y; when q
@@ -39,7 +31,7 @@ def by_orders(p: Pmf, q: Pmf, rank: int, gone: frozenset[int] = frozenset()) -> 
     return law
 
 
-def without(q: Pmf, gone: frozenset[int]) -> Pmf:
+def without(q: AnyPmf, gone: frozenset[int]) -> AnyPmf:
     """The draft given that its token is none of these; uniform over the others if it always is."""
     kept = [0 * share if y in gone else share for y, share in enumerate(q)]
     if all(map(is_zero, kept)):
@@ -47,7 +39,7 @@ def without(q: Pmf, gone: frozenset[int]) -> Pmf:
     return tuple(share / sum(kept) for share in kept)
 
 
-def run_through(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def run_through(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """Every candidate and coin of the algorithm, against the sum over orders; R <= V, and the output law is p."""
     size = len(p)
     for candidates in range(1, size + 1):
@@ -58,14 +50,14 @@ def run_through(p: Pmf, q: Pmf) -> Iterator[Compared]:
     yield equal(sum(rank_law(run, size)), 1)
 
 
-def product_form(p: Pmf, q: Pmf, *, replacement: bool) -> Iterator[Compared]:
+def product_form(p: AnyPmf, q: AnyPmf, *, replacement: bool) -> Iterator[Compared]:
     """P(R > k) of the algorithm against the product of TV(p^m, q), m = 1..k."""
     for k in range(1, len(p) + 1):
         run = recursive_rejection(tuple(p), tuple(q), k, replacement=replacement)
         yield equal(1 - sum(rank_law(run, k)), surviving(p, q, k))
 
 
-def orders_calculated(p: Pmf, q: Pmf, *, replacement: bool) -> Iterator[Compared]:
+def orders_calculated(p: AnyPmf, q: AnyPmf, *, replacement: bool) -> Iterator[Compared]:
     """The library's rule against the sum over orders, one rank further than there are tokens."""
     law = [by_orders(p, q, rank) for rank in range(1, len(p) + 2)]
     return ranks_computed(RecursiveRejection(replacement), p, q, given_outputs(law, p), UNCERTAIN)
@@ -98,10 +90,7 @@ LIBRARY = Claim(
 OTHER = Claim("those with replacement are the sum over orders", lambda p, q: orders_calculated(p, q, replacement=True))
 
 WITHOUT_REPLACEMENT = (
-    proof(
-        "any drafts: the output law; distinct ones: a rejected token never comes back",
-        DISTINCT,
-    ),
+    proof("any drafts: the output law; distinct ones: a rejected token never comes back", DISTINCT),
     exact(ORDERS, every_pair(5, 8), wrong=PRODUCT),
     agreement(LIBRARY, every_pair(4, 7), wrong=OTHER),
     searched(

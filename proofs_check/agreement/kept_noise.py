@@ -7,15 +7,9 @@ the position uses it again in a later call: this is the case in which calls migh
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
-from itertools import product
-
-from proofs_check.algorithms.enumeration import Model, Pmf, Prefix, Table, TextLaw, given_text, output_law, text_law
+from proofs_check.algorithms.enumeration import TextLaw, output_law
 from proofs_check.library.cases import grid
-from proofs_check.statement.claims import Case, Compared, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.path_theorem import all_calls_law, product_survival
 
 
@@ -29,7 +23,7 @@ def token_at(pmf: Pmf, part: int, parts: int) -> int:
     raise ValueError(f"part {part} of {parts} is beyond the pmf")
 
 
-def agreement(p: Pmf, q: Pmf, token: int, parts: int) -> Fraction:
+def kept_agreement(p: Pmf, q: Pmf, token: int, parts: int) -> Fraction:
     """P(the draft is the output | output = token) at one position."""
     own = [part for part in range(parts) if token_at(p, part, parts) == token]
     return Fraction(sum(token_at(q, part, parts) == token for part in own), len(own))
@@ -69,7 +63,7 @@ def kept(shared: bool, target: Table, draft: Table, k: int, length: int, parts: 
     texts = text_law(p, length)
     yield equal(output_law(found), texts)
     for text in texts:
-        survival = product_survival(lambda a, b, token: agreement(a, b, token, parts), p, q, text)
+        survival = product_survival(lambda a, b, token: kept_agreement(a, b, token, parts), p, q, text)
         yield equal(given_text(found, text), all_calls_law(survival, k, length))
 
 

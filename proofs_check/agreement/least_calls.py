@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 from proofs_check.agreement.block_limits import SOLVED
 from proofs_check.agreement.path_cases import CHAINS
 from proofs_check.agreement.start_agreement import head_trace
 from proofs_check.agreement.start_cases import HeadTable, by_start, from_start, random_heads
-from proofs_check.algorithms.enumeration import Prefix, Table, text_law
-from proofs_check.statement.claims import Case, Compared, at_most, computed
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.block_values import Problem
 from proofs_check.twins.path_theorem import calls, least_calls
 from proofs_check.twins.policy_programme import fewest_calls
@@ -21,7 +16,7 @@ DRAWN = ("token", "block", "race", "poisson", "recursive", "independent")
 """Lossless rules whose chain of drafts is drawn."""
 
 
-def limit(name: str, target: Table, head: HeadTable, k: int, text: Prefix) -> Fraction:
+def least_of_text(name: str, target: Table, head: HeadTable, k: int, text: Prefix) -> Fraction:
     """L(0) of a text, from the survival of a rule: block verification's is the right one."""
     return least_calls(by_start(CHAINS[name].survival, target.__getitem__, head, text), k, len(text))
 
@@ -36,7 +31,10 @@ def policies(name: str, target: Table, head: HeadTable, k: int, length: int) -> 
         len(target[()]),
     )
     least = sum(
-        (share * limit(name, target, head, k, text) for text, share in text_law(target.__getitem__, length).items()),
+        (
+            share * least_of_text(name, target, head, k, text)
+            for text, share in text_law(target.__getitem__, length).items()
+        ),
         Fraction(0),
     )
     yield at_most(least, Fraction(fewest_calls(given)) + SOLVED)
@@ -46,7 +44,7 @@ def along_texts(name: str, target: Table, head: HeadTable, k: int, length: int) 
     """Along every text each rule takes so many calls or more."""
     p = target.__getitem__
     for text in text_law(p, length):
-        least = limit(name, target, head, k, text)
+        least = least_of_text(name, target, head, k, text)
         for rule in DRAWN:
             yield at_most(least, calls(by_start(CHAINS[rule].survival, p, head, text), k, length)[0])
 

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
-
 from proofs_check.agreement.path_agreement import Texts
 from proofs_check.agreement.path_cases import SurvivalOf
-from proofs_check.algorithms.enumeration import Model, Rule, Table, text_law
-from proofs_check.statement.arithmetic import floats
-from proofs_check.statement.claims import Compared, at_most, computed
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from spectheory.prediction.one_call import call_terms, one_call_bound
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.trace import TextInfo

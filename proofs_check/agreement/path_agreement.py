@@ -5,14 +5,6 @@ Every text of a random pair of models is one text of a trace, whose columns the 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
 from proofs_check.agreement.path_cases import (
     CHAINS,
     RANKED,
@@ -23,24 +15,16 @@ from proofs_check.agreement.path_cases import (
     chain,
     survival_by_tree,
 )
-from proofs_check.algorithms.enumeration import Decoding, Pmf, Prefix, Table, given_text, output_law, text_law
+from proofs_check.algorithms.enumeration import output_law
 from proofs_check.algorithms.tree_enumeration import Tree
-from proofs_check.statement.arithmetic import floats
-from proofs_check.statement.claims import Compared, at_most, computed, equal
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.path_theorem import Survival, accepted_law, all_calls_law, calls, full_acceptances
 from proofs_check.twins.tree_theorem import depth, leaf_calls, rank_laws, visits
 from spectheory import Trace, drafting, hockey_stick, plan, predict
 from spectheory.prediction import Prediction
 from spectheory.prediction.call_system import TextCalls
 from spectheory.prediction.path_laws import PathLaws
-from spectheory.prediction.paths import (
-    calls_and_visits,
-    calls_of_chains,
-    calls_of_texts,
-    calls_of_tree,
-    tree_survival,
-)
+from spectheory.prediction.paths import calls_and_visits, calls_of_chains, calls_of_texts, calls_of_tree, tree_survival
 from spectheory.prediction.shape_calls import BestTree, calls_by_shape, takes
 from spectheory.trace import DISTINCT_RANKS, RECORDED_RANKS, TextInfo
 from spectheory.verification import RULES, PositionRule, RaceVerification, RankRule, RecursiveRejection

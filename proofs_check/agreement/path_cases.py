@@ -6,21 +6,11 @@ algorithm run. Models are tables of a pmf after every prefix: nothing is station
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import product
-
 from proofs_check.algorithms import enumeration, tree_enumeration
-from proofs_check.algorithms.enumeration import CallLaw, Model, Pmf, Prefix, Rule
 from proofs_check.algorithms.parallel_drafts import marginals, parallel
 from proofs_check.algorithms.rank_laws import recursive_rejection, top_k
 from proofs_check.algorithms.tree_enumeration import Joint, Report, Tree, drawn_tree, tree_walk
-from proofs_check.library.cases import random_model
-from proofs_check.statement.claims import Case
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins import path_theorem, race_ranks
 from proofs_check.twins.path_theorem import PositionLaw, Survival, product_survival
 from proofs_check.twins.tree_theorem import RankLaw, conditional, rank_laws, rejection_given, tree_survival
@@ -129,7 +119,7 @@ def by_position(accept: PositionLaw) -> SurvivalOf:
     return partial(product_survival, accept)
 
 
-def agreement(p: Pmf, q: Pmf, token: int) -> Fraction:
+def same_choice(p: Pmf, q: Pmf, token: int) -> Fraction:
     """Greedy against greedy: 1 where the first choices agree, whatever the token."""
     return Fraction(int(p.index(max(p)) == q.index(max(q))))
 
@@ -145,7 +135,7 @@ CHAINS: dict[str, PathTwin] = {
     "race": PathTwin(enumeration.race_verification, by_position(path_theorem.race_acceptance)),
     "independent": PathTwin(enumeration.independent_match, by_position(path_theorem.independent_acceptance)),
     "argmax": PathTwin(enumeration.argmax_draft, by_position(path_theorem.argmax_acceptance)),
-    "greedy": PathTwin(enumeration.argmax_draft, by_position(agreement), greedy=True),
+    "greedy": PathTwin(enumeration.argmax_draft, by_position(same_choice), greedy=True),
     **{name: _ranked_chain(name) for name in RANKED if name != "race"},
 }
 """Every rule with a path form by the library's name, for chains of at most 4 drafts."""

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
-
-from proofs_check.evidence.entries import Control, Evidence
+from proofs_check.evidence.entries import Control
 from proofs_check.evidence.judge import judge_all
 from proofs_check.forms.branching_forms import best_t_form, leading, lorden_form, sharp_form
-from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from simulations.models.families import CAPACITIES, FAMILIES, MIXED, population
 from spectheory.limits import StepLaw, random_tree_value
 

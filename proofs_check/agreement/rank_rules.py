@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
-from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero
-from proofs_check.statement.claims import Compared, computed, equal
+from proofs_check.prelude import *
 from spectheory.verification import PoissonRace, RaceVerification, RankRule
 
 
 def ranks_computed(
-    rule: RankRule, p: Pmf, q: Pmf, given: Mapping[int, Sequence[Real]], least: Real = 0
+    rule: RankRule, p: AnyPmf, q: AnyPmf, given: Mapping[int, Sequence[Real]], least: Real = 0
 ) -> Iterator[Compared]:
     """The law of the rank and the acceptance, given the output or not; ``given[x][r - 1]`` is P(R = r | x).
 
@@ -32,12 +29,12 @@ def ranks_computed(
             yield computed(share * found, exact * weight)
 
 
-def given_outputs(law: Sequence[Sequence[Real]], p: Pmf) -> dict[int, list[Real]]:
+def given_outputs(law: Sequence[Sequence[Real]], p: AnyPmf) -> dict[int, list[Real]]:
     """P(R = r | x) of a joint law ``law[r - 1][x]``, for the outputs that the target can have."""
     return {x: [row[x] / share for row in law] for x, share in enumerate(p) if not is_zero(share)}
 
 
-def mean_computed(rule: PoissonRace | RaceVerification, p: Pmf, q: Pmf, mean: Real) -> Compared:
+def mean_computed(rule: PoissonRace | RaceVerification, p: AnyPmf, q: AnyPmf, mean: Real) -> Compared:
     """The mean rank: infinite where the draft lacks a token of the target."""
     found = rule.expected_rank(floats(p), floats(q))
     lacks = any(is_zero(b) and not is_zero(a) for a, b in zip(p, q, strict=True))

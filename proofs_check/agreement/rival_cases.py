@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import partial
-
 from proofs_check.agreement.one_call_bound import accepted
 from proofs_check.agreement.path_cases import PathTwin
-from proofs_check.algorithms.enumeration import Model, Pmf, Prefix, Rule, text_law
 from proofs_check.algorithms.greedy_paths import greedy_block
-from proofs_check.statement.claims import Compared, at_most
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.list_transport import by_one_sort
 from proofs_check.twins.path_theorem import Survival
 

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
-import numpy as np
-
 from proofs_check.agreement.path_cases import random_chains
-from proofs_check.algorithms.enumeration import Table, text_law
 from proofs_check.algorithms.lossless_calls import most_agreement
-from proofs_check.statement.arithmetic import floats
-from proofs_check.statement.claims import Case, Compared, at_most, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.list_transport import optimum
 from spectheory.limits.several_chains import several_chain_terms, several_chains_bound
 

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
 from proofs_check.agreement.path_agreement import RANK_RULES, Texts, columns_of, library_tree
 from proofs_check.agreement.path_cases import CHAINS, RANKED, TREES, SurvivalOf, chain, survival_by_tree
 from proofs_check.agreement.start_cases import HeadTable, Reading
-from proofs_check.algorithms.enumeration import Table
-from proofs_check.statement.claims import Compared, computed
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins import path_theorem
 from proofs_check.twins.path_theorem import Survival, calls
 from proofs_check.twins.tree_theorem import depth

@@ -6,26 +6,9 @@ together, not even where they draft for the same position after the same text.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator, Mapping
-from itertools import product
-
 from proofs_check.agreement.path_cases import CHAINS, RANKED, TREES, PathTwin, SurvivalOf, survival_by_tree
-from proofs_check.algorithms.enumeration import (
-    CallLaw,
-    Decoding,
-    Model,
-    Pmf,
-    Prefix,
-    Rule,
-    Table,
-    given_text,
-    output_law,
-    text_law,
-)
-from proofs_check.library.cases import random_model, random_pmf
-from proofs_check.statement.claims import Case, Compared, equal
-from proofs_check.statement.findings import Effort
+from proofs_check.algorithms.enumeration import output_law
+from proofs_check.prelude import *
 from proofs_check.twins.path_theorem import Survival, all_calls_law
 from proofs_check.twins.tree_theorem import depth
 

@@ -5,34 +5,11 @@ A call with m tokens to go drafts at most m - 1, so that the text shows all that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import product
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
 from proofs_check.agreement.path_agreement import Texts
 from proofs_check.agreement.path_cases import CHAINS, PathTwin, greedy, random_chains
-from proofs_check.algorithms.enumeration import (
-    Decoding,
-    Model,
-    Prefix,
-    Table,
-    argmax_draft,
-    block_verification,
-    draft_paths,
-    given_text,
-    independent_match,
-    output_law,
-    race_verification,
-    text_law,
-    token_verification,
-)
+from proofs_check.algorithms.enumeration import argmax_draft, independent_match, output_law, race_verification
 from proofs_check.algorithms.stopped_drafts import STOPS, Stop, ended_by
-from proofs_check.statement.claims import Case, Compared, at_most, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.path_theorem import Survival, all_calls_law, likelihood_ratio
 from proofs_check.twins.tree_theorem import visits
 from spectheory.drafting import Stopped, read_stop

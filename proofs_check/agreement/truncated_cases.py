@@ -5,19 +5,11 @@ For tests beyond the ledger, pairs in double precision with the extreme completi
 
 from __future__ import annotations
 
-import math
-import random
-from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import permutations
-from typing import Any
 
-import numpy as np
-
-from proofs_check.library import cases
-from proofs_check.library.strategies import Floats, exact_pairs
-from proofs_check.statement.claims import Case
-from proofs_check.statement.findings import Effort
+from proofs_check.library.strategies import Floats
+from proofs_check.prelude import *
 from proofs_check.twins.completions import NO_EXTRAS, Extras, Lengths
 from spectheory.truncated import TopLogProbs
 

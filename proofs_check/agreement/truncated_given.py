@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from proofs_check.agreement.truncated_intervals import RANKS, contained, lists
 from proofs_check.forms.divergences import g
 from proofs_check.forms.ranks import closed_form
-from proofs_check.statement.arithmetic import Pmf, floats, is_zero, smaller
-from proofs_check.statement.claims import Compared, at_least, at_most
+from proofs_check.prelude import *
 from proofs_check.twins.completions import NO_EXTRAS, Extras, Lengths
 from spectheory import truncated
 from spectheory.intervals import Interval
@@ -27,7 +24,7 @@ BEYOND = 1e-9
 """What a wrong claim is given beyond rounding, so that it fails for its own reason."""
 
 
-def given_inside(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+def given_inside(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
     """Acceptance and law of the rank, given each output that the target can have."""
     target, draft = lists(p, q, m, extra)
     rows = closed_form(p, q, RANKS)
@@ -48,7 +45,7 @@ def given_inside(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS)
             yield from contained(recursive[rank], within[rank + 1] - within[rank])
 
 
-def peaks_forgotten(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+def peaks_forgotten(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
     """The third rank of the Poisson race, given the output, lies between its values at the ends of the first's."""
     target, draft = lists(p, q, m, extra)
     for x in (x for x in range(len(p)) if not (is_zero(p[x]) or is_zero(q[x]))):
@@ -59,7 +56,7 @@ def peaks_forgotten(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTR
     yield at_least(p[0], 0)
 
 
-def matching_inside(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+def matching_inside(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
     """Top-k drafts for every k, alone and given the output, and the first choices."""
     target, draft = lists(p, q, m, extra)
     order = ranked(q)
@@ -72,7 +69,7 @@ def matching_inside(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTR
     yield from contained(truncated.acceptance(GreedyMatch(), target, draft), int(ranked(p)[0] == order[0]) + 0 * p[0])
 
 
-def only_listed(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+def only_listed(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
     """What the target's list lacks is never accepted."""
     shown = {int(x) for x in lists(p, q, m, extra)[0].known}
     for k in range(1, len(p) + 1):
@@ -80,7 +77,7 @@ def only_listed(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) 
         yield at_most(sum(p[x] for x in drafts), sum((p[x] for x in drafts if x in shown), 0 * p[0]))
 
 
-def ranked(pmf: Pmf) -> list[int]:
+def ranked(pmf: AnyPmf) -> list[int]:
     """Tokens from the most probable down, ties to the lowest index."""
     rounded = floats(pmf)
     return sorted(range(len(pmf)), key=lambda x: (-rounded[x], x))

@@ -6,12 +6,7 @@ lists leave open, and a grid of pairs shows every completion on the grid.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache, partial
-from typing import Any, NamedTuple
-
-import numpy as np
+from functools import lru_cache
 
 from proofs_check.forms.divergences import (
     entropy,
@@ -27,9 +22,8 @@ from proofs_check.forms.divergences import (
 from proofs_check.forms.kseq_cases import any_of, one
 from proofs_check.forms.ranks import at_rank, closed_form, independent, odds, race
 from proofs_check.forms.ranks import listed as gumbel_list
-from proofs_check.statement.arithmetic import Pmf, Real, floats, interval, is_interval, is_zero, larger, smaller
-from proofs_check.statement.claims import Compared, at_least, at_most, computed, equal
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
+from proofs_check.statement.arithmetic import is_interval
 from proofs_check.twins.completions import NO_EXTRAS, Extras, Lengths, Pairs, Seen, best, disjoint, listed, seen
 from proofs_check.twins.list_transport import optimum
 from proofs_check.twins.race_ranks import rank_law
@@ -43,13 +37,13 @@ from spectheory.verification import (
     PoissonRace,
     RaceVerification,
     RecursiveRejection,
-    Rule,
     TokenVerification,
 )
+from spectheory.verification import Rule as AnyRule
 
 Lists = tuple[TopLogProbs, TopLogProbs]
 
-Holds = Callable[[Pmf, Pmf, Lengths, Extras], Iterator[Compared]]
+Holds = Callable[[AnyPmf, AnyPmf, Lengths, Extras], Iterator[Compared]]
 """A claim's function; without lengths and extras both lists hold one token."""
 
 WEIGHTS = (Fraction(1, 2), Fraction(1), Fraction(2))
@@ -67,16 +61,16 @@ class Quantity(NamedTuple):
     """
 
     bound: Callable[[TopLogProbs, TopLogProbs], Interval]
-    value: Callable[[Pmf, Pmf], Any]
+    value: Callable[[AnyPmf, AnyPmf], Any]
     rises: bool | None = None
 
 
-def lists(p: Pmf, q: Pmf, m: Lengths, extra: Extras = NO_EXTRAS) -> Lists:
+def lists(p: AnyPmf, q: AnyPmf, m: Lengths, extra: Extras = NO_EXTRAS) -> Lists:
     """What servers would tell of a pair."""
     return _top(p, m[0], extra[0]), _top(q, m[1], extra[1])
 
 
-def _top(pmf: Pmf, m: int, extra: Sequence[int]) -> TopLogProbs:
+def _top(pmf: AnyPmf, m: int, extra: Sequence[int]) -> TopLogProbs:
     rounded = floats(pmf)
     tokens, more = listed(pmf, m, extra)
     return _made(tuple(tokens), tuple(rounded[tokens]), tuple(more), tuple(rounded[more]), len(rounded))
@@ -118,7 +112,7 @@ def contained(found: Interval, value: Any) -> Iterator[Compared]:
 def inside(quantities: Sequence[Quantity]) -> Holds:
     """A claim's function: every quantity of the pair is within its interval from the lists."""
 
-    def holds(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+    def holds(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
         pair = lists(p, q, m, extra)
         for quantity in quantities:
             yield from contained(_bound(quantity, *pair), quantity.value(p, q))
@@ -129,7 +123,7 @@ def inside(quantities: Sequence[Quantity]) -> Holds:
 def at_the_ends(quantities: Sequence[Quantity], near: Callable[[Seen], Pairs] = best) -> Holds:
     """A claim's function: the ends of the intervals are the values at the best completion and at disjoint tails."""
 
-    def holds(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+    def holds(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
         pair, known = lists(p, q, m, extra), seen(p, q, m, extra)
         closest, farthest = ([list(side) for side in zip(*found(known), strict=True)] for found in (near, disjoint))
         for quantity in quantities:
@@ -145,7 +139,7 @@ def at_the_ends(quantities: Sequence[Quantity], near: Callable[[Seen], Pairs] = 
 def naive(quantities: Sequence[Quantity]) -> Holds:
     """A claim's function: every quantity lies between its values at the best completion and at disjoint tails."""
 
-    def holds(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+    def holds(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
         known = seen(p, q, m, extra)
         closest, farthest = ([list(side) for side in zip(*found(known), strict=True)] for found in (best, disjoint))
         for quantity in quantities:
@@ -159,7 +153,7 @@ def naive(quantities: Sequence[Quantity]) -> Holds:
 def no_better_than_even(quantities: Sequence[Quantity]) -> Holds:
     """A claim's function: a completion with even tails is best of all."""
 
-    def holds(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+    def holds(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
         pair = even_tails(p, q, m, extra)
         for quantity in quantities:
             value, at_even = quantity.value(p, q), quantity.value(*pair)
@@ -171,7 +165,7 @@ def no_better_than_even(quantities: Sequence[Quantity]) -> Holds:
     return holds
 
 
-def even_tails(p: Pmf, q: Pmf, m: Lengths, extra: Extras = NO_EXTRAS) -> tuple[Pmf, Pmf]:
+def even_tails(p: AnyPmf, q: AnyPmf, m: Lengths, extra: Extras = NO_EXTRAS) -> tuple[AnyPmf, AnyPmf]:
     """The completion with the unseen masses spread evenly over all unseen tokens."""
     sides = []
     for pmf, length, more in zip((p, q), m, extra, strict=True):
@@ -196,27 +190,27 @@ def end_like(end: float, value: Real) -> Real:
 # Values of full pmfs
 
 
-def covered(value: Callable[[Pmf, Pmf], Real]) -> Callable[[Pmf, Pmf], Real | None]:
+def covered(value: Callable[[AnyPmf, AnyPmf], Real]) -> Callable[[AnyPmf, AnyPmf], Real | None]:
     """The value, None where the draft lacks a token of the target."""
 
-    def found(p: Pmf, q: Pmf) -> Real | None:
+    def found(p: AnyPmf, q: AnyPmf) -> Real | None:
         lacks = any(is_zero(b) and not is_zero(a) for a, b in zip(p, q, strict=True))
         return None if lacks else value(p, q)
 
     return found
 
 
-def _on_tuples(value: Callable[..., Real]) -> Callable[[Pmf, Pmf], Real]:
+def _on_tuples(value: Callable[..., Real]) -> Callable[[AnyPmf, AnyPmf], Real]:
     """The value of the pmfs as tuples; a sum of nothing is a zero of their kind."""
     return lambda p, q: value(tuple(p), tuple(q)) + 0 * p[0]
 
 
-def printed_bound(p: Pmf, q: Pmf) -> Real:
+def printed_bound(p: AnyPmf, q: AnyPmf) -> Real:
     """R6's printed bound of two races, the sum of p/(1 + g/2)."""
     return sum((p[x] / (1 + behind / Fraction(2)) for x, behind in odds(p, q).items()), 0 * p[0])
 
 
-def k_seq(p: Pmf, q: Pmf, k: int) -> tuple[Real, Real]:
+def k_seq(p: AnyPmf, q: AnyPmf, k: int) -> tuple[Real, Real]:
     """A range of k-SEQ's acceptance: at any rho it is between 1-(1-beta)^k, which falls in rho, and rho beta."""
     target, draft = [float(x) for x in floats(p)], [float(x) for x in floats(q)]
     low, high = 1.0, float(k)
@@ -229,27 +223,27 @@ def k_seq(p: Pmf, q: Pmf, k: int) -> tuple[Real, Real]:
     return smaller(any_of(beta, k), rho * beta), larger(any_of(beta, k), rho * beta)
 
 
-def within_distinct(p: Pmf, q: Pmf, k: int) -> Real:
+def within_distinct(p: AnyPmf, q: AnyPmf, k: int) -> Real:
     """P(R <= k) of the race over distinct tokens."""
     return sum(rank_law(p, q)[:k], 0 * p[0])
 
 
-def within_poisson(p: Pmf, q: Pmf, k: int) -> Real:
+def within_poisson(p: AnyPmf, q: AnyPmf, k: int) -> Real:
     """P(R <= k) of the Poisson race."""
     return sum((at_rank(p, q, rank) for rank in range(1, k + 1)), 0 * p[0])
 
 
-def at_recursive(p: Pmf, q: Pmf, rank: int) -> Real:
+def at_recursive(p: AnyPmf, q: AnyPmf, rank: int) -> Real:
     """P(R = rank) of recursive rejection."""
     return sum(closed_form(p, q, rank)[-1])
 
 
-def within_recursive(p: Pmf, q: Pmf, k: int) -> Real:
+def within_recursive(p: AnyPmf, q: AnyPmf, k: int) -> Real:
     """P(R <= k) of recursive rejection."""
     return sum(sum(row) for row in closed_form(p, q, k))
 
 
-def _at_rank(rule: Rule, value: Callable[[Pmf, Pmf, int], Real], rank: int) -> Quantity:
+def _at_rank(rule: AnyRule, value: Callable[[AnyPmf, AnyPmf, int], Real], rank: int) -> Quantity:
     """One rank of a law."""
     return Quantity(
         lambda target, draft: _law(rule, target, draft)[rank - 1], lambda p, q: value(p, q, rank) + 0 * p[0]
@@ -257,7 +251,7 @@ def _at_rank(rule: Rule, value: Callable[[Pmf, Pmf, int], Real], rank: int) -> Q
 
 
 @lru_cache(maxsize=4096)
-def _law(rule: Rule, target: TopLogProbs, draft: TopLogProbs) -> tuple[Interval, ...]:
+def _law(rule: AnyRule, target: TopLogProbs, draft: TopLogProbs) -> tuple[Interval, ...]:
     return truncated.rank_pmf(rule, target, draft, RANKS)
 
 
@@ -281,11 +275,7 @@ MONOTONE = (
     Quantity(lambda t, d: truncated.acceptance(PoissonRace(), t, d, 2), lambda p, q: within_poisson(p, q, 2), True),
     Quantity(lambda t, d: truncated.optimal_acceptance(t, d, 2), lambda p, q: optimum(p, q, 2) + 0 * p[0], True),
     Quantity(lambda t, d: truncated.acceptance(KSeq(), t, d, 2), lambda p, q: k_seq(p, q, 2), True),
-    Quantity(
-        lambda t, d: truncated.gumbel_list_acceptance_bound(t, d, 2),
-        printed_bound,
-        True,
-    ),
+    Quantity(lambda t, d: truncated.gumbel_list_acceptance_bound(t, d, 2), printed_bound, True),
 )
 """Rules that are monotone in the order of channels: A2, R1, R4, R5 and R6's printed bound."""
 

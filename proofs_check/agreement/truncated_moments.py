@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
-
 from proofs_check.agreement.truncated_intervals import covered, end_like, lists
 from proofs_check.evidence.judge import ROUNDING
 from proofs_check.forms.divergences import entropy, kl, moment, renyi, second_moment
 from proofs_check.forms.ranks import odds
-from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, log
-from proofs_check.statement.claims import Case, Compared, at_least, at_most, computed
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.completions import NO_EXTRAS, Extras, Lengths, best, listed, seen
 from spectheory import truncated
 from spectheory.verification import TokenVerification
@@ -26,7 +21,7 @@ KNOWN = 1e-5
 """An enclosure of H(R) this narrow is that of one pair of pmfs, computed to 1e-6."""
 
 
-def read(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+def read(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
     """A list's cap and unseen mass, the range of every token, and the mean of two intervals."""
     pair, known = lists(p, q, m, extra), seen(p, q, m, extra)
     for top, pmf, cap, unseen in zip(pair, (p, q), (known.a, known.b), (known.s, known.t), strict=True):
@@ -42,7 +37,7 @@ def read(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iter
         yield computed(getattr(mean, end), sum(Fraction(getattr(each, end)) for each in found) / 2)
 
 
-def cap_of_all(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+def cap_of_all(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
     """The cap is the least known probability, that of a token asked for by name too."""
     for top, pmf, length, more in zip(lists(p, q, m, extra), (p, q), m, extra, strict=True):
         tokens, others = listed(pmf, length, more)
@@ -68,7 +63,7 @@ def with_ends(cases: Iterable[Case]) -> Iterator[Case]:
 
 
 def steep_ends(
-    p: Pmf, q: Pmf, m: Lengths, extra: Extras, near: tuple[Pmf, Pmf], filled: Pmf, even: Pmf
+    p: AnyPmf, q: AnyPmf, m: Lengths, extra: Extras, near: tuple[AnyPmf, AnyPmf], filled: AnyPmf, even: AnyPmf
 ) -> Iterator[Compared]:
     """Entropy and second log-moment at both ends, KL and its kin at the best completion, but for steep rounding."""
     target, draft = lists(p, q, m, extra)
@@ -86,7 +81,7 @@ def steep_ends(
 
 
 def evenly_filled(
-    p: Pmf, q: Pmf, m: Lengths, extra: Extras, near: tuple[Pmf, Pmf], filled: Pmf, even: Pmf
+    p: AnyPmf, q: AnyPmf, m: Lengths, extra: Extras, near: tuple[AnyPmf, AnyPmf], filled: AnyPmf, even: AnyPmf
 ) -> Iterator[Compared]:
     """The entropy's low end is that of the even tail."""
     target, _ = lists(p, q, m, extra)
@@ -106,7 +101,7 @@ def with_odds(cases: Iterable[Case]) -> Iterator[Case]:
 
 
 def rank_entropies(
-    p: Pmf, q: Pmf, m: Lengths, extra: Extras, behind: Sequence[tuple[Real, Real]]
+    p: AnyPmf, q: AnyPmf, m: Lengths, extra: Extras, behind: Sequence[tuple[Real, Real]]
 ) -> Iterator[Compared]:
     """The Poisson race's H(R): above the low end lies H(R|X) already, below the high end the sum of the first ranks.
 
@@ -127,12 +122,12 @@ def rank_entropies(
         yield at_most(some, end_like(found.high + KNOWN, some))
 
 
-def twice_the_mean(p: Pmf, q: Pmf, m: Lengths, extra: Extras, behind: Sequence[tuple[Real, Real]]) -> Compared:
+def twice_the_mean(p: AnyPmf, q: AnyPmf, m: Lengths, extra: Extras, behind: Sequence[tuple[Real, Real]]) -> Compared:
     """Of p as the law of a rank: an entropy of at most twice the mean logarithm."""
     return at_most(entropy(p) + 0 * p[0], 2 * _mean_logarithm(p))
 
 
-def _mean_logarithm(p: Pmf) -> Real:
+def _mean_logarithm(p: AnyPmf) -> Real:
     return sum((share * log(rank) for rank, share in enumerate(p, 1)), 0 * p[0])
 
 

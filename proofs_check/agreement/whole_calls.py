@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import product
-
 from proofs_check.agreement.path_cases import constant
-from proofs_check.algorithms.enumeration import Decoding, Model, Pmf, Rule, Table, output_law, text_law
-from proofs_check.statement.claims import Compared, equal
-from proofs_check.statement.fractions import Fraction
+from proofs_check.algorithms.enumeration import output_law
+from proofs_check.prelude import *
 
 Judged = Callable[..., Compared | Iterable[Compared]]
 

@@ -27,11 +27,7 @@ def hierarchical_published(target: Model, draft: Model, prefix: Prefix, k: int) 
 
 
 def _capped_call(
-    last_ratio: Callable[[Model, Model, Prefix, Prefix], Fraction],
-    target: Model,
-    draft: Model,
-    prefix: Prefix,
-    k: int,
+    last_ratio: Callable[[Model, Model, Prefix, Prefix], Fraction], target: Model, draft: Model, prefix: Prefix, k: int
 ) -> CallLaw:
     law: CallLaw = {}
     for path, weight in draft_paths(draft, prefix, k):

@@ -11,15 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from proofs_check.algorithms.enumeration import (
-    CallLaw,
-    Model,
-    Pmf,
-    Prefix,
-    Rule,
-    normalised,
-    positive_part,
-)
+from proofs_check.algorithms.enumeration import CallLaw, Model, Pmf, Prefix, Rule, normalised, positive_part
 from proofs_check.algorithms.tree_enumeration import Drafts, Path, Report, Tree, children, drafted_trees, without
 from proofs_check.statement.fractions import Fraction
 
@@ -42,12 +34,7 @@ def of_remaining(mass: Fraction, _: Fraction, remaining: Fraction) -> Fraction:
 
 
 def traversal(
-    tree: Tree,
-    report: Report = len,
-    *,
-    replacement: bool = False,
-    merged: bool = False,
-    rest: Rest = of_rejected,
+    tree: Tree, report: Report = len, *, replacement: bool = False, merged: bool = False, rest: Rest = of_rejected
 ) -> Rule:
     """A call by a tree whose siblings are drawn without replacement, as in the paper (or i.i.d., `replacement`).
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations, product
 from operator import mul
 
-from proofs_check.evidence.makers import agreement
-from proofs_check.statement.claims import Case, Claim, Compared, computed
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from spectheory.cost import AffineCost, AffineTime
 from spectheory.drafting import Chain
 

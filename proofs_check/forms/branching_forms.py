@@ -6,22 +6,11 @@ term is cut at P, as no call predicts more tokens than it has prefixes.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Mapping
 from itertools import combinations_with_replacement
-from typing import Any
 
-import numpy as np
-from hypothesis import strategies as st
-from numpy.typing import NDArray
-
-from proofs_check.evidence.search import Space, rational
-from proofs_check.library.cases import grid, random_pmf
+from proofs_check.library.cases import grid
 from proofs_check.library.strategies import ensembles
-from proofs_check.statement.arithmetic import Real, floats, larger, log, positive_part, smaller
-from proofs_check.statement.claims import Assumption, Case
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.random_pmf_trees import Ensemble, mean_best, walk
 from spectheory.limits.branching import Form, branching_bound
 

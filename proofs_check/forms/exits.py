@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from proofs_check.forms.divergences import entropy
-from proofs_check.statement.arithmetic import Real, log
-from proofs_check.statement.claims import Compared, at_most
+from proofs_check.prelude import *
 from proofs_check.twins.rank_trees import Nodes, Path, RankPmf, tokens, weight
 
 

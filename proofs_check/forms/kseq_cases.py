@@ -7,36 +7,24 @@ q and p/rho have beyond it is on different tokens. So every pair of pmfs that ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import product
-
-import numpy as np
-from hypothesis import strategies as st
-from numpy.typing import NDArray
-
-from proofs_check.evidence.search import Space, pair_space, rational
-from proofs_check.library import cases
 from proofs_check.library.strategies import exact_weights
-from proofs_check.statement.arithmetic import Pmf, Real, smaller
-from proofs_check.statement.arithmetic import product as power
-from proofs_check.statement.claims import Case
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 
 LARGEST_LOGIT = 300.0
 """Beyond it a softmax has entries that are 0."""
 
 
-def one(p: Pmf, q: Pmf, rho: Real) -> Real:
+def one(p: AnyPmf, q: AnyPmf, rho: Real) -> Real:
     """The acceptance beta of one candidate, the sum of min(q, p/rho)."""
     return sum(smaller(b, a / rho) for a, b in zip(p, q, strict=True))
 
 
 def any_of(beta: Real, k: int) -> Real:
     """1 - (1 - beta)^k."""
-    return 1 - power([1 - beta] * k)
+    return 1 - math.prod([1 - beta] * k)
 
 
-def at_root(k: int, beta: Real, common: Pmf, more_p: Pmf, more_q: Pmf) -> Case:
+def at_root(k: int, beta: Real, common: AnyPmf, more_p: AnyPmf, more_q: AnyPmf) -> Case:
     """A pair with its rho: beta times the common part is min(q, p/rho), the two others are on different tokens."""
     rho = sum((1 - beta) ** rank for rank in range(k))  # (1 - (1 - beta)^k)/beta, a sum that floats can take
     return {

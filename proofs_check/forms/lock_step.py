@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import combinations
-from itertools import product as outcomes
-
-from proofs_check.statement.arithmetic import Real, product
+from proofs_check.prelude import *
 
 Law = Sequence[Real]
 """P(calls = t), t = 1, 2, ..."""
@@ -30,7 +26,7 @@ def calls(law: Law) -> Real:
 
 def slowest(laws: Sequence[Law]) -> Real:
     """E[max] by the closed form, the sum of 1 - prod F."""
-    return sum(1 - product(ended(law, t) for law in laws) for t in range(len(laws[0])))
+    return sum(1 - math.prod(ended(law, t) for law in laws) for t in range(len(laws[0])))
 
 
 def of_draws(laws: Sequence[Law], batch: int) -> Real:
@@ -47,8 +43,8 @@ def rounds(laws: Sequence[Law]) -> list[Real]:
     """Expected rounds with m live texts, m = 0..B, by all outcomes of all texts."""
     longest = len(laws[0])
     found = [0 * laws[0][0]] * (len(laws) + 1)
-    for counts in outcomes(range(1, longest + 1), repeat=len(laws)):
-        share = product(law[count - 1] for law, count in zip(laws, counts, strict=True))
+    for counts in product(range(1, longest + 1), repeat=len(laws)):
+        share = math.prod(law[count - 1] for law, count in zip(laws, counts, strict=True))
         for t in range(longest):
             found[sum(count > t for count in counts)] += share
     return found

@@ -8,25 +8,17 @@ number of ranks, that of R3 ends in a geometric law.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import product as every_tuple
-
-from hypothesis import strategies as st
-
 from proofs_check.library import strategies
-from proofs_check.statement.arithmetic import Pmf, Real, interval, log, positive_part, product, smaller
-from proofs_check.statement.claims import Assumption, Case, shown
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
+from proofs_check.statement.claims import shown
 
 
 @dataclass(frozen=True)
 class Pair:
     """A target and a draft, of fractions or of floats."""
 
-    p: Pmf
-    q: Pmf
+    p: AnyPmf
+    q: AnyPmf
 
     def __str__(self) -> str:
         return f"p = {shown(self.p)}, q = {shown(self.q)}"
@@ -47,8 +39,8 @@ class Pair:
 class Selection:
     """Any rule that picks one of n i.i.d. candidates: a draft, and for every list of candidates a law of the rank."""
 
-    q: Pmf
-    choice: Sequence[Pmf]
+    q: AnyPmf
+    choice: Sequence[AnyPmf]
 
     def __str__(self) -> str:
         return f"q = {shown(self.q)}, choice = {shown(self.choice)}"
@@ -56,9 +48,9 @@ class Selection:
     def joint(self) -> dict[tuple[int, int], Real]:
         """P(R = r, X = x) of the rank and the token picked."""
         law: dict[tuple[int, int], Real] = {}
-        lists = every_tuple(range(len(self.q)), repeat=len(self.choice[0]))
+        lists = product(range(len(self.q)), repeat=len(self.choice[0]))
         for drawn, choice in zip(lists, self.choice, strict=True):
-            weight = product(self.q[x] for x in drawn)
+            weight = math.prod(self.q[x] for x in drawn)
             for rank, (x, share) in enumerate(zip(drawn, choice, strict=True), 1):
                 law[rank, x] = law.get((rank, x), 0) + weight * share
         return law
@@ -68,7 +60,7 @@ class Selection:
 class Ranks:
     """A law of a rank: P(R = 1), P(R = 2), ..."""
 
-    shares: Pmf
+    shares: AnyPmf
 
     def __str__(self) -> str:
         return shown(self.shares)
@@ -154,7 +146,7 @@ def log_bound(pair: Pair) -> Real:
     return sum(weighed(mass, 1 + ratio) for mass, ratio in pair.ratios)
 
 
-def two(shares: Pmf) -> Real:
+def two(shares: AnyPmf) -> Real:
     """The logarithm of 2, a float where the shares are, else enclosed at the precision in force."""
     return math.log(2) if any(isinstance(share, float) for share in shares) else log(interval(Fraction(2)))
 

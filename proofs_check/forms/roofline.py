@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from proofs_check.statement.arithmetic import Real, larger
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from spectheory.cost import Accelerator, ModelShape
 
 Sizes = tuple[int, int, int, int, int, int, int]

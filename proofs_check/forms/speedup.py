@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from proofs_check.statement import arithmetic
+import math
+
 from proofs_check.statement.arithmetic import Real
 
 
 def tokens(alpha: Real, k: int) -> Real:
     """The sum of alpha^i, i = 0..k: expected tokens per call."""
-    return sum(arithmetic.product([alpha] * i) for i in range(k + 1))
+    return sum(math.prod([alpha] * i) for i in range(k + 1))
 
 
 def speedup(alpha: Real, k: int, c: Real) -> Real:

@@ -7,9 +7,7 @@ P(left = m) ~ m^(log2 r), of infinite mean for r >= 1/4.
 
 from __future__ import annotations
 
-from proofs_check.algorithms.enumeration import Model, Pmf, Prefix
-from proofs_check.statement.arithmetic import Real, log
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.random_pmf_trees import grown
 
 U, Z, S = 0, 1, 2

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import product
 from math import inf
-from typing import Any
 
 from proofs_check.forms.roofline import seconds
-from proofs_check.statement.arithmetic import Real
-from proofs_check.statement.claims import Case
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 
 Times = Sequence[Real]
 """Seconds to read the weights, to read a sequence's cache, to compute a token, and beside; empty for free drafts."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.prelude import *
 from proofs_check.proofs.path_proofs import LARGEST
-from proofs_check.statement.arithmetic import shares, smaller
-from proofs_check.statement.claims import at_most, equal
 
 MASSES: tuple[Step, ...] = (
     *LARGEST,
@@ -103,18 +101,12 @@ REGRET: tuple[Step, ...] = (
     *COST,
     same(
         "so one call with s costs C_s(w) - V(w) = sum (mu - s) D more than block verification's, here with two runs",
-        lambda v, s, t, m, n, D, E: (
-            (1 + v - (s * D + t * E)) - (1 + v - (m * D + n * E)),
-            (m - s) * D + (n - t) * E,
-        ),
+        lambda v, s, t, m, n, D, E: ((1 + v - (s * D + t * E)) - (1 + v - (m * D + n * E)), (m - s) * D + (n - t) * E),
     ),
     same(
         "let L be the mean loss of a policy from a text on, J = V + L. With g = C_s(w) - V(w), J(w) = 1 + sum a (V + "
         "L) = C_s(w) + sum a L, so L(w) = g + sum a L: the losses of all its calls, added up, here with two outputs",
-        lambda a, b, v, w, L, M, V: (
-            (1 + a * (v + L) + b * (w + M)) - V,
-            (1 + a * v + b * w - V) + (a * L + b * M),
-        ),
+        lambda a, b, v, w, L, M, V: ((1 + a * (v + L) + b * (w + M)) - V, (1 + a * v + b * w - V) + (a * L + b * M)),
     ),
 )
 """What a policy loses, exactly."""

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from itertools import product
-from typing import Any
-
-from proofs_check.evidence.symbolic import Step, in_words, same, valid
 from proofs_check.forms.branching_forms import excess
+from proofs_check.prelude import *
 from proofs_check.proofs import lorden
 from proofs_check.statement import calculus
-from proofs_check.statement.arithmetic import positive_part
-from proofs_check.statement.calculus import algebra, integral, limit
-from proofs_check.statement.claims import at_most
+from proofs_check.statement.calculus import algebra
 
 
 def any_model(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
@@ -100,7 +94,7 @@ def at_threshold(t: Any, P: Any, mu: Any, K: Any) -> Any:
     return t / mu + K + P * algebra().exp(-t)
 
 
-def slope(P: Any, mu: Any, K: Any) -> tuple[Any, Any]:
+def slope_in_t(P: Any, mu: Any, K: Any) -> tuple[Any, Any]:
     """The derivative of t/mu + K + P e^-t, and (e^-t* - e^-t) P, t* = log(P mu)."""
     t = algebra().Symbol("t", real=True)
     best = algebra().log(P * mu)
@@ -124,7 +118,7 @@ TWO_THRESHOLDS: tuple[Step, ...] = (
     ),
     same(
         "the slope in t is P (e^-t* - e^-t): negative before t* = log(P mu), positive after; t* >= 0 if P mu >= 1",
-        slope,
+        slope_in_t,
     ),
     same(
         "the value at t* is (log P + log mu + 1)/mu + K",

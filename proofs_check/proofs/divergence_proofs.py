@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
-from proofs_check.evidence.symbolic import Step, in_words, same, valid
-from proofs_check.statement.arithmetic import Real
-from proofs_check.statement.calculus import integral, limit, log, slope, some_function
-from proofs_check.statement.claims import at_least, at_most
+from proofs_check.prelude import *
+from proofs_check.statement.calculus import log, some_function
 
 
 def _remainder(s: Real, x: Real) -> Real:

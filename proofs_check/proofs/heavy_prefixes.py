@@ -6,11 +6,7 @@ takes T where it fits is judged from below (B1).
 
 from __future__ import annotations
 
-from typing import Any
-
-from proofs_check.evidence.symbolic import Step, same, valid
-from proofs_check.statement.claims import at_most
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.random_pmf_trees import Ensemble
 
 

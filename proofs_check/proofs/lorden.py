@@ -7,22 +7,8 @@ first n with S_n > t, R(t) = S_N - t the overshoot and r(t) its mean. The proof 
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Sequence
-
-import numpy as np
-from hypothesis import strategies as st
-from numpy.typing import NDArray
-
-from proofs_check.evidence.search import Space, rational
-from proofs_check.evidence.symbolic import Step, same, valid
-from proofs_check.library import cases
 from proofs_check.library.strategies import rank_laws
-from proofs_check.statement.arithmetic import Real
-from proofs_check.statement.calculus import integral
-from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_most, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 
 REACH = 12
 """Lattice points looked at."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
-from proofs_check.evidence.symbolic import Step, in_words, same, valid
-from proofs_check.statement.arithmetic import larger, positive_part, shares, smaller
-from proofs_check.statement.calculus import exp, integral
-from proofs_check.statement.claims import at_most, equal
+from proofs_check.prelude import *
+from proofs_check.statement.calculus import exp
 
 TELESCOPE: tuple[Step, ...] = (
     same(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
-from proofs_check.evidence.symbolic import in_words, same
-from proofs_check.statement.arithmetic import Real
-from proofs_check.statement.calculus import exp, integral
+from proofs_check.prelude import *
+from proofs_check.statement.calculus import exp
 
 
 def over_all(weight: Real, u: Real) -> Real:

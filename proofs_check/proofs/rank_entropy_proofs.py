@@ -6,13 +6,9 @@ number of which no more than this is known.
 
 from __future__ import annotations
 
-import math
-
-from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.prelude import *
 from proofs_check.proofs.divergence_proofs import TANGENT
 from proofs_check.statement import calculus
-from proofs_check.statement.arithmetic import positive_part
-from proofs_check.statement.claims import at_most
 
 AT_LEAST_KL: tuple[Step, ...] = (
     valid(

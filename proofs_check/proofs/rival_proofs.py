@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from proofs_check.evidence.symbolic import Step, in_words, same, valid
+from proofs_check.prelude import *
 from proofs_check.proofs.path_proofs import BLOCK, TELESCOPE
-from proofs_check.statement.arithmetic import larger, positive_part, shares, smaller
-from proofs_check.statement.claims import at_most, equal
 
 CAPPED: tuple[Step, ...] = (
     valid(
@@ -97,11 +95,7 @@ LEAVES: tuple[Step, ...] = (
         "with what is left, 1 - (r - S), the node goes on with the ratio S/(S + 1 - r), which it accepts by induction",
         lambda r, S: ((r - S) + (1 - (r - S)) * S / (S + 1 - r), r),
     ),
-    valid(
-        "the rest S/(S + 1 - r) is a ratio",
-        lambda r, S: at_most(S, S + 1 - r),
-        lambda r, S: [*shares(r), S >= 0],
-    ),
+    valid("the rest S/(S + 1 - r) is a ratio", lambda r, S: at_most(S, S + 1 - r), lambda r, S: [*shares(r), S >= 0]),
     same(
         "so with G for the probability that the node is drafted and not decided yet, the mass M = G r of its tokens "
         "gets m = G q r' on each next token x from the child, and keeps G (r p - q)+ = M p - m for the rest of it, "

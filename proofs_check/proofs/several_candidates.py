@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from proofs_check.evidence.symbolic import Step, same, valid
-from proofs_check.statement.arithmetic import absolute, positive_part, smaller
-from proofs_check.statement.claims import at_most, equal
+from proofs_check.prelude import *
 from proofs_check.twins.list_transport import lists
 
 ROUND: tuple[Step, ...] = (

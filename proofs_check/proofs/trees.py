@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from proofs_check.evidence.symbolic import Step, same, valid
-from proofs_check.statement.arithmetic import positive_part
-from proofs_check.statement.claims import at_least, at_most, equal
+from proofs_check.prelude import *
 
 ADD_A_NODE: Step = same(
     "the root alone gives one token, its weight; a node of weight w and depth d, whose children have probability c "

@@ -5,10 +5,8 @@ Letters: the target's list has cap a and leaves the mass s, the draft's b and t;
 
 from __future__ import annotations
 
-from proofs_check.evidence.symbolic import Step, cited, same, valid
-from proofs_check.statement.arithmetic import Real, positive_part, smaller
-from proofs_check.statement.calculus import integral, log, slope
-from proofs_check.statement.claims import at_least, at_most, equal
+from proofs_check.prelude import *
+from proofs_check.statement.calculus import log
 
 
 def _entropy_of_two(x: Real, y: Real) -> Real:

@@ -22,7 +22,7 @@ from proofs_check.statement.enclosures import enclosures
 Real = Any
 """A fraction, a float, an mpmath interval or a solver's term."""
 
-Pmf = Sequence[Real]
+AnyPmf = Sequence[Real]
 """A pmf in any of these."""
 
 
@@ -141,14 +141,6 @@ def every(conditions: Iterable[Any]) -> Any:
 def shares(*values: Real) -> list[Any]:
     """The conditions 0 <= v <= 1 of each value, for the steps of a proof."""
     return [bound for value in values for bound in (value >= 0, value <= 1)]
-
-
-def product(values: Iterable[Real]) -> Real:
-    """The product; an exact one of none."""
-    result: Real = 1
-    for value in values:
-        result = result * value
-    return result
 
 
 def floats(values: Iterable[Real]) -> NDArray[np.float64]:

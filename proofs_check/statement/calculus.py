@@ -19,14 +19,14 @@ def algebra() -> Any:
     return sympy
 
 
-def log(x: Real) -> Real:
+def log(a: Real) -> Real:
     """The natural logarithm."""
-    return algebra().log(x)
+    return algebra().log(a)
 
 
-def exp(x: Real) -> Real:
+def exp(a: Real) -> Real:
     """The exponential."""
-    return algebra().exp(x)
+    return algebra().exp(a)
 
 
 def integral(integrand: Real, variable: Real, low: Real, high: Real) -> Real:

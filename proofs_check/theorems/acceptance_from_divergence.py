@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from itertools import pairwise, product
-from typing import Any
-
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, certified, counterexample, exact, proof, searched
-from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.divergences import kl, overlap, total_variation
 from proofs_check.forms.ranks import race
 from proofs_check.library.cases import all_pairs, grid, random_pairs
+from proofs_check.prelude import *
 from proofs_check.proofs.divergence_proofs import BRETAGNOLLE_HUBER, PINSKER, TANGENT
 from proofs_check.statement import arithmetic
-from proofs_check.statement.arithmetic import Pmf, exp, floats, is_zero, shares, smaller
-from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
 from spectheory import kl_divergence
 from spectheory.limits import (
     acceptance_at_least,
@@ -27,7 +16,7 @@ from spectheory.limits import (
     total_variation_at_most,
 )
 
-Pair = tuple[Pmf, Pmf]
+Pair = tuple[AnyPmf, AnyPmf]
 
 STEPS: tuple[Step, ...] = (
     same(
@@ -130,7 +119,7 @@ def two_drafts(effort: Effort) -> Iterator[Case]:
                 yield {"p": p, "near": far, "far": near}
 
 
-def more_probable(p: Pmf, near: Pmf, far: Pmf) -> bool:
+def more_probable(p: AnyPmf, near: AnyPmf, far: AnyPmf) -> bool:
     """Whether KL of the first draft is less: in fractions, as the powers p of its probabilities are larger."""
     parts = math.lcm(*(share.denominator for share in p))
     one, other = (math.prod(b ** int(a * parts) for a, b in zip(p, q, strict=True)) for q in (near, far))
@@ -156,9 +145,7 @@ def one_pair(effort: Effort) -> Iterator[Case]:
 
 FROM_MEAN = Claim("2 (E TV)^2 <= E KL and (E TV)^2 <= 1 - e^(-E KL)", from_mean, (COVERED,))
 TOO_SHARP = Claim(
-    "3 (E TV)^2 <= E KL",
-    lambda pairs: at_most(3 * over(pairs, total_variation) ** 2, over(pairs, kl)),
-    (COVERED,),
+    "3 (E TV)^2 <= E KL", lambda pairs: at_most(3 * over(pairs, total_variation) ** 2, over(pairs, kl)), (COVERED,)
 )
 LESS = Assumption("the target's text is more probable under the first draft", more_probable)
 ORDERED = Claim(
@@ -179,10 +166,7 @@ ENTRIES = (
         r"v=\min\Big(\sqrt{K/2},\sqrt{1-e^{-K}}\Big),\quad K=\mathbb E\,KL(P_n\|Q_n)",
         assumptions=("both means are over the same positions of text sampled from the target",),
         evidence=(
-            proof(
-                "Pinsker, Bretagnolle and Huber at each position, and the means",
-                STEPS,
-            ),
+            proof("Pinsker, Bretagnolle and Huber at each position, and the means", STEPS),
             exact(
                 Claim("the mean acceptance of a race is at least (1 - E TV)/(1 + E TV)", races),
                 two_positions,

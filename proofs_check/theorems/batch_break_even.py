@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import accumulate, product
+from itertools import accumulate
 from math import inf
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched
-from proofs_check.evidence.search import Space
-from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.roofline import CARD, DRAFT, TARGET, seconds, shape_of, times
 from proofs_check.forms.throughput import INDEPENDENT, Times, end, gain, knee, small_times
-from proofs_check.statement.arithmetic import Real, larger, smaller
-from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from spectheory.cost import Roofline, batch_table, break_even_batch, knee_batch
 from spectheory.drafting import Chain
 
@@ -258,18 +246,9 @@ ENTRIES = (
             f"spectheory.cost.{name}" for name in ("BatchPoint", "batch_table", "break_even_batch", "knee_batch")
         ),
         evidence=(
-            proof(
-                "the knee, and what its absence means",
-                KNEE,
-            ),
-            proof(
-                "batches that pay have no gap",
-                NO_GAP_STEPS,
-            ),
-            proof(
-                "at large batches",
-                FOR_EVER,
-            ),
+            proof("the knee, and what its absence means", KNEE),
+            proof("batches that pay have no gap", NO_GAP_STEPS),
+            proof("at large batches", FOR_EVER),
             exact(
                 Claim("the end found from the knees separates batches that pay from those that do not", separates),
                 small_times,

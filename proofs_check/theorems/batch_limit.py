@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
-
-from hypothesis import strategies as st
-
 from proofs_check.algorithms.rejection_algorithms import (
     Chain,
     Pmf,
@@ -19,13 +14,7 @@ from proofs_check.algorithms.rejection_algorithms import (
     table_of,
     tables,
 )
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.simulated import Parameters, simulated
-from proofs_check.evidence.symbolic import same, valid
-from proofs_check.statement.arithmetic import floats, positive_part, shares
-from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.statement.findings import Effort
+from proofs_check.prelude import *
 from proofs_check.twins.batch_recursion import Left, left_after, nothing, profile, rarest, uncovered
 from simulations.counts.quantities import Mean
 from simulations.verdicts.predictions import Predicted
@@ -169,8 +158,7 @@ ENTRIES = (
         ),
         evidence=(
             proof(
-                "the rest on supp q shrinks geometrically; two batches are compared from the last position back",
-                PROOF,
+                "the rest on supp q shrinks geometrically; two batches are compared from the last position back", PROOF
             ),
             exact(
                 APPROACHED,

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
-
 from proofs_check.algorithms.rejection_algorithms import Pmf, Table, steps_of
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import counterexample
-from proofs_check.evidence.simulated import simulated, stated
-from proofs_check.library import cases
-from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
-from proofs_check.statement.findings import Effort
+from proofs_check.prelude import *
 from proofs_check.twins.batch_recursion import (
     Left,
     enumerated,

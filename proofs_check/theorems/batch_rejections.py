@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import product
-
-from hypothesis import strategies as st
-
-from proofs_check.algorithms.enumeration import text_law
 from proofs_check.algorithms.rejection_algorithms import (
     Chain,
     Pmf,
@@ -22,14 +16,7 @@ from proofs_check.algorithms.rejection_algorithms import (
     table_of,
     tables,
 )
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.simulated import simulated, stated
-from proofs_check.evidence.symbolic import in_words, same, valid
-from proofs_check.statement.arithmetic import Real, floats, positive_part, smaller
-from proofs_check.statement.claims import Case, Claim, Compared, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.batch_recursion import (
     Left,
     enumerated,
@@ -179,14 +166,8 @@ ENTRIES = (
             f"spectheory.limits.{name}" for name in ("batch_expected_rejections", "expected_calls", "rejection_profile")
         ),
         evidence=(
-            proof(
-                "the law of where rounds start, for any M, vocabulary, horizon and models",
-                PROOF,
-            ),
-            proof(
-                "the gain of one position in closed form, for any M",
-                GAINS,
-            ),
+            proof("the law of where rounds start, for any M, vocabulary, horizon and models", PROOF),
+            proof("the gain of one position in closed form, for any M", GAINS),
             exact(
                 Y3,
                 batches,

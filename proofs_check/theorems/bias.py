@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from proofs_check.algorithms.biased_rules import (
     accepted,
     any_rule,
@@ -17,16 +15,8 @@ from proofs_check.algorithms.biased_rules import (
     stated_loss,
 )
 from proofs_check.algorithms.rejection_algorithms import Pmf, distance, excess, outcome
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched
-from proofs_check.evidence.simulated import simulated, stated
-from proofs_check.evidence.simulated_settings import OVER_ACCEPTING, at
-from proofs_check.evidence.symbolic import same, valid
-from proofs_check.library import cases
-from proofs_check.statement.arithmetic import Real, absolute, floats, positive_part, smaller
-from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.evidence.simulated_settings import OVER_ACCEPTING
+from proofs_check.prelude import *
 from spectheory.limits import biased_loss, optimal_recovery, rejection_probability, uno_loss
 
 
@@ -146,8 +136,7 @@ ENTRIES = (
         ),
         evidence=(
             proof(
-                "term by term, for any vocabulary: the lower bound is the dual of the linear programme over r",
-                PROOF,
+                "term by term, for any vocabulary: the lower bound is the dual of the linear programme over r", PROOF
             ),
             exact(
                 LOSS,

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
-
 from proofs_check.agreement.bias_along_text import acceptance, mean_weight
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import counterexample
-from proofs_check.library import cases
-from proofs_check.statement.claims import Case, Claim, at_most, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 
 
 def all_pairs(effort: Effort) -> Iterator[Case]:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
-
 from proofs_check.agreement.bias_along_text import TEXT
 from proofs_check.algorithms.biased_rules import (
     THETAS,
@@ -24,7 +20,6 @@ from proofs_check.algorithms.biased_rules import (
     stated_loss,
     with_thetas,
 )
-from proofs_check.algorithms.enumeration import text_law
 from proofs_check.algorithms.rejection_algorithms import (
     Chain,
     Pmf,
@@ -41,14 +36,8 @@ from proofs_check.algorithms.rejection_algorithms import (
     table_of,
     tables,
 )
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched, solved
-from proofs_check.evidence.simulated import instead, simulated, stated
-from proofs_check.evidence.simulated_settings import OVER_ACCEPTING, at
-from proofs_check.evidence.symbolic import same, valid
-from proofs_check.statement.arithmetic import Real, absolute, floats, positive_part, shares, smaller
-from proofs_check.statement.claims import Claim, Compared, at_least, computed, equal
-from proofs_check.statement.fractions import Fraction
+from proofs_check.evidence.simulated_settings import OVER_ACCEPTING
+from proofs_check.prelude import *
 from proofs_check.twins.batch_recursion import y1_profile
 from spectheory import total_variation
 from spectheory.limits import bias_frontier, expected_rejections, mean_bias_frontier, mixture_target
@@ -202,10 +191,7 @@ ENTRIES = (
             "spectheory.prediction.bias_tradeoff.bias_tradeoff",
         ),
         evidence=(
-            proof(
-                "term by term, for any vocabulary",
-                PROOF,
-            ),
+            proof("term by term, for any vocabulary", PROOF),
             solved(
                 Claim("t = 1/3: sum (q - m)+ = (1-t) TV and TV(m, p) = t TV", _solved),
                 (2, 3),

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 from proofs_check.agreement.block_cases import LONG, SMALL, ending, priced, varied
 from proofs_check.agreement.block_limits import longer, optimal_by_text, own_family, run_through_masses
 from proofs_check.algorithms.enumeration import race_coupling
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import exact, proof
+from proofs_check.prelude import *
 from proofs_check.proofs.block_proofs import FAMILY, LENGTHS
-from proofs_check.statement.arithmetic import smaller
-from proofs_check.statement.claims import Claim
 from proofs_check.statement.findings import Kind
-from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.block_values import block_masses, token_masses
 
 MODELS = "random models of any order, zeros included; texts of 2 to 5 tokens, or up to an end token"
@@ -48,10 +41,7 @@ ENTRIES = (
         r"\ \Rightarrow\ D \ge 0",
         assumptions=("as for B7; the mean over the target's texts: along one text longer chains may cost calls",),
         evidence=(
-            proof(
-                "the induction with any c; one call of k drafts against k+1",
-                FAMILY,
-            ),
+            proof("the induction with any c; one call of k drafts against k+1", FAMILY),
             exact(
                 Claim("V_k <= V_(k-1) at every text, block verification, k to 3", partial(longer, block_masses, 1)),
                 ending(LONG, 3),
@@ -94,10 +84,7 @@ ENTRIES = (
         latex=r"k(wz) \ge k(w) - 1;\qquad \sum_z q(z\mid w)\, c(wz) \le c(w)",
         assumptions=("as for B7; a policy may draft at most k(w) tokens; c(w) >= 0",),
         evidence=(
-            proof(
-                "what changes in the induction",
-                LENGTHS,
-            ),
+            proof("what changes in the induction", LENGTHS),
             exact(
                 Claim(
                     "drafts by text: a linear programme over all policies has the optimum V, and D >= 0",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from proofs_check.agreement.block_counterexamples import (
     G,
     along_one_text,
@@ -25,10 +23,7 @@ from proofs_check.agreement.block_counterexamples import (
     stale,
     starts,
 )
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import counterexample
-from proofs_check.statement.claims import Assumption, Claim
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 
 BY_GADGET = (
     "texts of `lead` tokens on which both models agree, then p, q = root, then after the token 0 p, q = after, after "

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-from typing import Any
-
 from proofs_check.agreement.block_cases import LONG, SMALL, ending, whole
 from proofs_check.agreement.block_limits import decoded, library, optimal
 from proofs_check.agreement.block_steps import (
@@ -18,13 +14,8 @@ from proofs_check.agreement.block_steps import (
     renewed,
     shifted,
 )
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.simulated import Parameters, simulated
-from proofs_check.library.strategies import exact_pairs
+from proofs_check.prelude import *
 from proofs_check.proofs.block_proofs import REGRET, THEOREM
-from proofs_check.statement.claims import Claim
-from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.block_values import block_masses, token_masses
 from simulations.counts.quantities import Mean
 from simulations.verdicts.predictions import Predicted
@@ -63,7 +54,7 @@ ASSUMPTIONS = (
 )
 
 
-def cases(sizes: Any = SMALL, rounds: int = 3) -> Any:
+def decodings(sizes: Any = SMALL, rounds: int = 3) -> Any:
     """Edges and random models."""
     return ending(sizes, rounds)
 
@@ -85,17 +76,14 @@ ENTRIES = (
         r"\min_{\text{policies}} E[\text{calls}] = V(\varnothing)",
         assumptions=ASSUMPTIONS,
         evidence=(
-            proof(
-                "masses, the cost of a call, the renewal identity, the induction, every policy",
-                THEOREM,
-            ),
+            proof("masses, the cost of a call, the renewal identity, the induction, every policy", THEOREM),
             exact(
                 Claim(
                     "(i) calls of token, block, race, poisson, recursive and match rules, run through, stop with "
                     "p s_i - s_(i+1) and have s_i <= mu_i",
                     partial(no_more, block_masses, FRESH),
                 ),
-                cases(rounds=1),
+                decodings(rounds=1),
                 over=MODELS,
                 wrong=Claim("s_i is at most token verification's", partial(no_more, token_masses, FRESH)),
             ),
@@ -104,7 +92,7 @@ ENTRIES = (
                     "(i) block verification, run through, has s = mu, by the recursion and by the minimum over j",
                     partial(attained, block_masses),
                 ),
-                cases(),
+                decodings(),
                 over=MODELS,
                 wrong=Claim("it has token verification's masses", partial(attained, token_masses)),
             ),
@@ -114,7 +102,7 @@ ENTRIES = (
                     "sum (mu - s) D",
                     partial(decomposed, 0, FRESH),
                 ),
-                cases(rounds=1),
+                decodings(rounds=1),
                 over=MODELS,
                 wrong=Claim("without the first draft's masses", partial(decomposed, 1, FRESH)),
             ),
@@ -123,19 +111,19 @@ ENTRIES = (
                     "(ii) the sum of mu D is 1 where the text goes on and D = 0 where it has ended",
                     partial(renewed, block_masses),
                 ),
-                cases(LONG),
+                decodings(LONG),
                 over=MODELS,
                 wrong=Claim("so is that of token verification's masses", partial(renewed, token_masses)),
             ),
             exact(
                 Claim("(iii) mu_i^w(zx) <= q(z|w) mu_(i-1)^(wz)(x) at every text and run", partial(shifted, True)),
-                cases(),
+                decodings(),
                 over=MODELS,
                 wrong=Claim("with p(z|w) in place of q(z|w)", partial(shifted, False)),
             ),
             exact(
                 Claim("(iv) 0 <= D <= 1 at every text", partial(falling, block_masses, ONE)),
-                cases(LONG),
+                decodings(LONG),
                 over=MODELS,
                 wrong=Claim("D <= 3/4", partial(falling, block_masses, Fraction(3, 4))),
             ),
@@ -146,7 +134,7 @@ ENTRIES = (
                     "also with a memory of all earlier calls) is V to 1e-8",
                     partial(optimal, block_masses),
                 ),
-                cases(LONG, 4),
+                decodings(LONG, 4),
                 over=MODELS,
                 wrong=Claim("it is token verification's", partial(optimal, token_masses)),
             ),
@@ -192,10 +180,7 @@ ENTRIES = (
         r"(\mu_i - s_i)(x)\,D(wx)",
         assumptions=ASSUMPTIONS,
         evidence=(
-            proof(
-                "one call, then the losses of all calls",
-                REGRET,
-            ),
+            proof("one call, then the losses of all calls", REGRET),
             exact(
                 Claim(
                     "whole decodings of token, race, poisson, recursive and match rules: calls = V + the losses of all "

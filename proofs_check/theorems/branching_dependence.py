@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import counterexample
 from proofs_check.forms.branching_forms import as_floats, best_t_form, lorden_form, sharp_form
-from proofs_check.statement.arithmetic import Real
-from proofs_check.statement.claims import Case, Claim, Compared, at_most
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.random_pmf_trees import best, best_of_one, mean_best, moments
 
 

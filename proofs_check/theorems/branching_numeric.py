@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-import math
-import random
-from collections.abc import Iterator
-from typing import Any
-
-import numpy as np
-
-from proofs_check.evidence.entries import Control, Entry, Evidence
+from proofs_check.evidence.entries import Control
 from proofs_check.evidence.judge import ROUNDING, judge_all
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.simulated import instead, simulated, stated
 from proofs_check.evidence.simulated_settings import FOREST, TREES
-from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.branching_forms import (
     ASSUMPTIONS,
     WALKED,
@@ -26,13 +16,11 @@ from proofs_check.forms.branching_forms import (
     small_ensembles,
     with_value,
 )
-from proofs_check.library.cases import grid, random_pmf
+from proofs_check.library.cases import grid
+from proofs_check.prelude import *
 from proofs_check.proofs import lorden
 from proofs_check.proofs.branching import DUALITY, MANY_TO_ONE, integrated
-from proofs_check.statement.arithmetic import Real, floats, positive_part
 from proofs_check.statement.calculus import algebra
-from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.statement.findings import Effort
 from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.random_pmf_trees import Ensemble, best, grown, heaviest, mean_best, moments, walk
 from spectheory.limits import (

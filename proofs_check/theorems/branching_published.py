@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.judge import judge_all
-from proofs_check.evidence.makers import agreement, certified, counterexample, exact, proof, searched
-from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.branching_forms import (
     UNCERTAIN,
     drawn_ensembles,
@@ -21,14 +14,11 @@ from proofs_check.forms.branching_forms import (
     small_ensembles,
     with_value,
 )
+from proofs_check.prelude import *
 from proofs_check.proofs.branching import growth
 from proofs_check.proofs.divergence_proofs import TANGENT
 from proofs_check.proofs.heavy_prefixes import HEAVY_PAIRS, pairs_of_heavy
-from proofs_check.statement.arithmetic import Real, log, smaller
-from proofs_check.statement.calculus import algebra, limit
-from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.statement.calculus import algebra
 from proofs_check.twins.random_pmf_trees import Ensemble, moments, visits
 
 NUMBERS = Claim(

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.branching_forms import (
     ASSUMPTIONS,
     WALKED,
@@ -17,10 +11,8 @@ from proofs_check.forms.branching_forms import (
     ensemble_space,
     plain_bound,
 )
+from proofs_check.prelude import *
 from proofs_check.proofs.branching import MANY_TO_ONE, TWO_THRESHOLDS
-from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.random_pmf_trees import Ensemble, heaviest
 from spectheory.limits import StepLaw, renewal_bound
 
@@ -82,10 +74,7 @@ ENTRIES = (
         assumptions=ASSUMPTIONS,
         calculators=("spectheory.limits.renewal_bound",),
         evidence=(
-            proof(
-                "many-to-one, and the prefixes above and below a threshold",
-                (*MANY_TO_ONE, *LEFT_LIMITS),
-            ),
+            proof("many-to-one, and the prefixes above and below a threshold", (*MANY_TO_ONE, *LEFT_LIMITS)),
             exact(
                 BELOW_B3, ensemble_cases, over="E[X] and U in fractions, 1 to 3 pmfs, P up to 6", wrong=BELOW_B3_WRONG
             ),

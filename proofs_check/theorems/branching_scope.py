@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Sequence
-from itertools import combinations, product
-
-from hypothesis import strategies as st
-
-from proofs_check.algorithms.enumeration import Pmf, Prefix, Table, token_verification
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched
-from proofs_check.evidence.symbolic import Step, valid
 from proofs_check.forms.branching_forms import as_floats, sharp_form
-from proofs_check.library.cases import grid, random_model, random_pmf
+from proofs_check.library.cases import grid
 from proofs_check.library.strategies import models
-from proofs_check.statement.arithmetic import Real
-from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.random_pmf_trees import best, best_of_one, grown, moments
 from spectheory.limits import branching_speedup
 
@@ -213,10 +200,7 @@ ENTRIES = (
         source=("pankratov2026",),
         assumptions=("given the text so far, drafts are independent of the target's sampling of what follows",),
         evidence=(
-            proof(
-                "a drafted prefix counts with its probability; the heaviest are best; coins average",
-                CHOSEN_FIRST,
-            ),
+            proof("a drafted prefix counts with its probability; the heaviest are best; coins average", CHOSEN_FIRST),
             exact(
                 DRAFTS,
                 model_cases,
@@ -260,10 +244,7 @@ ENTRIES = (
         ),
         calculators=("spectheory.limits.branching_speedup",),
         evidence=(
-            proof(
-                "tokens over time",
-                TIMES,
-            ),
+            proof("tokens over time", TIMES),
             exact(
                 SPEEDUP, timed_cases, over="every text of three calls, 2 or 3 tokens, P up to 3", wrong=SPEEDUP_WRONG
             ),

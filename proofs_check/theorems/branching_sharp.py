@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
 from proofs_check.agreement.pmf_families import families_below
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
-from proofs_check.evidence.simulated import instead, simulated, stated
 from proofs_check.evidence.simulated_settings import FOREST, TREES
-from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.branching_forms import (
     MODERATE,
     UNCERTAIN,
@@ -27,17 +20,15 @@ from proofs_check.forms.branching_forms import (
     sharp_form,
     threshold_cases,
 )
+from proofs_check.prelude import *
 from proofs_check.proofs import lorden
 from proofs_check.proofs.branching import DUALITY, MANY_TO_ONE, dual_at, growth, integrated
 from proofs_check.statement import calculus
-from proofs_check.statement.arithmetic import Real
-from proofs_check.statement.calculus import algebra, integral
-from proofs_check.statement.claims import Claim, Compared, at_most, computed
-from proofs_check.statement.fractions import Fraction
+from proofs_check.statement.calculus import algebra
 from proofs_check.twins.random_pmf_trees import Ensemble, best_of_one, mean_best_by_depth, moments, visits
 
 
-def slope(d: Any, mu: Any, K: Any) -> tuple[Any, Any]:
+def slope_in_t(d: Any, mu: Any, K: Any) -> tuple[Any, Any]:
     """The derivative in t at P = K + d, and (1 - e^(t* - t))/mu with t* = log(1 + mu d)."""
     t = algebra().Symbol("t", real=True)
     best_t = algebra().log(1 + mu * d)
@@ -59,7 +50,8 @@ LOGARITHM: tuple[Step, ...] = (
 SHARP: tuple[Step, ...] = (
     same("with U(s) <= s/mu + K inside: E[X] <= t/mu + K - 1/mu + (P - K + 1/mu) e^-t", integrated),
     same(
-        "its slope in t is (1 - e^(t*-t))/mu, t* = log(1 + mu (P - K)), which is >= 0 if P >= K; if not, X <= P", slope
+        "its slope in t is (1 - e^(t*-t))/mu, t* = log(1 + mu (P - K)), which is >= 0 if P >= K; if not, X <= P",
+        slope_in_t,
     ),
     same(
         "the value at t* is K + log(1 + mu (P - K))/mu, written with d = P - K",

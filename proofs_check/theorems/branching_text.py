@@ -2,20 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import random
-from collections.abc import Iterator, Sequence
-from functools import partial
-from itertools import product
-
-import numpy as np
-from hypothesis import strategies as st
-from numpy.typing import NDArray
-
-from proofs_check.algorithms.enumeration import Pmf, Prefix, Table
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.symbolic import Step, valid
 from proofs_check.forms.branching_forms import (
     MODERATE,
     UNCERTAIN,
@@ -25,13 +11,9 @@ from proofs_check.forms.branching_forms import (
     small_ensembles,
     with_value,
 )
-from proofs_check.library.cases import random_model
 from proofs_check.library.strategies import models
+from proofs_check.prelude import *
 from proofs_check.proofs.branching import ANY_TARGET, DUALITY
-from proofs_check.statement.arithmetic import Real, positive_part, smaller
-from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.random_pmf_trees import Ensemble, best, heaviest, many_steps
 from spectheory.drafting import Chain
 from spectheory.limits import branching_bound_from_text
@@ -263,10 +245,7 @@ ENTRIES = (
             "spectheory.prediction.text_limit.TextLimit",
         ),
         evidence=(
-            proof(
-                "a text runs through a prefix with its probability; duality; the mean over starts",
-                ANY_TEXT,
-            ),
+            proof("a text runs through a prefix with its probability; duality; the mean over starts", ANY_TEXT),
             exact(TEXT, model_cases, over="a pmf of its own after every prefix, every text, every t", wrong=TEXT_WRONG),
             exact(IID, iid_cases, over="one or two pmfs, P up to 4", wrong=IID_WRONG),
             agreement(

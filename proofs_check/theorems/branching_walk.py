@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import product
-
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
-from proofs_check.evidence.simulated import instead, simulated, stated
 from proofs_check.evidence.simulated_settings import FOREST, TREES
 from proofs_check.forms.branching_forms import (
     MODERATE,
@@ -24,12 +18,9 @@ from proofs_check.forms.branching_forms import (
     small_ensembles,
     threshold_cases,
 )
+from proofs_check.prelude import *
 from proofs_check.proofs import lorden
 from proofs_check.proofs.branching import MANY_TO_ONE, TWO_THRESHOLDS
-from proofs_check.statement.arithmetic import Real
-from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.random_pmf_trees import Ensemble, assignments, many_steps, mean_best_by_depth, moments, visits
 
 

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from math import prod
 
 from proofs_check.agreement.path_agreement import CHECKED, Texts
 from proofs_check.agreement.path_cases import CHAINS, PathTwin, edge_chains, random_chains
-from proofs_check.algorithms.enumeration import Decoding, Model, Pmf, Prefix, Table, given_text, text_law
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.symbolic import in_words, same
-from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.claims import Case, Claim, Compared, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.path_theorem import Survival
 from proofs_check.twins.tree_theorem import visits
 from spectheory.drafting import Chain
@@ -114,7 +105,7 @@ def library(shift: int, target: Table, draft: Table, k: int, length: int) -> Ite
             yield computed(rejected[place], lost[place - shift])
 
 
-def cases(effort: Effort) -> Iterator[Case]:
+def at_every_call(effort: Effort) -> Iterator[Case]:
     """Edges; then texts of 3 and 4 tokens out of 2, and of 3 out of 3."""
     yield from edge_chains()
     yield from random_chains(effort, ((2, 3, 1), (2, 3, 2), (2, 4, 2), (3, 3, 1)), 2)
@@ -156,11 +147,13 @@ ENTRIES = (
         r"v(m) = 1[m = 0] + \sum_j v(m-j-1)\, P(\tau = j \mid m-j-1)",
         assumptions=("as in §7: numbers are expected given the text", "a counter of several texts adds both sums up"),
         evidence=(
-            proof(
-                "counters are means over the starts of calls",
-                STEPS,
+            proof("counters are means over the starts of calls", STEPS),
+            exact(
+                AT_STARTS,
+                at_every_call,
+                over="whole decodings by every rule of random models, all texts",
+                wrong=ANYWHERE,
             ),
-            exact(AT_STARTS, cases, over="whole decodings by every rule of random models, all texts", wrong=ANYWHERE),
             searched(
                 Claim(AT_STARTS.says, partial(walked, visits)),
                 lambda: exact_pairs(2),
@@ -169,7 +162,7 @@ ENTRIES = (
             ),
             agreement(
                 Claim("the library's shares, and its calls lost at each token", partial(library, 0)),
-                cases,
+                at_every_call,
                 over="all texts of random models together",
                 wrong=Claim("its calls are lost one token later", partial(library, 1)),
             ),

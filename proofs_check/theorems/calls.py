@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
-from itertools import product
 from math import prod
 
 from proofs_check.agreement.call_counts import reading
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import counterexample
-from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins import path_theorem
 from proofs_check.twins.path_theorem import Survival
 from proofs_check.twins.tree_theorem import visits

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import combinations
-
 from proofs_check.agreement.truncated_intervals import within_poisson, within_recursive
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import counterexample
-from proofs_check.library import cases
-from proofs_check.statement.arithmetic import Pmf, Real
-from proofs_check.statement.claims import Case, Claim, Compared, at_least
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 
 Merged = tuple[int, int]
 """Two tokens that a channel takes for one."""
 
 
-def merged(pmf: Pmf, two: Merged) -> list[Real]:
+def merged(pmf: AnyPmf, two: Merged) -> list[Real]:
     """The pmf with two tokens as one."""
     return [*(share for x, share in enumerate(pmf) if x not in two), pmf[two[0]] + pmf[two[1]]]
 
 
-def never_lowered(value: Callable[[Pmf, Pmf, int], Real]) -> Callable[[Pmf, Pmf, int, Merged], Compared]:
+def never_lowered(value: Callable[[AnyPmf, AnyPmf, int], Real]) -> Callable[[AnyPmf, AnyPmf, int, Merged], Compared]:
     """A claim's function: merging two tokens of both pmfs, which lowers every g(c), does not lower the value."""
 
-    def holds(p: Pmf, q: Pmf, k: int, two: Merged) -> Compared:
+    def holds(p: AnyPmf, q: AnyPmf, k: int, two: Merged) -> Compared:
         return at_least(value(merged(p, two), merged(q, two), k), value(p, q, k))
 
     return holds

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-
 from proofs_check.agreement.one_call_bound import bound
 from proofs_check.agreement.path_cases import edge_chains, random_chains
 from proofs_check.agreement.whole_calls import mean_calls, of_pairs, of_tables, turned
 from proofs_check.algorithms.coupled_calls import greedy_law
-from proofs_check.algorithms.enumeration import (
-    Model,
-    Pmf,
-    Rule,
-    block_verification,
-    output_law,
-    text_law,
-    token_verification,
-)
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import counterexample, exact, proof, searched
-from proofs_check.library import cases
+from proofs_check.algorithms.enumeration import output_law
 from proofs_check.library.strategies import plain_pairs
+from proofs_check.prelude import *
 from proofs_check.proofs.rival_proofs import NAIVE
-from proofs_check.statement.claims import POSITIVE, Assumption, Case, Claim, Compared, at_least, at_most, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
 
 OVER = "over random models of any order without stationarity, zeros included, and edges"
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from proofs_check.agreement.least_calls import along_texts, heads, library, policies
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof
-from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.prelude import *
 from proofs_check.proofs.block_proofs import MASSES
-from proofs_check.statement.claims import Claim, at_most
 
 STEPS: tuple[Step, ...] = (
     *MASSES,
@@ -59,10 +54,7 @@ ENTRIES = (
             "drafts before",
         ),
         evidence=(
-            proof(
-                "masses by start, summation by parts, induction from the end",
-                STEPS,
-            ),
+            proof("masses by start, summation by parts, induction from the end", STEPS),
             exact(
                 Claim(
                     "in the mean over texts no policy needs fewer calls, by a linear programme over all of them",

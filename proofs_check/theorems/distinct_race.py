@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import combinations
-
 from proofs_check.agreement.rank_rules import mean_computed, ranks_computed
 from proofs_check.algorithms.enumeration import race_coupling
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.simulated import simulated, stated
-from proofs_check.evidence.simulated_settings import LACKING, RARE, TURNED, at
-from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.ranks import drawn, rank_of, rates
-from proofs_check.library import cases
-from proofs_check.library.strategies import exact_pairs
+from proofs_check.prelude import *
 from proofs_check.proofs.races import WINNER, over_all
-from proofs_check.statement.arithmetic import Pmf, Real, is_zero, larger, positive_part, smaller
 from proofs_check.statement.calculus import exp
-from proofs_check.statement.claims import Claim, Compared, equal
 from proofs_check.twins import race_ranks
 from spectheory.verification import PoissonRace, RaceVerification
 
 
-def seen_from_the_draft(p: Pmf, q: Pmf, winner: int) -> tuple[Real, ...]:
+def seen_from_the_draft(p: AnyPmf, q: AnyPmf, winner: int) -> tuple[Real, ...]:
     """P(R = r, output i), r = 1..V, by the draft race's clock: the same integral with the roles of the races exchanged.
 
     Let i ring at s in the draft race, with density q_i e^(-s q_i). The tokens before it have clocks between
@@ -41,7 +30,7 @@ def seen_from_the_draft(p: Pmf, q: Pmf, winner: int) -> tuple[Real, ...]:
     return tuple(law)
 
 
-def two_views(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def two_views(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The law of the rank from the winner's time, from the draft's clock, and multiplied out; its mean; its first."""
     both, seen = race_coupling(tuple(p), tuple(q)), drawn(p, q)
     yield equal(sum(race_ranks.rank_law(p, q)), sum(p[i] for i in range(len(p)) if not is_zero(q[i])))
@@ -54,7 +43,7 @@ def two_views(p: Pmf, q: Pmf) -> Iterator[Compared]:
         yield equal(sum(r * share for r, share in enumerate(law, 1)), 1 + sum(rate / (1 + rate) for rate in overtaking))
 
 
-def never_clipped(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def never_clipped(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The draft's clock against rates q_y p_i/q_i, as if target and draft had noise of their own."""
     for i in range(len(p)):
         seen = i in drawn(p, q)
@@ -63,7 +52,7 @@ def never_clipped(p: Pmf, q: Pmf) -> Iterator[Compared]:
         yield equal(tuple(p[i] * share for share in rank_of(lifted)) if seen else (), other)
 
 
-def calculated(p: Pmf, q: Pmf, rule: RaceVerification | PoissonRace) -> Iterator[Compared]:
+def calculated(p: AnyPmf, q: AnyPmf, rule: RaceVerification | PoissonRace) -> Iterator[Compared]:
     """The laws of the rank, acceptance and mean rank of a rule of the library, against R2 in fractions."""
     none, seen = (0,) * len(p), drawn(p, q)
     outputs = [x for x in range(len(p)) if not is_zero(p[x])]
@@ -139,10 +128,7 @@ ENTRIES = (
         ),
         calculators=("spectheory.verification.RaceVerification",),
         evidence=(
-            proof(
-                "from the winner and its time, for any number of tokens",
-                FROM_THE_WINNER,
-            ),
+            proof("from the winner and its time, for any number of tokens", FROM_THE_WINNER),
             exact(VIEWS, cases.every_pair(5, 8), wrong=UNCLIPPED),
             exact(
                 VIEWS,

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from proofs_check.agreement.distinct_candidates import PRODUCT, product_form
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import counterexample
-from proofs_check.evidence.simulated import simulated, stated
-from proofs_check.evidence.simulated_settings import TURNED, at
-from proofs_check.library import cases
-from proofs_check.statement.claims import POSITIVE, Claim
+from proofs_check.prelude import *
 
 ENTRIES = (
     Entry(

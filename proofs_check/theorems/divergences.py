@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from itertools import pairwise
-
-import numpy as np
-
 import spectheory
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
-from proofs_check.evidence.search import pair_space
 from proofs_check.forms.divergences import (
     Order,
     entropy,
@@ -23,11 +14,8 @@ from proofs_check.forms.divergences import (
     similarity,
     total_variation,
 )
-from proofs_check.library.cases import every_pair
-from proofs_check.library.strategies import exact_pairs
+from proofs_check.prelude import *
 from proofs_check.proofs.divergence_proofs import BRETAGNOLLE_HUBER, CHI_SQUARE, ENTROPY, LOGARITHM, PINSKER, RENYI
-from proofs_check.statement.arithmetic import Pmf, every, exp, floats, is_zero, log, positive_part
-from proofs_check.statement.claims import Assumption, Claim, Compared, at_least, at_most, computed, equal
 from spectheory import kl_divergence
 
 ORDERS: tuple[Order, ...] = ((1, 4), (1, 2), (9, 10), (1, 1), (11, 10), (2, 1), (5, 2), (1, 0))
@@ -38,7 +26,7 @@ COVERED = Assumption(
 )
 
 
-def bounds(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def bounds(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """Signs and order of the divergences, with the inequalities of Pinsker and of Bretagnolle and Huber."""
     divergence, h, tv = kl(p, q), entropy(p), total_variation(p, q)
     yield at_least(divergence, 0)
@@ -50,13 +38,13 @@ def bounds(p: Pmf, q: Pmf) -> Iterator[Compared]:
     yield at_most(h * h, second_moment(p))
 
 
-def renyi_grows(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def renyi_grows(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The Rényi divergence at growing orders."""
     for small, large in pairwise(renyi(p, q, order) for order in ORDERS):
         yield at_most(small, large)
 
 
-def sums(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def sums(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """What holds without a logarithm: other forms of TV and of chi-square, and the whole orders of Rényi."""
     pairs = list(zip(p, q, strict=True))
     tv, second, third = total_variation(p, q), moment(p, q, 2), moment(p, q, 3)
@@ -69,7 +57,7 @@ def sums(p: Pmf, q: Pmf) -> Iterator[Compared]:
     yield at_most(third**3, moment(p, q, 4) ** 2)
 
 
-def library(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def library(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The library's calculators against the sums."""
     target, draft = floats(p), floats(q)
     h, divergence = entropy(p), kl(p, q)
@@ -90,12 +78,12 @@ def library(p: Pmf, q: Pmf) -> Iterator[Compared]:
     yield computed(found.harmonic_similarity, similarity(p, q))
 
 
-def lacks(p: Pmf, q: Pmf) -> bool:
+def lacks(p: AnyPmf, q: AnyPmf) -> bool:
     """Whether q lacks a token of p."""
     return any(b == 0 < a for a, b in zip(p, q, strict=True))
 
 
-def infinite(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def infinite(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """Where the library's divergences are infinite; Rényi below order 1 is so on disjoint supports alone."""
     target, draft, lacking = floats(p), floats(q), lacks(p, q)
     disjoint = all(a * b == 0 for a, b in zip(p, q, strict=True))
@@ -159,14 +147,8 @@ ENTRIES = (
             "spectheory.pair_statistics",
         ),
         evidence=(
-            proof(
-                "from log x <= x - 1: KL >= 0, 0 <= H <= log V, H^2 <= M2",
-                LOGARITHM + ENTROPY,
-            ),
-            proof(
-                "Pinsker, from the Taylor remainder of x log x",
-                PINSKER,
-            ),
+            proof("from log x <= x - 1: KL >= 0, 0 <= H <= log V, H^2 <= M2", LOGARITHM + ENTROPY),
+            proof("Pinsker, from the Taylor remainder of x log x", PINSKER),
             proof(
                 "Rényi does not fall with its order, as its slope is a KL over t^2; so KL is at most that of order 2, "
                 "and TV^2 <= 1 - e^-KL by that of order 1/2",

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from itertools import chain as joined
-from itertools import product as every_choice
 
-from proofs_check.algorithms.enumeration import Pmf
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
-from proofs_check.evidence.simulated import Parameters, instead, simulated
 from proofs_check.evidence.simulated_settings import RANKED
-from proofs_check.evidence.symbolic import Step, same
 from proofs_check.forms.divergences import entropy
 from proofs_check.forms.exits import exits
+from proofs_check.prelude import *
 from proofs_check.proofs.trees import ADD_A_NODE
-from proofs_check.statement.arithmetic import Real, floats
 from proofs_check.statement.calculus import log
-from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.rank_trees import UNSORTED, Nodes, Path, RankPmf, drawn_trees, read, tokens, trees_of
 from simulations.counts.quantities import Mean
 from simulations.verdicts.predictions import Predicted
@@ -70,7 +61,7 @@ def library_exits(pi: RankPmf, tree: Nodes) -> Iterator[Compared]:
     for given in (floats(pi), floats(pi)[:-1]):
         leaves = exit_law(shape, given)
         letters = len(given) + 1
-        for (v, node), r in every_choice(enumerate(((), *shape.paths)), range(1, len(pi) + 1)):
+        for (v, node), r in product(enumerate(((), *shape.paths)), range(1, len(pi) + 1)):
             yield computed(leaves[v * letters + r - 1], exact_law.get((*node, r), 0))
         yield computed(library_entropy(leaves), entropy(tuple(exact_law.values())))
         yield computed(expected_tokens(shape, given) * library_entropy(floats(pi)), tokens(pi, tree) * entropy(pi))
@@ -121,10 +112,7 @@ ENTRIES = (
         ),
         calculators=("spectheory.drafting.exit_law",),
         evidence=(
-            proof(
-                "the chain rule, node by node",
-                CHAIN_RULE,
-            ),
+            proof("the chain rule, node by node", CHAIN_RULE),
             exact(
                 Claim(
                     "a letter is read E[tokens] pi_r times on average, one that no tree drafts at most once, and the "

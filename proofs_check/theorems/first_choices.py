@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
-from typing import Any
-
 import spectheory
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, certified, counterexample, proof, searched
-from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.divergences import entropy
 from proofs_check.library.cases import grid, random_pairs
+from proofs_check.prelude import *
 from proofs_check.proofs.divergence_proofs import ENTROPY, LOGARITHM
-from proofs_check.statement.arithmetic import Pmf, Real, exp, floats, is_zero, larger, log, shares
 from proofs_check.statement.calculus import log as log_of
-from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
 from spectheory.limits import first_choice_at_least, first_choice_at_most
 
 STEPS: tuple[Step, ...] = (
@@ -58,7 +48,7 @@ def misses(e: Real, tokens: int) -> Real:
     return rest + (0 if is_zero(1 - e) else -(1 - e) * log(1 - e))
 
 
-def most(pmf: Pmf) -> Real:
+def most(pmf: AnyPmf) -> Real:
     """The largest probability."""
     found = pmf[0]
     for share in pmf[1:]:
@@ -66,14 +56,14 @@ def most(pmf: Pmf) -> Real:
     return found
 
 
-def between(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def between(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """e^-H and Fano's bound for two positions with pmfs p and q."""
     best, h = (most(p) + most(q)) / 2, (entropy(p) + entropy(q)) / 2
     yield at_least(best, exp(-h))
     yield at_most(h, misses(1 - best, len(p)))
 
 
-def library(extra: int, p: Pmf, q: Pmf) -> Iterator[Compared]:
+def library(extra: int, p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The library: e^-H, and the inverse of Fano's bound at the value that a share of misses gives."""
     for pmf in (p, q):
         yield computed(first_choice_at_least(float(spectheory.entropy(floats(pmf)))), exp(-entropy(pmf)))
@@ -104,8 +94,7 @@ def small_pmfs() -> Any:
 
 BETWEEN = Claim("e^-H <= max p, and H <= h(e) + e log(V-1) with e = 1 - max p, for means", between)
 TIGHTER = Claim(
-    "H <= h(e) + e log(V-1) - e/10",
-    lambda p, q: at_most(entropy(p), misses(1 - most(p), len(p)) - (1 - most(p)) / 10),
+    "H <= h(e) + e log(V-1) - e/10", lambda p, q: at_most(entropy(p), misses(1 - most(p), len(p)) - (1 - most(p)) / 10)
 )
 
 ENTRIES = (
@@ -118,10 +107,7 @@ ENTRIES = (
         latex=r"e^{-\mathbb E H} \le \mathbb E\max_x p_x \le 1-e,\qquad h(e)+e\log(V-1)=\mathbb E H",
         assumptions=("one vocabulary of V tokens", "h(e) = -e log e - (1-e) log(1-e)", "0 <= e <= 1 - 1/V"),
         evidence=(
-            proof(
-                "the largest term of the entropy, Fano's inequality, and the means",
-                STEPS,
-            ),
+            proof("the largest term of the entropy, Fano's inequality, and the means", STEPS),
             certified(BETWEEN, pmfs, over="pmfs on 2 and 3 tokens, random ones on up to 5", wrong=TIGHTER),
             agreement(
                 Claim("the library's e^-H and the inverse of Fano's bound", lambda p, q: library(0, p, q)),

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
-from itertools import product as every_choice
-
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import counterexample
-from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, equal
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins import path_theorem
 from proofs_check.twins.rank_trees import Nodes, Path, deepest
 from proofs_check.twins.text_trees import (
@@ -76,8 +69,8 @@ def grown_by_one(text: Text, tree: Nodes, node: Path) -> Compared:
 
 def by_length(most: int) -> Iterator[Case]:
     """By length, then nodes: texts of certain ranks 1, 2 or none, the first not 2, trees of up to 2 nodes, one more."""
-    for length, nodes in every_choice(range(1, most + 1), range(3)):
-        for ranks in every_choice((0, 1, 2), repeat=length):
+    for length, nodes in product(range(1, most + 1), range(3)):
+        for ranks in product((0, 1, 2), repeat=length):
             if [rank for rank in ranks if rank][:1] != [2]:  # else exchange ranks 1 and 2
                 for tree in trees(nodes, RANKS):
                     following = ((*node, r) for node in ((), *tree) for r in range(1, RANKS + 1))

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-
 from proofs_check.agreement.one_call_bound import accepted
 from proofs_check.agreement.path_agreement import all_calls
 from proofs_check.agreement.path_cases import CHAINS, PathTwin, edge_chains, random_chains
 from proofs_check.agreement.rival_cases import GREEDY, path_law, within_several
 from proofs_check.agreement.whole_calls import lossless, of_pairs, of_tables, turned
-from proofs_check.algorithms.enumeration import Model, Pmf, Rule, block_verification
 from proofs_check.algorithms.greedy_paths import by_clipped_ratio, first_of_equals, greedy_block, largest
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import counterexample, exact, proof, searched
-from proofs_check.library import cases
 from proofs_check.library.strategies import plain_pairs
+from proofs_check.prelude import *
 from proofs_check.proofs.rival_proofs import LARGEST_PATH
-from proofs_check.statement.claims import POSITIVE, Assumption, Case, Claim, Compared, at_most, equal
-from proofs_check.statement.findings import Effort
 from proofs_check.twins.list_transport import optimum
 
 OVER = "over random models of any order without stationarity, zeros included, and edges"
@@ -87,10 +79,7 @@ ENTRIES = (
         source=("thomas2026",),
         without={"certified": "no calculator of the library, and no logarithm"},
         evidence=(
-            proof(
-                "the law of the largest path, and block verification of drafts of that law",
-                LARGEST_PATH,
-            ),
+            proof("the law of the largest path, and block verification of drafts of that law", LARGEST_PATH),
             exact(
                 Claim(
                     "all paths drawn, the largest judged: the text is the target's, and given it the calls are "

@@ -5,53 +5,41 @@ The bound is proved in steps. The law of the acceptance, an integral, is checked
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
-from itertools import chain, islice
+from itertools import chain
 
 from proofs_check.algorithms.enumeration import race_coupling
 from proofs_check.algorithms.rank_laws import gumbel_list_hit
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.search import pair_space
-from proofs_check.evidence.simulated import simulated, stated
-from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
-from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.ranks import drawn, listed
-from proofs_check.library import cases
-from proofs_check.library.strategies import exact_pairs
 from proofs_check.library.wide import wide_pairs
+from proofs_check.prelude import *
 from proofs_check.proofs.races import LOSSLESS
-from proofs_check.statement.arithmetic import Pmf, Real, floats, larger, positive_part, smaller
-from proofs_check.statement.calculus import exp, integral
-from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.statement.fractions import Fraction
+from proofs_check.statement.calculus import exp
 from spectheory.verification import GumbelList
 
 SOME = 10
 """Pairs of 16 tokens: the sums of exponentials take a tenth of a second for each in fractions."""
 
 
-def printed(p: Pmf, q: Pmf, k: int, of: Callable[[Real, Real], Real] = larger) -> Real:
+def printed(p: AnyPmf, q: AnyPmf, k: int, of: Callable[[Real, Real], Real] = larger) -> Real:
     """The bound: the sum over x of k over the sum over y of max(p_y/p_x, q_y/q_x) + (k-1) p_y/p_x."""
     return sum(
         k / sum(of(a / p[x], b / q[x]) + (k - 1) * a / p[x] for a, b in zip(p, q, strict=True)) for x in drawn(p, q)
     )
 
 
-def by_odds(p: Pmf, q: Pmf, k: int) -> Real:
+def by_odds(p: AnyPmf, q: AnyPmf, k: int) -> Real:
     """The same as the sum of p_x/(1 + g_x/k), g_x the sum over y of (q_y p_x/q_x - p_y)+."""
     return sum(
         p[x] / (1 + sum(positive_part(b * p[x] / q[x] - a) for a, b in zip(p, q, strict=True)) / k) for x in drawn(p, q)
     )
 
 
-def races(p: Pmf, q: Pmf, k: int) -> dict[tuple[int, int], Fraction]:
+def races(p: AnyPmf, q: AnyPmf, k: int) -> dict[tuple[int, int], Fraction]:
     """Joint law of the first race's draft and of (race, token) that the output comes from, numbered race by race."""
     return race_coupling(tuple(a / k for _ in range(k) for a in p), (*q, *[Fraction(0)] * ((k - 1) * len(q))))
 
 
-def construction(p: Pmf, q: Pmf, k: int, of: Callable[[Real, Real], Real]) -> Iterator[Compared]:
+def construction(p: AnyPmf, q: AnyPmf, k: int, of: Callable[[Real, Real], Real]) -> Iterator[Compared]:
     """Laws of the output and of a draft, the bound as what it is, and where the acceptance lies."""
     tokens, joint = len(p), races(p, q, k)
     outputs = tuple(sum(share for (_, won), share in joint.items() if won % tokens == x) for x in range(tokens))
@@ -68,7 +56,7 @@ def construction(p: Pmf, q: Pmf, k: int, of: Callable[[Real, Real], Real]) -> It
         yield equal(own, hit)
 
 
-def library(p: Pmf, q: Pmf, k: int, *, more: int) -> Iterator[Compared]:
+def library(p: AnyPmf, q: AnyPmf, k: int, *, more: int) -> Iterator[Compared]:
     """The library's three functions with `more` candidates."""
     rule, pair = GumbelList(), (floats(p), floats(q))
     yield computed(rule.acceptance(*pair, k + more), listed(p, q, k))

@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched, solved
-from proofs_check.evidence.search import pair_space
-from proofs_check.evidence.symbolic import Step, in_words, same, valid
 from proofs_check.forms.divergences import similarity, total_variation
-from proofs_check.library.cases import every_pair
-from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Pmf, Real, absolute, floats, is_zero, smaller
-from proofs_check.statement.claims import POSITIVE, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.prelude import *
 from spectheory import harmonic_mean_distance, harmonic_mean_similarity
 
 
-def triangular(p: Pmf, q: Pmf) -> Real:
+def triangular(p: AnyPmf, q: AnyPmf) -> Real:
     """Half the triangular discrimination: half the sum of (p - q)^2/(p + q)."""
     pairs = ((a, b) for a, b in zip(p, q, strict=True) if not (is_zero(a) and is_zero(b)))
     return sum((a - b) * (a - b) / (a + b) for a, b in pairs) / 2
 
 
-def forms(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def forms(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """One minus the similarity is half the triangular discrimination, and neither has a side."""
     yield equal(1 - similarity(p, q), triangular(p, q))
     yield equal(similarity(p, q), similarity(q, p))
 
 
-def between(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def between(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The similarity between two functions of TV."""
     tv = total_variation(p, q)
     yield at_least(similarity(p, q), 1 - tv)
     yield at_most(similarity(p, q), 1 - tv * tv)
 
 
-def library(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def library(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The library's similarity and distance."""
     yield computed(harmonic_mean_similarity(floats(p), floats(q)), similarity(p, q))
     yield computed(harmonic_mean_distance(floats(p), floats(q)), triangular(p, q))
@@ -78,10 +69,7 @@ ENTRIES = (
         assumptions=("p and q are pmfs on one finite vocabulary", "a token with p = q = 0 adds nothing"),
         calculators=("spectheory.harmonic_mean_similarity", "spectheory.harmonic_mean_distance"),
         evidence=(
-            proof(
-                "term by term, for any number of tokens",
-                TERM_BY_TERM,
-            ),
+            proof("term by term, for any number of tokens", TERM_BY_TERM),
             solved(
                 Claim(BETWEEN.says, between, (POSITIVE,)),
                 (2,),

@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-
 from proofs_check.agreement.one_call_bound import accepted, bound
 from proofs_check.agreement.path_cases import edge_chains, random_chains
 from proofs_check.agreement.whole_calls import lossless, mean_calls, of_pairs, of_tables, turned
-from proofs_check.algorithms.enumeration import (
-    CallLaw,
-    Decoding,
-    Model,
-    Pmf,
-    Prefix,
-    Rule,
-    block_verification,
-    token_verification,
-)
 from proofs_check.algorithms.hierarchical import hierarchical, hierarchical_naive, hierarchical_published, passes
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import counterexample, exact, proof, searched
-from proofs_check.library import cases
-from proofs_check.library.strategies import exact_pairs, plain_pairs
+from proofs_check.library.strategies import plain_pairs
+from proofs_check.prelude import *
 from proofs_check.proofs.rival_proofs import CAPPED, NAIVE
-from proofs_check.statement.claims import POSITIVE, Assumption, Case, Claim, Compared, at_most, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
 
 OVER = "over random models of any order without stationarity, zeros included, and edges"
 DIFFERENT = Assumption("p and q differ", lambda p, q: p != q)
@@ -136,10 +118,7 @@ ENTRIES = (
         calculators=("spectheory.verification.BlockVerification",),
         without={"certified": "the library's block verification is compared under §7"},
         evidence=(
-            proof(
-                "the same coins and the same residual",
-                CAPPED,
-            ),
+            proof("the same coins and the same residual", CAPPED),
             exact(
                 Claim(
                     "the law of (output, accepted drafts) is block verification's",
@@ -220,10 +199,7 @@ ENTRIES = (
         number="Algorithm 1",
         without={"certified": "no calculator of the library, and no logarithm"},
         evidence=(
-            proof(
-                "the masses that are rejected, accepted and resampled",
-                NAIVE,
-            ),
+            proof("the masses that are rejected, accepted and resampled", NAIVE),
             exact(
                 Claim(
                     "whole texts are the target's, the one-call bound is reached",

@@ -2,24 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.search import Space, pair_space
-from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.divergences import g, total_variation
-from proofs_check.library import cases
-from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Pmf, Real, every, floats, is_zero, larger, positive_part
-from proofs_check.statement.claims import Assumption, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from spectheory import hockey_stick
 from spectheory.divergences import hockey_stick_at_ratios
 
@@ -29,16 +13,16 @@ WEIGHTS = tuple(Fraction(n, 3) for n in (0, 1, 2, 3, 5, 24))
 ORDERED = Assumption("0 <= a <= b and 0 <= s <= 1", lambda p, q, a, b, s: every((a >= 0, a <= b, s >= 0, s <= 1)))
 
 
-def by_one_sort(p: Pmf, q: Pmf) -> dict[int, Real]:
+def by_one_sort(p: AnyPmf, q: AnyPmf) -> dict[int, Real]:
     """All g(p_x/q_x), x where q_x > 0: one sort by the ratio; g = ratio * (draft mass) - (target mass) so far."""
     return _prefix_sums(p, q, sorted(_drawn(q), key=lambda x: p[x] / q[x]))
 
 
-def _drawn(q: Pmf) -> list[int]:
+def _drawn(q: AnyPmf) -> list[int]:
     return [x for x in range(len(q)) if not is_zero(q[x])]
 
 
-def _prefix_sums(p: Pmf, q: Pmf, order: Sequence[int]) -> dict[int, Real]:
+def _prefix_sums(p: AnyPmf, q: AnyPmf, order: Sequence[int]) -> dict[int, Real]:
     found, target, draft = {}, 0 * p[0], 0 * p[0]
     for x in order:
         target, draft = target + p[x], draft + q[x]
@@ -46,7 +30,7 @@ def _prefix_sums(p: Pmf, q: Pmf, order: Sequence[int]) -> dict[int, Real]:
     return found
 
 
-def shape(p: Pmf, q: Pmf, a: Real, b: Real, s: Real) -> Iterator[Compared]:
+def shape(p: AnyPmf, q: AnyPmf, a: Real, b: Real, s: Real) -> Iterator[Compared]:
     """Ends, growth and convexity of g between two values a <= b, s the share of b in a point between."""
     at_a, at_b = g(p, q, a), g(p, q, b)
     yield at_least(at_a, positive_part(a - 1))
@@ -56,7 +40,7 @@ def shape(p: Pmf, q: Pmf, a: Real, b: Real, s: Real) -> Iterator[Compared]:
     yield at_most(g(p, q, (1 - s) * a + s * b), (1 - s) * at_a + s * at_b)
 
 
-def forms(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def forms(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """What g equals: TV at 1, the reversed stick less c - 1, and the values of one sort."""
     yield equal(g(p, q, 1), total_variation(p, q))
     for c in WEIGHTS:
@@ -65,7 +49,7 @@ def forms(p: Pmf, q: Pmf) -> Iterator[Compared]:
     yield equal(by_one_sort(p, q), {x: g(p, q, p[x] / q[x]) for x in _drawn(q)})
 
 
-def library(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def library(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The library's value at a weight, and its values at all ratios."""
     target, draft = floats(p), floats(q)
     for c in WEIGHTS:
@@ -181,10 +165,7 @@ ENTRIES = (
         assumptions=("p and q are pmfs on one finite vocabulary", "c is finite and not negative"),
         calculators=("spectheory.hockey_stick",),
         evidence=(
-            proof(
-                "term by term, for any number of tokens",
-                TERM_BY_TERM,
-            ),
+            proof("term by term, for any number of tokens", TERM_BY_TERM),
             exact(
                 Claim("g(1) = TV; g(c) = sum max(p, cq) - 1 = sum (p - cq)+ + c - 1; every g(p/q) by one sort", forms),
                 cases.every_pair(6, 10),

@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import combinations, product
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.search import Space
-from proofs_check.evidence.symbolic import Step, cited, in_words, same, valid
 from proofs_check.forms.speedup import speedup, tokens
-from proofs_check.statement import arithmetic
-from proofs_check.statement.arithmetic import Real, larger, shares, smaller
-from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from spectheory.cost import (
     best_chain_length,
     iid_operations,
@@ -37,7 +22,7 @@ def played_out(alpha: Fraction, k: int) -> Fraction:
     """Mean tokens of a call over all 2^k patterns of drafts that would and would not be accepted."""
     mean = Fraction(0)
     for pattern in product((True, False), repeat=k):
-        chance = arithmetic.product([alpha if right else 1 - alpha for right in pattern])
+        chance = math.prod([alpha if right else 1 - alpha for right in pattern])
         mean += chance * ((*pattern, False).index(False) + 1)
     return mean
 
@@ -256,18 +241,9 @@ ENTRIES = (
             )
         ),
         evidence=(
-            proof(
-                "the geometric sum and when a draft pays, for every k",
-                GEOMETRIC,
-            ),
-            proof(
-                "unimodal in k, by the sign of one more draft's gain",
-                UNIMODAL,
-            ),
-            proof(
-                "the inverses, and that operations are never saved",
-                INVERSE,
-            ),
+            proof("the geometric sum and when a draft pays, for every k", GEOMETRIC),
+            proof("unimodal in k, by the sign of one more draft's gain", UNIMODAL),
+            proof("the inverses, and that operations are never saved", INVERSE),
             exact(
                 PLAYED,
                 lambda effort: (

@@ -2,22 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
-
-from hypothesis import strategies as st
-
-from proofs_check.algorithms.enumeration import Pmf, Prefix, Table
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched
-from proofs_check.evidence.symbolic import Step, valid
-from proofs_check.library import cases
-from proofs_check.library.cases import random_model
-from proofs_check.statement.arithmetic import positive_part
-from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.random_pmf_trees import grown
 from spectheory.limits import imperfect_tree
 
@@ -194,10 +179,7 @@ ENTRIES = (
         assumptions=("given the text so far, drafts are independent of the target's sampling of what follows (B4)",),
         calculators=("spectheory.limits.imperfect_tree", "spectheory.limits.ImperfectTree"),
         evidence=(
-            proof(
-                "what both trees share cancels; T_q is heavier under q; positive parts",
-                STEPS,
-            ),
+            proof("what both trees share cancels; T_q is heavier under q; positive parts", STEPS),
             exact(
                 Claim("E[X] of T_q is its probability under the target", identity),
                 table_cases,

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from itertools import islice
-
 from proofs_check.algorithms import rank_laws
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, certified, counterexample, exact, proof, searched
-from proofs_check.evidence.simulated import simulated, stated
-from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
-from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.divergences import overlap
 from proofs_check.forms.kseq_cases import any_of, drawn_roots, one, root_space, roots
-from proofs_check.library import cases
+from proofs_check.prelude import *
 from proofs_check.proofs.several_candidates import CONVEX
 from proofs_check.statement import calculus
-from proofs_check.statement.arithmetic import Pmf, Real, exp, floats, interval, is_zero, smaller
-from proofs_check.statement.claims import Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.list_transport import optimum
 from spectheory.verification import KSeq
 
@@ -38,7 +26,7 @@ def recovers(p: Sequence[Fraction], q: Sequence[Fraction], k: int, rho: Fraction
     return 1
 
 
-def algorithm(p: Pmf, q: Pmf, k: int, rho: Real, *, scale: int) -> Iterator[Compared]:
+def algorithm(p: AnyPmf, q: AnyPmf, k: int, rho: Real, *, scale: int) -> Iterator[Compared]:
     """Every list and every coin, against the formulas; the output given x is accepted with min(1, scale rho q/p)."""
     joint = rank_laws.k_seq(tuple(p), tuple(q), k, rho)
     beta = one(p, q, rho)
@@ -49,7 +37,7 @@ def algorithm(p: Pmf, q: Pmf, k: int, rho: Real, *, scale: int) -> Iterator[Comp
     yield equal((sum(accepted),) * 2, (any_of(beta, k), rho * beta))
 
 
-def best_scale(p: Pmf, q: Pmf, k: int, rho: Real, *, below: Fraction) -> Iterator[Compared]:
+def best_scale(p: AnyPmf, q: AnyPmf, k: int, rho: Real, *, below: Fraction) -> Iterator[Compared]:
     """What other scales give; `below` 1 of the way to rho a scale has no recovery law but if it changes nothing."""
     value = any_of(one(p, q, rho), k)
     yield at_least(rho, 1)
@@ -62,7 +50,7 @@ def best_scale(p: Pmf, q: Pmf, k: int, rho: Real, *, below: Fraction) -> Iterato
         yield equal(recovers(p, q, k, 1 + below * (rho - 1)), int(same_rule))
 
 
-def library(p: Pmf, q: Pmf, k: int, rho: Real, *, more: int) -> Iterator[Compared]:
+def library(p: AnyPmf, q: AnyPmf, k: int, rho: Real, *, more: int) -> Iterator[Compared]:
     """The library's k-SEQ with `more` candidates than the pair was made for."""
     rule, pair, beta = KSeq(), (floats(p), floats(q)), one(p, q, rho)
     yield computed(rule.acceptance(*pair, k + more), any_of(beta, k))
@@ -74,7 +62,7 @@ def library(p: Pmf, q: Pmf, k: int, rho: Real, *, more: int) -> Iterator[Compare
             yield computed(value, smaller(1, rho * b / a))
 
 
-def first_candidate(p: Pmf, q: Pmf, k: int, low: Fraction, high: Fraction) -> Iterator[Compared]:
+def first_candidate(p: AnyPmf, q: AnyPmf, k: int, low: Fraction, high: Fraction) -> Iterator[Compared]:
     """P(R = 1) = beta(rho) is in [low, high]: rho is where 1 - (1 - beta)^k passes rho beta, beta falls there."""
     left, right = Fraction(1), Fraction(k)
     for _ in range(20):
@@ -85,7 +73,7 @@ def first_candidate(p: Pmf, q: Pmf, k: int, low: Fraction, high: Fraction) -> It
     yield at_most(one(p, q, left), high)
 
 
-def same_ranks(p: Pmf, q: Pmf) -> Compared:
+def same_ranks(p: AnyPmf, q: AnyPmf) -> Compared:
     """P(R = 1), P(R = 2) of recursive rejection do not depend on whether there is a third candidate."""
     laws = (rank_laws.recursive_rejection(tuple(p), tuple(q), k, replacement=True) for k in (2, 3))
     left, right = (tuple(rank_laws.rank_law(law, 2)) for law in laws)
@@ -215,18 +203,9 @@ ENTRIES = (
         assumptions=("candidates are i.i.d. from the draft", "p and q are not disjoint: then nothing is accepted"),
         calculators=("spectheory.verification.KSeq",),
         evidence=(
-            proof(
-                "which scales are lossless, for any number of tokens",
-                LOSSLESS,
-            ),
-            proof(
-                "the best of them",
-                BEST,
-            ),
-            proof(
-                "a share of R4",
-                A_SHARE_OF_R4,
-            ),
+            proof("which scales are lossless, for any number of tokens", LOSSLESS),
+            proof("the best of them", BEST),
+            proof("a share of R4", A_SHARE_OF_R4),
             exact(
                 Claim(
                     "output law p, ranks beta (1-beta)^(r-1), accepted given x min(1, rho q/p), in all 1 - (1-beta)^k",

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import combinations_with_replacement
-from itertools import product as every_choice
-from typing import Any
-
-import numpy as np
 
 from proofs_check.agreement.call_counts import numbers
 from proofs_check.agreement.path_agreement import Texts
 from proofs_check.agreement.path_cases import CHAINS, edge_chains, random_chains
-from proofs_check.algorithms.enumeration import Decoding, Table, given_text, text_law
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched
-from proofs_check.evidence.simulated import simulated, stated
-from proofs_check.evidence.symbolic import Step, in_words, same, valid
 from proofs_check.forms.lock_step import Law, calls, mean, of_draws, of_sets, rounds, slowest
-from proofs_check.statement.arithmetic import Real, shares
-from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.path_theorem import all_calls_law
 from spectheory.drafting import Chain
 from spectheory.prediction.lock_step import rounds_of_batch, rounds_of_draws, slowest_of_distinct, unfinished
@@ -100,7 +85,7 @@ def single(laws: Sequence[Law]) -> Real:
 
 def drawn(exchanged: bool, laws: Sequence[Law], batch: int) -> Iterator[Compared]:
     """Batches drawn at random: the closed form against the mean over all draws, and beside different texts."""
-    draws = [rounds([laws[i] for i in chosen]) for chosen in every_choice(range(len(laws)), repeat=batch)]
+    draws = [rounds([laws[i] for i in chosen]) for chosen in product(range(len(laws)), repeat=batch)]
     yield equal(of_draws(laws, batch), mean(sum(found[1:]) for found in draws))
     live = mean(sum(m * found[m] for m in range(batch + 1)) for found in draws)
     yield equal(live, batch * single(laws))
@@ -124,7 +109,7 @@ def library(live: bool, laws: Sequence[Law], batch: int) -> Iterator[Compared]:
     left = np.array([[float(1 - sum(law[:t])) for law in laws] for t in range(len(laws[0]))])
     for value, of_live in zip(rounds_of_batch(left)[1:], rounds(laws)[1:], strict=True):
         yield computed(value, of_live if live else slowest(laws) / len(laws))
-    draws = [rounds([laws[i] for i in chosen]) for chosen in every_choice(range(len(laws)), repeat=batch)]
+    draws = [rounds([laws[i] for i in chosen]) for chosen in product(range(len(laws)), repeat=batch)]
     for m, value in enumerate(rounds_of_draws(left, batch)[1:], start=1):
         yield computed(value, mean(found[m] for found in draws))
     yield computed(slowest_of_distinct(left, min(batch, len(laws))), of_sets(laws, min(batch, len(laws))))
@@ -153,7 +138,7 @@ def some_laws(effort: Effort) -> Iterator[Case]:
     """Random laws of 1 to 3 calls, of up to 3 texts; batches of up to 3."""
     rng = random.Random(f"batches {effort.seed}")
     for _ in range(effort.pick(6, 30)):
-        for texts, batch in every_choice(range(1, MOST + 1), repeat=2):
+        for texts, batch in product(range(1, MOST + 1), repeat=2):
             weights = [[rng.randint(0, 4) for _ in range(MOST)] for _ in range(texts)]
             laws = [[Fraction(w, sum(each)) for w in each] for each in weights if sum(each)]
             if laws:
@@ -177,7 +162,7 @@ def any_laws() -> Any:
 
 def halves(_: Effort) -> Iterator[Case]:
     """Batches of B equal texts of N tokens, one draft a call, accepted with probability a: the smallest first."""
-    for length, batch, d in every_choice(range(1, 4), range(1, 4), range(1, 4)):
+    for length, batch, d in product(range(1, 4), range(1, 4), range(1, 4)):
         for a in range(d + 1):
             accepted = Fraction(a, d)
             law = numbers(all_calls_law(partial(alike, accepted), 1, length))
@@ -214,10 +199,7 @@ ENTRIES = (
         r"\sum_t \big(1-\bar F(t)^B\big) \le \sum_t\Big(1-\tbinom nB^{-1}\sum_{|S|=B}\prod_{b\in S}F_b(t)\Big)",
         assumptions=("§7's for each text", "texts are verified with independent randomness"),
         evidence=(
-            proof(
-                "the largest of independent numbers, live texts, and batches drawn at random",
-                STEPS,
-            ),
+            proof("the largest of independent numbers, live texts, and batches drawn at random", STEPS),
             exact(
                 SLOWEST,
                 all_texts,
@@ -277,8 +259,7 @@ ENTRIES = (
         evidence=(
             counterexample(
                 Claim(
-                    "the batch needs the largest mean",
-                    lambda laws, **_: equal(slowest(laws), max(map(calls, laws))),
+                    "the batch needs the largest mean", lambda laws, **_: equal(slowest(laws), max(map(calls, laws)))
                 ),
                 halves,
                 over="equal texts: first by tokens, texts of the batch, and denominator of the acceptance",
@@ -299,18 +280,12 @@ ENTRIES = (
         assumptions=("texts of the same tokens", "one draft a call, accepted with probability a"),
         evidence=(
             counterexample(
-                Claim(
-                    "as many rounds as a text by itself",
-                    lambda laws, **_: equal(slowest(laws), calls(laws[0])),
-                ),
+                Claim("as many rounds as a text by itself", lambda laws, **_: equal(slowest(laws), calls(laws[0]))),
                 halves,
                 over="first by tokens, texts of the batch, and denominator of the acceptance",
                 true=Claim(
                     "between those of a text by itself and its tokens, which plain decoding needs",
-                    lambda laws, length, **_: [
-                        at_least(slowest(laws), calls(laws[0])),
-                        at_most(slowest(laws), length),
-                    ],
+                    lambda laws, length, **_: [at_least(slowest(laws), calls(laws[0])), at_most(slowest(laws), length)],
                 ),
             ),
         ),

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-
-from proofs_check.algorithms.enumeration import Pmf as ExactPmf
 from proofs_check.algorithms.enumeration import argmax_coupling, independent_coupling
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.search import pair_space
-from proofs_check.evidence.simulated import instead, simulated, stated
-from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
-from proofs_check.evidence.symbolic import Step, in_words, valid
 from proofs_check.forms.divergences import overlap
 from proofs_check.forms.ranks import first, independent
-from proofs_check.library.cases import every_pair
-from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Pmf, Real, floats, smaller
-from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from spectheory.verification import ArgmaxDraft, GreedyMatch, IndependentMatch, TokenVerification
 
 Law = Mapping[tuple[int, int], Real]
 
 
-def last(pmf: Pmf) -> int:
+def last(pmf: AnyPmf) -> int:
     """The most probable token, the highest index first: the wrong way to break a tie."""
     return max(range(len(pmf)), key=lambda x: (pmf[x], x))
 
@@ -34,7 +21,7 @@ def one_hot(token: int, tokens: int) -> tuple[Real, ...]:
     return tuple(Fraction(int(x == token)) for x in range(tokens))
 
 
-def matched(joint: Law, p: Pmf, acceptance: Real, given: Sequence[Real]) -> Iterator[Compared]:
+def matched(joint: Law, p: AnyPmf, acceptance: Real, given: Sequence[Real]) -> Iterator[Compared]:
     """The joint law of (draft, output) has this output law, this diagonal, and this diagonal given the output."""
     everyone = range(len(p))
     yield equal([sum(share for (_, j), share in joint.items() if j == x) for x in everyone], list(p))
@@ -42,7 +29,7 @@ def matched(joint: Law, p: Pmf, acceptance: Real, given: Sequence[Real]) -> Iter
     yield equal([joint.get((x, x), 0) for x in everyone], [p[x] * given[x] for x in everyone])
 
 
-def enumerated(p: ExactPmf, q: ExactPmf) -> Iterator[Compared]:
+def enumerated(p: Pmf, q: Pmf) -> Iterator[Compared]:
     """The three rules, each draft and each output."""
     draft, output = first(q), one_hot(first(p), len(p))
     agree = int(first(p) == draft)
@@ -51,10 +38,10 @@ def enumerated(p: ExactPmf, q: ExactPmf) -> Iterator[Compared]:
     yield from matched(argmax_coupling(one_hot(first(p), len(p)), q), output, agree, [agree] * len(p))
 
 
-def library(choice: Callable[[Pmf], int]) -> Callable[[Pmf, Pmf], Iterator[Compared]]:
+def library(choice: Callable[[AnyPmf], int]) -> Callable[[AnyPmf, AnyPmf], Iterator[Compared]]:
     """The library's three rules; ties, which doubles may make of near ones, broken by `choice` among the doubles."""
 
-    def compare(p: Pmf, q: Pmf) -> Iterator[Compared]:
+    def compare(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
         target, draft = floats(p), floats(q)
         drafted, output = choice([Fraction(x) for x in draft]), choice([Fraction(x) for x in target])
         yield computed(IndependentMatch().acceptance(target, draft), independent(p, q))
@@ -68,7 +55,7 @@ def library(choice: Callable[[Pmf], int]) -> Callable[[Pmf, Pmf], Iterator[Compa
     return compare
 
 
-def bounds(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def bounds(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """An independent match stays below 1 - TV and the largest p; an argmax draft below the largest p alone."""
     yield at_most(independent(p, q), overlap(p, q))
     yield at_most(independent(p, q), p[first(p)])
@@ -126,10 +113,7 @@ ENTRIES = (
             "spectheory.verification.GreedyMatch",
         ),
         evidence=(
-            proof(
-                "term by term, for any number of tokens",
-                STEPS,
-            ),
+            proof("term by term, for any number of tokens", STEPS),
             exact(
                 Claim("every draft and every output of the three rules", enumerated),
                 every_pair(7, 10),

@@ -4,22 +4,9 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
-from itertools import product
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.search import Space
-from proofs_check.evidence.symbolic import Step, in_words, same, valid
-from proofs_check.statement.arithmetic import Real, larger
-from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from spectheory.cost import FREE_DRAFTS, LATENCY_SCHEMA, ConstantRatio, LatencyTable, LoopTime
 from spectheory.drafting import Chain, Tree
 from spectheory.errors import TraceError
@@ -274,10 +261,7 @@ ENTRIES = (
             )
         ),
         evidence=(
-            proof(
-                "seconds of all calls added up",
-                MEAN_CALL,
-            ),
+            proof("seconds of all calls added up", MEAN_CALL),
             exact(
                 Claim("calls simulated one after the other take the time of the formula", identity),
                 runs,

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations
-from itertools import product as every_choice
 from math import gcd
 
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import counterexample
 from proofs_check.forms.divergences import entropy
 from proofs_check.forms.exits import channel, log_exits
-from proofs_check.library import cases
-from proofs_check.statement.arithmetic import Real
-from proofs_check.statement.claims import Case, Claim, Compared, at_most
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.rank_trees import Nodes, RankPmf, all_trees, tokens
 
 
@@ -37,10 +29,10 @@ def one_law(shares: RankPmf, laws: Sequence[RankPmf], tree: Nodes) -> Iterator[C
 
 def mixtures(most: int, letters: int, denominator: int) -> Iterator[Case]:
     """Two kinds of text: by nodes, then ranks, then the common denominator of shares and laws; every tree."""
-    sizes = every_choice(range(1, most + 1), range(2, letters + 1), range(1, denominator + 1))
+    sizes = product(range(1, most + 1), range(2, letters + 1), range(1, denominator + 1))
     for nodes, ranks, d in sizes:
         laws = list(cases.grid(ranks, d))
-        for part, (first, second), tree in every_choice(range(1, d), combinations(laws, 2), all_trees(nodes, ranks)):
+        for part, (first, second), tree in product(range(1, d), combinations(laws, 2), all_trees(nodes, ranks)):
             if gcd(d, part, *(int(share * d) for share in (*first, *second))) == 1:
                 yield {"shares": (Fraction(part, d), 1 - Fraction(part, d)), "laws": (first, second), "tree": tree}
 

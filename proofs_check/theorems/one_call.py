@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import product as tuples
-from typing import Any
 
 from proofs_check.agreement.one_call_bound import accepted, bound, library, ratio_of_sums
 from proofs_check.agreement.path_cases import CHAINS, constant, edge_chains, random_chains
-from proofs_check.algorithms.enumeration import Table, text_law
 from proofs_check.algorithms.lossless_calls import most_agreement
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.search import pair_space
-from proofs_check.evidence.symbolic import Step, in_words, valid
-from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Pmf, Real, absolute, smaller
-from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins import path_theorem
 from spectheory.verification import RULES
 
@@ -68,7 +56,7 @@ Handed = Callable[[Real, Real, Real, Real, Real], Real]
 """The probability to accept a run and one token more: from the run's own, p and q of the token, and P and Q of both."""
 
 
-def mean_accepted(p: Pmf, q: Pmf, k: int, handed: Handed) -> Real:
+def mean_accepted(p: AnyPmf, q: AnyPmf, k: int, handed: Handed) -> Real:
     """Sum over depths and runs of tokens of the probability to accept the run."""
 
     def below(depth: int, M: Real, P: Real, Q: Real) -> Real:
@@ -83,22 +71,22 @@ def mean_accepted(p: Pmf, q: Pmf, k: int, handed: Handed) -> Real:
     return below(0, 1, 1, 1)
 
 
-def by_token(p: Pmf, q: Pmf, k: int) -> Real:
+def by_token(p: AnyPmf, q: AnyPmf, k: int) -> Real:
     """E[tau] of token verification."""
     return mean_accepted(p, q, k, lambda M, a, b, P, Q: M * smaller(a, b))
 
 
-def by_block(p: Pmf, q: Pmf, k: int) -> Real:
+def by_block(p: AnyPmf, q: AnyPmf, k: int) -> Real:
     """E[tau] of block verification."""
     return mean_accepted(p, q, k, lambda M, a, b, P, Q: smaller(Q, M * a))
 
 
-def at_best(p: Pmf, q: Pmf, k: int) -> Real:
+def at_best(p: AnyPmf, q: AnyPmf, k: int) -> Real:
     """Sum of 1 - TV of the laws of i tokens."""
     return mean_accepted(p, q, k, lambda M, a, b, P, Q: smaller(P, Q))
 
 
-def in_order(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def in_order(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """Token <= block <= bound, for two drafts."""
     token, block, best = (of(p, q, 2) for of in (by_token, by_block, at_best))
     yield at_most(token, block)
@@ -191,10 +179,7 @@ ENTRIES = (
             "for one call: its mean over the starts of a text does not bound several calls (§7/mean)",
         ),
         evidence=(
-            proof(
-                "depth by depth and run by run; then a joint law of drafts and text that attains it",
-                STEPS,
-            ),
+            proof("depth by depth and run by run; then a joint law of drafts and text that attains it", STEPS),
             exact(
                 Claim(
                     "every rule whose chain is drawn from q accepts no more in one call", partial(below, DRAWN, bound)

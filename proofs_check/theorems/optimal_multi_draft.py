@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-
-from hypothesis import strategies as st
-
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched, solved
-from proofs_check.evidence.search import pair_space
-from proofs_check.evidence.symbolic import Step, cited, in_words, valid
 from proofs_check.forms.divergences import overlap
-from proofs_check.library import cases
 from proofs_check.library.rules import rules, rules_of_two
-from proofs_check.library.strategies import exact_pairs
+from proofs_check.prelude import *
 from proofs_check.proofs.several_candidates import ALL_INSIDE, BELOW_EVERY_CUT, CONVEX
-from proofs_check.statement.arithmetic import Pmf, Real, floats, smaller
-from proofs_check.statement.claims import Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.twins.list_transport import (
     by_one_sort,
     flow_on_three,
@@ -30,12 +19,12 @@ from proofs_check.twins.list_transport import (
 from spectheory.verification import optimal_acceptance, optimal_acceptances, optimal_rejections
 
 
-def on_three(*numbers: Real) -> tuple[Pmf, dict[str, Real]]:
+def on_three(*numbers: Real) -> tuple[AnyPmf, dict[str, Real]]:
     """Three capacities, then the weights of the lists by their set of tokens."""
     return numbers[:3], dict(zip(("1", "2", "3", "12", "13", "23", "123"), numbers[3:], strict=True))
 
 
-def feasible(p: Pmf, w: Mapping[str, Real]) -> Iterator[Compared]:
+def feasible(p: AnyPmf, w: Mapping[str, Real]) -> Iterator[Compared]:
     """Nothing negative, no list above its weight, no token above its capacity."""
     flow = flow_on_three(p, w)
     for amount in flow.values():
@@ -107,7 +96,7 @@ EXCHANGE = exchange(
 """From any set to a prefix."""
 
 
-def programme(p: Pmf, q: Pmf, k: int, *, asked: int) -> Iterator[Compared]:
+def programme(p: AnyPmf, q: AnyPmf, k: int, *, asked: int) -> Iterator[Compared]:
     """A rule, and prices that no rule can exceed; both are worth what R4 says of `asked` candidates."""
     weights = lists(q, k)
     flow = largest_flow(p, weights)
@@ -124,7 +113,7 @@ def programme(p: Pmf, q: Pmf, k: int, *, asked: int) -> Iterator[Compared]:
     yield equal((sum(flow.values()), dual), (optimum(p, q, asked),) * 2)
 
 
-def library(p: Pmf, q: Pmf, k: int, *, more: int) -> Iterator[Compared]:
+def library(p: AnyPmf, q: AnyPmf, k: int, *, more: int) -> Iterator[Compared]:
     """The library's three functions against R4 of 1 to k candidates and `more`."""
     pair = floats(p), floats(q)
     yield computed(optimal_acceptance(*pair, k), optimum(p, q, k + more))
@@ -134,7 +123,7 @@ def library(p: Pmf, q: Pmf, k: int, *, more: int) -> Iterator[Compared]:
         yield computed(rejected, 1 - optimum(p, q, count))
 
 
-def accepted_by(q: Pmf, rule: Sequence[Pmf], *, asked: int) -> Compared:
+def accepted_by(q: AnyPmf, rule: Sequence[AnyPmf], *, asked: int) -> Compared:
     """A rule for two candidates, a law of the output for every list of them, against R4 of its own output law."""
     drawn = lists(q, 2)
     p = [sum(w * given[x] for w, given in zip(drawn.values(), rule, strict=True)) for x in range(len(q))]
@@ -171,17 +160,13 @@ ENTRIES = (
         ),
         evidence=(
             proof(
-                "no rule accepts more, whatever it does, for any k and number of tokens",
-                (BELOW_EVERY_CUT, ALL_INSIDE),
+                "no rule accepts more, whatever it does, for any k and number of tokens", (BELOW_EVERY_CUT, ALL_INSIDE)
             ),
             proof(
                 "one rule accepts as much, for any k: in closed form on up to three tokens, by a cited theorem on more",
                 ONE_RULE_DOES_AS_WELL,
             ),
-            proof(
-                "one sort serves every k: an exchange argument",
-                (CONVEX, EXCHANGE),
-            ),
+            proof("one sort serves every k: an exchange argument", (CONVEX, EXCHANGE)),
             solved(
                 Claim("one candidate gives 1 - TV", lambda p, q: equal(optimum(p, q, 1), overlap(p, q))),
                 (2, 3),

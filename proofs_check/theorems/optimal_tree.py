@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from itertools import chain as joined
-from itertools import pairwise
-from itertools import product as every_choice
 
-from proofs_check.algorithms.enumeration import Pmf
 from proofs_check.algorithms.rank_laws import rank_law
 from proofs_check.algorithms.tree_enumeration import REJECTION
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
-from proofs_check.evidence.symbolic import Step, valid
 from proofs_check.forms.divergences import entropy
 from proofs_check.forms.exits import log_exits
-from proofs_check.library import cases
+from proofs_check.prelude import *
 from proofs_check.proofs.trees import EXCHANGE
-from proofs_check.statement.arithmetic import Real, every, floats, log, positive_part, smaller
-from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.best_trees import RANKS, heaviest_set, heaviest_tree, most_tokens, one_by_one, programme
 from proofs_check.twins.rank_trees import Nodes, RankPmf, deepest, drawn_trees, in_order, law_space, tokens
 from spectheory.drafting import expected_tokens, optimal_tree
@@ -75,7 +65,7 @@ def within_tunstall(pi: RankPmf, tree: Nodes) -> Iterator[Compared]:
 def grown(effort_nodes: Sequence[int]) -> Iterator[Case]:
     """Optimal trees of growing size under laws all of whose letters can be drafted."""
     weights = ((1, 1), (3, 2), (19, 1), (2, 1, 1), (18, 1, 1), (4, 3, 2, 1), (1, 5, 2))
-    for nodes, row in every_choice(effort_nodes, weights):
+    for nodes, row in product(effort_nodes, weights):
         pi = tuple(Fraction(w, sum(row)) for w in row)
         yield {"pi": pi, "tree": heaviest_tree(pi, nodes)}
 
@@ -91,7 +81,7 @@ def laws(denominator: int) -> Iterator[Pmf]:
 def limited(denominator: int, most: int) -> Iterator[Case]:
     """Every law, size and limit on depth and width."""
     for d in range(1, denominator + 1):
-        for pi, nodes, depth, width in every_choice(laws(d), range(1, most + 1), (None, 1, 2), (None, 1, 2)):
+        for pi, nodes, depth, width in product(laws(d), range(1, most + 1), (None, 1, 2), (None, 1, 2)):
             yield {"pi": pi, "nodes": nodes, "depth": depth, "width": width}
 
 
@@ -100,9 +90,9 @@ LARGER: tuple[Pmf, ...] = tuple(
 )
 
 
-def larger(most: int) -> Iterator[Case]:
+def larger_trees(most: int) -> Iterator[Case]:
     """A few laws with more nodes."""
-    for pi, nodes, depth in every_choice(LARGER, range(4, most + 1), (None, 3)):
+    for pi, nodes, depth in product(LARGER, range(4, most + 1), (None, 3)):
         yield {"pi": pi, "nodes": nodes, "depth": depth, "width": None}
 
 
@@ -202,13 +192,10 @@ ENTRIES = (
                 "the first nodes in the order of weight are a tree, and no k nodes weigh more",
                 (PARENTS_FIRST, *EXCHANGE, *LIMITED),
             ),
-            proof(
-                "Tunstall's constant: the exits of the optimal tree weigh alike but for a factor min pi",
-                TUNSTALL,
-            ),
+            proof("Tunstall's constant: the exits of the optimal tree weigh alike but for a factor min pi", TUNSTALL),
             exact(
                 AGAINST_ALL,
-                lambda effort: joined(limited(effort.pick(3, 5), 4), larger(6)),
+                lambda effort: joined(limited(effort.pick(3, 5), 4), larger_trees(6)),
                 over="every tree of up to 4 nodes on ranks 1 to 3, every law of denominator up to 3, limits on depth "
                 "and width; of up to 6 nodes for three laws",
                 wrong=Claim(
@@ -231,7 +218,7 @@ ENTRIES = (
                     library,
                     (ANY_RANK,),
                 ),
-                lambda effort: joined(limited(effort.pick(3, 5), 4), larger(6)),
+                lambda effort: joined(limited(effort.pick(3, 5), 4), larger_trees(6)),
                 over="in fractions against every tree, the same cases",
                 wrong=Claim(
                     "it is so with siblings of ranks 1..m",
@@ -248,7 +235,7 @@ ENTRIES = (
                     in_order_trees,
                     (ANY_RANK,),
                 ),
-                lambda effort: unlimited_width(joined(limited(effort.pick(3, 5), 4), larger(6))),
+                lambda effort: unlimited_width(joined(limited(effort.pick(3, 5), 4), larger_trees(6))),
                 over="against every tree, the same laws",
                 wrong=Claim(
                     "the heaviest node that may come next, one by one, finds it too",

@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import product
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.search import Space
-from proofs_check.evidence.symbolic import Step, in_words, same, valid
 from proofs_check.forms.speedup import speedup
-from proofs_check.statement import arithmetic
-from proofs_check.statement.arithmetic import Real, shares
-from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_most, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from spectheory.cost import parallel_replicas, parallel_speedup, parallel_time
 
 
@@ -54,7 +39,7 @@ def played_out(tokens: int, alpha: Fraction, t_target: Fraction, t_draft: Fracti
     """The mean over all patterns of right and wrong drafts."""
     mean = Fraction(0)
     for right in product((True, False), repeat=tokens - 1):
-        chance = arithmetic.product([alpha if good else 1 - alpha for good in right])
+        chance = math.prod([alpha if good else 1 - alpha for good in right])
         mean += chance * last_known(right, t_target, t_draft, replicas)
     return mean
 
@@ -174,10 +159,7 @@ ENTRIES = (
             f"spectheory.cost.{name}" for name in ("parallel_replicas", "parallel_speedup", "parallel_time")
         ),
         evidence=(
-            proof(
-                "expected time by recursion, and its comparison with plain decoding and chains",
-                STEPS,
-            ),
+            proof("expected time by recursion, and its comparison with plain decoding and chains", STEPS),
             exact(
                 Claim(
                     "the mean over all patterns of right and wrong drafts, every pass played out",

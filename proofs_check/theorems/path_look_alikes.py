@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-from typing import Any
-
 from proofs_check.agreement.one_call_bound import accepted, bound
 from proofs_check.agreement.path_cases import CHAINS, SurvivalOf, constant, greedy
-from proofs_check.algorithms.enumeration import Decoding, Pmf, given_text, text_law
 from proofs_check.algorithms.lossless_calls import most_accepted
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import counterexample
 from proofs_check.forms.divergences import overlap
-from proofs_check.library import cases
-from proofs_check.statement.claims import Assumption, Claim, Compared, at_most, equal
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins import path_theorem
 
 

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from functools import partial
-from typing import Any
-
 from proofs_check.agreement.all_calls import CALLS
 from proofs_check.agreement.path_agreement import RANK_RULES, all_calls, rank_columns, survivals
 from proofs_check.agreement.path_cases import (
@@ -25,16 +20,12 @@ from proofs_check.agreement.path_cases import (
 )
 from proofs_check.agreement.whole_calls import turned
 from proofs_check.algorithms.copied_drafts import copying, repeated
-from proofs_check.algorithms.enumeration import Decoding, Pmf, Table, output_law, text_law
+from proofs_check.algorithms.enumeration import output_law
 from proofs_check.algorithms.lossless_calls import most_accepted
 from proofs_check.algorithms.tree_enumeration import Tree, node_number
 from proofs_check.algorithms.tree_enumeration import given_text as ends_given_text
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.library.strategies import exact_pairs
+from proofs_check.prelude import *
 from proofs_check.proofs.path_proofs import BLOCK, LARGEST, POSITIONS
-from proofs_check.statement.claims import Case, Claim, Compared, equal
-from proofs_check.statement.findings import Effort
 from proofs_check.twins.tree_theorem import RankLaw, all_ends_law, depth, rank_laws
 
 # Whole algorithms
@@ -70,7 +61,7 @@ def swapped(p: Pmf, q: Pmf, token: int) -> Any:
     return min(1, p[token] / q[token]) if q[token] else 1
 
 
-def stated(name: str) -> SurvivalOf:
+def law_of(name: str) -> SurvivalOf:
     """The survival stated for a rule of the library."""
     return CHAINS[name].survival
 
@@ -144,14 +135,8 @@ MAIN = {name: CHAINS[name] for name in ("token", "block", "race")}
 IN_ONE_PASS = {**MAIN, "argmax": CHAINS["argmax"]}
 
 EVIDENCE = (
-    proof(
-        "token verification, every rule that decides position by position, and trees",
-        POSITIONS,
-    ),
-    proof(
-        "block verification",
-        BLOCK,
-    ),
+    proof("token verification, every rule that decides position by position, and trees", POSITIONS),
+    proof("block verification", BLOCK),
     proof(
         "no lossless rule accepts more than block verification at any text and depth, if the target goes on by itself",
         LARGEST,
@@ -229,7 +214,7 @@ EVIDENCE = (
         wrong=Claim("block verification has the product of min(1, rho)", partial(of_turned, PRODUCT_TWIN)),
     ),
     agreement(
-        Claim("the library's a(x) and survival of every rule in RULES, at every start", partial(survivals, stated)),
+        Claim("the library's a(x) and survival of every rule in RULES, at every start", partial(survivals, law_of)),
         traced,
         over="from columns it works out from the pmfs, all texts of random models",
         wrong=Claim("they are token verification's", partial(survivals, lambda _: CHAINS["token"].survival)),

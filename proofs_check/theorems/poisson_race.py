@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from proofs_check.agreement.rank_rules import mean_computed, ranks_computed
 from proofs_check.algorithms.enumeration import race_coupling
 from proofs_check.algorithms.rank_laws import poisson_race
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.simulated import simulated, stated
-from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
-from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.ranks import at_rank, odds
-from proofs_check.library.cases import every_pair
-from proofs_check.library.strategies import exact_pairs
+from proofs_check.prelude import *
 from proofs_check.proofs.races import WINNER, over_all
-from proofs_check.statement.arithmetic import Pmf, is_zero, larger, positive_part, smaller
-from proofs_check.statement.calculus import exp, factorial, integral
-from proofs_check.statement.claims import Claim, Compared, at_most, equal
+from proofs_check.statement.calculus import exp, factorial
 from spectheory.verification import PoissonRace, RaceVerification
 
 RANKS = range(1, 6)
 
 
-def geometric(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def geometric(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The law of rank and output of the race, integrated over the winner's arrival, against R1."""
     arrived = poisson_race(tuple(p), tuple(q), RANKS[-1])
     first = race_coupling(tuple(p), tuple(q))
@@ -40,13 +30,13 @@ def geometric(p: Pmf, q: Pmf) -> Iterator[Compared]:
         yield equal(law[0] / (1 - again) ** 2, p[x] * (1 + g))
 
 
-def one_success(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def one_success(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The law of the rank as one geometric law for all outputs."""
     for rank in RANKS:
         yield equal(sum(at_rank(p, q, r) for r in range(1, rank + 1)), 1 - (1 - at_rank(p, q, 1)) ** rank)
 
 
-def calculated(p: Pmf, q: Pmf, rule: RaceVerification | PoissonRace) -> Iterator[Compared]:
+def calculated(p: AnyPmf, q: AnyPmf, rule: RaceVerification | PoissonRace) -> Iterator[Compared]:
     """The laws of the rank, acceptance and mean rank of a rule of the library, against R1 in fractions."""
     g, outputs = odds(p, q), [x for x in range(len(p)) if not is_zero(p[x])]
     law = {x: [g[x] ** (rank - 1) / (1 + g[x]) ** rank if x in g else 0 for rank in RANKS] for x in outputs}

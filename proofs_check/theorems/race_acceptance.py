@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-
-import numpy as np
-
-from proofs_check.algorithms.enumeration import Pmf as ExactPmf
 from proofs_check.algorithms.enumeration import race_coupling
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.simulated import instead, simulated, stated
-from proofs_check.evidence.simulated_settings import LACKING, RARE, TURNED, at
-from proofs_check.evidence.symbolic import Step, in_words, same, valid
 from proofs_check.forms.divergences import g, overlap, reciprocal
 from proofs_check.forms.ranks import race
-from proofs_check.library import cases
-from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, larger, positive_part
-from proofs_check.statement.calculus import exp, integral, limit, slope, some_function
-from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
+from proofs_check.statement.calculus import exp, some_function
 from spectheory.verification import RaceVerification, TokenVerification, race_enclosure
 
 WIDTH = Fraction(1, 10**9)
@@ -32,13 +16,13 @@ PARTS = 2048
 """Equal parts of a token where the large-vocabulary kernel is to run; a power of two divides doubles exactly."""
 
 
-def given(p: Pmf, q: Pmf) -> dict[int, Real]:
+def given(p: AnyPmf, q: AnyPmf) -> dict[int, Real]:
     """Acceptance given the output, 1/(1 + g(p/q)), where the output occurs; 0 where the draft lacks it."""
     occurs = [x for x in range(len(p)) if not is_zero(p[x])]
     return {x: 0 if is_zero(q[x]) else 1 / (1 + g(p, q, p[x] / q[x])) for x in occurs}
 
 
-def joint_law(p: ExactPmf, q: ExactPmf) -> Iterator[Compared]:
+def joint_law(p: Pmf, q: Pmf) -> Iterator[Compared]:
     """The two winners: each has its own law, and they agree as stated."""
     law, tokens = race_coupling(p, q), range(len(p))
     shares = given(p, q)
@@ -48,7 +32,7 @@ def joint_law(p: ExactPmf, q: ExactPmf) -> Iterator[Compared]:
     yield equal(sum(share for (i, j), share in law.items() if i == j), race(p, q))
 
 
-def library(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def library(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The library's acceptance, and its law given the output."""
     target, draft = floats(p), floats(q)
     yield computed(RaceVerification().acceptance(target, draft), race(p, q))
@@ -57,7 +41,7 @@ def library(p: Pmf, q: Pmf) -> Iterator[Compared]:
         yield computed(found[x], share)
 
 
-def enclosed(p: ExactPmf, q: ExactPmf, parts: int = 1) -> Iterator[Compared]:
+def enclosed(p: Pmf, q: Pmf, parts: int = 1) -> Iterator[Compared]:
     """The ends of the library around both forms of the value, each token split into equal parts of its ratio."""
     target, draft = floats(p), floats(q)
     found = race_enclosure(np.repeat(target / parts, parts), np.repeat(draft / parts, parts))
@@ -190,14 +174,8 @@ ENTRIES = (
         assumptions=("both races read the same clocks", "q_x = 0 < p_x: never accepted", "given the output: p_x > 0"),
         calculators=("spectheory.verification.RaceVerification", "spectheory.verification.race_enclosure"),
         evidence=(
-            proof(
-                "both races have one winner",
-                BOTH_WIN,
-            ),
-            proof(
-                "the joint law of two different winners, and both marginals",
-                DIFFERENT_WINNERS,
-            ),
+            proof("both races have one winner", BOTH_WIN),
+            proof("the joint law of two different winners, and both marginals", DIFFERENT_WINNERS),
             exact(JOINT, cases.every_pair(6, 9), wrong=SUM_FOR_MAX),
             exact(
                 Claim("the enclosure's ends contain both forms of the value, less than 1e-9 apart", enclosed),

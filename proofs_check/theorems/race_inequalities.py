@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched, solved
-from proofs_check.evidence.search import pair_space
-from proofs_check.evidence.simulated import Parameters, simulated
-from proofs_check.evidence.simulated_settings import LACKING, NEAR, TURNED, at
-from proofs_check.evidence.symbolic import Step, valid
 from proofs_check.forms.divergences import overlap, reciprocal, similarity
 from proofs_check.forms.ranks import race
-from proofs_check.library import cases
-from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Pmf, Real, absolute, floats, larger, shares, smaller
-from proofs_check.statement.claims import POSITIVE, Claim, Compared, at_most, computed, equal
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from simulations.counts.quantities import Share
 from simulations.verdicts.predictions import Predicted, Side
 from spectheory.verification import race_inequalities
 
 
-def chain(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def chain(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """Every inequality of A3."""
     alpha, tv = race(p, q), 1 - overlap(p, q)
     yield at_most(similarity(p, q) / 2, reciprocal(p, q))
@@ -80,7 +68,7 @@ TERM_BY_TERM: tuple[Step, ...] = (
 BOUNDS = Claim("S/2 <= sum 1/(1/p+1/q-1) <= race and (1-TV)/(1+TV) <= race <= 1-TV <= S", chain)
 
 
-def library(p: Pmf, q: Pmf) -> list[Compared]:
+def library(p: AnyPmf, q: AnyPmf) -> list[Compared]:
     """The library's five numbers."""
     numbers = race_inequalities(floats(p), floats(q))
     tv = 1 - overlap(p, q)
@@ -129,10 +117,7 @@ ENTRIES = (
         assumptions=("p and q are pmfs on one finite vocabulary",),
         calculators=("spectheory.verification.race_inequalities", "spectheory.verification.RaceInequalities"),
         evidence=(
-            proof(
-                "term by term, for any number of tokens",
-                TERM_BY_TERM,
-            ),
+            proof("term by term, for any number of tokens", TERM_BY_TERM),
             solved(
                 Claim(HALF.says, HALF.holds, (POSITIVE,)),
                 (2,),

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
-from typing import Any
-
-from hypothesis import strategies as st
-
 from proofs_check.algorithms import rank_laws
-from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.judge import ROUNDING
-from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
-from proofs_check.evidence.search import Space, pair_space
-from proofs_check.evidence.simulated import against_kl, simulated
-from proofs_check.evidence.simulated_settings import TURNED
 from proofs_check.forms.rank_information import (
     FINITE,
     RANKS,
@@ -36,12 +25,10 @@ from proofs_check.forms.rank_information import (
     weighed,
     wrapped,
 )
-from proofs_check.library import cases, strategies
+from proofs_check.library import strategies
 from proofs_check.library.rules import rules_of_two
+from proofs_check.prelude import *
 from proofs_check.proofs.rank_entropy_proofs import AT_LEAST_KL, FROM_THE_LOG, LOG_RANK
-from proofs_check.statement.arithmetic import Real, floats, interval
-from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed
-from proofs_check.statement.fractions import Fraction
 from proofs_check.twins import race_ranks
 from spectheory.verification import (
     PoissonRace,
@@ -232,18 +219,9 @@ ENTRIES = (
             "spectheory.verification.recursive_rank_entropies",
         ),
         evidence=(
-            proof(
-                "KL <= H(R|X) <= H(R), whatever selects, on any number of tokens",
-                AT_LEAST_KL,
-            ),
-            proof(
-                "E log R <= sum p log(1 + p/q) <= KL + log 2",
-                LOG_RANK,
-            ),
-            proof(
-                "H(R) <= E log R + log(E log R + 1) + 1, in any unit",
-                FROM_THE_LOG,
-            ),
+            proof("KL <= H(R|X) <= H(R), whatever selects, on any number of tokens", AT_LEAST_KL),
+            proof("E log R <= sum p log(1 + p/q) <= KL + log 2", LOG_RANK),
+            proof("H(R) <= E log R + log(E log R + 1) + 1, in any unit", FROM_THE_LOG),
             exact(
                 Claim("P(R = r, X = x) <= q_x in the Poisson race and in recursive rejection", no_likelier),
                 lambda effort: cases.all_pairs(3, effort.pick(4, 7)),

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import counterexample
-from proofs_check.evidence.simulated import against_kl, simulated, stated
 from proofs_check.forms.rank_information import (
     FINITE,
     RANKS,
@@ -19,10 +14,7 @@ from proofs_check.forms.rank_information import (
     recursive_entropies,
     wrapped,
 )
-from proofs_check.library import cases
-from proofs_check.statement.arithmetic import Real, interval
-from proofs_check.statement.claims import Claim, Compared, at_most
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins import race_ranks
 
 THOUSANDTH = Fraction(1, 1000)

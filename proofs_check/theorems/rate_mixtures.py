@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations, product
-
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import counterexample
-from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.speedup import tokens
-from proofs_check.statement.arithmetic import Real
-from proofs_check.statement.claims import Case, Claim, at_least, at_most
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 
 
 def mixture(alphas: Sequence[Real], k: int) -> Real:

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
-
 from proofs_check.agreement.distinct_candidates import WITHOUT_REPLACEMENT
 from proofs_check.agreement.rank_rules import given_outputs, ranks_computed
 from proofs_check.algorithms.rank_laws import output_law, rank_law, recursive_rejection
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.search import pair_space
-from proofs_check.evidence.simulated import simulated, stated
-from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
-from proofs_check.evidence.symbolic import Step, valid
 from proofs_check.forms.ranks import beyond, closed_form, levels, residuals, surviving
-from proofs_check.library.cases import every_pair
-from proofs_check.library.strategies import exact_pairs
+from proofs_check.prelude import *
 from proofs_check.proofs.several_candidates import ROUND
-from proofs_check.statement.arithmetic import Pmf, Real, every, floats, is_zero, positive_part, smaller
-from proofs_check.statement.claims import Assumption, Claim, Compared, at_most, computed, equal
 from spectheory.verification import RecursiveRejection
 
 CANDIDATES = 4
@@ -27,7 +15,7 @@ LONGEST = 400
 """Rejections after which a residual that still changes is given up; small denominators settle in a few dozen."""
 
 
-def mean_rank(p: Pmf, q: Pmf) -> Real | None:
+def mean_rank(p: AnyPmf, q: AnyPmf) -> Real | None:
     """E[R], the sum of the products of TVs, ending in a geometric series; None where that never accepts."""
     total, alive, before = 0 * p[0], 1 + 0 * p[0], None
     for _, (residual, tv) in zip(range(LONGEST), residuals(p, q), strict=False):
@@ -39,7 +27,7 @@ def mean_rank(p: Pmf, q: Pmf) -> Real | None:
     return total
 
 
-def run_through(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def run_through(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """Every candidate and coin of the algorithm, against the closed form and the product."""
     run = recursive_rejection(tuple(p), tuple(q), CANDIDATES, replacement=True)
     yield equal(output_law(run, len(p)), tuple(p))
@@ -49,17 +37,17 @@ def run_through(p: Pmf, q: Pmf) -> Iterator[Compared]:
         yield equal((1 - sum(rank_law(run, rank)), surviving(p, q, rank)), (mass, mass))
 
 
-def every_round(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def every_round(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The closed form with s_(m+1) = s_m + 1: as if every round were reached."""
     run = recursive_rejection(tuple(p), tuple(q), CANDIDATES, replacement=True)
     for rank in range(1, CANDIDATES + 1):
         yield equal(1 - sum(rank_law(run, rank)), sum(beyond(p, q, rank)))
 
 
-def mean_is(form: Callable[[list[tuple[Real, Real]]], Real]) -> Callable[[Pmf, Pmf], Iterator[Compared]]:
+def mean_is(form: Callable[[list[tuple[Real, Real]]], Real]) -> Callable[[AnyPmf, AnyPmf], Iterator[Compared]]:
     """A claim that E[R] is a form of the pairs (p, q) of positive q, and infinite where the draft lacks a token."""
 
-    def holds(p: Pmf, q: Pmf) -> Iterator[Compared]:
+    def holds(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
         mean, pairs = mean_rank(p, q), list(zip(p, q, strict=True))
         lacks = any(is_zero(b) and not is_zero(a) for a, b in pairs)
         yield equal(int(mean is None), int(lacks))
@@ -69,7 +57,7 @@ def mean_is(form: Callable[[list[tuple[Real, Real]]], Real]) -> Callable[[Pmf, P
     return holds
 
 
-def closing_in(p: Pmf, q: Pmf, *, start: Real | None = None) -> Iterator[Compared]:
+def closing_in(p: AnyPmf, q: AnyPmf, *, start: Real | None = None) -> Iterator[Compared]:
     """What of E[R] = c is still to come after m rejections, c - s, falls by 1 - q each, q of the largest ratio."""
     lacked = sum(a for a, b in zip(p, q, strict=True) if is_zero(b))
     c, share = max((a / b, b) for a, b in zip(p, q, strict=True) if not is_zero(b))
@@ -80,13 +68,15 @@ def closing_in(p: Pmf, q: Pmf, *, start: Real | None = None) -> Iterator[Compare
             yield at_most(c - s, (c if start is None else start) * (1 - share) ** m)
 
 
-def library(p: Pmf, q: Pmf, *, replacement: bool) -> Iterator[Compared]:
+def library(p: AnyPmf, q: AnyPmf, *, replacement: bool) -> Iterator[Compared]:
     """The library's rule against the closed form."""
     law = given_outputs(closed_form(p, q, CANDIDATES), p)
     return ranks_computed(RecursiveRejection(replacement), p, q, law)
 
 
-def library_mean(p: Pmf, q: Pmf, *, exactly: Callable[[Pmf, Pmf], Real | None] = mean_rank) -> Iterator[Compared]:
+def library_mean(
+    p: AnyPmf, q: AnyPmf, *, exactly: Callable[[AnyPmf, AnyPmf], Real | None] = mean_rank
+) -> Iterator[Compared]:
     """The library's E[R] with i.i.d. candidates."""
     mean, expected = RecursiveRejection().expected_rank(floats(p), floats(q)), exactly(p, q)
     yield equal(int(math.isinf(mean)), int(expected is None))
@@ -182,14 +172,8 @@ SHORT_MEAN = Claim(
 )
 
 WITH_REPLACEMENT = (
-    proof(
-        "i.i.d. candidates: by induction on the rejections, token by token",
-        CLOSED,
-    ),
-    proof(
-        "i.i.d. candidates: the mean",
-        MEAN,
-    ),
+    proof("i.i.d. candidates: by induction on the rejections, token by token", CLOSED),
+    proof("i.i.d. candidates: the mean", MEAN),
     exact(IID, every_pair(5, 8), wrong=EVERY_ROUND),
     exact(LARGEST, every_pair(4, 5), wrong=SQUARES),
     agreement(LIBRARY, every_pair(4, 7), wrong=OTHER),

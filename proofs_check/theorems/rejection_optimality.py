@@ -2,22 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator
-from itertools import product
-
-import numpy as np
-from hypothesis import strategies as st
-from numpy.typing import NDArray
-
-from proofs_check.algorithms.enumeration import (
-    Prefix,
-    Rule,
-    block_verification,
-    normalised,
-    text_law,
-    token_verification,
-)
 from proofs_check.algorithms.rejection_algorithms import (
     Pmf,
     Table,
@@ -29,15 +13,8 @@ from proofs_check.algorithms.rejection_algorithms import (
     steps_of,
     tables,
 )
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import counterexample, exact, proof, searched
-from proofs_check.evidence.search import Space, rational
-from proofs_check.evidence.symbolic import valid
-from proofs_check.library import cases
 from proofs_check.library.strategies import models
-from proofs_check.statement.arithmetic import Real, absolute, positive_part, shares, smaller
-from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, equal
-from proofs_check.statement.findings import Effort
+from proofs_check.prelude import *
 from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.batch_recursion import y1_profile
 
@@ -201,10 +178,7 @@ ENTRIES = (
             "and batches are outside the class",
         ),
         evidence=(
-            proof(
-                "term by term, for any vocabulary, horizon and models",
-                PROOF,
-            ),
+            proof("term by term, for any vocabulary, horizon and models", PROOF),
             exact(
                 ONE_RULE,
                 rules_of_a_grid,

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
-from numpy.typing import NDArray
-
-from proofs_check.algorithms.enumeration import text_law, token_verification
 from proofs_check.algorithms.rejection_algorithms import (
     Chain,
     Pmf,
@@ -25,13 +19,7 @@ from proofs_check.algorithms.rejection_algorithms import (
     table_of,
     tables,
 )
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched, solved
-from proofs_check.evidence.simulated import simulated, stated
-from proofs_check.evidence.symbolic import valid
-from proofs_check.statement.arithmetic import Real, absolute, floats, positive_part, smaller
-from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.batch_recursion import y1_profile
 from spectheory.limits import expected_calls, expected_rejections, rejection_profile, rejections_of_text
 

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, product
-from typing import Any
+from itertools import accumulate
 
-import numpy as np
-from numpy.typing import NDArray
-
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.search import Space
-from proofs_check.evidence.symbolic import Step, valid
 from proofs_check.forms.affine_fit import FIT
 from proofs_check.forms.roofline import CARD, DRAFT, TARGET, Sizes, counted, seconds, shape_of, times
-from proofs_check.statement.arithmetic import Real, larger, smaller
-from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from spectheory.cost import ACCELERATORS, Roofline, RooflineTime
 from spectheory.drafting import Chain
 
@@ -176,10 +164,7 @@ ENTRIES = (
             )
         ),
         evidence=(
-            proof(
-                "a pipeline of chunks, for any number of them",
-                ROOFLINE,
-            ),
+            proof("a pipeline of chunks, for any number of them", ROOFLINE),
             exact(
                 Claim("n equal chunks take the longer time and an n-th of the shorter", even_chunks),
                 chunked,

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from itertools import islice
-
-import numpy as np
-
 from proofs_check.agreement.path_cases import CHAINS, RANKED
 from proofs_check.algorithms import rank_laws
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched
-from proofs_check.evidence.search import pair_space
-from proofs_check.evidence.symbolic import Step, in_words, same, valid
 from proofs_check.forms.divergences import overlap
 from proofs_check.forms.kseq_cases import drawn_roots, one, root_space, roots
 from proofs_check.forms.ranks import first, independent, listed, odds, rank_of, rates, surviving
-from proofs_check.library import cases
-from proofs_check.library.strategies import exact_pairs
+from proofs_check.prelude import *
 from proofs_check.proofs.races import LOSSLESS, WINNER
 from proofs_check.proofs.several_candidates import ALL_INSIDE, BELOW_EVERY_CUT
-from proofs_check.statement.arithmetic import Pmf, Real, floats, positive_part, smaller
-from proofs_check.statement.calculus import algebra, exp, factorial, integral
-from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.statement.fractions import Fraction
+from proofs_check.statement.calculus import algebra, exp, factorial
 from proofs_check.twins import race_ranks
 from proofs_check.twins.list_transport import optimum
 from spectheory.verification import rule_order
@@ -33,17 +19,17 @@ SEEN = Fraction(1, 100)
 """Odds of a second candidate from which on quotients of rank probabilities keep digits in floats."""
 
 
-def poisson(p: Pmf, q: Pmf, k: int) -> Real:
+def poisson(p: AnyPmf, q: AnyPmf, k: int) -> Real:
     """R1: the acceptance of the Poisson race."""
     return sum(p[x] * (1 - (g / (1 + g)) ** k) for x, g in odds(p, q).items())
 
 
-def distinct(p: Pmf, q: Pmf, k: int) -> Real:
+def distinct(p: AnyPmf, q: AnyPmf, k: int) -> Real:
     """R2: the acceptance of the race over distinct tokens."""
     return sum(race_ranks.rank_law(p, q)[:k])
 
 
-def recursive(p: Pmf, q: Pmf, k: int) -> Real:
+def recursive(p: AnyPmf, q: AnyPmf, k: int) -> Real:
     """R3: the acceptance of recursive rejection with i.i.d. candidates."""
     return 1 - surviving(p, q, k)
 
@@ -53,23 +39,23 @@ def accepted(joint: rank_laws.JointLaw) -> Real:
     return sum(share for (rank, _), share in joint.items() if rank > 0)
 
 
-def recursive_distinct(p: Pmf, q: Pmf, k: int) -> Real:
+def recursive_distinct(p: AnyPmf, q: AnyPmf, k: int) -> Real:
     """R3 with distinct candidates."""
     return accepted(rank_laws.recursive_rejection(tuple(p), tuple(q), k, replacement=False))
 
 
-def top(p: Pmf, q: Pmf, k: int) -> Real:
+def top(p: AnyPmf, q: AnyPmf, k: int) -> Real:
     """R7: the target's mass of the draft's k most probable tokens."""
     return accepted(rank_laws.top_k(tuple(p), tuple(q), k))
 
 
-def under_the_optimum(p: Pmf, q: Pmf, k: int, *, asked: int) -> Sequence[Compared]:
+def under_the_optimum(p: AnyPmf, q: AnyPmf, k: int, *, asked: int) -> Sequence[Compared]:
     """R1, R3 and R6 against R4 of `asked` candidates."""
     most = optimum(p, q, asked)
     return [at_most(rule(p, q, k), most) for rule in (poisson, recursive, listed)]
 
 
-def distinct_above(p: Pmf, q: Pmf, *, fewer: int = 0) -> Iterator[Compared]:
+def distinct_above(p: AnyPmf, q: AnyPmf, *, fewer: int = 0) -> Iterator[Compared]:
     """P(R2 > k) <= P(R1 > k + fewer), k = 1, 2, 3, in the mean and given every output."""
     for k in (1, 2, 3):
         yield at_most(poisson(p, q, k + fewer), distinct(p, q, k))
@@ -79,13 +65,13 @@ def distinct_above(p: Pmf, q: Pmf, *, fewer: int = 0) -> Iterator[Compared]:
             yield at_most(1 - sum(law[:k]), (g / (1 + g)) ** (k + fewer))
 
 
-def share_of_repetitions(p: Pmf, q: Pmf, most: Real = 1) -> list[Compared]:
+def share_of_repetitions(p: AnyPmf, q: AnyPmf, most: Real = 1) -> list[Compared]:
     """P(R2 > 2 | x) / P(R1 > 2 | x) where the latter is not tiny: a search for where it comes nearest to `most`."""
     given = ((g, rank_of(rates(p, q, x))) for x, g in odds(p, q).items() if g > SEEN)
     return [at_most(sum(law[2:]) / (g / (1 + g)) ** 2, most) for g, law in given] or [at_most(0, most)]
 
 
-def table(p: Pmf, q: Pmf, k: int, rho: Real) -> dict[str, Real]:
+def table(p: AnyPmf, q: AnyPmf, k: int, rho: Real) -> dict[str, Real]:
     """What every row of the order has to say, of a pair made for k-SEQ's rho; judged singly: token to greedy."""
     return {
         "optimal": optimum(p, q, k),
@@ -104,7 +90,7 @@ def table(p: Pmf, q: Pmf, k: int, rho: Real) -> dict[str, Real]:
     }
 
 
-def rows(p: Pmf, q: Pmf, k: int, rho: Real, *, more: int) -> Iterator[Compared]:
+def rows(p: AnyPmf, q: AnyPmf, k: int, rho: Real, *, more: int) -> Iterator[Compared]:
     """The library's order with `more` candidates: names, acceptances, gaps, and R4 above every row it limits."""
     found, expected = rule_order(floats(p), floats(q), k + more, rng=np.random.default_rng(0)), table(p, q, k, rho)
     yield equal(sum(row.rule == name for row, name in zip(found, expected, strict=True)), len(expected))
@@ -221,14 +207,8 @@ ENTRIES = (
         assumptions=("p and q are pmfs on one finite vocabulary", "R3 with i.i.d. candidates"),
         calculators=("spectheory.verification.rule_order", "spectheory.verification.RuleStanding"),
         evidence=(
-            proof(
-                "the four rules are of the class that R4 limits, any k",
-                BELOW,
-            ),
-            proof(
-                "the ranks of both races in one experiment, any k",
-                DISTINCT_WASTE_NONE,
-            ),
+            proof("the four rules are of the class that R4 limits, any k", BELOW),
+            proof("the ranks of both races in one experiment, any k", DISTINCT_WASTE_NONE),
             exact(
                 Claim("R1, R3 and R6 accept at most R4", lambda p, q, k: under_the_optimum(p, q, k, asked=k)),
                 lambda effort: cases.with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (1, 2, 3)),

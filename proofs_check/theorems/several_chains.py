@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-
 from proofs_check.agreement.several_chains import bounded, by_laws, counted, drawn, in_one, in_order, library, pairs
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched
-from proofs_check.evidence.search import pair_space
-from proofs_check.evidence.simulated import Parameters, simulated
-from proofs_check.evidence.simulated_settings import LACKING, NEAR, TURNED, at
-from proofs_check.evidence.symbolic import Step, cited, in_words, same, valid
-from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Pmf, smaller
-from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.list_transport import optimum
 from simulations.counts.quantities import Share
 from simulations.verdicts.predictions import Predicted
@@ -66,7 +53,7 @@ LARGER = (*SOLVED_SIZES, (2, 2, 5), (2, 3, 3), (3, 2, 2), (3, 2, 1))
 MODELS = "over random models without stationarity, zeros included"
 
 
-def solved(effort: Effort) -> Iterator[Case]:
+def solvable(effort: Effort) -> Iterator[Case]:
     """Pairs small enough for a linear programme in fractions."""
     return pairs(effort, SOLVED_SIZES, 2)
 
@@ -76,7 +63,7 @@ def enumerated(effort: Effort) -> Iterator[Case]:
     return pairs(effort, LARGER)
 
 
-def one_draft(scale: int, p: Pmf, q: Pmf) -> Compared:
+def one_draft(scale: int, p: AnyPmf, q: AnyPmf) -> Compared:
     """R4 against the sum of min(p, D), for three chains of one draft; or of min(p, scale D/3)."""
     total = sum(smaller(a, (1 - (1 - b) ** 3) * Fraction(scale, 3)) for a, b in zip(p, q, strict=True))
     return at_most(optimum(p, q, 3), total)
@@ -114,22 +101,19 @@ ENTRIES = (
             "for one call: its mean over the starts of a text does not bound several calls (§7/mean)",
         ),
         evidence=(
-            proof(
-                "depth by depth and run by run; R4 for runs as letters",
-                STEPS,
-            ),
+            proof("depth by depth and run by run; R4 for runs as letters", STEPS),
             exact(
                 Claim(
                     "no verification accepts more than the sum of min(P, D), by a linear programme in fractions",
                     partial(bounded, drawn),
                 ),
-                solved,
+                solvable,
                 over=MODELS,
                 wrong=Claim("nor than with Q in place of D", partial(bounded, in_one)),
             ),
             exact(
                 Claim("nor more than the sum of R4 for the laws of runs", by_laws),
-                solved,
+                solvable,
                 over=MODELS,
                 wrong=Claim("nor than that of one chain less", partial(by_laws, more=-1)),
             ),

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
-from itertools import product
-
 from proofs_check.agreement.start_agreement import library
 from proofs_check.agreement.start_cases import by_position, by_start, head_calls, random_heads
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, counterexample, exact
-from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_most
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 
 HEADS = "over random targets and heads, whose pmfs at every start and run of drafts are unrelated, zeros included"
 

@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-import math
-import random
-from collections.abc import Iterator, Sequence
-from itertools import count, product
+from itertools import count
 
-from hypothesis import strategies as st
-
-from proofs_check.algorithms.enumeration import Pmf
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, certified, counterexample, exact, proof, searched
-from proofs_check.evidence.symbolic import Step, cited, same, valid
 from proofs_check.forms.stretches import certain_part, entropy_rate, stationary_value
-from proofs_check.library.cases import random_pmf
-from proofs_check.statement.arithmetic import Real, log, positive_part
-from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_most, computed, equal
-from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.random_pmf_trees import best
 from spectheory.limits import window_bound
 
@@ -157,10 +144,7 @@ SQUEEZE: tuple[Step, ...] = (
     ),
     valid(
         "upper: each term of B6's sum is at most 1[S <= t], so E[X] <= E N(t) + P e^-t = E N(log P) + 1 at t = log P",
-        lambda w, c, P, N: [
-            at_most(positive_part(1 - c / w), 1),
-            equal(N + P * c, N + 1),
-        ],
+        lambda w, c, P, N: [at_most(positive_part(1 - c / w), 1), equal(N + P * c, N + 1)],
         lambda w, c, P, N: [w > 0, c > 0, P > 0, P * c == 1],
     ),
     valid(
@@ -177,10 +161,7 @@ SQUEEZE: tuple[Step, ...] = (
     ),
     same(
         "with D = b t, P = b t e^t: log P = t + log(b t), and log P/t tends to 1",
-        lambda b: (
-            _limit(lambda t: (t + _log(b * t)) / t),
-            b / b,
-        ),
+        lambda b: (_limit(lambda t: (t + _log(b * t)) / t), b / b),
     ),
     cited(
         "so for every b > 1/h the lower limit of E[X]/log P is at least that of E min(N(t)/t, b), which is 1/h: min "
@@ -288,10 +269,7 @@ ENTRIES = (
                 "the ergodic theorem, inverted; B6 from above, the prefixes of probability e^-t and more from below",
                 SQUEEZE,
             ),
-            proof(
-                "windows: N(t) is at most a sum of waiting times",
-                WINDOWS,
-            ),
+            proof("windows: N(t) is at most a sum of waiting times", WINDOWS),
             exact(SANDWICH, chain_cases, over="Markov chains on 2 or 3 tokens, every text", wrong=SANDWICH_WRONG),
             certified(
                 Claim("E[X] <= w (log P/delta + 1)/epsilon", by_windows, (UNPREDICTABLE,)),

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any
-
 from proofs_check.agreement.adaptive_lengths import best_fixed, bounded, library_seconds, mean_clairvoyant, priced
 from proofs_check.agreement.path_cases import constant
 from proofs_check.agreement.stopped_cases import (
@@ -24,15 +20,9 @@ from proofs_check.agreement.stopped_cases import (
     unweighted,
 )
 from proofs_check.algorithms.stopped_drafts import STOPS
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, counterexample, exact
-from proofs_check.evidence.simulated import simulated, stated
 from proofs_check.evidence.simulated_settings import STOPPED
 from proofs_check.forms.divergences import overlap
-from proofs_check.library import cases
-from proofs_check.statement.arithmetic import Pmf
-from proofs_check.statement.claims import Claim, Compared, at_most, equal
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 
 MODELS = "over random models of any order without stationarity, zeros included"
 BY_DENOMINATOR = "first by the common denominator of one pair on 2 tokens"
@@ -65,7 +55,7 @@ Drops = Callable[[Fraction, Fraction], bool]
 """Whether a drafted token is dropped, from its p and q."""
 
 
-def first_token(drops: Drops, p: Pmf, q: Pmf) -> tuple[Fraction, ...]:
+def first_token(drops: Drops, p: AnyPmf, q: AnyPmf) -> tuple[Fraction, ...]:
     """Law of a call's first token: one draft, which is dropped or judged by token verification."""
     dropped = sum((b for a, b in zip(p, q, strict=True) if drops(a, b)), Fraction(0))
     kept = [Fraction(0) if drops(a, b) else min(a, b) for a, b in zip(p, q, strict=True)]
@@ -75,24 +65,24 @@ def first_token(drops: Drops, p: Pmf, q: Pmf) -> tuple[Fraction, ...]:
     return tuple(k + dropped * a + rejected * s for k, a, s in zip(kept, p, shares, strict=True))
 
 
-def coin_taken_for_stop(p: Pmf, q: Pmf) -> tuple[Fraction, ...]:
+def coin_taken_for_stop(p: AnyPmf, q: AnyPmf) -> tuple[Fraction, ...]:
     """Law of a call's first token: a rejected draft is taken for a stop, and the token is drawn from p."""
     agreed = overlap(p, q)
     return tuple(min(a, b) + (1 - agreed) * a for a, b in zip(p, q, strict=True))
 
 
-def by_target_sample(p: Pmf, q: Pmf) -> tuple[Fraction, ...]:
+def by_target_sample(p: AnyPmf, q: AnyPmf) -> tuple[Fraction, ...]:
     """Law of a call's first token: where the target's sample is the token 0 it is the output, else one is drafted."""
     drafted = first_token(lambda p, q: False, p, q)
     return tuple(p[0] * (x == 0) + (1 - p[0]) * share for x, share in enumerate(drafted))
 
 
-def by_target_pmf(p: Pmf, q: Pmf) -> tuple[Fraction, ...]:
+def by_target_pmf(p: AnyPmf, q: AnyPmf) -> tuple[Fraction, ...]:
     """The same where the target's pmf decides whether one is drafted."""
     return tuple(p) if 2 * p[0] < 1 else first_token(lambda p, q: False, p, q)
 
 
-def lossless(law: Callable[[Pmf, Pmf], tuple[Fraction, ...]], p: Pmf, q: Pmf) -> Iterator[Compared]:
+def lossless(law: Callable[[AnyPmf, AnyPmf], tuple[Fraction, ...]], p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The token is the target's."""
     yield equal(law(p, q), p)
 

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Sequence
 from itertools import chain as joined
-from itertools import product as every_choice
-from typing import Any
-
-import numpy as np
-from hypothesis import strategies as st
 
 from proofs_check.algorithms.tree_enumeration import nodes_of, tree_walk
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.search import Space, rational
-from proofs_check.evidence.symbolic import Step, same, valid
-from proofs_check.library import cases, strategies
+from proofs_check.library import strategies
+from proofs_check.prelude import *
 from proofs_check.proofs.trees import ADD_A_NODE, EXCHANGE
-from proofs_check.statement.arithmetic import floats, product
-from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.rank_trees import Nodes, Path, deepest, in_order
 from proofs_check.twins.text_trees import (
     ALTERNATING,
@@ -96,7 +83,7 @@ BETTER: Nodes = ((2,), (2, 1), (2, 1, 2))
 
 def extended(most: int) -> Iterator[Case]:
     """Texts with every tree of up to two nodes and every node it may get."""
-    certain = (certain_text(ranks) for ranks in every_choice((1, 2), repeat=5))
+    certain = (certain_text(ranks) for ranks in product((1, 2), repeat=5))
     for text in (*texts(2, most), *certain):
         for tree in (tree for k in range(3) for tree in trees(k, RANKS)):
             for node in ((*parent, r) for parent in ((), *tree) for r in range(1, RANKS + 1)):
@@ -191,14 +178,8 @@ ENTRIES = (
         ),
         calculators=("spectheory.prediction.tree_search.text_tree", "spectheory.prediction.tree_search.FoundTree"),
         evidence=(
-            proof(
-                "S1 at every start, and the exchange of S2 on the averages",
-                UNIFORM,
-            ),
-            proof(
-                "what one more node changes, from the recursion of the calls",
-                GAIN,
-            ),
+            proof("S1 at every start, and the exchange of S2 on the averages", UNIFORM),
+            proof("what one more node changes, from the recursion of the calls", GAIN),
             exact(
                 Claim("mean accepted drafts from a uniform start are the sum of the average weights", by_walking),
                 lambda effort: (
@@ -213,7 +194,7 @@ ENTRIES = (
                     "they are the sum of products of average laws",
                     lambda text, tree: equal(
                         sum(average(text, node) for node in tree),
-                        sum(product(average(text, (rank,)) for rank in node) for node in tree),
+                        sum(math.prod(average(text, (rank,)) for rank in node) for node in tree),
                     ),
                 ),
             ),

@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from itertools import permutations
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from proofs_check.algorithms.enumeration import token_verification
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.search import Space, rational
-from proofs_check.evidence.simulated import instead, simulated, stated
-from proofs_check.evidence.simulated_settings import LACKING, RARE, TURNED, at
-from proofs_check.evidence.symbolic import Step, in_words, valid
 from proofs_check.forms.divergences import overlap, total_variation
 from proofs_check.forms.ranks import race
-from proofs_check.library.cases import every_pair
-from proofs_check.library.strategies import exact_pmfs
-from proofs_check.statement.arithmetic import Pmf, Real, absolute, floats, is_zero, positive_part, smaller
-from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
+from proofs_check.prelude import *
 from spectheory.verification import RaceVerification, TokenVerification
 
 Joint = Sequence[Sequence[Real]]
 """P(draft = i, output = j), row i, column j: all that a rule with one candidate is, seen from outside."""
 
 
-def given(p: Pmf, q: Pmf) -> dict[int, Real]:
+def given(p: AnyPmf, q: AnyPmf) -> dict[int, Real]:
     """Acceptance given the output, min(1, q/p), where the output occurs."""
     return {x: smaller(1, q[x] / p[x]) for x in range(len(p)) if not is_zero(p[x])}
 
 
-def call(p: Pmf, q: Pmf) -> dict[tuple[int, bool], Real]:
+def call(p: AnyPmf, q: AnyPmf) -> dict[tuple[int, bool], Real]:
     """One draft run through with every coin: (output, whether it is the accepted draft) to probability."""
     law: dict[tuple[int, bool], Real] = {}
     for (tokens, accepted), share in token_verification(lambda _: tuple(p), lambda _: tuple(q), (), 1).items():
@@ -41,7 +26,7 @@ def call(p: Pmf, q: Pmf) -> dict[tuple[int, bool], Real]:
     return law
 
 
-def enumerated(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def enumerated(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The law of one call: acceptance, output, and acceptance given the output."""
     law = call(p, q)
     outputs = {x: law.get((x, True), 0) + law.get((x, False), 0) for x in range(len(p))}
@@ -62,7 +47,7 @@ def marginals(joint: Joint) -> tuple[list[Real], list[Real]]:
     return [sum(column) for column in zip(*joint, strict=True)], [sum(row) for row in joint]
 
 
-def corner(p: Pmf, q: Pmf, rows: Sequence[int], columns: Sequence[int]) -> Joint:
+def corner(p: AnyPmf, q: AnyPmf, rows: Sequence[int], columns: Sequence[int]) -> Joint:
     """The joint law filled from the corner of these orders: every draft as early, every output as late as fits."""
     joint = [[0 * p[0]] * len(p) for _ in q]
     left, wanted = list(q), list(p)
@@ -73,7 +58,7 @@ def corner(p: Pmf, q: Pmf, rows: Sequence[int], columns: Sequence[int]) -> Joint
     return joint
 
 
-def vertices(p: Pmf, q: Pmf) -> list[Joint]:
+def vertices(p: AnyPmf, q: AnyPmf) -> list[Joint]:
     """Every vertex of the polytope of joint laws, of up to 3 tokens.
 
     A vertex has the support of a forest of drafts and outputs. With three of each, every tree is a caterpillar: in some
@@ -83,7 +68,7 @@ def vertices(p: Pmf, q: Pmf) -> list[Joint]:
     return [corner(p, q, rows, columns) for rows in orders for columns in orders]
 
 
-def library(p: Pmf, q: Pmf) -> Iterator[Compared]:
+def library(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The library's acceptance, and its law given the output."""
     target, draft = floats(p), floats(q)
     yield computed(TokenVerification().acceptance(target, draft), overlap(p, q))
@@ -173,10 +158,7 @@ ENTRIES = (
         assumptions=("the draft is drawn from q and the output has law p", "given the output: p_x > 0"),
         calculators=("spectheory.verification.TokenVerification",),
         evidence=(
-            proof(
-                "term by term, for any number of tokens",
-                STEPS,
-            ),
+            proof("term by term, for any number of tokens", STEPS),
             exact(
                 Claim(
                     "one call with every coin: output law p, acceptance 1 - TV, given the output min(1, q/p)",

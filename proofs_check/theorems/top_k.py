@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
 from proofs_check.agreement.rank_rules import ranks_computed
 from proofs_check.algorithms import rank_laws
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
-from proofs_check.evidence.simulated import simulated, stated
-from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
-from proofs_check.evidence.symbolic import Step, valid
-from proofs_check.library import cases
-from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Pmf, Real, floats, is_term, is_zero, log
-from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
+from proofs_check.prelude import *
+from proofs_check.statement.arithmetic import is_term
 from spectheory import entropy
 from spectheory.verification import TopKMatch
 
@@ -35,12 +25,12 @@ def before(a: Real, i: Real, b: Real, j: Real) -> Real:
     return larger + tied * lower
 
 
-def places(q: Pmf, sign: int = 1) -> list[int]:
+def places(q: AnyPmf, sign: int = 1) -> list[int]:
     """The place of each token, 1 and the tokens before it; with sign -1 the highest index goes first among equals."""
     return [1 + sum(before(b, sign * j, a, sign * i) for j, b in enumerate(q)) for i, a in enumerate(q)]
 
 
-def first_choices(q: Pmf) -> Iterator[int]:
+def first_choices(q: AnyPmf) -> Iterator[int]:
     """The tokens as the draft picks them: again and again the most probable one that is left, lowest index first."""
     left = list(range(len(q)))
     while left:
@@ -49,12 +39,12 @@ def first_choices(q: Pmf) -> Iterator[int]:
         yield choice
 
 
-def at_place(p: Pmf, place: Sequence[int], rank: int) -> Real:
+def at_place(p: AnyPmf, place: Sequence[int], rank: int) -> Real:
     """P(R = rank): what the target has at that place."""
     return sum((share for share, at in zip(p, place, strict=True) if at == rank), 0 * p[0])
 
 
-def top(p: Pmf, q: Pmf, *, sign: int = 1) -> Iterator[Compared]:
+def top(p: AnyPmf, q: AnyPmf, *, sign: int = 1) -> Iterator[Compared]:
     """P(R <= k) of the places, of the draft's picks one after another, and of its sorted list."""
     place, picked = places(q, sign), list(first_choices(q))
     yield equal(tuple(sorted(place)), tuple(range(1, len(q) + 1)))
@@ -66,19 +56,19 @@ def top(p: Pmf, q: Pmf, *, sign: int = 1) -> Iterator[Compared]:
         yield equal(place.index(k), picked[k - 1])
 
 
-def information(p: Pmf, place: Sequence[int]) -> Compared:
+def information(p: AnyPmf, place: Sequence[int]) -> Compared:
     """H(R) = H(p)."""
     law = [at_place(p, place, rank) for rank in range(1, len(p) + 1)]
     return equal(*(sum(-share * log(share) for share in pmf if not is_zero(share)) for pmf in (law, p)))
 
 
-def library_information(p: Pmf, q: Pmf, of: Pmf) -> Compared:
+def library_information(p: AnyPmf, q: AnyPmf, of: AnyPmf) -> Compared:
     """The library's entropy of the library's law of the rank is that of a pmf."""
     law = TopKMatch().rank_pmf(floats(p), floats(q), len(p))
     return computed(entropy(law), sum(-share * log(share) for share in of if not is_zero(share)))
 
 
-def calculated(p: Pmf, q: Pmf, *, sign: int = 1) -> Iterator[Compared]:
+def calculated(p: AnyPmf, q: AnyPmf, *, sign: int = 1) -> Iterator[Compared]:
     """The library's law of the rank, given the output or not, and acceptance; places are those of the doubles."""
     place, ranks = places(floats(q).tolist(), sign), range(1, len(p) + 2)
     return ranks_computed(TopKMatch(), p, q, {x: [int(at == rank) for rank in ranks] for x, at in enumerate(place)})
@@ -140,10 +130,7 @@ ENTRIES = (
         ),
         calculators=("spectheory.verification.TopKMatch",),
         evidence=(
-            proof(
-                "the places are a total order of the tokens, for any number of tokens",
-                ORDER,
-            ),
+            proof("the places are a total order of the tokens, for any number of tokens", ORDER),
             exact(
                 TOP,
                 lambda effort: cases.all_pairs(3, effort.pick(5, 8)),

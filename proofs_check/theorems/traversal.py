@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import partial
-
 from proofs_check.agreement.one_call_bound import accepted
 from proofs_check.agreement.path_cases import TREES, chain, edge_chains, random_chains
 from proofs_check.agreement.rival_cases import within_several
 from proofs_check.agreement.whole_calls import lossless, mean_calls, of_tables, turned
-from proofs_check.algorithms.enumeration import Model, Pmf, Rule, block_verification
 from proofs_check.algorithms.traversal import of_remaining, traversal
 from proofs_check.algorithms.tree_enumeration import Tree, drawn_tree
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import exact, proof, searched
 from proofs_check.library.strategies import plain_pairs
+from proofs_check.prelude import *
 from proofs_check.proofs.rival_proofs import LEAVES
-from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
-from proofs_check.statement.findings import Effort
 
 OVER = "over random models of any order without stationarity, zeros included, and edges"
 BATCH, FULL, CHAINS = TREES[:3]
@@ -89,10 +82,7 @@ ENTRIES = (
         source=("weng2025", "sun2024block"),
         without={"certified": "no calculator of the library, and no logarithm"},
         evidence=(
-            proof(
-                "the masses at a node",
-                LEAVES,
-            ),
+            proof("the masses at a node", LEAVES),
             exact(
                 Claim(
                     "whole texts are the target's, several calls in a row (three trees, siblings i.i.d. and distinct)",

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from itertools import chain as joined
-from itertools import product as every_choice
 
-from proofs_check.algorithms.enumeration import Pmf, Rule
 from proofs_check.algorithms.rank_laws import rank_law, top_k
 from proofs_check.algorithms.tree_enumeration import (
     REJECTION,
@@ -19,16 +16,9 @@ from proofs_check.algorithms.tree_enumeration import (
     race_list,
     tree_walk,
 )
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact, proof, searched
-from proofs_check.evidence.simulated import Parameters, simulated, stated
 from proofs_check.evidence.simulated_settings import RACED, RANKED
-from proofs_check.evidence.symbolic import Step, same
-from proofs_check.library import cases
+from proofs_check.prelude import *
 from proofs_check.proofs.trees import ADD_A_NODE
-from proofs_check.statement.arithmetic import Real, floats, product
-from proofs_check.statement.claims import Claim, Compared, computed, equal
-from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.rank_trees import (
     LAWS,
     UNSORTED,
@@ -110,7 +100,7 @@ def by_algorithms(
 def expansion(pi: RankPmf, branching: Path) -> Real:
     """Tokens of a k-ary expansion: the chances P(R <= b) of every depth multiply."""
     within = [sum(pi[:b]) for b in branching]
-    return 1 + sum(product(within[: d + 1]) for d in range(len(branching)))
+    return 1 + sum(math.prod(within[: d + 1]) for d in range(len(branching)))
 
 
 def library(pi: Pmf, tree: Nodes) -> Iterator[Compared]:
@@ -190,10 +180,7 @@ ENTRIES = (
             "spectheory.drafting.KAry",
         ),
         evidence=(
-            proof(
-                "by induction over the nodes of any tree, any number of ranks",
-                GROWN,
-            ),
+            proof("by induction over the nodes of any tree, any number of ranks", GROWN),
             exact(
                 READING,
                 lambda effort: joined(trees_of(effort.pick(3, 5)), trees_of(6, [UNSORTED], least=4)),
@@ -227,7 +214,7 @@ ENTRIES = (
             ),
             agreement(
                 Claim("expansions give 1 + P(R<=b1) + P(R<=b1) P(R<=b2) + ...; chains and batches are such", named),
-                lambda _: ({"pi": pi, "branching": b} for pi, b in every_choice(LAWS, BRANCHINGS)),
+                lambda _: ({"pi": pi, "branching": b} for pi, b in product(LAWS, BRANCHINGS)),
                 over="chains of up to 6, batches of up to 3, and mixed ones, 6 laws",
                 wrong=Claim(
                     "the chances of the depths add up",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from proofs_check.agreement.truncated_cases import drawn, every_setting, few_pairs, pairs
 from proofs_check.agreement.truncated_given import given_inside, matching_inside, only_listed, peaks_forgotten
 from proofs_check.agreement.truncated_intervals import (
@@ -29,18 +27,14 @@ from proofs_check.agreement.truncated_moments import (
     with_ends,
     with_odds,
 )
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
-from proofs_check.evidence.search import pair_space
 from proofs_check.forms.divergences import g
+from proofs_check.prelude import *
 from proofs_check.proofs.truncated_proofs import FOLLOWS, MOMENTS, ONE_COMPLETION, OTHER_RULES, SUMS
-from proofs_check.statement.arithmetic import Pmf, smaller
-from proofs_check.statement.claims import Claim, Compared, at_least, at_most, equal
 from proofs_check.twins.completions import NO_EXTRAS, Extras, Lengths, Pairs, Seen, best, most_minima, seen
 from spectheory import truncated
 
 
-def one_is_best(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+def one_is_best(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
     """The best completion is one, and its g(c) is at most that of this pair, at every c; its sum of minima is A1's end.
 
     Both are convex and piecewise linear, so it is enough to compare at the kinks of this pair's and beyond the last.
@@ -64,7 +58,7 @@ def _completes(known: Seen, found: Pairs) -> Iterator[Compared]:
         yield at_least(smaller(a, b), 0)
 
 
-def _below(found: Pairs, p: Pmf, q: Pmf) -> Iterator[Compared]:
+def _below(found: Pairs, p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     pmfs = [a for a, _ in found], [b for _, b in found]
     for c in (a / b for a, b in zip(p, q, strict=True) if b > 0):
         yield at_most(g(*pmfs, c), g(p, q, c))
@@ -72,7 +66,7 @@ def _below(found: Pairs, p: Pmf, q: Pmf) -> Iterator[Compared]:
     yield at_least(sum(a for a, b in found if b > 0), drawable)
 
 
-def without_caps_outside(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+def without_caps_outside(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
     """The claim of :func:`one_is_best` with one merged token in place of those known to none, which has no cap."""
     known = seen(p, q, m, extra)
     many = best(known._replace(outside=1000 * known.outside))
@@ -86,7 +80,7 @@ def best_without_caps(known: Seen) -> Pairs:
     return best(known._replace(a=1 + 0 * known.a, b=1 + 0 * known.b))
 
 
-def evenly_spread(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+def evenly_spread(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
     """The claim of :func:`one_is_best` for even tails."""
     yield from _below(list(zip(*even_tails(p, q, m, extra), strict=True)), p, q)
 
@@ -117,26 +111,11 @@ ENTRIES = (
         ),
         calculators=tuple(f"spectheory.truncated.{name}" for name in truncated.__all__),
         evidence=(
-            proof(
-                "ends that are sums: minima, hockey sticks, the race, KL",
-                SUMS,
-            ),
-            proof(
-                "one completion is best for every hockey stick",
-                ONE_COMPLETION,
-            ),
-            proof(
-                "what follows for f-divergences, races, k-SEQ and R4",
-                FOLLOWS,
-            ),
-            proof(
-                "entropy and second log-moment, by moving mass between two tokens",
-                MOMENTS,
-            ),
-            proof(
-                "what encloses R3 and R2, and matching rules",
-                OTHER_RULES,
-            ),
+            proof("ends that are sums: minima, hockey sticks, the race, KL", SUMS),
+            proof("one completion is best for every hockey stick", ONE_COMPLETION),
+            proof("what follows for f-divergences, races, k-SEQ and R4", FOLLOWS),
+            proof("entropy and second log-moment, by moving mass between two tokens", MOMENTS),
+            proof("what encloses R3 and R2, and matching rules", OTHER_RULES),
             exact(
                 BEST,
                 every_setting,

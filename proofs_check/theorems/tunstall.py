@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from itertools import chain as joined
 
-from proofs_check.algorithms.enumeration import Pmf
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
-from proofs_check.evidence.simulated import Parameters, instead, simulated, stated
 from proofs_check.evidence.simulated_settings import RACED, RANKED
-from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.divergences import entropy
 from proofs_check.forms.exits import channel, exit_count, exits, log_exits
+from proofs_check.prelude import *
 from proofs_check.proofs.divergence_proofs import LOGARITHM
 from proofs_check.statement import calculus
-from proofs_check.statement.arithmetic import floats, is_zero, log, smaller
-from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.statement.fractions import Fraction
 from proofs_check.twins.rank_trees import (
     LAWS,
     UNSORTED,
@@ -113,10 +104,7 @@ ENTRIES = (
         ),
         calculators=("spectheory.limits.tunstall_bound",),
         evidence=(
-            proof(
-                "the entropy of the exit leaf is at most the logarithm of the number of exits",
-                GIBBS,
-            ),
+            proof("the entropy of the exit leaf is at most the logarithm of the number of exits", GIBBS),
             exact(
                 Claim("a tree of k nodes has (k+1)(A-1)+1 exits, whose probabilities make one", counted),
                 lambda effort: joined(trees_of(effort.pick(3, 5)), trees_of(6, [UNSORTED], least=4)),

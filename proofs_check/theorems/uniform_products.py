@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-
-from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import counterexample
-from proofs_check.library import cases
-from proofs_check.statement.arithmetic import Pmf, Real, log, positive_part, smaller
-from proofs_check.statement.claims import POSITIVE, Assumption, Case, Claim, Compared, equal
-from proofs_check.statement.findings import Effort
+from proofs_check.prelude import *
 
 DIFFERENT = Assumption("p and q differ", lambda p, q: p != q)
 
@@ -25,7 +17,7 @@ def rejected_by_itself(a: Real, b: Real) -> Real:
     return 1 - a
 
 
-def first_tokens(products: bool, p: Pmf, q: Pmf) -> Iterator[Compared]:
+def first_tokens(products: bool, p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The law of a call's first token, two drafts of one pair of pmfs, recovered from norm (p - q)+."""
     rejected = rejected_first if products else rejected_by_itself
     accept = [smaller(1, a / b) for a, b in zip(p, q, strict=True)]

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from proofs_check.algorithms.batch_algorithm import batch_decoding
-from proofs_check.algorithms.enumeration import Prefix
 from proofs_check.algorithms.rejection_algorithms import (
     EMPTY,
     Pmf,
@@ -18,8 +14,7 @@ from proofs_check.algorithms.rejection_algorithms import (
     model_of,
     steps_of,
 )
-from proofs_check.statement.arithmetic import Real, is_zero
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 
 Left = Callable[[Pmf, Pmf], Pmf]
 """Law of the token recovered where a round starts, from p and q: how likely it is that all drafts are rejected and x

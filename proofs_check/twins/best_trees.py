@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from functools import cache
-from itertools import product as every_choice
 
-from proofs_check.algorithms.enumeration import Pmf
-from proofs_check.statement.arithmetic import Real
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.rank_trees import Nodes, Path, RankPmf, all_trees, deepest, in_order, tokens, weight
 
 RANKS = 3
@@ -34,7 +30,7 @@ def heaviest_tree(pi: RankPmf, nodes: int, depth: int | None = None, width: int 
 def heaviest_set(pi: RankPmf, nodes: int, depth: int | None = None) -> Real:
     """The most that any set of so many nodes weighs, tree or not, with the root's 1."""
     depths = range(1, 1 + (depth or nodes))
-    paths = (path for d in depths for path in every_choice(range(1, len(pi) + 1), repeat=d))
+    paths = (path for d in depths for path in product(range(1, len(pi) + 1), repeat=d))
     return 1 + sum(sorted((weight(pi, path) for path in paths), reverse=True)[:nodes])
 
 

@@ -7,13 +7,7 @@ where it stops: with the i drafts x and one token z more with probability p(z|wx
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import cache
-from itertools import product
-
-from proofs_check.algorithms.enumeration import CallLaw, Model, Prefix
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 
 Masses = list[dict[Prefix, Fraction]]
 """s_i(x) at index i, for every run x of i tokens; s_0 = 1."""
@@ -58,11 +52,7 @@ class Problem:
 def texts(target: Model, draft: Model, k: int, length: int, end: int | None = None) -> Problem:
     """Texts of `length` tokens, or up to the token `end`; calls of k drafts from a draft model."""
     return Problem(
-        target,
-        lambda _: draft,
-        lambda _: k,
-        lambda text: len(text) >= length or end in text,
-        len(target(())),
+        target, lambda _: draft, lambda _: k, lambda text: len(text) >= length or end in text, len(target(()))
     )
 
 

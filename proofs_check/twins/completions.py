@@ -6,10 +6,7 @@ two neighbouring kinks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
-
-from proofs_check.statement.arithmetic import Pmf, Real, floats, larger, smaller
+from proofs_check.prelude import *
 
 Pairs = list[tuple[Real, Real]]
 """Tokens as (target probability, draft probability)."""
@@ -41,14 +38,14 @@ class Seen(NamedTuple):
     t: Real
 
 
-def listed(pmf: Pmf, m: int, extra: Sequence[int] = ()) -> tuple[list[int], list[int]]:
+def listed(pmf: AnyPmf, m: int, extra: Sequence[int] = ()) -> tuple[list[int], list[int]]:
     """The m most probable tokens, ties to the lowest index, and those asked for besides."""
     rounded = floats(pmf)
     top = sorted(range(len(pmf)), key=lambda x: (-rounded[x], x))[:m]
     return top, [x for x in dict.fromkeys(extra) if x not in top]
 
 
-def seen(p: Pmf, q: Pmf, m: Lengths, extra: Extras = NO_EXTRAS) -> Seen:
+def seen(p: AnyPmf, q: AnyPmf, m: Lengths, extra: Extras = NO_EXTRAS) -> Seen:
     """What the lists of a pair tell."""
     (top, more), (other_top, other_more) = listed(p, m[0], extra[0]), listed(q, m[1], extra[1])
     known, others = {*top, *more}, {*other_top, *other_more}

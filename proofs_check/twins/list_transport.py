@@ -7,12 +7,10 @@ tokens, in closed form. Nothing of the library is used.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
-from itertools import combinations
-from itertools import product as every_tuple
 
-from proofs_check.statement.arithmetic import Pmf, Real, is_interval, is_term, positive_part, product, smaller
+from proofs_check.prelude import *
+from proofs_check.statement.arithmetic import is_interval, is_term
 
 Drawn = tuple[int, ...]
 """A list of candidates."""
@@ -26,18 +24,18 @@ def sets(tokens: int) -> list[tuple[int, ...]]:
     return [chosen for size in range(tokens + 1) for chosen in combinations(range(tokens), size)]
 
 
-def optimum(p: Pmf, q: Pmf, k: int) -> Real:
+def optimum(p: AnyPmf, q: AnyPmf, k: int) -> Real:
     """R4: 1 + min over every set H of p(H) - q(H)^k."""
     return _least_over(p, q, k, sets(len(p)))
 
 
-def by_one_sort(p: Pmf, q: Pmf, k: int) -> Real:
+def by_one_sort(p: AnyPmf, q: AnyPmf, k: int) -> Real:
     """The same over the prefixes alone of the tokens in ascending order of p/q, q = 0 last."""
     order = sorted(range(len(p)), key=lambda x: (not q[x], p[x] / q[x] if q[x] else 0))
     return prefix_minimum(p, q, k, order)
 
 
-def prefix_minimum(p: Pmf, q: Pmf, k: int, order: Sequence[int]) -> Real:
+def prefix_minimum(p: AnyPmf, q: AnyPmf, k: int, order: Sequence[int]) -> Real:
     """The same over the prefixes of the tokens in any order."""
     return _least_over(p, q, k, [order[:size] for size in range(len(order) + 1)])
 
@@ -50,12 +48,12 @@ def least(values: Iterable[Real]) -> Real:
     return reduce(smaller, listed)
 
 
-def lists(q: Pmf, k: int) -> dict[Drawn, Real]:
+def lists(q: AnyPmf, k: int) -> dict[Drawn, Real]:
     """Every list of k candidates and its probability."""
-    return {drawn: product(q[x] for x in drawn) for drawn in every_tuple(range(len(q)), repeat=k)}
+    return {drawn: math.prod(q[x] for x in drawn) for drawn in product(range(len(q)), repeat=k)}
 
 
-def largest_flow(p: Pmf, weights: Mapping[Drawn, Real]) -> Flow:
+def largest_flow(p: AnyPmf, weights: Mapping[Drawn, Real]) -> Flow:
     """The largest flow from lists of known weights to the tokens they hold, of capacity p, by augmenting paths."""
     flow = {(drawn, x): 0 * p[0] for drawn in weights for x in sorted(set(drawn))}
     while True:
@@ -70,7 +68,7 @@ def largest_flow(p: Pmf, weights: Mapping[Drawn, Real]) -> Flow:
             flow[edge] += -amount if step % 2 else amount
 
 
-def flow_on_three(p: Pmf, w: Mapping[str, Real]) -> dict[str, Real]:
+def flow_on_three(p: AnyPmf, w: Mapping[str, Real]) -> dict[str, Real]:
     """The largest flow in closed form, on three tokens 1, 2, 3: ``"12>1"`` is what the lists of set {1, 2} give to 1.
 
     Lists of one token serve it first. The lists of 1 and 2 give what those of 1, 3 and of 2, 3 cannot, then the rest.
@@ -91,14 +89,14 @@ def flow_on_three(p: Pmf, w: Mapping[str, Real]) -> dict[str, Real]:
     return flow
 
 
-def least_cut_on_three(p: Pmf, w: Mapping[str, Real]) -> Real:
+def least_cut_on_three(p: AnyPmf, w: Mapping[str, Real]) -> Real:
     """1 + the least of p(H) - w(lists inside H)."""
     names = [("".join("123"[x] for x in chosen), sum(p[x] for x in chosen)) for chosen in sets(3)]
     return 1 + least(mass - sum(w[name] for name in w if set(name) <= set(inside)) for inside, mass in names)
 
 
-def _least_over(p: Pmf, q: Pmf, k: int, chosen: Iterable[Sequence[int]]) -> Real:
-    return 1 + least(sum(p[x] for x in each) - product([sum(q[x] for x in each)] * k) for each in chosen)
+def _least_over(p: AnyPmf, q: AnyPmf, k: int, chosen: Iterable[Sequence[int]]) -> Real:
+    return 1 + least(sum(p[x] for x in each) - math.prod([sum(q[x] for x in each)] * k) for each in chosen)
 
 
 def _augmenting(flow: Flow, spare: Mapping[Drawn, Real], room: Sequence[Real]) -> list[tuple[Drawn, int]]:

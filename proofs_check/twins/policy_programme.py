@@ -10,16 +10,12 @@ treat its drafts in any way.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import product
+from dataclasses import field
 
-import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from proofs_check.algorithms.enumeration import Model, Prefix, draft_paths
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins.block_values import Problem
 
 Start = tuple[Prefix, tuple[int, ...]]

@@ -8,13 +8,9 @@ of the first n tokens of a sampled text. Thresholds c = e^-t are fractions too, 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
-from functools import partial
-from itertools import product, takewhile
+from itertools import takewhile
 
-from proofs_check.algorithms.enumeration import Model, Pmf, Prefix
-from proofs_check.statement.arithmetic import Real, is_zero, log
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 
 Ensemble = Sequence[Pmf]
 """Equally likely pmfs on one vocabulary."""

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from itertools import chain as joined
-from itertools import product as every_choice
-from typing import Any
 
-import numpy as np
-from hypothesis import strategies as st
-
-from proofs_check.algorithms.enumeration import Pmf
 from proofs_check.algorithms.tree_enumeration import nodes_of, tree_walk
-from proofs_check.evidence.search import Space, rational
 from proofs_check.library import strategies
-from proofs_check.statement.arithmetic import Real, product
-from proofs_check.statement.claims import Case
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 
 Path = tuple[int, ...]
 Nodes = tuple[Path, ...]
@@ -47,7 +37,7 @@ def in_order(tree: Nodes) -> bool:
 
 def weight(pi: RankPmf, node: Path) -> Real:
     """The product of the ranks' probabilities on the way to a node."""
-    return product(pi[rank - 1] for rank in node)
+    return math.prod(pi[rank - 1] for rank in node)
 
 
 def tokens(pi: RankPmf, tree: Nodes) -> Real:
@@ -69,7 +59,7 @@ def deepest(tree: Nodes) -> int:
 
 def expanded(branching: Path) -> Nodes:
     """The nodes of a k-ary expansion."""
-    levels = (every_choice(*(range(1, b + 1) for b in branching[:d])) for d in range(1, len(branching) + 1))
+    levels = (product(*(range(1, b + 1) for b in branching[:d])) for d in range(1, len(branching) + 1))
     return tuple(joined.from_iterable(levels))
 
 
@@ -88,7 +78,7 @@ UNSORTED: Pmf = (Fraction(1, 7), Fraction(4, 7), Fraction(2, 7))
 def trees_of(most: int, laws: Sequence[Pmf] = LAWS, *, least: int = 0) -> Iterator[Case]:
     """Every law with every tree on ranks 1 to 3 of up to `most` nodes, small trees first."""
     for nodes in range(least, most + 1):
-        for tree, pi in every_choice(all_trees(nodes, 3), laws):
+        for tree, pi in product(all_trees(nodes, 3), laws):
             yield {"pi": pi, "tree": tree}
 
 

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
-from functools import cache
-from itertools import product as every_choice
 
-from proofs_check.library import cases
-from proofs_check.statement.arithmetic import Real, product
-from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
-from proofs_check.statement.fractions import Fraction
+from proofs_check.prelude import *
 from proofs_check.twins import path_theorem
 from proofs_check.twins.rank_trees import Nodes, Path, RankPmf, all_trees, deepest
 from proofs_check.twins.tree_theorem import tree_survival
@@ -24,7 +18,7 @@ RANKS = 2
 
 def at_start(text: Text, node: Path, n: int) -> Real:
     """The probability that a call which starts at n accepts a node; none past the end of the text."""
-    return product(text[n + j][rank - 1] for j, rank in enumerate(node)) if n + len(node) <= len(text) else 0
+    return math.prod(text[n + j][rank - 1] for j, rank in enumerate(node)) if n + len(node) <= len(text) else 0
 
 
 def average(text: Text, node: Path) -> Real:
@@ -72,12 +66,12 @@ ALTERNATING: Text = ((Fraction(2, 10000), Fraction(9997, 10000)), (Fraction(955,
 
 def texts(length: int, denominator: int) -> Iterator[Text]:
     """Every text of so many positions, each with a law of ranks 1, 2 and later in multiples of 1/denominator."""
-    return every_choice([law[:RANKS] for law in cases.grid(RANKS + 1, denominator)], repeat=length)
+    return product([law[:RANKS] for law in cases.grid(RANKS + 1, denominator)], repeat=length)
 
 
 def short_texts(length: int, nodes: int, denominator: int) -> Iterator[Case]:
     """By length, then nodes, then denominator."""
-    sizes = every_choice(range(1, length + 1), range(1, nodes + 1), range(1, denominator + 1))
+    sizes = product(range(1, length + 1), range(1, nodes + 1), range(1, denominator + 1))
     return ({"text": text, "nodes": k} for n, k, d in sizes for text in texts(n, d))
 
 

@@ -50,6 +50,7 @@ SCRIPTS = ("spectheory/cli", "spectheory/pairs/train.py", "spectheory/pairs/trai
 """What runs on a terminal may print."""
 
 ORACLES = (
+    "proofs_check/prelude.py",
     "proofs_check/algorithms/batch_algorithm.py",
     "proofs_check/algorithms/copied_drafts.py",
     "proofs_check/algorithms/coupled_calls.py",
@@ -300,7 +301,7 @@ def test_the_library_never_prints() -> None:
 
 
 EVIDENCE_ROOMS = (
-    *("statement", "evidence", "library", "algorithms", "twins", "forms", "proofs", "agreement", "theorems"),
+    *("statement", "evidence", "library", "algorithms", "prelude", "twins", "forms", "proofs", "agreement", "theorems"),
     "run",
 )
 """Rooms of proofs_check: a file imports only from its own room and the rooms before it."""

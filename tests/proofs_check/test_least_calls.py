@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofs_check.agreement.least_calls import certain_head, heads, limit, policies
+from proofs_check.agreement.least_calls import certain_head, heads, least_of_text, policies
 from proofs_check.agreement.start_cases import by_start, from_start
 from proofs_check.statement.findings import Effort
 from proofs_check.twins.block_values import Problem
@@ -19,7 +19,7 @@ def test_the_counterexample_of_heads() -> None:
     text = (0, 0, 0, 0)
     given = Problem(target.__getitem__, lambda start: from_start(head, start), lambda _: 2, lambda t: len(t) >= 4, 2)
     assert calls(by_start(block_survival, target.__getitem__, head, text), 2, 4)[0] == 3
-    assert limit("block", target, head, 2, text) == 2
+    assert least_of_text("block", target, head, 2, text) == 2
     assert fewest_calls(given) == pytest.approx(2)
 
 

@@ -1,0 +1,89 @@
+"""What nearly every file of statements reads: ``from proofs_check.prelude import *``.
+
+It has the language of claims, the kinds of evidence, the commonest cases and Python's own tools; calculators of the
+library, closed forms and twins are imported by name, so that a file shows what it compares.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import combinations, islice, pairwise, product
+from typing import Any, NamedTuple
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from proofs_check.algorithms.enumeration import (
+    CallLaw,
+    Decoding,
+    Model,
+    Pmf,
+    Prefix,
+    Rule,
+    Table,
+    block_verification,
+    draft_paths,
+    given_text,
+    normalised,
+    text_law,
+    token_verification,
+)
+from proofs_check.evidence.entries import Entry, Evidence
+from proofs_check.evidence.makers import agreement, certified, counterexample, exact, proof, searched, solved
+from proofs_check.evidence.search import Space, pair_space, rational
+from proofs_check.evidence.simulated import Parameters, Setting, against_kl, instead, simulated, stated
+from proofs_check.evidence.simulated_settings import LACKING, NEAR, RARE, TURNED, at
+from proofs_check.evidence.symbolic import Step, cited, in_words, same, valid
+from proofs_check.library import cases
+from proofs_check.library.cases import every_pair, random_model, random_pmf
+from proofs_check.library.strategies import exact_pairs, exact_pmfs
+from proofs_check.statement.arithmetic import (
+    AnyPmf,
+    Real,
+    absolute,
+    every,
+    exp,
+    floats,
+    interval,
+    is_zero,
+    larger,
+    log,
+    positive_part,
+    shares,
+    smaller,
+)
+from proofs_check.statement.calculus import integral, limit, slope
+from proofs_check.statement.claims import (
+    POSITIVE,
+    Assumption,
+    Case,
+    Claim,
+    Compared,
+    Described,
+    at_least,
+    at_most,
+    computed,
+    equal,
+)
+from proofs_check.statement.findings import Effort, Finding
+from proofs_check.statement.fractions import Fraction
+
+# fmt: off
+__all__ = [
+    "LACKING", "NEAR", "POSITIVE", "RARE", "TURNED", "Any", "AnyPmf", "Assumption", "CallLaw", "Callable", "Case",
+    "Claim", "Compared", "Decoding", "Described", "Effort", "Entry", "Evidence", "Finding", "Fraction", "Iterable",
+    "Iterator", "Mapping", "Model", "NDArray", "NamedTuple", "Parameters", "Pmf", "Prefix", "Real", "Rule",
+    "Sequence", "Setting", "Space", "Step", "Table", "absolute", "against_kl", "agreement", "at", "at_least",
+    "at_most", "block_verification", "cache", "cases", "certified", "cited", "combinations", "computed",
+    "counterexample", "dataclass", "draft_paths", "equal", "every", "every_pair", "exact", "exact_pairs",
+    "exact_pmfs", "exp", "floats", "given_text", "in_words", "instead", "integral", "interval", "is_zero", "islice",
+    "larger", "limit", "log", "math", "normalised", "np", "pair_space", "pairwise", "partial", "positive_part",
+    "product", "proof", "random", "random_model", "random_pmf", "rational", "replace", "same", "searched", "shares",
+    "simulated", "slope", "smaller", "solved", "st", "stated", "text_law", "token_verification", "valid",
+]
+# fmt: on
