@@ -7,7 +7,7 @@ algorithm run. Models are tables of a pmf after every prefix: nothing is station
 from __future__ import annotations
 
 from proofs_check.algorithms import enumeration, tree_enumeration
-from proofs_check.algorithms.parallel_drafts import marginals, parallel
+from proofs_check.algorithms.drafts import marginals, parallel
 from proofs_check.algorithms.rank_laws import recursive_rejection, top_k
 from proofs_check.algorithms.tree_enumeration import Joint, Report, Tree, drawn_tree, tree_walk
 from proofs_check.prelude import *

@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import prod
 
-from proofs_check.algorithms.enumeration import CallLaw, Model, Pmf, Prefix, add_outputs, draft_paths, normalised
+from proofs_check.algorithms.enumeration import (
+    CallLaw,
+    Model,
+    Pmf,
+    Prefix,
+    TextLaw,
+    add_outputs,
+    draft_paths,
+    normalised,
+)
 from proofs_check.statement.fractions import Fraction
 
 ONE = Fraction(1)
@@ -122,3 +131,39 @@ def scanned(
 def _resampled(target: Model, draft: Model, prefix: Prefix, path: Prefix, *, capped: bool) -> Pmf:
     """The law of the token resampled after a run: in proportion to (P - Q)+ in its branch."""
     return normalised(tuple(max(d, Fraction(0)) for d in branch(target, draft, prefix, path, capped=capped)))
+
+
+# Greedy block verification (sun2024block) in fractions: calls that hand the rest of a draft's block on to the next.
+
+
+def owed(target: Model, draft: Model, start: Prefix, k: int) -> Model:
+    """The target law of what follows a call at `start` that accepted less than k: in proportion to (P - Q)+ up to k."""
+
+    def next_token(prefix: Prefix) -> Pmf:
+        if len(prefix) >= len(start) + k:
+            return target(prefix)
+        left = tuple(max(d, Fraction(0)) for d in branch(target, draft, start, prefix[len(start) :], capped=False))
+        return normalised(left) if any(left) else target(prefix)
+
+    return next_token
+
+
+def greedy_law(target: Model, draft: Model, k: int, length: int) -> TextLaw:
+    """The exact joint law of a text and the accepted drafts of every call; surplus tokens of the last call are cut."""
+    done: TextLaw = {}
+    running: list[tuple[Prefix, tuple[int, ...], Model, Fraction]] = [((), (), target, ONE)]
+    while running:
+        text, counts, present, weight = running.pop()
+        for path, drawn in draft_paths(draft, text, k):
+            last = min(ONE, joint(present, text, path) / joint(draft, text, path))
+            for depth, share in scanned(present, draft, text, path, last, capped=False):
+                after = text + path[:depth]
+                following = present if depth == k else owed(present, draft, text, k)
+                for token, part in enumerate(following(after)):
+                    if part > 0:
+                        state = ((*after, token)[:length], (*counts, depth), weight * drawn * share * part)
+                        if len(state[0]) == length:
+                            done[state[:2]] = done.get(state[:2], Fraction(0)) + state[2]
+                        else:
+                            running.append((state[0], state[1], following, state[2]))
+    return done

@@ -1,6 +1,6 @@
 """The ledger: every statement of the theory by its id, with the evidence that runs.
 
-The entries stand in :mod:`proofs_check.theorems`, a file for each group of statements; each file lists its own.
+The entries stand in :mod:`proofs_check.theorems`, in a folder for each topic; each file lists its own.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ SECTIONS = "DARHSTBY§CV"
 def ledger() -> dict[str, Entry]:
     """Every entry by its id, in the order of the theory."""
     found: dict[str, Entry] = {}
-    for module in sorted(info.name for info in pkgutil.iter_modules(theorems.__path__)):
-        for entry in importlib.import_module(f"proofs_check.theorems.{module}").ENTRIES:
+    for module in sorted(info.name for info in pkgutil.walk_packages(theorems.__path__, "proofs_check.theorems.")):
+        for entry in getattr(importlib.import_module(module), "ENTRIES", ()):
             if entry.id in found:
                 raise ValueError(f"two entries are named {entry.id}")
             found[entry.id] = entry

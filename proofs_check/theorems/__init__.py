@@ -1,1 +1,4 @@
-"""The statements: one file per group of entries of the ledger. A theorem file imports no other theorem file."""
+"""The statements: a folder for each topic, with the cases, twins and proofs that it alone uses.
+
+A file imports from no other topic, and from no file that has entries of the ledger.
+"""

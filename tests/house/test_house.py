@@ -52,12 +52,12 @@ SCRIPTS = ("spectheory/cli", "spectheory/pairs/train.py", "spectheory/pairs/trai
 ORACLES = (
     "proofs_check/prelude.py",
     "proofs_check/algorithms/batch_algorithm.py",
-    "proofs_check/algorithms/copied_drafts.py",
-    "proofs_check/algorithms/coupled_calls.py",
+    "proofs_check/algorithms/drafts.py",
+    "proofs_check/algorithms/hierarchical.py",
     "proofs_check/algorithms/enumeration.py",
     "proofs_check/algorithms/greedy_paths.py",
     "proofs_check/algorithms/hierarchical.py",
-    "proofs_check/algorithms/parallel_drafts.py",
+    "proofs_check/algorithms/drafts.py",
     "proofs_check/twins/path_theorem.py",
     "proofs_check/algorithms/traversal.py",
     "proofs_check/algorithms/tree_enumeration.py",
@@ -308,10 +308,21 @@ EVIDENCE_ROOMS = (
 
 
 def of_later_rooms(path: Path) -> list[str]:
-    """Imports of a file of proofs_check from a later room, or of one theorem file from another."""
-    rooms = EVIDENCE_ROOMS[: EVIDENCE_ROOMS.index(path.parts[1]) + (path.parts[1] != "theorems")]
-    known = tuple(f"proofs_check.{each}." for each in rooms)
-    return [name for name in imports(path) if name.startswith("proofs_check.") and not (name + ".").startswith(known)]
+    """Imports of a file of proofs_check from a later room, another topic, or a file of statements."""
+    theorem = path.parts[1] == "theorems"
+    rooms = EVIDENCE_ROOMS[: EVIDENCE_ROOMS.index(path.parts[1]) + (not theorem)]
+    known = (*(f"proofs_check.{each}." for each in rooms), *([".".join((*path.parts[:3], ""))] if theorem else ()))
+    return [
+        name
+        for name in imports(path)
+        if name.startswith("proofs_check.") and (not (name + ".").startswith(known) or states(name.rpartition(".")[0]))
+    ]
+
+
+def states(dotted: str) -> bool:
+    """Whether a file has entries of the ledger."""
+    path = (ROOT / Path(*dotted.split("."))).with_suffix(".py")
+    return path.is_file() and "\nENTRIES = " in path.read_text(encoding="utf-8")
 
 
 EVIDENCE = [path for path in sources("proofs_check") if len(path.parts) > 2]
@@ -324,9 +335,9 @@ def test_rooms_of_the_evidence_have_an_order() -> None:
 def test_a_theorem_file_that_imports_another_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control, with a form that imports a proof."""
     for line, path in (
-        ("from proofs_check.theorems.tunstall import ENTRIES", "theorems/exit_leaf.py"),
+        ("from proofs_check.theorems.trees.tunstall import ENTRIES", "theorems/exit_leaf.py"),
         ("from proofs_check.theorems import tunstall", "theorems/exit_leaf.py"),
-        ("from proofs_check.proofs.trees import ADD_A_NODE", "forms/exits.py"),
+        ("from proofs_check.theorems.trees.exits import ADD_A_NODE", "forms/exits.py"),
     ):
         monkeypatch.setattr(sys.modules[__name__], "tree", lambda _, line=line: ast.parse(line))
         assert len(of_later_rooms(Path("proofs_check") / path)) == 1, line

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import t as student
 
 from proofs_check.library.strategies import Floats, theorem
-from proofs_check.twins.random_pmf_trees import mean_best
+from proofs_check.theorems.branching.random_pmf_trees import mean_best
 from spectheory.limits import (
     branching_bound,
     random_tree_totals,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proofs_check.agreement.start_cases import CALLED, by_position, by_start, head_calls, random_heads
 from proofs_check.statement.findings import Effort
+from proofs_check.theorems.path.start_cases import CALLED, by_position, by_start, head_calls, random_heads
 from spectheory.cli import main
 from spectheory.cost import ConstantRatio
 from spectheory.deployment import Draft, rank_drafts

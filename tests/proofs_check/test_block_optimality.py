@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proofs_check.agreement.block_counterexamples import G, crowded, gadget, right, stopped_early
 from proofs_check.library.cases import random_model
 from proofs_check.run.ledger import ledger
+from proofs_check.theorems.block.block_look_alikes import G, crowded, gadget, right, stopped_early
 from proofs_check.twins.block_values import (
     Problem,
     beyond,

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from proofs_check.agreement.one_call_bound import accepted
 from proofs_check.agreement.path_cases import TREES, constant
-from proofs_check.agreement.whole_calls import mean_calls
+from proofs_check.agreement.whole_calls import accepted, mean_calls
 from proofs_check.algorithms.enumeration import (
     Decoding,
     Pmf,
@@ -26,8 +25,8 @@ from proofs_check.algorithms.greedy_paths import by_clipped_ratio, first_of_equa
 from proofs_check.algorithms.hierarchical import hierarchical, hierarchical_naive, hierarchical_published, passes
 from proofs_check.algorithms.traversal import traversal
 from proofs_check.algorithms.tree_enumeration import drawn_tree
-from proofs_check.theorems.coupled_calls import coupled_calls
-from proofs_check.theorems.hierarchical import mean_passes
+from proofs_check.theorems.block.coupled_calls import coupled_calls
+from proofs_check.theorems.block.hierarchical import mean_passes
 from tests.made_up import each
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rivals.md").read_text(encoding="utf-8")

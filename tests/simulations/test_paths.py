@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import simulations.simulators  # noqa: F401  registers
-from proofs_check.agreement.call_counts import moments, numbers
 from proofs_check.agreement.path_cases import CHAINS, RANKED, TREES
 from proofs_check.algorithms.enumeration import Decoding, Model, given_text, text_law
+from proofs_check.theorems.path.call_counts import moments, numbers
 from proofs_check.twins.tree_theorem import depth
 from simulations.counts.quantities import Mean
 from simulations.counts.tally import Tally

@@ -17,7 +17,7 @@ import pytest
 
 import simulations.simulators  # noqa: F401  registers all kinds
 from proofs_check.library.strategies import Floats
-from proofs_check.twins.random_pmf_trees import Ensemble, mean_best, mean_best_by_depth
+from proofs_check.theorems.branching.random_pmf_trees import Ensemble, mean_best, mean_best_by_depth
 from simulations.counts.tally import Tally
 from simulations.draws.streams import Stream, words
 from simulations.experiments.registry import registered

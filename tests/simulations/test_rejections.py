@@ -12,7 +12,7 @@ import pytest
 
 from proofs_check.algorithms.batch_algorithm import batch_decoding
 from proofs_check.library.strategies import Floats
-from proofs_check.twins.batch_recursion import left_after, profile
+from proofs_check.theorems.rejections.batch_recursion import left_after, profile
 from simulations.draws.streams import Words, words
 from simulations.kernels.batch_rejection import batch_rejections
 from simulations.kernels.block_decoding import block_calls

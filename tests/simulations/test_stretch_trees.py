@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import simulations.simulators  # noqa: F401  registers them
-from proofs_check.forms.stretches import S, U, Z, entropy_rate, in_block, stationary_value
-from proofs_check.twins.random_pmf_trees import best
+from proofs_check.theorems.branching.random_pmf_trees import best
+from proofs_check.theorems.branching.stationary_targets import S, U, Z, entropy_rate, in_block, stationary_value
 from simulations.counts.quantities import Mean
 from simulations.draws.streams import words
 from simulations.experiments.registry import registered

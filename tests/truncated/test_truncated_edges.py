@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs_check.agreement.truncated_cases import corners
 from proofs_check.library.strategies import Floats, pairs, theorem
+from proofs_check.theorems.path.truncated_cases import corners
 from spectheory import truncated
 from spectheory.errors import PmfError, SettingError, ShapeError, SpectheoryError
 from spectheory.intervals import Interval

@@ -10,8 +10,8 @@ from itertools import chain, combinations
 import numpy as np
 from scipy.optimize import linprog
 
-from proofs_check.agreement.truncated_cases import small_pairs, spread
 from proofs_check.library.strategies import Floats
+from proofs_check.theorems.path.truncated_cases import small_pairs, spread
 from spectheory import truncated
 from spectheory.intervals import Interval
 from spectheory.truncated import TopLogProbs

@@ -1,0 +1,1 @@
+"""Block verification and its rivals."""

@@ -1,0 +1,1 @@
+"""Limits of drafts that do not sample."""

@@ -1,0 +1,1 @@
+"""Several candidates: the law of the rank."""

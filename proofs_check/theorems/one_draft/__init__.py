@@ -1,0 +1,1 @@
+"""One draft token: divergences and acceptance."""

@@ -1,0 +1,1 @@
+"""Calls along a text: the path theorem and what follows."""

@@ -1,0 +1,309 @@
+"""§9's calculators beside the exact values they enclose: an interval from two lists, and its value at a completion.
+
+A pair of pmfs is a completion of its own lists. So every pair of a grid, cut to lists, shows one completion of what the
+lists leave open, and a grid of pairs shows every completion on the grid.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from proofs_check.forms.divergences import (
+    entropy,
+    g,
+    kl,
+    moment,
+    overlap,
+    renyi,
+    second_moment,
+    similarity,
+    total_variation,
+)
+from proofs_check.forms.kseq_cases import any_of, one
+from proofs_check.forms.ranks import at_rank, closed_form, independent, odds, race
+from proofs_check.forms.ranks import listed as gumbel_list
+from proofs_check.prelude import *
+from proofs_check.statement.arithmetic import is_interval
+from proofs_check.theorems.path.completions import NO_EXTRAS, Extras, Lengths, Pairs, Seen, best, disjoint, listed, seen
+from proofs_check.twins.list_transport import optimum
+from proofs_check.twins.race_ranks import rank_law
+from spectheory import truncated
+from spectheory.intervals import Interval
+from spectheory.truncated import TopLogProbs
+from spectheory.verification import (
+    GumbelList,
+    IndependentMatch,
+    KSeq,
+    PoissonRace,
+    RaceVerification,
+    RecursiveRejection,
+    TokenVerification,
+)
+from spectheory.verification import Rule as AnyRule
+
+Lists = tuple[TopLogProbs, TopLogProbs]
+
+Holds = Callable[[AnyPmf, AnyPmf, Lengths, Extras], Iterator[Compared]]
+"""A claim's function; without lengths and extras both lists hold one token."""
+
+WEIGHTS = (Fraction(1, 2), Fraction(1), Fraction(2))
+"""Values of c of the hockey sticks that are compared."""
+
+RANKS = 3
+"""Ranks of the laws."""
+
+
+class Quantity(NamedTuple):
+    """One calculator of §9: the library's interval, and the value or values of full pmfs that it is to contain.
+
+    A value None is infinite, a pair is a range that holds the value. `rises` says whether the best completion has the
+    largest value of all, or the least; None where it has neither.
+    """
+
+    bound: Callable[[TopLogProbs, TopLogProbs], Interval]
+    value: Callable[[AnyPmf, AnyPmf], Any]
+    rises: bool | None = None
+
+
+def lists(p: AnyPmf, q: AnyPmf, m: Lengths, extra: Extras = NO_EXTRAS) -> Lists:
+    """What servers would tell of a pair."""
+    return _top(p, m[0], extra[0]), _top(q, m[1], extra[1])
+
+
+def _top(pmf: AnyPmf, m: int, extra: Sequence[int]) -> TopLogProbs:
+    rounded = floats(pmf)
+    tokens, more = listed(pmf, m, extra)
+    return _made(tuple(tokens), tuple(rounded[tokens]), tuple(more), tuple(rounded[more]), len(rounded))
+
+
+@lru_cache(maxsize=4096)
+def _made(
+    tokens: tuple[int, ...],
+    values: tuple[float, ...],
+    more: tuple[int, ...],
+    others: tuple[float, ...],
+    vocabulary: int,
+) -> TopLogProbs:
+    with np.errstate(divide="ignore"):
+        return TopLogProbs(tokens, np.log(values), vocabulary, more, np.log(others))
+
+
+@lru_cache(maxsize=20_000)
+def _bound(quantity: Quantity, target: TopLogProbs, draft: TopLogProbs) -> Interval:
+    return quantity.bound(target, draft)
+
+
+def contained(found: Interval, value: Any) -> Iterator[Compared]:
+    """A value of a completion is within the interval; no tolerance but the interval's own rounding."""
+    if value is None:
+        yield equal(int(found.high == math.inf), 1)
+        return
+    least, most = value if isinstance(value, tuple) else (value, value)
+    yield equal(int(found.low == math.inf), 0)
+    if found.kind == "exact":
+        yield computed(found.best, most)
+        return
+    if found.low < math.inf:
+        yield at_least(least, end_like(found.low, least))
+    if found.high < math.inf:
+        yield at_most(most, end_like(found.high, most))
+
+
+def inside(quantities: Sequence[Quantity]) -> Holds:
+    """A claim's function: every quantity of the pair is within its interval from the lists."""
+
+    def holds(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+        pair = lists(p, q, m, extra)
+        for quantity in quantities:
+            yield from contained(_bound(quantity, *pair), quantity.value(p, q))
+
+    return holds
+
+
+def at_the_ends(quantities: Sequence[Quantity], near: Callable[[Seen], Pairs] = best) -> Holds:
+    """A claim's function: the ends of the intervals are the values at the best completion and at disjoint tails."""
+
+    def holds(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+        pair, known = lists(p, q, m, extra), seen(p, q, m, extra)
+        closest, farthest = ([list(side) for side in zip(*found(known), strict=True)] for found in (near, disjoint))
+        for quantity in quantities:
+            found = _bound(quantity, *pair)
+            ends = (found.high, found.low) if quantity.rises else (found.low, found.high)
+            for end, pmfs in zip(ends, (closest, farthest), strict=True):
+                least, most = _range(quantity.value(pmfs[0], pmfs[1]))
+                yield computed(end, (least + most) * Fraction(1, 2))
+
+    return holds
+
+
+def naive(quantities: Sequence[Quantity]) -> Holds:
+    """A claim's function: every quantity lies between its values at the best completion and at disjoint tails."""
+
+    def holds(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+        known = seen(p, q, m, extra)
+        closest, farthest = ([list(side) for side in zip(*found(known), strict=True)] for found in (best, disjoint))
+        for quantity in quantities:
+            values = [_range(quantity.value(*pair)) for pair in ((p, q), closest, farthest)]
+            yield at_least(values[0][1], smaller(values[1][0], values[2][0]))
+            yield at_most(values[0][0], larger(values[1][1], values[2][1]))
+
+    return holds
+
+
+def no_better_than_even(quantities: Sequence[Quantity]) -> Holds:
+    """A claim's function: a completion with even tails is best of all."""
+
+    def holds(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+        pair = even_tails(p, q, m, extra)
+        for quantity in quantities:
+            value, at_even = quantity.value(p, q), quantity.value(*pair)
+            if value is not None and at_even is not None:
+                (least, most), (low, high) = _range(value), _range(at_even)
+                yield at_most(least, high) if quantity.rises else at_least(most, low)
+        yield at_least(p[0], 0)
+
+    return holds
+
+
+def even_tails(p: AnyPmf, q: AnyPmf, m: Lengths, extra: Extras = NO_EXTRAS) -> tuple[AnyPmf, AnyPmf]:
+    """The completion with the unseen masses spread evenly over all unseen tokens."""
+    sides = []
+    for pmf, length, more in zip((p, q), m, extra, strict=True):
+        tokens, others = listed(pmf, length, more)
+        hidden = [x for x in range(len(pmf)) if x not in {*tokens, *others}]
+        mass = sum((pmf[x] for x in hidden), 0 * pmf[0])
+        sides.append([mass / len(hidden) if x in hidden else share for x, share in enumerate(pmf)])
+    return sides[0], sides[1]
+
+
+def _range(value: Any) -> tuple[Real, Real]:
+    return value if isinstance(value, tuple) else (value, value)
+
+
+def end_like(end: float, value: Real) -> Real:
+    """An end in the arithmetic of a value."""
+    if isinstance(value, float):
+        return end
+    return interval(Fraction(end)) if is_interval(value) else Fraction(end)
+
+
+# Values of full pmfs
+
+
+def covered(value: Callable[[AnyPmf, AnyPmf], Real]) -> Callable[[AnyPmf, AnyPmf], Real | None]:
+    """The value, None where the draft lacks a token of the target."""
+
+    def found(p: AnyPmf, q: AnyPmf) -> Real | None:
+        lacks = any(is_zero(b) and not is_zero(a) for a, b in zip(p, q, strict=True))
+        return None if lacks else value(p, q)
+
+    return found
+
+
+def _on_tuples(value: Callable[..., Real]) -> Callable[[AnyPmf, AnyPmf], Real]:
+    """The value of the pmfs as tuples; a sum of nothing is a zero of their kind."""
+    return lambda p, q: value(tuple(p), tuple(q)) + 0 * p[0]
+
+
+def printed_bound(p: AnyPmf, q: AnyPmf) -> Real:
+    """R6's printed bound of two races, the sum of p/(1 + g/2)."""
+    return sum((p[x] / (1 + behind / Fraction(2)) for x, behind in odds(p, q).items()), 0 * p[0])
+
+
+def k_seq(p: AnyPmf, q: AnyPmf, k: int) -> tuple[Real, Real]:
+    """A range of k-SEQ's acceptance: at any rho it is between 1-(1-beta)^k, which falls in rho, and rho beta."""
+    target, draft = [float(x) for x in floats(p)], [float(x) for x in floats(q)]
+    low, high = 1.0, float(k)
+    for _ in range(60):
+        rho = (low + high) / 2
+        beta = one(target, draft, rho)
+        low, high = (rho, high) if any_of(beta, k) > rho * beta else (low, rho)
+    rho = end_like(high, p[0])
+    beta = one(p, q, rho)
+    return smaller(any_of(beta, k), rho * beta), larger(any_of(beta, k), rho * beta)
+
+
+def within_distinct(p: AnyPmf, q: AnyPmf, k: int) -> Real:
+    """P(R <= k) of the race over distinct tokens."""
+    return sum(rank_law(p, q)[:k], 0 * p[0])
+
+
+def within_poisson(p: AnyPmf, q: AnyPmf, k: int) -> Real:
+    """P(R <= k) of the Poisson race."""
+    return sum((at_rank(p, q, rank) for rank in range(1, k + 1)), 0 * p[0])
+
+
+def at_recursive(p: AnyPmf, q: AnyPmf, rank: int) -> Real:
+    """P(R = rank) of recursive rejection."""
+    return sum(closed_form(p, q, rank)[-1])
+
+
+def within_recursive(p: AnyPmf, q: AnyPmf, k: int) -> Real:
+    """P(R <= k) of recursive rejection."""
+    return sum(sum(row) for row in closed_form(p, q, k))
+
+
+def _at_rank(rule: AnyRule, value: Callable[[AnyPmf, AnyPmf, int], Real], rank: int) -> Quantity:
+    """One rank of a law."""
+    return Quantity(
+        lambda target, draft: _law(rule, target, draft)[rank - 1], lambda p, q: value(p, q, rank) + 0 * p[0]
+    )
+
+
+@lru_cache(maxsize=4096)
+def _law(rule: AnyRule, target: TopLogProbs, draft: TopLogProbs) -> tuple[Interval, ...]:
+    return truncated.rank_pmf(rule, target, draft, RANKS)
+
+
+def _hockey(c: Fraction) -> Quantity:
+    return Quantity(
+        lambda target, draft: truncated.hockey_stick(target, draft, float(c)), lambda p, q: g(p, q, c), False
+    )
+
+
+SYMMETRIC = (
+    Quantity(truncated.total_variation, total_variation, False),
+    Quantity(truncated.harmonic_mean_similarity, similarity, True),
+    Quantity(truncated.harmonic_mean_distance, lambda p, q: 1 - similarity(p, q), False),
+    Quantity(partial(truncated.acceptance, TokenVerification()), overlap, True),
+    *(_hockey(c) for c in WEIGHTS),
+)
+"""D1-D3 where they are bounded, and A1."""
+
+MONOTONE = (
+    Quantity(partial(truncated.acceptance, RaceVerification()), lambda p, q: race(p, q) + 0 * p[0], True),
+    Quantity(lambda t, d: truncated.acceptance(PoissonRace(), t, d, 2), lambda p, q: within_poisson(p, q, 2), True),
+    Quantity(lambda t, d: truncated.optimal_acceptance(t, d, 2), lambda p, q: optimum(p, q, 2) + 0 * p[0], True),
+    Quantity(lambda t, d: truncated.acceptance(KSeq(), t, d, 2), lambda p, q: k_seq(p, q, 2), True),
+    Quantity(lambda t, d: truncated.gumbel_list_acceptance_bound(t, d, 2), printed_bound, True),
+)
+"""Rules that are monotone in the order of channels: A2, R1, R4, R5 and R6's printed bound."""
+
+ENCLOSED = (
+    Quantity(lambda t, d: truncated.acceptance(RecursiveRejection(), t, d, 2), lambda p, q: within_recursive(p, q, 2)),
+    Quantity(lambda t, d: truncated.acceptance(RecursiveRejection(), t, d, 3), lambda p, q: within_recursive(p, q, 3)),
+    Quantity(lambda t, d: truncated.acceptance(RaceVerification(), t, d, 2), lambda p, q: within_distinct(p, q, 2)),
+    Quantity(lambda t, d: truncated.acceptance(GumbelList(), t, d, 2), _on_tuples(lambda p, q: gumbel_list(p, q, 2))),
+)
+"""Rules that are not: R3 beyond one candidate, R2 and R6."""
+
+LAWS = (
+    *(_at_rank(PoissonRace(), at_rank, rank) for rank in range(1, RANKS + 1)),
+    *(_at_rank(RecursiveRejection(), at_recursive, rank) for rank in range(1, RANKS + 1)),
+)
+"""Laws of the rank of R1 and R3."""
+
+RATIONAL = (
+    Quantity(truncated.chi_square, covered(lambda p, q: moment(p, q, 2) - 1)),
+    Quantity(partial(truncated.acceptance, IndependentMatch()), lambda p, q: independent(p, q) + 0 * p[0]),
+)
+"""Chi-square and the independent match."""
+
+LOGARITHMIC = (
+    Quantity(truncated.kl_divergence, covered(kl), False),
+    Quantity(lambda t, d: truncated.renyi_divergence(t, d, 2.0), covered(lambda p, q: renyi(p, q, (2, 1)))),
+    Quantity(lambda t, d: truncated.renyi_divergence(t, d, math.inf), covered(lambda p, q: renyi(p, q, (1, 0)))),
+    Quantity(lambda t, d: truncated.entropy(t), lambda p, q: entropy(p) + 0 * p[0]),
+    Quantity(lambda t, d: truncated.second_log_moment(d), lambda p, q: second_moment(q) + 0 * q[0]),
+)
+"""KL, Rényi divergences, entropy and the second log-moment."""

@@ -1,0 +1,1 @@
+"""Rejections and bias."""

@@ -1,0 +1,1 @@
+"""Draft trees and the channel limit."""

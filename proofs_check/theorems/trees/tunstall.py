@@ -1,0 +1,254 @@
+"""T1: a draft tree of k nodes has few exits, which bounds its tokens per call."""
+
+from __future__ import annotations
+
+from itertools import chain as joined
+from math import gcd
+
+from proofs_check.evidence.simulated_settings import RACED, RANKED
+from proofs_check.forms.divergences import entropy
+from proofs_check.prelude import *
+from proofs_check.proofs.divergence_proofs import LOGARITHM
+from proofs_check.statement import calculus
+from proofs_check.theorems.trees.exits import channel, exit_count, exits, log_exits
+from proofs_check.twins.rank_trees import (
+    LAWS,
+    UNSORTED,
+    Nodes,
+    RankPmf,
+    all_trees,
+    drawn_trees,
+    expanded,
+    law_space,
+    tokens,
+    trees_of,
+)
+from spectheory import entropy as library_entropy
+from spectheory.limits import tunstall_bound
+from spectheory.limits.channel import TunstallForm
+
+
+def looser(pi: RankPmf, tree: Nodes) -> Iterator[Compared]:
+    """Both forms of T1."""
+    yield channel(pi, tree)
+    yield at_most(log_exits(pi, tree), log((len(tree) + 1) * len(pi)))
+
+
+def no_letters(pi: RankPmf, tree: Nodes) -> Compared:
+    """Wrong: E[tokens] H(R) <= log(k+1), the nodes for the exits."""
+    return at_most(tokens(pi, tree) * entropy(pi), log(len(tree) + 1))
+
+
+def counted(pi: Pmf, tree: Nodes) -> Iterator[Compared]:
+    """The exits of a tree, each once, whose probabilities make one."""
+    leaves = exits(pi, tree)
+    yield equal(len(leaves), exit_count(len(pi), len(tree)))
+    yield equal(sum(leaves.values()), 1)
+
+
+def attained(letters: int, tokens_: int) -> Iterator[Compared]:
+    """Equally likely letters, all sequences of one length less: d tokens, A^d exits, so T1 is d log A/log A."""
+    pi, tree = (Fraction(1, letters),) * letters, expanded((letters,) * (tokens_ - 1))
+    yield equal(tokens(pi, tree), tokens_)
+    yield equal(exit_count(letters, len(tree)), letters**tokens_)
+
+
+def library_bound(pi: RankPmf, tree: Nodes) -> Iterator[Compared]:
+    """The library's bound in both forms, k + 1 at most, and that where the rank is certain."""
+    uncertainty, k = entropy(pi), len(tree)
+    forms: dict[TunstallForm, int] = {"leaves": exit_count(len(pi), k), "asymptotic": (k + 1) * len(pi)}
+    for form, leaves in forms.items():
+        most = k + 1 if is_zero(uncertainty) else smaller(k + 1, log(leaves) / uncertainty)
+        yield computed(tunstall_bound(float(floats([uncertainty])[0]), len(pi), k, form=form), most)
+
+
+GIBBS: tuple[Step, ...] = (
+    same(
+        "a tree without nodes has A exits, and a new node puts A in the place of one: (k+1)(A-1) + 1",
+        lambda k, A: (((k + 1) * (A - 1) + 1) - 1 + A, (k + 2) * (A - 1) + 1),
+    ),
+    *LOGARITHM,
+    same(
+        "q = 1/L for each of L exits: e log(e/(1/L)) = e log e + e log L, so KL >= 0 is H(exit leaf) <= log L; and "
+        "E[tokens] H(R) = H(exit leaf) by S3",
+        lambda e, L: (e * calculus.log(e / (1 / L)), e * calculus.log(e) + e * calculus.log(L)),
+    ),
+    valid(
+        "(k+1)(A-1) + 1 <= (k+1) A, the second form",
+        lambda k, A: at_most((k + 1) * (A - 1) + 1, (k + 1) * A),
+        lambda k, A: [k >= 0, A >= 1],
+    ),
+    valid(
+        "no node weighs more than 1, so E[tokens] <= k + 1: the bound where H(R) = 0",
+        lambda w, x: at_most(w * x, 1),
+        lambda w, x: [w >= 0, w <= 1, x >= 0, x <= 1],
+    ),
+)
+
+
+def without_letters(given: Parameters, _: float) -> float:
+    """Accepted drafts, one fewer than tokens, if a call had one outcome for each node."""
+    return math.log(len(given["paths"]) + 1) / float(library_entropy(given["rank_pmf"])) - 1
+
+
+# T1/mixture: the channel limit fails with the marginal rank law of texts that differ.
+
+
+def marginal(shares: RankPmf, laws: Sequence[RankPmf]) -> tuple[Real, ...]:
+    """The rank law of a position of a text drawn at random."""
+    return tuple(sum(s * pi[r] for s, pi in zip(shares, laws, strict=True)) for r in range(len(laws[0])))
+
+
+def mixed(shares: RankPmf, laws: Sequence[RankPmf], tree: Nodes) -> Compared:
+    """The false reading: T1 with the entropy of the marginal law, for texts each of which has its own law."""
+    mean = sum(s * tokens(pi, tree) for s, pi in zip(shares, laws, strict=True))
+    law = marginal(shares, laws)
+    return at_most(mean * entropy(law), log_exits(law, tree))
+
+
+def one_law(shares: RankPmf, laws: Sequence[RankPmf], tree: Nodes) -> Iterator[Compared]:
+    """T1 where it is stated: within each text, and for i.i.d. ranks of the marginal law."""
+    yield from (channel(pi, tree) for pi in (*laws, marginal(shares, laws)))
+
+
+def mixtures(most: int, letters: int, denominator: int) -> Iterator[Case]:
+    """Two kinds of text: by nodes, then ranks, then the common denominator of shares and laws; every tree."""
+    sizes = product(range(1, most + 1), range(2, letters + 1), range(1, denominator + 1))
+    for nodes, ranks, d in sizes:
+        laws = list(cases.grid(ranks, d))
+        for part, (first, second), tree in product(range(1, d), combinations(laws, 2), all_trees(nodes, ranks)):
+            if gcd(d, part, *(int(share * d) for share in (*first, *second))) == 1:
+                yield {"shares": (Fraction(part, d), 1 - Fraction(part, d)), "laws": (first, second), "tree": tree}
+
+
+def certain_or_uniform(ranks: int, k: int) -> Case:
+    """Half the texts with R = 1 always, half with equally likely ranks, and a chain of k."""
+    laws = ((Fraction(1), *(Fraction(0),) * (ranks - 1)), (Fraction(1, ranks),) * ranks)
+    return {"shares": (Fraction(1, 2),) * 2, "laws": laws, "tree": tuple((1,) * i for i in range(1, k + 1))}
+
+
+MIXED = Claim("E[tokens] H(marginal R) <= log((k+1)(A-1)+1) for a mixture of texts", mixed)
+
+ONE_LAW = Claim("T1 within each text and for i.i.d. ranks of the marginal law", one_law)
+
+
+ENTRIES = (
+    Entry(
+        id="T1",
+        title="The channel limit on draft trees",
+        kind="upper bound",
+        plain="E[tokens] <= log((k+1)(A-1)+1)/H(R) <= (log A + log(k+1))/H(R), and E[tokens] <= k+1",
+        latex=r"E[\text{tokens}] \le \frac{\log\big((k+1)(A-1)+1\big)}{H(R)} \le \frac{\log A+\log(k+1)}{H(R)}",
+        source=("kobus2025", "tunstall1967"),
+        number="Theorem 4.1",
+        assumptions=(
+            "the ranks along the text are i.i.d. on a finite alphabet of A letters; all later ranks are one letter, "
+            "which no tree drafts (if its probability is s, also E[tokens] <= 1/s)",
+        ),
+        calculators=("spectheory.limits.tunstall_bound",),
+        evidence=(
+            proof("the entropy of the exit leaf is at most the logarithm of the number of exits", GIBBS),
+            exact(
+                Claim("a tree of k nodes has (k+1)(A-1)+1 exits, whose probabilities make one", counted),
+                lambda effort: joined(trees_of(effort.pick(3, 5)), trees_of(6, [UNSORTED], least=4)),
+                over="every tree of up to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 6 with one of 3",
+                wrong=Claim(
+                    "it has (k+1) A exits", lambda pi, tree: equal(len(exits(pi, tree)), (len(tree) + 1) * len(pi))
+                ),
+            ),
+            exact(
+                Claim("equally likely ranks attain T1: d tokens from A^d exits", attained),
+                lambda effort: (
+                    {"letters": letters, "tokens_": d} for letters in (2, 3, 4, 8) for d in range(1, effort.pick(4, 6))
+                ),
+                over="2 to 8 ranks, complete trees of depth up to 2",
+                wrong=Claim(
+                    "they have A^d nodes",
+                    lambda letters, tokens_: equal(len(expanded((letters,) * (tokens_ - 1))), letters**tokens_),
+                ),
+            ),
+            certified(
+                Claim("E[tokens] H(R) <= log((k+1)(A-1)+1) <= log((k+1) A)", looser),
+                lambda effort: joined(trees_of(3, least=1), trees_of(effort.pick(5, 6), [UNSORTED], least=4)),
+                over="every tree of 1 to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 5 with one of 3",
+                wrong=Claim("E[tokens] H(R) <= log(k+1)", no_letters),
+            ),
+            agreement(
+                Claim(
+                    "tunstall_bound is the smaller of k+1 and log((k+1)(A-1)+1)/H(R), or of its second form",
+                    library_bound,
+                ),
+                lambda _: (
+                    {"pi": pi, "tree": tree} for pi in LAWS for tree in map(expanded, ((1,), (3,), (2, 2), (3, 3, 3)))
+                ),
+                over="trees of 1, 3, 6 and 39 nodes, 6 laws",
+                wrong=Claim(
+                    "tunstall_bound is log((k+1) A)/H(R)",
+                    lambda pi, tree: computed(
+                        tunstall_bound(float(floats([entropy(pi)])[0]), len(pi), len(tree)),
+                        log((len(tree) + 1) * len(pi)) / entropy(pi),
+                    ),
+                ),
+            ),
+            searched(
+                Claim("E[tokens] H(R) <= log((k+1)(A-1)+1)", channel),
+                drawn_trees,
+                over="trees of up to 6 nodes, laws of any spread",
+                spaces=(law_space(3, ((1,), (1, 1))), law_space(3, ((1,), (2,), (1, 2), (1, 2, 3)))),
+                wrong=Claim("E[tokens] H(R) <= log(k+1)", no_letters),
+            ),
+            simulated(
+                "accepted drafts of calls down trees, one fewer than tokens",
+                RANKED,
+                stated("T1"),
+                wrong=("E[tokens] H(R) <= log(k+1)", instead(stated("T1"), without_letters)),
+            ),
+            simulated(
+                "the same with the ranks of races between two pmfs",
+                RACED,
+                stated("T1"),
+                wrong=("half of it", instead(stated("T1"), lambda _, bound: bound / 2)),
+            ),
+        ),
+    ),
+    Entry(
+        id="T1/mixture",
+        title="T1 with the marginal entropy of a mixture of texts",
+        kind="refuted",
+        plain="E[tokens] <= log((k+1)(A-1)+1)/H(marginal R) where each text has a rank law of its own",
+        latex=r"\sum_i s_i E_i[\text{tokens}] \le \frac{\log\big((k+1)(A-1)+1\big)}{H(\sum_i s_i\pi_i)}",
+        assumptions=("within a text the ranks are i.i.d., but texts differ",),
+        evidence=(
+            counterexample(
+                MIXED,
+                lambda _: mixtures(2, 2, 3),
+                over="first by nodes, ranks, and common denominator, among all mixtures of two laws and all trees; one "
+                "node cannot fail, being linear in the law",
+                true=ONE_LAW,
+                kind="certified",
+            ),
+            counterexample(
+                MIXED,
+                lambda _: (certain_or_uniform(ranks, k) for k in range(1, 5) for ranks in range(2, 9)),
+                over="half the texts certain, half uniform, a chain: the shortest chain, then the fewest ranks",
+                true=ONE_LAW,
+                kind="certified",
+            ),
+            counterexample(
+                MIXED,
+                lambda _: (certain_or_uniform(2, k) for k in range(1, 5)),
+                over="the same with two ranks, the shortest chain",
+                true=ONE_LAW,
+                kind="certified",
+            ),
+            counterexample(
+                MIXED,
+                lambda _: [certain_or_uniform(4, 16)],
+                over="half certain, half uniform on 4 ranks, k = 16: 9.17 tokens where T1 would say 3.68",
+                true=ONE_LAW,
+                kind="certified",
+            ),
+        ),
+        without={"exact": "logarithms enter"},
+    ),
+)
