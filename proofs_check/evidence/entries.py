@@ -39,6 +39,17 @@ class Evidence:
     library: bool = False
 
 
+def public(room: str, names: str) -> tuple[str, ...]:
+    """Public names of a room of the library.
+
+    Examples
+    --------
+    >>> public("limits", "uno_loss biased_loss")
+    ('spectheory.limits.uno_loss', 'spectheory.limits.biased_loss')
+    """
+    return tuple(f"spectheory.{room}.{name}" for name in names.split())
+
+
 SETTLED: Mapping[Kind, str] = {
     "symbolic": "a counterexample settles it",
     "certified": "no logarithm enters",

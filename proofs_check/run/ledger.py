@@ -1,6 +1,6 @@
 """The ledger: every statement of the theory by its id, with the evidence that runs.
 
-The entries stand in :mod:`proofs_check.theorems`, in a folder for each topic; each file lists its own.
+The entries stand in :mod:`proofs_check.theorems`, in a folder for each topic: every `Entry` of a file is one.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ def ledger() -> dict[str, Entry]:
     """Every entry by its id, in the order of the theory."""
     found: dict[str, Entry] = {}
     for module in sorted(info.name for info in pkgutil.walk_packages(theorems.__path__, "proofs_check.theorems.")):
-        for entry in getattr(importlib.import_module(module), "ENTRIES", ()):
-            if entry.id in found:
+        for entry in vars(importlib.import_module(module)).values():
+            if isinstance(entry, Entry) and entry.id in found:
                 raise ValueError(f"two entries are named {entry.id}")
-            found[entry.id] = entry
+            if isinstance(entry, Entry):
+                found[entry.id] = entry
     return {name: found[name] for name in sorted(found, key=_place)}
 
 

@@ -322,7 +322,7 @@ def of_later_rooms(path: Path) -> list[str]:
 def states(dotted: str) -> bool:
     """Whether a file has entries of the ledger."""
     path = (ROOT / Path(*dotted.split("."))).with_suffix(".py")
-    return path.is_file() and "\nENTRIES = " in path.read_text(encoding="utf-8")
+    return path.is_file() and " = Entry(\n" in path.read_text(encoding="utf-8")
 
 
 EVIDENCE = [path for path in sources("proofs_check") if len(path.parts) > 2]

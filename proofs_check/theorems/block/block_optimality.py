@@ -209,216 +209,213 @@ def raced(p: Any, q: Any) -> tuple[Any, ...]:
     return tuple(joint.get((x, x), Fraction(0)) for x in range(len(p)))
 
 
-ENTRIES = (
-    Entry(
-        id="B7",
-        title="Block verification is optimal over a whole decoding",
-        kind="optimality",
-        plain="block verification minimises the expected number of calls of the whole decoding over all lossless fresh "
-        "policies on chains drawn from the draft. With V(w) its expected calls left after the text w, D(w) = V(w) - "
-        "E_z~p V(wz), s_i(x) = P(tau >= i, the drafts begin with x) of any such call and mu_i(x) = min over j of "
-        "Q(x_1..x_j) P(x_(j+1)..x_i): (i) s_i <= mu_i, with equality for block verification; (ii) one call with s and "
-        "block verification afterwards cost 1 + E V(wX_1) - sum_(i>=1) s_i(x) D(wx), so sum_(i>=0) mu_i(x) D(wx) = 1 "
-        "where the text goes on; (iii) mu_i^w(zx) <= q(z|w) mu_(i-1)^(wz)(x); (iv) 0 <= D <= 1. So larger masses never "
-        "cost",
-        latex=r"\mu_i(x) = \min_{0\le j\le i} Q(x_{1..j})\,P(x_{j+1..i}),\qquad "
-        r"\sum_{i=0}^{k}\sum_{|x|=i}\mu_i(x)\,D(wx) = 1,\qquad 0 \le D \le 1,\qquad "
-        r"\min_{\text{policies}} E[\text{calls}] = V(\varnothing)",
-        assumptions=ASSUMPTIONS,
-        evidence=(
-            proof("masses, the cost of a call, the renewal identity, the induction, every policy", THEOREM),
-            exact(
-                Claim(
-                    "(i) calls of token, block, race, poisson, recursive and match rules, run through, stop with "
-                    "p s_i - s_(i+1) and have s_i <= mu_i",
-                    partial(no_more, block_masses, FRESH),
-                ),
-                decodings(rounds=1),
-                over=MODELS,
-                wrong=Claim("s_i is at most token verification's", partial(no_more, token_masses, FRESH)),
+B7 = Entry(
+    id="B7",
+    title="Block verification is optimal over a whole decoding",
+    kind="optimality",
+    plain="block verification minimises the expected number of calls of the whole decoding over all lossless fresh "
+    "policies on chains drawn from the draft. With V(w) its expected calls left after the text w, D(w) = V(w) - E_z~p "
+    "V(wz), s_i(x) = P(tau >= i, the drafts begin with x) of any such call and mu_i(x) = min over j of Q(x_1..x_j) "
+    "P(x_(j+1)..x_i): (i) s_i <= mu_i, with equality for block verification; (ii) one call with s and block "
+    "verification afterwards cost 1 + E V(wX_1) - sum_(i>=1) s_i(x) D(wx), so sum_(i>=0) mu_i(x) D(wx) = 1 where the "
+    "text goes on; (iii) mu_i^w(zx) <= q(z|w) mu_(i-1)^(wz)(x); (iv) 0 <= D <= 1. So larger masses never cost",
+    latex=r"\mu_i(x) = \min_{0\le j\le i} Q(x_{1..j})\,P(x_{j+1..i}),\qquad \sum_{i=0}^{k}\sum_{|x|=i}\mu_i(x)\,D(wx) "
+    r"= 1,\qquad 0 \le D \le 1,\qquad \min_{\text{policies}} E[\text{calls}] = V(\varnothing)",
+    assumptions=ASSUMPTIONS,
+    evidence=(
+        proof("masses, the cost of a call, the renewal identity, the induction, every policy", THEOREM),
+        exact(
+            Claim(
+                "(i) calls of token, block, race, poisson, recursive and match rules, run through, stop with "
+                "p s_i - s_(i+1) and have s_i <= mu_i",
+                partial(no_more, block_masses, FRESH),
             ),
-            exact(
-                Claim(
-                    "(i) block verification, run through, has s = mu, by the recursion and by the minimum over j",
-                    partial(attained, block_masses),
-                ),
-                decodings(),
-                over=MODELS,
-                wrong=Claim("it has token verification's masses", partial(attained, token_masses)),
-            ),
-            exact(
-                Claim(
-                    "(ii) one call of each rule and block verification afterwards cost 1 + E V - sum s D, and V + "
-                    "sum (mu - s) D",
-                    partial(decomposed, 0, FRESH),
-                ),
-                decodings(rounds=1),
-                over=MODELS,
-                wrong=Claim("without the first draft's masses", partial(decomposed, 1, FRESH)),
-            ),
-            exact(
-                Claim(
-                    "(ii) the sum of mu D is 1 where the text goes on and D = 0 where it has ended",
-                    partial(renewed, block_masses),
-                ),
-                decodings(LONG),
-                over=MODELS,
-                wrong=Claim("so is that of token verification's masses", partial(renewed, token_masses)),
-            ),
-            exact(
-                Claim("(iii) mu_i^w(zx) <= q(z|w) mu_(i-1)^(wz)(x) at every text and run", partial(shifted, True)),
-                decodings(),
-                over=MODELS,
-                wrong=Claim("with p(z|w) in place of q(z|w)", partial(shifted, False)),
-            ),
-            exact(
-                Claim("(iv) 0 <= D <= 1 at every text", partial(falling, block_masses, ONE)),
-                decodings(LONG),
-                over=MODELS,
-                wrong=Claim("D <= 3/4", partial(falling, block_masses, Fraction(3, 4))),
-            ),
-            exact(
-                Claim(
-                    "the optimum of a linear programme over all policies (joint probabilities of starts, drafts, "
-                    "accepted drafts and outputs, in one programme for the whole decoding; up to three tokens "
-                    "also with a memory of all earlier calls) is V to 1e-8",
-                    partial(optimal, block_masses),
-                ),
-                decodings(LONG, 4),
-                over=MODELS,
-                wrong=Claim("it is token verification's", partial(optimal, token_masses)),
-            ),
-            searched(
-                Claim("renewal, (iii) and (iv) at every text", partial(every_step, block_masses)),
-                lambda: exact_pairs(2),
-                over="models that turn a pair of pmfs on two tokens, weights from 0 to 1e30; texts of three tokens, "
-                "two drafts",
-                wrong=Claim("the sum of mu D is 1 with the D of token verification", partial(every_step, token_masses)),
-            ),
-            agreement(
-                Claim(
-                    "the library's expected calls of block verification, in the mean over the target's texts, are V",
-                    partial(library, BlockVerification()),
-                ),
-                whole,
-                over="traces of all texts of random models",
-                wrong=Claim("token verification's are", partial(library, TokenVerification())),
-            ),
-            simulated(
-                "no fewer calls than block verification's by recursion: block and token verification, three drafts",
-                [("block", SIMULATED_CHAINS), ("token", SIMULATED_CHAINS)],
-                partial(no_fewer, 0),
-                wrong=FEWER,
-            ),
-            simulated(
-                "nor do races and recursive rejection with two drafts",
-                [("decode", {**SIMULATED_TREES, "rule": rule}) for rule in ("race", "recursive")],
-                partial(no_fewer, 0),
-                wrong=FEWER,
-                trials=(4_000, 40_000),
-            ),
+            decodings(rounds=1),
+            over=MODELS,
+            wrong=Claim("s_i is at most token verification's", partial(no_more, token_masses, FRESH)),
         ),
-        calculators=("spectheory.verification.BlockVerification", "spectheory.prediction.paths.calls_of_texts"),
-    ),
-    Entry(
-        id="B7/regret",
-        title="What another rule loses to block verification, exactly",
-        kind="identity",
-        plain="the expected calls of any lossless fresh policy are V + E sum over its calls of sum_i sum_x (mu_i - "
-        "s_i)(x) D(wx), w the text before the call, s its masses there",
-        latex=r"E[\text{calls}] = V(\varnothing) + E\sum_{\text{calls } w}\sum_{i=1}^{k}\sum_{|x|=i}"
-        r"(\mu_i - s_i)(x)\,D(wx)",
-        assumptions=ASSUMPTIONS,
-        evidence=(
-            proof("one call, then the losses of all calls", REGRET),
-            exact(
-                Claim(
-                    "whole decodings of token, race, poisson, recursive and match rules: calls = V + the losses of all "
-                    "calls, and at least V",
-                    partial(decoded, FRESH, 1),
-                ),
-                whole,
-                over="random models, texts of 2 and 3 tokens, calls counted on every run of drafts and coins",
-                wrong=Claim("V minus the losses", partial(decoded, FRESH, -1)),
+        exact(
+            Claim(
+                "(i) block verification, run through, has s = mu, by the recursion and by the minimum over j",
+                partial(attained, block_masses),
             ),
+            decodings(),
+            over=MODELS,
+            wrong=Claim("it has token verification's masses", partial(attained, token_masses)),
         ),
-        without={
-            "certified": "no logarithm enters",
-            "search": "an identity: the cases are enumerated in fractions",
-            "simulation": "the rules' calls are simulated under §7",
-        },
-    ),
-    Entry(
-        id="B7/longer",
-        title="Longer chains never cost calls",
-        kind="upper bound",
-        plain="V_(k+1)(w) <= V_k(w) for block verification, and for token verification and every rule whose masses "
-        "obey s_i^w(zx) <= c_w(z) s_(i-1)^(wz)(x) with sum_z c_w(z) <= 1 and do not depend on k: their own D is 0 or "
-        "more too",
-        latex=r"V_{k+1} \le V_k,\qquad s_i^w(zx) \le c_w(z)\, s_{i-1}^{wz}(x),\ \sum_z c_w(z) \le 1 "
-        r"\ \Rightarrow\ D \ge 0",
-        assumptions=("as for B7; the mean over the target's texts: along one text longer chains may cost calls",),
-        evidence=(
-            proof("the induction with any c; one call of k drafts against k+1", FAMILY),
-            exact(
-                Claim("V_k <= V_(k-1) at every text, block verification, k to 3", partial(longer, block_masses, 1)),
-                ending(LONG, 3),
-                over=ANY_ORDER,
-                wrong=Claim("V_(k-2) <= V_(k-1)", partial(longer, block_masses, -1)),
+        exact(
+            Claim(
+                "(ii) one call of each rule and block verification afterwards cost 1 + E V - sum s D, and V + "
+                "sum (mu - s) D",
+                partial(decomposed, 0, FRESH),
             ),
-            exact(
-                Claim("the same of token verification's values", partial(longer, token_masses, 1)),
-                ending(LONG, 3),
-                over=ANY_ORDER,
-                wrong=Claim("V_(k-2) <= V_(k-1)", partial(longer, token_masses, -1)),
-            ),
-            exact(
-                Claim(
-                    "token verification's masses: the inequality with c = min(p, q), and its own D is 0 or more",
-                    partial(own_family, token_masses, least),
-                ),
-                ending(SMALL, 3),
-                over=ANY_ORDER,
-                wrong=Claim("block verification's obey it too", partial(own_family, block_masses, least)),
-            ),
-            exact(
-                Claim(
-                    "races, run through: with c the probability that both winners are z",
-                    partial(own_family, run_through_masses("race"), raced),
-                ),
-                ending(SMALL, 1),
-                over=ANY_ORDER,
-                wrong=Claim("token verification's obey that too", partial(own_family, token_masses, raced)),
-            ),
+            decodings(rounds=1),
+            over=MODELS,
+            wrong=Claim("without the first draft's masses", partial(decomposed, 1, FRESH)),
         ),
-        without={**ENUMERATED, "simulation": "the figure *block* counts calls over k"},
-    ),
-    Entry(
-        id="B7/lengths",
-        title="Drafts and costs that depend on the text",
-        kind="optimality",
-        plain="block verification stays optimal, and D >= 0, where the number of drafts k(w) depends on the text with "
-        "k(wz) >= k(w) - 1, and where a call costs c(w) with sum_z q(z|w) c(wz) <= c(w)",
-        latex=r"k(wz) \ge k(w) - 1;\qquad \sum_z q(z\mid w)\, c(wz) \le c(w)",
-        assumptions=("as for B7; a policy may draft at most k(w) tokens; c(w) >= 0",),
-        evidence=(
-            proof("what changes in the induction", LENGTHS),
-            exact(
-                Claim(
-                    "drafts by text: a linear programme over all policies has the optimum V, and D >= 0",
-                    partial(optimal_by_text, block_masses),
-                ),
-                varied(1, 5),
-                over="random models and numbers of drafts, 0 to 3, that fall by one a token at most",
-                wrong=Claim("token verification is optimal", partial(optimal_by_text, token_masses)),
+        exact(
+            Claim(
+                "(ii) the sum of mu D is 1 where the text goes on and D = 0 where it has ended",
+                partial(renewed, block_masses),
             ),
-            exact(
-                Claim("costs by text: the same", partial(optimal_by_text, block_masses)),
-                priced(5),
-                over="random models and costs that the next token of the draft does not raise in the mean",
-                wrong=Claim("token verification is optimal", partial(optimal_by_text, token_masses)),
-            ),
+            decodings(LONG),
+            over=MODELS,
+            wrong=Claim("so is that of token verification's masses", partial(renewed, token_masses)),
         ),
-        without={**ENUMERATED, "simulation": "simulators have one number of drafts"},
+        exact(
+            Claim("(iii) mu_i^w(zx) <= q(z|w) mu_(i-1)^(wz)(x) at every text and run", partial(shifted, True)),
+            decodings(),
+            over=MODELS,
+            wrong=Claim("with p(z|w) in place of q(z|w)", partial(shifted, False)),
+        ),
+        exact(
+            Claim("(iv) 0 <= D <= 1 at every text", partial(falling, block_masses, ONE)),
+            decodings(LONG),
+            over=MODELS,
+            wrong=Claim("D <= 3/4", partial(falling, block_masses, Fraction(3, 4))),
+        ),
+        exact(
+            Claim(
+                "the optimum of a linear programme over all policies (joint probabilities of starts, drafts, "
+                "accepted drafts and outputs, in one programme for the whole decoding; up to three tokens "
+                "also with a memory of all earlier calls) is V to 1e-8",
+                partial(optimal, block_masses),
+            ),
+            decodings(LONG, 4),
+            over=MODELS,
+            wrong=Claim("it is token verification's", partial(optimal, token_masses)),
+        ),
+        searched(
+            Claim("renewal, (iii) and (iv) at every text", partial(every_step, block_masses)),
+            lambda: exact_pairs(2),
+            over="models that turn a pair of pmfs on two tokens, weights from 0 to 1e30; texts of three tokens, "
+            "two drafts",
+            wrong=Claim("the sum of mu D is 1 with the D of token verification", partial(every_step, token_masses)),
+        ),
+        agreement(
+            Claim(
+                "the library's expected calls of block verification, in the mean over the target's texts, are V",
+                partial(library, BlockVerification()),
+            ),
+            whole,
+            over="traces of all texts of random models",
+            wrong=Claim("token verification's are", partial(library, TokenVerification())),
+        ),
+        simulated(
+            "no fewer calls than block verification's by recursion: block and token verification, three drafts",
+            [("block", SIMULATED_CHAINS), ("token", SIMULATED_CHAINS)],
+            partial(no_fewer, 0),
+            wrong=FEWER,
+        ),
+        simulated(
+            "nor do races and recursive rejection with two drafts",
+            [("decode", {**SIMULATED_TREES, "rule": rule}) for rule in ("race", "recursive")],
+            partial(no_fewer, 0),
+            wrong=FEWER,
+            trials=(4_000, 40_000),
+        ),
     ),
+    calculators=("spectheory.verification.BlockVerification", "spectheory.prediction.paths.calls_of_texts"),
+)
+
+B7_REGRET = Entry(
+    id="B7/regret",
+    title="What another rule loses to block verification, exactly",
+    kind="identity",
+    plain="the expected calls of any lossless fresh policy are V + E sum over its calls of sum_i sum_x (mu_i - "
+    "s_i)(x) D(wx), w the text before the call, s its masses there",
+    latex=r"E[\text{calls}] = V(\varnothing) + E\sum_{\text{calls } w}\sum_{i=1}^{k}\sum_{|x|=i}"
+    r"(\mu_i - s_i)(x)\,D(wx)",
+    assumptions=ASSUMPTIONS,
+    evidence=(
+        proof("one call, then the losses of all calls", REGRET),
+        exact(
+            Claim(
+                "whole decodings of token, race, poisson, recursive and match rules: calls = V + the losses of all "
+                "calls, and at least V",
+                partial(decoded, FRESH, 1),
+            ),
+            whole,
+            over="random models, texts of 2 and 3 tokens, calls counted on every run of drafts and coins",
+            wrong=Claim("V minus the losses", partial(decoded, FRESH, -1)),
+        ),
+    ),
+    without={
+        "certified": "no logarithm enters",
+        "search": "an identity: the cases are enumerated in fractions",
+        "simulation": "the rules' calls are simulated under §7",
+    },
+)
+
+B7_LONGER = Entry(
+    id="B7/longer",
+    title="Longer chains never cost calls",
+    kind="upper bound",
+    plain="V_(k+1)(w) <= V_k(w) for block verification, and for token verification and every rule whose masses obey "
+    "s_i^w(zx) <= c_w(z) s_(i-1)^(wz)(x) with sum_z c_w(z) <= 1 and do not depend on k: their own D is 0 or more too",
+    latex=r"V_{k+1} \le V_k,\qquad s_i^w(zx) \le c_w(z)\, s_{i-1}^{wz}(x),\ \sum_z c_w(z) \le 1 \ \Rightarrow\ D \ge 0",
+    assumptions=("as for B7; the mean over the target's texts: along one text longer chains may cost calls",),
+    evidence=(
+        proof("the induction with any c; one call of k drafts against k+1", FAMILY),
+        exact(
+            Claim("V_k <= V_(k-1) at every text, block verification, k to 3", partial(longer, block_masses, 1)),
+            ending(LONG, 3),
+            over=ANY_ORDER,
+            wrong=Claim("V_(k-2) <= V_(k-1)", partial(longer, block_masses, -1)),
+        ),
+        exact(
+            Claim("the same of token verification's values", partial(longer, token_masses, 1)),
+            ending(LONG, 3),
+            over=ANY_ORDER,
+            wrong=Claim("V_(k-2) <= V_(k-1)", partial(longer, token_masses, -1)),
+        ),
+        exact(
+            Claim(
+                "token verification's masses: the inequality with c = min(p, q), and its own D is 0 or more",
+                partial(own_family, token_masses, least),
+            ),
+            ending(SMALL, 3),
+            over=ANY_ORDER,
+            wrong=Claim("block verification's obey it too", partial(own_family, block_masses, least)),
+        ),
+        exact(
+            Claim(
+                "races, run through: with c the probability that both winners are z",
+                partial(own_family, run_through_masses("race"), raced),
+            ),
+            ending(SMALL, 1),
+            over=ANY_ORDER,
+            wrong=Claim("token verification's obey that too", partial(own_family, token_masses, raced)),
+        ),
+    ),
+    without={**ENUMERATED, "simulation": "the figure *block* counts calls over k"},
+)
+
+B7_LENGTHS = Entry(
+    id="B7/lengths",
+    title="Drafts and costs that depend on the text",
+    kind="optimality",
+    plain="block verification stays optimal, and D >= 0, where the number of drafts k(w) depends on the text with "
+    "k(wz) >= k(w) - 1, and where a call costs c(w) with sum_z q(z|w) c(wz) <= c(w)",
+    latex=r"k(wz) \ge k(w) - 1;\qquad \sum_z q(z\mid w)\, c(wz) \le c(w)",
+    assumptions=("as for B7; a policy may draft at most k(w) tokens; c(w) >= 0",),
+    evidence=(
+        proof("what changes in the induction", LENGTHS),
+        exact(
+            Claim(
+                "drafts by text: a linear programme over all policies has the optimum V, and D >= 0",
+                partial(optimal_by_text, block_masses),
+            ),
+            varied(1, 5),
+            over="random models and numbers of drafts, 0 to 3, that fall by one a token at most",
+            wrong=Claim("token verification is optimal", partial(optimal_by_text, token_masses)),
+        ),
+        exact(
+            Claim("costs by text: the same", partial(optimal_by_text, block_masses)),
+            priced(5),
+            over="random models and costs that the next token of the draft does not raise in the mean",
+            wrong=Claim("token verification is optimal", partial(optimal_by_text, token_masses)),
+        ),
+    ),
+    without={**ENUMERATED, "simulation": "simulators have one number of drafts"},
 )

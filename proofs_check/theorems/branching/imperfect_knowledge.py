@@ -167,73 +167,73 @@ BOUND = Claim("0 <= loss <= sum_A (p - q)+ + sum_B (q - p)+", losses)
 BOUND_WRONG = Claim("loss <= sum_A (p - q)+", lambda **case: losses(**case, half=True))
 
 
-ENTRIES = (
-    Entry(
-        id="B8",
-        title="Draft trees from imperfect knowledge",
-        kind="bounds",
-        plain="a drafter that does not sample and ranks prefixes by its own model q drafts T_q, its P heaviest: E[X] = "
-        "sum over T_q of p(v), and sum_{T_p} p - sum_{T_q} p <= sum_A (p - q)+ + sum_B (q - p)+ with A = T_p without "
-        "T_q, B = T_q without T_p (path probabilities)",
-        latex=r"E[X] = \sum_{v\in T_q} p(v),\qquad 0 \le \sum_{T_p} p - \sum_{T_q} p \le "
-        r"\sum_{T_p\setminus T_q}(p-q)_+ + \sum_{T_q\setminus T_p}(q-p)_+",
-        assumptions=("given the text so far, drafts are independent of the target's sampling of what follows (B4)",),
-        calculators=("spectheory.limits.imperfect_tree", "spectheory.limits.ImperfectTree"),
-        evidence=(
-            proof("what both trees share cancels; T_q is heavier under q; positive parts", STEPS),
-            exact(
-                Claim("E[X] of T_q is its probability under the target", identity),
-                table_cases,
-                over="every text of 3 tokens, two models with a pmf of their own after every prefix, P up to 6",
-                wrong=Claim("it is its probability under the draft", lambda **case: identity(**case, wrong=True)),
-            ),
-            exact(BOUND, table_cases, over="two models, 2 or 3 tokens, P up to 6", wrong=BOUND_WRONG),
-            agreement(
-                Claim("the library's value, best value, loss, bound and the drafter's own claim", library),
-                table_cases,
-                over="two models, 2 or 3 tokens, P up to 6",
-                wrong=Claim("with the first part of the bound alone", lambda **case: library(**case, wrong=True)),
-            ),
-            searched(
-                Claim("0 <= loss <= sum_A (p - q)+ + sum_B (q - p)+", loss_of_weights),
-                drawn_weights,
-                over="any six path probabilities under both models, P up to 5",
-                wrong=Claim("loss <= sum_A (p - q)+", lambda **case: loss_of_weights(**case, half=True)),
-            ),
+B8 = Entry(
+    id="B8",
+    title="Draft trees from imperfect knowledge",
+    kind="bounds",
+    plain="a drafter that does not sample and ranks prefixes by its own model q drafts T_q, its P heaviest: E[X] = "
+    "sum over T_q of p(v), and sum_{T_p} p - sum_{T_q} p <= sum_A (p - q)+ + sum_B (q - p)+ with A = T_p without "
+    "T_q, B = T_q without T_p (path probabilities)",
+    latex=r"E[X] = \sum_{v\in T_q} p(v),\qquad 0 \le \sum_{T_p} p - \sum_{T_q} p \le "
+    r"\sum_{T_p\setminus T_q}(p-q)_+ + \sum_{T_q\setminus T_p}(q-p)_+",
+    assumptions=("given the text so far, drafts are independent of the target's sampling of what follows (B4)",),
+    calculators=("spectheory.limits.imperfect_tree", "spectheory.limits.ImperfectTree"),
+    evidence=(
+        proof("what both trees share cancels; T_q is heavier under q; positive parts", STEPS),
+        exact(
+            Claim("E[X] of T_q is its probability under the target", identity),
+            table_cases,
+            over="every text of 3 tokens, two models with a pmf of their own after every prefix, P up to 6",
+            wrong=Claim("it is its probability under the draft", lambda **case: identity(**case, wrong=True)),
+        ),
+        exact(BOUND, table_cases, over="two models, 2 or 3 tokens, P up to 6", wrong=BOUND_WRONG),
+        agreement(
+            Claim("the library's value, best value, loss, bound and the drafter's own claim", library),
+            table_cases,
+            over="two models, 2 or 3 tokens, P up to 6",
+            wrong=Claim("with the first part of the bound alone", lambda **case: library(**case, wrong=True)),
+        ),
+        searched(
+            Claim("0 <= loss <= sum_A (p - q)+ + sum_B (q - p)+", loss_of_weights),
+            drawn_weights,
+            over="any six path probabilities under both models, P up to 5",
+            wrong=Claim("loss <= sum_A (p - q)+", lambda **case: loss_of_weights(**case, half=True)),
         ),
     ),
-    Entry(
-        id="B8/one-step",
-        title="The loss of a tree by the distance of one token",
-        kind="refuted",
-        plain="for i.i.d. tokens the loss of T_q is at most TV(p, q) of one token; it grows with P, as errors of one "
-        "token repeat at every depth",
-        latex=r"\sum_{T_p} p - \sum_{T_q} p \le TV(p, q)",
-        assumptions=("every prefix has the same pair of pmfs",),
-        evidence=(
-            counterexample(
-                Claim("loss <= TV of one token", one_step),
-                pair_cases,
-                over="first among pairs on 2 tokens by their denominator and P",
-                true=Claim("loss <= the bound of B8", lambda **case: one_step(**case, bound=True)),
-            ),
+)
+
+B8_ONE_STEP = Entry(
+    id="B8/one-step",
+    title="The loss of a tree by the distance of one token",
+    kind="refuted",
+    plain="for i.i.d. tokens the loss of T_q is at most TV(p, q) of one token; it grows with P, as errors of one "
+    "token repeat at every depth",
+    latex=r"\sum_{T_p} p - \sum_{T_q} p \le TV(p, q)",
+    assumptions=("every prefix has the same pair of pmfs",),
+    evidence=(
+        counterexample(
+            Claim("loss <= TV of one token", one_step),
+            pair_cases,
+            over="first among pairs on 2 tokens by their denominator and P",
+            true=Claim("loss <= the bound of B8", lambda **case: one_step(**case, bound=True)),
         ),
     ),
-    Entry(
-        id="B8/claimed",
-        title="What a drafter expects of its tree",
-        kind="refuted",
-        plain="the probability of T_q under the draft is at most E[X]: a drafter's own confidence is no lower bound on "
-        "what its tree predicts",
-        latex=r"\sum_{v\in T_q} q(v) \le E[X]",
-        assumptions=("every prefix has the same pair of pmfs",),
-        evidence=(
-            counterexample(
-                Claim("sum over T_q of q <= E[X]", claimed),
-                claim_cases,
-                over="first among pairs on 2 tokens by their denominator and P",
-                true=Claim("E[X] is at most that of the target's own tree", lambda **case: claimed(**case, bound=True)),
-            ),
+)
+
+B8_CLAIMED = Entry(
+    id="B8/claimed",
+    title="What a drafter expects of its tree",
+    kind="refuted",
+    plain="the probability of T_q under the draft is at most E[X]: a drafter's own confidence is no lower bound on "
+    "what its tree predicts",
+    latex=r"\sum_{v\in T_q} q(v) \le E[X]",
+    assumptions=("every prefix has the same pair of pmfs",),
+    evidence=(
+        counterexample(
+            Claim("sum over T_q of q <= E[X]", claimed),
+            claim_cases,
+            over="first among pairs on 2 tokens by their denominator and P",
+            true=Claim("E[X] is at most that of the target's own tree", lambda **case: claimed(**case, bound=True)),
         ),
     ),
 )

@@ -226,73 +226,70 @@ def leading_library(mu: Real, mu2: Real, capacity: Real, shift: int = 0) -> Comp
     return computed(found, smaller(leading(mu, mu2, capacity + shift), capacity + shift))
 
 
-ENTRIES = (
-    Entry(
-        id="B1",
-        title="The published branching bound, its constant and its slack",
-        kind="asymptotic",
-        plain="E[X] <= (mu + mu2) log P/mu^2 + O(1): with the constant mu2/mu^2 for every P, with none for P >= 2 "
-        "(nats). The true slope is 1/mu, for every target of i.i.d. pmfs: B1's is 1 + mu2/mu times that",
-        latex=r"E[X] \le \frac{(\mu + \mu_2)\log P}{\mu^2} + O(1),\qquad E[X] = \frac{\log P}{\mu}(1 + o(1))",
-        source=("pankratov2026",),
-        assumptions=(
-            "conditional pmfs i.i.d. across prefixes, mu > 0, mu2 finite",
-            "all logarithms natural; the paper's base and constant are unknown",
+B1 = Entry(
+    id="B1",
+    title="The published branching bound, its constant and its slack",
+    kind="asymptotic",
+    plain="E[X] <= (mu + mu2) log P/mu^2 + O(1): with the constant mu2/mu^2 for every P, with none for P >= 2 "
+    "(nats). The true slope is 1/mu, for every target of i.i.d. pmfs: B1's is 1 + mu2/mu times that",
+    latex=r"E[X] \le \frac{(\mu + \mu_2)\log P}{\mu^2} + O(1),\qquad E[X] = \frac{\log P}{\mu}(1 + o(1))",
+    source=("pankratov2026",),
+    assumptions=(
+        "conditional pmfs i.i.d. across prefixes, mu > 0, mu2 finite",
+        "all logarithms natural; the paper's base and constant are unknown",
+    ),
+    calculators=("spectheory.limits.branching_bound",),
+    evidence=(
+        proof(
+            "B1 from B2 and B2'; the slope 1/mu from below, by the prefixes above a threshold. Left to words: pmfs "
+            "below different children are independent, so means multiply, and terms >= 0 may be summed over nodes "
+            "in any order (docs/branching_limits.md argues along one path instead); what comes of it is checked "
+            "exactly on ensembles below",
+            (*PUBLISHED, *TRUE_SLOPE),
         ),
-        calculators=("spectheory.limits.branching_bound",),
-        evidence=(
-            proof(
-                "B1 from B2 and B2'; the slope 1/mu from below, by the prefixes above a threshold. Left to words: pmfs "
-                "below different children are independent, so means multiply, and terms >= 0 may be summed over nodes "
-                "in any order (docs/branching_limits.md argues along one path instead); what comes of it is checked "
-                "exactly on ensembles below",
-                (*PUBLISHED, *TRUE_SLOPE),
-            ),
-            exact(
-                Claim("E[X] >= U(t) - E[Z N]/P and E[Z N] <= U(1+U) + e^t (1+U)^2/(1-r)", from_below, (LESS_CERTAIN,)),
-                lower_cases,
-                over="one or two pmfs, P up to 8, e^t up to 20",
-                wrong=Claim("E[Z N] <= U (1 + U)", lambda **case: from_below(**case, power=0), (LESS_CERTAIN,)),
-            ),
-            certified(WITH_CONSTANT, ensemble_cases, over="E[X] in fractions, 1 to 3 pmfs, P up to 6", wrong=LEADING),
-            agreement(
-                Claim("the library's leading term", leading_library),
-                setting_cases,
-                over="mu from 0.001 to 20, mu2/mu^2 up to 90, P up to 10^4",
-                wrong=Claim(
-                    "the library's leading term, P one too large", lambda **case: leading_library(**case, shift=1)
-                ),
-            ),
-            searched(
-                LEADING_FROM_TWO,
-                drawn_ensembles,
-                over="1 to 3 pmfs",
-                spaces=(ensemble_space(1, 3, 2), ensemble_space(2, 2, 3)),
-                wrong=Claim(
-                    "E[X] is at most half of it for P >= 2",
-                    lambda pmfs, capacity, value: at_most(value, leading(*moments(pmfs), capacity) / 2),
-                    (UNCERTAIN, SEVERAL),
-                ),
+        exact(
+            Claim("E[X] >= U(t) - E[Z N]/P and E[Z N] <= U(1+U) + e^t (1+U)^2/(1-r)", from_below, (LESS_CERTAIN,)),
+            lower_cases,
+            over="one or two pmfs, P up to 8, e^t up to 20",
+            wrong=Claim("E[Z N] <= U (1 + U)", lambda **case: from_below(**case, power=0), (LESS_CERTAIN,)),
+        ),
+        certified(WITH_CONSTANT, ensemble_cases, over="E[X] in fractions, 1 to 3 pmfs, P up to 6", wrong=LEADING),
+        agreement(
+            Claim("the library's leading term", leading_library),
+            setting_cases,
+            over="mu from 0.001 to 20, mu2/mu^2 up to 90, P up to 10^4",
+            wrong=Claim("the library's leading term, P one too large", lambda **case: leading_library(**case, shift=1)),
+        ),
+        searched(
+            LEADING_FROM_TWO,
+            drawn_ensembles,
+            over="1 to 3 pmfs",
+            spaces=(ensemble_space(1, 3, 2), ensemble_space(2, 2, 3)),
+            wrong=Claim(
+                "E[X] is at most half of it for P >= 2",
+                lambda pmfs, capacity, value: at_most(value, leading(*moments(pmfs), capacity) / 2),
+                (UNCERTAIN, SEVERAL),
             ),
         ),
     ),
-    Entry(
-        id="B1/leading",
-        title="B1 without its O(1)",
-        kind="refuted",
-        plain="E[X] <= (mu + mu2) log P/mu^2 for every P >= 1; it fails at P = 1, where it is 0, and only there",
-        latex=r"E[X] \le \frac{(\mu + \mu_2)\log P}{\mu^2}",
-        source=("pankratov2026",),
-        assumptions=("conditional pmfs i.i.d. across prefixes, logarithms natural",),
-        evidence=(
-            counterexample(
-                LEADING,
-                ensemble_cases,
-                over="first among pmfs on 2 tokens by their denominator and P",
-                true=LEADING_FROM_TWO,
-                kind="certified",
-            ),
+)
+
+B1_LEADING = Entry(
+    id="B1/leading",
+    title="B1 without its O(1)",
+    kind="refuted",
+    plain="E[X] <= (mu + mu2) log P/mu^2 for every P >= 1; it fails at P = 1, where it is 0, and only there",
+    latex=r"E[X] \le \frac{(\mu + \mu_2)\log P}{\mu^2}",
+    source=("pankratov2026",),
+    assumptions=("conditional pmfs i.i.d. across prefixes, logarithms natural",),
+    evidence=(
+        counterexample(
+            LEADING,
+            ensemble_cases,
+            over="first among pmfs on 2 tokens by their denominator and P",
+            true=LEADING_FROM_TWO,
+            kind="certified",
         ),
-        without={"exact": "moments are logarithms"},
     ),
+    without={"exact": "moments are logarithms"},
 )

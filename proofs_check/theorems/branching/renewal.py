@@ -247,99 +247,89 @@ def library_trees() -> Evidence:
     )
 
 
-ENTRIES = (
-    Entry(
-        id="B3",
-        title="Branching bound from the renewal function",
-        kind="upper bound",
-        plain="E[X] <= min over t of U(t-) + P e^-t; on a grid min over j of U(jh) + P e^-(j+1)h",
-        latex=r"E[X] \le \min_t U(t^-) + P e^{-t}",
-        assumptions=ASSUMPTIONS,
-        calculators=("spectheory.limits.renewal_bound",),
-        evidence=(
-            proof("many-to-one, and the prefixes above and below a threshold", (*MANY_TO_ONE, *LEFT_LIMITS)),
-            exact(
-                BELOW_B3, ensemble_cases, over="E[X] and U in fractions, 1 to 3 pmfs, P up to 6", wrong=BELOW_B3_WRONG
-            ),
-            agreement(
-                Claim("the library's B3 and B3' on the lattice", on_lattice),
-                dyadic_cases,
-                over="pmfs in powers of 1/2, P up to 300",
-                wrong=Claim("the library's bounds, one prefix more", lambda **case: on_lattice(**case, more=1)),
-            ),
-            searched(
-                BELOW_B3,
-                drawn_moderate,
-                over="1 to 3 pmfs, P up to 4",
-                spaces=(ensemble_space(2, 2, 2),),
-                wrong=BELOW_B3_WRONG,
-            ),
+B3 = Entry(
+    id="B3",
+    title="Branching bound from the renewal function",
+    kind="upper bound",
+    plain="E[X] <= min over t of U(t-) + P e^-t; on a grid min over j of U(jh) + P e^-(j+1)h",
+    latex=r"E[X] \le \min_t U(t^-) + P e^{-t}",
+    assumptions=ASSUMPTIONS,
+    calculators=("spectheory.limits.renewal_bound",),
+    evidence=(
+        proof("many-to-one, and the prefixes above and below a threshold", (*MANY_TO_ONE, *LEFT_LIMITS)),
+        exact(BELOW_B3, ensemble_cases, over="E[X] and U in fractions, 1 to 3 pmfs, P up to 6", wrong=BELOW_B3_WRONG),
+        agreement(
+            Claim("the library's B3 and B3' on the lattice", on_lattice),
+            dyadic_cases,
+            over="pmfs in powers of 1/2, P up to 300",
+            wrong=Claim("the library's bounds, one prefix more", lambda **case: on_lattice(**case, more=1)),
+        ),
+        searched(
+            BELOW_B3,
+            drawn_moderate,
+            over="1 to 3 pmfs, P up to 4",
+            spaces=(ensemble_space(2, 2, 2),),
+            wrong=BELOW_B3_WRONG,
         ),
     ),
-    Entry(
-        id="B3'",
-        title="Branching bound by duality, from the law of a step",
-        kind="upper bound",
-        plain="E[X] <= min over t of the integral of U(s) e^-(t-s) over 0 < s < t, plus P e^-t: the weight of the P "
-        "heaviest prefixes of the mean tree, the best tree itself for one pmf; at most B3 and B2'",
-        latex=r"E[X] \le \min_t \int_0^t U(s) e^{-(t-s)}\,ds + P e^{-t}",
-        assumptions=ASSUMPTIONS,
-        calculators=(
-            "spectheory.limits.renewal_bound",
-            "spectheory.limits.branching_bound",
-            "spectheory.limits.StepLaw",
-            "spectheory.limits.stationary_tree_value",
-            "spectheory.limits.random_tree_totals",
-            "spectheory.limits.random_tree_value",
+)
+
+B3_PRIME = Entry(
+    id="B3'",
+    title="Branching bound by duality, from the law of a step",
+    kind="upper bound",
+    plain="E[X] <= min over t of the integral of U(s) e^-(t-s) over 0 < s < t, plus P e^-t: the weight of the P "
+    "heaviest prefixes of the mean tree, the best tree itself for one pmf; at most B3 and B2'",
+    latex=r"E[X] \le \min_t \int_0^t U(s) e^{-(t-s)}\,ds + P e^{-t}",
+    assumptions=ASSUMPTIONS,
+    calculators=public(
+        "limits", "renewal_bound branching_bound StepLaw stationary_tree_value random_tree_totals random_tree_value"
+    ),
+    evidence=(
+        proof(
+            "many-to-one, duality, the best t, its place below B3 and B2', and the rounding of steps",
+            (*MANY_TO_ONE, *DUALITY, *BELOW),
         ),
-        evidence=(
-            proof(
-                "many-to-one, duality, the best t, its place below B3 and B2', and the rounding of steps",
-                (*MANY_TO_ONE, *DUALITY, *BELOW),
+        exact(BELOW_B3P, ensemble_cases, over="E[X] and the walk in fractions, P up to 6", wrong=BELOW_B3P_WRONG),
+        exact(ONE_PMF, single_cases, over="pmfs on 2 to 4 tokens, P up to 12", wrong=ONE_PMF_WRONG),
+        agreement(
+            Claim(
+                "the library's interval holds B3', and its numeric form lies between B3' and B2'", off_lattice, WALKED
             ),
-            exact(BELOW_B3P, ensemble_cases, over="E[X] and the walk in fractions, P up to 6", wrong=BELOW_B3P_WRONG),
-            exact(ONE_PMF, single_cases, over="pmfs on 2 to 4 tokens, P up to 12", wrong=ONE_PMF_WRONG),
-            agreement(
-                Claim(
-                    "the library's interval holds B3', and its numeric form lies between B3' and B2'",
-                    off_lattice,
-                    WALKED,
-                ),
-                ensemble_cases,
-                over="1 to 3 pmfs, P up to 6, grid 0.01",
-                wrong=Claim(
-                    "the library's B3' with a grid of 0.01 is exact",
-                    lambda **case: off_lattice(**case, slack=Fraction(0)),
-                    WALKED,
-                ),
+            ensemble_cases,
+            over="1 to 3 pmfs, P up to 6, grid 0.01",
+            wrong=Claim(
+                "the library's B3' with a grid of 0.01 is exact",
+                lambda **case: off_lattice(**case, slack=Fraction(0)),
+                WALKED,
             ),
-            agreement(
-                Claim("the moments of the library's step law", law_moments),
-                ensemble_cases,
-                over="1 to 3 pmfs",
-                wrong=Claim("twice the mean", lambda **case: law_moments(**case, factor=2)),
-            ),
-            agreement(
-                Claim("the library's best trees, of random rows and of one pmf", one_tree),
-                row_cases,
-                over="2 to 5 tokens, 12 prefixes",
-                wrong=Claim("the library's best trees, one prefix later", lambda rows: one_tree(rows, 1)),
-            ),
-            searched(
-                BELOW_B3P,
-                drawn_moderate,
-                over="1 to 3 pmfs, P up to 4",
-                spaces=(ensemble_space(2, 2, 2),),
-                wrong=BELOW_B3P_WRONG,
-            ),
-            library_trees(),
-            simulated(
-                "best trees of six families of random pmfs, P = 1, 8, 64",
-                FOREST,
-                stated("B3'"),
-                wrong=("19/20 of it", instead(stated("B3'"), lambda _, bound: 0.95 * bound)),
-                trials=TREES,
-            ),
+        ),
+        agreement(
+            Claim("the moments of the library's step law", law_moments),
+            ensemble_cases,
+            over="1 to 3 pmfs",
+            wrong=Claim("twice the mean", lambda **case: law_moments(**case, factor=2)),
+        ),
+        agreement(
+            Claim("the library's best trees, of random rows and of one pmf", one_tree),
+            row_cases,
+            over="2 to 5 tokens, 12 prefixes",
+            wrong=Claim("the library's best trees, one prefix later", lambda rows: one_tree(rows, 1)),
+        ),
+        searched(
+            BELOW_B3P,
+            drawn_moderate,
+            over="1 to 3 pmfs, P up to 4",
+            spaces=(ensemble_space(2, 2, 2),),
+            wrong=BELOW_B3P_WRONG,
+        ),
+        library_trees(),
+        simulated(
+            "best trees of six families of random pmfs, P = 1, 8, 64",
+            FOREST,
+            stated("B3'"),
+            wrong=("19/20 of it", instead(stated("B3'"), lambda _, bound: 0.95 * bound)),
+            trials=TREES,
         ),
     ),
 )

@@ -190,75 +190,68 @@ TIMES: tuple[Step, ...] = (
 """B5 for every number of calls."""
 
 
-ENTRIES = (
-    Entry(
-        id="B4",
-        title="Scope of the branching bounds",
-        kind="upper bound",
-        plain="E[X] <= sum of the P heaviest pi(v), for every set of P prefixes and every drafter, randomised or not, "
-        "that does not see the target's sampling",
-        latex=r"E[X] \le \max_{|T| = P} \sum_{v \in T} \pi(v)",
-        source=("pankratov2026",),
-        assumptions=("given the text so far, drafts are independent of the target's sampling of what follows",),
-        evidence=(
-            proof("a drafted prefix counts with its probability; the heaviest are best; coins average", CHOSEN_FIRST),
-            exact(
-                DRAFTS,
-                model_cases,
-                over="every set of P = 1 to 3 prefixes on every text of 3 tokens",
-                wrong=DRAFTS_WRONG,
-            ),
-            searched(
-                DRAFTS, drawn_models, over="targets on 2 tokens, every set of 1 or 2 prefixes", wrong=DRAFTS_WRONG
-            ),
+B4 = Entry(
+    id="B4",
+    title="Scope of the branching bounds",
+    kind="upper bound",
+    plain="E[X] <= sum of the P heaviest pi(v), for every set of P prefixes and every drafter, randomised or not, "
+    "that does not see the target's sampling",
+    latex=r"E[X] \le \max_{|T| = P} \sum_{v \in T} \pi(v)",
+    source=("pankratov2026",),
+    assumptions=("given the text so far, drafts are independent of the target's sampling of what follows",),
+    evidence=(
+        proof("a drafted prefix counts with its probability; the heaviest are best; coins average", CHOSEN_FIRST),
+        exact(
+            DRAFTS, model_cases, over="every set of P = 1 to 3 prefixes on every text of 3 tokens", wrong=DRAFTS_WRONG
         ),
-        without={"certified": "no logarithm enters"},
+        searched(DRAFTS, drawn_models, over="targets on 2 tokens, every set of 1 or 2 prefixes", wrong=DRAFTS_WRONG),
     ),
-    Entry(
-        id="B4/sampling",
-        title="A branching bound for drafters that sample",
-        kind="refuted",
-        plain="a chain of P drafts sampled from Q = P has E[X] <= B2'; token verification accepts all P of them",
-        latex=r"E[X] \le K + \frac{\log(1 + \mu(P - K))}{\mu} \text{ for a sampled chain}",
-        assumptions=("token verification with draft = target",),
-        evidence=(
-            counterexample(
-                SAMPLED,
-                sampling_cases,
-                over="first among targets on 2 tokens by their denominator and P",
-                true=NOT_SAMPLED,
-                kind="certified",
-            ),
+    without={"certified": "no logarithm enters"},
+)
+
+B4_SAMPLING = Entry(
+    id="B4/sampling",
+    title="A branching bound for drafters that sample",
+    kind="refuted",
+    plain="a chain of P drafts sampled from Q = P has E[X] <= B2'; token verification accepts all P of them",
+    latex=r"E[X] \le K + \frac{\log(1 + \mu(P - K))}{\mu} \text{ for a sampled chain}",
+    assumptions=("token verification with draft = target",),
+    evidence=(
+        counterexample(
+            SAMPLED,
+            sampling_cases,
+            over="first among targets on 2 tokens by their denominator and P",
+            true=NOT_SAMPLED,
+            kind="certified",
         ),
-        without={"exact": "moments are logarithms; the accepted drafts are enumerated in fractions"},
     ),
-    Entry(
-        id="B5",
-        title="Speed-up of a drafter that does not sample",
-        kind="upper bound",
-        plain="speed-up = (E[X] + 1) t_target(1)/(t_target(P+1) + t_draft) at most, with any bound on E[X]",
-        latex=r"\text{speed-up} \le \frac{(E[X] + 1)\, t_{target}(1)}{t_{target}(P + 1) + t_{draft}}",
-        source=("pankratov2026",),
-        assumptions=(
-            "drafting and verification follow each other, and a call takes the same time whatever it accepts",
-            "E[X] is taken over the positions where calls start",
-        ),
-        calculators=("spectheory.limits.branching_speedup",),
-        evidence=(
-            proof("tokens over time", TIMES),
-            exact(
-                SPEEDUP, timed_cases, over="every text of three calls, 2 or 3 tokens, P up to 3", wrong=SPEEDUP_WRONG
+    without={"exact": "moments are logarithms; the accepted drafts are enumerated in fractions"},
+)
+
+B5 = Entry(
+    id="B5",
+    title="Speed-up of a drafter that does not sample",
+    kind="upper bound",
+    plain="speed-up = (E[X] + 1) t_target(1)/(t_target(P+1) + t_draft) at most, with any bound on E[X]",
+    latex=r"\text{speed-up} \le \frac{(E[X] + 1)\, t_{target}(1)}{t_{target}(P + 1) + t_{draft}}",
+    source=("pankratov2026",),
+    assumptions=(
+        "drafting and verification follow each other, and a call takes the same time whatever it accepts",
+        "E[X] is taken over the positions where calls start",
+    ),
+    calculators=("spectheory.limits.branching_speedup",),
+    evidence=(
+        proof("tokens over time", TIMES),
+        exact(SPEEDUP, timed_cases, over="every text of three calls, 2 or 3 tokens, P up to 3", wrong=SPEEDUP_WRONG),
+        agreement(
+            Claim("the library's speed-up", speedup_library),
+            timed_cases,
+            over="2 or 3 tokens, P up to 3, random times",
+            wrong=Claim(
+                "the library's speed-up, without the recovered or bonus token",
+                lambda **case: speedup_library(**case, bonus=0),
             ),
-            agreement(
-                Claim("the library's speed-up", speedup_library),
-                timed_cases,
-                over="2 or 3 tokens, P up to 3, random times",
-                wrong=Claim(
-                    "the library's speed-up, without the recovered or bonus token",
-                    lambda **case: speedup_library(**case, bonus=0),
-                ),
-            ),
-            searched(SPEEDUP, drawn_times, over="times from 1/1000 to 1000", wrong=SPEEDUP_WRONG),
         ),
+        searched(SPEEDUP, drawn_times, over="times from 1/1000 to 1000", wrong=SPEEDUP_WRONG),
     ),
 )

@@ -284,83 +284,77 @@ def sticky(pmfs: Sequence[Sequence[Real]], capacity: Real, value: Real, text: Re
     return at_most(value, 7 * max(forms, key=lambda form: as_floats(form)[0]))
 
 
-ENTRIES = (
-    Entry(
-        id="B2'",
-        title="Branching bound by duality: the sharpest closed form",
-        kind="upper bound",
-        plain="E[X] <= K + log(1 + mu (P - K))/mu if P >= K, else P: at most either form of B2, "
-        "and log P/mu to first order",
-        latex=r"E[X] \le K + \frac{\log(1 + \mu (P - K))}{\mu} \text{ if } P \ge K,\quad K = \frac{\mu_2}{\mu^2} - 1",
-        assumptions=(
-            "the surprisals along a text sampled from the target are i.i.d. with moments mu > 0 and mu2; prefixes off "
-            "that text may depend on it and on each other",
-            "the P prefixes are chosen without the target's sampling (B4)",
+B2_PRIME = Entry(
+    id="B2'",
+    title="Branching bound by duality: the sharpest closed form",
+    kind="upper bound",
+    plain="E[X] <= K + log(1 + mu (P - K))/mu if P >= K, else P: at most either form of B2, "
+    "and log P/mu to first order",
+    latex=r"E[X] \le K + \frac{\log(1 + \mu (P - K))}{\mu} \text{ if } P \ge K,\quad K = \frac{\mu_2}{\mu^2} - 1",
+    assumptions=(
+        "the surprisals along a text sampled from the target are i.i.d. with moments mu > 0 and mu2; prefixes off "
+        "that text may depend on it and on each other",
+        "the P prefixes are chosen without the target's sampling (B4)",
+    ),
+    calculators=("spectheory.limits.branching_bound",),
+    evidence=(
+        proof(
+            "many-to-one, duality, Lorden's inequality, the best t, and log(1 + x) <= x",
+            (*MANY_TO_ONE, *DUALITY, *lorden.PROOF, *SHARP),
         ),
-        calculators=("spectheory.limits.branching_bound",),
-        evidence=(
-            proof(
-                "many-to-one, duality, Lorden's inequality, the best t, and log(1 + x) <= x",
-                (*MANY_TO_ONE, *DUALITY, *lorden.PROOF, *SHARP),
-            ),
-            exact(
-                EVERY_T,
-                threshold_cases,
-                over="E[X] and the walk in fractions, 1 to 3 pmfs, P up to 6",
-                wrong=EVERY_T_WRONG,
-            ),
-            exact(BY_DEPTH, shared_cases, over="two pmfs on 2 or 3 tokens, P up to 6", wrong=ONE_FOR_ALL),
-            certified(FORM, ensemble_cases, over="E[X] in fractions, 1 to 3 pmfs, P up to 6", wrong=FORM_WRONG),
-            certified(
-                ORDER, setting_cases, over="mu from 0.001 to 20, mu2/mu^2 up to 90, P up to 10^4", wrong=ORDER_WRONG
-            ),
-            agreement(
-                Claim("the library's form", library),
-                setting_cases,
-                over="mu from 0.001 to 20, mu2/mu^2 up to 90, P up to 10^4",
-                wrong=Claim("the library's form, P one too large", lambda **case: library(**case, shift=1)),
-            ),
-            searched(
-                FORM,
-                drawn_ensembles,
-                over="1 to 3 pmfs, P up to 5",
-                spaces=(ensemble_space(1, 3, 2), ensemble_space(2, 2, 3)),
-                wrong=FORM_WRONG,
-            ),
-            searched(ORDER, drawn_settings, over="moments and P", spaces=(setting_space(),), wrong=ORDER_WRONG),
-            families_below(),
-            simulated(
-                "best trees of six families of random pmfs, P = 1, 8, 64",
-                FOREST,
-                stated("B2'"),
-                wrong=("half of it", instead(stated("B2'"), lambda _, bound: bound / 2)),
-                trials=TREES,
-            ),
+        exact(
+            EVERY_T, threshold_cases, over="E[X] and the walk in fractions, 1 to 3 pmfs, P up to 6", wrong=EVERY_T_WRONG
+        ),
+        exact(BY_DEPTH, shared_cases, over="two pmfs on 2 or 3 tokens, P up to 6", wrong=ONE_FOR_ALL),
+        certified(FORM, ensemble_cases, over="E[X] in fractions, 1 to 3 pmfs, P up to 6", wrong=FORM_WRONG),
+        certified(ORDER, setting_cases, over="mu from 0.001 to 20, mu2/mu^2 up to 90, P up to 10^4", wrong=ORDER_WRONG),
+        agreement(
+            Claim("the library's form", library),
+            setting_cases,
+            over="mu from 0.001 to 20, mu2/mu^2 up to 90, P up to 10^4",
+            wrong=Claim("the library's form, P one too large", lambda **case: library(**case, shift=1)),
+        ),
+        searched(
+            FORM,
+            drawn_ensembles,
+            over="1 to 3 pmfs, P up to 5",
+            spaces=(ensemble_space(1, 3, 2), ensemble_space(2, 2, 3)),
+            wrong=FORM_WRONG,
+        ),
+        searched(ORDER, drawn_settings, over="moments and P", spaces=(setting_space(),), wrong=ORDER_WRONG),
+        families_below(),
+        simulated(
+            "best trees of six families of random pmfs, P = 1, 8, 64",
+            FOREST,
+            stated("B2'"),
+            wrong=("half of it", instead(stated("B2'"), lambda _, bound: bound / 2)),
+            trials=TREES,
         ),
     ),
-    Entry(
-        id="B2'/dependent",
-        title="B2' on dependent text",
-        kind="refuted",
-        plain="E[X] <= K + log(1 + mu (P - K))/mu with the moments of all contexts, on any text",
-        latex=r"E[X] \le K + \frac{\log(1 + \mu(P - K))}{\mu} \text{ on dependent text}",
-        assumptions=("the surprisals along the text are stationary, not independent",),
-        evidence=(
-            counterexample(
-                DEPENDENT,
-                regime_cases,
-                over="first by tokens, P and the share of certain text",
-                true=FRESH,
-                kind="certified",
-            ),
-            counterexample(
-                Claim("E[X] is at most seven times any i.i.d. form", sticky),
-                sticky_cases,
-                over="two regimes of 1,000 tokens that show in the tokens, P = 64",
-                true=Claim("B6 bounds it", lambda **case: sticky(**case, own=True)),
-                kind="certified",
-            ),
+)
+
+B2_PRIME_DEPENDENT = Entry(
+    id="B2'/dependent",
+    title="B2' on dependent text",
+    kind="refuted",
+    plain="E[X] <= K + log(1 + mu (P - K))/mu with the moments of all contexts, on any text",
+    latex=r"E[X] \le K + \frac{\log(1 + \mu(P - K))}{\mu} \text{ on dependent text}",
+    assumptions=("the surprisals along the text are stationary, not independent",),
+    evidence=(
+        counterexample(
+            DEPENDENT,
+            regime_cases,
+            over="first by tokens, P and the share of certain text",
+            true=FRESH,
+            kind="certified",
         ),
-        without={"exact": "moments are logarithms; E[X] is exact"},
+        counterexample(
+            Claim("E[X] is at most seven times any i.i.d. form", sticky),
+            sticky_cases,
+            over="two regimes of 1,000 tokens that show in the tokens, P = 64",
+            true=Claim("B6 bounds it", lambda **case: sticky(**case, own=True)),
+            kind="certified",
+        ),
     ),
+    without={"exact": "moments are logarithms; E[X] is exact"},
 )

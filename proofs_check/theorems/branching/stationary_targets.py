@@ -326,70 +326,67 @@ SANDWICH = Claim(SAYS, sandwich, (UNPREDICTABLE,))
 SANDWICH_WRONG = Claim("E[X] <= E N(t)", lambda **case: sandwich(**case, lost=1), (UNPREDICTABLE,))
 
 
-ENTRIES = (
-    Entry(
-        id="B9",
-        title="Stationary ergodic targets",
-        kind="asymptotic",
-        plain="for a stationary ergodic target of entropy rate 0 < h < infinity, N(t) = #{i : S_i <= t}: N(t)/t -> 1/h "
-        "almost surely and lim inf E[X]/log P >= 1/h; if N(t)/t is uniformly integrable E[X]/log P -> 1/h. Enough: "
-        "whatever the text before, the next w tokens have a surprisal >= delta with probability >= epsilon; then E[X] "
-        "<= w (floor(log P/delta) + 1)/epsilon",
-        latex=r"\frac{N(t)}{t} \to \frac1h,\quad \frac{E[X]}{\log P} \to \frac1h,\quad "
-        r"E[X] \le E N(\log P) + 1 \le \frac{w(\lfloor\log P/\delta\rfloor + 1)}{\epsilon}",
-        assumptions=(
-            "the drafter knows the target and the whole text before, not the sampling (B4)",
-            "N(t)/t is uniformly integrable, for the upper half; finite Markov chains without certain cycles meet the "
-            "window condition",
-        ),
-        calculators=("spectheory.limits.window_bound",),
-        evidence=(
-            proof(
-                "the ergodic theorem, inverted; B6 from above, the prefixes of probability e^-t and more from below",
-                SQUEEZE,
-            ),
-            proof("windows: N(t) is at most a sum of waiting times", WINDOWS),
-            exact(SANDWICH, chain_cases, over="Markov chains on 2 or 3 tokens, every text", wrong=SANDWICH_WRONG),
-            certified(
-                Claim("E[X] <= w (log P/delta + 1)/epsilon", by_windows, (UNPREDICTABLE,)),
-                chain_cases,
-                over="Markov chains on 2 or 3 tokens, P up to 16",
-                wrong=Claim(
-                    "E[X] <= w (log P/delta + 1)/4", lambda **case: by_windows(**case, lost=1), (UNPREDICTABLE,)
-                ),
-            ),
-            agreement(
-                Claim("the library's window bound", library, (UNPREDICTABLE,)),
-                chain_cases,
-                over="Markov chains on 2 or 3 tokens, P up to 64",
-                wrong=Claim("with one window more", lambda **case: library(**case, lost=1), (UNPREDICTABLE,)),
-            ),
-            searched(SANDWICH, drawn_chains, over="chains on 2 tokens", wrong=SANDWICH_WRONG),
-        ),
+B9 = Entry(
+    id="B9",
+    title="Stationary ergodic targets",
+    kind="asymptotic",
+    plain="for a stationary ergodic target of entropy rate 0 < h < infinity, N(t) = #{i : S_i <= t}: N(t)/t -> 1/h "
+    "almost surely and lim inf E[X]/log P >= 1/h; if N(t)/t is uniformly integrable E[X]/log P -> 1/h. Enough: "
+    "whatever the text before, the next w tokens have a surprisal >= delta with probability >= epsilon; then E[X] "
+    "<= w (floor(log P/delta) + 1)/epsilon",
+    latex=r"\frac{N(t)}{t} \to \frac1h,\quad \frac{E[X]}{\log P} \to \frac1h,\quad "
+    r"E[X] \le E N(\log P) + 1 \le \frac{w(\lfloor\log P/\delta\rfloor + 1)}{\epsilon}",
+    assumptions=(
+        "the drafter knows the target and the whole text before, not the sampling (B4)",
+        "N(t)/t is uniformly integrable, for the upper half; finite Markov chains without certain cycles meet the "
+        "window condition",
     ),
-    Entry(
-        id="B9/stretches",
-        title="B9 without its condition",
-        kind="refuted",
-        plain="E[X] <= log P/h + 1 for every stationary ergodic target of entropy rate h > 0. With blocks u^(j-1) z "
-        "s^(2^j), u of probability r = 2/5, a random start has m certain tokens before it with probability of order "
-        "m^-1.32: E[X] grows at least like P^0.678, and E N(t) is infinite for every t",
-        latex=r"\frac{E[X]}{\log P} \to \frac1h \text{ for every stationary ergodic target}",
-        assumptions=("stationary, ergodic, three tokens, 0 < h",),
-        evidence=(
-            counterexample(
-                Claim("E[X] <= log P/h + 1", stretched),
-                stretch_cases,
-                over="blocks with r = 2/5, P = 2, 4, ..., 256",
-                true=Claim("it holds for r = 1/8, of short stretches", lambda **case: stretched(**case, own=True)),
-                kind="certified",
-            ),
-            counterexample(
-                Claim("the certain tokens among P = 2^n prefixes are at most 2 (n + 1) in the mean", certain_growth),
-                lambda effort: ({"n": n} for n in range(1, 12)),
-                over="blocks with r = 2/5, n = 1 to 11",
-                true=Claim("they are for r = 1/8", lambda n: certain_growth(n, integrable=True)),
-            ),
+    calculators=("spectheory.limits.window_bound",),
+    evidence=(
+        proof(
+            "the ergodic theorem, inverted; B6 from above, the prefixes of probability e^-t and more from below",
+            SQUEEZE,
+        ),
+        proof("windows: N(t) is at most a sum of waiting times", WINDOWS),
+        exact(SANDWICH, chain_cases, over="Markov chains on 2 or 3 tokens, every text", wrong=SANDWICH_WRONG),
+        certified(
+            Claim("E[X] <= w (log P/delta + 1)/epsilon", by_windows, (UNPREDICTABLE,)),
+            chain_cases,
+            over="Markov chains on 2 or 3 tokens, P up to 16",
+            wrong=Claim("E[X] <= w (log P/delta + 1)/4", lambda **case: by_windows(**case, lost=1), (UNPREDICTABLE,)),
+        ),
+        agreement(
+            Claim("the library's window bound", library, (UNPREDICTABLE,)),
+            chain_cases,
+            over="Markov chains on 2 or 3 tokens, P up to 64",
+            wrong=Claim("with one window more", lambda **case: library(**case, lost=1), (UNPREDICTABLE,)),
+        ),
+        searched(SANDWICH, drawn_chains, over="chains on 2 tokens", wrong=SANDWICH_WRONG),
+    ),
+)
+
+B9_STRETCHES = Entry(
+    id="B9/stretches",
+    title="B9 without its condition",
+    kind="refuted",
+    plain="E[X] <= log P/h + 1 for every stationary ergodic target of entropy rate h > 0. With blocks u^(j-1) z "
+    "s^(2^j), u of probability r = 2/5, a random start has m certain tokens before it with probability of order "
+    "m^-1.32: E[X] grows at least like P^0.678, and E N(t) is infinite for every t",
+    latex=r"\frac{E[X]}{\log P} \to \frac1h \text{ for every stationary ergodic target}",
+    assumptions=("stationary, ergodic, three tokens, 0 < h",),
+    evidence=(
+        counterexample(
+            Claim("E[X] <= log P/h + 1", stretched),
+            stretch_cases,
+            over="blocks with r = 2/5, P = 2, 4, ..., 256",
+            true=Claim("it holds for r = 1/8, of short stretches", lambda **case: stretched(**case, own=True)),
+            kind="certified",
+        ),
+        counterexample(
+            Claim("the certain tokens among P = 2^n prefixes are at most 2 (n + 1) in the mean", certain_growth),
+            lambda effort: ({"n": n} for n in range(1, 12)),
+            over="blocks with r = 2/5, n = 1 to 11",
+            true=Claim("they are for r = 1/8", lambda n: certain_growth(n, integrable=True)),
         ),
     ),
 )

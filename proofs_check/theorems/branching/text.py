@@ -223,53 +223,46 @@ def reading(mu: Real, mu2: Real, capacity: Real, bonus: int = 1) -> Compared:
     return computed(found, sharp_form(mu, mu2, capacity) + bonus)
 
 
-ENTRIES = (
-    Entry(
-        id="B6",
-        title="Branching bound from text",
-        kind="upper bound",
-        plain="E[X] <= mean over starts of sum_{i<=P} (1 - e^-(t-S_i))+ + P e^-t, for every t fixed beforehand, S_i "
-        "the surprisal of the i tokens after the start; for i.i.d. pmfs at most B3' at the best t",
-        latex=r"E[X] \le E \sum_{i \le P} \big(1 - e^{-(t - S_i)}\big)_+ + P e^{-t}",
-        assumptions=(
-            "the text is sampled from the target; there is no other condition on it",
-            "starts are distributed as those of the calls; t does not depend on the text it is used on",
-            "the P prefixes are chosen without the target's sampling (B4)",
+B6 = Entry(
+    id="B6",
+    title="Branching bound from text",
+    kind="upper bound",
+    plain="E[X] <= mean over starts of sum_{i<=P} (1 - e^-(t-S_i))+ + P e^-t, for every t fixed beforehand, S_i "
+    "the surprisal of the i tokens after the start; for i.i.d. pmfs at most B3' at the best t",
+    latex=r"E[X] \le E \sum_{i \le P} \big(1 - e^{-(t - S_i)}\big)_+ + P e^{-t}",
+    assumptions=(
+        "the text is sampled from the target; there is no other condition on it",
+        "starts are distributed as those of the calls; t does not depend on the text it is used on",
+        "the P prefixes are chosen without the target's sampling (B4)",
+    ),
+    calculators=public("limits", "branching_bound_from_text")
+    + public("limits.branching", "surprisal_walks threshold_terms best_threshold")
+    + public("prediction.trace_limits", "Limits")
+    + public("prediction.text_limit", "TextLimit"),
+    evidence=(
+        proof("a text runs through a prefix with its probability; duality; the mean over starts", ANY_TEXT),
+        exact(TEXT, model_cases, over="a pmf of its own after every prefix, every text, every t", wrong=TEXT_WRONG),
+        exact(IID, iid_cases, over="one or two pmfs, P up to 4", wrong=IID_WRONG),
+        agreement(
+            Claim("the library's B6, its terms and its best threshold", on_text),
+            text_cases,
+            over="four texts of 4 to 12 tokens, P up to 4",
+            wrong=Claim("with a start too near the end", lambda **case: on_text(**case, short=1)),
         ),
-        calculators=(
-            "spectheory.limits.branching_bound_from_text",
-            "spectheory.limits.branching.surprisal_walks",
-            "spectheory.limits.branching.threshold_terms",
-            "spectheory.limits.branching.best_threshold",
-            "spectheory.prediction.trace_limits.Limits",
-            "spectheory.prediction.text_limit.TextLimit",
+        agreement(
+            Claim(
+                "the limits of a trace: B6 cross-fitted over halves of the prompts, the one-call bound", along_traces
+            ),
+            text_cases,
+            over="four texts of 4 to 12 tokens, P up to 4",
+            wrong=Claim("each half with its own threshold", lambda **case: along_traces(**case, crossed=False)),
         ),
-        evidence=(
-            proof("a text runs through a prefix with its probability; duality; the mean over starts", ANY_TEXT),
-            exact(TEXT, model_cases, over="a pmf of its own after every prefix, every text, every t", wrong=TEXT_WRONG),
-            exact(IID, iid_cases, over="one or two pmfs, P up to 4", wrong=IID_WRONG),
-            agreement(
-                Claim("the library's B6, its terms and its best threshold", on_text),
-                text_cases,
-                over="four texts of 4 to 12 tokens, P up to 4",
-                wrong=Claim("with a start too near the end", lambda **case: on_text(**case, short=1)),
-            ),
-            agreement(
-                Claim(
-                    "the limits of a trace: B6 cross-fitted over halves of the prompts, the one-call bound",
-                    along_traces,
-                ),
-                text_cases,
-                over="four texts of 4 to 12 tokens, P up to 4",
-                wrong=Claim("each half with its own threshold", lambda **case: along_traces(**case, crossed=False)),
-            ),
-            agreement(
-                Claim("the idealised value of a trace is B2' plus one", reading),
-                lambda effort: (case for case in setting_cases(effort) if case["capacity"] <= 8),
-                over="mu from 0.001 to 20, mu2/mu^2 up to 90, P up to 8",
-                wrong=Claim("it is B2'", lambda **case: reading(**case, bonus=0)),
-            ),
-            searched(TEXT, drawn_models, over="targets on 2 tokens, P up to 2", wrong=TEXT_WRONG),
+        agreement(
+            Claim("the idealised value of a trace is B2' plus one", reading),
+            lambda effort: (case for case in setting_cases(effort) if case["capacity"] <= 8),
+            over="mu from 0.001 to 20, mu2/mu^2 up to 90, P up to 8",
+            wrong=Claim("it is B2'", lambda **case: reading(**case, bonus=0)),
         ),
+        searched(TEXT, drawn_models, over="targets on 2 tokens, P up to 2", wrong=TEXT_WRONG),
     ),
 )

@@ -111,57 +111,52 @@ def library(mu: Real, mu2: Real, capacity: Real, shift: int = 0) -> Iterator[Com
     yield computed(library_form(mu, mu2, capacity, "best_t"), best_t_form(mu, mu2, capacity + shift))
 
 
-ENTRIES = (
-    Entry(
-        id="B2",
-        title="Branching bound by Lorden's inequality",
-        kind="upper bound",
-        plain="E[X] <= U(t) + P e^-t for every t, and U(t) <= t/mu + K with K = mu2/mu^2 - 1; hence "
-        "E[X] <= log P/mu + mu2/mu^2 and, for P mu >= 1, E[X] <= (log P + log mu + 1)/mu + K",
-        latex=r"E[X] \le U(t) + P e^{-t},\quad U(t) \le \tfrac{t}{\mu} + K,\quad E[X] \le \frac{\log P}{\mu} + "
-        r"\frac{\mu_2}{\mu^2},\quad E[X] \le \frac{\log P + \log\mu + 1}{\mu} + K",
-        source=("lorden1970",),
-        assumptions=(
-            "the surprisals along a text sampled from the target are i.i.d. with moments mu > 0 and mu2; this holds if "
-            "the conditional pmfs are i.i.d. across prefixes; prefixes off that text may depend on it and on each "
-            "other",
-            "the P prefixes are chosen without the target's sampling (B4)",
+B2 = Entry(
+    id="B2",
+    title="Branching bound by Lorden's inequality",
+    kind="upper bound",
+    plain="E[X] <= U(t) + P e^-t for every t, and U(t) <= t/mu + K with K = mu2/mu^2 - 1; hence "
+    "E[X] <= log P/mu + mu2/mu^2 and, for P mu >= 1, E[X] <= (log P + log mu + 1)/mu + K",
+    latex=r"E[X] \le U(t) + P e^{-t},\quad U(t) \le \tfrac{t}{\mu} + K,\quad E[X] \le \frac{\log P}{\mu} + "
+    r"\frac{\mu_2}{\mu^2},\quad E[X] \le \frac{\log P + \log\mu + 1}{\mu} + K",
+    source=("lorden1970",),
+    assumptions=(
+        "the surprisals along a text sampled from the target are i.i.d. with moments mu > 0 and mu2; this holds if the "
+        "conditional pmfs are i.i.d. across prefixes; prefixes off that text may depend on it and on each other",
+        "the P prefixes are chosen without the target's sampling (B4)",
+    ),
+    calculators=("spectheory.limits.branching_bound",),
+    evidence=(
+        proof(
+            "many-to-one along the text, Lorden's inequality by subadditivity, two choices of t",
+            (*MANY_TO_ONE, *TWO_THRESHOLDS),
         ),
-        calculators=("spectheory.limits.branching_bound",),
-        evidence=(
-            proof(
-                "many-to-one along the text, Lorden's inequality by subadditivity, two choices of t",
-                (*MANY_TO_ONE, *TWO_THRESHOLDS),
-            ),
-            exact(MANY, depth_cases, over="every assignment of pmfs to prefixes, depths 1 to 3", wrong=MANY_WRONG),
-            exact(lorden.STEPS, lorden.step_cases, over="steps 0 to 6, t up to 12", wrong=lorden.STEPS_WRONG),
-            exact(lorden.INEQUALITY, lorden.step_cases, over="steps 0 to 6, t up to 12", wrong=lorden.HALVED),
-            exact(
-                EVERY_T, threshold_cases, over="E[X] and U in fractions, 1 to 3 pmfs, P up to 6", wrong=EVERY_T_WRONG
-            ),
-            exact(BY_DEPTH, shared_cases, over="two pmfs on 2 or 3 tokens, P up to 6", wrong=BY_DEPTH_WRONG),
-            certified(FORMS, ensemble_cases, over="E[X] in fractions, 1 to 3 pmfs, P up to 6", wrong=FORMS_WRONG),
-            agreement(
-                Claim("the library's two forms", library),
-                setting_cases,
-                over="mu from 0.001 to 20, P up to 10^4",
-                wrong=Claim("the library's two forms, P one too large", lambda **case: library(**case, shift=1)),
-            ),
-            searched(FORMS, drawn_ensembles, over="1 to 3 pmfs", spaces=(ensemble_space(2, 2, 3),), wrong=FORMS_WRONG),
-            searched(
-                lorden.INEQUALITY,
-                lorden.drawn_steps,
-                over="laws on 2 to 5 steps",
-                spaces=(lorden.step_space(3),),
-                wrong=lorden.HALVED,
-            ),
-            simulated(
-                "best trees of six families of random pmfs, P = 1, 8, 64",
-                FOREST,
-                stated("B2"),
-                wrong=("half of it", instead(stated("B2"), lambda _, bound: bound / 2)),
-                trials=TREES,
-            ),
+        exact(MANY, depth_cases, over="every assignment of pmfs to prefixes, depths 1 to 3", wrong=MANY_WRONG),
+        exact(lorden.STEPS, lorden.step_cases, over="steps 0 to 6, t up to 12", wrong=lorden.STEPS_WRONG),
+        exact(lorden.INEQUALITY, lorden.step_cases, over="steps 0 to 6, t up to 12", wrong=lorden.HALVED),
+        exact(EVERY_T, threshold_cases, over="E[X] and U in fractions, 1 to 3 pmfs, P up to 6", wrong=EVERY_T_WRONG),
+        exact(BY_DEPTH, shared_cases, over="two pmfs on 2 or 3 tokens, P up to 6", wrong=BY_DEPTH_WRONG),
+        certified(FORMS, ensemble_cases, over="E[X] in fractions, 1 to 3 pmfs, P up to 6", wrong=FORMS_WRONG),
+        agreement(
+            Claim("the library's two forms", library),
+            setting_cases,
+            over="mu from 0.001 to 20, P up to 10^4",
+            wrong=Claim("the library's two forms, P one too large", lambda **case: library(**case, shift=1)),
+        ),
+        searched(FORMS, drawn_ensembles, over="1 to 3 pmfs", spaces=(ensemble_space(2, 2, 3),), wrong=FORMS_WRONG),
+        searched(
+            lorden.INEQUALITY,
+            lorden.drawn_steps,
+            over="laws on 2 to 5 steps",
+            spaces=(lorden.step_space(3),),
+            wrong=lorden.HALVED,
+        ),
+        simulated(
+            "best trees of six families of random pmfs, P = 1, 8, 64",
+            FOREST,
+            stated("B2"),
+            wrong=("half of it", instead(stated("B2"), lambda _, bound: bound / 2)),
+            trials=TREES,
         ),
     ),
 )

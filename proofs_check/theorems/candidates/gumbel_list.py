@@ -99,59 +99,53 @@ BOUND = Claim(
 TOO_MUCH = Claim("so is it with min for max", lambda p, q: at_most(printed(p, q, 2, smaller), listed(p, q, 2)))
 
 
-ENTRIES = (
-    Entry(
-        id="R6",
-        title="Gumbel list sampling",
-        kind="lower bound",
-        plain="k races of exponential clocks; each drafts its winner for q, and the output is the winner for p over "
-        "all clocks. P(output is drafted) >= sum over x of k/sum over y of [max(p_y/p_x, q_y/q_x) + (k-1) p_y/p_x] = "
-        "sum p_x/(1 + g_x/k), with equality at k = 1. The acceptance itself is an integral over the winning time, for "
-        "any V: its law is checked numerically and not proved in steps",
-        latex=r"P(Y \in \text{list}) \ge \sum_x \frac{k}{\sum_y [\max(p_y/p_x, q_y/q_x) + (k-1)p_y/p_x]}"
-        r" = \sum_x \frac{p_x}{1 + g(p_x/q_x)/k}",
-        source=("rowan2025",),
-        assumptions=("p and q are pmfs on one finite vocabulary",),
-        calculators=("spectheory.verification.GumbelList",),
-        evidence=(
-            proof(
-                "the bound is the probability that the race which the output comes from drafts it, any k",
-                A_RACE_WITHIN_RACES,
+R6 = Entry(
+    id="R6",
+    title="Gumbel list sampling",
+    kind="lower bound",
+    plain="k races of exponential clocks; each drafts its winner for q, and the output is the winner for p over "
+    "all clocks. P(output is drafted) >= sum over x of k/sum over y of [max(p_y/p_x, q_y/q_x) + (k-1) p_y/p_x] = "
+    "sum p_x/(1 + g_x/k), with equality at k = 1. The acceptance itself is an integral over the winning time, for "
+    "any V: its law is checked numerically and not proved in steps",
+    latex=r"P(Y \in \text{list}) \ge \sum_x \frac{k}{\sum_y [\max(p_y/p_x, q_y/q_x) + (k-1)p_y/p_x]}"
+    r" = \sum_x \frac{p_x}{1 + g(p_x/q_x)/k}",
+    source=("rowan2025",),
+    assumptions=("p and q are pmfs on one finite vocabulary",),
+    calculators=("spectheory.verification.GumbelList",),
+    evidence=(
+        proof(
+            "the bound is the probability that the race which the output comes from drafts it, any k",
+            A_RACE_WITHIN_RACES,
+        ),
+        exact(
+            Claim(
+                "output law p, draft law q, the bound is P(own race drafts it) and at most the acceptance, which "
+                "is between the chance of one race and k times that",
+                lambda p, q, k: construction(p, q, k, larger),
             ),
-            exact(
-                Claim(
-                    "output law p, draft law q, the bound is P(own race drafts it) and at most the acceptance, which "
-                    "is between the chance of one race and k times that",
-                    lambda p, q, k: construction(p, q, k, larger),
-                ),
-                lambda effort: cases.with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (1, 2, 3)),
-                over="the races' joint law in fractions, k = 1, 2, 3, pairs on 2 and 3 tokens of denominator up to 4",
-                wrong=Claim("with min for max", lambda p, q, k: construction(p, q, k, smaller)),
-            ),
-            agreement(
-                Claim(
-                    "the library's acceptance, bound and law given the output", lambda p, q, k: library(p, q, k, more=0)
-                ),
-                lambda effort: cases.with_candidates(
-                    cases.random_pairs(effort.seed, effort.pick(50, 500), 5), (1, 2, 4)
-                ),
-                over="random pairs on up to 5 tokens, k = 1, 2, 4",
-                wrong=Claim("with one candidate more", lambda p, q, k: library(p, q, k, more=1)),
-            ),
-            agreement(
-                Claim("the same on more tokens", lambda p, q, k: library(p, q, k, more=0)),
-                lambda _: cases.with_candidates(chain(wide_pairs(0, 8), islice(wide_pairs(0, 16), SOME)), (2,)),
-                over=f"flat, geometric, sparse, peaked and random pmfs on 8 tokens, {SOME} pairs on 16, k = 2",
-                wrong=Claim("with one candidate more", lambda p, q, k: library(p, q, k, more=1)),
-            ),
-            searched(BOUND, lambda: exact_pairs(4), over="2 to 4 tokens", spaces=(pair_space(2),), wrong=TOO_MUCH),
-            simulated(
-                "misses of lists of three, hits by the output's own race, and the output, a draft that lacks a token "
-                "among the pairs",
-                at(("gumbel-list", "gumbel-list-dense"), (TURNED, LACKING), k=3),
-                stated("R6", "lossless"),
-                wrong=("with one candidate more", stated("R6", k=lambda k: k + 1)),
-            ),
+            lambda effort: cases.with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (1, 2, 3)),
+            over="the races' joint law in fractions, k = 1, 2, 3, pairs on 2 and 3 tokens of denominator up to 4",
+            wrong=Claim("with min for max", lambda p, q, k: construction(p, q, k, smaller)),
+        ),
+        agreement(
+            Claim("the library's acceptance, bound and law given the output", lambda p, q, k: library(p, q, k, more=0)),
+            lambda effort: cases.with_candidates(cases.random_pairs(effort.seed, effort.pick(50, 500), 5), (1, 2, 4)),
+            over="random pairs on up to 5 tokens, k = 1, 2, 4",
+            wrong=Claim("with one candidate more", lambda p, q, k: library(p, q, k, more=1)),
+        ),
+        agreement(
+            Claim("the same on more tokens", lambda p, q, k: library(p, q, k, more=0)),
+            lambda _: cases.with_candidates(chain(wide_pairs(0, 8), islice(wide_pairs(0, 16), SOME)), (2,)),
+            over=f"flat, geometric, sparse, peaked and random pmfs on 8 tokens, {SOME} pairs on 16, k = 2",
+            wrong=Claim("with one candidate more", lambda p, q, k: library(p, q, k, more=1)),
+        ),
+        searched(BOUND, lambda: exact_pairs(4), over="2 to 4 tokens", spaces=(pair_space(2),), wrong=TOO_MUCH),
+        simulated(
+            "misses of lists of three, hits by the output's own race, and the output, a draft that lacks a token "
+            "among the pairs",
+            at(("gumbel-list", "gumbel-list-dense"), (TURNED, LACKING), k=3),
+            stated("R6", "lossless"),
+            wrong=("with one candidate more", stated("R6", k=lambda k: k + 1)),
         ),
     ),
 )

@@ -189,109 +189,102 @@ OF_R4 = Claim(
 ALL_OF_R4 = Claim("k-SEQ accepts R4", lambda p, q, k, rho: at_most(1, rho * one(p, q, rho) / optimum(p, q, k)))
 
 
-ENTRIES = (
-    Entry(
-        id="R5",
-        title="k-SEQ",
-        kind="identity",
-        plain="k i.i.d. candidates, each accepted with probability min(1, p/(rho q)): with beta(rho) = "
-        "sum min(q, p/rho) the largest lossless acceptance is 1 - (1-beta)^k = rho beta = max over rho of "
-        "min(1 - (1-beta)^k, rho beta), at a rho in [1, k]; it is at least 1 - (1-1/k)^k >= 1 - 1/e of R4; given the "
-        "output it is min(1, rho q/p)",
-        latex=r"\alpha = 1-(1-\beta(\rho))^k = \rho\,\beta(\rho) \ge \big(1-(1-\tfrac1k)^k\big)\alpha^*_k, \quad "
-        r"\beta(\rho) = \sum_x \min(q_x, p_x/\rho)",
-        source=("sun2023spectr",),
-        assumptions=("candidates are i.i.d. from the draft", "p and q are not disjoint: then nothing is accepted"),
-        calculators=("spectheory.verification.KSeq",),
-        evidence=(
-            proof("which scales are lossless, for any number of tokens", LOSSLESS),
-            proof("the best of them", BEST),
-            proof("a share of R4", A_SHARE_OF_R4),
-            exact(
-                Claim(
-                    "output law p, ranks beta (1-beta)^(r-1), accepted given x min(1, rho q/p), in all 1 - (1-beta)^k",
-                    lambda p, q, k, rho: algorithm(p, q, k, rho, scale=1),
-                ),
-                lambda effort: roots(effort.pick(3, 6)),
-                over="every list and coin, pairs on 2 and 3 tokens of rational rho, k = 1, 2, 3",
-                wrong=Claim("twice the share", lambda p, q, k, rho: algorithm(p, q, k, rho, scale=2)),
+R5 = Entry(
+    id="R5",
+    title="k-SEQ",
+    kind="identity",
+    plain="k i.i.d. candidates, each accepted with probability min(1, p/(rho q)): with beta(rho) = sum min(q, p/rho) "
+    "the largest lossless acceptance is 1 - (1-beta)^k = rho beta = max over rho of min(1 - (1-beta)^k, rho beta), at "
+    "a rho in [1, k]; it is at least 1 - (1-1/k)^k >= 1 - 1/e of R4; given the output it is min(1, rho q/p)",
+    latex=r"\alpha = 1-(1-\beta(\rho))^k = \rho\,\beta(\rho) \ge \big(1-(1-\tfrac1k)^k\big)\alpha^*_k, \quad "
+    r"\beta(\rho) = \sum_x \min(q_x, p_x/\rho)",
+    source=("sun2023spectr",),
+    assumptions=("candidates are i.i.d. from the draft", "p and q are not disjoint: then nothing is accepted"),
+    calculators=("spectheory.verification.KSeq",),
+    evidence=(
+        proof("which scales are lossless, for any number of tokens", LOSSLESS),
+        proof("the best of them", BEST),
+        proof("a share of R4", A_SHARE_OF_R4),
+        exact(
+            Claim(
+                "output law p, ranks beta (1-beta)^(r-1), accepted given x min(1, rho q/p), in all 1 - (1-beta)^k",
+                lambda p, q, k, rho: algorithm(p, q, k, rho, scale=1),
             ),
-            exact(
-                Claim(
-                    "no scale gives more, and a smaller one has no recovery law unless its rule is the same",
-                    lambda p, q, k, rho: best_scale(p, q, k, rho, below=Fraction(99, 100)),
-                ),
-                lambda effort: roots(effort.pick(3, 6)),
-                over="pairs on 2 and 3 tokens of rational rho, k = 1, 2, 3",
-                wrong=Claim(
-                    "nor has a larger one", lambda p, q, k, rho: best_scale(p, q, k, rho, below=Fraction(101, 100))
-                ),
+            lambda effort: roots(effort.pick(3, 6)),
+            over="every list and coin, pairs on 2 and 3 tokens of rational rho, k = 1, 2, 3",
+            wrong=Claim("twice the share", lambda p, q, k, rho: algorithm(p, q, k, rho, scale=2)),
+        ),
+        exact(
+            Claim(
+                "no scale gives more, and a smaller one has no recovery law unless its rule is the same",
+                lambda p, q, k, rho: best_scale(p, q, k, rho, below=Fraction(99, 100)),
             ),
-            exact(
-                Claim(
-                    "P(R = 1) is .5, .386, .344 for k = 1, 2, 3",
-                    lambda p, q, k, low, high: first_candidate(
-                        [Fraction(w, 10) for w in p], [Fraction(w, 10) for w in q], k, low, high
-                    ),
-                ),
-                lambda effort: THEORY_PAGE,
-                over="p = (.7, .2, .1), q = (.2, .3, .5)",
-                wrong=Claim(
-                    "it is so with p and q exchanged",
-                    lambda p, q, k, low, high: first_candidate(
-                        [Fraction(w, 10) for w in q], [Fraction(w, 10) for w in p], k, low, high
-                    ),
-                ),
-            ),
-            certified(
-                Claim(
-                    "1 - 1/e <= 1 - (1-1/k)^k", lambda k: at_most(1 - exp(interval(Fraction(-1))), interval(share(k)))
-                ),
-                lambda effort: ({"k": k} for k in range(1, effort.pick(100, 1000))),
-                over="k below 100",
-                wrong=Claim(
-                    "1 - 1/e <= 1 - (1-1/k)^(k-1)",
-                    lambda k: at_most(1 - exp(interval(Fraction(-1))), interval(any_of(Fraction(1, k), k - 1))),
-                ),
-            ),
-            agreement(
-                Claim(
-                    "the library's acceptance, rho, rank law and law given the output",
-                    lambda p, q, k, rho: library(p, q, k, rho, more=0),
-                ),
-                lambda effort: islice(roots(5), 0, None, effort.pick(29, 1)),
-                over="pairs on 2 and 3 tokens of rational rho, k = 1, 2, 3",
-                wrong=Claim("with one candidate more", lambda p, q, k, rho: library(p, q, k, rho, more=1)),
-            ),
-            searched(
-                OF_R4, drawn_roots, over="up to 4 tokens, k = 2, 3, 4", spaces=(root_space(3, 2),), wrong=ALL_OF_R4
-            ),
-            simulated(
-                "the accepted candidate of three, and the output",
-                at(("k-seq",), (TURNED, LACKING), k=3),
-                stated("R5", "lossless"),
-                wrong=("the ranks of recursive rejection (R3)", stated("R3", kind="recursive", max_rank=3)),
+            lambda effort: roots(effort.pick(3, 6)),
+            over="pairs on 2 and 3 tokens of rational rho, k = 1, 2, 3",
+            wrong=Claim(
+                "nor has a larger one", lambda p, q, k, rho: best_scale(p, q, k, rho, below=Fraction(101, 100))
             ),
         ),
-    ),
-    Entry(
-        id="R5/paths",
-        title="One rank law of k-SEQ for every k",
-        kind="refuted",
-        plain="the law of k-SEQ's rank does not depend on the number k of candidates, so that one pi can be used in "
-        "S1-S3",
-        latex=r"P_k(R = r) = P_{k'}(R = r),\quad r \le \min(k, k')",
-        assumptions=("p and q are pmfs on one finite vocabulary",),
-        evidence=(
-            counterexample(
-                Claim(
-                    "P(R = 1) of k-SEQ is the same with one candidate and with two",
-                    lambda p, q: equal(one(p, q, 2 - overlap(p, q)), overlap(p, q)),
+        exact(
+            Claim(
+                "P(R = 1) is .5, .386, .344 for k = 1, 2, 3",
+                lambda p, q, k, low, high: first_candidate(
+                    [Fraction(w, 10) for w in p], [Fraction(w, 10) for w in q], k, low, high
                 ),
-                lambda effort: cases.all_pairs(2, 6),
-                over="first among the pairs on 2 tokens by their denominator",
-                true=Claim("P(R = 1), P(R = 2) of recursive rejection do not depend on a third candidate", same_ranks),
             ),
+            lambda effort: THEORY_PAGE,
+            over="p = (.7, .2, .1), q = (.2, .3, .5)",
+            wrong=Claim(
+                "it is so with p and q exchanged",
+                lambda p, q, k, low, high: first_candidate(
+                    [Fraction(w, 10) for w in q], [Fraction(w, 10) for w in p], k, low, high
+                ),
+            ),
+        ),
+        certified(
+            Claim("1 - 1/e <= 1 - (1-1/k)^k", lambda k: at_most(1 - exp(interval(Fraction(-1))), interval(share(k)))),
+            lambda effort: ({"k": k} for k in range(1, effort.pick(100, 1000))),
+            over="k below 100",
+            wrong=Claim(
+                "1 - 1/e <= 1 - (1-1/k)^(k-1)",
+                lambda k: at_most(1 - exp(interval(Fraction(-1))), interval(any_of(Fraction(1, k), k - 1))),
+            ),
+        ),
+        agreement(
+            Claim(
+                "the library's acceptance, rho, rank law and law given the output",
+                lambda p, q, k, rho: library(p, q, k, rho, more=0),
+            ),
+            lambda effort: islice(roots(5), 0, None, effort.pick(29, 1)),
+            over="pairs on 2 and 3 tokens of rational rho, k = 1, 2, 3",
+            wrong=Claim("with one candidate more", lambda p, q, k, rho: library(p, q, k, rho, more=1)),
+        ),
+        searched(OF_R4, drawn_roots, over="up to 4 tokens, k = 2, 3, 4", spaces=(root_space(3, 2),), wrong=ALL_OF_R4),
+        simulated(
+            "the accepted candidate of three, and the output",
+            at(("k-seq",), (TURNED, LACKING), k=3),
+            stated("R5", "lossless"),
+            wrong=("the ranks of recursive rejection (R3)", stated("R3", kind="recursive", max_rank=3)),
+        ),
+    ),
+)
+
+R5_PATHS = Entry(
+    id="R5/paths",
+    title="One rank law of k-SEQ for every k",
+    kind="refuted",
+    plain="the law of k-SEQ's rank does not depend on the number k of candidates, so that one pi can be used in S1-S3",
+    latex=r"P_k(R = r) = P_{k'}(R = r),\quad r \le \min(k, k')",
+    assumptions=("p and q are pmfs on one finite vocabulary",),
+    evidence=(
+        counterexample(
+            Claim(
+                "P(R = 1) of k-SEQ is the same with one candidate and with two",
+                lambda p, q: equal(one(p, q, 2 - overlap(p, q)), overlap(p, q)),
+            ),
+            lambda effort: cases.all_pairs(2, 6),
+            over="first among the pairs on 2 tokens by their denominator",
+            true=Claim("P(R = 1), P(R = 2) of recursive rejection do not depend on a third candidate", same_ranks),
         ),
     ),
 )

@@ -143,68 +143,58 @@ BY_ANOTHER_KEY = Claim(
 )
 
 
-ENTRIES = (
-    Entry(
-        id="R4",
-        title="The most that k i.i.d. candidates can give",
-        kind="optimality",
-        plain="the largest acceptance of any rule that draws k candidates i.i.d. from q and outputs exactly p is "
-        "1 + min over sets H of [p(H) - q(H)^k]; the minimum is on a prefix in ascending order of p/q, q = 0 last",
-        latex=r"\alpha^*_k = 1 + \min_H\,[\,p(H) - q(H)^k\,],\quad H \text{ a prefix in ascending } p/q",
-        source=("khisti2025", "hu2025"),
-        assumptions=("candidates are i.i.d. from the draft", "the output has exactly the target's law"),
-        calculators=(
-            "spectheory.verification.optimal_acceptance",
-            "spectheory.verification.optimal_acceptances",
-            "spectheory.verification.optimal_rejections",
+R4 = Entry(
+    id="R4",
+    title="The most that k i.i.d. candidates can give",
+    kind="optimality",
+    plain="the largest acceptance of any rule that draws k candidates i.i.d. from q and outputs exactly p is "
+    "1 + min over sets H of [p(H) - q(H)^k]; the minimum is on a prefix in ascending order of p/q, q = 0 last",
+    latex=r"\alpha^*_k = 1 + \min_H\,[\,p(H) - q(H)^k\,],\quad H \text{ a prefix in ascending } p/q",
+    source=("khisti2025", "hu2025"),
+    assumptions=("candidates are i.i.d. from the draft", "the output has exactly the target's law"),
+    calculators=public("verification", "optimal_acceptance optimal_acceptances optimal_rejections"),
+    evidence=(
+        proof("no rule accepts more, whatever it does, for any k and number of tokens", (BELOW_EVERY_CUT, ALL_INSIDE)),
+        proof(
+            "one rule accepts as much, for any k: in closed form on up to three tokens, by a cited theorem on more",
+            ONE_RULE_DOES_AS_WELL,
         ),
-        evidence=(
-            proof(
-                "no rule accepts more, whatever it does, for any k and number of tokens", (BELOW_EVERY_CUT, ALL_INSIDE)
-            ),
-            proof(
-                "one rule accepts as much, for any k: in closed form on up to three tokens, by a cited theorem on more",
-                ONE_RULE_DOES_AS_WELL,
-            ),
-            proof("one sort serves every k: an exchange argument", (CONVEX, EXCHANGE)),
-            solved(
-                Claim("one candidate gives 1 - TV", lambda p, q: equal(optimum(p, q, 1), overlap(p, q))),
-                (2, 3),
-                wrong=Claim("two candidates give 1 - TV", lambda p, q: equal(optimum(p, q, 2), overlap(p, q))),
-            ),
-            exact(
-                Claim(
-                    "a rule and dual prices solve the transport programme at R4's value",
-                    lambda p, q, k: programme(p, q, k, asked=k),
-                ),
-                lambda effort: cases.with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (2, 3)),
-                over="k = 2, 3, every pair on 2 and 3 tokens of denominator up to 4",
-                wrong=Claim("at that of one candidate more", lambda p, q, k: programme(p, q, k, asked=k + 1)),
-            ),
-            exact(
-                PREFIXES,
-                lambda effort: cases.random_pairs(effort.seed, effort.pick(150, 3000), 6),
-                over="random pairs on up to 6 tokens",
-                wrong=BY_ANOTHER_KEY,
-            ),
-            agreement(
-                Claim("the library's values for each number of candidates", lambda p, q, k: library(p, q, k, more=0)),
-                lambda effort: cases.with_candidates(
-                    cases.random_pairs(effort.seed, effort.pick(60, 600), 5, 30), (1, 2, 5)
-                ),
-                over="random pairs on up to 5 tokens, k = 1 to 5",
-                wrong=Claim("are those of one more", lambda p, q, k: library(p, q, k, more=1)),
-            ),
-            searched(
-                Claim("no rule for two candidates accepts more", lambda q, rule: accepted_by(q, rule, asked=2)),
-                lambda: st.one_of(rules(2), rules(3)),
-                over="any law of the output for every list, on 2 and 3 tokens",
-                spaces=(rules_of_two(),),
-                wrong=Claim("than the best with one", lambda q, rule: accepted_by(q, rule, asked=1)),
-            ),
-            searched(
-                PREFIXES, lambda: exact_pairs(6), over="2 to 6 tokens", spaces=(pair_space(3),), wrong=BY_ANOTHER_KEY
-            ),
+        proof("one sort serves every k: an exchange argument", (CONVEX, EXCHANGE)),
+        solved(
+            Claim("one candidate gives 1 - TV", lambda p, q: equal(optimum(p, q, 1), overlap(p, q))),
+            (2, 3),
+            wrong=Claim("two candidates give 1 - TV", lambda p, q: equal(optimum(p, q, 2), overlap(p, q))),
         ),
+        exact(
+            Claim(
+                "a rule and dual prices solve the transport programme at R4's value",
+                lambda p, q, k: programme(p, q, k, asked=k),
+            ),
+            lambda effort: cases.with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (2, 3)),
+            over="k = 2, 3, every pair on 2 and 3 tokens of denominator up to 4",
+            wrong=Claim("at that of one candidate more", lambda p, q, k: programme(p, q, k, asked=k + 1)),
+        ),
+        exact(
+            PREFIXES,
+            lambda effort: cases.random_pairs(effort.seed, effort.pick(150, 3000), 6),
+            over="random pairs on up to 6 tokens",
+            wrong=BY_ANOTHER_KEY,
+        ),
+        agreement(
+            Claim("the library's values for each number of candidates", lambda p, q, k: library(p, q, k, more=0)),
+            lambda effort: cases.with_candidates(
+                cases.random_pairs(effort.seed, effort.pick(60, 600), 5, 30), (1, 2, 5)
+            ),
+            over="random pairs on up to 5 tokens, k = 1 to 5",
+            wrong=Claim("are those of one more", lambda p, q, k: library(p, q, k, more=1)),
+        ),
+        searched(
+            Claim("no rule for two candidates accepts more", lambda q, rule: accepted_by(q, rule, asked=2)),
+            lambda: st.one_of(rules(2), rules(3)),
+            over="any law of the output for every list, on 2 and 3 tokens",
+            spaces=(rules_of_two(),),
+            wrong=Claim("than the best with one", lambda q, rule: accepted_by(q, rule, asked=1)),
+        ),
+        searched(PREFIXES, lambda: exact_pairs(6), over="2 to 6 tokens", spaces=(pair_space(3),), wrong=BY_ANOTHER_KEY),
     ),
 )

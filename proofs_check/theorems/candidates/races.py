@@ -259,106 +259,105 @@ LIBRARY_DISTINCT = Claim(
 POISSON = Claim("those of the Poisson race (R1) are R2's", lambda p, q: calculated_distinct(p, q, PoissonRace()))
 
 
-ENTRIES = (
-    Entry(
-        id="R1",
-        title="Rank in the Poisson race",
-        kind="identity",
-        plain="given the output x, R is geometric with success 1/(1+g_x), g_x = sum_y (q_y p_x/q_x - p_y)+: P(R = r) = "
-        "sum_x p_x g_x^(r-1)/(1+g_x)^r, P(R <= k) = 1 - sum_x p_x (g_x/(1+g_x))^k, E[R] = sum_x p_x (1+g_x)",
-        latex=r"P(R=r \mid x) = \frac{g_x^{r-1}}{(1+g_x)^r},\quad g_x = \sum_y (q_y p_x/q_x - p_y)_+,\quad "
-        r"P(R\le k) = 1-\sum_x p_x \Big(\frac{g_x}{1+g_x}\Big)^k,\quad E[R] = \sum_x p_x(1+g_x)",
-        source=("li2018",),
-        assumptions=(
-            "p and q are pmfs on one finite vocabulary",
-            "one Poisson stream of rate 1 per token y: its arrivals over q_y are candidates, hence i.i.d. from q, "
-            "and the output is the token whose first arrival over p_y is the earliest; R counts duplicates",
-            "tokens with q_x = 0 have no rank: g/(1+g) = 1 there, and E[R] is infinite if p_x > 0",
+R1 = Entry(
+    id="R1",
+    title="Rank in the Poisson race",
+    kind="identity",
+    plain="given the output x, R is geometric with success 1/(1+g_x), g_x = sum_y (q_y p_x/q_x - p_y)+: P(R = r) = "
+    "sum_x p_x g_x^(r-1)/(1+g_x)^r, P(R <= k) = 1 - sum_x p_x (g_x/(1+g_x))^k, E[R] = sum_x p_x (1+g_x)",
+    latex=r"P(R=r \mid x) = \frac{g_x^{r-1}}{(1+g_x)^r},\quad g_x = \sum_y (q_y p_x/q_x - p_y)_+,\quad "
+    r"P(R\le k) = 1-\sum_x p_x \Big(\frac{g_x}{1+g_x}\Big)^k,\quad E[R] = \sum_x p_x(1+g_x)",
+    source=("li2018",),
+    assumptions=(
+        "p and q are pmfs on one finite vocabulary",
+        "one Poisson stream of rate 1 per token y: its arrivals over q_y are candidates, hence i.i.d. from q, "
+        "and the output is the token whose first arrival over p_y is the earliest; R counts duplicates",
+        "tokens with q_x = 0 have no rank: g/(1+g) = 1 there, and E[R] is infinite if p_x > 0",
+    ),
+    calculators=("spectheory.verification.PoissonRace",),
+    evidence=(
+        proof(
+            "from the list of candidates, integrated over the winner's arrival, where the draft lacks no token of "
+            "the target; from the law given x its sums and its mean",
+            BY_CANDIDATES,
         ),
-        calculators=("spectheory.verification.PoissonRace",),
-        evidence=(
-            proof(
-                "from the list of candidates, integrated over the winner's arrival, where the draft lacks no token of "
-                "the target; from the law given x its sums and its mean",
-                BY_CANDIDATES,
-            ),
-            proof(
-                "the law given x from one stream per token, integrated over the winner's time, for every pair: those "
-                "whose draft lacks tokens of the target too",
-                BY_STREAMS,
-            ),
-            exact(LAW, every_pair(6, 9), wrong=ONE_SUCCESS),
-            agreement(LIBRARY, every_pair(4, 7), wrong=DISTINCT),
-            searched(
-                LAW,
-                lambda: exact_pairs(max_tokens=4),
-                over="2 to 4 tokens, with zeros and ratios up to 1e30",
-                wrong=ONE_SUCCESS,
-            ),
-            searched(
-                LIBRARY,
-                lambda: exact_pairs(max_tokens=3),
-                over="2 and 3 tokens, with zeros and ratios up to 1e30",
-                wrong=DISTINCT,
-            ),
-            simulated(
-                "ranks and output of Poisson races, a draft that lacks a token among the pairs",
-                at(("poisson",), (TURNED, LACKING), max_rank=4),
-                stated("R1", "lossless"),
-                wrong=("the ranks among distinct tokens (R2)", stated("R2", kind="race")),
-            ),
+        proof(
+            "the law given x from one stream per token, integrated over the winner's time, for every pair: those "
+            "whose draft lacks tokens of the target too",
+            BY_STREAMS,
+        ),
+        exact(LAW, every_pair(6, 9), wrong=ONE_SUCCESS),
+        agreement(LIBRARY, every_pair(4, 7), wrong=DISTINCT),
+        searched(
+            LAW,
+            lambda: exact_pairs(max_tokens=4),
+            over="2 to 4 tokens, with zeros and ratios up to 1e30",
+            wrong=ONE_SUCCESS,
+        ),
+        searched(
+            LIBRARY,
+            lambda: exact_pairs(max_tokens=3),
+            over="2 and 3 tokens, with zeros and ratios up to 1e30",
+            wrong=DISTINCT,
+        ),
+        simulated(
+            "ranks and output of Poisson races, a draft that lacks a token among the pairs",
+            at(("poisson",), (TURNED, LACKING), max_rank=4),
+            stated("R1", "lossless"),
+            wrong=("the ranks among distinct tokens (R2)", stated("R2", kind="race")),
         ),
     ),
-    Entry(
-        id="R2",
-        title="Rank in the race over distinct tokens",
-        kind="identity",
-        plain="the winner i ~ p and its time u ~ Exp(1) are independent; given both, R - 1 counts independent events, "
-        "one for each y != i, of probability 1 - exp(-u l_y), l_y = (q_y p_i/q_i - p_y)+; E[R] = 1 + sum_i p_i sum_y "
-        "l_y/(1+l_y); q_i = 0 is never drawn, R is infinite",
-        latex=r"P(R>k \mid i,u) = P\Big(\sum_{y\ne i} \mathrm{Bernoulli}(1-e^{-u\lambda_y}) \ge k\Big),\quad "
-        r"\lambda_y = (q_y p_i/q_i - p_y)_+,\quad E[R] = 1+\sum_i p_i \sum_y \frac{\lambda_y}{1+\lambda_y}",
-        source=("kobus2025",),
-        assumptions=(
-            "p and q are pmfs on one finite vocabulary",
-            "candidates are distinct tokens in the order of E_y/q_y, the output is argmin E_y/p_y, clocks E_y ~ Exp(1)",
-            "E[R] is finite if the draft lacks no token of the target",
+)
+
+R2 = Entry(
+    id="R2",
+    title="Rank in the race over distinct tokens",
+    kind="identity",
+    plain="the winner i ~ p and its time u ~ Exp(1) are independent; given both, R - 1 counts independent events, "
+    "one for each y != i, of probability 1 - exp(-u l_y), l_y = (q_y p_i/q_i - p_y)+; E[R] = 1 + sum_i p_i sum_y "
+    "l_y/(1+l_y); q_i = 0 is never drawn, R is infinite",
+    latex=r"P(R>k \mid i,u) = P\Big(\sum_{y\ne i} \mathrm{Bernoulli}(1-e^{-u\lambda_y}) \ge k\Big),\quad "
+    r"\lambda_y = (q_y p_i/q_i - p_y)_+,\quad E[R] = 1+\sum_i p_i \sum_y \frac{\lambda_y}{1+\lambda_y}",
+    source=("kobus2025",),
+    assumptions=(
+        "p and q are pmfs on one finite vocabulary",
+        "candidates are distinct tokens in the order of E_y/q_y, the output is argmin E_y/p_y, clocks E_y ~ Exp(1)",
+        "E[R] is finite if the draft lacks no token of the target",
+    ),
+    calculators=("spectheory.verification.RaceVerification",),
+    evidence=(
+        proof("from the winner and its time, for any number of tokens", FROM_THE_WINNER),
+        exact(VIEWS, cases.every_pair(5, 8), wrong=UNCLIPPED),
+        exact(
+            VIEWS,
+            lambda effort: cases.random_pairs(effort.seed, effort.pick(60, 600), 5),
+            over="random pairs on 2 to 5 tokens",
+            wrong=UNCLIPPED,
         ),
-        calculators=("spectheory.verification.RaceVerification",),
-        evidence=(
-            proof("from the winner and its time, for any number of tokens", FROM_THE_WINNER),
-            exact(VIEWS, cases.every_pair(5, 8), wrong=UNCLIPPED),
-            exact(
-                VIEWS,
-                lambda effort: cases.random_pairs(effort.seed, effort.pick(60, 600), 5),
-                over="random pairs on 2 to 5 tokens",
-                wrong=UNCLIPPED,
-            ),
-            agreement(
-                LIBRARY_DISTINCT,
-                lambda effort: cases.all_pairs(3, effort.pick(4, 7)),
-                over="every pair on 2 and 3 tokens of denominator up to 4, its quadrature within 1e-12",
-                wrong=POISSON,
-            ),
-            searched(
-                VIEWS,
-                lambda: exact_pairs(max_tokens=4),
-                over="2 to 4 tokens, with zeros and ratios up to 1e30",
-                wrong=UNCLIPPED,
-            ),
-            searched(
-                LIBRARY_DISTINCT,
-                lambda: exact_pairs(max_tokens=3),
-                over="2 and 3 tokens, with zeros and ratios up to 1e30",
-                wrong=POISSON,
-            ),
-            simulated(
-                "ranks and output of races with a clock for every token, and of lazy ones, drafts that lack a token "
-                "and p/q = 1e10 among the pairs",
-                at(("race", "race-dense"), (TURNED, LACKING, RARE), max_rank=3),
-                stated("R2", "lossless"),
-                wrong=("the ranks of the Poisson race (R1)", stated("R1", kind="poisson")),
-            ),
+        agreement(
+            LIBRARY_DISTINCT,
+            lambda effort: cases.all_pairs(3, effort.pick(4, 7)),
+            over="every pair on 2 and 3 tokens of denominator up to 4, its quadrature within 1e-12",
+            wrong=POISSON,
+        ),
+        searched(
+            VIEWS,
+            lambda: exact_pairs(max_tokens=4),
+            over="2 to 4 tokens, with zeros and ratios up to 1e30",
+            wrong=UNCLIPPED,
+        ),
+        searched(
+            LIBRARY_DISTINCT,
+            lambda: exact_pairs(max_tokens=3),
+            over="2 and 3 tokens, with zeros and ratios up to 1e30",
+            wrong=POISSON,
+        ),
+        simulated(
+            "ranks and output of races with a clock for every token, and of lazy ones, drafts that lack a token "
+            "and p/q = 1e10 among the pairs",
+            at(("race", "race-dense"), (TURNED, LACKING, RARE), max_rank=3),
+            stated("R2", "lossless"),
+            wrong=("the ranks of the Poisson race (R1)", stated("R1", kind="poisson")),
         ),
     ),
 )

@@ -252,170 +252,160 @@ NEARLY_CERTAIN = {"target": [0.999, 0.001], "draft": [0.001, 0.999]}
 """The same pair, as simulators take it."""
 
 
-ENTRIES = (
-    Entry(
-        id="H",
-        title="The entropy of the rank",
-        kind="bounds",
-        plain="for any selection from i.i.d. draws of q with an a.s. finite rank that is not cut, KL <= H(R|X) <= "
-        "H(R); for the Poisson race E log R <= sum p log(1 + p/q) <= KL + log 2; for any rank H(R) <= E log R + "
-        "log(E log R + 1) + 1, all in nats or all in bits",
-        latex=r"KL(P\|Q) \le H(R|X) \le H(R),\quad E\log R \le \sum_x p_x\log(1+p_x/q_x) \le KL + \log 2,\quad "
-        r"H(R) \le E\log R + \log(E\log R+1) + 1",
-        source=("li2018",),
-        assumptions=(
-            "for KL: candidates i.i.d. from the draft, R finite and not cut at some k",
-            "the draft lacks no token of the target",
-            "for E log R: the Poisson race (R1)",
+H = Entry(
+    id="H",
+    title="The entropy of the rank",
+    kind="bounds",
+    plain="for any selection from i.i.d. draws of q with an a.s. finite rank that is not cut, KL <= H(R|X) <= "
+    "H(R); for the Poisson race E log R <= sum p log(1 + p/q) <= KL + log 2; for any rank H(R) <= E log R + "
+    "log(E log R + 1) + 1, all in nats or all in bits",
+    latex=r"KL(P\|Q) \le H(R|X) \le H(R),\quad E\log R \le \sum_x p_x\log(1+p_x/q_x) \le KL + \log 2,\quad "
+    r"H(R) \le E\log R + \log(E\log R+1) + 1",
+    source=("li2018",),
+    assumptions=(
+        "for KL: candidates i.i.d. from the draft, R finite and not cut at some k",
+        "the draft lacks no token of the target",
+        "for E log R: the Poisson race (R1)",
+    ),
+    calculators=public(
+        "verification",
+        "RankInformation entropy_at_least_kl expected_log_rank poisson_rank_entropy poisson_rank_entropy_given "
+        "poisson_rank_log_bound rank_entropy rank_entropy_bound recursive_rank_entropies",
+    ),
+    evidence=(
+        proof("KL <= H(R|X) <= H(R), whatever selects, on any number of tokens", AT_LEAST_KL),
+        proof("E log R <= sum p log(1 + p/q) <= KL + log 2", LOG_RANK),
+        proof("H(R) <= E log R + log(E log R + 1) + 1, in any unit", FROM_THE_LOG),
+        exact(
+            Claim("P(R = r, X = x) <= q_x in the Poisson race and in recursive rejection", no_likelier),
+            lambda effort: cases.all_pairs(3, effort.pick(4, 7)),
+            over="every candidate, pairs on 2 and 3 tokens of denominator up to 4",
+            wrong=Claim("in the race over distinct tokens", of_distinct_tokens),
         ),
-        calculators=(
-            "spectheory.verification.RankInformation",
-            "spectheory.verification.entropy_at_least_kl",
-            "spectheory.verification.expected_log_rank",
-            "spectheory.verification.poisson_rank_entropy",
-            "spectheory.verification.poisson_rank_entropy_given",
-            "spectheory.verification.poisson_rank_log_bound",
-            "spectheory.verification.rank_entropy",
-            "spectheory.verification.rank_entropy_bound",
-            "spectheory.verification.recursive_rank_entropies",
+        certified(
+            Claim("KL <= H(R|X) <= H(R) in the Poisson race and in recursive rejection", chain, (FINITE,)),
+            lambda effort: wrapped(cases.all_pairs(3, effort.pick(4, 6))),
+            over="pairs on 2 and 3 tokens of denominator up to 4",
+            wrong=Claim("H(R) <= H(R|X)", lambda pair: at_most(*reversed(recursive_entropies(pair))), (FINITE,)),
         ),
-        evidence=(
-            proof("KL <= H(R|X) <= H(R), whatever selects, on any number of tokens", AT_LEAST_KL),
-            proof("E log R <= sum p log(1 + p/q) <= KL + log 2", LOG_RANK),
-            proof("H(R) <= E log R + log(E log R + 1) + 1, in any unit", FROM_THE_LOG),
-            exact(
-                Claim("P(R = r, X = x) <= q_x in the Poisson race and in recursive rejection", no_likelier),
-                lambda effort: cases.all_pairs(3, effort.pick(4, 7)),
-                over="every candidate, pairs on 2 and 3 tokens of denominator up to 4",
-                wrong=Claim("in the race over distinct tokens", of_distinct_tokens),
-            ),
-            certified(
-                Claim("KL <= H(R|X) <= H(R) in the Poisson race and in recursive rejection", chain, (FINITE,)),
-                lambda effort: wrapped(cases.all_pairs(3, effort.pick(4, 6))),
-                over="pairs on 2 and 3 tokens of denominator up to 4",
-                wrong=Claim("H(R) <= H(R|X)", lambda pair: at_most(*reversed(recursive_entropies(pair))), (FINITE,)),
-            ),
-            certified(
-                Claim("E log R <= sum p log(1 + p/q) <= KL + log 2 in the Poisson race", log_rank, (FINITE,)),
-                lambda effort: wrapped(cases.all_pairs(3, effort.pick(4, 6))),
-                over="pairs on 2 and 3 tokens of denominator up to 4",
-                wrong=Claim("without log 2", lambda pair: log_rank(pair, extra=False), (FINITE,)),
-            ),
-            certified(
-                Claim("H(R) <= E log R + log(E log R + 1) + 1 in nats and in bits", of_the_race, (FINITE,)),
-                lambda effort: wrapped(cases.all_pairs(3, effort.pick(4, 6))),
-                over="the Poisson race, pairs on 2 and 3 tokens of denominator up to 4",
-                wrong=Claim("without the 1", lambda pair: of_the_race(pair, less=1), (FINITE,)),
-            ),
-            agreement(
-                Claim("the library's entropies, E log R and bounds of the Poisson race", poisson_library, (FINITE,)),
-                lambda effort: wrapped(cases.all_pairs(3, effort.pick(3, 4))),
-                over="pairs on 2 and 3 tokens of denominator up to 3",
-                wrong=Claim("are those of recursive rejection", exchanged, (FINITE,)),
-            ),
-            agreement(
-                Claim("the library's entropies of recursive rejection", recursive_library, (FINITE,)),
-                lambda effort: wrapped(cases.all_pairs(3, effort.pick(4, 6))),
-                over="pairs on 2 and 3 tokens of denominator up to 4",
-                wrong=Claim("are those of the Poisson race", exchanged, (FINITE,)),
-            ),
-            agreement(
-                Claim("the library's bound from E log R in nats and in bits", bound_library),
-                lambda effort: ({"eighths": n} for n in range(40)),
-                over="E up to 5",
-                wrong=Claim("the bound in bits is that in nats", lambda eighths: bound_library(eighths, unit="nats")),
-            ),
-            searched(
-                Claim("KL <= H(R|X) <= H(R) for any selection from two or three candidates", selected),
-                selections,
-                over="P the law of what is selected, 2 and 3 tokens",
-                spaces=(object_space(rules_of_two(), lambda q, rule: {"rule": Selection(q, rule)}),),
-                wrong=Claim("H(R) <= H(R|X)", lambda rule: selected(rule, swapped=True)),
-            ),
-            searched(
-                Claim(
-                    "KL <= H(R|X), E log R <= sum p log(1 + p/q) <= KL + log 2 in the Poisson race", closed, (FINITE,)
-                ),
-                pairs,
-                over="2 to 5 tokens",
-                spaces=(object_space(pair_space(2), lambda p, q: {"pair": Pair(p, q)}),),
-                wrong=Claim("without log 2", lambda pair: closed(pair, extra=False), (FINITE,)),
-            ),
-            searched(
-                Claim("H(R) <= E log R + log(E log R + 1) + 1 in nats and in bits", of_a_law),
-                laws,
-                over="any law on up to 7 ranks",
-                spaces=(object_space(rules_of_two(), broken),),
-                wrong=Claim("without the 1", lambda law: of_a_law(law, less=1)),
-            ),
-            simulated(
-                "entropy of ranks in Poisson races, 10,000 ranks a trial",
-                (("rank-entropy", {"rule": "poisson", **TURNED, "max_rank": 99, "draws": 10_000}),),
-                against_kl("lower bound"),
-                wrong=("H(R) <= KL", against_kl("upper bound")),
-                trials=(100, 1_000),
-            ),
+        certified(
+            Claim("E log R <= sum p log(1 + p/q) <= KL + log 2 in the Poisson race", log_rank, (FINITE,)),
+            lambda effort: wrapped(cases.all_pairs(3, effort.pick(4, 6))),
+            over="pairs on 2 and 3 tokens of denominator up to 4",
+            wrong=Claim("without log 2", lambda pair: log_rank(pair, extra=False), (FINITE,)),
+        ),
+        certified(
+            Claim("H(R) <= E log R + log(E log R + 1) + 1 in nats and in bits", of_the_race, (FINITE,)),
+            lambda effort: wrapped(cases.all_pairs(3, effort.pick(4, 6))),
+            over="the Poisson race, pairs on 2 and 3 tokens of denominator up to 4",
+            wrong=Claim("without the 1", lambda pair: of_the_race(pair, less=1), (FINITE,)),
+        ),
+        agreement(
+            Claim("the library's entropies, E log R and bounds of the Poisson race", poisson_library, (FINITE,)),
+            lambda effort: wrapped(cases.all_pairs(3, effort.pick(3, 4))),
+            over="pairs on 2 and 3 tokens of denominator up to 3",
+            wrong=Claim("are those of recursive rejection", exchanged, (FINITE,)),
+        ),
+        agreement(
+            Claim("the library's entropies of recursive rejection", recursive_library, (FINITE,)),
+            lambda effort: wrapped(cases.all_pairs(3, effort.pick(4, 6))),
+            over="pairs on 2 and 3 tokens of denominator up to 4",
+            wrong=Claim("are those of the Poisson race", exchanged, (FINITE,)),
+        ),
+        agreement(
+            Claim("the library's bound from E log R in nats and in bits", bound_library),
+            lambda effort: ({"eighths": n} for n in range(40)),
+            over="E up to 5",
+            wrong=Claim("the bound in bits is that in nats", lambda eighths: bound_library(eighths, unit="nats")),
+        ),
+        searched(
+            Claim("KL <= H(R|X) <= H(R) for any selection from two or three candidates", selected),
+            selections,
+            over="P the law of what is selected, 2 and 3 tokens",
+            spaces=(object_space(rules_of_two(), lambda q, rule: {"rule": Selection(q, rule)}),),
+            wrong=Claim("H(R) <= H(R|X)", lambda rule: selected(rule, swapped=True)),
+        ),
+        searched(
+            Claim("KL <= H(R|X), E log R <= sum p log(1 + p/q) <= KL + log 2 in the Poisson race", closed, (FINITE,)),
+            pairs,
+            over="2 to 5 tokens",
+            spaces=(object_space(pair_space(2), lambda p, q: {"pair": Pair(p, q)}),),
+            wrong=Claim("without log 2", lambda pair: closed(pair, extra=False), (FINITE,)),
+        ),
+        searched(
+            Claim("H(R) <= E log R + log(E log R + 1) + 1 in nats and in bits", of_a_law),
+            laws,
+            over="any law on up to 7 ranks",
+            spaces=(object_space(rules_of_two(), broken),),
+            wrong=Claim("without the 1", lambda law: of_a_law(law, less=1)),
+        ),
+        simulated(
+            "entropy of ranks in Poisson races, 10,000 ranks a trial",
+            (("rank-entropy", {"rule": "poisson", **TURNED, "max_rank": 99, "draws": 10_000}),),
+            against_kl("lower bound"),
+            wrong=("H(R) <= KL", against_kl("upper bound")),
+            trials=(100, 1_000),
         ),
     ),
-    Entry(
-        id="H/distinct",
-        title="The entropy of the rank for distinct tokens",
-        kind="refuted",
-        plain="H(R) >= KL for the race over distinct tokens (R2)",
-        latex=r"H(R_{R2}) \ge KL(P\|Q)",
-        assumptions=("the draft lacks no token of the target",),
-        evidence=(
-            counterexample(
-                DISTINCT,
-                lambda effort: wrapped(cases.all_pairs(2, 8)),
-                over="first among the pairs on 2 tokens by their denominator",
-                true=Claim("KL <= H(R) of whole ranks with i.i.d. candidates", whole, (FINITE,)),
-                kind="certified",
-            ),
-            counterexample(
-                DISTINCT,
-                lambda effort: [OF_DISTINCT],
-                over="at p = (.999, .001), q = (.001, .999)",
-                true=Claim("KL is 6.893 and H(R) .0144 there", printed_of_distinct),
-                kind="certified",
-            ),
-            simulated(
-                "entropy of ranks in races over distinct tokens at least KL there, 10,000 ranks a trial",
-                (("rank-entropy", {"rule": "race", **NEARLY_CERTAIN, "max_rank": 2, "draws": 10_000}),),
-                against_kl("lower bound"),
-                wrong=("it is that of R2's ranks", stated("R2")),
-                trials=(100, 1_000),
-            ),
+)
+
+H_DISTINCT = Entry(
+    id="H/distinct",
+    title="The entropy of the rank for distinct tokens",
+    kind="refuted",
+    plain="H(R) >= KL for the race over distinct tokens (R2)",
+    latex=r"H(R_{R2}) \ge KL(P\|Q)",
+    assumptions=("the draft lacks no token of the target",),
+    evidence=(
+        counterexample(
+            DISTINCT,
+            lambda effort: wrapped(cases.all_pairs(2, 8)),
+            over="first among the pairs on 2 tokens by their denominator",
+            true=Claim("KL <= H(R) of whole ranks with i.i.d. candidates", whole, (FINITE,)),
+            kind="certified",
         ),
-        without={"exact": "logarithms enter"},
-    ),
-    Entry(
-        id="H/truncated",
-        title="The entropy of a rank that is cut",
-        kind="refuted",
-        plain="H >= KL for the rank of i.i.d. candidates cut at k, with all later ranks as one letter",
-        latex=r"H(\min(R, k+1)) \ge KL(P\|Q)",
-        assumptions=("the draft lacks no token of the target",),
-        evidence=(
-            counterexample(
-                CUT,
-                lambda effort: wrapped(cases.all_pairs(2, 8)),
-                over="first among the pairs on 2 tokens by their denominator, k = 1",
-                true=Claim(
-                    "KL <= H(R|X) of the whole rank",
-                    lambda pair: at_most(divergence(pair), poisson_given(pair)),
-                    (FINITE,),
-                ),
-                kind="certified",
-            ),
-            counterexample(
-                CUT,
-                lambda effort: [OF_A_CUT],
-                over="at p = (.999, .001), q = (.01, .99), k = 1",
-                true=Claim("KL is 4.59 and H .06 there", printed_of_a_cut),
-                kind="certified",
-            ),
+        counterexample(
+            DISTINCT,
+            lambda effort: [OF_DISTINCT],
+            over="at p = (.999, .001), q = (.001, .999)",
+            true=Claim("KL is 6.893 and H(R) .0144 there", printed_of_distinct),
+            kind="certified",
         ),
-        without={"exact": "logarithms enter"},
+        simulated(
+            "entropy of ranks in races over distinct tokens at least KL there, 10,000 ranks a trial",
+            (("rank-entropy", {"rule": "race", **NEARLY_CERTAIN, "max_rank": 2, "draws": 10_000}),),
+            against_kl("lower bound"),
+            wrong=("it is that of R2's ranks", stated("R2")),
+            trials=(100, 1_000),
+        ),
     ),
+    without={"exact": "logarithms enter"},
+)
+
+H_TRUNCATED = Entry(
+    id="H/truncated",
+    title="The entropy of a rank that is cut",
+    kind="refuted",
+    plain="H >= KL for the rank of i.i.d. candidates cut at k, with all later ranks as one letter",
+    latex=r"H(\min(R, k+1)) \ge KL(P\|Q)",
+    assumptions=("the draft lacks no token of the target",),
+    evidence=(
+        counterexample(
+            CUT,
+            lambda effort: wrapped(cases.all_pairs(2, 8)),
+            over="first among the pairs on 2 tokens by their denominator, k = 1",
+            true=Claim(
+                "KL <= H(R|X) of the whole rank", lambda pair: at_most(divergence(pair), poisson_given(pair)), (FINITE,)
+            ),
+            kind="certified",
+        ),
+        counterexample(
+            CUT,
+            lambda effort: [OF_A_CUT],
+            over="at p = (.999, .001), q = (.01, .99), k = 1",
+            true=Claim("KL is 4.59 and H .06 there", printed_of_a_cut),
+            kind="certified",
+        ),
+    ),
+    without={"exact": "logarithms enter"},
 )

@@ -292,66 +292,65 @@ WITH_REPLACEMENT = (
 """The evidence of R3 for i.i.d. candidates."""
 
 
-ENTRIES = (
-    Entry(
-        id="R3",
-        title="Recursive rejection",
-        kind="identity",
-        plain="i.i.d. candidates: with s_1 = 0, G_0 = 1, s_(m+1) = s_m + G_(m-1), G_m = sum (p - s_(m+1) q)+: P(R > m) "
-        "= G_m = prod_{j<=m} TV(p^j, q), P(R = r, X = x) = min((p_x - s_r q_x)+, G_(r-1) q_x), and E[R] = max p/q. "
-        "Distinct ones: P(R = r, X = x) is the sum over orders of rejection x_1, ..., x_(r-1) of prod_{m<r} "
-        "(q^m - p^m)+(x_m) min(p^r_x, q^r_x), and R <= V. The output law is p in both",
-        latex=r"P(R=r, X=x) = \min\big((p_x - s_r q_x)_+,\ G_{r-1} q_x\big),\quad s_{m+1} = s_m + G_{m-1},\quad "
-        r"G_m = \sum_x (p_x - s_{m+1} q_x)_+ = P(R>m) = \prod_{j\le m} TV(p^j, q),\quad E[R] = \max_x p_x/q_x",
-        source=("miao2024specinfer", "chen2024sequoia"),
-        assumptions=(
-            "p and q are pmfs on one finite vocabulary",
-            "candidate m is accepted with probability min(1, p^m/q^m); after a rejection p^(m+1) = norm (p^m - q^m)+",
-            "closed form, product, mean: candidates are i.i.d., q^m = q; E[R] is infinite where q = 0 < p",
-            "sum over orders: a rejected token is taken out of q, an empty q is uniform over the tokens not rejected",
+R3 = Entry(
+    id="R3",
+    title="Recursive rejection",
+    kind="identity",
+    plain="i.i.d. candidates: with s_1 = 0, G_0 = 1, s_(m+1) = s_m + G_(m-1), G_m = sum (p - s_(m+1) q)+: P(R > m) "
+    "= G_m = prod_{j<=m} TV(p^j, q), P(R = r, X = x) = min((p_x - s_r q_x)+, G_(r-1) q_x), and E[R] = max p/q. "
+    "Distinct ones: P(R = r, X = x) is the sum over orders of rejection x_1, ..., x_(r-1) of prod_{m<r} "
+    "(q^m - p^m)+(x_m) min(p^r_x, q^r_x), and R <= V. The output law is p in both",
+    latex=r"P(R=r, X=x) = \min\big((p_x - s_r q_x)_+,\ G_{r-1} q_x\big),\quad s_{m+1} = s_m + G_{m-1},\quad "
+    r"G_m = \sum_x (p_x - s_{m+1} q_x)_+ = P(R>m) = \prod_{j\le m} TV(p^j, q),\quad E[R] = \max_x p_x/q_x",
+    source=("miao2024specinfer", "chen2024sequoia"),
+    assumptions=(
+        "p and q are pmfs on one finite vocabulary",
+        "candidate m is accepted with probability min(1, p^m/q^m); after a rejection p^(m+1) = norm (p^m - q^m)+",
+        "closed form, product, mean: candidates are i.i.d., q^m = q; E[R] is infinite where q = 0 < p",
+        "sum over orders: a rejected token is taken out of q, an empty q is uniform over the tokens not rejected",
+    ),
+    calculators=("spectheory.verification.RecursiveRejection",),
+    evidence=(
+        *WITH_REPLACEMENT,
+        *WITHOUT_REPLACEMENT,
+        simulated(
+            "ranks and output with i.i.d. candidates, a draft that lacks a token among the pairs",
+            at(("recursive",), (TURNED, LACKING), max_rank=3),
+            stated("R3", "lossless"),
+            wrong=("those of distinct candidates", stated("R3", kind="recursive-distinct")),
         ),
-        calculators=("spectheory.verification.RecursiveRejection",),
-        evidence=(
-            *WITH_REPLACEMENT,
-            *WITHOUT_REPLACEMENT,
-            simulated(
-                "ranks and output with i.i.d. candidates, a draft that lacks a token among the pairs",
-                at(("recursive",), (TURNED, LACKING), max_rank=3),
-                stated("R3", "lossless"),
-                wrong=("those of distinct candidates", stated("R3", kind="recursive-distinct")),
-            ),
-            simulated(
-                "ranks and output with distinct candidates, a draft that lacks a token among the pairs",
-                at(("recursive-distinct",), (TURNED, LACKING), max_rank=3),
-                stated("R3", "lossless"),
-                wrong=("those of i.i.d. candidates", stated("R3", kind="recursive")),
-            ),
+        simulated(
+            "ranks and output with distinct candidates, a draft that lacks a token among the pairs",
+            at(("recursive-distinct",), (TURNED, LACKING), max_rank=3),
+            stated("R3", "lossless"),
+            wrong=("those of i.i.d. candidates", stated("R3", kind="recursive")),
         ),
     ),
-    Entry(
-        id="R3/product",
-        title="The product of total variations, for distinct candidates",
-        kind="refuted",
-        plain="without replacement P(R > k) = prod_{m<=k} TV(p^m, q), p^(m+1) = norm (p^m - q)+",
-        latex=r"P(R>k) = \prod_{m\le k} TV(p^m, q)",
-        assumptions=("p and q are positive pmfs on one finite vocabulary", "a rejected token is taken out of q"),
-        evidence=(
-            counterexample(
-                Claim(PRODUCT.says, PRODUCT.holds, (POSITIVE,)),
-                lambda effort: cases.all_pairs(3, effort.pick(4, 6)),
-                over="first among the pairs on 2 tokens by their denominator",
-                true=Claim(
-                    "with replacement P(R > k) = prod TV(p^m, q)",
-                    lambda p, q: product_form(p, q, replacement=True),
-                    (POSITIVE,),
-                ),
+)
+
+R3_PRODUCT = Entry(
+    id="R3/product",
+    title="The product of total variations, for distinct candidates",
+    kind="refuted",
+    plain="without replacement P(R > k) = prod_{m<=k} TV(p^m, q), p^(m+1) = norm (p^m - q)+",
+    latex=r"P(R>k) = \prod_{m\le k} TV(p^m, q)",
+    assumptions=("p and q are positive pmfs on one finite vocabulary", "a rejected token is taken out of q"),
+    evidence=(
+        counterexample(
+            Claim(PRODUCT.says, PRODUCT.holds, (POSITIVE,)),
+            lambda effort: cases.all_pairs(3, effort.pick(4, 6)),
+            over="first among the pairs on 2 tokens by their denominator",
+            true=Claim(
+                "with replacement P(R > k) = prod TV(p^m, q)",
+                lambda p, q: product_form(p, q, replacement=True),
+                (POSITIVE,),
             ),
-            simulated(
-                "distinct candidates have the ranks of i.i.d. ones",
-                at(("recursive-distinct",), (TURNED,), max_rank=3),
-                stated("R3", kind="recursive"),
-                wrong=("they have those of R3 without replacement", stated("R3")),
-            ),
+        ),
+        simulated(
+            "distinct candidates have the ranks of i.i.d. ones",
+            at(("recursive-distinct",), (TURNED,), max_rank=3),
+            stated("R3", kind="recursive"),
+            wrong=("they have those of R3 without replacement", stated("R3")),
         ),
     ),
 )

@@ -195,79 +195,74 @@ LIMITED = (
 """Rules of distinct tokens, and what limits them."""
 
 
-ENTRIES = (
-    Entry(
-        id="R8",
-        title="The order of the rules at equal k",
-        kind="bounds",
-        plain="at equal k the acceptances of R1, R3 (i.i.d. candidates), R5 and R6 are at most R4's; P(R2 <= k) >= "
-        "P(R1 <= k), also given every output: distinct tokens waste no candidate",
-        latex=r"\alpha_{R1}, \alpha_{R3}, \alpha_{R5}, \alpha_{R6} \le \alpha^*_k,\qquad "
-        r"P(R_{R2} \le k \mid x) \ge P(R_{R1} \le k \mid x)",
-        assumptions=("p and q are pmfs on one finite vocabulary", "R3 with i.i.d. candidates"),
-        calculators=("spectheory.verification.rule_order", "spectheory.verification.RuleStanding"),
-        evidence=(
-            proof("the four rules are of the class that R4 limits, any k", BELOW),
-            proof("the ranks of both races in one experiment, any k", DISTINCT_WASTE_NONE),
-            exact(
-                Claim("R1, R3 and R6 accept at most R4", lambda p, q, k: under_the_optimum(p, q, k, asked=k)),
-                lambda effort: cases.with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (1, 2, 3)),
-                over="k = 1, 2, 3, pairs on 2 and 3 tokens of denominator up to 4",
-                wrong=Claim("than R4 of one less", lambda p, q, k: under_the_optimum(p, q, k, asked=max(1, k - 1))),
+R8 = Entry(
+    id="R8",
+    title="The order of the rules at equal k",
+    kind="bounds",
+    plain="at equal k the acceptances of R1, R3 (i.i.d. candidates), R5 and R6 are at most R4's; P(R2 <= k) >= "
+    "P(R1 <= k), also given every output: distinct tokens waste no candidate",
+    latex=r"\alpha_{R1}, \alpha_{R3}, \alpha_{R5}, \alpha_{R6} \le \alpha^*_k,\qquad "
+    r"P(R_{R2} \le k \mid x) \ge P(R_{R1} \le k \mid x)",
+    assumptions=("p and q are pmfs on one finite vocabulary", "R3 with i.i.d. candidates"),
+    calculators=("spectheory.verification.rule_order", "spectheory.verification.RuleStanding"),
+    evidence=(
+        proof("the four rules are of the class that R4 limits, any k", BELOW),
+        proof("the ranks of both races in one experiment, any k", DISTINCT_WASTE_NONE),
+        exact(
+            Claim("R1, R3 and R6 accept at most R4", lambda p, q, k: under_the_optimum(p, q, k, asked=k)),
+            lambda effort: cases.with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (1, 2, 3)),
+            over="k = 1, 2, 3, pairs on 2 and 3 tokens of denominator up to 4",
+            wrong=Claim("than R4 of one less", lambda p, q, k: under_the_optimum(p, q, k, asked=max(1, k - 1))),
+        ),
+        exact(
+            KSEQ_BELOW,
+            lambda effort: roots(effort.pick(3, 6)),
+            over="pairs on 2 and 3 tokens of rational rho, k = 1, 2, 3",
+            wrong=KSEQ_ABOVE,
+        ),
+        exact(
+            DISTINCT_ABOVE,
+            lambda effort: cases.all_pairs(3, effort.pick(5, 9)),
+            over="pairs on 2 and 3 tokens of denominator up to 5",
+            wrong=CANDIDATE_LESS,
+        ),
+        agreement(
+            Claim(
+                "acceptance and gap of every row of the library's order, and R4 above the rows it limits",
+                lambda p, q, k, rho: rows(p, q, k, rho, more=0),
             ),
-            exact(
-                KSEQ_BELOW,
-                lambda effort: roots(effort.pick(3, 6)),
-                over="pairs on 2 and 3 tokens of rational rho, k = 1, 2, 3",
-                wrong=KSEQ_ABOVE,
-            ),
-            exact(
-                DISTINCT_ABOVE,
-                lambda effort: cases.all_pairs(3, effort.pick(5, 9)),
-                over="pairs on 2 and 3 tokens of denominator up to 5",
-                wrong=CANDIDATE_LESS,
-            ),
-            agreement(
-                Claim(
-                    "acceptance and gap of every row of the library's order, and R4 above the rows it limits",
-                    lambda p, q, k, rho: rows(p, q, k, rho, more=0),
-                ),
-                lambda effort: islice(roots(5), 0, None, effort.pick(37, 3)),
-                over="pairs on 2 and 3 tokens of rational rho, k = 1, 2, 3",
-                wrong=Claim("with one candidate more", lambda p, q, k, rho: rows(p, q, k, rho, more=1)),
-            ),
-            searched(BELOW_R4, lambda: exact_pairs(4), over="2 to 4 tokens", spaces=(pair_space(2),), wrong=BELOW_ONE),
-            searched(
-                KSEQ_BELOW,
-                drawn_roots,
-                over="up to 4 tokens, k = 2, 3, 4",
-                spaces=(root_space(3, 2),),
-                wrong=KSEQ_ABOVE,
-            ),
-            searched(
-                Claim("P(R2 > 2 | x) is at most P(R1 > 2 | x)", share_of_repetitions),
-                lambda: exact_pairs(6),
-                over="2 to 6 tokens",
-                spaces=(pair_space(4),),
-                wrong=Claim("it is at most half of it", lambda p, q: share_of_repetitions(p, q, Fraction(1, 2))),
-            ),
+            lambda effort: islice(roots(5), 0, None, effort.pick(37, 3)),
+            over="pairs on 2 and 3 tokens of rational rho, k = 1, 2, 3",
+            wrong=Claim("with one candidate more", lambda p, q, k, rho: rows(p, q, k, rho, more=1)),
+        ),
+        searched(BELOW_R4, lambda: exact_pairs(4), over="2 to 4 tokens", spaces=(pair_space(2),), wrong=BELOW_ONE),
+        searched(
+            KSEQ_BELOW, drawn_roots, over="up to 4 tokens, k = 2, 3, 4", spaces=(root_space(3, 2),), wrong=KSEQ_ABOVE
+        ),
+        searched(
+            Claim("P(R2 > 2 | x) is at most P(R1 > 2 | x)", share_of_repetitions),
+            lambda: exact_pairs(6),
+            over="2 to 6 tokens",
+            spaces=(pair_space(4),),
+            wrong=Claim("it is at most half of it", lambda p, q: share_of_repetitions(p, q, Fraction(1, 2))),
         ),
     ),
-    Entry(
-        id="R8/distinct",
-        title="R4 as a limit of distinct candidates",
-        kind="refuted",
-        plain="R2 accepts at most R4 at equal k; so do R3 with distinct candidates and R7",
-        latex=r"P(R_{R2} \le k) \le \alpha^*_k",
-        assumptions=("p and q are pmfs on one finite vocabulary",),
-        evidence=tuple(
-            counterexample(
-                Claim(false, lambda p, q, k, rule=rule: at_most(rule(p, q, k), optimum(p, q, k))),
-                lambda effort: cases.with_candidates(cases.all_pairs(2, 5), (1, 2)),
-                over="first among the pairs on 2 tokens by their denominator, then k",
-                true=Claim(says, holds),
-            )
-            for false, rule, says, holds in LIMITED
-        ),
+)
+
+R8_DISTINCT = Entry(
+    id="R8/distinct",
+    title="R4 as a limit of distinct candidates",
+    kind="refuted",
+    plain="R2 accepts at most R4 at equal k; so do R3 with distinct candidates and R7",
+    latex=r"P(R_{R2} \le k) \le \alpha^*_k",
+    assumptions=("p and q are pmfs on one finite vocabulary",),
+    evidence=tuple(
+        counterexample(
+            Claim(false, lambda p, q, k, rule=rule: at_most(rule(p, q, k), optimum(p, q, k))),
+            lambda effort: cases.with_candidates(cases.all_pairs(2, 5), (1, 2)),
+            over="first among the pairs on 2 tokens by their denominator, then k",
+            true=Claim(says, holds),
+        )
+        for false, rule, says, holds in LIMITED
     ),
 )

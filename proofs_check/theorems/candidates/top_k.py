@@ -117,45 +117,38 @@ LIBRARY_ENTROPY = Claim("the library's entropy of its rank_pmf is H(p)", lambda 
 DRAFT_ENTROPY = Claim("the library's entropy of its rank_pmf is H(q)", lambda p, q: library_information(p, q, q))
 
 
-ENTRIES = (
-    Entry(
-        id="R7",
-        title="Top-k drafts against a sampled output",
-        kind="identity",
-        plain="R is the place of the output in q's descending order, lowest index first among equals: P(R <= k) = "
-        "p(top_k(q)), H(R) = H(p); a greedy target is its one-hot pmf",
-        latex=r"P(R \le k) = p(\mathrm{top}_k(q)),\quad H(R) = H(p)",
-        assumptions=(
-            "p and q are pmfs on one finite vocabulary",
-            "the candidates are the draft's k most probable tokens, the output is drawn from p on its own",
+R7 = Entry(
+    id="R7",
+    title="Top-k drafts against a sampled output",
+    kind="identity",
+    plain="R is the place of the output in q's descending order, lowest index first among equals: P(R <= k) = "
+    "p(top_k(q)), H(R) = H(p); a greedy target is its one-hot pmf",
+    latex=r"P(R \le k) = p(\mathrm{top}_k(q)),\quad H(R) = H(p)",
+    assumptions=(
+        "p and q are pmfs on one finite vocabulary",
+        "the candidates are the draft's k most probable tokens, the output is drawn from p on its own",
+    ),
+    calculators=("spectheory.verification.TopKMatch",),
+    evidence=(
+        proof("the places are a total order of the tokens, for any number of tokens", ORDER),
+        exact(
+            TOP,
+            lambda effort: cases.all_pairs(3, effort.pick(5, 8)),
+            over="every pair on 2 and 3 tokens of denominator up to 5, ties and one-hot targets among them",
+            wrong=LAST_FIRST,
         ),
-        calculators=("spectheory.verification.TopKMatch",),
-        evidence=(
-            proof("the places are a total order of the tokens, for any number of tokens", ORDER),
-            exact(
-                TOP,
-                lambda effort: cases.all_pairs(3, effort.pick(5, 8)),
-                over="every pair on 2 and 3 tokens of denominator up to 5, ties and one-hot targets among them",
-                wrong=LAST_FIRST,
-            ),
-            certified(ENTROPY, cases.every_pair(3, 5), wrong=SHARED),
-            agreement(LIBRARY, cases.every_pair(4, 7), wrong=LIBRARY_LAST),
-            agreement(LIBRARY_ENTROPY, cases.every_pair(3, 5), wrong=DRAFT_ENTROPY),
-            searched(
-                TOP, lambda: exact_pairs(max_tokens=4), over="2 to 4 tokens, with ties and zeros", wrong=LAST_FIRST
-            ),
-            searched(
-                LIBRARY,
-                lambda: exact_pairs(max_tokens=4),
-                over="2 to 4 tokens, with ties and zeros",
-                wrong=LIBRARY_LAST,
-            ),
-            simulated(
-                "the sampled output's place in the draft's order",
-                at(("top-k",), (TURNED, LACKING), max_rank=3),
-                stated("R7", "lossless"),
-                wrong=("the ranks of recursive rejection (R3)", stated("R3", kind="recursive-distinct")),
-            ),
+        certified(ENTROPY, cases.every_pair(3, 5), wrong=SHARED),
+        agreement(LIBRARY, cases.every_pair(4, 7), wrong=LIBRARY_LAST),
+        agreement(LIBRARY_ENTROPY, cases.every_pair(3, 5), wrong=DRAFT_ENTROPY),
+        searched(TOP, lambda: exact_pairs(max_tokens=4), over="2 to 4 tokens, with ties and zeros", wrong=LAST_FIRST),
+        searched(
+            LIBRARY, lambda: exact_pairs(max_tokens=4), over="2 to 4 tokens, with ties and zeros", wrong=LIBRARY_LAST
+        ),
+        simulated(
+            "the sampled output's place in the draft's order",
+            at(("top-k",), (TURNED, LACKING), max_rank=3),
+            stated("R7", "lossless"),
+            wrong=("the ranks of recursive rejection (R3)", stated("R3", kind="recursive-distinct")),
         ),
     ),
 )

@@ -155,116 +155,108 @@ ORDERED = Claim(
 )
 
 
-ENTRIES = (
-    Entry(
-        id="A1-KL",
-        title="Acceptance from the mean divergence",
-        kind="lower bound",
-        plain="with K the mean KL of target from draft (on text sampled from the target the draft's mean "
-        "cross-entropy less the target's), the mean acceptance of token verification is at least 1 - v, v = "
-        "min(sqrt(K/2), sqrt(1 - e^-K)), that of a race at least (1-v)/(1+v)",
-        latex=r"\mathbb E[1-TV] \ge 1-v,\quad \mathbb E\,\alpha_{race}\ge\frac{1-v}{1+v},\quad "
-        r"v=\min\Big(\sqrt{K/2},\sqrt{1-e^{-K}}\Big),\quad K=\mathbb E\,KL(P_n\|Q_n)",
-        assumptions=("both means are over the same positions of text sampled from the target",),
-        evidence=(
-            proof("Pinsker, Bretagnolle and Huber at each position, and the means", STEPS),
-            exact(
-                Claim("the mean acceptance of a race is at least (1 - E TV)/(1 + E TV)", races),
-                two_positions,
-                over="two positions: pairs on two tokens, and random ones on up to 4",
-                wrong=Claim(
-                    "it is at least 1 - E TV",
-                    lambda pairs: at_least(over(pairs, race), 1 - over(pairs, total_variation)),
-                ),
-            ),
-            certified(FROM_MEAN, two_positions, over="the same two positions", wrong=TOO_SHARP),
-            agreement(
-                Claim(
-                    "the library's bounds, and the divergence that suffices for an acceptance",
-                    lambda pairs: library(1, pairs),
-                    (COVERED,),
-                ),
-                two_positions,
-                over="the same two positions",
-                wrong=Claim("the bound on TV is larger by a factor 2", lambda pairs: library(2, pairs), (COVERED,)),
-            ),
-            searched(
-                FROM_MEAN, any_positions, over="two positions of two tokens, shares of up to 198", wrong=TOO_SHARP
+A1_KL = Entry(
+    id="A1-KL",
+    title="Acceptance from the mean divergence",
+    kind="lower bound",
+    plain="with K the mean KL of target from draft (on text sampled from the target the draft's mean "
+    "cross-entropy less the target's), the mean acceptance of token verification is at least 1 - v, v = "
+    "min(sqrt(K/2), sqrt(1 - e^-K)), that of a race at least (1-v)/(1+v)",
+    latex=r"\mathbb E[1-TV] \ge 1-v,\quad \mathbb E\,\alpha_{race}\ge\frac{1-v}{1+v},\quad "
+    r"v=\min\Big(\sqrt{K/2},\sqrt{1-e^{-K}}\Big),\quad K=\mathbb E\,KL(P_n\|Q_n)",
+    assumptions=("both means are over the same positions of text sampled from the target",),
+    evidence=(
+        proof("Pinsker, Bretagnolle and Huber at each position, and the means", STEPS),
+        exact(
+            Claim("the mean acceptance of a race is at least (1 - E TV)/(1 + E TV)", races),
+            two_positions,
+            over="two positions: pairs on two tokens, and random ones on up to 4",
+            wrong=Claim(
+                "it is at least 1 - E TV", lambda pairs: at_least(over(pairs, race), 1 - over(pairs, total_variation))
             ),
         ),
-        source=("daliri2025",),
-        calculators=tuple(
-            f"spectheory.limits.{name}"
-            for name in (
-                "total_variation_at_most",
-                "acceptance_at_least",
-                "race_acceptance_at_least",
-                "sufficient_divergence",
-            )
+        certified(FROM_MEAN, two_positions, over="the same two positions", wrong=TOO_SHARP),
+        agreement(
+            Claim(
+                "the library's bounds, and the divergence that suffices for an acceptance",
+                lambda pairs: library(1, pairs),
+                (COVERED,),
+            ),
+            two_positions,
+            over="the same two positions",
+            wrong=Claim("the bound on TV is larger by a factor 2", lambda pairs: library(2, pairs), (COVERED,)),
+        ),
+        searched(FROM_MEAN, any_positions, over="two positions of two tokens, shares of up to 198", wrong=TOO_SHARP),
+    ),
+    source=("daliri2025",),
+    calculators=public(
+        "limits", "total_variation_at_most acceptance_at_least race_acceptance_at_least sufficient_divergence"
+    ),
+)
+
+A1_KL_ORDER = Entry(
+    id="A1-KL/order",
+    title="Lower perplexity as more acceptance",
+    kind="refuted",
+    plain="of two drafts of one target that with the lower perplexity on the target's text is accepted at least as "
+    "often (KL weighs rare tokens by logarithms, acceptance does not)",
+    latex=r"KL(P\|Q_1) < KL(P\|Q_2) \implies 1-TV(P,Q_1) \ge 1-TV(P,Q_2)",
+    assumptions=("text sampled from the target",),
+    evidence=(
+        counterexample(
+            ORDERED,
+            two_drafts,
+            over="two tokens, first by the common denominator",
+            true=Claim(
+                "each is accepted as often as its KL assures, 2 TV^2 <= KL",
+                lambda p, near, far: [at_most(2 * total_variation(p, q) ** 2, kl(p, q)) for q in (near, far)],
+                (LESS,),
+            ),
+            kind="certified",
         ),
     ),
-    Entry(
-        id="A1-KL/order",
-        title="Lower perplexity as more acceptance",
-        kind="refuted",
-        plain="of two drafts of one target that with the lower perplexity on the target's text is accepted at least as "
-        "often (KL weighs rare tokens by logarithms, acceptance does not)",
-        latex=r"KL(P\|Q_1) < KL(P\|Q_2) \implies 1-TV(P,Q_1) \ge 1-TV(P,Q_2)",
-        assumptions=("text sampled from the target",),
-        evidence=(
-            counterexample(
-                ORDERED,
-                two_drafts,
-                over="two tokens, first by the common denominator",
-                true=Claim(
-                    "each is accepted as often as its KL assures, 2 TV^2 <= KL",
-                    lambda p, near, far: [at_most(2 * total_variation(p, q) ** 2, kl(p, q)) for q in (near, far)],
-                    (LESS,),
-                ),
-                kind="certified",
-            ),
-        ),
-        without={"exact": "a logarithm enters"},
-    ),
-    Entry(
-        id="A1-KL/equal",
-        title="Equal perplexity as full acceptance",
-        kind="refuted",
-        plain="a draft that scores a text as the target does, with the same perplexity, is accepted always (true of "
-        "text sampled from the target, where the difference is KL; other text may favour both alike)",
-        latex=r"\textstyle\sum_n\log q(x_n)=\sum_n\log p(x_n) \implies TV(P,Q)=0",
-        assumptions=("a text that was not sampled from the target", "both pmfs the same at each position"),
-        evidence=(
-            counterexample(
-                Claim("full acceptance", lambda counts, p, q: equal(overlap(p, q), 1)),
-                scored,
-                over="texts of n tokens out of two, scored alike: first by n and the common denominator",
-                true=Claim(
-                    "full acceptance if the text's shares are the target's",
-                    lambda counts, p, q: equal(
-                        overlap(p, q) if tuple(Fraction(c, sum(counts)) for c in counts) == tuple(p) else 1, 1
-                    ),
+    without={"exact": "a logarithm enters"},
+)
+
+A1_KL_EQUAL = Entry(
+    id="A1-KL/equal",
+    title="Equal perplexity as full acceptance",
+    kind="refuted",
+    plain="a draft that scores a text as the target does, with the same perplexity, is accepted always (true of "
+    "text sampled from the target, where the difference is KL; other text may favour both alike)",
+    latex=r"\textstyle\sum_n\log q(x_n)=\sum_n\log p(x_n) \implies TV(P,Q)=0",
+    assumptions=("a text that was not sampled from the target", "both pmfs the same at each position"),
+    evidence=(
+        counterexample(
+            Claim("full acceptance", lambda counts, p, q: equal(overlap(p, q), 1)),
+            scored,
+            over="texts of n tokens out of two, scored alike: first by n and the common denominator",
+            true=Claim(
+                "full acceptance if the text's shares are the target's",
+                lambda counts, p, q: equal(
+                    overlap(p, q) if tuple(Fraction(c, sum(counts)) for c in counts) == tuple(p) else 1, 1
                 ),
             ),
         ),
     ),
-    Entry(
-        id="A1-KL/upper",
-        title="The exponential of the divergence as an upper bound",
-        kind="refuted",
-        plain="acceptance is at most e^-KL, the ratio of the perplexities (no function of KL but 1 is an upper bound: "
-        "a draft that lacks a token of small probability has infinite KL and nearly full acceptance)",
-        latex=r"1-TV(P,Q)\le e^{-KL(P\|Q)}",
-        assumptions=("p and q are positive everywhere",),
-        evidence=(
-            counterexample(
-                Claim("1 - TV <= e^-KL", lambda p, q: at_most(overlap(p, q), exp(-kl(p, q)))),
-                one_pair,
-                over="two tokens, first by the common denominator",
-                true=Claim("1 - TV >= e^-KL / 2", lambda p, q: at_least(2 * overlap(p, q), exp(-kl(p, q)))),
-                kind="certified",
-            ),
+)
+
+A1_KL_UPPER = Entry(
+    id="A1-KL/upper",
+    title="The exponential of the divergence as an upper bound",
+    kind="refuted",
+    plain="acceptance is at most e^-KL, the ratio of the perplexities (no function of KL but 1 is an upper bound: "
+    "a draft that lacks a token of small probability has infinite KL and nearly full acceptance)",
+    latex=r"1-TV(P,Q)\le e^{-KL(P\|Q)}",
+    assumptions=("p and q are positive everywhere",),
+    evidence=(
+        counterexample(
+            Claim("1 - TV <= e^-KL", lambda p, q: at_most(overlap(p, q), exp(-kl(p, q)))),
+            one_pair,
+            over="two tokens, first by the common denominator",
+            true=Claim("1 - TV >= e^-KL / 2", lambda p, q: at_least(2 * overlap(p, q), exp(-kl(p, q)))),
+            kind="certified",
         ),
-        without={"exact": "a logarithm enters"},
     ),
+    without={"exact": "a logarithm enters"},
 )

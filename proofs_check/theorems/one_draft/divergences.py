@@ -327,166 +327,159 @@ HALF_SLOPE = Claim(
 )
 
 
-ENTRIES = (
-    Entry(
-        id="D1",
-        title="Divergences and moments of a pair of pmfs",
-        kind="bounds",
-        plain="TV = sum|p-q|/2 = sum (p-q)+; KL = sum p log(p/q) with 2TV^2 <= KL <= log(1 + chi-square) and TV^2 <= 1 "
-        "- e^-KL; chi-square = sum p^2/q - 1; 0 <= H <= log V; M2 = sum p log^2 p >= H^2; Rényi is nondecreasing in "
-        "its order, and KL at order 1",
-        latex=r"TV = \tfrac12\sum|p-q|,\quad 2\,TV^2 \le KL = \sum p\log\frac{p}{q} = D_1 \le D_2 = \log(1+\chi^2),"
-        r"\quad TV^2 \le 1 - e^{-KL},"
-        r"\quad \chi^2 = \sum\frac{p^2}{q}-1,\quad D_a = \frac{1}{a-1}\log\sum p^a q^{1-a} \text{ nondecreasing in } a,"
-        r"\quad 0 \le H \le \log V,\quad M_2 = \sum p\log^2 p \ge H^2",
-        assumptions=(
-            "p and q are pmfs on one finite vocabulary of V tokens",
-            "where q = 0 < p, KL, chi-square and Rényi of order 1 and more are infinite",
-        ),
-        calculators=(
-            "spectheory.total_variation",
-            "spectheory.kl_divergence",
-            "spectheory.entropy",
-            "spectheory.second_log_moment",
-            "spectheory.renyi_divergence",
-            "spectheory.chi_square",
-            "spectheory.pair_statistics",
-        ),
-        evidence=(
-            proof("from log x <= x - 1: KL >= 0, 0 <= H <= log V, H^2 <= M2", LOGARITHM + ENTROPY),
-            proof("Pinsker, from the Taylor remainder of x log x", PINSKER),
-            proof(
-                "Rényi does not fall with its order, as its slope is a KL over t^2; so KL is at most that of order 2, "
-                "and TV^2 <= 1 - e^-KL by that of order 1/2",
-                LOGARITHM + RENYI + CHI_SQUARE + BRETAGNOLLE_HUBER,
-            ),
-            exact(
-                SUMS,
-                every_pair(7, 10),
-                wrong=Claim(
-                    "chi-square >= 8TV^2",
-                    lambda p, q: at_most(8 * total_variation(p, q) ** 2, moment(p, q, 2) - 1),
-                    (COVERED,),
-                ),
-            ),
-            exact(
-                Claim("the library is infinite exactly where the draft lacks a token of the target", infinite),
-                every_pair(3, 6),
-                wrong=Claim(
-                    "KL is infinite where the target lacks a token of the draft",
-                    lambda p, q: equal(int(math.isinf(kl_divergence(floats(p), floats(q)))), int(lacks(q, p))),
-                ),
-            ),
-            certified(
-                BOUNDS,
-                every_pair(5, 8),
-                wrong=Claim(
-                    "KL <= log(1 + chi-square/2)",
-                    lambda p, q: at_most(kl(p, q), log((1 + moment(p, q, 2)) / 2)),
-                    (COVERED,),
-                ),
-            ),
-            certified(
-                GROWS,
-                every_pair(4, 7),
-                wrong=Claim(
-                    "Rényi of order 2 is at most KL", lambda p, q: at_most(renyi(p, q, (2, 1)), kl(p, q)), (COVERED,)
-                ),
-            ),
-            agreement(LIBRARY, every_pair(4, 4, others=(40, 400, 6)), wrong=EXCHANGED),
-            searched(BOUNDS, exact_pairs, over="2 to 5 tokens", spaces=(pair_space(2),), wrong=TOO_SHARP),
-            searched(
-                GROWS,
-                exact_pairs,
-                over="2 to 5 tokens",
-                spaces=(pair_space(2),),
-                wrong=Claim(
-                    "Rényi of order 2 is at least 1.2 KL",
-                    lambda p, q: at_most(6 * kl(p, q), 5 * renyi(p, q, (2, 1))),
-                    (COVERED,),
-                ),
-            ),
-            searched(LIBRARY, exact_pairs, over="2 to 5 tokens, ratios up to 1e30", wrong=EXCHANGED),
-        ),
+D1 = Entry(
+    id="D1",
+    title="Divergences and moments of a pair of pmfs",
+    kind="bounds",
+    plain="TV = sum|p-q|/2 = sum (p-q)+; KL = sum p log(p/q) with 2TV^2 <= KL <= log(1 + chi-square) and TV^2 <= 1 "
+    "- e^-KL; chi-square = sum p^2/q - 1; 0 <= H <= log V; M2 = sum p log^2 p >= H^2; Rényi is nondecreasing in "
+    "its order, and KL at order 1",
+    latex=r"TV = \tfrac12\sum|p-q|,\quad 2\,TV^2 \le KL = \sum p\log\frac{p}{q} = D_1 \le D_2 = \log(1+\chi^2),\quad "
+    r"TV^2 \le 1 - e^{-KL},\quad \chi^2 = \sum\frac{p^2}{q}-1,\quad D_a = \frac{1}{a-1}\log\sum p^a q^{1-a} \text{ "
+    r"nondecreasing in } a,\quad 0 \le H \le \log V,\quad M_2 = \sum p\log^2 p \ge H^2",
+    assumptions=(
+        "p and q are pmfs on one finite vocabulary of V tokens",
+        "where q = 0 < p, KL, chi-square and Rényi of order 1 and more are infinite",
     ),
-    Entry(
-        id="D2",
-        title="Harmonic-mean similarity and distance",
-        kind="bounds",
-        plain="S = sum 2pq/(p+q), 1 - S = sum (p-q)^2/(p+q)/2, half the triangular discrimination; "
-        "1 - TV <= S <= 1 - TV^2",
-        latex=r"S = \sum\frac{2pq}{p+q},\quad D_{HM} = 1 - S = \tfrac12\sum\frac{(p-q)^2}{p+q},\quad "
-        r"TV^2 \le D_{HM} \le TV",
-        assumptions=("p and q are pmfs on one finite vocabulary", "a token with p = q = 0 adds nothing"),
-        calculators=("spectheory.harmonic_mean_similarity", "spectheory.harmonic_mean_distance"),
-        evidence=(
-            proof("term by term, for any number of tokens", HARMONIC_TERMS),
-            solved(
-                Claim(BETWEEN.says, between, (POSITIVE,)),
-                (2,),
-                wrong=Claim(
-                    "S <= 1 - TV", lambda p, q: at_most(similarity(p, q), 1 - total_variation(p, q)), (POSITIVE,)
-                ),
-            ),
-            exact(
-                Claim("1 - S = sum (p-q)^2/(p+q)/2, and S has no side", harmonic_forms),
-                every_pair(7, 10),
-                wrong=Claim(
-                    "1 - S = sum (p-q)^2/(p+q), the normalisation without the half",
-                    lambda p, q: equal(1 - similarity(p, q), 2 * triangular(p, q)),
-                ),
-            ),
-            exact(BETWEEN, every_pair(7, 10), wrong=SQUARED),
-            agreement(
-                Claim("the library's similarity and distance", library_harmonic),
-                every_pair(5, 5, others=(200, 2000, 8)),
-                wrong=Claim(
-                    "the library's distance is the whole triangular discrimination",
-                    lambda p, q: computed(harmonic_mean_distance(floats(p), floats(q)), 2 * triangular(p, q)),
-                ),
-            ),
-            searched(BETWEEN, exact_pairs, over="2 to 5 tokens", spaces=(pair_space(2), pair_space(3)), wrong=SQUARED),
-        ),
+    calculators=(
+        "spectheory.total_variation",
+        "spectheory.kl_divergence",
+        "spectheory.entropy",
+        "spectheory.second_log_moment",
+        "spectheory.renyi_divergence",
+        "spectheory.chi_square",
+        "spectheory.pair_statistics",
     ),
-    Entry(
-        id="D3",
-        title="The hockey stick",
-        kind="bounds",
-        plain="g(c) = sum (c q - p)+ = sum max(p, c q) - 1: (c-1)+ <= g(c) <= c, g(1) = TV, convex, nondecreasing, of "
-        "slope at most 1; all g(p_x/q_x) by one sort",
-        latex=r"g(c) = \sum_y (c\,q_y - p_y)_+,\quad (c-1)_+ \le g(c) \le c,\quad g(1) = TV,\quad "
-        r"0 \le g(b) - g(a) \le b - a \ (a \le b),\quad g \text{ convex},\quad "
-        r"g(p_x/q_x) = \tfrac{p_x}{q_x} \sum_{y: r_y \le r_x} q_y - \sum_{y: r_y \le r_x} p_y,\ r = p/q",
-        assumptions=("p and q are pmfs on one finite vocabulary", "c is finite and not negative"),
-        calculators=("spectheory.hockey_stick",),
-        evidence=(
-            proof("term by term, for any number of tokens", STICK_TERMS),
-            exact(
-                Claim(
-                    "g(1) = TV; g(c) = sum max(p, cq) - 1 = sum (p - cq)+ + c - 1; every g(p/q) by one sort",
-                    sticks,
-                ),
-                cases.every_pair(6, 10),
-                wrong=Claim(
-                    "prefix sums without the sort give every g(p/q)",
-                    lambda p, q: equal(_prefix_sums(p, q, _drawn(q)), {x: g(p, q, p[x] / q[x]) for x in _drawn(q)}),
-                ),
-            ),
-            exact(
-                SHAPE,
-                weighed,
-                over="every pair on 2 and 3 tokens of denominator up to 4, between its ratios, 0, 2/3, 1 and 3",
-                wrong=LINEAR,
-            ),
-            agreement(
-                Claim("the library's value at a weight, and its values at all ratios by one sort", library_stick),
-                cases.every_pair(5, 5, others=(200, 2000, 8)),
-                wrong=Claim(
-                    "the library's weight is on the target",
-                    lambda p, q: computed(hockey_stick(floats(p), floats(q), 2.0), g(q, p, 2)),
-                ),
-            ),
-            searched(SHAPE, weighed_pairs, over="2 to 5 tokens", spaces=(weighed_space(2),), wrong=HALF_SLOPE),
+    evidence=(
+        proof("from log x <= x - 1: KL >= 0, 0 <= H <= log V, H^2 <= M2", LOGARITHM + ENTROPY),
+        proof("Pinsker, from the Taylor remainder of x log x", PINSKER),
+        proof(
+            "Rényi does not fall with its order, as its slope is a KL over t^2; so KL is at most that of order 2, "
+            "and TV^2 <= 1 - e^-KL by that of order 1/2",
+            LOGARITHM + RENYI + CHI_SQUARE + BRETAGNOLLE_HUBER,
         ),
+        exact(
+            SUMS,
+            every_pair(7, 10),
+            wrong=Claim(
+                "chi-square >= 8TV^2",
+                lambda p, q: at_most(8 * total_variation(p, q) ** 2, moment(p, q, 2) - 1),
+                (COVERED,),
+            ),
+        ),
+        exact(
+            Claim("the library is infinite exactly where the draft lacks a token of the target", infinite),
+            every_pair(3, 6),
+            wrong=Claim(
+                "KL is infinite where the target lacks a token of the draft",
+                lambda p, q: equal(int(math.isinf(kl_divergence(floats(p), floats(q)))), int(lacks(q, p))),
+            ),
+        ),
+        certified(
+            BOUNDS,
+            every_pair(5, 8),
+            wrong=Claim(
+                "KL <= log(1 + chi-square/2)",
+                lambda p, q: at_most(kl(p, q), log((1 + moment(p, q, 2)) / 2)),
+                (COVERED,),
+            ),
+        ),
+        certified(
+            GROWS,
+            every_pair(4, 7),
+            wrong=Claim(
+                "Rényi of order 2 is at most KL", lambda p, q: at_most(renyi(p, q, (2, 1)), kl(p, q)), (COVERED,)
+            ),
+        ),
+        agreement(LIBRARY, every_pair(4, 4, others=(40, 400, 6)), wrong=EXCHANGED),
+        searched(BOUNDS, exact_pairs, over="2 to 5 tokens", spaces=(pair_space(2),), wrong=TOO_SHARP),
+        searched(
+            GROWS,
+            exact_pairs,
+            over="2 to 5 tokens",
+            spaces=(pair_space(2),),
+            wrong=Claim(
+                "Rényi of order 2 is at least 1.2 KL",
+                lambda p, q: at_most(6 * kl(p, q), 5 * renyi(p, q, (2, 1))),
+                (COVERED,),
+            ),
+        ),
+        searched(LIBRARY, exact_pairs, over="2 to 5 tokens, ratios up to 1e30", wrong=EXCHANGED),
+    ),
+)
+
+D2 = Entry(
+    id="D2",
+    title="Harmonic-mean similarity and distance",
+    kind="bounds",
+    plain="S = sum 2pq/(p+q), 1 - S = sum (p-q)^2/(p+q)/2, half the triangular discrimination; 1 - TV <= S <= 1 - TV^2",
+    latex=r"S = \sum\frac{2pq}{p+q},\quad D_{HM} = 1 - S = \tfrac12\sum\frac{(p-q)^2}{p+q},\quad "
+    r"TV^2 \le D_{HM} \le TV",
+    assumptions=("p and q are pmfs on one finite vocabulary", "a token with p = q = 0 adds nothing"),
+    calculators=("spectheory.harmonic_mean_similarity", "spectheory.harmonic_mean_distance"),
+    evidence=(
+        proof("term by term, for any number of tokens", HARMONIC_TERMS),
+        solved(
+            Claim(BETWEEN.says, between, (POSITIVE,)),
+            (2,),
+            wrong=Claim("S <= 1 - TV", lambda p, q: at_most(similarity(p, q), 1 - total_variation(p, q)), (POSITIVE,)),
+        ),
+        exact(
+            Claim("1 - S = sum (p-q)^2/(p+q)/2, and S has no side", harmonic_forms),
+            every_pair(7, 10),
+            wrong=Claim(
+                "1 - S = sum (p-q)^2/(p+q), the normalisation without the half",
+                lambda p, q: equal(1 - similarity(p, q), 2 * triangular(p, q)),
+            ),
+        ),
+        exact(BETWEEN, every_pair(7, 10), wrong=SQUARED),
+        agreement(
+            Claim("the library's similarity and distance", library_harmonic),
+            every_pair(5, 5, others=(200, 2000, 8)),
+            wrong=Claim(
+                "the library's distance is the whole triangular discrimination",
+                lambda p, q: computed(harmonic_mean_distance(floats(p), floats(q)), 2 * triangular(p, q)),
+            ),
+        ),
+        searched(BETWEEN, exact_pairs, over="2 to 5 tokens", spaces=(pair_space(2), pair_space(3)), wrong=SQUARED),
+    ),
+)
+
+D3 = Entry(
+    id="D3",
+    title="The hockey stick",
+    kind="bounds",
+    plain="g(c) = sum (c q - p)+ = sum max(p, c q) - 1: (c-1)+ <= g(c) <= c, g(1) = TV, convex, nondecreasing, of "
+    "slope at most 1; all g(p_x/q_x) by one sort",
+    latex=r"g(c) = \sum_y (c\,q_y - p_y)_+,\quad (c-1)_+ \le g(c) \le c,\quad g(1) = TV,\quad "
+    r"0 \le g(b) - g(a) \le b - a \ (a \le b),\quad g \text{ convex},\quad "
+    r"g(p_x/q_x) = \tfrac{p_x}{q_x} \sum_{y: r_y \le r_x} q_y - \sum_{y: r_y \le r_x} p_y,\ r = p/q",
+    assumptions=("p and q are pmfs on one finite vocabulary", "c is finite and not negative"),
+    calculators=("spectheory.hockey_stick",),
+    evidence=(
+        proof("term by term, for any number of tokens", STICK_TERMS),
+        exact(
+            Claim("g(1) = TV; g(c) = sum max(p, cq) - 1 = sum (p - cq)+ + c - 1; every g(p/q) by one sort", sticks),
+            cases.every_pair(6, 10),
+            wrong=Claim(
+                "prefix sums without the sort give every g(p/q)",
+                lambda p, q: equal(_prefix_sums(p, q, _drawn(q)), {x: g(p, q, p[x] / q[x]) for x in _drawn(q)}),
+            ),
+        ),
+        exact(
+            SHAPE,
+            weighed,
+            over="every pair on 2 and 3 tokens of denominator up to 4, between its ratios, 0, 2/3, 1 and 3",
+            wrong=LINEAR,
+        ),
+        agreement(
+            Claim("the library's value at a weight, and its values at all ratios by one sort", library_stick),
+            cases.every_pair(5, 5, others=(200, 2000, 8)),
+            wrong=Claim(
+                "the library's weight is on the target",
+                lambda p, q: computed(hockey_stick(floats(p), floats(q), 2.0), g(q, p, 2)),
+            ),
+        ),
+        searched(SHAPE, weighed_pairs, over="2 to 5 tokens", spaces=(weighed_space(2),), wrong=HALF_SLOPE),
     ),
 )

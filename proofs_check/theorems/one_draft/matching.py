@@ -193,101 +193,95 @@ TIGHTER = Claim(
 )
 
 
-ENTRIES = (
-    Entry(
-        id="A4",
-        title="Rules that engines use in place of token verification",
-        kind="identity",
-        plain="draft and output drawn independently: sum pq, a(x) = q_x, at most 1 - TV; argmax draft against a "
-        "sampled target: p(argmax q), a(x) = 1[x = argmax q], which may exceed 1 - TV; greedy against greedy: "
-        "1[argmax p = argmax q]; ties go to the lowest index",
-        latex=r"\alpha_{independent} = \sum_x p_x q_x,\quad \alpha_{argmax} = p_{\operatorname{argmax} q},\quad "
-        r"\alpha_{greedy} = \mathbf 1[\operatorname{argmax} p = \operatorname{argmax} q]",
-        assumptions=("p and q are pmfs on one finite vocabulary",),
-        calculators=(
-            "spectheory.verification.IndependentMatch",
-            "spectheory.verification.ArgmaxDraft",
-            "spectheory.verification.GreedyMatch",
+A4 = Entry(
+    id="A4",
+    title="Rules that engines use in place of token verification",
+    kind="identity",
+    plain="draft and output drawn independently: sum pq, a(x) = q_x, at most 1 - TV; argmax draft against a "
+    "sampled target: p(argmax q), a(x) = 1[x = argmax q], which may exceed 1 - TV; greedy against greedy: "
+    "1[argmax p = argmax q]; ties go to the lowest index",
+    latex=r"\alpha_{independent} = \sum_x p_x q_x,\quad \alpha_{argmax} = p_{\operatorname{argmax} q},\quad "
+    r"\alpha_{greedy} = \mathbf 1[\operatorname{argmax} p = \operatorname{argmax} q]",
+    assumptions=("p and q are pmfs on one finite vocabulary",),
+    calculators=public("verification", "IndependentMatch ArgmaxDraft GreedyMatch"),
+    evidence=(
+        proof("term by term, for any number of tokens", STEPS),
+        exact(
+            Claim("every draft and every output of the three rules", enumerated),
+            every_pair(7, 10),
+            wrong=Claim(
+                "independent draws agree with probability sum min(p, q)",
+                lambda p, q: matched(independent_coupling(p, q), p, overlap(p, q), q),
+            ),
         ),
-        evidence=(
-            proof("term by term, for any number of tokens", STEPS),
-            exact(
-                Claim("every draft and every output of the three rules", enumerated),
-                every_pair(7, 10),
-                wrong=Claim(
-                    "independent draws agree with probability sum min(p, q)",
-                    lambda p, q: matched(independent_coupling(p, q), p, overlap(p, q), q),
-                ),
+        exact(
+            Claim("independent <= 1 - TV; independent and argmax draft <= the largest p", bounds),
+            every_pair(7, 10),
+            wrong=Claim(
+                "argmax draft <= 1 - TV, as if its draft were drawn from q",
+                lambda p, q: at_most(p[first(q)], overlap(p, q)),
             ),
-            exact(
-                Claim("independent <= 1 - TV; independent and argmax draft <= the largest p", bounds),
-                every_pair(7, 10),
-                wrong=Claim(
-                    "argmax draft <= 1 - TV, as if its draft were drawn from q",
-                    lambda p, q: at_most(p[first(q)], overlap(p, q)),
-                ),
-            ),
-            agreement(LIBRARY, every_pair(4, 4, others=(100, 1000, 8)), wrong=HIGHEST),
-            searched(LIBRARY, exact_pairs, over="2 to 5 tokens, ratios up to 1e30, near ties", wrong=HIGHEST),
-            searched(
-                Claim("independent <= 1 - TV; independent and argmax draft <= the largest p", bounds),
-                exact_pairs,
-                over="2 to 5 tokens",
-                spaces=(pair_space(2), pair_space(3)),
-                wrong=Claim("argmax draft <= 1 - TV", lambda p, q: at_most(p[first(q)], overlap(p, q))),
-            ),
-            simulated(
-                "acceptance and output of independent match and of an argmax draft",
-                [each for rule in ("independent", "argmax") for each in at(("single",), (TURNED, LACKING), rule=rule)],
-                stated("A4", "lossless"),
-                wrong=(
-                    "they accept as token verification does (A1)",
-                    instead(
-                        stated("A4"), lambda pair, _: TokenVerification().acceptance(pair["target"], pair["draft"])
-                    ),
-                ),
+        ),
+        agreement(LIBRARY, every_pair(4, 4, others=(100, 1000, 8)), wrong=HIGHEST),
+        searched(LIBRARY, exact_pairs, over="2 to 5 tokens, ratios up to 1e30, near ties", wrong=HIGHEST),
+        searched(
+            Claim("independent <= 1 - TV; independent and argmax draft <= the largest p", bounds),
+            exact_pairs,
+            over="2 to 5 tokens",
+            spaces=(pair_space(2), pair_space(3)),
+            wrong=Claim("argmax draft <= 1 - TV", lambda p, q: at_most(p[first(q)], overlap(p, q))),
+        ),
+        simulated(
+            "acceptance and output of independent match and of an argmax draft",
+            [each for rule in ("independent", "argmax") for each in at(("single",), (TURNED, LACKING), rule=rule)],
+            stated("A4", "lossless"),
+            wrong=(
+                "they accept as token verification does (A1)",
+                instead(stated("A4"), lambda pair, _: TokenVerification().acceptance(pair["target"], pair["draft"])),
             ),
         ),
     ),
-    Entry(
-        id="A4-entropy",
-        title="The best first choice from the entropy",
-        kind="bounds",
-        plain="the mean of max p is at least e^-H and at most 1 - e with h(e) + e log(V-1) = H, H the mean entropy of "
-        "the target: a draft token that is not sampled is accepted no more often, a perfect one at least e^-H",
-        latex=r"e^{-\mathbb E H} \le \mathbb E\max_x p_x \le 1-e,\qquad h(e)+e\log(V-1)=\mathbb E H",
-        assumptions=("one vocabulary of V tokens", "h(e) = -e log e - (1-e) log(1-e)", "0 <= e <= 1 - 1/V"),
-        evidence=(
-            proof("the largest term of the entropy, Fano's inequality, and the means", FIRST_CHOICE_STEPS),
-            certified(BETWEEN, pmfs, over="pmfs on 2 and 3 tokens, random ones on up to 5", wrong=TIGHTER),
-            agreement(
-                Claim("the library's e^-H and the inverse of Fano's bound", lambda p, q: library_ends(0, p, q)),
-                pmfs,
-                over="the same pmfs",
-                wrong=Claim("with one token more", lambda p, q: library_ends(1, p, q)),
-            ),
-            searched(BETWEEN, small_pmfs, over="2 to 4 tokens", wrong=TIGHTER),
+)
+
+A4_ENTROPY = Entry(
+    id="A4-entropy",
+    title="The best first choice from the entropy",
+    kind="bounds",
+    plain="the mean of max p is at least e^-H and at most 1 - e with h(e) + e log(V-1) = H, H the mean entropy of "
+    "the target: a draft token that is not sampled is accepted no more often, a perfect one at least e^-H",
+    latex=r"e^{-\mathbb E H} \le \mathbb E\max_x p_x \le 1-e,\qquad h(e)+e\log(V-1)=\mathbb E H",
+    assumptions=("one vocabulary of V tokens", "h(e) = -e log e - (1-e) log(1-e)", "0 <= e <= 1 - 1/V"),
+    evidence=(
+        proof("the largest term of the entropy, Fano's inequality, and the means", FIRST_CHOICE_STEPS),
+        certified(BETWEEN, pmfs, over="pmfs on 2 and 3 tokens, random ones on up to 5", wrong=TIGHTER),
+        agreement(
+            Claim("the library's e^-H and the inverse of Fano's bound", lambda p, q: library_ends(0, p, q)),
+            pmfs,
+            over="the same pmfs",
+            wrong=Claim("with one token more", lambda p, q: library_ends(1, p, q)),
         ),
-        calculators=("spectheory.limits.first_choice_at_least", "spectheory.limits.first_choice_at_most"),
-        without={"exact": "logarithms enter"},
+        searched(BETWEEN, small_pmfs, over="2 to 4 tokens", wrong=TIGHTER),
     ),
-    Entry(
-        id="A4-entropy/upper",
-        title="The perplexity as a limit of first choices",
-        kind="refuted",
-        plain="the target's first choice is right at most once in as many tokens as its perplexity says, max p <= e^-H "
-        "(it is at least that)",
-        latex=r"\max_x p_x \le e^{-H}",
-        assumptions=("one position",),
-        evidence=(
-            counterexample(
-                Claim("max p <= e^-H", lambda p, q: at_most(most(p), exp(-entropy(p)))),
-                pmfs,
-                over="first by tokens and denominator",
-                true=Claim("max p >= e^-H", lambda p, q: at_least(most(p), exp(-entropy(p)))),
-                kind="certified",
-            ),
+    calculators=("spectheory.limits.first_choice_at_least", "spectheory.limits.first_choice_at_most"),
+    without={"exact": "logarithms enter"},
+)
+
+A4_ENTROPY_UPPER = Entry(
+    id="A4-entropy/upper",
+    title="The perplexity as a limit of first choices",
+    kind="refuted",
+    plain="the target's first choice is right at most once in as many tokens as its perplexity says, max p <= e^-H "
+    "(it is at least that)",
+    latex=r"\max_x p_x \le e^{-H}",
+    assumptions=("one position",),
+    evidence=(
+        counterexample(
+            Claim("max p <= e^-H", lambda p, q: at_most(most(p), exp(-entropy(p)))),
+            pmfs,
+            over="first by tokens and denominator",
+            true=Claim("max p >= e^-H", lambda p, q: at_least(most(p), exp(-entropy(p)))),
+            kind="certified",
         ),
-        without={"exact": "a logarithm enters"},
     ),
+    without={"exact": "a logarithm enters"},
 )

@@ -259,117 +259,111 @@ def look_alike(_: str, pair: Parameters) -> Iterator[Predicted]:
     yield Predicted(LOOK_ALIKE.says, "A3/look-alike", Share("rank", 1), s / (2 - s), "lower bound")
 
 
-ENTRIES = (
-    Entry(
-        id="A2",
-        title="Acceptance of the exponential race",
-        kind="identity",
-        plain="clocks E_y ~ Exp(1), draft argmin E/q, output argmin E/p: they agree with probability sum_x 1/sum_y "
-        "max(p_y/p_x, q_y/q_x) = sum p_x/(1 + g(p_x/q_x)), given the output x with 1/(1 + g(p_x/q_x)); the draft has "
-        "law q, the output p; race_enclosure gives a certain interval for the value",
-        latex=r"\alpha_{race} = \sum_x \frac{1}{\sum_y \max(p_y/p_x, q_y/q_x)} = \sum_x \frac{p_x}{1+g(p_x/q_x)},\quad "
-        r"a(x) = \frac{1}{1+g(p_x/q_x)},\quad "
-        r"P(X=i, Y=j) = p_j q_i \int_{r_i}^{r_j} \frac{ds}{(1+g(s))^2}\ (r_i < r_j),\ r = p/q",
-        source=("kobus2025",),
-        assumptions=("both races read the same clocks", "q_x = 0 < p_x: never accepted", "given the output: p_x > 0"),
-        calculators=("spectheory.verification.RaceVerification", "spectheory.verification.race_enclosure"),
-        evidence=(
-            proof("both races have one winner", BOTH_WIN),
-            proof("the joint law of two different winners, and both marginals", DIFFERENT_WINNERS),
-            exact(JOINT, cases.every_pair(6, 9), wrong=SUM_FOR_MAX),
-            exact(
-                Claim("the enclosure's ends contain both forms of the value, less than 1e-9 apart", enclosed),
-                split_pairs,
-                over=f"small and random pairs, and random ones of thousands of tokens, {PARTS} equal parts of each",
-                wrong=Claim(
-                    "the enclosure contains 1 - TV",
-                    lambda p, q, parts=1: at_most(overlap(p, q), Fraction(race_enclosure(floats(p), floats(q)).high)),
-                ),
+A2 = Entry(
+    id="A2",
+    title="Acceptance of the exponential race",
+    kind="identity",
+    plain="clocks E_y ~ Exp(1), draft argmin E/q, output argmin E/p: they agree with probability sum_x 1/sum_y "
+    "max(p_y/p_x, q_y/q_x) = sum p_x/(1 + g(p_x/q_x)), given the output x with 1/(1 + g(p_x/q_x)); the draft has "
+    "law q, the output p; race_enclosure gives a certain interval for the value",
+    latex=r"\alpha_{race} = \sum_x \frac{1}{\sum_y \max(p_y/p_x, q_y/q_x)} = \sum_x \frac{p_x}{1+g(p_x/q_x)},\quad "
+    r"a(x) = \frac{1}{1+g(p_x/q_x)},\quad "
+    r"P(X=i, Y=j) = p_j q_i \int_{r_i}^{r_j} \frac{ds}{(1+g(s))^2}\ (r_i < r_j),\ r = p/q",
+    source=("kobus2025",),
+    assumptions=("both races read the same clocks", "q_x = 0 < p_x: never accepted", "given the output: p_x > 0"),
+    calculators=("spectheory.verification.RaceVerification", "spectheory.verification.race_enclosure"),
+    evidence=(
+        proof("both races have one winner", BOTH_WIN),
+        proof("the joint law of two different winners, and both marginals", DIFFERENT_WINNERS),
+        exact(JOINT, cases.every_pair(6, 9), wrong=SUM_FOR_MAX),
+        exact(
+            Claim("the enclosure's ends contain both forms of the value, less than 1e-9 apart", enclosed),
+            split_pairs,
+            over=f"small and random pairs, and random ones of thousands of tokens, {PARTS} equal parts of each",
+            wrong=Claim(
+                "the enclosure contains 1 - TV",
+                lambda p, q, parts=1: at_most(overlap(p, q), Fraction(race_enclosure(floats(p), floats(q)).high)),
             ),
-            agreement(
-                LIBRARY,
-                cases.every_pair(5, 5, others=(200, 2000, 8)),
-                wrong=Claim(
-                    "the library's acceptance is 1 - TV",
-                    lambda p, q: computed(RaceVerification().acceptance(floats(p), floats(q)), overlap(p, q)),
-                ),
+        ),
+        agreement(
+            LIBRARY,
+            cases.every_pair(5, 5, others=(200, 2000, 8)),
+            wrong=Claim(
+                "the library's acceptance is 1 - TV",
+                lambda p, q: computed(RaceVerification().acceptance(floats(p), floats(q)), overlap(p, q)),
             ),
-            searched(JOINT, exact_pairs, over="2 to 5 tokens", wrong=SUM_FOR_MAX),
-            searched(
-                LIBRARY,
-                exact_pairs,
-                over="2 to 5 tokens, ratios up to 1e30",
-                wrong=Claim(
-                    "the library's acceptance is the sum of 1/(1/p + 1/q - 1)",
-                    lambda p, q: computed(RaceVerification().acceptance(floats(p), floats(q)), reciprocal(p, q)),
-                ),
+        ),
+        searched(JOINT, exact_pairs, over="2 to 5 tokens", wrong=SUM_FOR_MAX),
+        searched(
+            LIBRARY,
+            exact_pairs,
+            over="2 to 5 tokens, ratios up to 1e30",
+            wrong=Claim(
+                "the library's acceptance is the sum of 1/(1/p + 1/q - 1)",
+                lambda p, q: computed(RaceVerification().acceptance(floats(p), floats(q)), reciprocal(p, q)),
             ),
-            simulated(
-                "acceptance and output of races with a clock for every token, and of lazy ones, drafts that lack a "
-                "token and p/q = 1e10 among the pairs",
-                at(("race-dense", "race"), (TURNED, LACKING, RARE), max_rank=1),
-                stated("A2", "lossless"),
-                wrong=(
-                    "acceptance 1 - TV",
-                    instead(
-                        stated("A2"), lambda pair, _: TokenVerification().acceptance(pair["target"], pair["draft"])
-                    ),
-                ),
+        ),
+        simulated(
+            "acceptance and output of races with a clock for every token, and of lazy ones, drafts that lack a "
+            "token and p/q = 1e10 among the pairs",
+            at(("race-dense", "race"), (TURNED, LACKING, RARE), max_rank=1),
+            stated("A2", "lossless"),
+            wrong=(
+                "acceptance 1 - TV",
+                instead(stated("A2"), lambda pair, _: TokenVerification().acceptance(pair["target"], pair["draft"])),
             ),
         ),
     ),
-    Entry(
-        id="A3",
-        title="Bounds of the race's acceptance",
-        kind="bounds",
-        plain="S/2 <= sum 1/(1/p + 1/q - 1) <= race; (1-TV)/(1+TV) <= race <= 1-TV <= S",
-        latex=r"\tfrac12 S \le \sum_x \frac{1}{1/p_x+1/q_x-1} \le \alpha_{race},\quad "
-        r"\frac{1-TV}{1+TV} \le \alpha_{race} \le 1-TV \le S",
-        source=("kobus2025", "daliri2025"),
-        number="Lemma 3.1",
-        assumptions=("p and q are pmfs on one finite vocabulary",),
-        calculators=("spectheory.verification.race_inequalities", "spectheory.verification.RaceInequalities"),
-        evidence=(
-            proof("term by term, for any number of tokens", TERM_BY_TERM),
-            solved(
-                Claim(HALF.says, HALF.holds, (POSITIVE,)),
-                (2,),
-                wrong=Claim(LOOK_ALIKE.says, LOOK_ALIKE.holds, (POSITIVE,)),
-            ),
-            exact(BOUNDS, cases.every_pair(7, 10), wrong=LOOK_ALIKE),
-            agreement(
-                Claim("the library's five bounds", library_bounds),
-                cases.every_pair(4, 6),
-                wrong=Claim(
-                    "S in place of S/2",
-                    lambda p, q: computed(race_inequalities(floats(p), floats(q)).half_similarity, similarity(p, q)),
-                ),
-            ),
-            searched(
-                BOUNDS, exact_pairs, over="2 to 5 tokens", spaces=(pair_space(2), pair_space(3)), wrong=LOOK_ALIKE
-            ),
-            simulated(
-                "races with a clock for every token between the bounds",
-                at(("race-dense",), (TURNED, LACKING, NEAR), max_rank=1),
-                bounds,
-                wrong=(LOOK_ALIKE.says, look_alike),
+)
+
+A3 = Entry(
+    id="A3",
+    title="Bounds of the race's acceptance",
+    kind="bounds",
+    plain="S/2 <= sum 1/(1/p + 1/q - 1) <= race; (1-TV)/(1+TV) <= race <= 1-TV <= S",
+    latex=r"\tfrac12 S \le \sum_x \frac{1}{1/p_x+1/q_x-1} \le \alpha_{race},\quad "
+    r"\frac{1-TV}{1+TV} \le \alpha_{race} \le 1-TV \le S",
+    source=("kobus2025", "daliri2025"),
+    number="Lemma 3.1",
+    assumptions=("p and q are pmfs on one finite vocabulary",),
+    calculators=("spectheory.verification.race_inequalities", "spectheory.verification.RaceInequalities"),
+    evidence=(
+        proof("term by term, for any number of tokens", TERM_BY_TERM),
+        solved(
+            Claim(HALF.says, HALF.holds, (POSITIVE,)), (2,), wrong=Claim(LOOK_ALIKE.says, LOOK_ALIKE.holds, (POSITIVE,))
+        ),
+        exact(BOUNDS, cases.every_pair(7, 10), wrong=LOOK_ALIKE),
+        agreement(
+            Claim("the library's five bounds", library_bounds),
+            cases.every_pair(4, 6),
+            wrong=Claim(
+                "S in place of S/2",
+                lambda p, q: computed(race_inequalities(floats(p), floats(q)).half_similarity, similarity(p, q)),
             ),
         ),
+        searched(BOUNDS, exact_pairs, over="2 to 5 tokens", spaces=(pair_space(2), pair_space(3)), wrong=LOOK_ALIKE),
+        simulated(
+            "races with a clock for every token between the bounds",
+            at(("race-dense",), (TURNED, LACKING, NEAR), max_rank=1),
+            bounds,
+            wrong=(LOOK_ALIKE.says, look_alike),
+        ),
     ),
-    Entry(
-        id="A3/look-alike",
-        title="A false bound that resembles A3",
-        kind="refuted",
-        plain="S/(2-S) <= race",
-        latex=r"\frac{S}{2-S} \le \alpha_{race}",
-        assumptions=("p and q are pmfs on one finite vocabulary",),
-        evidence=(
-            counterexample(
-                LOOK_ALIKE,
-                lambda effort: cases.all_pairs(2, 6),
-                over="first among the pairs on 2 tokens by their denominator",
-                true=HALF,
-            ),
+)
+
+A3_LOOK_ALIKE = Entry(
+    id="A3/look-alike",
+    title="A false bound that resembles A3",
+    kind="refuted",
+    plain="S/(2-S) <= race",
+    latex=r"\frac{S}{2-S} \le \alpha_{race}",
+    assumptions=("p and q are pmfs on one finite vocabulary",),
+    evidence=(
+        counterexample(
+            LOOK_ALIKE,
+            lambda effort: cases.all_pairs(2, 6),
+            over="first among the pairs on 2 tokens by their denominator",
+            true=HALF,
         ),
     ),
 )

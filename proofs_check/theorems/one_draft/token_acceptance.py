@@ -145,74 +145,69 @@ NO_MORE = Claim(
 )
 
 
-ENTRIES = (
-    Entry(
-        id="A1",
-        title="Acceptance of token verification",
-        kind="identity",
-        plain="accept the draft x with probability min(1, p/q), else recover from norm (p-q)+: acceptance is sum "
-        "min(p, q) = 1 - TV, given the output min(1, q/p); the output has law p; "
-        "no rule with one draft from q accepts more",
-        latex=r"\alpha = \sum_x \min(p_x, q_x) = 1 - TV,\quad a(x) = \min(1, q_x/p_x),\quad "
-        r"P(X = Y) \le \alpha \text{ for all } X \sim q,\ Y \sim p",
-        source=("leviathan2023", "chen2023"),
-        assumptions=("the draft is drawn from q and the output has law p", "given the output: p_x > 0"),
-        calculators=("spectheory.verification.TokenVerification",),
-        evidence=(
-            proof("term by term, for any number of tokens", STEPS),
-            exact(
-                Claim(
-                    "one call with every coin: output law p, acceptance 1 - TV, given the output min(1, q/p)",
-                    enumerated,
-                ),
-                every_pair(7, 10, others=(100, 100, 6)),
-                wrong=Claim(
-                    "the output is drawn from the draft",
-                    lambda p, q: equal(
-                        {x: call(p, q).get((x, True), 0) + call(p, q).get((x, False), 0) for x in range(len(p))},
-                        dict(enumerate(q)),
-                    ),
+A1 = Entry(
+    id="A1",
+    title="Acceptance of token verification",
+    kind="identity",
+    plain="accept the draft x with probability min(1, p/q), else recover from norm (p-q)+: acceptance is sum min(p, q) "
+    "= 1 - TV, given the output min(1, q/p); the output has law p; no rule with one draft from q accepts more",
+    latex=r"\alpha = \sum_x \min(p_x, q_x) = 1 - TV,\quad a(x) = \min(1, q_x/p_x),\quad "
+    r"P(X = Y) \le \alpha \text{ for all } X \sim q,\ Y \sim p",
+    source=("leviathan2023", "chen2023"),
+    assumptions=("the draft is drawn from q and the output has law p", "given the output: p_x > 0"),
+    calculators=("spectheory.verification.TokenVerification",),
+    evidence=(
+        proof("term by term, for any number of tokens", STEPS),
+        exact(
+            Claim(
+                "one call with every coin: output law p, acceptance 1 - TV, given the output min(1, q/p)", enumerated
+            ),
+            every_pair(7, 10, others=(100, 100, 6)),
+            wrong=Claim(
+                "the output is drawn from the draft",
+                lambda p, q: equal(
+                    {x: call(p, q).get((x, True), 0) + call(p, q).get((x, False), 0) for x in range(len(p))},
+                    dict(enumerate(q)),
                 ),
             ),
-            exact(
-                Claim(
-                    "the most of all vertices of the joint laws is sum min(p, q)",
-                    lambda p, q: equal(max(map(diagonal, vertices(p, q))), overlap(p, q)),
-                ),
-                every_pair(4, 6),
-                wrong=Claim(
-                    "it is what the race accepts", lambda p, q: equal(max(map(diagonal, vertices(p, q))), race(p, q))
+        ),
+        exact(
+            Claim(
+                "the most of all vertices of the joint laws is sum min(p, q)",
+                lambda p, q: equal(max(map(diagonal, vertices(p, q))), overlap(p, q)),
+            ),
+            every_pair(4, 6),
+            wrong=Claim(
+                "it is what the race accepts", lambda p, q: equal(max(map(diagonal, vertices(p, q))), race(p, q))
+            ),
+        ),
+        agreement(
+            Claim("the library's acceptance, and that given the output", library),
+            every_pair(5, 5, others=(200, 2000, 8)),
+            wrong=Claim(
+                "the library's acceptance is the sum of pq",
+                lambda p, q: computed(
+                    TokenVerification().acceptance(floats(p), floats(q)), sum(a * b for a, b in zip(p, q, strict=True))
                 ),
             ),
-            agreement(
-                Claim("the library's acceptance, and that given the output", library),
-                every_pair(5, 5, others=(200, 2000, 8)),
-                wrong=Claim(
-                    "the library's acceptance is the sum of pq",
-                    lambda p, q: computed(
-                        TokenVerification().acceptance(floats(p), floats(q)),
-                        sum(a * b for a, b in zip(p, q, strict=True)),
-                    ),
-                ),
+        ),
+        searched(
+            NO_MORE,
+            joint_laws,
+            over="2 to 4 tokens",
+            spaces=(joint_space(2), joint_space(3)),
+            wrong=Claim(
+                "P(draft = output) is at most what the race accepts",
+                lambda joint: at_most(diagonal(joint), race(*marginals(joint))),
             ),
-            searched(
-                NO_MORE,
-                joint_laws,
-                over="2 to 4 tokens",
-                spaces=(joint_space(2), joint_space(3)),
-                wrong=Claim(
-                    "P(draft = output) is at most what the race accepts",
-                    lambda joint: at_most(diagonal(joint), race(*marginals(joint))),
-                ),
-            ),
-            simulated(
-                "acceptance and output of token verification, drafts that lack a token and p/q = 1e10 among the pairs",
-                at(("single",), (TURNED, LACKING, RARE), rule="token"),
-                stated("A1", "lossless"),
-                wrong=(
-                    "the race's acceptance (A2)",
-                    instead(stated("A1"), lambda pair, _: RaceVerification().acceptance(pair["target"], pair["draft"])),
-                ),
+        ),
+        simulated(
+            "acceptance and output of token verification, drafts that lack a token and p/q = 1e10 among the pairs",
+            at(("single",), (TURNED, LACKING, RARE), rule="token"),
+            stated("A1", "lossless"),
+            wrong=(
+                "the race's acceptance (A2)",
+                instead(stated("A1"), lambda pair, _: RaceVerification().acceptance(pair["target"], pair["draft"])),
             ),
         ),
     ),

@@ -135,42 +135,34 @@ AT_STARTS = Claim(
 ANYWHERE = Claim("they are the mean survival over positions", partial(of_tables, uniform))
 
 
-ENTRIES = (
-    Entry(
-        id="§13",
-        title="Counters by position",
-        kind="identity",
-        plain="of the calls of a decoding with k drafts, the share that accepts i or more is S_i(k) = sum_n v(n) "
-        "P(tau >= i | n) / sum_n v(n), v(n) the expected number of calls that start at n: one at 0, and sum_j v(n - j "
-        "- 1) P(tau = j | n - j - 1). Sums are over the positions with room for k drafts. Calls that end at token m "
-        "with a rejection are sum_(j<k) v(m - j) P(tau = j | m - j) in expectation",
-        latex=r"S_i(k) = \frac{\sum_n v(n)\, P(\tau \ge i \mid n)}{\sum_n v(n)}, \qquad "
-        r"v(m) = 1[m = 0] + \sum_j v(m-j-1)\, P(\tau = j \mid m-j-1)",
-        assumptions=("as in §7: numbers are expected given the text", "a counter of several texts adds both sums up"),
-        evidence=(
-            proof("counters are means over the starts of calls", STEPS),
-            exact(
-                AT_STARTS,
-                at_every_call,
-                over="whole decodings by every rule of random models, all texts",
-                wrong=ANYWHERE,
-            ),
-            searched(
-                Claim(AT_STARTS.says, partial(walked, visits)),
-                lambda: exact_pairs(2),
-                over="all runs of calls of two drafts, along texts whose drafts are accepted with any shares",
-                wrong=Claim(ANYWHERE.says, partial(walked, uniform)),
-            ),
-            agreement(
-                Claim("the library's shares, and its calls lost at each token", partial(library, 0)),
-                at_every_call,
-                over="all texts of random models together",
-                wrong=Claim("its calls are lost one token later", partial(library, 1)),
-            ),
+P13 = Entry(
+    id="§13",
+    title="Counters by position",
+    kind="identity",
+    plain="of the calls of a decoding with k drafts, the share that accepts i or more is S_i(k) = sum_n v(n) "
+    "P(tau >= i | n) / sum_n v(n), v(n) the expected number of calls that start at n: one at 0, and sum_j v(n - j "
+    "- 1) P(tau = j | n - j - 1). Sums are over the positions with room for k drafts. Calls that end at token m "
+    "with a rejection are sum_(j<k) v(m - j) P(tau = j | m - j) in expectation",
+    latex=r"S_i(k) = \frac{\sum_n v(n)\, P(\tau \ge i \mid n)}{\sum_n v(n)}, \qquad "
+    r"v(m) = 1[m = 0] + \sum_j v(m-j-1)\, P(\tau = j \mid m-j-1)",
+    assumptions=("as in §7: numbers are expected given the text", "a counter of several texts adds both sums up"),
+    evidence=(
+        proof("counters are means over the starts of calls", STEPS),
+        exact(
+            AT_STARTS, at_every_call, over="whole decodings by every rule of random models, all texts", wrong=ANYWHERE
         ),
-        calculators=(
-            "spectheory.prediction.at_starts.survival_at_starts",
-            "spectheory.prediction.at_starts.CallStarts",
+        searched(
+            Claim(AT_STARTS.says, partial(walked, visits)),
+            lambda: exact_pairs(2),
+            over="all runs of calls of two drafts, along texts whose drafts are accepted with any shares",
+            wrong=Claim(ANYWHERE.says, partial(walked, uniform)),
+        ),
+        agreement(
+            Claim("the library's shares, and its calls lost at each token", partial(library, 0)),
+            at_every_call,
+            over="all texts of random models together",
+            wrong=Claim("its calls are lost one token later", partial(library, 1)),
         ),
     ),
+    calculators=public("prediction.at_starts", "survival_at_starts CallStarts"),
 )

@@ -135,136 +135,134 @@ STATED, TRUE = path_theorem.one_call_terms, path_theorem.block_survival
 BY_DENOMINATOR = "first by the common denominator of one pair on 2 tokens at every position"
 
 
-ENTRIES = (
-    Entry(
-        id="§7/mean",
-        title="Tokens per call as a mean over starts",
-        kind="refuted",
-        plain="tokens per call are 1 + the accepted drafts of a call averaged over uniform starts (calls start where "
-        "the last one ended, so the starts are not uniform: N/C(0) is right)",
-        latex=r"\frac{N}{C(0)} = 1 + \frac1N \sum_n \sum_i P(\tau_n \ge i \mid x)",
-        assumptions=("only drafts before the text's last token are counted, which excludes end effects",),
-        evidence=(
-            counterexample(
-                MEAN,
-                patterns,
-                over="first at the shortest text and chain of drafts that always or never hold (accept)",
-                true=VISITED,
-            ),
-            counterexample(
-                Claim("N/C(0) is at most the mean over starts of the one-call bound", partial(bounded, False)),
-                patterns,
-                over="the same texts: where ratios are 0 or 1 the bound's terms are the survival",
-                true=Claim("it is at most the mean over the starts that calls have", partial(bounded, True)),
-            ),
-            counterexample(
-                Claim("in a long text of two positions in turn with k = 1 the two agree", partial(alternating, False)),
-                two_positions,
-                over="first by the denominator of the positions' acceptances a and b",
-                true=Claim("the calls' own mean is larger by (a-b)^2/(2(2-a-b))", partial(alternating, True)),
-            ),
+P7_MEAN = Entry(
+    id="§7/mean",
+    title="Tokens per call as a mean over starts",
+    kind="refuted",
+    plain="tokens per call are 1 + the accepted drafts of a call averaged over uniform starts (calls start where "
+    "the last one ended, so the starts are not uniform: N/C(0) is right)",
+    latex=r"\frac{N}{C(0)} = 1 + \frac1N \sum_n \sum_i P(\tau_n \ge i \mid x)",
+    assumptions=("only drafts before the text's last token are counted, which excludes end effects",),
+    evidence=(
+        counterexample(
+            MEAN,
+            patterns,
+            over="first at the shortest text and chain of drafts that always or never hold (accept)",
+            true=VISITED,
         ),
-        calculators=("spectheory.prediction.paths.calls_and_visits",),
-    ),
-    Entry(
-        id="§7/first-draft",
-        title="The first draft's acceptance and the number of drafts",
-        kind="refuted",
-        plain="the share of calls whose first draft is accepted does not depend on k (calls start where the last one "
-        "ended, so another k has other starts: S_1(k) = sum_n v(n) P(tau >= 1 | n)/sum_n v(n), v the expected calls "
-        "that start at n for that k; it may fall or rise with k without any fault)",
-        latex=r"S_1(k) = S_1(1)",
-        assumptions=("one rule, one pair of models, one text",),
-        evidence=(
-            counterexample(
-                Claim("S_1(k) = S_1(1), counted on all calls", as_with_one),
-                patterns,
-                over="first at the shortest text and chain of drafts that always or never hold (accept)",
-                true=Claim(
-                    "S_1(k) is the mean over the starts weighted by the calls that start there with that k",
-                    lambda accept, k: equal(*first_drafts(accept, k)),
-                ),
-            ),
+        counterexample(
+            Claim("N/C(0) is at most the mean over starts of the one-call bound", partial(bounded, False)),
+            patterns,
+            over="the same texts: where ratios are 0 or 1 the bound's terms are the survival",
+            true=Claim("it is at most the mean over the starts that calls have", partial(bounded, True)),
         ),
-        calculators=("spectheory.prediction.paths.calls_and_visits",),
+        counterexample(
+            Claim("in a long text of two positions in turn with k = 1 the two agree", partial(alternating, False)),
+            two_positions,
+            over="first by the denominator of the positions' acceptances a and b",
+            true=Claim("the calls' own mean is larger by (a-b)^2/(2(2-a-b))", partial(alternating, True)),
+        ),
     ),
-    Entry(
-        id="§7/product",
-        title="The product of the ratios as a survival",
-        kind="refuted",
-        plain="P(tau >= i | text) = min(1, rho_1..rho_i) for block verification, or for some lossless rule, and may be "
-        "used in C(n) (it rises with i where a ratio above 1 follows one below 1: the running minimum is right)",
-        latex=r"P(\tau \ge i \mid x) = \min\Big(1, \prod_{l\le i} \rho_{n+l}\Big)",
-        assumptions=("drafts drawn from q, a lossless rule, text after the call drawn afresh",),
-        evidence=(
-            counterexample(
-                Claim("it is block verification's survival (two drafts, run through)", partial(as_survival, STATED)),
-                lambda _: cases.pairs(2, 6),
-                over=BY_DENOMINATOR,
-                true=Claim("min(1, min_j rho_1..rho_j) is", partial(as_survival, TRUE)),
-            ),
-            counterexample(
-                Claim(
-                    "some lossless call survives as often (largest by a linear programme)",
-                    partial(of_some_rule, STATED),
-                ),
-                lambda _: cases.pairs(2, 4),
-                over=BY_DENOMINATOR,
-                true=Claim("one survives as often as the running minimum", partial(of_some_rule, TRUE)),
-            ),
-            counterexample(
-                Claim("it is a survival function: P(tau >= 2) <= P(tau >= 1)", partial(falls, STATED)),
-                lambda _: cases.pairs(2, 6),
-                over=BY_DENOMINATOR,
-                true=Claim("the running minimum is one", partial(falls, TRUE)),
-            ),
-            counterexample(
-                Claim(
-                    "in C(n) it gives block verification's calls for texts of three tokens",
-                    partial(in_the_recursion, STATED),
-                ),
-                lambda _: cases.pairs(2, 6),
-                over=BY_DENOMINATOR,
-                true=Claim("the running minimum does", partial(in_the_recursion, TRUE)),
+    calculators=("spectheory.prediction.paths.calls_and_visits",),
+)
+
+P7_FIRST_DRAFT = Entry(
+    id="§7/first-draft",
+    title="The first draft's acceptance and the number of drafts",
+    kind="refuted",
+    plain="the share of calls whose first draft is accepted does not depend on k (calls start where the last one "
+    "ended, so another k has other starts: S_1(k) = sum_n v(n) P(tau >= 1 | n)/sum_n v(n), v the expected calls "
+    "that start at n for that k; it may fall or rise with k without any fault)",
+    latex=r"S_1(k) = S_1(1)",
+    assumptions=("one rule, one pair of models, one text",),
+    evidence=(
+        counterexample(
+            Claim("S_1(k) = S_1(1), counted on all calls", as_with_one),
+            patterns,
+            over="first at the shortest text and chain of drafts that always or never hold (accept)",
+            true=Claim(
+                "S_1(k) is the mean over the starts weighted by the calls that start there with that k",
+                lambda accept, k: equal(*first_drafts(accept, k)),
             ),
         ),
     ),
-    Entry(
-        id="§7/argmax",
-        title="The one-call bound for drafts that are not drawn from q",
-        kind="refuted",
-        plain="argmax drafts accept no more than 1 - TV(p, q) at one position (A1), nor than the one-call bound in a "
-        "call (they may: their law is a point mass, and the bound with that law holds)",
-        latex=r"p(\operatorname{argmax} q) \le 1 - TV(p, q)",
-        assumptions=("the draft is q's most probable token",),
-        evidence=(
-            counterexample(
-                Claim(
-                    "p(argmax q) <= sum min(p, q)",
-                    lambda p, q: at_most(argmax_accepts(p, q, 1), overlap(p, q)),
-                    NO_TIES,
-                ),
-                lambda _: cases.pairs(2, 8),
-                over="first by the common denominator, on 2 tokens",
-                true=Claim(
-                    "p(argmax q) = 1 - TV(p, law of the draft)",
-                    lambda p, q: equal(argmax_accepts(p, q, 1), overlap(p, first_choice(q))),
-                    NO_TIES,
-                ),
+    calculators=("spectheory.prediction.paths.calls_and_visits",),
+)
+
+P7_PRODUCT = Entry(
+    id="§7/product",
+    title="The product of the ratios as a survival",
+    kind="refuted",
+    plain="P(tau >= i | text) = min(1, rho_1..rho_i) for block verification, or for some lossless rule, and may be "
+    "used in C(n) (it rises with i where a ratio above 1 follows one below 1: the running minimum is right)",
+    latex=r"P(\tau \ge i \mid x) = \min\Big(1, \prod_{l\le i} \rho_{n+l}\Big)",
+    assumptions=("drafts drawn from q, a lossless rule, text after the call drawn afresh",),
+    evidence=(
+        counterexample(
+            Claim("it is block verification's survival (two drafts, run through)", partial(as_survival, STATED)),
+            lambda _: cases.pairs(2, 6),
+            over=BY_DENOMINATOR,
+            true=Claim("min(1, min_j rho_1..rho_j) is", partial(as_survival, TRUE)),
+        ),
+        counterexample(
+            Claim(
+                "some lossless call survives as often (largest by a linear programme)", partial(of_some_rule, STATED)
             ),
-            counterexample(
-                Claim(
-                    "two argmax drafts accept at most the one-call bound of p and q",
-                    lambda p, q: at_most(argmax_accepts(p, q, 2), bound(constant(p), constant(q), 2)),
-                    NO_TIES,
-                ),
-                lambda _: cases.pairs(2, 6),
-                over=BY_DENOMINATOR,
-                true=Claim(
-                    "they accept at most the bound of p and the drafts' own law",
-                    lambda p, q: at_most(argmax_accepts(p, q, 2), bound(constant(p), constant(first_choice(q)), 2)),
-                    NO_TIES,
-                ),
+            lambda _: cases.pairs(2, 4),
+            over=BY_DENOMINATOR,
+            true=Claim("one survives as often as the running minimum", partial(of_some_rule, TRUE)),
+        ),
+        counterexample(
+            Claim("it is a survival function: P(tau >= 2) <= P(tau >= 1)", partial(falls, STATED)),
+            lambda _: cases.pairs(2, 6),
+            over=BY_DENOMINATOR,
+            true=Claim("the running minimum is one", partial(falls, TRUE)),
+        ),
+        counterexample(
+            Claim(
+                "in C(n) it gives block verification's calls for texts of three tokens",
+                partial(in_the_recursion, STATED),
+            ),
+            lambda _: cases.pairs(2, 6),
+            over=BY_DENOMINATOR,
+            true=Claim("the running minimum does", partial(in_the_recursion, TRUE)),
+        ),
+    ),
+)
+
+P7_ARGMAX = Entry(
+    id="§7/argmax",
+    title="The one-call bound for drafts that are not drawn from q",
+    kind="refuted",
+    plain="argmax drafts accept no more than 1 - TV(p, q) at one position (A1), nor than the one-call bound in a "
+    "call (they may: their law is a point mass, and the bound with that law holds)",
+    latex=r"p(\operatorname{argmax} q) \le 1 - TV(p, q)",
+    assumptions=("the draft is q's most probable token",),
+    evidence=(
+        counterexample(
+            Claim(
+                "p(argmax q) <= sum min(p, q)", lambda p, q: at_most(argmax_accepts(p, q, 1), overlap(p, q)), NO_TIES
+            ),
+            lambda _: cases.pairs(2, 8),
+            over="first by the common denominator, on 2 tokens",
+            true=Claim(
+                "p(argmax q) = 1 - TV(p, law of the draft)",
+                lambda p, q: equal(argmax_accepts(p, q, 1), overlap(p, first_choice(q))),
+                NO_TIES,
+            ),
+        ),
+        counterexample(
+            Claim(
+                "two argmax drafts accept at most the one-call bound of p and q",
+                lambda p, q: at_most(argmax_accepts(p, q, 2), bound(constant(p), constant(q), 2)),
+                NO_TIES,
+            ),
+            lambda _: cases.pairs(2, 6),
+            over=BY_DENOMINATOR,
+            true=Claim(
+                "they accept at most the bound of p and the drafts' own law",
+                lambda p, q: at_most(argmax_accepts(p, q, 2), bound(constant(p), constant(first_choice(q)), 2)),
+                NO_TIES,
             ),
         ),
     ),

@@ -110,55 +110,50 @@ TOYS = (
 )
 
 
-ENTRIES = (
-    Entry(
-        id="§12/L",
-        title="The limit of a whole decoding for drafts by start",
-        kind="lower bound",
-        plain="let M_i(n) be block verification's survival with the pmfs of the call's own start, M_0 = 1, M_(k+1) = 0."
-        " Given the text, every lossless fresh policy on chains of at most k drafts drawn from such pmfs needs L(0) "
-        "calls or more, L(n) = 1 + sum_(i<=k) (M_i - M_(i+1)) min over j <= i of L(n+j+1), L = 0 from the end on. It "
-        "need not be attained; block verification may need more (B7/starts), and for a draft model it needs V >= E L",
-        latex=r"L(n) = 1 + \sum_{i=0}^{k} (M_i - M_{i+1}) \min_{j\le i} L(n+j+1) \le E[\text{calls} \mid x]",
-        assumptions=(
-            "every call is lossless and fresh: given all before it, the text from its start on is the target's",
-            "a call draws one chain of at most k drafts from pmfs that depend on the text before the call and on its "
-            "drafts before",
-        ),
-        evidence=(
-            proof("masses by start, summation by parts, induction from the end", STEPS),
-            exact(
-                Claim(
-                    "in the mean over texts no policy needs fewer calls, by a linear programme over all of them",
-                    partial(policies, "block"),
-                ),
-                heads,
-                over=TOYS,
-                wrong=Claim("nor than L from token verification's survival", partial(policies, "token")),
-            ),
-            exact(
-                Claim(
-                    "along every text token, block, race, poisson, recursive and match chains need L calls or more",
-                    partial(along_texts, "block"),
-                ),
-                heads,
-                over=TOYS,
-                wrong=Claim("L from token verification's survival, or more", partial(along_texts, "token")),
-            ),
-            agreement(
-                Claim("the library's L of every text, from columns by start", partial(library, True)),
-                heads,
-                over=f"all texts, {TOYS}",
-                wrong=Claim("block verification's calls are", partial(library, False)),
-            ),
-        ),
-        calculators=(
-            "spectheory.prediction.decoding_limit.least_calls",
-            "spectheory.prediction.decoding_limit.fewest_calls",
-        ),
-        without={
-            "search": "the cases are enumerated in fractions",
-            "simulation": "decoders for heads are held to §10 in the tests; whole policies are enumerated here",
-        },
+P12_L = Entry(
+    id="§12/L",
+    title="The limit of a whole decoding for drafts by start",
+    kind="lower bound",
+    plain="let M_i(n) be block verification's survival with the pmfs of the call's own start, M_0 = 1, M_(k+1) = 0."
+    " Given the text, every lossless fresh policy on chains of at most k drafts drawn from such pmfs needs L(0) "
+    "calls or more, L(n) = 1 + sum_(i<=k) (M_i - M_(i+1)) min over j <= i of L(n+j+1), L = 0 from the end on. It "
+    "need not be attained; block verification may need more (B7/starts), and for a draft model it needs V >= E L",
+    latex=r"L(n) = 1 + \sum_{i=0}^{k} (M_i - M_{i+1}) \min_{j\le i} L(n+j+1) \le E[\text{calls} \mid x]",
+    assumptions=(
+        "every call is lossless and fresh: given all before it, the text from its start on is the target's",
+        "a call draws one chain of at most k drafts from pmfs that depend on the text before the call and on its "
+        "drafts before",
     ),
+    evidence=(
+        proof("masses by start, summation by parts, induction from the end", STEPS),
+        exact(
+            Claim(
+                "in the mean over texts no policy needs fewer calls, by a linear programme over all of them",
+                partial(policies, "block"),
+            ),
+            heads,
+            over=TOYS,
+            wrong=Claim("nor than L from token verification's survival", partial(policies, "token")),
+        ),
+        exact(
+            Claim(
+                "along every text token, block, race, poisson, recursive and match chains need L calls or more",
+                partial(along_texts, "block"),
+            ),
+            heads,
+            over=TOYS,
+            wrong=Claim("L from token verification's survival, or more", partial(along_texts, "token")),
+        ),
+        agreement(
+            Claim("the library's L of every text, from columns by start", partial(library, True)),
+            heads,
+            over=f"all texts, {TOYS}",
+            wrong=Claim("block verification's calls are", partial(library, False)),
+        ),
+    ),
+    calculators=public("prediction.decoding_limit", "least_calls fewest_calls"),
+    without={
+        "search": "the cases are enumerated in fractions",
+        "simulation": "decoders for heads are held to §10 in the tests; whole policies are enumerated here",
+    },
 )

@@ -236,106 +236,100 @@ ORDERED = Claim(
 )
 
 
-ENTRIES = (
-    Entry(
-        id="§12-lock-step",
-        title="Rounds of a lock-step batch",
-        kind="identity",
-        plain="given the texts, a batch that makes a call of every live text per round needs E[max] = sum_t (1 - prod "
-        "F_b(t)) rounds, F_b(t) = P(text b needs at most t calls): at least every text's mean, at most their sum; B "
-        "texts drawn with replacement need sum_t (1 - (mean F)^B), B different ones at least as many",
-        latex=r"\mathbb E\max_b C_b = \sum_{t\ge0}\Big(1-\prod_b F_b(t)\Big) \ge \max_b \mathbb E C_b,\qquad "
-        r"\sum_t \big(1-\bar F(t)^B\big) \le \sum_t\Big(1-\tbinom nB^{-1}\sum_{|S|=B}\prod_{b\in S}F_b(t)\Big)",
-        assumptions=("§7's for each text", "texts are verified with independent randomness"),
-        evidence=(
-            proof("the largest of independent numbers, live texts, and batches drawn at random", STEPS),
-            exact(
-                SLOWEST,
-                all_texts,
-                over="whole decodings of all pairs of the first four texts of random models (token, block, race)",
-                wrong=Claim("a batch needs the mean of its single texts", partial(decoded, single)),
-            ),
-            exact(
-                DRAWN,
-                some_laws,
-                over="all draws and sets of up to 3 texts with random laws of up to 3 calls",
-                wrong=Claim("different texts need no more rounds than draws with replacement", partial(drawn, True)),
-            ),
-            agreement(
-                Claim("the library's rounds by live texts, of a batch, of draws and of sets", partial(library, True)),
-                some_laws,
-                over="up to 3 texts with random laws",
-                wrong=Claim("every number of live texts has as many rounds", partial(library, False)),
-            ),
-            agreement(
-                Claim("the library's laws of calls, and batches drawn from a trace", partial(traced, of_draws)),
-                all_texts,
-                over="traces of all texts of random models",
-                wrong=Claim(
-                    "such batches need the mean calls of a text", partial(traced, lambda laws, _: single(laws))
-                ),
-            ),
-            searched(
-                ORDERED,
-                any_laws,
-                over="laws of up to 4 calls, up to 4 texts",
-                wrong=Claim(
-                    "E[max] is at most the largest mean",
-                    lambda laws, batch: at_most(slowest(laws), max(map(calls, laws))),
-                ),
-            ),
-            simulated(
-                "batches of 1, 4 and 16 texts of 20 tokens by token verification, 3 drafts a call",
-                [("lock-step", {"chains": "yin2024", "length": 20, "k": 3, "batch": batch}) for batch in (1, 4, 16)],
-                stated("§12-lock-step"),
-                wrong=("the mean calls of a text", stated("§12-lock-step", batch=lambda _: 1)),
-                trials=(20_000, 200_000),
+P12_LOCK_STEP = Entry(
+    id="§12-lock-step",
+    title="Rounds of a lock-step batch",
+    kind="identity",
+    plain="given the texts, a batch that makes a call of every live text per round needs E[max] = sum_t (1 - prod "
+    "F_b(t)) rounds, F_b(t) = P(text b needs at most t calls): at least every text's mean, at most their sum; B "
+    "texts drawn with replacement need sum_t (1 - (mean F)^B), B different ones at least as many",
+    latex=r"\mathbb E\max_b C_b = \sum_{t\ge0}\Big(1-\prod_b F_b(t)\Big) \ge \max_b \mathbb E C_b,\qquad "
+    r"\sum_t \big(1-\bar F(t)^B\big) \le \sum_t\Big(1-\tbinom nB^{-1}\sum_{|S|=B}\prod_{b\in S}F_b(t)\Big)",
+    assumptions=("§7's for each text", "texts are verified with independent randomness"),
+    evidence=(
+        proof("the largest of independent numbers, live texts, and batches drawn at random", STEPS),
+        exact(
+            SLOWEST,
+            all_texts,
+            over="whole decodings of all pairs of the first four texts of random models (token, block, race)",
+            wrong=Claim("a batch needs the mean of its single texts", partial(decoded, single)),
+        ),
+        exact(
+            DRAWN,
+            some_laws,
+            over="all draws and sets of up to 3 texts with random laws of up to 3 calls",
+            wrong=Claim("different texts need no more rounds than draws with replacement", partial(drawn, True)),
+        ),
+        agreement(
+            Claim("the library's rounds by live texts, of a batch, of draws and of sets", partial(library, True)),
+            some_laws,
+            over="up to 3 texts with random laws",
+            wrong=Claim("every number of live texts has as many rounds", partial(library, False)),
+        ),
+        agreement(
+            Claim("the library's laws of calls, and batches drawn from a trace", partial(traced, of_draws)),
+            all_texts,
+            over="traces of all texts of random models",
+            wrong=Claim("such batches need the mean calls of a text", partial(traced, lambda laws, _: single(laws))),
+        ),
+        searched(
+            ORDERED,
+            any_laws,
+            over="laws of up to 4 calls, up to 4 texts",
+            wrong=Claim(
+                "E[max] is at most the largest mean", lambda laws, batch: at_most(slowest(laws), max(map(calls, laws)))
             ),
         ),
-        calculators=tuple(
-            f"spectheory.prediction.lock_step.{name}"
-            for name in ("unfinished", "rounds_of_batch", "rounds_of_draws", "slowest_of_distinct", "slowest")
+        simulated(
+            "batches of 1, 4 and 16 texts of 20 tokens by token verification, 3 drafts a call",
+            [("lock-step", {"chains": "yin2024", "length": 20, "k": 3, "batch": batch}) for batch in (1, 4, 16)],
+            stated("§12-lock-step"),
+            wrong=("the mean calls of a text", stated("§12-lock-step", batch=lambda _: 1)),
+            trials=(20_000, 200_000),
         ),
     ),
-    Entry(
-        id="§12-lock-step/mean",
-        title="A batch as the largest mean",
-        kind="refuted",
-        plain="a lock-step batch needs as many rounds as the text with the most expected calls (E[max] is at least "
-        "that; two texts that each need one or two calls with equal probability: 1.75, not 1.5)",
-        latex=r"\mathbb E\max_b C_b = \max_b \mathbb E C_b",
-        assumptions=("one draft a call, accepted with the same probability everywhere",),
-        evidence=(
-            counterexample(
-                Claim(
-                    "the batch needs the largest mean", lambda laws, **_: equal(slowest(laws), max(map(calls, laws)))
-                ),
-                halves,
-                over="equal texts: first by tokens, texts of the batch, and denominator of the acceptance",
-                true=Claim(
-                    "the batch needs at least the largest mean",
-                    lambda laws, **_: at_least(slowest(laws), max(map(calls, laws))),
-                ),
+    calculators=public(
+        "prediction.lock_step", "unfinished rounds_of_batch rounds_of_draws slowest_of_distinct slowest"
+    ),
+)
+
+P12_LOCK_STEP_MEAN = Entry(
+    id="§12-lock-step/mean",
+    title="A batch as the largest mean",
+    kind="refuted",
+    plain="a lock-step batch needs as many rounds as the text with the most expected calls (E[max] is at least "
+    "that; two texts that each need one or two calls with equal probability: 1.75, not 1.5)",
+    latex=r"\mathbb E\max_b C_b = \max_b \mathbb E C_b",
+    assumptions=("one draft a call, accepted with the same probability everywhere",),
+    evidence=(
+        counterexample(
+            Claim("the batch needs the largest mean", lambda laws, **_: equal(slowest(laws), max(map(calls, laws)))),
+            halves,
+            over="equal texts: first by tokens, texts of the batch, and denominator of the acceptance",
+            true=Claim(
+                "the batch needs at least the largest mean",
+                lambda laws, **_: at_least(slowest(laws), max(map(calls, laws))),
             ),
         ),
     ),
-    Entry(
-        id="§12-lock-step/equal-lengths",
-        title="Lock-step loses nothing where texts are equally long",
-        kind="refuted",
-        plain="texts of one length do not wait for each other: lock-step needs as many rounds as each text by itself "
-        "(true of plain decoding alone; with speculation the numbers of calls vary also between equal texts)",
-        latex=r"N_b = N\ \forall b \implies \mathbb E\max_b C_b = \mathbb E C",
-        assumptions=("texts of the same tokens", "one draft a call, accepted with probability a"),
-        evidence=(
-            counterexample(
-                Claim("as many rounds as a text by itself", lambda laws, **_: equal(slowest(laws), calls(laws[0]))),
-                halves,
-                over="first by tokens, texts of the batch, and denominator of the acceptance",
-                true=Claim(
-                    "between those of a text by itself and its tokens, which plain decoding needs",
-                    lambda laws, length, **_: [at_least(slowest(laws), calls(laws[0])), at_most(slowest(laws), length)],
-                ),
+)
+
+P12_LOCK_STEP_EQUAL_LENGTHS = Entry(
+    id="§12-lock-step/equal-lengths",
+    title="Lock-step loses nothing where texts are equally long",
+    kind="refuted",
+    plain="texts of one length do not wait for each other: lock-step needs as many rounds as each text by itself "
+    "(true of plain decoding alone; with speculation the numbers of calls vary also between equal texts)",
+    latex=r"N_b = N\ \forall b \implies \mathbb E\max_b C_b = \mathbb E C",
+    assumptions=("texts of the same tokens", "one draft a call, accepted with probability a"),
+    evidence=(
+        counterexample(
+            Claim("as many rounds as a text by itself", lambda laws, **_: equal(slowest(laws), calls(laws[0]))),
+            halves,
+            over="first by tokens, texts of the batch, and denominator of the acceptance",
+            true=Claim(
+                "between those of a text by itself and its tokens, which plain decoding needs",
+                lambda laws, length, **_: [at_least(slowest(laws), calls(laws[0])), at_most(slowest(laws), length)],
             ),
         ),
     ),

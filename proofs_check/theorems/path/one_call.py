@@ -165,81 +165,74 @@ THIRDS: list[Case] = [{"p": (Fraction(1, 3), Fraction(2, 3)), "q": (Fraction(2, 
 MODELS = "over random models of any order without stationarity, zeros included"
 
 
-ENTRIES = (
-    Entry(
-        id="§7/one-call",
-        title="The most a single call can accept",
-        kind="upper bound",
-        plain="E[tau] <= sum_i (1 - TV of the laws of i tokens) = E_x~p sum_i min(1, rho_1..rho_i) for one call with k "
-        "drafts, i = 1..k; reached, for every p, q and k, by a verification whose later text is not drawn afresh",
-        latex=r"E[\tau] \le \sum_{i\le k} \big(1 - TV(p^{(i)}, q^{(i)})\big) "
-        r"= E_{x\sim p} \sum_{i\le k} \min\Big(1, \prod_{l\le i} \rho_l\Big)",
-        assumptions=(
-            "the k drafts are one chain drawn from q",
-            "the output's law is the target's; drafts may be verified in any way",
-            "for one call: its mean over the starts of a text does not bound several calls (§7/mean)",
+P7_ONE_CALL = Entry(
+    id="§7/one-call",
+    title="The most a single call can accept",
+    kind="upper bound",
+    plain="E[tau] <= sum_i (1 - TV of the laws of i tokens) = E_x~p sum_i min(1, rho_1..rho_i) for one call with k "
+    "drafts, i = 1..k; reached, for every p, q and k, by a verification whose later text is not drawn afresh",
+    latex=r"E[\tau] \le \sum_{i\le k} \big(1 - TV(p^{(i)}, q^{(i)})\big) "
+    r"= E_{x\sim p} \sum_{i\le k} \min\Big(1, \prod_{l\le i} \rho_l\Big)",
+    assumptions=(
+        "the k drafts are one chain drawn from q",
+        "the output's law is the target's; drafts may be verified in any way",
+        "for one call: its mean over the starts of a text does not bound several calls (§7/mean)",
+    ),
+    evidence=(
+        proof("depth by depth and run by run; then a joint law of drafts and text that attains it", STEPS),
+        exact(
+            Claim("every rule whose chain is drawn from q accepts no more in one call", partial(below, DRAWN, bound)),
+            calls,
+            over=MODELS,
+            wrong=Claim("nor than token verification", partial(below, DRAWN, token_mean)),
         ),
-        evidence=(
-            proof("depth by depth and run by run; then a joint law of drafts and text that attains it", STEPS),
-            exact(
-                Claim(
-                    "every rule whose chain is drawn from q accepts no more in one call", partial(below, DRAWN, bound)
-                ),
-                calls,
-                over=MODELS,
-                wrong=Claim("nor than token verification", partial(below, DRAWN, token_mean)),
+        exact(
+            Claim(
+                "the bound is the mean of min(1, rho_1..rho_i) over the target's text, and the most that k drafts "
+                "and a text can agree, by a linear programme in fractions",
+                partial(reached, bound),
             ),
-            exact(
-                Claim(
-                    "the bound is the mean of min(1, rho_1..rho_i) over the target's text, and the most that k drafts "
-                    "and a text can agree, by a linear programme in fractions",
-                    partial(reached, bound),
-                ),
-                calls,
-                over=MODELS,
-                wrong=Claim("block verification's mean is", partial(reached, block_mean)),
+            calls,
+            over=MODELS,
+            wrong=Claim("block verification's mean is", partial(reached, block_mean)),
+        ),
+        exact(
+            Claim(
+                "token 10/9, block 11/9, bound 12/9; text (1, 0, x): the bound's terms 1/2, 1 would give 1 call, "
+                "the running minimum 1/2, 1/2 gives 3/2",
+                partial(thirds, Fraction(11, 9)),
             ),
-            exact(
-                Claim(
-                    "token 10/9, block 11/9, bound 12/9; text (1, 0, x): the bound's terms 1/2, 1 would give 1 call, "
-                    "the running minimum 1/2, 1/2 gives 3/2",
-                    partial(thirds, Fraction(11, 9)),
-                ),
-                lambda _: THIRDS,
-                over="p = (1/3, 2/3), q = (2/3, 1/3), k = 2: the algorithms and the sums over texts",
-                wrong=Claim("block 12/9", partial(thirds, Fraction(12, 9))),
-            ),
-            searched(
-                Claim("token <= block <= bound for two drafts", in_order),
-                lambda: exact_pairs(3),
-                over="one pair of pmfs at every position, 2 or 3 tokens",
-                spaces=(pair_space(2),),
-                wrong=Claim(
-                    "block <= sum of (1 - TV)^i, the bound of independent positions",
-                    lambda p, q: at_most(by_block(p, q, 2), by_token(p, q, 2)),
-                ),
-            ),
-            agreement(
-                Claim(
-                    "the library's terms at every start, their mean over the target's text, and the limit of a trace",
-                    partial(library, path_theorem.one_call_terms),
-                ),
-                texts,
-                over="traces of all texts of random models, every start with room for a call",
-                wrong=Claim("they are block verification's survival", partial(library, path_theorem.block_survival)),
-            ),
-            agreement(
-                Claim("a ratio of sums over prompts, inside its interval", partial(ratio_of_sums, 0)),
-                drawn_sums,
-                over="four texts of two prompts",
-                wrong=Claim("with one more", partial(ratio_of_sums, 1)),
+            lambda _: THIRDS,
+            over="p = (1/3, 2/3), q = (2/3, 1/3), k = 2: the algorithms and the sums over texts",
+            wrong=Claim("block 12/9", partial(thirds, Fraction(12, 9))),
+        ),
+        searched(
+            Claim("token <= block <= bound for two drafts", in_order),
+            lambda: exact_pairs(3),
+            over="one pair of pmfs at every position, 2 or 3 tokens",
+            spaces=(pair_space(2),),
+            wrong=Claim(
+                "block <= sum of (1 - TV)^i, the bound of independent positions",
+                lambda p, q: at_most(by_block(p, q, 2), by_token(p, q, 2)),
             ),
         ),
-        calculators=(
-            "spectheory.prediction.one_call.call_terms",
-            "spectheory.prediction.one_call.one_call_bound",
-            "spectheory.prediction.text_limit.StartsByPosition",
-            "spectheory.prediction.over_prompts.Prompts",
+        agreement(
+            Claim(
+                "the library's terms at every start, their mean over the target's text, and the limit of a trace",
+                partial(library, path_theorem.one_call_terms),
+            ),
+            texts,
+            over="traces of all texts of random models, every start with room for a call",
+            wrong=Claim("they are block verification's survival", partial(library, path_theorem.block_survival)),
+        ),
+        agreement(
+            Claim("a ratio of sums over prompts, inside its interval", partial(ratio_of_sums, 0)),
+            drawn_sums,
+            over="four texts of two prompts",
+            wrong=Claim("with one more", partial(ratio_of_sums, 1)),
         ),
     ),
+    calculators=public("prediction.one_call", "call_terms one_call_bound")
+    + public("prediction.text_limit", "StartsByPosition")
+    + public("prediction.over_prompts", "Prompts"),
 )

@@ -426,33 +426,30 @@ EVIDENCE = (
 )
 
 
-ENTRIES = (
-    Entry(
-        id="§7",
-        title="The path theorem: calls from the text alone",
-        kind="identity",
-        plain="given the whole output text x, the accepted drafts tau of a call that starts at n have P(tau >= i) = "
-        "prod_(j<=i) a(x_(n+j)) for rules that decide each position by itself (token min(1, rho), race 1/(1+g), match "
-        "q, argmax and greedy 0 or 1); min(1, min_(j<=i) rho_(n+1)..rho_(n+j)) for block verification, the most of any "
-        "lossless rule whose later text is drawn afresh; the sum over nodes v of depth i of prod_j P(R = r_j(v) | "
-        "x_(n+j)) for trees. Calls are independent given x, so C(n) = 1 + sum_i P(tau=i) C(n+i+1), C = 0 from the end "
-        "N on, V(n) = sum_i P(tau=i) (V + C^2)(n+i+1) - (C(n)-1)^2, and tokens per call are N/C(0), 1 + C(1) calls if "
-        "a prefill emits the first token",
-        latex=r"P(\tau \ge i \mid x) = \prod_{j\le i} a(x_{n+j}),\quad "
-        r"\min\Big(1, \min_{j\le i} \prod_{l\le j} \rho_{n+l}\Big)\ \text{(block)},\quad "
-        r"\sum_{|v|=i} \prod_{j\le i} P(R_{n+j} = r_j(v) \mid x_{n+j})\ \text{(trees)};\qquad "
-        r"C(n) = 1 + \sum_i P(\tau = i \mid x)\, C(n+i+1)",
-        assumptions=(
-            "the text is the target's sample (greedy rules: its greedy text); else the numbers are for that output",
-            "drafts come from pmfs that depend on the text before them, and on the start of the call if the survival "
-            "is taken for that start, never on the text to come",
-            "the number of drafts does not depend on what earlier calls accepted",
-            "text after a call is drawn afresh, or from noise of its own at each position (races)",
-        ),
-        evidence=(*EVIDENCE, *CALLS),
-        calculators=(
-            *(f"spectheory.{module}.{name}" for module, names in PUBLIC.items() for name in names.split()),
-            *(f"spectheory.{name}" for name in ("predict", "plan", "Prediction", "Trace", "Interval")),
-        ),
+P7 = Entry(
+    id="§7",
+    title="The path theorem: calls from the text alone",
+    kind="identity",
+    plain="given the whole output text x, the accepted drafts tau of a call that starts at n have P(tau >= i) = "
+    "prod_(j<=i) a(x_(n+j)) for rules that decide each position by itself (token min(1, rho), race 1/(1+g), match "
+    "q, argmax and greedy 0 or 1); min(1, min_(j<=i) rho_(n+1)..rho_(n+j)) for block verification, the most of any "
+    "lossless rule whose later text is drawn afresh; the sum over nodes v of depth i of prod_j P(R = r_j(v) | "
+    "x_(n+j)) for trees. Calls are independent given x, so C(n) = 1 + sum_i P(tau=i) C(n+i+1), C = 0 from the end "
+    "N on, V(n) = sum_i P(tau=i) (V + C^2)(n+i+1) - (C(n)-1)^2, and tokens per call are N/C(0), 1 + C(1) calls if "
+    "a prefill emits the first token",
+    latex=r"P(\tau \ge i \mid x) = \prod_{j\le i} a(x_{n+j}),\quad \min\Big(1, \min_{j\le i} \prod_{l\le j} "
+    r"\rho_{n+l}\Big)\ \text{(block)},\quad \sum_{|v|=i} \prod_{j\le i} P(R_{n+j} = r_j(v) \mid x_{n+j})\ "
+    r"\text{(trees)};\qquad C(n) = 1 + \sum_i P(\tau = i \mid x)\, C(n+i+1)",
+    assumptions=(
+        "the text is the target's sample (greedy rules: its greedy text); else the numbers are for that output",
+        "drafts come from pmfs that depend on the text before them, and on the start of the call if the survival "
+        "is taken for that start, never on the text to come",
+        "the number of drafts does not depend on what earlier calls accepted",
+        "text after a call is drawn afresh, or from noise of its own at each position (races)",
+    ),
+    evidence=(*EVIDENCE, *CALLS),
+    calculators=(
+        *(f"spectheory.{module}.{name}" for module, names in PUBLIC.items() for name in names.split()),
+        *(f"spectheory.{name}" for name in ("predict", "plan", "Prediction", "Trace", "Interval")),
     ),
 )

@@ -185,88 +185,84 @@ def hits(chains: int, _: str, given: Parameters) -> Iterator[Predicted]:
     yield Predicted("P(R <= 3)", "§12/chains", Share("rank", (0, 1, 2)), most, "upper bound")
 
 
-ENTRIES = (
-    Entry(
-        id="§12/chains",
-        title="The most that one call can accept of several i.i.d. chains",
-        kind="upper bound",
-        plain="with P_i and Q_i the probabilities of the text's first i tokens and D_i = 1 - (1 - Q_i)^c, one call "
-        "with c i.i.d. chains of k drafts has E[tau] <= sum_i R4(p^(i), q^(i), c) <= E_x~p sum_i min(1, D_i/P_i), i = "
-        "1..k, p^(i) and q^(i) the laws of i tokens; with one chain both are the one-call bound",
-        latex=r"E[\tau] \le \sum_{i\le k} \alpha^*_c\big(p^{(i)}, q^{(i)}\big) \le "
-        r"E_{x\sim p} \sum_{i\le k} \min(1, D_i/P_i),\qquad D_i = 1 - (1 - Q_i)^c",
-        assumptions=(
-            "the chains are drawn from q, independently of each other and of the target's sampling",
-            "the output's law is the target's; drafts may be verified in any way",
-            "for one call: its mean over the starts of a text does not bound several calls (§7/mean)",
+P12_CHAINS = Entry(
+    id="§12/chains",
+    title="The most that one call can accept of several i.i.d. chains",
+    kind="upper bound",
+    plain="with P_i and Q_i the probabilities of the text's first i tokens and D_i = 1 - (1 - Q_i)^c, one call "
+    "with c i.i.d. chains of k drafts has E[tau] <= sum_i R4(p^(i), q^(i), c) <= E_x~p sum_i min(1, D_i/P_i), i = "
+    "1..k, p^(i) and q^(i) the laws of i tokens; with one chain both are the one-call bound",
+    latex=r"E[\tau] \le \sum_{i\le k} \alpha^*_c\big(p^{(i)}, q^{(i)}\big) \le "
+    r"E_{x\sim p} \sum_{i\le k} \min(1, D_i/P_i),\qquad D_i = 1 - (1 - Q_i)^c",
+    assumptions=(
+        "the chains are drawn from q, independently of each other and of the target's sampling",
+        "the output's law is the target's; drafts may be verified in any way",
+        "for one call: its mean over the starts of a text does not bound several calls (§7/mean)",
+    ),
+    evidence=(
+        proof("depth by depth and run by run; R4 for runs as letters", STEPS),
+        exact(
+            Claim(
+                "no verification accepts more than the sum of min(P, D), by a linear programme in fractions",
+                partial(bounded, drawn),
+            ),
+            solvable,
+            over=MODELS,
+            wrong=Claim("nor than with Q in place of D", partial(bounded, in_one)),
         ),
-        evidence=(
-            proof("depth by depth and run by run; R4 for runs as letters", STEPS),
-            exact(
-                Claim(
-                    "no verification accepts more than the sum of min(P, D), by a linear programme in fractions",
-                    partial(bounded, drawn),
-                ),
-                solvable,
-                over=MODELS,
-                wrong=Claim("nor than with Q in place of D", partial(bounded, in_one)),
-            ),
-            exact(
-                Claim("nor more than the sum of R4 for the laws of runs", by_laws),
-                solvable,
-                over=MODELS,
-                wrong=Claim("nor than that of one chain less", partial(by_laws, more=-1)),
-            ),
-            exact(
-                Claim(
-                    "R4 of laws <= sum of min(P, D) <= sum of min(P, cQ), the first two equal for one chain",
-                    partial(in_order, drawn),
-                ),
-                enumerated,
-                over=MODELS,
-                wrong=Claim("with Q in place of D", partial(in_order, in_one)),
-            ),
-            searched(
-                Claim("R4 <= sum of min(p, D) for three chains of one draft", partial(one_draft, 3)),
-                lambda: exact_pairs(3),
-                over="pairs of pmfs on 2 or 3 tokens",
-                spaces=(pair_space(2),),
-                wrong=Claim("with two thirds of D", partial(one_draft, 2)),
-            ),
-            agreement(
-                Claim("the library's terms along every text, and its sum of R4", partial(library, 0)),
-                enumerated,
-                over=MODELS,
-                wrong=Claim("they are those of one chain more", partial(library, 1)),
-            ),
-            simulated(
-                "the output is among three i.i.d. candidates of recursive rejection no more often",
-                at(("recursive",), (TURNED, LACKING, NEAR), max_rank=3),
-                partial(hits, 3),
-                wrong=("the bound of one chain", partial(hits, 1)),
-            ),
+        exact(
+            Claim("nor more than the sum of R4 for the laws of runs", by_laws),
+            solvable,
+            over=MODELS,
+            wrong=Claim("nor than that of one chain less", partial(by_laws, more=-1)),
         ),
-        calculators=(
-            "spectheory.limits.several_chain_terms",
-            "spectheory.limits.several_chains_bound",
-            "spectheory.limits.several_chains.log_drawn",
+        exact(
+            Claim(
+                "R4 of laws <= sum of min(P, D) <= sum of min(P, cQ), the first two equal for one chain",
+                partial(in_order, drawn),
+            ),
+            enumerated,
+            over=MODELS,
+            wrong=Claim("with Q in place of D", partial(in_order, in_one)),
+        ),
+        searched(
+            Claim("R4 <= sum of min(p, D) for three chains of one draft", partial(one_draft, 3)),
+            lambda: exact_pairs(3),
+            over="pairs of pmfs on 2 or 3 tokens",
+            spaces=(pair_space(2),),
+            wrong=Claim("with two thirds of D", partial(one_draft, 2)),
+        ),
+        agreement(
+            Claim("the library's terms along every text, and its sum of R4", partial(library, 0)),
+            enumerated,
+            over=MODELS,
+            wrong=Claim("they are those of one chain more", partial(library, 1)),
+        ),
+        simulated(
+            "the output is among three i.i.d. candidates of recursive rejection no more often",
+            at(("recursive",), (TURNED, LACKING, NEAR), max_rank=3),
+            partial(hits, 3),
+            wrong=("the bound of one chain", partial(hits, 1)),
         ),
     ),
-    Entry(
-        id="§12/one-chain",
-        title="The one-call bound for several chains",
-        kind="refuted",
-        plain="no verification of two i.i.d. chains accepts more in one call than E sum min(1, Q_i/P_i), the bound of "
-        "one chain",
-        latex=r"E[\tau] \le E_{x\sim p} \sum_i \min(1, Q_i/P_i)\quad\text{for several chains}",
-        assumptions=("two chains of one draft, drawn i.i.d. from q",),
-        evidence=(
-            counterexample(
-                Claim("the largest acceptance is at most 1 - TV", partial(bounded, in_one)),
-                small_pairs,
-                over="two tokens, one draft; first by the common denominator",
-                true=Claim("it is at most the sum of min(P, 2Q)", partial(bounded, counted)),
-            ),
+    calculators=public("limits", "several_chain_terms several_chains_bound")
+    + public("limits.several_chains", "log_drawn"),
+)
+
+P12_ONE_CHAIN = Entry(
+    id="§12/one-chain",
+    title="The one-call bound for several chains",
+    kind="refuted",
+    plain="no verification of two i.i.d. chains accepts more in one call than E sum min(1, Q_i/P_i), the bound of "
+    "one chain",
+    latex=r"E[\tau] \le E_{x\sim p} \sum_i \min(1, Q_i/P_i)\quad\text{for several chains}",
+    assumptions=("two chains of one draft, drawn i.i.d. from q",),
+    evidence=(
+        counterexample(
+            Claim("the largest acceptance is at most 1 - TV", partial(bounded, in_one)),
+            small_pairs,
+            over="two tokens, one draft; first by the common denominator",
+            true=Claim("it is at most the sum of min(P, 2Q)", partial(bounded, counted)),
         ),
     ),
 )

@@ -143,137 +143,134 @@ RECURSIVE = Claim("merging two tokens never lowers P(R <= k) of recursive reject
 POISSON = Claim("merging two tokens never lowers P(R <= k) of the Poisson race", never_lowered(within_poisson))
 
 
-ENTRIES = (
-    Entry(
-        id="§9",
-        title="Truncated knowledge: certified intervals from the largest probabilities",
-        kind="bounds",
-        plain="from the m largest probabilities of both pmfs every quantity lies in a computed interval, whatever the "
-        "rest: one completion minimises g(c) for every c, hence every f-divergence, and maximises A1, A2, R1, R4 and "
-        "R5; disjoint tails give the other end; H(p) is least with the tail filled up to the cap, largest with an even "
-        "tail; R2, R3 beyond one candidate and R6 are enclosed",
-        latex=r"\sum_C\min(p,q)\le\sum\min(p,q)\le\sum_C\min(p,q)+u+w+\min(t-u,\,s-w,\,n\min(a,b)),\quad "
-        r"\exists\,(P^*,Q^*)\ \forall (P,Q)\ \forall c:\ g_{P^*Q^*}(c)\le g_{PQ}(c)\le\sum_C(cq-p)_++c(1-q(C))",
-        assumptions=(
-            "the lists hold the most probable tokens; those asked for by name do not lower the cap",
-            "log-probabilities are right up to rounding, or their error is stated",
+P9 = Entry(
+    id="§9",
+    title="Truncated knowledge: certified intervals from the largest probabilities",
+    kind="bounds",
+    plain="from the m largest probabilities of both pmfs every quantity lies in a computed interval, whatever the "
+    "rest: one completion minimises g(c) for every c, hence every f-divergence, and maximises A1, A2, R1, R4 and "
+    "R5; disjoint tails give the other end; H(p) is least with the tail filled up to the cap, largest with an even "
+    "tail; R2, R3 beyond one candidate and R6 are enclosed",
+    latex=r"\sum_C\min(p,q)\le\sum\min(p,q)\le\sum_C\min(p,q)+u+w+\min(t-u,\,s-w,\,n\min(a,b)),\quad "
+    r"\exists\,(P^*,Q^*)\ \forall (P,Q)\ \forall c:\ g_{P^*Q^*}(c)\le g_{PQ}(c)\le\sum_C(cq-p)_++c(1-q(C))",
+    assumptions=(
+        "the lists hold the most probable tokens; those asked for by name do not lower the cap",
+        "log-probabilities are right up to rounding, or their error is stated",
+    ),
+    calculators=tuple(f"spectheory.truncated.{name}" for name in truncated.__all__),
+    evidence=(
+        proof("ends that are sums: minima, hockey sticks, the race, KL", SUMS),
+        proof("one completion is best for every hockey stick", ONE_COMPLETION),
+        proof("what follows for f-divergences, races, k-SEQ and R4", FOLLOWS),
+        proof("entropy and second log-moment, by moving mass between two tokens", MOMENTS),
+        proof("what encloses R3 and R2, and matching rules", OTHER_RULES),
+        exact(
+            BEST,
+            every_setting,
+            over=OVER,
+            wrong=Claim("tokens on neither list have no caps at the best completion", without_caps_outside),
         ),
-        calculators=tuple(f"spectheory.truncated.{name}" for name in truncated.__all__),
-        evidence=(
-            proof("ends that are sums: minima, hockey sticks, the race, KL", SUMS),
-            proof("one completion is best for every hockey stick", ONE_COMPLETION),
-            proof("what follows for f-divergences, races, k-SEQ and R4", FOLLOWS),
-            proof("entropy and second log-moment, by moving mass between two tokens", MOMENTS),
-            proof("what encloses R3 and R2, and matching rules", OTHER_RULES),
-            exact(
-                BEST,
-                every_setting,
-                over=OVER,
-                wrong=Claim("tokens on neither list have no caps at the best completion", without_caps_outside),
+        exact(
+            Claim("divergences, hockey sticks and A1 of every completion are inside", inside(SYMMETRIC + RATIONAL)),
+            pairs,
+            over=OVER,
+            wrong=Claim(EVEN_IS_BEST, no_better_than_even(SYMMETRIC)),
+        ),
+        exact(
+            Claim("A2, R1, R4, R5 and R6's bound of every completion are inside", inside(MONOTONE)),
+            few_pairs,
+            over=OVER_FEW,
+            wrong=Claim(EVEN_IS_BEST, no_better_than_even(MONOTONE)),
+        ),
+        exact(
+            Claim("R2, R3 and R6 of every completion, and laws of the rank, are inside", inside(ENCLOSED + LAWS)),
+            few_pairs,
+            over=OVER_FEW,
+            wrong=Claim("they lie between the best completion and disjoint tails", naive(ENCLOSED + LAWS)),
+        ),
+        exact(
+            Claim("what holds given the output is inside, for every output", given_inside),
+            few_pairs,
+            over=OVER_FEW,
+            wrong=Claim("the third rank lies between its values at the ends of the first's", peaks_forgotten),
+        ),
+        exact(
+            Claim("top-k drafts, for every k, and first choices are inside", matching_inside),
+            pairs,
+            over=OVER,
+            wrong=Claim("what the target's list lacks is never accepted", only_listed),
+        ),
+        agreement(
+            Claim("the ends are the values at the best completion and disjoint tails", at_the_ends(SYMMETRIC)),
+            pairs,
+            over=OVER,
+            wrong=Claim(
+                "the ends are those of a best completion without caps", at_the_ends(SYMMETRIC, best_without_caps)
             ),
-            exact(
-                Claim("divergences, hockey sticks and A1 of every completion are inside", inside(SYMMETRIC + RATIONAL)),
-                pairs,
-                over=OVER,
-                wrong=Claim(EVEN_IS_BEST, no_better_than_even(SYMMETRIC)),
+        ),
+        agreement(
+            Claim("ends of A2, R1, R4, R5 and R6's bound are attained likewise", at_the_ends(MONOTONE)),
+            pairs,
+            over=OVER,
+            wrong=Claim(
+                "the ends are those of a best completion without caps", at_the_ends(MONOTONE, best_without_caps)
             ),
-            exact(
-                Claim("A2, R1, R4, R5 and R6's bound of every completion are inside", inside(MONOTONE)),
-                few_pairs,
-                over=OVER_FEW,
-                wrong=Claim(EVEN_IS_BEST, no_better_than_even(MONOTONE)),
-            ),
-            exact(
-                Claim("R2, R3 and R6 of every completion, and laws of the rank, are inside", inside(ENCLOSED + LAWS)),
-                few_pairs,
-                over=OVER_FEW,
-                wrong=Claim("they lie between the best completion and disjoint tails", naive(ENCLOSED + LAWS)),
-            ),
-            exact(
-                Claim("what holds given the output is inside, for every output", given_inside),
-                few_pairs,
-                over=OVER_FEW,
-                wrong=Claim("the third rank lies between its values at the ends of the first's", peaks_forgotten),
-            ),
-            exact(
-                Claim("top-k drafts, for every k, and first choices are inside", matching_inside),
-                pairs,
-                over=OVER,
-                wrong=Claim("what the target's list lacks is never accepted", only_listed),
-            ),
-            agreement(
-                Claim("the ends are the values at the best completion and disjoint tails", at_the_ends(SYMMETRIC)),
-                pairs,
-                over=OVER,
-                wrong=Claim(
-                    "the ends are those of a best completion without caps", at_the_ends(SYMMETRIC, best_without_caps)
-                ),
-            ),
-            agreement(
-                Claim("ends of A2, R1, R4, R5 and R6's bound are attained likewise", at_the_ends(MONOTONE)),
-                pairs,
-                over=OVER,
-                wrong=Claim(
-                    "the ends are those of a best completion without caps", at_the_ends(MONOTONE, best_without_caps)
-                ),
-            ),
-            agreement(
-                Claim("a list's cap, unseen mass and ranges, and means of intervals", read),
-                pairs,
-                over=OVER,
-                wrong=Claim("a token asked for by name lowers the cap", cap_of_all),
-            ),
-            certified(
-                Claim("KL, Rényi, entropy and second log-moment of every completion are inside", inside(LOGARITHMIC)),
-                pairs,
-                over=OVER,
-                wrong=Claim(EVEN_IS_BEST, no_better_than_even(LOGARITHMIC[:1])),
-            ),
-            certified(
-                Claim("ends of entropy and moment, low ends of KL, chi-square and Rényi are attained", steep_ends),
-                lambda effort: with_ends(few_pairs(effort)),
-                over=OVER_FEW,
-                wrong=Claim("the entropy is least with an even tail", evenly_filled),
-            ),
-            certified(
-                Claim("the Poisson race's H(R), and the largest entropy at a mean log R", rank_entropies),
-                lambda effort: with_odds(pairs(effort)),
-                over=OVER,
-                wrong=Claim("H(R) is at most twice the mean log R", twice_the_mean),
-            ),
-            searched(BEST, drawn, over="2 to 4 tokens", spaces=(pair_space(3),), wrong=EVEN),
-            searched(
-                Claim("KL, chi-square, Rényi and moments of a pair are inside", inside(RATIONAL + LOGARITHMIC)),
-                drawn,
-                over="2 to 4 tokens, thirty orders of magnitude",
-                wrong=Claim(EVEN_IS_BEST, no_better_than_even(LOGARITHMIC[:1])),
-            ),
-            searched(
-                Claim("D1-D3 and the rules of a pair are inside", inside(SYMMETRIC + MONOTONE + ENCLOSED)),
-                drawn,
-                over="2 to 4 tokens, thirty orders of magnitude",
-                wrong=Claim("R3 lies between the best completion and disjoint tails", naive(ENCLOSED[:1])),
-            ),
+        ),
+        agreement(
+            Claim("a list's cap, unseen mass and ranges, and means of intervals", read),
+            pairs,
+            over=OVER,
+            wrong=Claim("a token asked for by name lowers the cap", cap_of_all),
+        ),
+        certified(
+            Claim("KL, Rényi, entropy and second log-moment of every completion are inside", inside(LOGARITHMIC)),
+            pairs,
+            over=OVER,
+            wrong=Claim(EVEN_IS_BEST, no_better_than_even(LOGARITHMIC[:1])),
+        ),
+        certified(
+            Claim("ends of entropy and moment, low ends of KL, chi-square and Rényi are attained", steep_ends),
+            lambda effort: with_ends(few_pairs(effort)),
+            over=OVER_FEW,
+            wrong=Claim("the entropy is least with an even tail", evenly_filled),
+        ),
+        certified(
+            Claim("the Poisson race's H(R), and the largest entropy at a mean log R", rank_entropies),
+            lambda effort: with_odds(pairs(effort)),
+            over=OVER,
+            wrong=Claim("H(R) is at most twice the mean log R", twice_the_mean),
+        ),
+        searched(BEST, drawn, over="2 to 4 tokens", spaces=(pair_space(3),), wrong=EVEN),
+        searched(
+            Claim("KL, chi-square, Rényi and moments of a pair are inside", inside(RATIONAL + LOGARITHMIC)),
+            drawn,
+            over="2 to 4 tokens, thirty orders of magnitude",
+            wrong=Claim(EVEN_IS_BEST, no_better_than_even(LOGARITHMIC[:1])),
+        ),
+        searched(
+            Claim("D1-D3 and the rules of a pair are inside", inside(SYMMETRIC + MONOTONE + ENCLOSED)),
+            drawn,
+            over="2 to 4 tokens, thirty orders of magnitude",
+            wrong=Claim("R3 lies between the best completion and disjoint tails", naive(ENCLOSED[:1])),
         ),
     ),
-    Entry(
-        id="§9/monotone",
-        title="Recursive rejection in the order of channels",
-        kind="refuted",
-        plain="P(R <= k) of recursive rejection (R3) is monotone in the order of channels, as that of the Poisson race "
-        "is: so it lies between its values at the best completion and at disjoint tails",
-        latex=r"(P,Q)\succeq(P',Q')\ \Rightarrow\ P_{R3}(R\le k)(P,Q)\le P_{R3}(R\le k)(P',Q')",
-        assumptions=("candidates are i.i.d. from the draft", "a channel merges tokens and splits them in proportion"),
-        evidence=(
-            counterexample(
-                RECURSIVE,
-                mergers,
-                over="first with two candidates on three tokens by the denominator; one candidate has none",
-                true=POISSON,
-            ),
-            counterexample(
-                RECURSIVE, one_merger, over="p = (.8, .15, .05, 0), q = (.2, .1, .1, .6), k = 2", true=POISSON
-            ),
+)
+
+P9_MONOTONE = Entry(
+    id="§9/monotone",
+    title="Recursive rejection in the order of channels",
+    kind="refuted",
+    plain="P(R <= k) of recursive rejection (R3) is monotone in the order of channels, as that of the Poisson race "
+    "is: so it lies between its values at the best completion and at disjoint tails",
+    latex=r"(P,Q)\succeq(P',Q')\ \Rightarrow\ P_{R3}(R\le k)(P,Q)\le P_{R3}(R\le k)(P',Q')",
+    assumptions=("candidates are i.i.d. from the draft", "a channel merges tokens and splits them in proportion"),
+    evidence=(
+        counterexample(
+            RECURSIVE,
+            mergers,
+            over="first with two candidates on three tokens by the denominator; one candidate has none",
+            true=POISSON,
         ),
+        counterexample(RECURSIVE, one_merger, over="p = (.8, .15, .05, 0), q = (.2, .1, .1, .6), k = 2", true=POISSON),
     ),
 )

@@ -317,175 +317,170 @@ FIRST = "first among pairs that serve every prefix, by T, then the number of tok
 TRUE = Claim("Y3 is what the intended algorithm does, and Y1 what the printed one does", _truth)
 
 
-ENTRIES = (
-    Entry(
-        id="Y3",
-        title="Rejections of a batch of drafts",
-        kind="identity",
-        plain="E[rejections] = sum over n of E_P TV - sum over n and prefixes of f [TV(p, q) - prod over m <= M of "
-        "TV(p^m, q)], p^{m+1} = norm (p^m - q)+, f(empty) = 1, f(x_{<=n}) = h(x_n) P(x_{<n}) - [h(x_n) - "
-        "(prod TV(p^m, q)) p^{M+1}(x_n)] f(x_{<n}), h = (p - q)+",
-        latex=r"E[N_{rej}] = \sum_n E_P TV - \sum_n\sum_{x_{<n}} f(x_{<n})\Big[TV(p,q) - "
-        r"\prod_{m\le M} TV(p^m,q)\Big],\quad "
-        r"f(x_{\le n}) = h(x_n)P(x_{<n}) - \Big[h(x_n) - \prod_m TV(p^m,q)\,p^{M+1}(x_n)\Big] f(x_{<n})",
-        source=("yin2024",),
-        number="Theorem 3",
-        assumptions=(
-            "M i.i.d. drafts to the horizon T in each round",
-            "all M first tokens are tried where a round starts (the paper's Algorithm 4 as printed tries one); then "
-            "the accepted draft is followed alone",
-            "where TV(p^m, q) = 0 the product is 0 and p^{M+1} is unused",
+Y3_ENTRY = Entry(
+    id="Y3",
+    title="Rejections of a batch of drafts",
+    kind="identity",
+    plain="E[rejections] = sum over n of E_P TV - sum over n and prefixes of f [TV(p, q) - prod over m <= M of "
+    "TV(p^m, q)], p^{m+1} = norm (p^m - q)+, f(empty) = 1, f(x_{<=n}) = h(x_n) P(x_{<n}) - [h(x_n) - "
+    "(prod TV(p^m, q)) p^{M+1}(x_n)] f(x_{<n}), h = (p - q)+",
+    latex=r"E[N_{rej}] = \sum_n E_P TV - \sum_n\sum_{x_{<n}} f(x_{<n})\Big[TV(p,q) - "
+    r"\prod_{m\le M} TV(p^m,q)\Big],\quad "
+    r"f(x_{\le n}) = h(x_n)P(x_{<n}) - \Big[h(x_n) - \prod_m TV(p^m,q)\,p^{M+1}(x_n)\Big] f(x_{<n})",
+    source=("yin2024",),
+    number="Theorem 3",
+    assumptions=(
+        "M i.i.d. drafts to the horizon T in each round",
+        "all M first tokens are tried where a round starts (the paper's Algorithm 4 as printed tries one); then "
+        "the accepted draft is followed alone",
+        "where TV(p^m, q) = 0 the product is 0 and p^{M+1} is unused",
+    ),
+    calculators=public("limits", "batch_expected_rejections expected_calls rejection_profile"),
+    evidence=(
+        proof("the law of where rounds start, for any M, vocabulary, horizon and models", PROOF),
+        proof("the gain of one position in closed form, for any M", GAINS),
+        exact(
+            Y3,
+            batches,
+            over="every draft of every batch and every coin enumerated, random models of the whole prefix, M = 1 "
+            "to 4, up to 4 tokens and 4 steps",
+            wrong=EARLY,
         ),
-        calculators=tuple(
-            f"spectheory.limits.{name}" for name in ("batch_expected_rejections", "expected_calls", "rejection_profile")
+        agreement(
+            Claim("the library's rejections, calls and profile are those of Y3", _computed),
+            batch_chains,
+            over="random non-stationary chains, zeros among their entries, M = 1 to 6",
+            wrong=Claim("the same with recovery from p^M", lambda **case: _computed(**case, left=left_early)),
         ),
-        evidence=(
-            proof("the law of where rounds start, for any M, vocabulary, horizon and models", PROOF),
-            proof("the gain of one position in closed form, for any M", GAINS),
-            exact(
-                Y3,
-                batches,
-                over="every draft of every batch and every coin enumerated, random models of the whole prefix, M = 1 "
-                "to 4, up to 4 tokens and 4 steps",
-                wrong=EARLY,
-            ),
-            agreement(
-                Claim("the library's rejections, calls and profile are those of Y3", _computed),
-                batch_chains,
-                over="random non-stationary chains, zeros among their entries, M = 1 to 6",
-                wrong=Claim("the same with recovery from p^M", lambda **case: _computed(**case, left=left_early)),
-            ),
-            agreement(
-                Claim("one position saves (1-1/r) - (1-1/r)^M, or (u-v)(1-u^{M-1}); the library's too", _gain),
-                one_position,
-                over="uniform on V' against uniform on rV' tokens; Bernoulli(v) against Bernoulli(u), u >= v",
-                wrong=Claim("the saving of M + 1 drafts", lambda **case: _gain(**case, more=1)),
-            ),
-            searched(
-                Y3,
-                drawn_batches,
-                over="2 tokens, 2 steps, M = 2 or 3, entries of all sizes",
-                wrong=Claim("the same with one draft fewer", lambda **case: _y3(**case, left=left_with_one_fewer)),
-            ),
-            simulated(
-                "rejections on the paper's test bed, T = 20, M = 2 and 5, in all and by position",
-                [("batch", {"chains": "yin2024", "length": 20, "drafts": drafts}) for drafts in (2, 5)],
-                stated("Y3"),
-                wrong=("the rejections of M + 1 drafts", stated("Y3", drafts=lambda drafts: drafts + 1)),
-            ),
+        agreement(
+            Claim("one position saves (1-1/r) - (1-1/r)^M, or (u-v)(1-u^{M-1}); the library's too", _gain),
+            one_position,
+            over="uniform on V' against uniform on rV' tokens; Bernoulli(v) against Bernoulli(u), u >= v",
+            wrong=Claim("the saving of M + 1 drafts", lambda **case: _gain(**case, more=1)),
+        ),
+        searched(
+            Y3,
+            drawn_batches,
+            over="2 tokens, 2 steps, M = 2 or 3, entries of all sizes",
+            wrong=Claim("the same with one draft fewer", lambda **case: _y3(**case, left=left_with_one_fewer)),
+        ),
+        simulated(
+            "rejections on the paper's test bed, T = 20, M = 2 and 5, in all and by position",
+            [("batch", {"chains": "yin2024", "length": 20, "drafts": drafts}) for drafts in (2, 5)],
+            stated("Y3"),
+            wrong=("the rejections of M + 1 drafts", stated("Y3", drafts=lambda drafts: drafts + 1)),
         ),
     ),
-    Entry(
-        id="Y4",
-        title="Rejections of a batch as M grows",
-        kind="asymptotic",
-        plain="as M grows Y3 falls to sum over n of E_P TV - E_f (TV - o), f(x_{<=n}) = h(x_n)[P(x_{<n}) - f(x_{<n})] "
-        "+ 1[q(x_n) = 0] p(x_n) f(x_{<n}), o = p(outside supp q), f(empty) = 1; at M it is above it by at most "
-        "T (1 - d)^M, d the least positive q of a token the target can output",
-        latex=r"f^\infty(x_{\le n}) = h(x_n)\,[P(x_{<n}) - f^\infty(x_{<n})] + 1[x_n\notin\mathrm{supp}\,q]\,p(x_n)\,"
-        r"f^\infty(x_{<n}),\quad E[N_{rej}] \downarrow \sum_n E_P TV - E_{f^\infty}(TV - o)",
-        source=("yin2024",),
-        assumptions=("the batch of Y3", "o = 0 is the paper's case: the draft can draw what the target can output"),
-        calculators=tuple(
-            f"spectheory.limits.{name}" for name in ("batch_limit", "batch_expected_rejections", "rejection_profile")
+)
+
+Y4 = Entry(
+    id="Y4",
+    title="Rejections of a batch as M grows",
+    kind="asymptotic",
+    plain="as M grows Y3 falls to sum over n of E_P TV - E_f (TV - o), f(x_{<=n}) = h(x_n)[P(x_{<n}) - f(x_{<n})] "
+    "+ 1[q(x_n) = 0] p(x_n) f(x_{<n}), o = p(outside supp q), f(empty) = 1; at M it is above it by at most "
+    "T (1 - d)^M, d the least positive q of a token the target can output",
+    latex=r"f^\infty(x_{\le n}) = h(x_n)\,[P(x_{<n}) - f^\infty(x_{<n})] + 1[x_n\notin\mathrm{supp}\,q]\,p(x_n)\,"
+    r"f^\infty(x_{<n}),\quad E[N_{rej}] \downarrow \sum_n E_P TV - E_{f^\infty}(TV - o)",
+    source=("yin2024",),
+    assumptions=("the batch of Y3", "o = 0 is the paper's case: the draft can draw what the target can output"),
+    calculators=public("limits", "batch_limit batch_expected_rejections rejection_profile"),
+    evidence=(
+        proof("the rest on supp q shrinks geometrically; two batches are compared from the last position back", LIMIT),
+        exact(
+            APPROACHED,
+            models_and_drafts,
+            over="random models of the whole prefix, drafts that lack tokens among them, M up to 40",
+            wrong=PAPER,
         ),
-        evidence=(
-            proof(
-                "the rest on supp q shrinks geometrically; two batches are compared from the last position back",
-                LIMIT,
-            ),
-            exact(
-                APPROACHED,
-                models_and_drafts,
-                over="random models of the whole prefix, drafts that lack tokens among them, M up to 40",
-                wrong=PAPER,
-            ),
-            exact(
-                Claim("at T = 1 the limit is o", _one_position),
-                lambda effort: map(_first_position, tables(42, ((2, 1), (3, 1), (5, 1)), effort.pick(30, 300))),
-                over="random pairs, up to 5 tokens",
-                wrong=Claim("the limit is 0 for every o", lambda **case: _one_position(**case, left=nothing)),
-            ),
-            agreement(
-                Claim("the library's limit, also as a batch of infinitely many, and its profile", _computed_limit),
-                lambda effort: chains(43, ((2, 1), (2, 6), (3, 4), (5, 3)), effort.pick(6, 60)),
-                over="random non-stationary chains whose drafts lack tokens",
-                wrong=Claim("the same without o", lambda **case: _computed_limit(**case, left=nothing)),
-            ),
-            searched(APPROACHED, drawn_models, over="2 tokens, 2 steps, M = 1 to 4, entries of all sizes", wrong=PAPER),
-            simulated(
-                "rejections of 4 and of 200 drafts, T = 6, drafts that lack tokens and such as lack none",
-                SETTINGS,
-                nearing,
-                wrong=("the limit is 0, as at T = 1 without o", lambda kind, given: nearing(kind, given, kept=0.0)),
-            ),
+        exact(
+            Claim("at T = 1 the limit is o", _one_position),
+            lambda effort: map(_first_position, tables(42, ((2, 1), (3, 1), (5, 1)), effort.pick(30, 300))),
+            over="random pairs, up to 5 tokens",
+            wrong=Claim("the limit is 0 for every o", lambda **case: _one_position(**case, left=nothing)),
+        ),
+        agreement(
+            Claim("the library's limit, also as a batch of infinitely many, and its profile", _computed_limit),
+            lambda effort: chains(43, ((2, 1), (2, 6), (3, 4), (5, 3)), effort.pick(6, 60)),
+            over="random non-stationary chains whose drafts lack tokens",
+            wrong=Claim("the same without o", lambda **case: _computed_limit(**case, left=nothing)),
+        ),
+        searched(APPROACHED, drawn_models, over="2 tokens, 2 steps, M = 1 to 4, entries of all sizes", wrong=PAPER),
+        simulated(
+            "rejections of 4 and of 200 drafts, T = 6, drafts that lack tokens and such as lack none",
+            SETTINGS,
+            nearing,
+            wrong=("the limit is 0, as at T = 1 without o", lambda kind, given: nearing(kind, given, kept=0.0)),
         ),
     ),
-    Entry(
-        id="Y3/printed",
-        title="The batch algorithm as printed",
-        kind="refuted",
-        plain="Algorithm 4 as printed, whose round ends at the first rejected first token, has the rejections of Y3 "
-        "(it has those of Y1, for every M)",
-        latex=r"E[N_{rej}^{\text{Algorithm 4 as printed}}] = \sum_n E_P TV - \sum_n\sum_{x_{<n}} f(x_{<n})"
-        r"\Big[TV(p,q) - \prod_{m\le M} TV(p^m,q)\Big]",
-        source=("yin2024",),
-        number="Algorithm 4 and Theorem 3",
-        assumptions=(BATCH,),
-        evidence=(
-            counterexample(
-                Claim(
-                    "Y3 is what Algorithm 4 as printed does",
-                    lambda target, draft, drafts: _algorithm(target, draft, drafts, printed=True),
-                ),
-                by_size,
-                over=FIRST,
-                true=TRUE,
+)
+
+Y3_PRINTED = Entry(
+    id="Y3/printed",
+    title="The batch algorithm as printed",
+    kind="refuted",
+    plain="Algorithm 4 as printed, whose round ends at the first rejected first token, has the rejections of Y3 "
+    "(it has those of Y1, for every M)",
+    latex=r"E[N_{rej}^{\text{Algorithm 4 as printed}}] = \sum_n E_P TV - \sum_n\sum_{x_{<n}} f(x_{<n})"
+    r"\Big[TV(p,q) - \prod_{m\le M} TV(p^m,q)\Big]",
+    source=("yin2024",),
+    number="Algorithm 4 and Theorem 3",
+    assumptions=(BATCH,),
+    evidence=(
+        counterexample(
+            Claim(
+                "Y3 is what Algorithm 4 as printed does",
+                lambda target, draft, drafts: _algorithm(target, draft, drafts, printed=True),
             ),
-            simulated(
-                "as printed it rejects as Y3 says, on the paper's test bed, T = 20, M = 4",
-                (("batch", {"chains": "yin2024", "length": 20, "drafts": 4, "printed": True}),),
-                stated("Y3", printed=False),
-                wrong=("it has the rejections of Y1, for every M", stated("Y3/printed")),
-            ),
+            by_size,
+            over=FIRST,
+            true=TRUE,
+        ),
+        simulated(
+            "as printed it rejects as Y3 says, on the paper's test bed, T = 20, M = 4",
+            (("batch", {"chains": "yin2024", "length": 20, "drafts": 4, "printed": True}),),
+            stated("Y3", printed=False),
+            wrong=("it has the rejections of Y1, for every M", stated("Y3/printed")),
         ),
     ),
-    Entry(
-        id="Y3/empty",
-        title="Y3 from f(empty) = 0",
-        kind="refuted",
-        plain="Y3 holds with f(empty) = 0 (the gain of the first round is lost)",
-        latex=r"f(\emptyset) = 0",
-        assumptions=(BATCH, "all M first tokens are tried where a round starts"),
-        evidence=(
-            counterexample(
-                Claim(
-                    "Y3 with f(empty) = 0 is what the intended algorithm does",
-                    lambda target, draft, drafts: _algorithm(target, draft, drafts, printed=False, first=0),
-                ),
-                by_size,
-                over=FIRST,
-                true=TRUE,
+)
+
+Y3_EMPTY = Entry(
+    id="Y3/empty",
+    title="Y3 from f(empty) = 0",
+    kind="refuted",
+    plain="Y3 holds with f(empty) = 0 (the gain of the first round is lost)",
+    latex=r"f(\emptyset) = 0",
+    assumptions=(BATCH, "all M first tokens are tried where a round starts"),
+    evidence=(
+        counterexample(
+            Claim(
+                "Y3 with f(empty) = 0 is what the intended algorithm does",
+                lambda target, draft, drafts: _algorithm(target, draft, drafts, printed=False, first=0),
             ),
+            by_size,
+            over=FIRST,
+            true=TRUE,
         ),
     ),
-    Entry(
-        id="Y4/support",
-        title="The limit without a condition on supports",
-        kind="refuted",
-        plain="the product of the TV(p^m, q) tends to 0 and Y3 to sum of E_P TV - E_f TV, f(x_{<=n}) = "
-        "h(x_n)[P(x_{<n}) - f(x_{<n})], whatever p and q",
-        latex=r"\prod_{m\le M} TV(p^m, q) \to 0",
-        source=("yin2024",),
-        assumptions=(BATCH, "all M first tokens are tried where a round starts"),
-        evidence=(
-            counterexample(
-                Claim("prod TV <= (1 - d)^M and Y3 <= its limit without o + T (1 - d)^M", _limit),
-                by_size,
-                over=FIRST,
-                true=Claim(
-                    "prod TV <= o + (1 - d)^M and Y3 <= Y4 + T (1 - d)^M", lambda **case: _limit(**case, left=uncovered)
-                ),
+)
+
+Y4_SUPPORT = Entry(
+    id="Y4/support",
+    title="The limit without a condition on supports",
+    kind="refuted",
+    plain="the product of the TV(p^m, q) tends to 0 and Y3 to sum of E_P TV - E_f TV, f(x_{<=n}) = "
+    "h(x_n)[P(x_{<n}) - f(x_{<n})], whatever p and q",
+    latex=r"\prod_{m\le M} TV(p^m, q) \to 0",
+    source=("yin2024",),
+    assumptions=(BATCH, "all M first tokens are tried where a round starts"),
+    evidence=(
+        counterexample(
+            Claim("prod TV <= (1 - d)^M and Y3 <= its limit without o + T (1 - d)^M", _limit),
+            by_size,
+            over=FIRST,
+            true=Claim(
+                "prod TV <= o + (1 - d)^M and Y3 <= Y4 + T (1 - d)^M", lambda **case: _limit(**case, left=uncovered)
             ),
         ),
     ),

@@ -113,85 +113,78 @@ def by_denominator(effort: Effort) -> Iterator[Case]:
             yield {**pair, "b": accepted(pair["p"], pair["q"], (share, share))}
 
 
-ENTRIES = (
-    Entry(
-        id="Y5",
-        title="The least bias of over-acceptance",
-        kind="optimality",
-        plain="accept x with probability b, else recover from r, c = sum (1-b)q: TV(output, p) >= Loss* = "
-        "sum |p - bq|/2 - c/2 = sum (bq - p)+, with equality if and only if r = 0 on {A < 0} and 0 <= r <= A "
-        "elsewhere, A = (p - bq)/c; recovery from p itself (UNO) loses sum |(1-c)p - bq|/2, from Loss* to TV",
-        latex=r"TV(bq + cr, p) \ge \tfrac12\sum|p-bq| - \tfrac12\sum(1-b)q = \sum(bq-p)_+,\quad "
-        r"= \iff 0 \le r \le A_+,\; A = \frac{p-bq}{c}",
-        source=("yin2024",),
-        assumptions=(
-            "one position; in a sequence the prefixes follow the biased output law",
-            "0 <= b <= 1 for the least loss and the laws that reach it; min(1, p/q) <= b for the standard law "
-            "norm (p - q)+ and for UNO's TV",
-            "c = 0 has no recovery, and loss TV",
+Y5 = Entry(
+    id="Y5",
+    title="The least bias of over-acceptance",
+    kind="optimality",
+    plain="accept x with probability b, else recover from r, c = sum (1-b)q: TV(output, p) >= Loss* = "
+    "sum |p - bq|/2 - c/2 = sum (bq - p)+, with equality if and only if r = 0 on {A < 0} and 0 <= r <= A "
+    "elsewhere, A = (p - bq)/c; recovery from p itself (UNO) loses sum |(1-c)p - bq|/2, from Loss* to TV",
+    latex=r"TV(bq + cr, p) \ge \tfrac12\sum|p-bq| - \tfrac12\sum(1-b)q = \sum(bq-p)_+,\quad "
+    r"= \iff 0 \le r \le A_+,\; A = \frac{p-bq}{c}",
+    source=("yin2024",),
+    assumptions=(
+        "one position; in a sequence the prefixes follow the biased output law",
+        "0 <= b <= 1 for the least loss and the laws that reach it; min(1, p/q) <= b for the standard law "
+        "norm (p - q)+ and for UNO's TV",
+        "c = 0 has no recovery, and loss TV",
+    ),
+    calculators=public("limits", "biased_loss rejection_probability optimal_recovery uno_loss"),
+    evidence=(
+        proof("term by term, for any vocabulary: the lower bound is the dual of the linear programme over r", PROOF),
+        exact(
+            LOSS,
+            over_accepting,
+            over="output laws themselves; pairs on 2 tokens of denominator up to 5, random ones on up to 5",
+            wrong=Claim("the same with sum (1-b)q in place of its half", lambda p, q, b: _loss(p, q, b, half=1)),
         ),
-        calculators=tuple(
-            f"spectheory.limits.{name}"
-            for name in ("biased_loss", "rejection_probability", "optimal_recovery", "uno_loss")
+        exact(
+            LAWS,
+            any_rule,
+            over="acceptances from 0 to 1 and all recovery laws of a grid, 2 and 3 tokens",
+            wrong=Claim(
+                "only the law proportional to (p - bq)+ reaches Loss*", lambda **case: _recoveries(**case, strict=True)
+            ),
         ),
-        evidence=(
-            proof(
-                "term by term, for any vocabulary: the lower bound is the dual of the linear programme over r", PROOF
+        agreement(
+            Claim("the library's losses, rejection probability and recovery law", _computed),
+            over_accepting,
+            over="the same pairs",
+            wrong=Claim("UNO's loss with c left out", lambda p, q, b: _computed(p, q, b, uno_keeps=0)),
+        ),
+        searched(
+            LEAST,
+            drawn_rules,
+            over="3 tokens, entries of all sizes; the optimiser on 2",
+            spaces=(rule_space(2),),
+            wrong=Claim(
+                "loss >= sum |p - bq|/2", lambda p, q, b, r: at_least(loss_of(p, q, b, r), distance(p, kept(q, b)))
             ),
-            exact(
-                LOSS,
-                over_accepting,
-                over="output laws themselves; pairs on 2 tokens of denominator up to 5, random ones on up to 5",
-                wrong=Claim("the same with sum (1-b)q in place of its half", lambda p, q, b: _loss(p, q, b, half=1)),
-            ),
-            exact(
-                LAWS,
-                any_rule,
-                over="acceptances from 0 to 1 and all recovery laws of a grid, 2 and 3 tokens",
-                wrong=Claim(
-                    "only the law proportional to (p - bq)+ reaches Loss*",
-                    lambda **case: _recoveries(**case, strict=True),
-                ),
-            ),
-            agreement(
-                Claim("the library's losses, rejection probability and recovery law", _computed),
-                over_accepting,
-                over="the same pairs",
-                wrong=Claim("UNO's loss with c left out", lambda p, q, b: _computed(p, q, b, uno_keeps=0)),
-            ),
-            searched(
-                LEAST,
-                drawn_rules,
-                over="3 tokens, entries of all sizes; the optimiser on 2",
-                spaces=(rule_space(2),),
-                wrong=Claim(
-                    "loss >= sum |p - bq|/2", lambda p, q, b, r: at_least(loss_of(p, q, b, r), distance(p, kept(q, b)))
-                ),
-            ),
-            simulated(
-                "the output's law with the best recovery",
-                at(("biased",), OVER_ACCEPTING, recovery="optimal"),
-                stated("Y5"),
-                wrong=("that of recovery from the target", stated("Y5", recovery="target")),
-            ),
+        ),
+        simulated(
+            "the output's law with the best recovery",
+            at(("biased",), OVER_ACCEPTING, recovery="optimal"),
+            stated("Y5"),
+            wrong=("that of recovery from the target", stated("Y5", recovery="target")),
         ),
     ),
-    Entry(
-        id="Y5/uno",
-        title="Recovery from the target itself",
-        kind="refuted",
-        plain=UNO,
-        latex=r"TV(bq + cp, p) = Loss^*(b)",
-        assumptions=("min(1, p/q) <= b <= 1",),
-        evidence=(
-            counterexample(
-                Claim(UNO, _uno),
-                by_denominator,
-                over="first among pairs on 2 tokens by denominator, from the unbiased acceptance up",
-                true=Claim(
-                    "recovery from norm (p - q)+ loses no more",
-                    lambda p, q, b: at_most(loss_of(p, q, b, normed(excess(p, q), p)), stated_loss(p, q, b)),
-                ),
+)
+
+Y5_UNO = Entry(
+    id="Y5/uno",
+    title="Recovery from the target itself",
+    kind="refuted",
+    plain=UNO,
+    latex=r"TV(bq + cp, p) = Loss^*(b)",
+    assumptions=("min(1, p/q) <= b <= 1",),
+    evidence=(
+        counterexample(
+            Claim(UNO, _uno),
+            by_denominator,
+            over="first among pairs on 2 tokens by denominator, from the unbiased acceptance up",
+            true=Claim(
+                "recovery from norm (p - q)+ loses no more",
+                lambda p, q, b: at_most(loss_of(p, q, b, normed(excess(p, q), p)), stated_loss(p, q, b)),
             ),
         ),
     ),

@@ -385,127 +385,117 @@ def all_pairs(effort: Effort) -> Iterator[Case]:
 WEIGHTS = "the mean of min((1-t) + t rho, rho) over the target is the acceptance of the biased rule"
 
 
-ENTRIES = (
-    Entry(
-        id="Y6",
-        title="Rejection against bias: a straight line",
-        kind="optimality",
-        plain="P(reject) + TV(output, p) >= TV(p, q) for every acceptance and recovery law, with equality for every "
-        "min(1, p/q) <= b <= 1 and its best recovery; b = (1-t) min(1, p/q) + t with norm (p - q)+ outputs "
-        "m = (1-t)p + tq, which is token verification for m: from (TV, 0) to (0, TV)",
-        latex=r"P(\text{reject}) + Loss^*(b) = TV(p,q),\quad b = (1-t)\min(1, p/q) + t:\; "
-        r"\text{output } (1-t)p + tq,\; P(\text{reject}) = (1-t)\,TV,\; Loss^* = t\,TV",
-        source=("yin2024",),
-        assumptions=(
-            "one position; in a sequence the prefixes follow the mixtures, not the target",
-            "along texts of the target: it can output what the draft can draw, and calls start where lossless ones do",
+Y6 = Entry(
+    id="Y6",
+    title="Rejection against bias: a straight line",
+    kind="optimality",
+    plain="P(reject) + TV(output, p) >= TV(p, q) for every acceptance and recovery law, with equality for every "
+    "min(1, p/q) <= b <= 1 and its best recovery; b = (1-t) min(1, p/q) + t with norm (p - q)+ outputs "
+    "m = (1-t)p + tq, which is token verification for m: from (TV, 0) to (0, TV)",
+    latex=r"P(\text{reject}) + Loss^*(b) = TV(p,q),\quad b = (1-t)\min(1, p/q) + t:\; "
+    r"\text{output } (1-t)p + tq,\; P(\text{reject}) = (1-t)\,TV,\; Loss^* = t\,TV",
+    source=("yin2024",),
+    assumptions=(
+        "one position; in a sequence the prefixes follow the mixtures, not the target",
+        "along texts of the target: it can output what the draft can draw, and calls start where lossless ones do",
+    ),
+    calculators=public("limits", "BiasFrontier bias_frontier mean_bias_frontier mixture_target")
+    + public("verification", "BiasedVerification")
+    + public("prediction.bias_tradeoff", "BiasPoint bias_tradeoff"),
+    evidence=(
+        proof("term by term, for any vocabulary", PROOF),
+        solved(
+            Claim("t = 1/3: sum (q - m)+ = (1-t) TV and TV(m, p) = t TV", _solved),
+            (2, 3),
+            wrong=Claim("t^2 TV lost", lambda p, q: _solved(p, q, power=2)),
         ),
-        calculators=(
-            *(
-                f"spectheory.limits.{name}"
-                for name in ("BiasFrontier", "bias_frontier", "mean_bias_frontier", "mixture_target")
+        exact(
+            PRICE,
+            over_accepting,
+            over="pairs on 2 tokens of denominator up to 5, random ones on up to 5, over-acceptances of a grid",
+            wrong=Claim(
+                "P(reject) + 2 Loss* = TV",
+                lambda p, q, b: equal(outcome(q, b, q)[0] + 2 * stated_loss(p, q, b), distance(p, q)),
             ),
-            "spectheory.verification.BiasedVerification",
-            "spectheory.prediction.bias_tradeoff.BiasPoint",
-            "spectheory.prediction.bias_tradeoff.bias_tradeoff",
         ),
-        evidence=(
-            proof("term by term, for any vocabulary", PROOF),
-            solved(
-                Claim("t = 1/3: sum (q - m)+ = (1-t) TV and TV(m, p) = t TV", _solved),
-                (2, 3),
-                wrong=Claim("t^2 TV lost", lambda p, q: _solved(p, q, power=2)),
-            ),
-            exact(
-                PRICE,
-                over_accepting,
-                over="pairs on 2 tokens of denominator up to 5, random ones on up to 5, over-acceptances of a grid",
-                wrong=Claim(
-                    "P(reject) + 2 Loss* = TV",
-                    lambda p, q, b: equal(outcome(q, b, q)[0] + 2 * stated_loss(p, q, b), distance(p, q)),
-                ),
-            ),
-            exact(
-                FAMILY,
-                mixed_pairs,
-                over="pairs on 2 tokens of denominator up to 4, random ones on up to 5, four values of t",
-                wrong=Claim("the same recovering from p", lambda **case: _mixture(**case, standard_loss=False)),
-            ),
-            exact(
-                WHOLE,
-                lambda effort: with_thetas(tables(63, ((2, 1), (2, 2), (3, 2), (2, 3), (3, 3)), effort.pick(5, 40))),
-                over="the algorithm enumerated, random models of the whole prefix, up to 3 tokens and 3 steps",
-                wrong=Claim("prefixes from the target", lambda **case: _sequence(**case, biased_prefixes=False)),
-            ),
-            agreement(
-                Claim("the library's front, mixture and rule at a position", _computed_position),
-                mixed_pairs,
-                over="the same pairs",
-                wrong=Claim("acceptance 1 + (1-t) TV", lambda **case: _computed_position(**case, sign=-1)),
-            ),
-            agreement(
-                Claim("the library's front of the mean; a t for each position stays on the line", _computed_positions),
-                positions,
-                over="random pairs at up to 5 positions",
-                wrong=Claim("the mean over one more position", lambda **case: _computed_positions(**case, counted=1)),
-            ),
-            agreement(
-                Claim("the library's Y1 with the mixture for its target counts a sequence", _computed_sequence),
-                lambda effort: with_thetas(chains(64, ((2, 1), (2, 5), (3, 4)), effort.pick(3, 30))),
-                over="random non-stationary chains",
-                wrong=Claim("prefixes from the target", lambda **case: _computed_sequence(**case, along="target")),
-            ),
-            *TEXT,
-            searched(
-                LINE,
-                drawn_rules,
-                over="3 tokens, entries of all sizes, any acceptance and recovery; the optimiser on 2",
-                spaces=(rule_space(2),),
-                wrong=Claim("without the loss", lambda **case: _no_cheaper(**case, factor=0)),
-            ),
-            searched(
-                FAMILY,
-                drawn_mixtures,
-                over="3 tokens, entries of all sizes",
-                wrong=Claim("the same recovering from p", lambda **case: _mixture(**case, standard_loss=False)),
-            ),
-            simulated(
-                "rejections of rules that accept too much, recovering by the best law or from the target",
-                [
-                    *at(("biased",), OVER_ACCEPTING, recovery="optimal"),
-                    *at(("biased",), OVER_ACCEPTING, recovery="target"),
-                ],
-                stated("Y6"),
-                wrong=(
-                    "they reject with probability TV",
-                    instead(stated("Y6"), lambda rule, _: total_variation(rule["target"], rule["draft"])),
-                ),
+        exact(
+            FAMILY,
+            mixed_pairs,
+            over="pairs on 2 tokens of denominator up to 4, random ones on up to 5, four values of t",
+            wrong=Claim("the same recovering from p", lambda **case: _mixture(**case, standard_loss=False)),
+        ),
+        exact(
+            WHOLE,
+            lambda effort: with_thetas(tables(63, ((2, 1), (2, 2), (3, 2), (2, 3), (3, 3)), effort.pick(5, 40))),
+            over="the algorithm enumerated, random models of the whole prefix, up to 3 tokens and 3 steps",
+            wrong=Claim("prefixes from the target", lambda **case: _sequence(**case, biased_prefixes=False)),
+        ),
+        agreement(
+            Claim("the library's front, mixture and rule at a position", _computed_position),
+            mixed_pairs,
+            over="the same pairs",
+            wrong=Claim("acceptance 1 + (1-t) TV", lambda **case: _computed_position(**case, sign=-1)),
+        ),
+        agreement(
+            Claim("the library's front of the mean; a t for each position stays on the line", _computed_positions),
+            positions,
+            over="random pairs at up to 5 positions",
+            wrong=Claim("the mean over one more position", lambda **case: _computed_positions(**case, counted=1)),
+        ),
+        agreement(
+            Claim("the library's Y1 with the mixture for its target counts a sequence", _computed_sequence),
+            lambda effort: with_thetas(chains(64, ((2, 1), (2, 5), (3, 4)), effort.pick(3, 30))),
+            over="random non-stationary chains",
+            wrong=Claim("prefixes from the target", lambda **case: _computed_sequence(**case, along="target")),
+        ),
+        *TEXT,
+        searched(
+            LINE,
+            drawn_rules,
+            over="3 tokens, entries of all sizes, any acceptance and recovery; the optimiser on 2",
+            spaces=(rule_space(2),),
+            wrong=Claim("without the loss", lambda **case: _no_cheaper(**case, factor=0)),
+        ),
+        searched(
+            FAMILY,
+            drawn_mixtures,
+            over="3 tokens, entries of all sizes",
+            wrong=Claim("the same recovering from p", lambda **case: _mixture(**case, standard_loss=False)),
+        ),
+        simulated(
+            "rejections of rules that accept too much, recovering by the best law or from the target",
+            [*at(("biased",), OVER_ACCEPTING, recovery="optimal"), *at(("biased",), OVER_ACCEPTING, recovery="target")],
+            stated("Y6"),
+            wrong=(
+                "they reject with probability TV",
+                instead(stated("Y6"), lambda rule, _: total_variation(rule["target"], rule["draft"])),
             ),
         ),
     ),
-    Entry(
-        id="Y6/support",
-        title="Weights along target texts without a condition",
-        kind="refuted",
-        plain=WEIGHTS + ", for all p and q (a draft outside supp p is accepted with probability t, but no target text "
-        "contains it: the mean is too small by t q(outside supp p))",
-        latex=r"E_{x\sim p}\min\big((1-t)+t\rho(x),\, \rho(x)\big) = 1-(1-t)\,TV,\quad \rho = q/p",
-        assumptions=("b = (1-t) min(1, p/q) + t",),
-        evidence=(
-            counterexample(
-                Claim(WEIGHTS, lambda p, q, theta: equal(mean_weight(p, q, theta), acceptance(p, q, theta))),
-                all_pairs,
-                over="first among pairs on 2 tokens by denominator, t = 0, 1/2, 1",
-                true=Claim(
-                    "the mean and t q(outside supp p) are the acceptance, so the mean is no more",
-                    lambda p, q, theta: [
-                        equal(
-                            mean_weight(p, q, theta) + theta * sum(b for a, b in zip(p, q, strict=True) if a == 0),
-                            acceptance(p, q, theta),
-                        ),
-                        at_most(mean_weight(p, q, theta), acceptance(p, q, theta)),
-                    ],
-                ),
+)
+
+Y6_SUPPORT = Entry(
+    id="Y6/support",
+    title="Weights along target texts without a condition",
+    kind="refuted",
+    plain=WEIGHTS + ", for all p and q (a draft outside supp p is accepted with probability t, but no target text "
+    "contains it: the mean is too small by t q(outside supp p))",
+    latex=r"E_{x\sim p}\min\big((1-t)+t\rho(x),\, \rho(x)\big) = 1-(1-t)\,TV,\quad \rho = q/p",
+    assumptions=("b = (1-t) min(1, p/q) + t",),
+    evidence=(
+        counterexample(
+            Claim(WEIGHTS, lambda p, q, theta: equal(mean_weight(p, q, theta), acceptance(p, q, theta))),
+            all_pairs,
+            over="first among pairs on 2 tokens by denominator, t = 0, 1/2, 1",
+            true=Claim(
+                "the mean and t q(outside supp p) are the acceptance, so the mean is no more",
+                lambda p, q, theta: [
+                    equal(
+                        mean_weight(p, q, theta) + theta * sum(b for a, b in zip(p, q, strict=True) if a == 0),
+                        acceptance(p, q, theta),
+                    ),
+                    at_most(mean_weight(p, q, theta), acceptance(p, q, theta)),
+                ],
             ),
         ),
     ),

@@ -266,127 +266,119 @@ TOO_MUCH = Claim("rejections of the class >= 11/10 of Y1", lambda **case: _fewes
 HORIZON = "every round drafts to the horizon T"
 
 
-ENTRIES = (
-    Entry(
-        id="Y1",
-        title="Rejections of token verification along a text",
-        kind="identity",
-        plain="E[rejections] = sum over n of E TV(P_n, Q_n), prefixes drawn from the target; "
-        "calls = 1 + sum over n < T of P(reject at n)",
-        latex=r"E[N_{rej}] = \sum_{n=1}^T E_{x_{<n}\sim P}\,TV(P_n, Q_n)(x_{<n}),\quad "
-        r"E[\text{calls}] = 1 + \sum_{n<T} P(\text{reject at } n)",
-        source=("yin2024", "leviathan2023"),
-        assumptions=(
-            "every round drafts to the horizon T, so that every position has a draft",
-            "P_n and Q_n are functions of the text before n, of any kind",
+Y1_ENTRY = Entry(
+    id="Y1",
+    title="Rejections of token verification along a text",
+    kind="identity",
+    plain="E[rejections] = sum over n of E TV(P_n, Q_n), prefixes drawn from the target; "
+    "calls = 1 + sum over n < T of P(reject at n)",
+    latex=r"E[N_{rej}] = \sum_{n=1}^T E_{x_{<n}\sim P}\,TV(P_n, Q_n)(x_{<n}),\quad "
+    r"E[\text{calls}] = 1 + \sum_{n<T} P(\text{reject at } n)",
+    source=("yin2024", "leviathan2023"),
+    assumptions=(
+        "every round drafts to the horizon T, so that every position has a draft",
+        "P_n and Q_n are functions of the text before n, of any kind",
+    ),
+    calculators=public("limits", "expected_rejections expected_calls rejection_profile rejections_of_text"),
+    evidence=(
+        proof(
+            "one position term by term, then from the last position back, for any vocabulary, horizon and models", PROOF
         ),
-        calculators=tuple(
-            f"spectheory.limits.{name}"
-            for name in ("expected_rejections", "expected_calls", "rejection_profile", "rejections_of_text")
+        solved(
+            Claim("sum (q - min(p, q)) = sum (p - q)+ = TV", _one_position),
+            (2, 3),
+            wrong=Claim("sum |p - q| in place of its half", lambda p, q: equal(sum(excess(p, q)), 2 * distance(p, q))),
         ),
-        evidence=(
-            proof(
-                "one position term by term, then from the last position back, for any vocabulary, horizon and models",
-                PROOF,
+        exact(
+            Y1,
+            lambda effort: tables(1, ((2, 1), (2, 2), (3, 2), (2, 3), (4, 2), (3, 3), (2, 5)), effort.pick(10, 60)),
+            over="the whole algorithm enumerated, random models of the whole prefix, up to 4 tokens and 5 steps",
+            wrong=DRAFT_PREFIXES,
+        ),
+        agreement(
+            COMPUTED,
+            lambda effort: chains(2, ((1, 2), (2, 1), (2, 6), (3, 4), (5, 3)), effort.pick(4, 40)),
+            over="random non-stationary chains, zeros among their entries",
+            wrong=Claim(
+                "the same with prefixes from the draft",
+                lambda target, draft, initial: _computed(target, draft, initial, "draft"),
             ),
-            solved(
-                Claim("sum (q - min(p, q)) = sum (p - q)+ = TV", _one_position),
-                (2, 3),
-                wrong=Claim(
-                    "sum |p - q| in place of its half", lambda p, q: equal(sum(excess(p, q)), 2 * distance(p, q))
-                ),
+        ),
+        agreement(
+            Claim("the paper's test bed: Y1 is 16.405 at T = 50 and 33.535 at T = 100", _test_bed),
+            lambda effort: (
+                {"steps": 50, "printed": Fraction("16.405")},
+                {"steps": 100, "printed": Fraction("33.535")},
             ),
-            exact(
-                Y1,
-                lambda effort: tables(1, ((2, 1), (2, 2), (3, 2), (2, 3), (4, 2), (3, 3), (2, 5)), effort.pick(10, 60)),
-                over="the whole algorithm enumerated, random models of the whole prefix, up to 4 tokens and 5 steps",
-                wrong=DRAFT_PREFIXES,
+            over="the chains' own floats as fractions, no rounding along the way",
+            wrong=Claim("target and draft exchanged", lambda steps, printed: _test_bed(steps, printed, -1)),
+        ),
+        searched(Y1, lambda: drawn_tables(2, 2), over="2 tokens, 2 steps, entries of all sizes", wrong=DRAFT_PREFIXES),
+        simulated(
+            "rejections on the paper's test bed, T = 20, in all and by position; draws apart, and at once",
+            (
+                ("batch", {"chains": "yin2024", "length": 20, "drafts": 1}),
+                ("rejections", {"chains": "yin2024", "length": 20}),
             ),
-            agreement(
-                COMPUTED,
-                lambda effort: chains(2, ((1, 2), (2, 1), (2, 6), (3, 4), (5, 3)), effort.pick(4, 40)),
-                over="random non-stationary chains, zeros among their entries",
-                wrong=Claim(
-                    "the same with prefixes from the draft",
-                    lambda target, draft, initial: _computed(target, draft, initial, "draft"),
-                ),
-            ),
-            agreement(
-                Claim("the paper's test bed: Y1 is 16.405 at T = 50 and 33.535 at T = 100", _test_bed),
-                lambda effort: (
-                    {"steps": 50, "printed": Fraction("16.405")},
-                    {"steps": 100, "printed": Fraction("33.535")},
-                ),
-                over="the chains' own floats as fractions, no rounding along the way",
-                wrong=Claim("target and draft exchanged", lambda steps, printed: _test_bed(steps, printed, -1)),
-            ),
-            searched(
-                Y1, lambda: drawn_tables(2, 2), over="2 tokens, 2 steps, entries of all sizes", wrong=DRAFT_PREFIXES
-            ),
-            simulated(
-                "rejections on the paper's test bed, T = 20, in all and by position; draws apart, and at once",
-                (
-                    ("batch", {"chains": "yin2024", "length": 20, "drafts": 1}),
-                    ("rejections", {"chains": "yin2024", "length": 20}),
-                ),
-                stated("Y1"),
-                wrong=("those of a batch of two (Y3)", stated("Y3", kind="batch", drafts=2)),
-            ),
+            stated("Y1"),
+            wrong=("those of a batch of two (Y3)", stated("Y3", kind="batch", drafts=2)),
         ),
     ),
-    Entry(
-        id="Y2",
-        title="Token verification rejects least in its class",
-        kind="optimality",
-        plain="an unbiased rule that accepts the n-th draft token with a probability b that depends only on x_{<n} and "
-        "that token, else draws from a recovery law that depends only on x_{<n}, has b <= min(1, p/q) and at least the "
-        "rejections of Y1, position by position; token verification attains it",
-        latex=r"\text{output law} = P \;\Rightarrow\; b_n(x) \le \min\Big(1, \frac{p(x)}{q(x)}\Big),\quad "
-        r"P(\text{reject at } n) \ge E_{x_{<n}\sim P}\,TV(P_n, Q_n)",
-        source=("yin2024",),
-        assumptions=(
-            HORIZON,
-            "b and the recovery law depend on no later draft and on no other draft of the position: block verification "
-            "and batches are outside the class",
-        ),
-        evidence=(
-            proof("term by term, for any vocabulary, horizon and models", OPTIMALITY_PROOF),
-            exact(
-                ONE_RULE,
-                rules_of_a_grid,
-                over="those without bias among all acceptances and recovery laws of a grid, pairs on 2 tokens",
-                wrong=Claim(ONE_RULE.says + ", biased rules too", _one_rule),
-            ),
-            exact(
-                Claim("rules of the class enumerated: the target's law, and never less than Y1", _sequences),
-                shared_tables,
-                over="random models of the whole prefix, up to 3 tokens and 3 steps, random shares of min(1, p/q)",
-                wrong=TOO_MUCH,
-            ),
-            searched(
-                FEWEST,
-                drawn_shares,
-                over="2 tokens, 2 steps, entries of all sizes; the optimiser at one position",
-                spaces=(one_position(2),),
-                wrong=TOO_MUCH,
-            ),
-        ),
-        without={"certified": "no logarithm enters; the library computes Y1, tied to the exact value there"},
+)
+
+Y2 = Entry(
+    id="Y2",
+    title="Token verification rejects least in its class",
+    kind="optimality",
+    plain="an unbiased rule that accepts the n-th draft token with a probability b that depends only on x_{<n} and "
+    "that token, else draws from a recovery law that depends only on x_{<n}, has b <= min(1, p/q) and at least the "
+    "rejections of Y1, position by position; token verification attains it",
+    latex=r"\text{output law} = P \;\Rightarrow\; b_n(x) \le \min\Big(1, \frac{p(x)}{q(x)}\Big),\quad "
+    r"P(\text{reject at } n) \ge E_{x_{<n}\sim P}\,TV(P_n, Q_n)",
+    source=("yin2024",),
+    assumptions=(
+        HORIZON,
+        "b and the recovery law depend on no later draft and on no other draft of the position: block verification "
+        "and batches are outside the class",
     ),
-    Entry(
-        id="Y2/any-rule",
-        title="Outside the class there are fewer rejections",
-        kind="refuted",
-        plain="no unbiased rule, block verification included, has fewer rejections than Y1",
-        latex=r"\text{output law} = P \;\Rightarrow\; E[N_{rej}] \ge \sum_n E\,TV(P_n, Q_n)",
-        assumptions=(HORIZON,),
-        evidence=(
-            counterexample(
-                Claim("block verification rejects at least as Y1 says", _any_rule(block_verification)),
-                lambda effort: repeated_pairs(4),
-                over="first among pairs on 2 tokens that serve every prefix, by T, then by denominator",
-                true=Claim("token verification rejects at least as Y1 says", _any_rule(token_verification)),
-            ),
+    evidence=(
+        proof("term by term, for any vocabulary, horizon and models", OPTIMALITY_PROOF),
+        exact(
+            ONE_RULE,
+            rules_of_a_grid,
+            over="those without bias among all acceptances and recovery laws of a grid, pairs on 2 tokens",
+            wrong=Claim(ONE_RULE.says + ", biased rules too", _one_rule),
+        ),
+        exact(
+            Claim("rules of the class enumerated: the target's law, and never less than Y1", _sequences),
+            shared_tables,
+            over="random models of the whole prefix, up to 3 tokens and 3 steps, random shares of min(1, p/q)",
+            wrong=TOO_MUCH,
+        ),
+        searched(
+            FEWEST,
+            drawn_shares,
+            over="2 tokens, 2 steps, entries of all sizes; the optimiser at one position",
+            spaces=(one_position(2),),
+            wrong=TOO_MUCH,
+        ),
+    ),
+    without={"certified": "no logarithm enters; the library computes Y1, tied to the exact value there"},
+)
+
+Y2_ANY_RULE = Entry(
+    id="Y2/any-rule",
+    title="Outside the class there are fewer rejections",
+    kind="refuted",
+    plain="no unbiased rule, block verification included, has fewer rejections than Y1",
+    latex=r"\text{output law} = P \;\Rightarrow\; E[N_{rej}] \ge \sum_n E\,TV(P_n, Q_n)",
+    assumptions=(HORIZON,),
+    evidence=(
+        counterexample(
+            Claim("block verification rejects at least as Y1 says", _any_rule(block_verification)),
+            lambda effort: repeated_pairs(4),
+            over="first among pairs on 2 tokens that serve every prefix, by T, then by denominator",
+            true=Claim("token verification rejects at least as Y1 says", _any_rule(token_verification)),
         ),
     ),
 )

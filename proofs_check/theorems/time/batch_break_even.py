@@ -295,73 +295,70 @@ def without_knee(_: Effort) -> Iterator[Case]:
                     yield {"target": target, "draft": draft, "k": k, "tokens": 1 + Fraction(share * k, 4)}
 
 
-ENTRIES = (
-    Entry(
-        id="C4",
-        title="Throughput at batch B: the knee and the break-even",
-        kind="identity",
-        plain="with W seconds to read the weights, x a sequence's cache and c to compute a token, verifying computes "
-        "longer than it reads beyond the knee W/((k+1)c - x), at no batch if x >= (k+1)c; the batches at which "
-        "speculative decoding pays have no gap, and no upper end if at large batches tau plain steps take longer than "
-        "a call. Knee and upper end may each exist without the other",
-        latex=r"B_{knee}=\frac{W}{(k+1)c-x},\qquad \{B\ge1:\tau\,t(1,B)>t_{call}(B)\}\text{ is an interval}",
-        assumptions=(
-            "times of the roofline (C3), all sequences at one context",
-            "tokens per call do not depend on the batch and are at most k + 1",
-        ),
-        calculators=tuple(
-            f"spectheory.cost.{name}" for name in ("BatchPoint", "batch_table", "break_even_batch", "knee_batch")
-        ),
-        evidence=(
-            proof("the knee, and what its absence means", KNEE),
-            proof("batches that pay have no gap", NO_GAP_STEPS),
-            proof("at large batches", FOR_EVER),
-            exact(
-                Claim("the end found from the knees separates batches that pay from those that do not", separates),
-                small_times,
-                over="small whole times, every batch up to 50",
-                wrong=Claim(
-                    "where it pays at batch 1 it does not lose at batch 50",
-                    lambda target, draft, k, tokens: at_least(gain(target, draft, k, tokens, LAST), 0),
-                    (PAYS_AT_ONE,),
-                ),
-            ),
-            exact(
-                Claim("there is an end without a knee, and a knee without an end", as_stated),
-                lambda effort: INDEPENDENT,
-                over="times W, x, c = 10, 2, 1 with a draft of 1, 2, 1; and 10, 3/2, 1 with free drafts; k = 1",
-                wrong=Claim(
-                    "an end exists iff a knee does",
-                    lambda target, draft, k, tokens, has_knee, has_end: equal(
-                        _has_end(target, draft, k, tokens), _has_knee(target, k)
-                    ),
-                ),
-            ),
-            agreement(
-                Claim("the library's knee, break-even and table", library),
-                made_up,
-                over="tiny models on a slow card, six contexts, chains of 1, 2 and 4, free drafts and others",
-                wrong=Claim("the library finds an end iff it finds a knee", tied_to_the_knee),
-            ),
-            searched(NO_GAP, drawn, over="any times, batches up to 987", spaces=(time_space(),), wrong=FOR_ANY_TOKENS),
-        ),
+C4 = Entry(
+    id="C4",
+    title="Throughput at batch B: the knee and the break-even",
+    kind="identity",
+    plain="with W seconds to read the weights, x a sequence's cache and c to compute a token, verifying computes "
+    "longer than it reads beyond the knee W/((k+1)c - x), at no batch if x >= (k+1)c; the batches at which "
+    "speculative decoding pays have no gap, and no upper end if at large batches tau plain steps take longer than "
+    "a call. Knee and upper end may each exist without the other",
+    latex=r"B_{knee}=\frac{W}{(k+1)c-x},\qquad \{B\ge1:\tau\,t(1,B)>t_{call}(B)\}\text{ is an interval}",
+    assumptions=(
+        "times of the roofline (C3), all sequences at one context",
+        "tokens per call do not depend on the batch and are at most k + 1",
     ),
-    Entry(
-        id="C4/no-knee",
-        title="No break-even where there is no knee",
-        kind="refuted",
-        plain="where reading a sequence's cache takes as long as computing its k + 1 tokens, x >= (k+1)c, there is no "
-        "knee and no break-even either: what pays at one batch pays at every larger one (false for drafts that read a "
-        "cache of their own)",
-        latex=r"x \ge (k+1)c \;\Rightarrow\; \sup\{B \ge 1 : \tau\,t(1,B) > t_{call}(B)\} = \infty",
-        assumptions=("times of the roofline (C3), all sequences at one context", "some batch pays"),
-        evidence=(
-            counterexample(
-                Claim("without a knee there is no break-even", no_end, (NO_KNEE,)),
-                without_knee,
-                over="first by the longest time to read; a token computes in 1, a draft's in 1/4",
-                true=Claim("with free drafts there is none", no_end, (NO_KNEE, FREE)),
+    calculators=public("cost", "BatchPoint batch_table break_even_batch knee_batch"),
+    evidence=(
+        proof("the knee, and what its absence means", KNEE),
+        proof("batches that pay have no gap", NO_GAP_STEPS),
+        proof("at large batches", FOR_EVER),
+        exact(
+            Claim("the end found from the knees separates batches that pay from those that do not", separates),
+            small_times,
+            over="small whole times, every batch up to 50",
+            wrong=Claim(
+                "where it pays at batch 1 it does not lose at batch 50",
+                lambda target, draft, k, tokens: at_least(gain(target, draft, k, tokens, LAST), 0),
+                (PAYS_AT_ONE,),
             ),
+        ),
+        exact(
+            Claim("there is an end without a knee, and a knee without an end", as_stated),
+            lambda effort: INDEPENDENT,
+            over="times W, x, c = 10, 2, 1 with a draft of 1, 2, 1; and 10, 3/2, 1 with free drafts; k = 1",
+            wrong=Claim(
+                "an end exists iff a knee does",
+                lambda target, draft, k, tokens, has_knee, has_end: equal(
+                    _has_end(target, draft, k, tokens), _has_knee(target, k)
+                ),
+            ),
+        ),
+        agreement(
+            Claim("the library's knee, break-even and table", library),
+            made_up,
+            over="tiny models on a slow card, six contexts, chains of 1, 2 and 4, free drafts and others",
+            wrong=Claim("the library finds an end iff it finds a knee", tied_to_the_knee),
+        ),
+        searched(NO_GAP, drawn, over="any times, batches up to 987", spaces=(time_space(),), wrong=FOR_ANY_TOKENS),
+    ),
+)
+
+C4_NO_KNEE = Entry(
+    id="C4/no-knee",
+    title="No break-even where there is no knee",
+    kind="refuted",
+    plain="where reading a sequence's cache takes as long as computing its k + 1 tokens, x >= (k+1)c, there is no "
+    "knee and no break-even either: what pays at one batch pays at every larger one (false for drafts that read a "
+    "cache of their own)",
+    latex=r"x \ge (k+1)c \;\Rightarrow\; \sup\{B \ge 1 : \tau\,t(1,B) > t_{call}(B)\} = \infty",
+    assumptions=("times of the roofline (C3), all sequences at one context", "some batch pays"),
+    evidence=(
+        counterexample(
+            Claim("without a knee there is no break-even", no_end, (NO_KNEE,)),
+            without_knee,
+            over="first by the longest time to read; a token computes in 1, a draft's in 1/4",
+            true=Claim("with free drafts there is none", no_end, (NO_KNEE, FREE)),
         ),
     ),
 )

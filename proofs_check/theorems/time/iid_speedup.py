@@ -258,96 +258,86 @@ CONVEX: tuple[Step, ...] = (
 """The true neighbour: the formula at the mean rate is a lower estimate."""
 
 
-ENTRIES = (
-    Entry(
-        id="C1",
-        title="Speed-up of a chain under i.i.d. acceptances",
-        kind="identity",
-        plain="tokens per call are the sum of alpha^i, i = 0..k; the speed-up is that over kc+1: unimodal in k, above "
-        "1 for some k iff alpha > c; operations per token are kc+k+1 over the tokens per call, at least 1; some alpha "
-        "gives S iff 1 <= S(kc+1) <= k+1",
-        latex=r"\tau=\sum_{i=0}^k\alpha^i,\quad S(k)=\frac{\tau}{kc+1},\quad \max_k S>1\iff\alpha>c,\quad "
-        r"\frac{k\hat c+k+1}{\tau}\ge1",
-        source=("leviathan2023",),
-        assumptions=(
-            "acceptances are independent, each of probability alpha",
-            "a draft step costs c target steps, verifying k+1 tokens costs one",
-        ),
-        calculators=tuple(
-            f"spectheory.cost.{name}"
-            for name in (
-                "best_chain_length",
-                "iid_operations",
-                "iid_speedup",
-                "iid_tokens_per_call",
-                "required_acceptance",
-                "required_ratio",
-            )
-        ),
-        evidence=(
-            proof("the geometric sum and when a draft pays, for every k", GEOMETRIC),
-            proof("unimodal in k, by the sign of one more draft's gain", UNIMODAL),
-            proof("the inverses, and that operations are never saved", INVERSE),
-            exact(
-                PLAYED,
-                lambda effort: (
-                    {"alpha": Fraction(i, 8), "k": k} for i, k in product(range(9), range(1, effort.pick(7, 11)))
-                ),
-                over="alpha in eighths, k up to 6",
-                wrong=NO_BONUS,
-            ),
-            exact(ALL_LENGTHS, ratios, over="alpha in sevenths, c in steps of 3/14 up to 3/2", wrong=TWO_PAY),
-            agreement(
-                Claim("the library's formulas, and its best length by brute force", rates),
-                ratios,
-                over="alpha in sevenths, c in steps of 3/14 up to 3/2",
-                wrong=Claim(
-                    "a call costs one target step besides one draft step",
-                    lambda alpha, c: computed(iid_speedup(float(alpha), 2, float(c)), tokens(alpha, 2) / (c + 1)),
-                ),
-            ),
-            agreement(
-                Claim("required acceptance and required ratio undo the speed-up", inverses),
-                lambda effort: ratios(effort, inside=True),
-                over="alpha in sevenths but 0 and 1, c in steps of 3/14 up to 3/2",
-                wrong=Claim(
-                    "the required acceptance is that of one draft, (1+c)S - 1",
-                    lambda alpha, c: computed(
-                        required_acceptance(float(speedup(alpha, 2, c)), 2, float(c)),
-                        (1 + c) * speedup(alpha, 2, c) - 1,
-                    ),
-                ),
-            ),
-            agreement(
-                Claim("the library finds an alpha iff 1 <= S(kc+1) <= k+1", solvable),
-                asked_speedups,
-                over="S in steps of 5/16, k up to 4, c up to 3/5",
-                wrong=Claim(
-                    "some alpha gives any speed-up from 1 to k+1",
-                    lambda wanted, k, c: equal(solvable(wanted, k, c).left, int(1 <= wanted <= k + 1)),
-                ),
-            ),
-            searched(ALL_LENGTHS, drawn, over="any alpha and c", spaces=(rate_space(),), wrong=TWO_PAY),
-        ),
+C1 = Entry(
+    id="C1",
+    title="Speed-up of a chain under i.i.d. acceptances",
+    kind="identity",
+    plain="tokens per call are the sum of alpha^i, i = 0..k; the speed-up is that over kc+1: unimodal in k, above "
+    "1 for some k iff alpha > c; operations per token are kc+k+1 over the tokens per call, at least 1; some alpha "
+    "gives S iff 1 <= S(kc+1) <= k+1",
+    latex=r"\tau=\sum_{i=0}^k\alpha^i,\quad S(k)=\frac{\tau}{kc+1},\quad \max_k S>1\iff\alpha>c,\quad "
+    r"\frac{k\hat c+k+1}{\tau}\ge1",
+    source=("leviathan2023",),
+    assumptions=(
+        "acceptances are independent, each of probability alpha",
+        "a draft step costs c target steps, verifying k+1 tokens costs one",
     ),
-    Entry(
-        id="C1/mixture",
-        title="The i.i.d. formula at the mean rate of a mixture",
-        kind="refuted",
-        plain="where alpha is constant within calls and mixed across them, tokens per call are at most the sum of "
-        "powers of the mean alpha (they are at least that: alpha .5 and .9, k = 4, gives 3.016, not 2.773)",
-        latex=r"\mathbb E\sum_{i\le k}A^i \le \sum_{i\le k}(\mathbb E A)^i",
-        assumptions=("a call's acceptances are independent given its rate",),
-        evidence=(
-            counterexample(
-                AT_THE_MEAN, mixtures, over="first with the shortest chain and the simplest pair of rates", true=JENSEN
+    calculators=public(
+        "cost", "best_chain_length iid_operations iid_speedup iid_tokens_per_call required_acceptance required_ratio"
+    ),
+    evidence=(
+        proof("the geometric sum and when a draft pays, for every k", GEOMETRIC),
+        proof("unimodal in k, by the sign of one more draft's gain", UNIMODAL),
+        proof("the inverses, and that operations are never saved", INVERSE),
+        exact(
+            PLAYED,
+            lambda effort: (
+                {"alpha": Fraction(i, 8), "k": k} for i, k in product(range(9), range(1, effort.pick(7, 11)))
             ),
-            counterexample(
-                AT_THE_MEAN,
-                lambda effort: [{"alphas": (Fraction(1, 2), Fraction(9, 10)), "k": 4}],
-                over="rates .5 and .9, k = 4: 3.016 against 2.773",
-                true=JENSEN,
+            over="alpha in eighths, k up to 6",
+            wrong=NO_BONUS,
+        ),
+        exact(ALL_LENGTHS, ratios, over="alpha in sevenths, c in steps of 3/14 up to 3/2", wrong=TWO_PAY),
+        agreement(
+            Claim("the library's formulas, and its best length by brute force", rates),
+            ratios,
+            over="alpha in sevenths, c in steps of 3/14 up to 3/2",
+            wrong=Claim(
+                "a call costs one target step besides one draft step",
+                lambda alpha, c: computed(iid_speedup(float(alpha), 2, float(c)), tokens(alpha, 2) / (c + 1)),
             ),
+        ),
+        agreement(
+            Claim("required acceptance and required ratio undo the speed-up", inverses),
+            lambda effort: ratios(effort, inside=True),
+            over="alpha in sevenths but 0 and 1, c in steps of 3/14 up to 3/2",
+            wrong=Claim(
+                "the required acceptance is that of one draft, (1+c)S - 1",
+                lambda alpha, c: computed(
+                    required_acceptance(float(speedup(alpha, 2, c)), 2, float(c)), (1 + c) * speedup(alpha, 2, c) - 1
+                ),
+            ),
+        ),
+        agreement(
+            Claim("the library finds an alpha iff 1 <= S(kc+1) <= k+1", solvable),
+            asked_speedups,
+            over="S in steps of 5/16, k up to 4, c up to 3/5",
+            wrong=Claim(
+                "some alpha gives any speed-up from 1 to k+1",
+                lambda wanted, k, c: equal(solvable(wanted, k, c).left, int(1 <= wanted <= k + 1)),
+            ),
+        ),
+        searched(ALL_LENGTHS, drawn, over="any alpha and c", spaces=(rate_space(),), wrong=TWO_PAY),
+    ),
+)
+
+C1_MIXTURE = Entry(
+    id="C1/mixture",
+    title="The i.i.d. formula at the mean rate of a mixture",
+    kind="refuted",
+    plain="where alpha is constant within calls and mixed across them, tokens per call are at most the sum of "
+    "powers of the mean alpha (they are at least that: alpha .5 and .9, k = 4, gives 3.016, not 2.773)",
+    latex=r"\mathbb E\sum_{i\le k}A^i \le \sum_{i\le k}(\mathbb E A)^i",
+    assumptions=("a call's acceptances are independent given its rate",),
+    evidence=(
+        counterexample(
+            AT_THE_MEAN, mixtures, over="first with the shortest chain and the simplest pair of rates", true=JENSEN
+        ),
+        counterexample(
+            AT_THE_MEAN,
+            lambda effort: [{"alphas": (Fraction(1, 2), Fraction(9, 10)), "k": 4}],
+            over="rates .5 and .9, k = 4: 3.016 against 2.773",
+            true=JENSEN,
         ),
     ),
 )

@@ -240,92 +240,86 @@ MEAN_CALL: tuple[Step, ...] = (
 RANGE = Claim("any values within their ranges give a speed-up within its range", inside)
 
 
-ENTRIES = (
-    Entry(
-        id="C2",
-        title="Speed-up from measured passes",
-        kind="identity",
-        plain="speed-up = tokens per call * t_target(1) / (t_draft(shape) + t_target(nodes + 1)); the draft makes a "
-        "pass for every depth with children, the first on one token more in the calls after a full acceptance",
-        latex=r"\frac{\tau\,t_{target}(1)}{\sum_{passes}t_{draft}(m)+f\,(t_{draft}(2)-t_{draft}(1))+t_{target}(nodes+1)}",
-        assumptions=(
-            "the time of a pass depends only on the model and its number of tokens",
-            "the prompt's own pass is left out on both sides",
-            "the first call of a text follows no full acceptance",
-            "a draft pass on more tokens is no faster",
+C2 = Entry(
+    id="C2",
+    title="Speed-up from measured passes",
+    kind="identity",
+    plain="speed-up = tokens per call * t_target(1) / (t_draft(shape) + t_target(nodes + 1)); the draft makes a "
+    "pass for every depth with children, the first on one token more in the calls after a full acceptance",
+    latex=r"\frac{\tau\,t_{target}(1)}{\sum_{passes}t_{draft}(m)+f\,(t_{draft}(2)-t_{draft}(1))+t_{target}(nodes+1)}",
+    assumptions=(
+        "the time of a pass depends only on the model and its number of tokens",
+        "the prompt's own pass is left out on both sides",
+        "the first call of a text follows no full acceptance",
+        "a draft pass on more tokens is no faster",
+    ),
+    calculators=public(
+        "cost", "FREE_DRAFTS LATENCY_SCHEMA ConstantRatio CostModel LatencyTable LoopTime LoopedTable PassCost"
+    ),
+    evidence=(
+        proof("seconds of all calls added up", MEAN_CALL),
+        exact(
+            Claim("calls simulated one after the other take the time of the formula", identity),
+            runs,
+            over="every run of up to 4 calls of chains up to 3",
+            wrong=Claim("every draft pass is on one token", without_the_second_token),
         ),
-        calculators=tuple(
-            f"spectheory.cost.{name}"
-            for name in (
-                *("FREE_DRAFTS", "LATENCY_SCHEMA", "ConstantRatio", "CostModel", "LatencyTable", "LoopTime"),
-                *("LoopedTable", "PassCost"),
-            )
+        agreement(
+            Claim("a table's speed-up with its range, a constant ratio's and that of free drafts", library),
+            runs,
+            over="every run of up to 4 calls of chains up to 3",
+            wrong=Claim(
+                "a table gives the tokens per call themselves",
+                lambda k, accepted: computed(
+                    LatencyTable({1: spread(STEP), k + 1: spread(VERIFY)}, {1: spread(ONE), 2: spread(TWO)}, 0)
+                    .speedup(Interval.exact(1.0), Chain(k))
+                    .best,
+                    Fraction(1),
+                ),
+            ),
         ),
-        evidence=(
-            proof("seconds of all calls added up", MEAN_CALL),
-            exact(
-                Claim("calls simulated one after the other take the time of the formula", identity),
-                runs,
-                over="every run of up to 4 calls of chains up to 3",
-                wrong=Claim("every draft pass is on one token", without_the_second_token),
+        agreement(
+            Claim(
+                "a tree's call is the sum of its passes, interpolated between measured lengths",
+                lambda nodes: computed(interpolated(nodes), tree_call(nodes)),
             ),
-            agreement(
-                Claim("a table's speed-up with its range, a constant ratio's and that of free drafts", library),
-                runs,
-                over="every run of up to 4 calls of chains up to 3",
-                wrong=Claim(
-                    "a table gives the tokens per call themselves",
-                    lambda k, accepted: computed(
-                        LatencyTable({1: spread(STEP), k + 1: spread(VERIFY)}, {1: spread(ONE), 2: spread(TWO)}, 0)
-                        .speedup(Interval.exact(1.0), Chain(k))
-                        .best,
-                        Fraction(1),
-                    ),
+            trees,
+            over="trees of ranks 1 and 2, up to 4 nodes",
+            wrong=Claim(
+                "a tree's call drafts one token per pass",
+                lambda nodes: computed(
+                    interpolated(nodes),
+                    max(map(len, nodes)) * affine(ONE, TWO, 1) + affine(STEP, VERIFY, len(nodes) + 1),
                 ),
             ),
-            agreement(
-                Claim(
-                    "a tree's call is the sum of its passes, interpolated between measured lengths",
-                    lambda nodes: computed(interpolated(nodes), tree_call(nodes)),
-                ),
-                trees,
-                over="trees of ranks 1 and 2, up to 4 nodes",
-                wrong=Claim(
-                    "a tree's call drafts one token per pass",
-                    lambda nodes: computed(
-                        interpolated(nodes),
-                        max(map(len, nodes)) * affine(ONE, TWO, 1) + affine(STEP, VERIFY, len(nodes) + 1),
-                    ),
-                ),
+        ),
+        agreement(
+            Claim(
+                "with the loop around passes both plain steps and calls take longer by it",
+                lambda nodes: computed(looped(nodes), looped_by_hand(nodes)),
             ),
-            agreement(
-                Claim(
-                    "with the loop around passes both plain steps and calls take longer by it",
-                    lambda nodes: computed(looped(nodes), looped_by_hand(nodes)),
-                ),
-                trees,
-                over="trees of ranks 1 and 2, up to 4 nodes",
-                wrong=Claim(
-                    "calls alone take longer by the loop",
-                    lambda nodes: computed(looped(nodes), looped_by_hand(nodes, plain=Fraction(0))),
-                ),
+            trees,
+            over="trees of ranks 1 and 2, up to 4 nodes",
+            wrong=Claim(
+                "calls alone take longer by the loop",
+                lambda nodes: computed(looped(nodes), looped_by_hand(nodes, plain=Fraction(0))),
             ),
-            agreement(
-                Claim("a table survives its file", survives),
-                lambda effort: [{"tokens": tokens} for tokens in (2, 5)],
-                over="two tables",
-                wrong=Claim(
-                    "a file of the next schema is read as well",
-                    lambda tokens: equal(int(_read(tokens, LATENCY_SCHEMA + 1)), 1),
-                ),
+        ),
+        agreement(
+            Claim("a table survives its file", survives),
+            lambda effort: [{"tokens": tokens} for tokens in (2, 5)],
+            over="two tables",
+            wrong=Claim(
+                "a file of the next schema is read as well",
+                lambda tokens: equal(int(_read(tokens, LATENCY_SCHEMA + 1)), 1),
             ),
-            searched(
-                RANGE,
-                ranges,
-                over="any ranges of positive numbers",
-                spaces=(range_space(),),
-                wrong=Claim("the low ends of step and call belong together", too_narrow),
-            ),
+        ),
+        searched(
+            RANGE,
+            ranges,
+            over="any ranges of positive numbers",
+            spaces=(range_space(),),
+            wrong=Claim("the low ends of step and call belong together", too_narrow),
         ),
     ),
 )

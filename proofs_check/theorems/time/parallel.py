@@ -142,53 +142,49 @@ NEVER_SLOWER = Claim(
 )
 
 
-ENTRIES = (
-    Entry(
-        id="C5",
-        title="Speculation parallelism is never slower",
-        kind="identity",
-        plain="with lookahead 1, t_draft <= t_target, at least t_target/t_draft targets and free communication, the "
-        "expected seconds for N tokens are t_target + (N-1)(alpha t_draft + (1-alpha) t_target), at most N t_target",
-        latex=r"\mathbb E[T_N]=t_{target}+(N-1)\big(\alpha\,t_{draft}+(1-\alpha)\,t_{target}\big)\le N\,t_{target}",
-        source=("timor2025",),
-        assumptions=(
-            "acceptances are independent, each of probability alpha",
-            "passes take constant times, t_draft <= t_target",
-            "at least t_target/t_draft targets, a whole number of them; communication is free",
-        ),
-        calculators=tuple(
-            f"spectheory.cost.{name}" for name in ("parallel_replicas", "parallel_speedup", "parallel_time")
-        ),
-        evidence=(
-            proof("expected time by recursion, and its comparison with plain decoding and chains", STEPS),
-            exact(
-                Claim(
-                    "the mean over all patterns of right and wrong drafts, every pass played out",
-                    lambda **case: with_replicas(0, **case),
-                ),
-                settings,
-                over="up to 7 tokens, alpha in quarters, five pairs of times",
-                wrong=Claim("one target fewer takes no longer", lambda **case: with_replicas(1, **case)),
+C5 = Entry(
+    id="C5",
+    title="Speculation parallelism is never slower",
+    kind="identity",
+    plain="with lookahead 1, t_draft <= t_target, at least t_target/t_draft targets and free communication, the "
+    "expected seconds for N tokens are t_target + (N-1)(alpha t_draft + (1-alpha) t_target), at most N t_target",
+    latex=r"\mathbb E[T_N]=t_{target}+(N-1)\big(\alpha\,t_{draft}+(1-\alpha)\,t_{target}\big)\le N\,t_{target}",
+    source=("timor2025",),
+    assumptions=(
+        "acceptances are independent, each of probability alpha",
+        "passes take constant times, t_draft <= t_target",
+        "at least t_target/t_draft targets, a whole number of them; communication is free",
+    ),
+    calculators=public("cost", "parallel_replicas parallel_speedup parallel_time"),
+    evidence=(
+        proof("expected time by recursion, and its comparison with plain decoding and chains", STEPS),
+        exact(
+            Claim(
+                "the mean over all patterns of right and wrong drafts, every pass played out",
+                lambda **case: with_replicas(0, **case),
             ),
-            agreement(
-                Claim("the library's time, speed-up and number of targets", library),
-                settings,
-                over="up to 7 tokens, alpha in quarters, five pairs of times",
-                wrong=Claim(
-                    "every token is led on by the draft or the target, the last one too",
-                    lambda tokens, alpha, t_target, t_draft: computed(
-                        parallel_time(tokens, float(alpha), float(t_target), float(t_draft)),
-                        tokens * (alpha * t_draft + (1 - alpha) * t_target),
-                    ),
+            settings,
+            over="up to 7 tokens, alpha in quarters, five pairs of times",
+            wrong=Claim("one target fewer takes no longer", lambda **case: with_replicas(1, **case)),
+        ),
+        agreement(
+            Claim("the library's time, speed-up and number of targets", library),
+            settings,
+            over="up to 7 tokens, alpha in quarters, five pairs of times",
+            wrong=Claim(
+                "every token is led on by the draft or the target, the last one too",
+                lambda tokens, alpha, t_target, t_draft: computed(
+                    parallel_time(tokens, float(alpha), float(t_target), float(t_draft)),
+                    tokens * (alpha * t_draft + (1 - alpha) * t_target),
                 ),
             ),
-            searched(
-                NEVER_SLOWER,
-                drawn,
-                over="any rate and times, up to 50 tokens",
-                spaces=(setting_space(),),
-                wrong=Claim("never slower, however slow the draft", inequalities),
-            ),
+        ),
+        searched(
+            NEVER_SLOWER,
+            drawn,
+            over="any rate and times, up to 50 tokens",
+            spaces=(setting_space(),),
+            wrong=Claim("never slower, however slow the draft", inequalities),
         ),
     ),
 )

@@ -210,90 +210,75 @@ ROOFLINE: tuple[Step, ...] = (
 LIMITS = Claim("a pass takes at least the longer of reading and computing, and at most both", limits)
 
 
-ENTRIES = (
-    Entry(
-        id="C3",
-        title="Seconds of a pass by the roofline",
-        kind="lower bound",
-        plain="a pass takes at least max(bytes / bandwidth, operations / peak) + overhead, and approaches it if "
-        "reading and computing overlap in fine chunks; weights are read once per pass, the cache once per sequence and "
-        "pass; or an affine fit a + b * batch * tokens + c * batch * context to timings",
-        latex=r"t(m,B)=\max\Big(\frac{W+B\,K}{\text{bandwidth}},\frac{B\,m\,\text{operations}}{\text{peak}}\Big)+t_0",
-        assumptions=(
-            "a dense decoder-only transformer; mixtures of experts read and compute less per token",
-            "bandwidth and peak are those of the data sheet: an estimate, and an optimistic one",
+C3 = Entry(
+    id="C3",
+    title="Seconds of a pass by the roofline",
+    kind="lower bound",
+    plain="a pass takes at least max(bytes / bandwidth, operations / peak) + overhead, and approaches it if "
+    "reading and computing overlap in fine chunks; weights are read once per pass, the cache once per sequence and "
+    "pass; or an affine fit a + b * batch * tokens + c * batch * context to timings",
+    latex=r"t(m,B)=\max\Big(\frac{W+B\,K}{\text{bandwidth}},\frac{B\,m\,\text{operations}}{\text{peak}}\Big)+t_0",
+    assumptions=(
+        "a dense decoder-only transformer; mixtures of experts read and compute less per token",
+        "bandwidth and peak are those of the data sheet: an estimate, and an optimistic one",
+    ),
+    calculators=public("cost", "ACCELERATORS Accelerator AffineCost AffineTime ModelShape Roofline RooflineTime"),
+    evidence=(
+        proof("a pipeline of chunks, for any number of them", ROOFLINE),
+        exact(
+            Claim("n equal chunks take the longer time and an n-th of the shorter", even_chunks),
+            chunked,
+            over="reading and computing 0 to 5, up to 8 chunks",
+            wrong=Claim(
+                "reading and computing never overlap",
+                lambda reading, computing, chunks: equal(
+                    pipeline([reading / chunks] * chunks, [computing / chunks] * chunks), reading + computing
+                ),
+            ),
         ),
-        calculators=tuple(
-            f"spectheory.cost.{name}"
-            for name in (
-                "ACCELERATORS",
-                "Accelerator",
-                "AffineCost",
-                "AffineTime",
-                "ModelShape",
-                "Roofline",
-                "RooflineTime",
-            )
+        exact(
+            Claim("weights, bytes read, operations and cache of a model, matrix by matrix", sizes_agree),
+            lambda effort: (
+                {"sizes": sizes, "context": context, "tied": tied, "gated": gated}
+                for sizes, context, tied, gated in product(
+                    (TARGET, DRAFT, (3, 6, 10, 3, 3, 4, 17)), (0, 5), (False, True), (False, True)
+                )
+            ),
+            over="three models, tied or not, gated or not, at two contexts",
+            wrong=Claim(
+                "keys and values have as many heads as queries",
+                lambda sizes, context, tied, gated: equal(
+                    Fraction(shape_of(sizes).kv_bytes_per_token), 4 * sizes[0] * sizes[3] * sizes[5]
+                ),
+            ),
         ),
-        evidence=(
-            proof("a pipeline of chunks, for any number of them", ROOFLINE),
-            exact(
-                Claim("n equal chunks take the longer time and an n-th of the shorter", even_chunks),
-                chunked,
-                over="reading and computing 0 to 5, up to 8 chunks",
-                wrong=Claim(
-                    "reading and computing never overlap",
-                    lambda reading, computing, chunks: equal(
-                        pipeline([reading / chunks] * chunks, [computing / chunks] * chunks), reading + computing
-                    ),
-                ),
+        agreement(
+            Claim("passes and calls of a pair on a made-up card", passes_agree),
+            lambda effort: (
+                {"context": context, "batch": batch, "k": k}
+                for context, batch, k in product((0, 3, 40, 500), (1, 2, 7, 100, 10**4), (1, 2, 5))
             ),
-            exact(
-                Claim("weights, bytes read, operations and cache of a model, matrix by matrix", sizes_agree),
-                lambda effort: (
-                    {"sizes": sizes, "context": context, "tied": tied, "gated": gated}
-                    for sizes, context, tied, gated in product(
-                        (TARGET, DRAFT, (3, 6, 10, 3, 3, 4, 17)), (0, 5), (False, True), (False, True)
-                    )
-                ),
-                over="three models, tied or not, gated or not, at two contexts",
-                wrong=Claim(
-                    "keys and values have as many heads as queries",
-                    lambda sizes, context, tied, gated: equal(
-                        Fraction(shape_of(sizes).kv_bytes_per_token), 4 * sizes[0] * sizes[3] * sizes[5]
-                    ),
-                ),
+            over="contexts up to 500, batches up to 10^4, chains up to 5",
+            wrong=Claim("reading decides at every batch", only_reading),
+        ),
+        agreement(
+            Claim("the figures of the data sheets, dense", printed),
+            lambda effort: [{"name": name} for name in ACCELERATORS],
+            over="every accelerator",
+            wrong=Claim(
+                "peaks with sparsity",
+                lambda name: computed(ACCELERATORS[name].peak_of("bf16"), 2 * PRINTED[name][0] * 10**12),
             ),
-            agreement(
-                Claim("passes and calls of a pair on a made-up card", passes_agree),
-                lambda effort: (
-                    {"context": context, "batch": batch, "k": k}
-                    for context, batch, k in product((0, 3, 40, 500), (1, 2, 7, 100, 10**4), (1, 2, 5))
-                ),
-                over="contexts up to 500, batches up to 10^4, chains up to 5",
-                wrong=Claim("reading decides at every batch", only_reading),
-            ),
-            agreement(
-                Claim("the figures of the data sheets, dense", printed),
-                lambda effort: [{"name": name} for name in ACCELERATORS],
-                over="every accelerator",
-                wrong=Claim(
-                    "peaks with sparsity",
-                    lambda name: computed(ACCELERATORS[name].peak_of("bf16"), 2 * PRINTED[name][0] * 10**12),
-                ),
-            ),
-            FIT,
-            searched(
-                LIMITS,
-                chunks,
-                over="three chunks of any times",
-                spaces=(chunk_space(),),
-                wrong=Claim(
-                    "a pass takes the longer of reading and computing",
-                    lambda reading, computing: at_most(
-                        pipeline(reading, computing), larger(sum(reading), sum(computing))
-                    ),
-                ),
+        ),
+        FIT,
+        searched(
+            LIMITS,
+            chunks,
+            over="three chunks of any times",
+            spaces=(chunk_space(),),
+            wrong=Claim(
+                "a pass takes the longer of reading and computing",
+                lambda reading, computing: at_most(pipeline(reading, computing), larger(sum(reading), sum(computing))),
             ),
         ),
     ),

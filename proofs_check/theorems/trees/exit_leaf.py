@@ -96,62 +96,59 @@ def by_entropy(_: str, given: Parameters) -> Iterator[Predicted]:
     yield Predicted("H(exit leaf)/H(R) - 1", "S3", Mean("accepted", 0, tree.depth), tokens_per_call - 1)
 
 
-ENTRIES = (
-    Entry(
-        id="S3",
-        title="Reading ranks down a tree is lossless",
-        kind="identity",
-        plain="E[tokens] H(R) = H(exit leaf), the exit leaf being the node and the letter that leads out of it; R > B, "
-        "which no tree drafts, is one letter",
-        latex=r"E[\text{tokens}]\cdot H(R) = H(\text{exit leaf})",
-        source=("tunstall1967", "kobus2025"),
-        assumptions=(
-            "the ranks along the text are i.i.d. on a finite alphabet",
-            "H(R) and the exit leaf speak of the same letters, all later ranks being one",
+S3 = Entry(
+    id="S3",
+    title="Reading ranks down a tree is lossless",
+    kind="identity",
+    plain="E[tokens] H(R) = H(exit leaf), the exit leaf being the node and the letter that leads out of it; R > B, "
+    "which no tree drafts, is one letter",
+    latex=r"E[\text{tokens}]\cdot H(R) = H(\text{exit leaf})",
+    source=("tunstall1967", "kobus2025"),
+    assumptions=(
+        "the ranks along the text are i.i.d. on a finite alphabet",
+        "H(R) and the exit leaf speak of the same letters, all later ranks being one",
+    ),
+    calculators=("spectheory.drafting.exit_law",),
+    evidence=(
+        proof("the chain rule, node by node", CHAIN_RULE),
+        exact(
+            Claim(
+                "a letter is read E[tokens] pi_r times on average, one that no tree drafts at most once, and the "
+                "exits are the letters read",
+                by_letter,
+            ),
+            lambda effort: joined(trees_of(effort.pick(3, 5)), trees_of(6, [UNSORTED], least=4)),
+            over="every tree of up to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 6 with one of 3",
+            wrong=Claim("so are the accepted letters, E[accepted] pi_r times", accepted_by_letter),
         ),
-        calculators=("spectheory.drafting.exit_law",),
-        evidence=(
-            proof("the chain rule, node by node", CHAIN_RULE),
-            exact(
-                Claim(
-                    "a letter is read E[tokens] pi_r times on average, one that no tree drafts at most once, and the "
-                    "exits are the letters read",
-                    by_letter,
-                ),
-                lambda effort: joined(trees_of(effort.pick(3, 5)), trees_of(6, [UNSORTED], least=4)),
-                over="every tree of up to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 6 with one of 3",
-                wrong=Claim("so are the accepted letters, E[accepted] pi_r times", accepted_by_letter),
-            ),
-            certified(
-                Claim("E[tokens] H(R) = H(exit leaf)", lossless),
-                lambda effort: joined(trees_of(3), trees_of(effort.pick(5, 6), [UNSORTED], least=4)),
-                over="every tree of up to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 5 with one of 3",
-                wrong=Claim("E[tokens] H(R) = H(last node)", last_node),
-            ),
-            agreement(
-                Claim("exit_law is the law of the exit leaf; its entropy is expected_tokens times H(R)", library_exits),
-                lambda _: trees_of(2, least=1),
-                over="every tree of 1 and 2 nodes on ranks 1 to 3, 6 laws, the last letter given or left out",
-                wrong=Claim(
-                    "the entropy of exit_law is that of the accepted drafts",
-                    lambda pi, tree: computed(
-                        library_entropy(exit_law(Tree.from_paths(tree), floats(pi))),
-                        (tokens(pi, tree) - 1) * entropy(pi),
-                    ),
+        certified(
+            Claim("E[tokens] H(R) = H(exit leaf)", lossless),
+            lambda effort: joined(trees_of(3), trees_of(effort.pick(5, 6), [UNSORTED], least=4)),
+            over="every tree of up to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 5 with one of 3",
+            wrong=Claim("E[tokens] H(R) = H(last node)", last_node),
+        ),
+        agreement(
+            Claim("exit_law is the law of the exit leaf; its entropy is expected_tokens times H(R)", library_exits),
+            lambda _: trees_of(2, least=1),
+            over="every tree of 1 and 2 nodes on ranks 1 to 3, 6 laws, the last letter given or left out",
+            wrong=Claim(
+                "the entropy of exit_law is that of the accepted drafts",
+                lambda pi, tree: computed(
+                    library_entropy(exit_law(Tree.from_paths(tree), floats(pi))), (tokens(pi, tree) - 1) * entropy(pi)
                 ),
             ),
-            searched(
-                Claim("E[tokens] H(R) = H(exit leaf)", lossless),
-                drawn_trees,
-                over="trees of up to 6 nodes, laws of any spread",
-                wrong=Claim("E[tokens] H(R) = H(last node)", last_node),
-            ),
-            simulated(
-                "accepted drafts of calls down trees, one fewer than tokens",
-                RANKED,
-                by_entropy,
-                wrong=("H(exit leaf)/H(R) drafts are accepted", instead(by_entropy, lambda _, said: said + 1)),
-            ),
+        ),
+        searched(
+            Claim("E[tokens] H(R) = H(exit leaf)", lossless),
+            drawn_trees,
+            over="trees of up to 6 nodes, laws of any spread",
+            wrong=Claim("E[tokens] H(R) = H(last node)", last_node),
+        ),
+        simulated(
+            "accepted drafts of calls down trees, one fewer than tokens",
+            RANKED,
+            by_entropy,
+            wrong=("H(exit leaf)/H(R) drafts are accepted", instead(by_entropy, lambda _, said: said + 1)),
         ),
     ),
 )

@@ -176,112 +176,109 @@ CHAIN_BEATS = Claim(
 )
 
 
-ENTRIES = (
-    Entry(
-        id="S2",
-        title="The optimal draft tree",
-        kind="optimality",
-        plain="of all trees of k nodes, the k heaviest nodes give the most tokens, also under limits on depth and "
-        "width; log L + log(min pi) <= E[tokens] H(R) <= log L with L = (k+1)(A-1)+1 exits if all A ranks can be "
-        "drafted; where siblings must have ranks 1..m a dynamic programme finds the best, and so does the heap if pi "
-        "is nonincreasing",
-        latex=r"\max_{|T|=k}\; \sum_{v\in T}\pi(v) = \sum_{j\le k}\pi(v_{(j)}),\qquad "
-        r"E[\text{tokens}]\,H(R) \ge \log\big((k+1)(A-1)+1\big) + \log\min_r\pi_r",
-        source=("kobus2025", "tunstall1967", "chen2024sequoia"),
-        assumptions=(
-            "the ranks along the text are i.i.d. with one law pi, in any order of size",
-            "for growth as log k / H(R): all ranks can be drafted (with a letter of probability s out of reach, "
-            "E[tokens] <= 1/s for every k)",
+S2 = Entry(
+    id="S2",
+    title="The optimal draft tree",
+    kind="optimality",
+    plain="of all trees of k nodes, the k heaviest nodes give the most tokens, also under limits on depth and width; "
+    "log L + log(min pi) <= E[tokens] H(R) <= log L with L = (k+1)(A-1)+1 exits if all A ranks can be drafted; where "
+    "siblings must have ranks 1..m a dynamic programme finds the best, and so does the heap if pi is nonincreasing",
+    latex=r"\max_{|T|=k}\; \sum_{v\in T}\pi(v) = \sum_{j\le k}\pi(v_{(j)}),\qquad "
+    r"E[\text{tokens}]\,H(R) \ge \log\big((k+1)(A-1)+1\big) + \log\min_r\pi_r",
+    source=("kobus2025", "tunstall1967", "chen2024sequoia"),
+    assumptions=(
+        "the ranks along the text are i.i.d. with one law pi, in any order of size",
+        "for growth as log k / H(R): all ranks can be drafted (with a letter of probability s out of reach, "
+        "E[tokens] <= 1/s for every k)",
+    ),
+    calculators=("spectheory.drafting.optimal_tree",),
+    evidence=(
+        proof(
+            "the first nodes in the order of weight are a tree, and no k nodes weigh more",
+            (PARENTS_FIRST, *EXCHANGE, *LIMITED),
         ),
-        calculators=("spectheory.drafting.optimal_tree",),
-        evidence=(
-            proof(
-                "the first nodes in the order of weight are a tree, and no k nodes weigh more",
-                (PARENTS_FIRST, *EXCHANGE, *LIMITED),
-            ),
-            proof("Tunstall's constant: the exits of the optimal tree weigh alike but for a factor min pi", TUNSTALL),
-            exact(
-                AGAINST_ALL,
-                lambda effort: joined(limited(effort.pick(3, 5), 4), larger_trees(6)),
-                over="every tree of up to 4 nodes on ranks 1 to 3, every law of denominator up to 3, limits on depth "
-                "and width; of up to 6 nodes for three laws",
-                wrong=Claim(
-                    "siblings of ranks 1..m lose nothing",
-                    lambda pi, nodes, depth, width: equal(
-                        tokens(pi, heaviest_tree(pi, nodes, depth, width)),
-                        most_tokens(pi, nodes, depth, width, consecutive=True),
-                    ),
+        proof("Tunstall's constant: the exits of the optimal tree weigh alike but for a factor min pi", TUNSTALL),
+        exact(
+            AGAINST_ALL,
+            lambda effort: joined(limited(effort.pick(3, 5), 4), larger_trees(6)),
+            over="every tree of up to 4 nodes on ranks 1 to 3, every law of denominator up to 3, limits on depth "
+            "and width; of up to 6 nodes for three laws",
+            wrong=Claim(
+                "siblings of ranks 1..m lose nothing",
+                lambda pi, nodes, depth, width: equal(
+                    tokens(pi, heaviest_tree(pi, nodes, depth, width)),
+                    most_tokens(pi, nodes, depth, width, consecutive=True),
                 ),
             ),
-            exact(
-                Claim("recursive rejection with i.i.d. candidates has falling rank probabilities", falls),
-                lambda effort: cases.all_pairs(3, effort.pick(4, 6)),
-                over="every pair on 2 and 3 tokens of denominator up to 4, candidates drawn and tried",
-                wrong=Claim("without replacement too", lambda p, q: falls(p, q, replacement=False)),
+        ),
+        exact(
+            Claim("recursive rejection with i.i.d. candidates has falling rank probabilities", falls),
+            lambda effort: cases.all_pairs(3, effort.pick(4, 6)),
+            over="every pair on 2 and 3 tokens of denominator up to 4, candidates drawn and tried",
+            wrong=Claim("without replacement too", lambda p, q: falls(p, q, replacement=False)),
+        ),
+        agreement(
+            Claim(
+                "optimal_tree keeps its limits, and its first nodes are the best tree of each size",
+                library,
+                (ANY_RANK,),
             ),
-            agreement(
-                Claim(
-                    "optimal_tree keeps its limits, and its first nodes are the best tree of each size",
-                    library,
-                    (ANY_RANK,),
+            lambda effort: joined(limited(effort.pick(3, 5), 4), larger_trees(6)),
+            over="in fractions against every tree, the same cases",
+            wrong=Claim(
+                "it is so with siblings of ranks 1..m",
+                lambda pi, nodes, depth, width: equal(
+                    tokens(pi, tuple(optimal_tree(floats(pi), nodes, depth, consecutive=True).paths)),
+                    most_tokens(pi, nodes, depth),
                 ),
-                lambda effort: joined(limited(effort.pick(3, 5), 4), larger_trees(6)),
-                over="in fractions against every tree, the same cases",
-                wrong=Claim(
-                    "it is so with siblings of ranks 1..m",
-                    lambda pi, nodes, depth, width: equal(
-                        tokens(pi, tuple(optimal_tree(floats(pi), nodes, depth, consecutive=True).paths)),
-                        most_tokens(pi, nodes, depth),
-                    ),
-                    (ANY_RANK,),
-                ),
+                (ANY_RANK,),
             ),
-            agreement(
-                Claim(
-                    "the dynamic programme, and optimal_tree's, finds the best tree of siblings 1..m",
-                    in_order_trees,
-                    (ANY_RANK,),
-                ),
-                lambda effort: unlimited_width(joined(limited(effort.pick(3, 5), 4), larger_trees(6))),
-                over="against every tree, the same laws",
-                wrong=Claim(
-                    "the heaviest node that may come next, one by one, finds it too",
-                    lambda pi, nodes, depth: in_order_trees(pi, nodes, depth, one_by_one),
-                    (ANY_RANK,),
-                ),
+        ),
+        agreement(
+            Claim(
+                "the dynamic programme, and optimal_tree's, finds the best tree of siblings 1..m",
+                in_order_trees,
+                (ANY_RANK,),
             ),
-            certified(
-                Claim("log L + log(min pi) <= E[tokens] H(R) <= log L for the optimal tree", within_tunstall),
-                lambda effort: grown(effort.pick((1, 10, 100, 1000), (1, 10, 100, 1000, 10**4))),
-                over="1 to 1000 nodes, seven laws",
-                wrong=Claim(
-                    "E[tokens] H(R) >= log L",
-                    lambda pi, tree: at_least(tokens(pi, tree) * entropy(pi), log_exits(pi, tree)),
-                ),
+            lambda effort: unlimited_width(joined(limited(effort.pick(3, 5), 4), larger_trees(6))),
+            over="against every tree, the same laws",
+            wrong=Claim(
+                "the heaviest node that may come next, one by one, finds it too",
+                lambda pi, nodes, depth: in_order_trees(pi, nodes, depth, one_by_one),
+                (ANY_RANK,),
             ),
-            agreement(
-                Claim(
-                    "optimal_tree gives the tokens of the heap's tree",
-                    lambda pi, tree: computed(
-                        expected_tokens(optimal_tree(floats(pi), len(tree)), floats(pi)), tokens(pi, tree)
-                    ),
-                ),
-                lambda effort: grown(effort.pick((1, 10, 100), (1, 10, 100, 1000))),
-                over="1 to 100 nodes, seven laws",
-                wrong=Claim(
-                    "a tree of one node less does",
-                    lambda pi, tree: computed(
-                        expected_tokens(optimal_tree(floats(pi), max(1, len(tree) - 1)), floats(pi)), tokens(pi, tree)
-                    ),
+        ),
+        certified(
+            Claim("log L + log(min pi) <= E[tokens] H(R) <= log L for the optimal tree", within_tunstall),
+            lambda effort: grown(effort.pick((1, 10, 100, 1000), (1, 10, 100, 1000, 10**4))),
+            over="1 to 1000 nodes, seven laws",
+            wrong=Claim(
+                "E[tokens] H(R) >= log L",
+                lambda pi, tree: at_least(tokens(pi, tree) * entropy(pi), log_exits(pi, tree)),
+            ),
+        ),
+        agreement(
+            Claim(
+                "optimal_tree gives the tokens of the heap's tree",
+                lambda pi, tree: computed(
+                    expected_tokens(optimal_tree(floats(pi), len(tree)), floats(pi)), tokens(pi, tree)
                 ),
             ),
-            searched(
-                NO_TREE_BEATS,
-                drawn_trees,
-                over="trees of up to 6 nodes, laws of any spread",
-                spaces=(law_space(3, ((1,), (2,), (1, 1), (2, 1))), law_space(3, ((3,), (3, 3), (3, 3, 1)))),
-                wrong=CHAIN_BEATS,
+            lambda effort: grown(effort.pick((1, 10, 100), (1, 10, 100, 1000))),
+            over="1 to 100 nodes, seven laws",
+            wrong=Claim(
+                "a tree of one node less does",
+                lambda pi, tree: computed(
+                    expected_tokens(optimal_tree(floats(pi), max(1, len(tree) - 1)), floats(pi)), tokens(pi, tree)
+                ),
             ),
+        ),
+        searched(
+            NO_TREE_BEATS,
+            drawn_trees,
+            over="trees of up to 6 nodes, laws of any spread",
+            spaces=(law_space(3, ((1,), (2,), (1, 1), (2, 1))), law_space(3, ((3,), (3, 3), (3, 3, 1)))),
+            wrong=CHAIN_BEATS,
         ),
     ),
 )

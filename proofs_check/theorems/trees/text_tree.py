@@ -117,9 +117,7 @@ def text_space(length: int, tree: Nodes) -> Space:
         return {"text": tuple(map(tuple, (grown / grown.sum(axis=1, keepdims=True)).tolist())), "tree": tree}
 
     return Space(
-        length * (WIDEST + 1),
-        case,
-        lambda x: {"text": tuple(rational(row) for row in case(x)["text"]), "tree": tree},
+        length * (WIDEST + 1), case, lambda x: {"text": tuple(rational(row) for row in case(x)["text"]), "tree": tree}
     )
 
 
@@ -223,142 +221,139 @@ def by_length(most: int) -> Iterator[Case]:
                         yield {"text": certain_text(ranks), "tree": tree, "node": node}
 
 
-ENTRIES = (
-    Entry(
-        id="S4",
-        title="Draft trees along a text",
-        kind="optimality",
-        plain="with P(R=r|x) along a text, the weight of a node is the mean over the starts of the product of its "
-        "ranks' probabilities; the k heaviest are the best tree for a start drawn uniformly; one more node, of depth "
-        "i, changes the calls by -sum f(n) w(n) (C'(n+i) - C'(n+i+1)), and may add calls",
-        latex=r"\bar w_v = \frac1N\sum_n \prod_{j\le i} P(R_{n+j}=r_j(v)\mid x_{n+j}),\qquad "
-        r"C(0)-C'(0) = \sum_n f(n)\,w_v(n)\,\big(C'(n+i)-C'(n+i+1)\big)",
-        source=("kobus2025",),
-        assumptions=(
-            "given the text, ranks at different positions are independent (§7)",
-            "optimal for a start drawn uniformly along the text; calls start elsewhere",
+S4 = Entry(
+    id="S4",
+    title="Draft trees along a text",
+    kind="optimality",
+    plain="with P(R=r|x) along a text, the weight of a node is the mean over the starts of the product of its "
+    "ranks' probabilities; the k heaviest are the best tree for a start drawn uniformly; one more node, of depth "
+    "i, changes the calls by -sum f(n) w(n) (C'(n+i) - C'(n+i+1)), and may add calls",
+    latex=r"\bar w_v = \frac1N\sum_n \prod_{j\le i} P(R_{n+j}=r_j(v)\mid x_{n+j}),\qquad "
+    r"C(0)-C'(0) = \sum_n f(n)\,w_v(n)\,\big(C'(n+i)-C'(n+i+1)\big)",
+    source=("kobus2025",),
+    assumptions=(
+        "given the text, ranks at different positions are independent (§7)",
+        "optimal for a start drawn uniformly along the text; calls start elsewhere",
+    ),
+    calculators=("spectheory.prediction.tree_search.text_tree", "spectheory.prediction.tree_search.FoundTree"),
+    evidence=(
+        proof("S1 at every start, and the exchange of S2 on the averages", UNIFORM),
+        proof("what one more node changes, from the recursion of the calls", GAIN),
+        exact(
+            Claim("mean accepted drafts from a uniform start are the sum of the average weights", by_walking),
+            lambda effort: (
+                {"text": text, "tree": tree}
+                for text in joined(texts(2, 2), texts(3, effort.pick(1, 2)))
+                for k in range(1, 4)
+                for tree in trees(k, WIDEST)
+            ),
+            over="the call of every start enumerated, 2 positions of denominator 2, 3 of certain ranks, trees of "
+            "up to 3 nodes",
+            wrong=Claim(
+                "they are the sum of products of average laws",
+                lambda text, tree: equal(
+                    sum(average(text, node) for node in tree),
+                    sum(math.prod(average(text, (rank,)) for rank in node) for node in tree),
+                ),
+            ),
         ),
-        calculators=("spectheory.prediction.tree_search.text_tree", "spectheory.prediction.tree_search.FoundTree"),
-        evidence=(
-            proof("S1 at every start, and the exchange of S2 on the averages", UNIFORM),
-            proof("what one more node changes, from the recursion of the calls", GAIN),
-            exact(
-                Claim("mean accepted drafts from a uniform start are the sum of the average weights", by_walking),
-                lambda effort: (
-                    {"text": text, "tree": tree}
-                    for text in joined(texts(2, 2), texts(3, effort.pick(1, 2)))
-                    for k in range(1, 4)
-                    for tree in trees(k, WIDEST)
-                ),
-                over="the call of every start enumerated, 2 positions of denominator 2, 3 of certain ranks, trees of "
-                "up to 3 nodes",
-                wrong=Claim(
-                    "they are the sum of products of average laws",
-                    lambda text, tree: equal(
-                        sum(average(text, node) for node in tree),
-                        sum(math.prod(average(text, (rank,)) for rank in node) for node in tree),
-                    ),
-                ),
-            ),
-            exact(
-                AVERAGE,
-                lambda effort: short_texts(3, 3, effort.pick(2, 3)),
-                over="against every tree of up to 3 nodes, every text of up to 3 positions, denominators up to 2",
-                wrong=FEWEST,
-            ),
-            exact(
-                Claim("one more node changes the calls by f(n) w(n) (C'(n+i) - C'(n+i+1)), summed over starts", worth),
-                lambda effort: extended(effort.pick(2, 3)),
-                over="every tree of up to 2 nodes and one more, texts of 2 positions of denominator 2, and of 5 with "
-                "certain ranks",
-                wrong=NEVER_COSTS,
-            ),
-            agreement(
-                Claim("text_tree's calls are those of its tree, between the best tree's and the greedy one's", library),
-                lambda effort: searched_for(range(effort.pick(30, 200))),
-                over="one or two random texts of 3 to 8 positions, trees of up to 3 nodes tried one by one",
-                wrong=Claim(
-                    "text_tree's calls are the tokens over the mean tokens of a uniform start",
-                    lambda texts, nodes, consecutive: computed(
-                        text_tree(
-                            np.array([floats(row) for text in texts for row in text]),
-                            np.array([len(text) for text in texts]),
-                            nodes,
-                        ).calls,
-                        sum(len(text) / (1 + accepted(text, greedy_tree(text, nodes))) for text in texts),
-                    ),
+        exact(
+            AVERAGE,
+            lambda effort: short_texts(3, 3, effort.pick(2, 3)),
+            over="against every tree of up to 3 nodes, every text of up to 3 positions, denominators up to 2",
+            wrong=FEWEST,
+        ),
+        exact(
+            Claim("one more node changes the calls by f(n) w(n) (C'(n+i) - C'(n+i+1)), summed over starts", worth),
+            lambda effort: extended(effort.pick(2, 3)),
+            over="every tree of up to 2 nodes and one more, texts of 2 positions of denominator 2, and of 5 with "
+            "certain ranks",
+            wrong=NEVER_COSTS,
+        ),
+        agreement(
+            Claim("text_tree's calls are those of its tree, between the best tree's and the greedy one's", library),
+            lambda effort: searched_for(range(effort.pick(30, 200))),
+            over="one or two random texts of 3 to 8 positions, trees of up to 3 nodes tried one by one",
+            wrong=Claim(
+                "text_tree's calls are the tokens over the mean tokens of a uniform start",
+                lambda texts, nodes, consecutive: computed(
+                    text_tree(
+                        np.array([floats(row) for text in texts for row in text]),
+                        np.array([len(text) for text in texts]),
+                        nodes,
+                    ).calls,
+                    sum(len(text) / (1 + accepted(text, greedy_tree(text, nodes))) for text in texts),
                 ),
             ),
-            exact(
-                Claim(
-                    "two alternating positions, N = 40, k = 3: greedy 20.0 calls, 2, 2-1, 2-1-2 the best, 10.4", example
-                ),
-                lambda _: [{"text": ALTERNATING, "nodes": 3}],
-                over="every tree of 3 nodes",
-                wrong=Claim(
-                    "the greedy tree is the best",
-                    lambda text, nodes: equal(calls(text, greedy_tree(text, nodes)), calls(text, BETTER)),
-                ),
+        ),
+        exact(
+            Claim("two alternating positions, N = 40, k = 3: greedy 20.0 calls, 2, 2-1, 2-1-2 the best, 10.4", example),
+            lambda _: [{"text": ALTERNATING, "nodes": 3}],
+            over="every tree of 3 nodes",
+            wrong=Claim(
+                "the greedy tree is the best",
+                lambda text, nodes: equal(calls(text, greedy_tree(text, nodes)), calls(text, BETTER)),
             ),
-            searched(
-                NO_TREE_BEATS,
-                drawn_texts,
-                over="texts of up to 4 positions, trees of up to 4 nodes",
-                spaces=(text_space(3, ((1,), (1, 2))),),
-                wrong=Claim(
-                    "no tree takes fewer calls than those nodes",
-                    lambda text, tree: at_most(calls(text, greedy_tree(text, len(tree))), calls(text, tree)),
-                ),
+        ),
+        searched(
+            NO_TREE_BEATS,
+            drawn_texts,
+            over="texts of up to 4 positions, trees of up to 4 nodes",
+            spaces=(text_space(3, ((1,), (1, 2))),),
+            wrong=Claim(
+                "no tree takes fewer calls than those nodes",
+                lambda text, tree: at_most(calls(text, greedy_tree(text, len(tree))), calls(text, tree)),
             ),
         ),
     ),
-    Entry(
-        id="S4/greedy",
-        title="The heaviest average nodes for the calls of a text",
-        kind="refuted",
-        plain="the tree of the k heaviest average weights takes the fewest calls C(0) of all trees of k nodes",
-        latex=r"T \in \operatorname{argmax}_{|T|=k} \sum_{v\in T}\bar w_v \Rightarrow C_T(0) = \min_{|T'|=k} C_{T'}(0)",
-        assumptions=("given the text, ranks at different positions are independent (§7)",),
-        evidence=(
-            counterexample(
-                FEWEST,
-                lambda _: short_texts(2, 2, 2),
-                over="first by length, nodes and denominator: no start at the last position is ever worth a draft",
-                true=AVERAGE,
+)
+
+S4_GREEDY = Entry(
+    id="S4/greedy",
+    title="The heaviest average nodes for the calls of a text",
+    kind="refuted",
+    plain="the tree of the k heaviest average weights takes the fewest calls C(0) of all trees of k nodes",
+    latex=r"T \in \operatorname{argmax}_{|T|=k} \sum_{v\in T}\bar w_v \Rightarrow C_T(0) = \min_{|T'|=k} C_{T'}(0)",
+    assumptions=("given the text, ranks at different positions are independent (§7)",),
+    evidence=(
+        counterexample(
+            FEWEST,
+            lambda _: short_texts(2, 2, 2),
+            over="first by length, nodes and denominator: no start at the last position is ever worth a draft",
+            true=AVERAGE,
+        ),
+        counterexample(
+            Claim(
+                "along an endless text of two alternating positions it gives the most tokens per call", endless_reading
             ),
-            counterexample(
-                Claim(
-                    "along an endless text of two alternating positions it gives the most tokens per call",
-                    endless_reading,
-                ),
-                lambda _: ({"text": text, "nodes": 1} for d in range(1, 6) for text in texts(2, d)),
-                over="an endless text, one node, first by denominator: an accepted draft keeps the phase",
-                true=Claim("it gives the most tokens for a call at both positions", endless_truth),
-            ),
-            counterexample(
-                FEWEST,
-                lambda _: [{"text": ALTERNATING, "nodes": 3}],
-                over="two alternating positions, N = 40, k = 3: 20.0 calls where 10.4 would do",
-                true=AVERAGE,
-            ),
+            lambda _: ({"text": text, "nodes": 1} for d in range(1, 6) for text in texts(2, d)),
+            over="an endless text, one node, first by denominator: an accepted draft keeps the phase",
+            true=Claim("it gives the most tokens for a call at both positions", endless_truth),
+        ),
+        counterexample(
+            FEWEST,
+            lambda _: [{"text": ALTERNATING, "nodes": 3}],
+            over="two alternating positions, N = 40, k = 3: 20.0 calls where 10.4 would do",
+            true=AVERAGE,
         ),
     ),
-    Entry(
-        id="S4/more",
-        title="One more node for the calls of a text",
-        kind="refuted",
-        plain="one more node in the draft tree never adds calls (it may: it changes where later calls start)",
-        latex=r"T \subset T' \;\Rightarrow\; C_{T'}(0) \le C_T(0)",
-        assumptions=("given the text, ranks at different positions are independent (§7)",),
-        evidence=(
-            counterexample(
-                Claim(NEVER_COSTS.says, grown_by_one),
-                lambda _: by_length(5),
-                over="first by length and nodes among texts of certain ranks, 1, 2 or none, trees of up to 2 nodes",
-                true=Claim(
-                    "it never lowers the accepted drafts of a start drawn uniformly",
-                    lambda text, tree, node: at_least(accepted(text, (*tree, node)), accepted(text, tree)),
-                ),
+)
+
+S4_MORE = Entry(
+    id="S4/more",
+    title="One more node for the calls of a text",
+    kind="refuted",
+    plain="one more node in the draft tree never adds calls (it may: it changes where later calls start)",
+    latex=r"T \subset T' \;\Rightarrow\; C_{T'}(0) \le C_T(0)",
+    assumptions=("given the text, ranks at different positions are independent (§7)",),
+    evidence=(
+        counterexample(
+            Claim(NEVER_COSTS.says, grown_by_one),
+            lambda _: by_length(5),
+            over="first by length and nodes among texts of certain ranks, 1, 2 or none, trees of up to 2 nodes",
+            true=Claim(
+                "it never lowers the accepted drafts of a start drawn uniformly",
+                lambda text, tree, node: at_least(accepted(text, (*tree, node)), accepted(text, tree)),
             ),
         ),
     ),

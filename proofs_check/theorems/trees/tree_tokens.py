@@ -157,89 +157,78 @@ GROWN: tuple[Step, ...] = (
 READING = Claim("tokens per call, P(tau >= i) and the probability of each node are sums and products of pi", by_reading)
 
 
-ENTRIES = (
-    Entry(
-        id="S1",
-        title="What a draft tree gives",
-        kind="identity",
-        plain="E[tokens per call] = sum of pi(v) over the tree, root included; P(tau >= i) = the sum over depth i; "
-        "adding a node gains its pi(v)",
-        latex=r"E[\text{tokens}] = \sum_{v\in T\cup\{\text{root}\}} \pi(v),\quad \pi(v)=\prod_j P(R=r_j(v)),\quad "
-        r"P(\tau\ge i)=\sum_{v:\,\text{depth } i}\pi(v)",
-        source=("kobus2025", "miao2024specinfer"),
-        assumptions=(
-            "the ranks along the text are i.i.d. with one law pi whatever the tree (not so for k-SEQ and Gumbel lists)",
+S1 = Entry(
+    id="S1",
+    title="What a draft tree gives",
+    kind="identity",
+    plain="E[tokens per call] = sum of pi(v) over the tree, root included; P(tau >= i) = the sum over depth i; "
+    "adding a node gains its pi(v)",
+    latex=r"E[\text{tokens}] = \sum_{v\in T\cup\{\text{root}\}} \pi(v),\quad \pi(v)=\prod_j P(R=r_j(v)),\quad "
+    r"P(\tau\ge i)=\sum_{v:\,\text{depth } i}\pi(v)",
+    source=("kobus2025", "miao2024specinfer"),
+    assumptions=(
+        "the ranks along the text are i.i.d. with one law pi whatever the tree (not so for k-SEQ and Gumbel lists)",
+    ),
+    calculators=public("drafting", "expected_tokens node_weights survival Shape Tree Chain Batch KAry"),
+    evidence=(
+        proof("by induction over the nodes of any tree, any number of ranks", GROWN),
+        exact(
+            READING,
+            lambda effort: joined(trees_of(effort.pick(3, 5)), trees_of(6, [UNSORTED], least=4)),
+            over="every tree of up to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 6 with one of 3",
+            wrong=Claim("a node weighs what its last rank does", by_depth_alone),
         ),
-        calculators=(
-            "spectheory.drafting.expected_tokens",
-            "spectheory.drafting.node_weights",
-            "spectheory.drafting.survival",
-            "spectheory.drafting.Shape",
-            "spectheory.drafting.Tree",
-            "spectheory.drafting.Chain",
-            "spectheory.drafting.Batch",
-            "spectheory.drafting.KAry",
+        exact(
+            Claim("the mean output of SpecInfer's, Sequoia's, top-k and race trees is S1's sum", by_algorithms),
+            lambda effort: (
+                {**pair, "tree": tree}
+                for pair in cases.pairs(2, effort.pick(3, 5))
+                for nodes in (1, 2, 3)
+                for tree in all_trees(nodes, 2)
+            ),
+            over="whole calls enumerated, every pair on 2 tokens of denominator up to 3, trees of up to 3 nodes",
+            wrong=Claim(
+                "the root does not count",
+                lambda p, q, tree: by_algorithms(p, q, tree, lambda pi, tree: tokens(pi, tree) - 1),
+            ),
         ),
-        evidence=(
-            proof("by induction over the nodes of any tree, any number of ranks", GROWN),
-            exact(
-                READING,
-                lambda effort: joined(trees_of(effort.pick(3, 5)), trees_of(6, [UNSORTED], least=4)),
-                over="every tree of up to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 6 with one of 3",
-                wrong=Claim("a node weighs what its last rank does", by_depth_alone),
-            ),
-            exact(
-                Claim("the mean output of SpecInfer's, Sequoia's, top-k and race trees is S1's sum", by_algorithms),
-                lambda effort: (
-                    {**pair, "tree": tree}
-                    for pair in cases.pairs(2, effort.pick(3, 5))
-                    for nodes in (1, 2, 3)
-                    for tree in all_trees(nodes, 2)
-                ),
-                over="whole calls enumerated, every pair on 2 tokens of denominator up to 3, trees of up to 3 nodes",
-                wrong=Claim(
-                    "the root does not count",
-                    lambda p, q, tree: by_algorithms(p, q, tree, lambda pi, tree: tokens(pi, tree) - 1),
+        agreement(
+            Claim("expected_tokens, survival and node_weights are S1's, and a tree's size is its own", library),
+            lambda _: trees_of(3, least=1),
+            over="every tree of up to 3 nodes on ranks 1 to 3, 6 laws",
+            wrong=Claim(
+                "expected_tokens leaves the recovered or bonus token out",
+                lambda pi, tree: computed(
+                    expected_tokens(Tree.from_paths(tree), floats(pi)), sum(weight(pi, node) for node in tree)
                 ),
             ),
-            agreement(
-                Claim("expected_tokens, survival and node_weights are S1's, and a tree's size is its own", library),
-                lambda _: trees_of(3, least=1),
-                over="every tree of up to 3 nodes on ranks 1 to 3, 6 laws",
-                wrong=Claim(
-                    "expected_tokens leaves the recovered or bonus token out",
-                    lambda pi, tree: computed(
-                        expected_tokens(Tree.from_paths(tree), floats(pi)), sum(weight(pi, node) for node in tree)
-                    ),
-                ),
+        ),
+        agreement(
+            Claim("expansions give 1 + P(R<=b1) + P(R<=b1) P(R<=b2) + ...; chains and batches are such", named),
+            lambda _: ({"pi": pi, "branching": b} for pi, b in product(LAWS, BRANCHINGS)),
+            over="chains of up to 6, batches of up to 3, and mixed ones, 6 laws",
+            wrong=Claim(
+                "the chances of the depths add up",
+                lambda pi, branching: named(pi, branching, lambda pi, bs: 1 + sum(sum(pi[:b]) for b in bs)),
             ),
-            agreement(
-                Claim("expansions give 1 + P(R<=b1) + P(R<=b1) P(R<=b2) + ...; chains and batches are such", named),
-                lambda _: ({"pi": pi, "branching": b} for pi, b in product(LAWS, BRANCHINGS)),
-                over="chains of up to 6, batches of up to 3, and mixed ones, 6 laws",
-                wrong=Claim(
-                    "the chances of the depths add up",
-                    lambda pi, branching: named(pi, branching, lambda pi, bs: 1 + sum(sum(pi[:b]) for b in bs)),
-                ),
-            ),
-            searched(
-                READING,
-                drawn_trees,
-                over="trees of up to 6 nodes, laws of any spread",
-                wrong=Claim("a node weighs what its last rank does", by_depth_alone),
-            ),
-            simulated(
-                "accepted drafts and nodes of calls down trees, ranks from laws",
-                RANKED,
-                stated("S1"),
-                wrong=("a node weighs what its last rank does", by_last_rank),
-            ),
-            simulated(
-                "the same with the ranks of races between two pmfs",
-                RACED,
-                stated("S1"),
-                wrong=("with the target as the draft", stated("S1", draft=RACED[0][1]["target"])),
-            ),
+        ),
+        searched(
+            READING,
+            drawn_trees,
+            over="trees of up to 6 nodes, laws of any spread",
+            wrong=Claim("a node weighs what its last rank does", by_depth_alone),
+        ),
+        simulated(
+            "accepted drafts and nodes of calls down trees, ranks from laws",
+            RANKED,
+            stated("S1"),
+            wrong=("a node weighs what its last rank does", by_last_rank),
+        ),
+        simulated(
+            "the same with the ranks of races between two pmfs",
+            RACED,
+            stated("S1"),
+            wrong=("with the target as the draft", stated("S1", draft=RACED[0][1]["target"])),
         ),
     ),
 )

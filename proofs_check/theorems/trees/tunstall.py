@@ -132,123 +132,121 @@ MIXED = Claim("E[tokens] H(marginal R) <= log((k+1)(A-1)+1) for a mixture of tex
 ONE_LAW = Claim("T1 within each text and for i.i.d. ranks of the marginal law", one_law)
 
 
-ENTRIES = (
-    Entry(
-        id="T1",
-        title="The channel limit on draft trees",
-        kind="upper bound",
-        plain="E[tokens] <= log((k+1)(A-1)+1)/H(R) <= (log A + log(k+1))/H(R), and E[tokens] <= k+1",
-        latex=r"E[\text{tokens}] \le \frac{\log\big((k+1)(A-1)+1\big)}{H(R)} \le \frac{\log A+\log(k+1)}{H(R)}",
-        source=("kobus2025", "tunstall1967"),
-        number="Theorem 4.1",
-        assumptions=(
-            "the ranks along the text are i.i.d. on a finite alphabet of A letters; all later ranks are one letter, "
-            "which no tree drafts (if its probability is s, also E[tokens] <= 1/s)",
+T1 = Entry(
+    id="T1",
+    title="The channel limit on draft trees",
+    kind="upper bound",
+    plain="E[tokens] <= log((k+1)(A-1)+1)/H(R) <= (log A + log(k+1))/H(R), and E[tokens] <= k+1",
+    latex=r"E[\text{tokens}] \le \frac{\log\big((k+1)(A-1)+1\big)}{H(R)} \le \frac{\log A+\log(k+1)}{H(R)}",
+    source=("kobus2025", "tunstall1967"),
+    number="Theorem 4.1",
+    assumptions=(
+        "the ranks along the text are i.i.d. on a finite alphabet of A letters; all later ranks are one letter, "
+        "which no tree drafts (if its probability is s, also E[tokens] <= 1/s)",
+    ),
+    calculators=("spectheory.limits.tunstall_bound",),
+    evidence=(
+        proof("the entropy of the exit leaf is at most the logarithm of the number of exits", GIBBS),
+        exact(
+            Claim("a tree of k nodes has (k+1)(A-1)+1 exits, whose probabilities make one", counted),
+            lambda effort: joined(trees_of(effort.pick(3, 5)), trees_of(6, [UNSORTED], least=4)),
+            over="every tree of up to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 6 with one of 3",
+            wrong=Claim(
+                "it has (k+1) A exits", lambda pi, tree: equal(len(exits(pi, tree)), (len(tree) + 1) * len(pi))
+            ),
         ),
-        calculators=("spectheory.limits.tunstall_bound",),
-        evidence=(
-            proof("the entropy of the exit leaf is at most the logarithm of the number of exits", GIBBS),
-            exact(
-                Claim("a tree of k nodes has (k+1)(A-1)+1 exits, whose probabilities make one", counted),
-                lambda effort: joined(trees_of(effort.pick(3, 5)), trees_of(6, [UNSORTED], least=4)),
-                over="every tree of up to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 6 with one of 3",
-                wrong=Claim(
-                    "it has (k+1) A exits", lambda pi, tree: equal(len(exits(pi, tree)), (len(tree) + 1) * len(pi))
+        exact(
+            Claim("equally likely ranks attain T1: d tokens from A^d exits", attained),
+            lambda effort: (
+                {"letters": letters, "tokens_": d} for letters in (2, 3, 4, 8) for d in range(1, effort.pick(4, 6))
+            ),
+            over="2 to 8 ranks, complete trees of depth up to 2",
+            wrong=Claim(
+                "they have A^d nodes",
+                lambda letters, tokens_: equal(len(expanded((letters,) * (tokens_ - 1))), letters**tokens_),
+            ),
+        ),
+        certified(
+            Claim("E[tokens] H(R) <= log((k+1)(A-1)+1) <= log((k+1) A)", looser),
+            lambda effort: joined(trees_of(3, least=1), trees_of(effort.pick(5, 6), [UNSORTED], least=4)),
+            over="every tree of 1 to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 5 with one of 3",
+            wrong=Claim("E[tokens] H(R) <= log(k+1)", no_letters),
+        ),
+        agreement(
+            Claim(
+                "tunstall_bound is the smaller of k+1 and log((k+1)(A-1)+1)/H(R), or of its second form", library_bound
+            ),
+            lambda _: (
+                {"pi": pi, "tree": tree} for pi in LAWS for tree in map(expanded, ((1,), (3,), (2, 2), (3, 3, 3)))
+            ),
+            over="trees of 1, 3, 6 and 39 nodes, 6 laws",
+            wrong=Claim(
+                "tunstall_bound is log((k+1) A)/H(R)",
+                lambda pi, tree: computed(
+                    tunstall_bound(float(floats([entropy(pi)])[0]), len(pi), len(tree)),
+                    log((len(tree) + 1) * len(pi)) / entropy(pi),
                 ),
             ),
-            exact(
-                Claim("equally likely ranks attain T1: d tokens from A^d exits", attained),
-                lambda effort: (
-                    {"letters": letters, "tokens_": d} for letters in (2, 3, 4, 8) for d in range(1, effort.pick(4, 6))
-                ),
-                over="2 to 8 ranks, complete trees of depth up to 2",
-                wrong=Claim(
-                    "they have A^d nodes",
-                    lambda letters, tokens_: equal(len(expanded((letters,) * (tokens_ - 1))), letters**tokens_),
-                ),
-            ),
-            certified(
-                Claim("E[tokens] H(R) <= log((k+1)(A-1)+1) <= log((k+1) A)", looser),
-                lambda effort: joined(trees_of(3, least=1), trees_of(effort.pick(5, 6), [UNSORTED], least=4)),
-                over="every tree of 1 to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 5 with one of 3",
-                wrong=Claim("E[tokens] H(R) <= log(k+1)", no_letters),
-            ),
-            agreement(
-                Claim(
-                    "tunstall_bound is the smaller of k+1 and log((k+1)(A-1)+1)/H(R), or of its second form",
-                    library_bound,
-                ),
-                lambda _: (
-                    {"pi": pi, "tree": tree} for pi in LAWS for tree in map(expanded, ((1,), (3,), (2, 2), (3, 3, 3)))
-                ),
-                over="trees of 1, 3, 6 and 39 nodes, 6 laws",
-                wrong=Claim(
-                    "tunstall_bound is log((k+1) A)/H(R)",
-                    lambda pi, tree: computed(
-                        tunstall_bound(float(floats([entropy(pi)])[0]), len(pi), len(tree)),
-                        log((len(tree) + 1) * len(pi)) / entropy(pi),
-                    ),
-                ),
-            ),
-            searched(
-                Claim("E[tokens] H(R) <= log((k+1)(A-1)+1)", channel),
-                drawn_trees,
-                over="trees of up to 6 nodes, laws of any spread",
-                spaces=(law_space(3, ((1,), (1, 1))), law_space(3, ((1,), (2,), (1, 2), (1, 2, 3)))),
-                wrong=Claim("E[tokens] H(R) <= log(k+1)", no_letters),
-            ),
-            simulated(
-                "accepted drafts of calls down trees, one fewer than tokens",
-                RANKED,
-                stated("T1"),
-                wrong=("E[tokens] H(R) <= log(k+1)", instead(stated("T1"), without_letters)),
-            ),
-            simulated(
-                "the same with the ranks of races between two pmfs",
-                RACED,
-                stated("T1"),
-                wrong=("half of it", instead(stated("T1"), lambda _, bound: bound / 2)),
-            ),
+        ),
+        searched(
+            Claim("E[tokens] H(R) <= log((k+1)(A-1)+1)", channel),
+            drawn_trees,
+            over="trees of up to 6 nodes, laws of any spread",
+            spaces=(law_space(3, ((1,), (1, 1))), law_space(3, ((1,), (2,), (1, 2), (1, 2, 3)))),
+            wrong=Claim("E[tokens] H(R) <= log(k+1)", no_letters),
+        ),
+        simulated(
+            "accepted drafts of calls down trees, one fewer than tokens",
+            RANKED,
+            stated("T1"),
+            wrong=("E[tokens] H(R) <= log(k+1)", instead(stated("T1"), without_letters)),
+        ),
+        simulated(
+            "the same with the ranks of races between two pmfs",
+            RACED,
+            stated("T1"),
+            wrong=("half of it", instead(stated("T1"), lambda _, bound: bound / 2)),
         ),
     ),
-    Entry(
-        id="T1/mixture",
-        title="T1 with the marginal entropy of a mixture of texts",
-        kind="refuted",
-        plain="E[tokens] <= log((k+1)(A-1)+1)/H(marginal R) where each text has a rank law of its own",
-        latex=r"\sum_i s_i E_i[\text{tokens}] \le \frac{\log\big((k+1)(A-1)+1\big)}{H(\sum_i s_i\pi_i)}",
-        assumptions=("within a text the ranks are i.i.d., but texts differ",),
-        evidence=(
-            counterexample(
-                MIXED,
-                lambda _: mixtures(2, 2, 3),
-                over="first by nodes, ranks, and common denominator, among all mixtures of two laws and all trees; one "
-                "node cannot fail, being linear in the law",
-                true=ONE_LAW,
-                kind="certified",
-            ),
-            counterexample(
-                MIXED,
-                lambda _: (certain_or_uniform(ranks, k) for k in range(1, 5) for ranks in range(2, 9)),
-                over="half the texts certain, half uniform, a chain: the shortest chain, then the fewest ranks",
-                true=ONE_LAW,
-                kind="certified",
-            ),
-            counterexample(
-                MIXED,
-                lambda _: (certain_or_uniform(2, k) for k in range(1, 5)),
-                over="the same with two ranks, the shortest chain",
-                true=ONE_LAW,
-                kind="certified",
-            ),
-            counterexample(
-                MIXED,
-                lambda _: [certain_or_uniform(4, 16)],
-                over="half certain, half uniform on 4 ranks, k = 16: 9.17 tokens where T1 would say 3.68",
-                true=ONE_LAW,
-                kind="certified",
-            ),
+)
+
+T1_MIXTURE = Entry(
+    id="T1/mixture",
+    title="T1 with the marginal entropy of a mixture of texts",
+    kind="refuted",
+    plain="E[tokens] <= log((k+1)(A-1)+1)/H(marginal R) where each text has a rank law of its own",
+    latex=r"\sum_i s_i E_i[\text{tokens}] \le \frac{\log\big((k+1)(A-1)+1\big)}{H(\sum_i s_i\pi_i)}",
+    assumptions=("within a text the ranks are i.i.d., but texts differ",),
+    evidence=(
+        counterexample(
+            MIXED,
+            lambda _: mixtures(2, 2, 3),
+            over="first by nodes, ranks, and common denominator, among all mixtures of two laws and all trees; one "
+            "node cannot fail, being linear in the law",
+            true=ONE_LAW,
+            kind="certified",
         ),
-        without={"exact": "logarithms enter"},
+        counterexample(
+            MIXED,
+            lambda _: (certain_or_uniform(ranks, k) for k in range(1, 5) for ranks in range(2, 9)),
+            over="half the texts certain, half uniform, a chain: the shortest chain, then the fewest ranks",
+            true=ONE_LAW,
+            kind="certified",
+        ),
+        counterexample(
+            MIXED,
+            lambda _: (certain_or_uniform(2, k) for k in range(1, 5)),
+            over="the same with two ranks, the shortest chain",
+            true=ONE_LAW,
+            kind="certified",
+        ),
+        counterexample(
+            MIXED,
+            lambda _: [certain_or_uniform(4, 16)],
+            over="half certain, half uniform on 4 ranks, k = 16: 9.17 tokens where T1 would say 3.68",
+            true=ONE_LAW,
+            kind="certified",
+        ),
     ),
+    without={"exact": "logarithms enter"},
 )
