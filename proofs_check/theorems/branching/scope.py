@@ -99,10 +99,6 @@ def sampling_cases(_: Effort) -> Iterator[Case]:
                     yield {"pmf": pmf, "capacity": Fraction(k), "chain": chain, "single": tree}
 
 
-SAMPLED = Claim("a chain sampled from the target has E[X] <= B2'", sampled_chain)
-NOT_SAMPLED = Claim("the best tree has E[X] <= B2'", lambda **case: sampled_chain(**case, sampled=False))
-
-
 # B5: time
 
 
@@ -218,10 +214,10 @@ B4_SAMPLING = Entry(
     assumptions=("token verification with draft = target",),
     evidence=(
         counterexample(
-            SAMPLED,
+            Claim("a chain sampled from the target has E[X] <= B2'", sampled_chain),
             sampling_cases,
             over="first among targets on 2 tokens by their denominator and P",
-            true=NOT_SAMPLED,
+            true=Claim("the best tree has E[X] <= B2'", lambda **case: sampled_chain(**case, sampled=False)),
             kind="certified",
         ),
     ),

@@ -238,7 +238,6 @@ def read_iid(
     return at_most(fresh if drawn_anew else value, sharp_form(*moments(pmfs), capacity))
 
 
-DEPENDENT = Claim("B2' with the moments of all contexts bounds E[X] on dependent text", read_iid)
 FRESH = Claim("it does where every prefix draws its regime anew", lambda **case: read_iid(**case, drawn_anew=True))
 
 LEAVE, DIE, NODES = Fraction(1, 1000), 50, 64
@@ -342,7 +341,7 @@ B2_PRIME_DEPENDENT = Entry(
     assumptions=("the surprisals along the text are stationary, not independent",),
     evidence=(
         counterexample(
-            DEPENDENT,
+            Claim("B2' with the moments of all contexts bounds E[X] on dependent text", read_iid),
             regime_cases,
             over="first by tokens, P and the share of certain text",
             true=FRESH,

@@ -166,11 +166,6 @@ KSEQ_BELOW = Claim("k-SEQ accepts at most R4", lambda p, q, k, rho: at_most(rho 
 
 KSEQ_ABOVE = Claim("k-SEQ accepts at least R4", lambda p, q, k, rho: at_most(optimum(p, q, k), rho * one(p, q, rho)))
 
-DISTINCT_ABOVE = Claim("P(R2 > k) <= P(R1 > k), k = 1, 2, 3, in the mean and given every output", distinct_above)
-
-CANDIDATE_LESS = Claim(
-    "R2 needs one candidate fewer: P(R2 > k) <= P(R1 > k + 1)", lambda p, q: distinct_above(p, q, fewer=1)
-)
 
 LIMITED = (
     (
@@ -221,10 +216,12 @@ R8 = Entry(
             wrong=KSEQ_ABOVE,
         ),
         exact(
-            DISTINCT_ABOVE,
+            Claim("P(R2 > k) <= P(R1 > k), k = 1, 2, 3, in the mean and given every output", distinct_above),
             lambda effort: cases.all_pairs(3, effort.pick(5, 9)),
             over="pairs on 2 and 3 tokens of denominator up to 5",
-            wrong=CANDIDATE_LESS,
+            wrong=Claim(
+                "R2 needs one candidate fewer: P(R2 > k) <= P(R1 > k + 1)", lambda p, q: distinct_above(p, q, fewer=1)
+            ),
         ),
         agreement(
             Claim(

@@ -101,7 +101,6 @@ TOP = Claim(
 
 LAST_FIRST = Claim("the same with the highest index first among equals", lambda p, q: top(p, q, sign=-1))
 
-ENTROPY = Claim("H(R) = H(p)", lambda p, q: information(p, places(q)))
 
 SHARED = Claim(
     "H(R) = H(p) when equals share a place",
@@ -137,7 +136,7 @@ R7 = Entry(
             over="every pair on 2 and 3 tokens of denominator up to 5, ties and one-hot targets among them",
             wrong=LAST_FIRST,
         ),
-        certified(ENTROPY, cases.every_pair(3, 5), wrong=SHARED),
+        certified(Claim("H(R) = H(p)", lambda p, q: information(p, places(q))), cases.every_pair(3, 5), wrong=SHARED),
         agreement(LIBRARY, cases.every_pair(4, 7), wrong=LIBRARY_LAST),
         agreement(LIBRARY_ENTROPY, cases.every_pair(3, 5), wrong=DRAFT_ENTROPY),
         searched(TOP, lambda: exact_pairs(max_tokens=4), over="2 to 4 tokens, with ties and zeros", wrong=LAST_FIRST),

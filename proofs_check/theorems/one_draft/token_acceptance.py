@@ -139,11 +139,6 @@ STEPS: tuple[Step, ...] = (
     ),
 )
 
-NO_MORE = Claim(
-    "P(draft = output) <= sum min(p, q) for every joint law",
-    lambda joint: at_most(diagonal(joint), overlap(*marginals(joint))),
-)
-
 
 A1 = Entry(
     id="A1",
@@ -192,7 +187,10 @@ A1 = Entry(
             ),
         ),
         searched(
-            NO_MORE,
+            Claim(
+                "P(draft = output) <= sum min(p, q) for every joint law",
+                lambda joint: at_most(diagonal(joint), overlap(*marginals(joint))),
+            ),
             joint_laws,
             over="2 to 4 tokens",
             spaces=(joint_space(2), joint_space(3)),

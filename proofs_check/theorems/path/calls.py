@@ -72,13 +72,6 @@ def as_with_one(accept: Sequence[int], k: int) -> Compared:
     return equal(first_drafts(accept, k)[0], first_drafts(accept, 1)[0])
 
 
-MEAN = Claim("N/C(0) = 1 + mean over starts of the accepted drafts", partial(per_call, False))
-
-VISITED = Claim(
-    "N/C(0) = 1 + mean accepted drafts over starts weighted by the calls that start there", partial(per_call, True)
-)
-
-
 # §7: three statements that look like the path theorem's and are false.
 
 
@@ -145,10 +138,13 @@ P7_MEAN = Entry(
     assumptions=("only drafts before the text's last token are counted, which excludes end effects",),
     evidence=(
         counterexample(
-            MEAN,
+            Claim("N/C(0) = 1 + mean over starts of the accepted drafts", partial(per_call, False)),
             patterns,
             over="first at the shortest text and chain of drafts that always or never hold (accept)",
-            true=VISITED,
+            true=Claim(
+                "N/C(0) = 1 + mean accepted drafts over starts weighted by the calls that start there",
+                partial(per_call, True),
+            ),
         ),
         counterexample(
             Claim("N/C(0) is at most the mean over starts of the one-call bound", partial(bounded, False)),

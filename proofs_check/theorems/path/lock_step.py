@@ -223,19 +223,6 @@ def alike(accepted: Fraction, _: int, i: int) -> Fraction:
     return accepted**i
 
 
-SLOWEST = Claim("a batch needs sum_t (1 - prod F_b(t)) rounds, F_b by the laws of §7", partial(decoded, slowest))
-DRAWN = Claim(
-    "drawn with replacement it needs sum_t (1 - (mean F)^B) rounds, with B times the mean calls in all; different "
-    "texts need no fewer",
-    partial(drawn, False),
-)
-ORDERED = Claim(
-    "E[max] is at least every text's mean and at most their sum; drawn with replacement it is at least the mean calls "
-    "and at most that of different texts",
-    ordered,
-)
-
-
 P12_LOCK_STEP = Entry(
     id="§12-lock-step",
     title="Rounds of a lock-step batch",
@@ -249,13 +236,17 @@ P12_LOCK_STEP = Entry(
     evidence=(
         proof("the largest of independent numbers, live texts, and batches drawn at random", STEPS),
         exact(
-            SLOWEST,
+            Claim("a batch needs sum_t (1 - prod F_b(t)) rounds, F_b by the laws of §7", partial(decoded, slowest)),
             all_texts,
             over="whole decodings of all pairs of the first four texts of random models (token, block, race)",
             wrong=Claim("a batch needs the mean of its single texts", partial(decoded, single)),
         ),
         exact(
-            DRAWN,
+            Claim(
+                "drawn with replacement it needs sum_t (1 - (mean F)^B) rounds, with B times the mean calls in all; "
+                "different texts need no fewer",
+                partial(drawn, False),
+            ),
             some_laws,
             over="all draws and sets of up to 3 texts with random laws of up to 3 calls",
             wrong=Claim("different texts need no more rounds than draws with replacement", partial(drawn, True)),
@@ -273,7 +264,11 @@ P12_LOCK_STEP = Entry(
             wrong=Claim("such batches need the mean calls of a text", partial(traced, lambda laws, _: single(laws))),
         ),
         searched(
-            ORDERED,
+            Claim(
+                "E[max] is at least every text's mean and at most their sum; drawn with replacement it is at least "
+                "the mean calls and at most that of different texts",
+                ordered,
+            ),
             any_laws,
             over="laws of up to 4 calls, up to 4 texts",
             wrong=Claim(

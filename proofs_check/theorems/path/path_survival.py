@@ -149,11 +149,6 @@ def few(effort: Effort) -> Iterator[Case]:
 
 RECURSION = "C(n) = 1 + sum_i P(tau=i) C(n+i+1) and the second moment's recursion give mean and variance of the calls"
 
-CHAIN_CALLS = Claim(
-    f"chains of every rule: {RECURSION}, 1 + C(1) with a prefill that emits a token; drafting less at the end changes "
-    "no call; full acceptances and the starts' expected numbers",
-    partial(chains, path_theorem.calls),
-)
 
 CALLED = {"chains": "yin2024", "length": 20}
 """The paper's test bed: texts of 20 tokens."""
@@ -164,7 +159,11 @@ TREED = tuple(rule.name for rule in VALIDATED_TREE_RULES)
 CALLS = (
     proof("calls are independent given the text; mean and variance, for any number of branches", STEPS),
     exact(
-        CHAIN_CALLS,
+        Claim(
+            f"chains of every rule: {RECURSION}, 1 + C(1) with a prefill that emits a token; drafting less at the "
+            "end changes no call; full acceptances and the starts' expected numbers",
+            partial(chains, path_theorem.calls),
+        ),
         few,
         over="against whole decodings of random models",
         wrong=Claim("the second moment is 1 + sum s Q", partial(chains, without_spread)),

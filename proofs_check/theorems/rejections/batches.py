@@ -148,7 +148,6 @@ GAINS = (
 )
 
 Y3 = Claim("Y3 is what the algorithm that tries all M drafts does, its text the target's", _y3)
-EARLY = Claim("the same with recovery from p^M", lambda **case: _y3(**case, left=left_early))
 
 
 # Y4: what a batch's rejections tend to as the number of drafts grows, and how fast.
@@ -344,7 +343,7 @@ Y3_ENTRY = Entry(
             batches,
             over="every draft of every batch and every coin enumerated, random models of the whole prefix, M = 1 "
             "to 4, up to 4 tokens and 4 steps",
-            wrong=EARLY,
+            wrong=Claim("the same with recovery from p^M", lambda **case: _y3(**case, left=left_early)),
         ),
         agreement(
             Claim("the library's rejections, calls and profile are those of Y3", _computed),

@@ -96,8 +96,6 @@ PROOF = (
     ),
 )
 
-LOSS = Claim("Loss* = sum |p-bq|/2 - sum (1-b)q/2 = sum (bq-p)+, reached; Loss* <= UNO = ... <= TV", _loss)
-LAWS = Claim("loss >= Loss*, and = if and only if c r <= (p - bq)+", _recoveries)
 LEAST = Claim("loss >= Loss* for any b and r", lambda p, q, b, r: at_least(loss_of(p, q, b, r), stated_loss(p, q, b)))
 UNO = "recovery from p itself loses no more than the best recovery law"
 
@@ -133,13 +131,13 @@ Y5 = Entry(
     evidence=(
         proof("term by term, for any vocabulary: the lower bound is the dual of the linear programme over r", PROOF),
         exact(
-            LOSS,
+            Claim("Loss* = sum |p-bq|/2 - sum (1-b)q/2 = sum (bq-p)+, reached; Loss* <= UNO = ... <= TV", _loss),
             over_accepting,
             over="output laws themselves; pairs on 2 tokens of denominator up to 5, random ones on up to 5",
             wrong=Claim("the same with sum (1-b)q in place of its half", lambda p, q, b: _loss(p, q, b, half=1)),
         ),
         exact(
-            LAWS,
+            Claim("loss >= Loss*, and = if and only if c r <= (p - bq)+", _recoveries),
             any_rule,
             over="acceptances from 0 to 1 and all recovery laws of a grid, 2 and 3 tokens",
             wrong=Claim(

@@ -364,13 +364,7 @@ PROOF = (
     ),
 )
 
-PRICE = Claim(
-    "P(reject) + Loss*(b) = TV for every over-acceptance",
-    lambda p, q, b: equal(outcome(q, b, q)[0] + stated_loss(p, q, b), distance(p, q)),
-)
-LINE = Claim("P(reject) + loss >= TV for any acceptance and recovery law", _no_cheaper)
 FAMILY = Claim("b = (1-t) min(1, p/q) + t outputs (1-t)p + tq, rejects (1-t) TV, loses t TV", _mixture)
-WHOLE = Claim("whole texts follow the mixtures and reject as Y1 says for them", _sequence)
 
 
 # Y6 along texts of the target: without a condition on supports the likelihood ratio falls short.
@@ -410,7 +404,10 @@ Y6 = Entry(
             wrong=Claim("t^2 TV lost", lambda p, q: _solved(p, q, power=2)),
         ),
         exact(
-            PRICE,
+            Claim(
+                "P(reject) + Loss*(b) = TV for every over-acceptance",
+                lambda p, q, b: equal(outcome(q, b, q)[0] + stated_loss(p, q, b), distance(p, q)),
+            ),
             over_accepting,
             over="pairs on 2 tokens of denominator up to 5, random ones on up to 5, over-acceptances of a grid",
             wrong=Claim(
@@ -425,7 +422,7 @@ Y6 = Entry(
             wrong=Claim("the same recovering from p", lambda **case: _mixture(**case, standard_loss=False)),
         ),
         exact(
-            WHOLE,
+            Claim("whole texts follow the mixtures and reject as Y1 says for them", _sequence),
             lambda effort: with_thetas(tables(63, ((2, 1), (2, 2), (3, 2), (2, 3), (3, 3)), effort.pick(5, 40))),
             over="the algorithm enumerated, random models of the whole prefix, up to 3 tokens and 3 steps",
             wrong=Claim("prefixes from the target", lambda **case: _sequence(**case, biased_prefixes=False)),
@@ -450,7 +447,7 @@ Y6 = Entry(
         ),
         *TEXT,
         searched(
-            LINE,
+            Claim("P(reject) + loss >= TV for any acceptance and recovery law", _no_cheaper),
             drawn_rules,
             over="3 tokens, entries of all sizes, any acceptance and recovery; the optimiser on 2",
             spaces=(rule_space(2),),

@@ -117,7 +117,6 @@ PROOF = (
 
 Y1 = Claim("P(reject at n) = E TV over target prefixes, calls = 1 + its sum over n < T, output law the target's", _y1)
 DRAFT_PREFIXES = Claim("the same with prefixes from the draft", lambda target, draft: _y1(target, draft, "draft"))
-COMPUTED = Claim("the library's rejections, calls, profile and mean over sampled texts are those of Y1", _computed)
 
 
 # Y2: no unbiased rule that decides each draft token by its prefix and itself rejects less than Y1.
@@ -261,7 +260,6 @@ OPTIMALITY_PROOF = (
 )
 
 ONE_RULE = Claim("an unbiased rule accepts x with bq <= min(p, q) and rejects at least TV", _one_rule, (UNBIASED,))
-FEWEST = Claim("rejections of the class >= Y1", _fewest)
 TOO_MUCH = Claim("rejections of the class >= 11/10 of Y1", lambda **case: _fewest(**case, factor=Fraction(11, 10)))
 HORIZON = "every round drafts to the horizon T"
 
@@ -296,7 +294,7 @@ Y1_ENTRY = Entry(
             wrong=DRAFT_PREFIXES,
         ),
         agreement(
-            COMPUTED,
+            Claim("the library's rejections, calls, profile and mean over sampled texts are those of Y1", _computed),
             lambda effort: chains(2, ((1, 2), (2, 1), (2, 6), (3, 4), (5, 3)), effort.pick(4, 40)),
             over="random non-stationary chains, zeros among their entries",
             wrong=Claim(
@@ -356,7 +354,7 @@ Y2 = Entry(
             wrong=TOO_MUCH,
         ),
         searched(
-            FEWEST,
+            Claim("rejections of the class >= Y1", _fewest),
             drawn_shares,
             over="2 tokens, 2 steps, entries of all sizes; the optimiser at one position",
             spaces=(one_position(2),),

@@ -237,8 +237,6 @@ MEAN_CALL: tuple[Step, ...] = (
 )
 """The speed-up of C2, its range, and what interpolation does."""
 
-RANGE = Claim("any values within their ranges give a speed-up within its range", inside)
-
 
 C2 = Entry(
     id="C2",
@@ -315,7 +313,7 @@ C2 = Entry(
             ),
         ),
         searched(
-            RANGE,
+            Claim("any values within their ranges give a speed-up within its range", inside),
             ranges,
             over="any ranges of positive numbers",
             spaces=(range_space(),),

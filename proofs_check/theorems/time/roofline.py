@@ -207,8 +207,6 @@ ROOFLINE: tuple[Step, ...] = (
 )
 """What the roofline says of a pass, and how near a pass can come to it."""
 
-LIMITS = Claim("a pass takes at least the longer of reading and computing, and at most both", limits)
-
 
 C3 = Entry(
     id="C3",
@@ -272,7 +270,7 @@ C3 = Entry(
         ),
         FIT,
         searched(
-            LIMITS,
+            Claim("a pass takes at least the longer of reading and computing, and at most both", limits),
             chunks,
             over="three chunks of any times",
             spaces=(chunk_space(),),

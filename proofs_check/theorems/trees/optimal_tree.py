@@ -163,18 +163,6 @@ TUNSTALL: tuple[Step, ...] = (
     ),
 )
 
-AGAINST_ALL = Claim("the heaviest nodes are the best tree within the limits, and the best set", against_all_trees)
-
-NO_TREE_BEATS = Claim(
-    "no tree gives more than the heaviest nodes",
-    lambda pi, tree: at_most(tokens(pi, tree), tokens(pi, heaviest_tree(pi, len(tree)))),
-)
-
-CHAIN_BEATS = Claim(
-    "no tree gives more than the chain of the likeliest rank",
-    lambda pi, tree: at_most(tokens(pi, tree), 1 + sum(max(pi) ** i for i in range(1, len(tree) + 1))),
-)
-
 
 S2 = Entry(
     id="S2",
@@ -199,7 +187,7 @@ S2 = Entry(
         ),
         proof("Tunstall's constant: the exits of the optimal tree weigh alike but for a factor min pi", TUNSTALL),
         exact(
-            AGAINST_ALL,
+            Claim("the heaviest nodes are the best tree within the limits, and the best set", against_all_trees),
             lambda effort: joined(limited(effort.pick(3, 5), 4), larger_trees(6)),
             over="every tree of up to 4 nodes on ranks 1 to 3, every law of denominator up to 3, limits on depth "
             "and width; of up to 6 nodes for three laws",
@@ -274,11 +262,17 @@ S2 = Entry(
             ),
         ),
         searched(
-            NO_TREE_BEATS,
+            Claim(
+                "no tree gives more than the heaviest nodes",
+                lambda pi, tree: at_most(tokens(pi, tree), tokens(pi, heaviest_tree(pi, len(tree)))),
+            ),
             drawn_trees,
             over="trees of up to 6 nodes, laws of any spread",
             spaces=(law_space(3, ((1,), (2,), (1, 1), (2, 1))), law_space(3, ((3,), (3, 3), (3, 3, 1)))),
-            wrong=CHAIN_BEATS,
+            wrong=Claim(
+                "no tree gives more than the chain of the likeliest rank",
+                lambda pi, tree: at_most(tokens(pi, tree), 1 + sum(max(pi) ** i for i in range(1, len(tree) + 1))),
+            ),
         ),
     ),
 )

@@ -157,11 +157,6 @@ GAIN: tuple[Step, ...] = (
 )
 """C(0) - C'(0) = sum of f(n) w(n) (C'(n+i) - C'(n+i+1))."""
 
-NO_TREE_BEATS = Claim(
-    "no tree accepts more from a uniform start than the heaviest nodes by average weight",
-    lambda text, tree: at_most(accepted(text, tree), accepted(text, greedy_tree(text, len(tree)))),
-)
-
 
 # S4/greedy and S4/more: the tree that is best for a uniform start does not take the fewest calls, nor a larger one.
 
@@ -296,7 +291,10 @@ S4 = Entry(
             ),
         ),
         searched(
-            NO_TREE_BEATS,
+            Claim(
+                "no tree accepts more from a uniform start than the heaviest nodes by average weight",
+                lambda text, tree: at_most(accepted(text, tree), accepted(text, greedy_tree(text, len(tree)))),
+            ),
             drawn_texts,
             over="texts of up to 4 positions, trees of up to 4 nodes",
             spaces=(text_space(3, ((1,), (1, 2))),),
