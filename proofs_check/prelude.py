@@ -36,8 +36,19 @@ from proofs_check.algorithms.enumeration import (
 from proofs_check.evidence.entries import Entry, Evidence, public
 from proofs_check.evidence.makers import agreement, certified, counterexample, exact, proof, searched, solved
 from proofs_check.evidence.search import Space, pair_space, rational
-from proofs_check.evidence.simulated import Parameters, Setting, against_kl, instead, simulated, stated
-from proofs_check.evidence.simulated_settings import LACKING, NEAR, RARE, TURNED, at
+from proofs_check.evidence.simulated import (
+    LACKING,
+    NEAR,
+    RARE,
+    TURNED,
+    Parameters,
+    Setting,
+    against_kl,
+    at,
+    instead,
+    simulated,
+    stated,
+)
 from proofs_check.evidence.symbolic import Step, cited, in_words, same, valid
 from proofs_check.library import cases
 from proofs_check.library.cases import every_pair, random_model, random_pmf

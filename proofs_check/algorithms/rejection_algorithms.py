@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from proofs_check.algorithms.enumeration import CallLaw, Decoding, Model, Prefix, Rule, draft_paths, output_law
+from proofs_check.evidence.search import Space, rational
 from proofs_check.library import cases
-from proofs_check.library.strategies import models
-from proofs_check.statement.arithmetic import Real, absolute, floats, positive_part
+from proofs_check.library.strategies import exact_pmfs, models
+from proofs_check.statement.arithmetic import Real, absolute, floats, is_zero, positive_part, smaller
 from proofs_check.statement.claims import Case
+from proofs_check.statement.findings import Effort
 from proofs_check.statement.fractions import Fraction
 
 Pmf = tuple[Real, ...]
@@ -150,3 +152,138 @@ def start_of(initial: Pmf) -> Reach:
 def array_of(chain: Chain) -> NDArray[np.float64]:
     """A chain as an array ``[T, V, V]``."""
     return np.array([[floats(row) for row in matrix] for matrix in chain])
+
+
+# Rules that accept more than they may, at one position and along a text: their output law itself, not its formulas.
+
+
+def accepted(p: Pmf, q: Pmf, shares: Pmf) -> Pmf:
+    """Over-acceptance b: each token a share of the way from min(1, p/q) to 1."""
+    least = (smaller(1, a / b) if not is_zero(b) else 0 * b for a, b in zip(p, q, strict=True))
+    return tuple(low + share * (1 - low) for low, share in zip(least, shares, strict=True))
+
+
+def kept(q: Pmf, b: Pmf) -> Pmf:
+    """bq, the law of the accepted drafts."""
+    return tuple(accept * share for accept, share in zip(b, q, strict=True))
+
+
+def normed(weights: Pmf, otherwise: Pmf) -> Pmf:
+    """The pmf proportional to the weights; another one where all are 0."""
+    total = sum(weights)
+    return otherwise if is_zero(total) else tuple(weight / total for weight in weights)
+
+
+def loss_of(p: Pmf, q: Pmf, b: Pmf, r: Pmf) -> Real:
+    """TV between the output law of the rule with recovery law r and the target."""
+    return distance(outcome(q, b, r)[1], p)
+
+
+def stated_loss(p: Pmf, q: Pmf, b: Pmf) -> Real:
+    """Loss* = sum |p - bq|/2 - sum (1 - b)q/2."""
+    return distance(p, kept(q, b)) - outcome(q, b, q)[0] / 2
+
+
+def best_recovery(p: Pmf, q: Pmf, b: Pmf) -> Pmf:
+    """The law proportional to (p - bq)+."""
+    return normed(excess(p, kept(q, b)), p)
+
+
+def mixture(p: Pmf, q: Pmf, theta: Real) -> Pmf:
+    """(1 - theta) p + theta q."""
+    return tuple((1 - theta) * a + theta * b for a, b in zip(p, q, strict=True))
+
+
+def mixed(target: Table, draft: Table, theta: Real) -> Table:
+    """The mixture after every prefix."""
+    return {prefix: mixture(p, draft[prefix], theta) for prefix, p in target.items()}
+
+
+def standard(p: Pmf, q: Pmf) -> Pmf:
+    """The recovery law of token verification, norm (p - q)+."""
+    return normed(excess(p, q), p)
+
+
+def biased_rule(target: Table, draft: Table, theta: Real) -> Rule:
+    """Acceptance (1 - theta) min(1, p/q) + theta, recovery of token verification."""
+
+    def accept(prefix: Prefix) -> Pmf:
+        return accepted(target[prefix], draft[prefix], (theta,) * len(target[prefix]))
+
+    return rule_of_class(accept, lambda prefix: standard(target[prefix], draft[prefix]))
+
+
+# Cases
+
+
+def over_accepting(effort: Effort) -> Iterator[Case]:
+    """Pairs on 2 and 3 tokens with over-acceptances of a grid."""
+    ends = (Fraction(0), Fraction(1, 3), Fraction(1))
+    for pair, shares in product(cases.pairs(2, effort.pick(5, 8)), product(ends, repeat=2)):
+        yield {**pair, "b": accepted(pair["p"], pair["q"], shares)}
+    rng = random.Random(51)
+    for pair in cases.random_pairs(52, effort.pick(300, 3000), 5):
+        shares = tuple(Fraction(rng.randrange(5), 4) for _ in pair["p"])
+        yield {**pair, "b": accepted(pair["p"], pair["q"], shares)}
+
+
+def any_rule(effort: Effort) -> Iterator[Case]:
+    """Pairs on 2 and 3 tokens, any acceptance, over or under, and any recovery law of a grid."""
+    ends = (Fraction(0), Fraction(1, 2), Fraction(2, 3), Fraction(1))
+    rng = random.Random(53)
+    for pair in cases.random_pairs(54, effort.pick(60, 600), 3, spread=4):
+        b = tuple(rng.choice(ends) for _ in pair["p"])
+        yield from ({**pair, "b": b, "r": r} for r in cases.grid(len(b), 6))
+    for pair, b, r in product(cases.pairs(2, 4), product(ends, repeat=2), cases.grid(2, 6)):
+        yield {**pair, "b": b, "r": r}
+
+
+def drawn_rules() -> st.SearchStrategy[Case]:
+    """Extreme pairs on 3 tokens, any acceptance and any recovery law."""
+    share = st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1)])
+    laws = {name: exact_pmfs(3) for name in "pqr"}
+    return st.fixed_dictionaries({**laws, "b": st.tuples(share, share, share)})
+
+
+def rule_space(tokens: int) -> Space:
+    """Pairs of pmfs, acceptances and recovery laws, for the optimiser."""
+
+    def weights(x: NDArray[np.float64]) -> Case:
+        rows = x.reshape(4, tokens)
+        grown = np.exp(rows - rows.max(axis=1, keepdims=True))
+        p, q, r = (tuple((row / row.sum()).tolist()) for row in grown[:3])
+        return {"p": p, "q": q, "r": r, "b": tuple((1 / (1 + np.exp(-rows[3].clip(-30, 30)))).tolist())}
+
+    def case(x: NDArray[np.float64]) -> Case:
+        read = weights(x)
+        return {name: tuple(map(Fraction, read[name])) if name == "b" else rational(read[name]) for name in read}
+
+    return Space(4 * tokens, weights, case)
+
+
+THETAS = (Fraction(0), Fraction(1, 3), Fraction(3, 4), Fraction(1))
+
+
+def with_thetas(given: Iterator[Case]) -> Iterator[Case]:
+    """Each case with each over-acceptance."""
+    for case in given:
+        yield from ({**case, "theta": theta} for theta in THETAS)
+
+
+def mixed_pairs(effort: Effort) -> Iterator[Case]:
+    """Pairs on 2 tokens and random ones on up to 5, with each over-acceptance."""
+    yield from with_thetas(cases.pairs(2, effort.pick(4, 7)))
+    yield from with_thetas(cases.random_pairs(61, effort.pick(60, 600), 5))
+
+
+def positions(effort: Effort) -> Iterator[Case]:
+    """Pairs at several positions, each with an over-acceptance of its own."""
+    rng = random.Random(62)
+    for count in (1, 2, 5) * effort.pick(6, 60):
+        pairs = tuple((case["p"], case["q"]) for case in cases.random_pairs(rng.randrange(10**6), count, 4))
+        yield {"pairs": pairs, "thetas": tuple(rng.choice(THETAS) for _ in range(count))}
+
+
+def drawn_mixtures() -> st.SearchStrategy[Case]:
+    """Extreme pairs on 3 tokens and an over-acceptance."""
+    return st.fixed_dictionaries({"p": exact_pmfs(3), "q": exact_pmfs(3), "theta": st.sampled_from(THETAS)})

@@ -50,21 +50,17 @@ SCRIPTS = ("spectheory/cli", "spectheory/pairs/train.py", "spectheory/pairs/trai
 """What runs on a terminal may print."""
 
 ORACLES = (
-    "proofs_check/prelude.py",
     "proofs_check/algorithms/batch_algorithm.py",
     "proofs_check/algorithms/drafts.py",
-    "proofs_check/algorithms/hierarchical.py",
     "proofs_check/algorithms/enumeration.py",
-    "proofs_check/algorithms/greedy_paths.py",
-    "proofs_check/algorithms/hierarchical.py",
-    "proofs_check/algorithms/drafts.py",
-    "proofs_check/twins/path_theorem.py",
-    "proofs_check/algorithms/traversal.py",
-    "proofs_check/algorithms/tree_enumeration.py",
-    "proofs_check/twins/tree_theorem.py",
-    "proofs_check/twins/oracle.py",
     "proofs_check/algorithms/rank_laws.py",
+    "proofs_check/algorithms/rivals.py",
+    "proofs_check/algorithms/tree_enumeration.py",
+    "proofs_check/prelude.py",
+    "proofs_check/twins/oracle.py",
+    "proofs_check/twins/path_theorem.py",
     "proofs_check/twins/race_ranks.py",
+    "proofs_check/twins/tree_theorem.py",
     *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "simulations/reference").glob("*.py"))),
 )
 """What the library is checked against calls none of its closed forms."""

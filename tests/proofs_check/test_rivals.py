@@ -21,9 +21,16 @@ from proofs_check.algorithms.enumeration import (
     text_law,
     token_verification,
 )
-from proofs_check.algorithms.greedy_paths import by_clipped_ratio, first_of_equals, greedy_block
-from proofs_check.algorithms.hierarchical import hierarchical, hierarchical_naive, hierarchical_published, passes
-from proofs_check.algorithms.traversal import traversal
+from proofs_check.algorithms.rivals import (
+    by_clipped_ratio,
+    first_of_equals,
+    greedy_block,
+    hierarchical,
+    hierarchical_naive,
+    hierarchical_published,
+    passes,
+    traversal,
+)
 from proofs_check.algorithms.tree_enumeration import drawn_tree
 from proofs_check.theorems.block.coupled_calls import coupled_calls
 from proofs_check.theorems.block.hierarchical import mean_passes

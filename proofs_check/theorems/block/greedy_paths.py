@@ -5,7 +5,7 @@ from __future__ import annotations
 from proofs_check.agreement.path_agreement import all_calls
 from proofs_check.agreement.path_cases import CHAINS, PathTwin, edge_chains, random_chains
 from proofs_check.agreement.whole_calls import accepted, lossless, of_pairs, of_tables, turned
-from proofs_check.algorithms.greedy_paths import by_clipped_ratio, first_of_equals, greedy_block, largest
+from proofs_check.algorithms.rivals import by_clipped_ratio, first_of_equals, greedy_block, largest
 from proofs_check.library.strategies import plain_pairs
 from proofs_check.prelude import *
 from proofs_check.theorems.block.rivals import GREEDY, LARGEST_PATH, path_law, within_several

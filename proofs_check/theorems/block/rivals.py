@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proofs_check.agreement.path_cases import PathTwin
 from proofs_check.agreement.whole_calls import accepted
-from proofs_check.algorithms.greedy_paths import greedy_block
+from proofs_check.algorithms.rivals import greedy_block
 from proofs_check.prelude import *
 from proofs_check.proofs.path_proofs import BLOCK, TELESCOPE
 from proofs_check.twins.list_transport import by_one_sort

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proofs_check.evidence.entries import Control
 from proofs_check.evidence.judge import ROUNDING, judge_all
-from proofs_check.evidence.simulated_settings import FOREST, TREES
+from proofs_check.evidence.simulated import FOREST, TREES
 from proofs_check.library.cases import grid
 from proofs_check.prelude import *
 from proofs_check.statement.calculus import algebra

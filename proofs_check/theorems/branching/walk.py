@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofs_check.evidence.simulated_settings import FOREST, TREES
+from proofs_check.evidence.simulated import FOREST, TREES
 from proofs_check.prelude import *
 from proofs_check.theorems.branching import steps as lorden
 from proofs_check.theorems.branching.branching_forms import (

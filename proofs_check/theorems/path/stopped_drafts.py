@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proofs_check.agreement.path_cases import constant
 from proofs_check.algorithms.drafts import STOPS
-from proofs_check.evidence.simulated_settings import STOPPED
+from proofs_check.evidence.simulated import STOPPED
 from proofs_check.forms.divergences import overlap
 from proofs_check.prelude import *
 from proofs_check.theorems.path.stopped_cases import (

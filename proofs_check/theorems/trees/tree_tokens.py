@@ -16,7 +16,7 @@ from proofs_check.algorithms.tree_enumeration import (
     race_list,
     tree_walk,
 )
-from proofs_check.evidence.simulated_settings import RACED, RANKED
+from proofs_check.evidence.simulated import RACED, RANKED
 from proofs_check.prelude import *
 from proofs_check.theorems.trees.exits import ADD_A_NODE
 from proofs_check.twins.rank_trees import (
