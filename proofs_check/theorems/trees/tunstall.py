@@ -11,7 +11,6 @@ from proofs_check.forms.divergences import entropy
 from proofs_check.prelude import *
 from proofs_check.proofs.divergence_proofs import LOGARITHM
 from proofs_check.statement import calculus
-from proofs_check.statement.calculus import log
 from proofs_check.theorems.trees.exits import ADD_A_NODE, channel, exit_count, exits, log_exits
 from proofs_check.twins.rank_trees import (
     LAWS,
@@ -315,14 +314,14 @@ CHAIN_RULE: tuple[Step, ...] = (
     same(
         "-m s log(m s) = s (-m log m) + m (-s log s): the exit of probability m by which a call left a node, once it "
         "is a node itself, becomes an exit m s for every letter s, also for a letter that no tree expands (R > B)",
-        lambda m, s: (-m * s * log(m * s), s * (-m * log(m)) + m * (-s * log(s))),
+        lambda m, s: (-m * s * calculus.log(m * s), s * (-m * calculus.log(m)) + m * (-s * calculus.log(s))),
     ),
     same(
         "letter by letter, with S the letters so far and h their part of H(R), the new exits have S (-m log m) + m h; "
         "all letters make one: -m log m + m H(R), so H(exit leaf) grows by m H(R); what has probability 0 adds 0",
         lambda m, S, h, s: (
-            (S * (-m * log(m)) + m * h) + s * (-m * log(m)) + m * (-s * log(s)),
-            (S + s) * (-m * log(m)) + m * (h - s * log(s)),
+            (S * (-m * calculus.log(m)) + m * h) + s * (-m * calculus.log(m)) + m * (-s * calculus.log(s)),
+            (S + s) * (-m * calculus.log(m)) + m * (h - s * calculus.log(s)),
         ),
     ),
     ADD_A_NODE,
