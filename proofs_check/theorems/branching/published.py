@@ -6,17 +6,7 @@ from proofs_check.evidence.judge import judge_all
 from proofs_check.prelude import *
 from proofs_check.proofs.divergence_proofs import TANGENT
 from proofs_check.statement.calculus import algebra
-from proofs_check.theorems.branching.branching_forms import (
-    UNCERTAIN,
-    drawn_ensembles,
-    ensemble_cases,
-    ensemble_space,
-    leading,
-    library_form,
-    setting_cases,
-    small_ensembles,
-    with_value,
-)
+from proofs_check.theorems.branching.branching_forms import *
 from proofs_check.theorems.branching.random_pmf_trees import Ensemble, moments, visits
 from proofs_check.theorems.branching.steps import growth
 

@@ -10,17 +10,7 @@ from proofs_check.prelude import *
 from proofs_check.statement.calculus import algebra
 from proofs_check.statement.fractions import Fraction
 from proofs_check.theorems.branching import steps as lorden
-from proofs_check.theorems.branching.branching_forms import (
-    ASSUMPTIONS,
-    WALKED,
-    arrays,
-    drawn_moderate,
-    ensemble_cases,
-    ensemble_space,
-    plain_bound,
-    small_ensembles,
-    with_value,
-)
+from proofs_check.theorems.branching.branching_forms import *
 from proofs_check.theorems.branching.random_pmf_trees import Ensemble, best, grown, heaviest, mean_best, moments, walk
 from proofs_check.theorems.branching.steps import DUALITY, MANY_TO_ONE, TWO_THRESHOLDS, integrated
 from spectheory.limits import (

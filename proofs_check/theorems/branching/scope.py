@@ -5,7 +5,7 @@ from __future__ import annotations
 from proofs_check.library.cases import grid
 from proofs_check.library.strategies import models
 from proofs_check.prelude import *
-from proofs_check.theorems.branching.branching_forms import as_floats, sharp_form
+from proofs_check.theorems.branching.branching_forms import *
 from proofs_check.theorems.branching.random_pmf_trees import best, best_of_one, grown, moments
 from spectheory.limits import branching_speedup
 

@@ -9,24 +9,7 @@ from proofs_check.prelude import *
 from proofs_check.statement import calculus
 from proofs_check.statement.calculus import algebra
 from proofs_check.theorems.branching import steps as lorden
-from proofs_check.theorems.branching.branching_forms import (
-    MODERATE,
-    UNCERTAIN,
-    as_floats,
-    best_t_form,
-    drawn_ensembles,
-    drawn_settings,
-    ensemble_cases,
-    ensemble_space,
-    leading,
-    library_form,
-    lorden_form,
-    setting_cases,
-    setting_space,
-    shared_cases,
-    sharp_form,
-    threshold_cases,
-)
+from proofs_check.theorems.branching.branching_forms import *
 from proofs_check.theorems.branching.random_pmf_trees import (
     Ensemble,
     best,

@@ -11,7 +11,7 @@ from proofs_check.library.strategies import rank_laws
 from proofs_check.prelude import *
 from proofs_check.statement import calculus
 from proofs_check.statement.calculus import algebra
-from proofs_check.theorems.branching.branching_forms import excess
+from proofs_check.theorems.branching.branching_forms import *
 
 REACH = 12
 """Lattice points looked at."""

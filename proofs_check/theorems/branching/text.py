@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from proofs_check.library.strategies import models
 from proofs_check.prelude import *
-from proofs_check.theorems.branching.branching_forms import (
-    MODERATE,
-    UNCERTAIN,
-    as_floats,
-    setting_cases,
-    sharp_form,
-    small_ensembles,
-    with_value,
-)
+from proofs_check.theorems.branching.branching_forms import *
 from proofs_check.theorems.branching.random_pmf_trees import Ensemble, best, heaviest, many_steps
 from proofs_check.theorems.branching.steps import ANY_TARGET, DUALITY
 from spectheory.drafting import Chain

@@ -5,21 +5,7 @@ from __future__ import annotations
 from proofs_check.evidence.simulated import FOREST, TREES
 from proofs_check.prelude import *
 from proofs_check.theorems.branching import steps as lorden
-from proofs_check.theorems.branching.branching_forms import (
-    MODERATE,
-    UNCERTAIN,
-    best_t_form,
-    drawn_ensembles,
-    ensemble_cases,
-    ensemble_space,
-    library_form,
-    lorden_form,
-    random_ensembles,
-    setting_cases,
-    shared_cases,
-    small_ensembles,
-    threshold_cases,
-)
+from proofs_check.theorems.branching.branching_forms import *
 from proofs_check.theorems.branching.random_pmf_trees import (
     Ensemble,
     assignments,

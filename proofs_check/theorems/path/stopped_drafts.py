@@ -2,31 +2,360 @@
 
 from __future__ import annotations
 
-from proofs_check.agreement.path_cases import constant
-from proofs_check.algorithms.drafts import STOPS
+from proofs_check.agreement.path_agreement import Texts
+from proofs_check.agreement.path_cases import CHAINS, PathTwin, constant, greedy, random_chains
+from proofs_check.algorithms.drafts import STOPS, Stop, ended_by
+from proofs_check.algorithms.enumeration import argmax_draft, independent_match, output_law, race_verification
 from proofs_check.evidence.simulated import STOPPED
 from proofs_check.forms.divergences import overlap
 from proofs_check.prelude import *
-from proofs_check.theorems.path.stopped_cases import (
-    along,
-    best_fixed,
-    bounded,
-    certain,
-    counted,
-    cut_along,
-    estimates,
-    library_lengths,
-    library_seconds,
-    library_survivals,
-    mean_clairvoyant,
-    priced,
-    ratio,
-    small,
-    stopped_calls,
-    supported,
-    uncut,
-    unweighted,
-)
+from proofs_check.twins.path_theorem import Survival, accepted_law, all_calls_law, likelihood_ratio
+from proofs_check.twins.tree_theorem import visits
+from spectheory.drafting import Stopped, read_stop
+from spectheory.prediction.clairvoyant import least_seconds
+from spectheory.prediction.drafted_lengths import Drafted
+from spectheory.prediction.stopped import drafted_along, stopped_survival
+from spectheory.verification import RULES
+
+# Chains that the draft ends (§11) in fractions: whole calls beside the survival, drafted tokens beside their estimate.
+
+
+STOPPABLE = {
+    "token": token_verification,
+    "block": block_verification,
+    "race": race_verification,
+    "independent": independent_match,
+    "argmax": argmax_draft,
+    "greedy": argmax_draft,
+}
+"""Rules that judge a chain, by the library's names."""
+
+Cut = Callable[[Stop, Survival, Model, Prefix], Survival]
+"""From a survival without a stop to that of stopped chains."""
+
+
+def drafted(stop: Stop, draft: Model, text: Prefix, n: int, j: int) -> bool:
+    """Whether a call from n drafts its j-th token, if the drafts before it equal the text."""
+    return stop.goes_on(draft, text[:n], text[n : n + j - 1])
+
+
+def cut_along(stop: Stop, survival: Survival, draft: Model, text: Prefix) -> Survival:
+    """§11: the survival, 0 where drafting stops along the text before draft i."""
+    return lambda n, i: survival(n, i) if not i or drafted(stop, draft, text, n, i) else Fraction(0)
+
+
+def uncut(stop: Stop, survival: Survival, draft: Model, text: Prefix) -> Survival:
+    """The wrong reading: as if every call drafted k tokens."""
+    return survival
+
+
+def _drafts_of(twin: PathTwin, name: str, draft: Model) -> Model:
+    """What a rule's drafts are drawn from: the first choice of rules that draft it."""
+    return greedy(draft) if name in ("argmax", "greedy") else draft
+
+
+def stopped_calls(cut: Cut, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
+    """The text is the target's; given all of it the calls are independent with the survival said."""
+    q = draft.__getitem__
+    for name, rule in STOPPABLE.items():
+        twin = CHAINS[name]
+        p = twin.target(target.__getitem__)
+        texts = text_law(p, length)
+        for stop, by_target in product(STOPS, (False, True)):
+            law = Decoding(ended_by(stop, rule, by_target=by_target), k, length).law(p, q)
+            yield equal(output_law(law), texts)
+            for text in texts:
+                survival = cut(stop, twin.survival(p, q, text), p if by_target else q, text)
+                yield equal(given_text(law, text), all_calls_law(survival, k, length))
+
+
+def library_survivals(cut: Cut, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
+    """The library's survivals of stopped chains, from the columns of all texts."""
+    texts = Texts(target, draft, length)
+    columns = stop_columns(texts)
+    for name in STOPPABLE:
+        exact = texts.survivals(CHAINS[name].survival)
+        for stop in STOPS:
+            found = stopped_survival(RULES[name], Stopped(k, read_stop(stop.written)), columns)
+            for number, (text, survival) in enumerate(zip(texts.all, exact, strict=True)):
+                of = cut(stop, survival, draft.__getitem__, text)
+                for n in range(length):
+                    for i in range(1, min(k, length - n) + 1):
+                        yield computed(found[number * length + n, i - 1], of(n, i))
+
+
+def stop_columns(texts: Texts) -> dict[str, NDArray[Any]]:
+    """The columns of all texts, those that stopping rules read among them."""
+    q = np.array([texts.draft[text[:n]] for text in texts.all for n in range(texts.length)], dtype=float)
+    terms = np.log(q, out=np.zeros_like(q), where=q > 0) * q
+    return {**texts.trace().columns, "draft_top": q.max(axis=1), "draft_entropy": -terms.sum(axis=1)}
+
+
+# Drafted tokens
+
+Weight = Callable[[Model, Model, Prefix, int], Fraction]
+"""The weight of a text's token: target, draft, the text before it, the token."""
+
+
+def ratio(target: Model, draft: Model, before: Prefix, token: int) -> Fraction:
+    """The likelihood ratio q/p."""
+    return likelihood_ratio(target(before), draft(before), token)
+
+
+def unweighted(target: Model, draft: Model, before: Prefix, token: int) -> Fraction:
+    """No weight: as if the drafts were the text."""
+    return Fraction(1)
+
+
+def room(k: int, length: int, n: int) -> int:
+    """The most drafts of a call from n on."""
+    return min(k, length - n - 1)
+
+
+def starts(name: str, stop: Stop, target: Model, draft: Model, k: int, length: int) -> dict[Prefix, Fraction]:
+    """Expected calls after each prefix, from whole decodings run through."""
+    law = Decoding(ended_by(stop, STOPPABLE[name]), k, length, spare=1).law(target, draft)
+    found: dict[Prefix, Fraction] = {}
+    for (text, accepted), weight in law.items():
+        n = 0
+        for count in accepted:
+            found[text[:n]] = found.get(text[:n], Fraction(0)) + weight
+            n += count + 1
+    return found
+
+
+def counted(name: str, stop: Stop, target: Model, draft: Model, k: int, length: int, j: int) -> Fraction:
+    """Expected calls that draft j tokens or more: every run of drafts after every start."""
+    q, total = _drafts_of(CHAINS[name], name, draft), Fraction(0)
+    for before, calls in starts(name, stop, target, draft, k, length).items():
+        paths = draft_paths(q, before, room(k, length, len(before)), _by(stop, draft))
+        total += calls * sum((share for path, share in paths if len(path) >= j), Fraction(0))
+    return total
+
+
+def _by(stop: Stop, draft: Model) -> Callable[[Model, Prefix, Prefix], bool]:
+    """The stop reads the draft's own pmfs, also where its first choice is drafted."""
+    return lambda _, prefix, path: stop.goes_on(draft, prefix, path)
+
+
+def along(
+    weight: Weight, name: str, stop: Stop, target: Model, draft: Model, k: int, length: int, j: int
+) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+    """Means over texts: certain lower bound, the two estimates with this weight, certain upper bound."""
+    q, sums = _drafts_of(CHAINS[name], name, draft), [Fraction(0)] * 4
+    for text, share in text_law(target, length).items():
+        whole = CHAINS[name].survival(target, draft, text)
+        survival = cut_along(stop, whole, draft, text)
+        for n, calls in enumerate(visits(survival, k, length)):
+            if j > room(k, length, n):
+                continue
+            lengths = [i for i in range(1, room(k, length, n) + 1) if drafted(stop, draft, text, n, i)]
+            most, weights = max(lengths, default=0), [Fraction(1)]
+            for i in range(n, length):
+                weights.append(weights[-1] * weight(target, q, text[:i], text[i]))
+            shorter = most < j
+            parts = (
+                Fraction(0) if shorter else whole(n, j - 1),
+                Fraction(0) if shorter else weights[j - 1],
+                1 - weights[most] if shorter else Fraction(1),
+                1 - whole(n, most) if shorter else Fraction(1),
+            )
+            sums = [old + share * calls * part for old, part in zip(sums, parts, strict=True)]
+    return sums[0], sums[1], sums[2], sums[3]
+
+
+ESTIMATED = ("token", "block", "argmax")
+
+
+def _counts(
+    weight: Weight, target: Table, draft: Table, k: int, length: int
+) -> Iterator[tuple[Fraction, tuple[Fraction, Fraction, Fraction, Fraction]]]:
+    """The calls that draft j tokens or more, counted, and what is said along texts, for every rule, stop and j."""
+    p, q = target.__getitem__, draft.__getitem__
+    for name in ESTIMATED:
+        for stop in STOPS:
+            for j in range(1, k + 1):
+                yield counted(name, stop, p, q, k, length, j), along(weight, name, stop, p, q, k, length, j)
+
+
+def estimates(weight: Weight, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
+    """Both estimates have the mean that is counted."""
+    for mean, (_, going, stopping, _) in _counts(weight, target, draft, k, length):
+        yield equal(going, mean)
+        yield equal(stopping, mean)
+
+
+def certain(swapped: bool, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
+    """The certain bounds enclose what is counted; `swapped`: the lower one as an upper one."""
+    for mean, (low, _, _, high) in _counts(ratio, target, draft, k, length):
+        yield at_most(low, mean)
+        yield at_most(mean, low if swapped else high)
+
+
+def library_lengths(weight: Weight, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
+    """The library's bounds and estimates, in the mean over all texts of the target."""
+    p, q = target.__getitem__, draft.__getitem__
+    texts = Texts(target, draft, length)
+    shares = np.array([float(share) for share in text_law(p, length).values()])
+    columns, trace = stop_columns(texts), texts.trace()
+    for name in ESTIMATED:
+        calls = Drafted(trace, RULES[name], k)
+        for stop in STOPS:
+            read = read_stop(stop.written)
+            found = calls.lengths_of_calls(drafted_along(columns, read, k).sum(axis=1), keeps=stop.keeps)
+            for j in range(1, k + 1):
+                exact = along(weight, name, stop, p, q, k, length, j)
+                library = (found.low, found.going, found.stopping, found.high)
+                for ours, theirs in zip(library, exact, strict=True):
+                    yield computed(shares @ ours[:, j - 1], theirs)
+
+
+# Cases
+
+
+def small(effort: Effort) -> Iterator[Case]:
+    """Texts of 3 tokens out of 2 and of 2 out of 3, chains of 2 drafts, and of 3."""
+    return random_chains(effort, ((2, 3, 2), (2, 3, 3), (3, 2, 2)), 8)
+
+
+def supported(effort: Effort) -> Iterator[Case]:
+    """Texts with room for all drafts but near their end; the target can output every token."""
+    for case in random_chains(effort, ((2, 4, 2), (2, 4, 3), (3, 3, 2))):
+        target = {prefix: tuple((share + 1) / (1 + len(p)) for share in p) for prefix, p in case["target"].items()}
+        yield {**case, "target": target}
+
+
+# Every adaptive draft length on small models (§11): the cheapest policy, and the clairvoyant bound.
+
+
+NAMES = ("token", "block", "argmax")
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """Models, rule, most drafts, tokens of the text, and what a draft pass and a further token of a call cost.
+
+    The target's pass on one token costs 1.
+    """
+
+    name: str
+    target: Model
+    draft: Model
+    k: int
+    length: int
+    step: Fraction
+    token: Fraction
+
+    def cost(self, drafted: int) -> Fraction:
+        """Of a call with so many drafts."""
+        return 1 + drafted * (self.step + self.token)
+
+
+Policy = Mapping[Prefix, bool]
+"""After each run of drafts whether another is drafted."""
+
+Decided = Callable[[Adaptive, Prefix], Iterator[Policy]]
+"""The policies that a call after a prefix may follow."""
+
+
+def every_policy(setting: Adaptive, before: Prefix) -> Iterator[Policy]:
+    """All functions of the drafts."""
+    most = room(setting.k, setting.length, len(before))
+    runs = [run for n in range(most) for run in product(range(len(setting.target(()))), repeat=n)]
+    for choices in product((False, True), repeat=len(runs)):
+        yield dict(zip(runs, choices, strict=True))
+
+
+def fixed_policy(setting: Adaptive, before: Prefix) -> Iterator[Policy]:
+    """Always k drafts."""
+    yield {}
+
+
+def cheapest(setting: Adaptive, decided: Decided) -> Fraction:
+    """The least expected cost of a text, each call by the best policy after its prefix (dynamic programme)."""
+    known: dict[Prefix, Fraction] = {}
+
+    def left(before: Prefix) -> Fraction:
+        if len(before) >= setting.length:
+            return Fraction(0)
+        if before not in known:
+            known[before] = min(_cost(setting, before, policy, left) for policy in decided(setting, before))
+        return known[before]
+
+    return left(())
+
+
+def _cost(setting: Adaptive, before: Prefix, policy: Policy, left: Callable[[Prefix], Fraction]) -> Fraction:
+    """Expected cost from here on if this call follows the policy."""
+
+    def goes_on(draft: Model, prefix: Prefix, path: Prefix) -> bool:
+        return policy.get(path, True)
+
+    most = room(setting.k, setting.length, len(before))
+    drawn = greedy(setting.draft) if setting.name == "argmax" else setting.draft
+    paths = draft_paths(drawn, before, most, goes_on)
+    cost = sum((share * setting.cost(len(path)) for path, share in paths), Fraction(0))
+    law = STOPPABLE[setting.name](setting.target, setting.draft, before, most, goes_on)
+    return cost + sum((share * left(before + output) for (output, _), share in law.items()), Fraction(0))
+
+
+def clairvoyant(setting: Adaptive, survival: Survival) -> Fraction:
+    """T(0) of a text: each call knows how many drafts it could accept, and drafts no more."""
+    left = [Fraction(0)] * (setting.length + setting.k + 2)
+    for n in range(setting.length - 1, -1, -1):
+        costs = [setting.cost(i) + left[n + i + 1] for i in range(room(setting.k, setting.length, n) + 1)]
+        law = accepted_law(survival, n, len(costs) - 1, setting.length)
+        left[n] = sum((share * min(costs[: i + 1]) for i, share in enumerate(law)), Fraction(0))
+    return left[0]
+
+
+def mean_clairvoyant(setting: Adaptive) -> Fraction:
+    """Its mean over texts."""
+    of = CHAINS[setting.name].survival
+    return sum(
+        (
+            share * clairvoyant(setting, of(setting.target, setting.draft, text))
+            for text, share in text_law(setting.target, setting.length).items()
+        ),
+        Fraction(0),
+    )
+
+
+def best_fixed(setting: Adaptive) -> Fraction:
+    """The least cost of chains that always draft k' tokens, k' = 0..k."""
+    return min(cheapest(replace(setting, k=k), fixed_policy) for k in range(setting.k + 1))
+
+
+Bound = Callable[[Adaptive], Fraction]
+
+
+def bounded(bound: Bound, target: Table, draft: Table, k: int, length: int, **costs: Fraction) -> Iterator[Compared]:
+    """No policy costs less than the bound."""
+    for name in NAMES:
+        setting = Adaptive(name, target.__getitem__, draft.__getitem__, k, length, **costs)
+        yield at_most(bound(setting), cheapest(setting, every_policy))
+
+
+def library_seconds(
+    bound: Bound, target: Table, draft: Table, k: int, length: int, **costs: Fraction
+) -> Iterator[Compared]:
+    """The library's bound, in the mean over all texts."""
+    texts = Texts(target, draft, length)
+    columns = texts.trace().columns
+    shares = np.array([float(share) for share in text_law(target.__getitem__, length).values()])
+    for name in NAMES:
+        setting = Adaptive(name, target.__getitem__, draft.__getitem__, k, length, **costs)
+        times = np.array([float(setting.cost(drafted)) for drafted in range(k + 1)])
+        found = least_seconds(RULES[name].path_survival(columns, k), texts.lengths, times)
+        yield computed(shares @ found, bound(setting))
+
+
+def priced(effort: Effort) -> Iterator[Case]:
+    """Random models with a cost of a draft pass and of a further token in a call."""
+    rng = random.Random(f"costs {effort.seed}")
+    for case in random_chains(effort, ((2, 3, 2), (2, 4, 2), (2, 4, 3)), 3):
+        yield {**case, "step": Fraction(rng.randint(1, 12), 20), "token": Fraction(rng.randint(0, 4), 20)}
+
 
 MODELS = "over random models of any order without stationarity, zeros included"
 BY_DENOMINATOR = "first by the common denominator of one pair on 2 tokens"

@@ -15,18 +15,14 @@ from proofs_check.theorems.path.truncated_intervals import (
     RATIONAL,
     SYMMETRIC,
     at_the_ends,
-    even_tails,
-    inside,
-    naive,
-    no_better_than_even,
-    within_poisson,
-    within_recursive,
-)
-from proofs_check.theorems.path.truncated_moments import (
     cap_of_all,
+    even_tails,
     evenly_filled,
     given_inside,
+    inside,
     matching_inside,
+    naive,
+    no_better_than_even,
     only_listed,
     peaks_forgotten,
     rank_entropies,
@@ -35,6 +31,8 @@ from proofs_check.theorems.path.truncated_moments import (
     twice_the_mean,
     with_ends,
     with_odds,
+    within_poisson,
+    within_recursive,
 )
 from spectheory import truncated
 

@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 from proofs_check.algorithms.batch_algorithm import batch_decoding
-from proofs_check.algorithms.rejection_algorithms import (
-    EMPTY,
-    Pmf,
-    Reach,
-    Table,
-    distance,
-    excess,
-    followed,
-    model_of,
-    steps_of,
-)
+from proofs_check.algorithms.rejection_algorithms import *
+from proofs_check.algorithms.rejection_algorithms import EMPTY
 from proofs_check.prelude import *
 
 Left = Callable[[Pmf, Pmf], Pmf]

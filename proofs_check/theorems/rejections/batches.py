@@ -2,20 +2,7 @@
 
 from __future__ import annotations
 
-from proofs_check.algorithms.rejection_algorithms import (
-    Chain,
-    Pmf,
-    Table,
-    array_of,
-    chains,
-    drawn_tables,
-    excess,
-    model_of,
-    start_of,
-    steps_of,
-    table_of,
-    tables,
-)
+from proofs_check.algorithms.rejection_algorithms import *
 from proofs_check.prelude import *
 from proofs_check.theorems.rejections.batch_recursion import (
     Left,

@@ -2,22 +2,7 @@
 
 from __future__ import annotations
 
-from proofs_check.algorithms.rejection_algorithms import (
-    Pmf,
-    accepted,
-    any_rule,
-    best_recovery,
-    distance,
-    drawn_rules,
-    excess,
-    kept,
-    loss_of,
-    normed,
-    outcome,
-    over_accepting,
-    rule_space,
-    stated_loss,
-)
+from proofs_check.algorithms.rejection_algorithms import *
 from proofs_check.evidence.simulated import OVER_ACCEPTING
 from proofs_check.prelude import *
 from spectheory.limits import biased_loss, optimal_recovery, rejection_probability, uno_loss

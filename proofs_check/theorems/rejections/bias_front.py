@@ -4,38 +4,7 @@ from __future__ import annotations
 
 from math import lcm
 
-from proofs_check.algorithms.rejection_algorithms import (
-    THETAS,
-    Chain,
-    Pmf,
-    Table,
-    accepted,
-    array_of,
-    biased_rule,
-    chains,
-    decoded,
-    distance,
-    drawn_mixtures,
-    drawn_rules,
-    excess,
-    loss_of,
-    mixed,
-    mixed_pairs,
-    mixture,
-    model_of,
-    outcome,
-    over_accepting,
-    positions,
-    rule_of_class,
-    rule_space,
-    standard,
-    start_of,
-    stated_loss,
-    steps_of,
-    table_of,
-    tables,
-    with_thetas,
-)
+from proofs_check.algorithms.rejection_algorithms import *
 from proofs_check.evidence.simulated import OVER_ACCEPTING
 from proofs_check.prelude import *
 from proofs_check.theorems.rejections.batch_recursion import y1_profile

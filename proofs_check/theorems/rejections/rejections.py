@@ -2,25 +2,7 @@
 
 from __future__ import annotations
 
-from proofs_check.algorithms.rejection_algorithms import (
-    Chain,
-    Pmf,
-    Table,
-    array_of,
-    chains,
-    decoded,
-    distance,
-    drawn_tables,
-    excess,
-    followed,
-    model_of,
-    outcome,
-    rule_of_class,
-    start_of,
-    steps_of,
-    table_of,
-    tables,
-)
+from proofs_check.algorithms.rejection_algorithms import *
 from proofs_check.library.strategies import models
 from proofs_check.prelude import *
 from proofs_check.statement.fractions import Fraction
