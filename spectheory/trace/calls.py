@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 from spectheory.distributions import Sampling
 from spectheory.errors import FOREIGN, TextError
 from spectheory.files import read_text, write_whole
+from spectheory.trace.foreign import loaded_json
 
 CALLS_FILE = "calls.jsonl"
 """Name of a call log in a folder."""
@@ -238,7 +239,7 @@ def _request(line: Mapping[str, Any]) -> Request:
 
 def _parse(line: str, path: str | Path) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        found = loaded_json(line)
     except FOREIGN:
         found = None
     if not isinstance(found, dict):

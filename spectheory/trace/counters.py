@@ -13,6 +13,7 @@ from typing import Any
 from spectheory.errors import FOREIGN, TextError, reason_of
 from spectheory.files import read_text, write_whole
 from spectheory.trace.calls import MOST_COUNTED, MOST_DRAFTS, is_count, is_number
+from spectheory.trace.foreign import loaded_json
 
 COUNTERS_FILE = "counters.json"
 """Name of counters in a folder."""
@@ -71,10 +72,9 @@ class Counters:
         if self.accepted is not None and self.drafted is not None and self.accepted > self.drafted:
             raise _contradiction(f"{self.accepted} tokens accepted, {self.drafted} drafted", "accepted <= drafted")
         most = self.k or MOST_DRAFTS
-        if self.calls is not None and (self.drafted or 0) > most * self.calls:
-            raise _contradiction(
-                f"{self.drafted} tokens drafted in {self.calls} calls", f"at most k = {most} in a call"
-            )
+        for name, tokens in (("drafted", self.drafted), ("accepted", self.accepted)):
+            if self.calls is not None and (tokens or 0) > most * self.calls:
+                raise _contradiction(f"{tokens} tokens {name} in {self.calls} calls", f"at most k = {most} in a call")
         self._check_survival()
 
     def _check_survival(self) -> None:
@@ -165,7 +165,7 @@ class Counters:
     def read(cls, path: str | Path) -> Counters:
         """Read a file that :meth:`write` made."""
         try:
-            content = json.loads(read_text(Path(path)))
+            content = loaded_json(read_text(Path(path)))
             if content.pop("spectheory") != MARK or content.pop("schema") != SCHEMA:
                 raise ValueError("another mark or schema")
             lists = {name: tuple(content.get(name, ())) for name in ("survival", "hazards", "remarks")}

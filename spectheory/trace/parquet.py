@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from spectheory.errors import FOREIGN, TornTraceError, TraceError, load_extra
 from spectheory.files import write_whole
+from spectheory.trace.foreign import loaded_json
 
 SCHEMA_VERSION = 3
 """Schema 2 has columns by start and depth, schema 3 the largest q; older traces are read as they stand."""
@@ -186,7 +187,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 def _header(metadata: Mapping[bytes, bytes] | None, path: Path) -> dict[str, Any]:
     try:
-        header: dict[str, Any] = json.loads((metadata or {})[METADATA_KEY])
+        header: dict[str, Any] = loaded_json((metadata or {})[METADATA_KEY])
         version = header["schema"]
         if version in _READABLE and not (header["texts"] and isinstance(header["provenance"], dict)):
             raise ValueError("no texts, or a provenance of another kind")

@@ -117,7 +117,7 @@ BAD = {
         text("sglang_metrics.txt") + text("sglang_metrics.txt").replace("1.55", "1.60").replace('"0"', '"1"'),
         "has 2 values of spec_accept_length",
     ),
-    "no number": ("prometheus", SCRAPE.replace(" 188.0", " NaN"), "is nan: counts and means"),
+    "no number": ("prometheus", SCRAPE.replace(" 188.0", " NaN"), "is nan: must be finite"),
     "no number in a table": ("speculators", CSV.replace("2.2,", "Infinity,"), "is no whole row"),
     "two points": ("sglang-log", text("sglang_log.txt").replace("0.30", "0..3"), "has no rate"),
     "two points in vLLM's line": ("vllm-log", LINE.replace("0.497", "0..4"), "has no shares"),

@@ -8,9 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from spectheory.errors import SpectheoryError
+from spectheory.trace import Trace
+from spectheory.trace.calls import CallLog, Request
+from spectheory.trace.parquet import METADATA_KEY
 from spectheory.trace.reading import format_of, read_evidence
 from tests.made_up import each
 from tests.trace.counter_cases import SAMPLES
@@ -77,3 +81,19 @@ def test_the_damage_is_seen() -> None:
         int(HUGE)
     with pytest.raises(RecursionError):
         json.loads(DEEP)
+
+
+@each("deep", ["[" * 500 + "]" * 500, '{"a": ' * 500 + "1" + "}" * 500, DEEP])
+def test_nesting_that_a_parser_takes_is_refused_at_the_door(deep: str, tmp_path: Path) -> None:
+    """500 levels pass the parser, and copying or comparing what was read does not: our own files are read so too."""
+    made = {"spectheory": "spectheory counters", "schema": 1, "calls": 2, "accepted": 1, "provenance": "@"}
+    counters, calls, trace = (tmp_path / name for name in ("counters.json", "calls.jsonl", "trace.parquet"))
+    counters.write_text(json.dumps(made, indent=2).replace('"@"', f'{{"x": {deep}}}'))
+    CallLog((Request("@", accepted=(1, 0)),), k=1).write(calls)
+    calls.write_text(calls.read_text().replace('"@"', deep))
+    Trace.from_log_probabilities([([-1.0], [-1.0])]).write(trace)
+    table = pq.read_table(trace)
+    header = json.dumps({**json.loads(table.schema.metadata[METADATA_KEY]), "provenance": {"settings": "@"}})
+    pq.write_table(table.replace_schema_metadata({METADATA_KEY: header.replace('"@"', deep).encode()}), trace)
+    for file in (counters, calls, trace):
+        assert refusal(lambda file=file: read_evidence(file)), file  # type: ignore[misc]

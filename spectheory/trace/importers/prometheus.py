@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from reprlib import repr as brief
 from textwrap import shorten
 from typing import Any
 
@@ -173,7 +174,7 @@ def _total(own: Mapping[str, Found], name: str) -> float | None:
 
 def _finite(value: float, name: str) -> float:
     if not 0 <= value <= MOST_COUNTED:
-        raise TextError(f"{name} is {value}", limit="counts and means are finite", remedy="fetch /metrics again")
+        raise TextError(f"{name} is {brief(value)}", limit="must be finite and not negative", remedy="fetch /metrics again")
     return value
 
 
@@ -205,7 +206,11 @@ def _by_position(found: Found, path: Path) -> list[float]:
     for labels, value in found:
         position = labels.get("position", "")
         if not re.fullmatch("[0-9]{1,4}", position):
-            raise TextError(f"{path} counts at position {position!r}", limit="needs 0, 1, ...", remedy="scrape again")
+            raise TextError(
+                f"{path} counts at position {brief(position)}",
+                limit="needs 0, 1, ...",
+                remedy="fetch /metrics again",
+            )
         counts[int(position)] = counts.get(int(position), 0.0) + _finite(value, "a position's count")
     if sorted(counts) != list(range(len(counts))):
         raise TextError(
