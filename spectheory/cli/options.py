@@ -142,6 +142,7 @@ class PredictOptions(Question):
     shape: Annotated[list[str] | None, shown(the.SHAPE, "chain and tree")] = None
     bias: Annotated[list[float] | None, the.BIAS] = None
     prefill_token: Annotated[bool, the.PREFILL_TOKEN] = False
+    new_prompts: Annotated[int | None, the.NEW_PROMPTS] = None
     where: Annotated[bool, the.WHERE] = False
     check: Annotated[bool, the.CHECK] = False
     quick: Annotated[bool, the.QUICK] = False

@@ -45,12 +45,13 @@ from spectheory.drafting import Stopped
 from spectheory.limits.claims import BY_START, WHOLE_DECODING
 from spectheory.pages.deployment import deployment_charts
 from spectheory.plots.deployment import write_batches, write_ranking
+from spectheory.prediction import Prediction
 from spectheory.prediction.over_prompts import Prompts, few_prompts
 from spectheory.prediction.recorded import check_depth
 from spectheory.prediction.recorded_readings import RecordedReading, recorded_readings
 from spectheory.reports import DeploymentAnswer, deployment_report
 from spectheory.reports.harmless import harmless
-from spectheory.reports.recorded import recorded_notes
+from spectheory.reports.recorded import heavy, recorded_notes
 from spectheory.reports.remarks import IN_LOOP, given, sampled_choices
 from spectheory.verification import PathRule, RankRule
 
@@ -130,7 +131,9 @@ def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | 
         batches=batches,
         lock_step=_lock_step(question, chain, batches),
         engines=engines,
-        notes=_of_lengths(drafts, readings) if readings else _notes(question, drafts, ranking, engines),
+        notes=_of_lengths(drafts, best.prediction, readings)
+        if readings
+        else _notes(question, drafts, ranking, engines),
         recorded=readings,
         adaptive=adaptive,
         prompts=min(Prompts(draft.trace.texts).count for draft in drafts),
@@ -184,9 +187,10 @@ def _tree_rules(question: PlanOptions, drafts: Sequence[Draft], rules: Sequence[
 # What is shown
 
 
-def _of_lengths(drafts: Sequence[Draft], readings: Sequence[RecordedReading]) -> list[str]:
+def _of_lengths(drafts: Sequence[Draft], best: Prediction, readings: Sequence[RecordedReading]) -> list[str]:
     """What holds of recorded lengths."""
-    lines = [line for draft in drafts for line in recorded_notes(draft.trace.provenance, readings)]
+    lines = heavy(readings, best)
+    lines += [line for draft in drafts for line in recorded_notes(draft.trace.provenance, readings)]
     fewest = min(Prompts(draft.trace.texts).count for draft in drafts)
     return [*dict.fromkeys(lines), CHOSEN, *few_prompts(fewest)]
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from spectheory.cli.answer import View, show
 from spectheory.cli.console import ready_folder, remarks
+from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import (
     LATENCY_FILE,
@@ -36,6 +37,7 @@ from spectheory.prediction.adaptive import AdaptiveWorth
 from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
 from spectheory.prediction.certified import by_lists
 from spectheory.prediction.grown_trees import grown_rules, measured_shape
+from spectheory.prediction.per_prompt import PerPrompt, per_prompt
 from spectheory.prediction.recorded import check_depth, recorded_rules
 from spectheory.prediction.recorded_readings import recorded_readings
 from spectheory.prediction.shape_calls import BestTree, Wanted
@@ -130,6 +132,7 @@ def _show(
         if stops or swept:
             answer, adaptive = with_stops(question, trace, cost, rules, answer)
         biased = _bias(question, trace, cost, answer)
+        alike = _new_prompts(question, trace, answer)
     deepest = within(trace.columns, question.k_max)
     if deepest < question.k_max:
         said.append(f"the trace records the draft to depth {deepest}: no chain or tree is deeper")
@@ -142,6 +145,7 @@ def _show(
         bias=biased,
         recorded=tuple(recorded_readings(trace, question.k_max, prefill_emits_token=question.prefill_token)),
         adaptive=adaptive,
+        per_prompt=alike,
         latencies=passes if isinstance(passes, LatencyTable) else None,
     )
     if question.where:
@@ -250,11 +254,21 @@ def _bias(question: PredictOptions, trace: Trace, cost: CostModel | None, answer
     return bias_tradeoff(trace, k, question.bias, cost)
 
 
+def _new_prompts(question: PredictOptions, trace: Trace, answer: Plan) -> tuple[PerPrompt, ...]:
+    """The range of new prompts for every size of the best rule and kind of shape."""
+    if question.new_prompts is None:
+        return ()
+    shapes = [each.wanted for each in answer.of(answer.best.label)]
+    settings: dict[str, Any] = {"new": question.new_prompts, "prefill_emits_token": question.prefill_token}
+    return tuple(per_prompt(trace, answer.best.rule, shapes, **settings))
+
+
 def _validate(question: PredictOptions, pair: PairOptions, text: TextOptions, how: MeasuringOptions) -> None:
     if not 1 <= question.k_max <= LONGEST_CHAIN:
         raise SettingError(
             f"--k-max is {question.k_max}", limit=f"must be >= 1 and <= {LONGEST_CHAIN}", remedy="16 is the default"
         )
+    in_range("--new-prompts", question.new_prompts, 10**9)
     recorded = recorded_at(question)
     measured = replace(pair, target=PairOptions.target) if question.where else pair  # it names the tokens of a trace
     idle = [*_changed(measured, PairOptions()), *_changed(text, TextOptions()), *_changed(how, MeasuringOptions())]
@@ -276,7 +290,12 @@ def _validate(question: PredictOptions, pair: PairOptions, text: TextOptions, ho
             limit="it runs the models themselves",
             remedy="leave the trace out, and name the models with --target and --draft",
         )
-    unseen = {"--check": question.check, "--bias": question.bias, "--stop best": SWEPT in (question.stop or ())}
+    unseen = {
+        "--check": question.check,
+        "--bias": question.bias,
+        "--stop best": SWEPT in (question.stop or ()),
+        "--new-prompts": question.new_prompts,
+    }
     if question.where and not (question.json or question.out) and any(unseen.values()):
         raise SettingError(
             f"{' and '.join(name for name, given in unseen.items() if given)} given with --where",

@@ -87,6 +87,13 @@ RECOVERY = option("--recovery", "NAME", SHAPES, "Law of the token that replaces 
 DRAFTS = option("--drafts", "INT", SHAPES, "M, the number of drafts in a batch of yin2024.")
 PRINTED = option("--printed", "", SHAPES, "Run Algorithm 4 of yin2024 exactly as printed (Y3/printed).")
 PREFILL_TOKEN = option("--prefill-token", "", SHAPES, "Count the prompt's own pass as a call that outputs one token.")
+NEW_PROMPTS = option(
+    "--new-prompts",
+    "INT",
+    OUTPUT,
+    "Also give the 95% prediction interval of the mean over this many new prompts, for the best rule; 1 is a single "
+    "prompt.",
+)
 WHERE = option(
     "--where",
     "",

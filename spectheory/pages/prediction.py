@@ -42,8 +42,8 @@ def _tokens(plan: Plan) -> Chart:
         f"{around}. Click a name in the legend to see one rule.{dashed}{limits}",
         specified(drawn),
         [
-            "Exact for the measured texts (path theorem); the intervals say what other prompts of the same kind would "
-            "give.",
+            "Exact for the measured texts (path theorem); the intervals are for the mean over all prompts of the same "
+            "kind.",
             *([RANGES] if around else []),
             *(f"{claim.heading}: {claim.what}. {claim.scope.says}." for claim in claims),
         ],

@@ -1,7 +1,7 @@
 """Trace, rule, shape and cost in; what speculative decoding gives, out.
 
 :func:`predict` answers for one rule and shape, :func:`plan` for many and says which is best. The prediction is exact
-for the texts of the trace (path theorem, §7); the intervals say how it varies over prompts.
+for the texts of the trace (path theorem, §7); the intervals are for the mean over all prompts of the same kind.
 """
 
 from __future__ import annotations

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from spectheory.drafting import Chain
 from spectheory.intervals import Interval
+from spectheory.prediction.per_prompt import Largest, per_prompt
 from spectheory.prediction.prediction import plan
 from spectheory.prediction.recorded import DEFAULT_K, recorded_rules
 from spectheory.trace import Trace
@@ -20,24 +21,27 @@ from spectheory.verification import RecordedMatch
 class RecordedReading:
     """Tokens per call of one draft of a log and one k: exact, and as other readings of the log have it.
 
-    `by_start` is exact for the log's texts (§10), with its 95% interval over requests. `by_position` takes each
-    position's first draft alone, as if it did not depend on where the call starts; `iid` is C1 with the share of starts
-    whose first draft is accepted. Both are idealised values. `recut` is the share of starts with 0 < a < most whose
-    next start accepts a - 1: where it is below 1, a log of one k cannot be re-cut into another k. `most` is the longest
-    recorded length.
+    `by_start` is exact for the log's texts (§10), with its 95% interval over requests; it pools their calls, while
+    `over_requests` is the mean over requests of each one's own. `largest` are the longest requests. `by_position` takes
+    each position's first draft alone, as if it did not depend on where the call starts; `iid` is C1 with the share of
+    starts whose first draft is accepted. Both are idealised values. `recut` is the share of starts with 0 < a < most
+    whose next start accepts a - 1: where it is below 1, a log of one k cannot be re-cut into another k. `most` is the
+    longest recorded length.
     """
 
     draft: str
     k: int
     by_start: Interval
+    over_requests: Interval
     by_position: float
     iid: float
     recut: float | None
     most: int
+    largest: Largest
 
     def as_dict(self) -> dict[str, Any]:
         """The reading as a JSON-ready dictionary."""
-        return {**vars(self), "by_start": self.by_start.as_dict()}
+        return asdict(self)
 
 
 def recorded_readings(
@@ -54,22 +58,26 @@ def recorded_readings(
     >>> [(each.k, each.by_start.best, each.by_position) for each in recorded_readings(trace)]
     [(1, 2.0, 2.0), (2, 2.0, 3.0)]
     """
+    largest = Largest.of_trace(trace)
     for rule in recorded_rules(trace):
         shapes = [Chain(k) for k in range(1, min(k_max, rule.most) + 1)]
         exact, rough = (
             plan(trace, rules=[each], shapes=shapes, prefill_emits_token=prefill_emits_token).predictions
             for each in (rule, replace(rule, by_position=True))
         )
+        own = per_prompt(trace, rule, shapes, prefill_emits_token=prefill_emits_token)
         share = recut_share(trace, rule)
-        for one, other in zip(exact, rough, strict=True):
+        for one, other, alike in zip(exact, rough, own, strict=True):
             yield RecordedReading(
                 draft=rule.name,
                 k=one.shape.nodes,
                 by_start=one.tokens_per_call,
+                over_requests=alike.mean,
                 by_position=other.tokens_per_call.best,
                 iid=one.iid_tokens_per_call,
                 recut=share,
                 most=rule.most,
+                largest=largest,
             )
 
 

@@ -14,7 +14,7 @@ from spectheory.reports.base import Report
 from spectheory.reports.deployment_answer import DeploymentAnswer
 from spectheory.reports.deployment_brief import deployment_brief
 from spectheory.reports.lock_step import lock_step_content, lock_step_table
-from spectheory.reports.recorded import recorded_table
+from spectheory.reports.recorded import kept, recorded_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 from spectheory.reports.whole_decoding import whole_decoding
 
@@ -37,7 +37,8 @@ def deployment_report(answer: DeploymentAnswer) -> Report:
     ]
     limit = whole_decoding([answer.chain.prediction])
     claims = footnotes(distance.limit for distance in answer.distances)
-    headline = _headline(answer)
+    of = kept(answer.ranking.best.prediction.provenance, answer.recorded)
+    headline = f"{of}. {_headline(answer)}" if of else _headline(answer)
     if answer.adaptive:
         headline = f"{headline}. {adaptive_sentence(answer.adaptive)}"
     return Report(_content(answer), pieces, headline, [*answer.notes, *limit, *claims], deployment_brief(answer, asked))

@@ -10,6 +10,7 @@ from spectheory.prediction.over_prompts import few_prompts
 from spectheory.reports.base import Brief
 from spectheory.reports.brief import LONGEST_NAME, MOST_ROWS, narrowed, point, range_words, short, verdict
 from spectheory.reports.deployment_answer import DeploymentAnswer
+from spectheory.reports.recorded import heavy, kept
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 
 VERDICTS = {
@@ -23,8 +24,13 @@ LETTERS = 13
 
 def deployment_brief(answer: DeploymentAnswer, asked: Sequence[Table]) -> Brief:
     """The verdict, the best settings, the tables that were `asked` for, and where to find settings to paste."""
-    notes = [*_engines(answer), *few_prompts(answer.prompts)]
-    return Brief(_verdict(answer), [narrowed(_table(answer)), *map(narrowed, asked)], notes)
+    best = answer.ranking.best.prediction
+    notes = [*heavy(answer.recorded, best), *_engines(answer), *few_prompts(answer.prompts)]
+    return Brief(
+        [*_verdict(answer), *verdict(kept(best.provenance, answer.recorded))],
+        [narrowed(_table(answer)), *map(narrowed, asked)],
+        notes,
+    )
 
 
 def _verdict(answer: DeploymentAnswer) -> list[str]:

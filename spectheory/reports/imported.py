@@ -12,6 +12,7 @@ from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters
 from spectheory.trace.importers import Format
 from spectheory.trace.pooled import pooled
+from spectheory.trace.provenance import LEFT_OUT
 from spectheory.trace.reading import Whole
 from spectheory.trace.record import Trace
 
@@ -41,7 +42,10 @@ def import_report(evidence: Whole, formats: Sequence[Format], written: Path) -> 
 def _held(evidence: Whole) -> tuple[dict[str, Any], Table | None, list[str]]:
     """Facts in words and numbers, a table of positions, and remarks."""
     if isinstance(evidence, Trace):
-        return {"texts": len(evidence.texts), "tokens": len(evidence), "columns": sorted(evidence.columns)}, None, []
+        left_out = evidence.provenance.get(LEFT_OUT)
+        of = {"requests left out": left_out} if left_out else {}
+        columns = sorted(evidence.columns)
+        return {"texts": len(evidence.texts), **of, "tokens": len(evidence), "columns": columns}, None, []
     counters = pooled(evidence) if isinstance(evidence, CallLog) else evidence
     length = counters.length
     facts: dict[str, Any] = {"engine": counters.engine, "version": counters.version}

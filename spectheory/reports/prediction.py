@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from spectheory.cost import LatencyTable
 from spectheory.drafting import Chain
@@ -17,6 +18,7 @@ from spectheory.limits.claims import (
 from spectheory.prediction import Label, Plan, Prediction
 from spectheory.prediction.adaptive import AdaptiveWorth
 from spectheory.prediction.bias_tradeoff import BiasPoint
+from spectheory.prediction.per_prompt import PerPrompt
 from spectheory.prediction.recorded_readings import RecordedReading
 from spectheory.reports.adaptive import adaptive_sentence, adaptive_table
 from spectheory.reports.base import Report
@@ -26,7 +28,7 @@ from spectheory.reports.meanings import claimed
 from spectheory.reports.prediction_brief import label_column, prediction_brief
 from spectheory.reports.prediction_notes import formulas, notes_of, notes_of_recorded
 from spectheory.reports.provisional import provisional_words
-from spectheory.reports.recorded import recorded_table
+from spectheory.reports.recorded import kept, recorded_table
 from spectheory.reports.table import Cell, Column, Table
 from spectheory.reports.timing import timing_notes
 from spectheory.reports.whole_decoding import limits_of_decodings
@@ -46,12 +48,13 @@ def prediction_report(
     check: Records | None = None,
     recorded: Sequence[RecordedReading] = (),
     adaptive: Sequence[AdaptiveWorth] = (),
+    per_prompt: Sequence[PerPrompt] = (),
     latencies: LatencyTable | None = None,
 ) -> Report:
     """Every prediction of a plan; `in_loop` says whether speed-ups count the loop around the passes.
 
-    `recorded` are the readings of recorded lengths, which have no limits. Notes say where `latencies` were measured on
-    a busy machine or cut short.
+    `recorded` are the readings of recorded lengths, which have no limits; `per_prompt` the ranges of new prompts for
+    the best rule. Notes say where `latencies` were measured on a busy machine or cut short.
     """
     best = plan.best.as_dict()
     provisional = plan.best.provenance.get(PROVISIONAL)
@@ -71,10 +74,12 @@ def prediction_report(
         "bias": [point.as_dict() for point in bias],
         **({"check": check, "check_of_all": of_all(check)} if check else {}),
         **({"adaptive": [each.as_dict() for each in adaptive]} if adaptive else {}),
+        **({"new_prompts": [_alike(each) for each in per_prompt]} if per_prompt else {}),
         **({"recorded": [reading.as_dict() for reading in recorded]} if recorded else {}),
     }
     asked = [
         *([adaptive_table(adaptive)] if adaptive else []),
+        *([_new_prompts_table(plan, per_prompt)] if per_prompt else []),
         *([bias_table(bias)] if bias else []),
         *([check_table(check)] if check else []),
     ]
@@ -87,11 +92,11 @@ def prediction_report(
         *([recorded_table(recorded)] if recorded else []),
     ]
     notes = notes_of_recorded(plan, in_loop, recorded) if recorded else notes_of(plan, in_loop)
-    words = provisional_words(plan.best.provenance)
+    words = provisional_words(plan.best.provenance) or kept(plan.best.provenance, recorded)
     headline = f"{words}. {_headline(plan)}" if words else _headline(plan)
     headline = f"{headline}. {adaptive_sentence(adaptive)}" if adaptive else headline
     notes += timing_notes(latencies) if latencies else []
-    return Report(content, pieces, headline, notes, prediction_brief(plan, asked))
+    return Report(content, pieces, headline, notes, prediction_brief(plan, asked, recorded))
 
 
 def _headline(plan: Plan) -> str:
@@ -150,6 +155,27 @@ def _drafted_table(plan: Plan) -> Table:
     ]
     title = "Drafted tokens per call, at most k, where the draft stops"
     return replace(_by_nodes(title, plan, _stopped(plan), lambda p: p.drafted, what="drafted"), notes=notes)
+
+
+def _new_prompts_table(plan: Plan, per_prompt: Sequence[PerPrompt]) -> Table:
+    """The best rule's pooled tokens per call, the mean over prompts, and the range of the mean over new ones."""
+    pooled = {each.wanted: each for each in plan.of(plan.best.label)}
+    rows: list[list[Cell | Interval | int | None]] = [
+        [pooled[each.wanted].shape.nodes, pooled[each.wanted].tokens_per_call, each.mean, each.new]
+        for each in per_prompt
+    ]
+    notes = [
+        "pooled: tokens of all prompts over their calls. mean of prompts: of each one's own tokens per call. Both have "
+        "95% confidence intervals, for all prompts of this kind. new: 95% prediction interval of the second over so "
+        "many new prompts of the same kind."
+    ]
+    new = f"mean of {per_prompt[0].prompts} new"
+    title = f"{plan.best.label}: tokens per call of prompts to come"
+    return Table(title, [Column("k"), Column("pooled"), Column("mean of prompts"), Column(new)], rows, notes)
+
+
+def _alike(each: PerPrompt) -> dict[str, Any]:
+    return {"shape": str(each.wanted), "mean": each.mean.as_dict(), "new": each.new, "prompts": each.prompts}
 
 
 def _first(claim: LimitClaim, of: str = "") -> Aside:

@@ -10,10 +10,12 @@ from spectheory.intervals import Interval
 from spectheory.limits.claims import TEXT, LimitClaim
 from spectheory.prediction import Label, Plan, Prediction
 from spectheory.prediction.over_prompts import few_prompts
+from spectheory.prediction.recorded_readings import RecordedReading
 from spectheory.reports.base import Brief
 from spectheory.reports.brief import WIDTH, narrowed, point, range_words, short, sizes_shown, verdict, width
 from spectheory.reports.meanings import TERMS, claimed
 from spectheory.reports.provisional import provisional_words
+from spectheory.reports.recorded import heavy, kept
 from spectheory.reports.remarks import NO_COST, NOT_SAMPLED, given
 from spectheory.reports.table import Cell, Column, Table
 from spectheory.reports.whole_decoding import limits_of_decodings
@@ -25,18 +27,19 @@ LONGEST_LABEL = 31
 CERTIFIED = "Ranges without ± are certain bounds; settings are compared by their low ends."
 
 
-def prediction_brief(plan: Plan, asked: Sequence[Table]) -> Brief:
+def prediction_brief(plan: Plan, asked: Sequence[Table], recorded: Sequence[RecordedReading] = ()) -> Brief:
     """The verdict, the table, and the tables that were `asked` for beside it."""
     provenance = plan.best.provenance
     provisional = provisional_words(provenance)
     notes = [
         *([f"{provisional}."] if provisional else []),
+        *heavy(recorded, plan.best),
         *([CERTIFIED] if any(p.certified for p in plan.predictions) else []),
         *([] if plan.timed else [NO_COST]),
         *([NOT_SAMPLED] if given(provenance) else []),
         *([] if provisional else few_prompts(plan.prompts)),
     ]
-    return Brief(_verdict(plan), [_table(plan), *map(narrowed, asked)], notes)
+    return Brief([*_verdict(plan), *verdict(kept(provenance, recorded))], [_table(plan), *map(narrowed, asked)], notes)
 
 
 def label_column(label: Label, what: str, heading: str = "") -> Column:

@@ -19,7 +19,7 @@ from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.recorded_readings import RecordedReading
 from spectheory.prediction.shape_calls import BestTree
 from spectheory.reports.policies import policies
-from spectheory.reports.recorded import recorded_notes
+from spectheory.reports.recorded import heavy, recorded_notes
 from spectheory.reports.remarks import IN_LOOP, NO_COST, origin, sampled_choices
 from spectheory.reports.whole_decoding import limits_of_decodings, whole_decoding
 from spectheory.verification import GreedyMatch, RankRule
@@ -29,7 +29,7 @@ COUNTED = "Tokens per call count accepted drafts and the recovered or bonus toke
 
 def notes_of_recorded(plan: Plan, in_loop: bool, recorded: Sequence[RecordedReading]) -> list[str]:
     """What a reader must know of the predictions from recorded lengths."""
-    lines = [COUNTED, *recorded_notes(plan.best.provenance, recorded)]
+    lines = [*heavy(recorded, plan.best), COUNTED, *recorded_notes(plan.best.provenance, recorded)]
     lines += ([IN_LOOP] if in_loop else []) if plan.timed else [NO_COST]
     return [*lines, *few_prompts(plan.prompts)]
 

@@ -13,11 +13,13 @@ from spectheory.cost import ConstantRatio
 from spectheory.deployment import Draft, check_comparable, engine_settings, rank_drafts
 from spectheory.drafting import Batch, Chain
 from spectheory.errors import SettingError, TraceError
+from spectheory.judging.readings import readings
 from spectheory.prediction import plan, predict
 from spectheory.prediction.recorded import BEST, check_depth, free_part, recorded_rules
 from spectheory.prediction.recorded_readings import recorded_readings, recut_share
 from spectheory.reports.recorded import recorded_notes
 from spectheory.trace import TextInfo, Trace, read_any
+from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.importers.specdecode_bench import SPECDECODE_BENCH
 from spectheory.verification import TokenVerification
 from tests.trace.recorded_sample import DRAFTED, SAMPLE, copied
@@ -181,3 +183,31 @@ def test_a_trace_needs_scores_or_lengths(tmp_path: Path) -> None:
     again = Trace.read(tmp_path)
     np.testing.assert_array_equal(again.columns["recorded_match"], trace.columns["recorded_match"])
     assert (again.recorded, again.provenance["recorded"]) == (True, DRAFTS)
+
+
+def test_first_choices_of_drafts_that_depend_on_the_start_are_an_estimate() -> None:
+    """Copied drafts at every start: runs at some k are outside the ends of another's, so these bound nothing.
+
+    The control: the draft model of the same texts, whose runs are inside at every k.
+    """
+    outside = {"draft": 0, "suffix": 0}
+    for name in outside:
+        logs = {k: CallLog(tuple(run_at(each, k) for each in listed(name)), k=k) for k in (1, 2, 5, 8)}
+        for logged, log in logs.items():
+            rows = readings(log, k_max=8).rows
+            for k in logs.keys() - {logged}:
+                true, ends = readings(logs[k]).counted.tokens_per_call.best, rows[k - 1].first_choices
+                assert ends is not None
+                assert ends.kind == "estimate"
+                outside[name] += not ends.low - 1e-9 <= true <= ends.high + 1e-9
+    assert outside["draft"] == 0
+    assert outside["suffix"] > 3
+
+
+def run_at(lengths: list[int], k: int) -> Request:
+    """The calls of k drafts over a text with these accepted lengths, bonus included, at every start."""
+    accepted, at = [], 0
+    while at < len(lengths):
+        accepted.append(min(lengths[at] - 1, k, len(lengths) - at - 1))
+        at += accepted[-1] + 1
+    return Request(str(lengths), accepted=tuple(accepted), drafted=(k,) * len(accepted))

@@ -174,7 +174,9 @@ def _total(own: Mapping[str, Found], name: str) -> float | None:
 
 def _finite(value: float, name: str) -> float:
     if not 0 <= value <= MOST_COUNTED:
-        raise TextError(f"{name} is {brief(value)}", limit="must be finite and not negative", remedy="fetch /metrics again")
+        raise TextError(
+            f"{name} is {brief(value)}", limit="must be finite and not negative", remedy="fetch /metrics again"
+        )
     return value
 
 
