@@ -19,7 +19,7 @@ from spectheory.cli.encoding import HANDLER
 from spectheory.cli.interrupts import Interrupted, handled, ignore_further, terminations_interrupt
 from spectheory.cli.statuses import Status
 from spectheory.errors import SpectheoryError, out_of_memory
-from spectheory.reports.harmless import harmless
+from spectheory.harmless import harmless
 
 DEBUG = "SPECTHEORY_DEBUG"
 """Environment variable: where it is set, an internal error prints its traceback."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import unicodedata
 
-from spectheory.reports.harmless import harmless
+from spectheory.harmless import harmless
 
 PLAIN = {"≤": "<=", "≥": ">=", "±": "+-", "†": "+", "×": "x", "·": "*", "−": "-", "–": "-", "…": "...", "′": "'"}
 """What stands for a character where it cannot be written."""

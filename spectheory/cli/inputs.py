@@ -144,7 +144,7 @@ def _numbers(text: str) -> list[float]:
 
 def _from_file(path: Path, name: str) -> NDArray[Any]:
     try:
-        if path.suffix == ".npy":
+        if path.suffix == ".npy" and not path.is_fifo():
             with path.open("rb") as file:
                 return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
         text = read_text(path, encoding="utf-8-sig")

@@ -29,6 +29,7 @@ def terminations_interrupt() -> Iterator[None]:
     """A request to terminate is taken as an interruption: what is finished is kept, and the workers end.
 
     More of them while this is done are as one; one that comes :data:`PATIENCE` seconds later ends the process at once.
+    An error after one is the interruption too: modules that are being loaded make an ``ImportError`` of it.
     """
     first = math.inf
 
@@ -47,6 +48,10 @@ def terminations_interrupt() -> Iterator[None]:
     before = {kind: signal.signal(kind, interrupt) for kind in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
+    except Exception as error:
+        if first < math.inf and not isinstance(error, Interrupted):
+            raise KeyboardInterrupt from error
+        raise
     finally:
         for kind, handler in before.items():
             signal.signal(kind, handler)

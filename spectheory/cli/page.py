@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -65,6 +66,8 @@ def ready_page(file: Path | None) -> None:
         library()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
+        if file.is_fifo():
+            raise OSError(errno.EINVAL, "is a pipe, which may have no reader")
         new = not file.exists()
         with file.open("a", encoding="utf-8"):
             pass

@@ -42,6 +42,7 @@ from spectheory.deployment import (
 )
 from spectheory.deployment.lock_step import MOST_TOGETHER
 from spectheory.drafting import Stopped
+from spectheory.harmless import harmless
 from spectheory.limits.claims import BY_START, WHOLE_DECODING
 from spectheory.pages.deployment import deployment_charts
 from spectheory.plots.deployment import write_batches, write_ranking
@@ -50,7 +51,6 @@ from spectheory.prediction.over_prompts import Prompts, few_prompts
 from spectheory.prediction.recorded import check_depth
 from spectheory.prediction.recorded_readings import RecordedReading, recorded_readings
 from spectheory.reports import DeploymentAnswer, deployment_report
-from spectheory.reports.harmless import harmless
 from spectheory.reports.recorded import heavy, recorded_notes
 from spectheory.reports.remarks import IN_LOOP, given, sampled_choices
 from spectheory.verification import PathRule, RankRule

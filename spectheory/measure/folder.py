@@ -43,6 +43,10 @@ def check_folder(source: str | Path, revision: str | None = None) -> None:
             limit="only models on the hub have revisions",
             remedy="leave the revision out, or name the model on the hub",
         )
+    if pipes := [path.name for path in sorted(folder.iterdir()) if path.is_fifo()]:
+        raise ModelError(
+            f"{str(source)!r}: {pipes[0]} is a pipe", limit="needs files", remedy="save or download the model again"
+        )
     absent = [] if (folder / "config.json").is_file() else ["config.json"]
     weights = weight_files(folder)
     if not weights:

@@ -13,12 +13,12 @@ from typing import Any
 from spectheory import __version__
 from spectheory.errors import OutputError, load_extra
 from spectheory.files import write_whole
+from spectheory.harmless import harmless
 from spectheory.pages.chart import Chart
 from spectheory.pages.parts import Part
 from spectheory.pages.shown import Shown
 from spectheory.plots.style import PALETTE
 from spectheory.reports.base import Report, plain
-from spectheory.reports.harmless import harmless
 from spectheory.reports.table import Table
 
 _HERE = Path(__file__).parent
@@ -88,7 +88,7 @@ def library() -> str:
     if made.returncode or not made.stdout:
         raise OutputError(
             f"the charts of a page cannot be made (vl-convert ended with status {made.returncode})",
-            limit="it reserves some 4 GB of address space",
+            limit="it reserves some 70 GB of address space",
             remedy="raise the limit (ulimit -v), or leave --report out",
         )
     return made.stdout

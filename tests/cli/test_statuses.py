@@ -260,6 +260,23 @@ def test_a_second_interruption_is_the_first_one(pause: float) -> None:
     assert said.startswith("spectheory: interrupted")
 
 
+LOADING = (
+    "import os, signal, sys\nfrom spectheory.cli import main\nassert 'numpy' not in sys.modules\n"
+    "class Finder:\n    def find_spec(self, name, *_):\n        if name == 'spectheory.cli.app':\n            try:\n"
+    "                os.kill(os.getpid(), signal.SIGINT)\n            except KeyboardInterrupt:\n"
+    "                raise ImportError('initialization failed')\n"
+    "sys.meta_path.insert(0, Finder())\nsys.argv[1:] = ['rules']\nsys.exit(main())\n"
+)
+"""A command that is interrupted while it loads its modules, by one that makes another error of it, as scipy's do."""
+
+
+def test_an_interruption_while_modules_are_loaded() -> None:
+    """Nothing large is loaded before signals are handled, so the time without an answer in one line is short."""
+    ran = subprocess.run([sys.executable, "-c", LOADING], capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stderr.count("\n")) == (Status.INTERRUPTED, 1), ran.stderr
+    assert ran.stderr.startswith("spectheory: interrupted")
+
+
 @each("backend", ["module://matplotlib_inline.backend_inline", "nonsense"])
 def test_figures_are_written_whatever_backend_is_set(backend: str, tmp_path: Path) -> None:
     """A notebook sets one that is not installed here; a wrong name would end the import of matplotlib."""
@@ -274,7 +291,13 @@ def test_figures_are_written_whatever_backend_is_set(backend: str, tmp_path: Pat
 
 
 def test_a_pipe_without_a_writer_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for command in (["predict"], ["import", "--out", tmp_path / "new"], ["judge"]):
-        assert main([*map(str, command), str(tmp_path / "pipe")]) == Status.BAD_INPUT
+    """Read in any way: as a log, as numbers, as a part of a model's folder; and one without a reader as a page."""
+    for name in ("pipe", "pmf.npy", "page.html", "config.json"):
+        os.mkfifo(tmp_path / name)
+    pages = ["predict", "--report", tmp_path / "page.html"]
+    models = ["measure", "--target", tmp_path, "--out", tmp_path / "new", "--draft", tmp_path]
+    pmfs = ["rules", "--draft-pmf", "1", "--target-pmf", tmp_path / "pmf.npy"]
+    logs = [["predict"], ["import", "--out", tmp_path / "new"], ["judge"]]
+    for command in (*([*log, tmp_path / "pipe"] for log in logs), pmfs, models, pages):
+        assert main([*map(str, command)]) == Status.BAD_INPUT
         assert "is a pipe" in capsys.readouterr().err

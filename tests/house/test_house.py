@@ -20,6 +20,7 @@ ROOMS = (
     "extensions",
     "checks",
     "files",
+    "harmless",
     "processes",
     "intervals",
     "distributions",
