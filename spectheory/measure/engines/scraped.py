@@ -39,7 +39,7 @@ class Scraped:
                     values[_NAMES[known[1]] if known else sample.name] += _whole(sample)
         except FOREIGN as error:
             raise EngineError(
-                f"/metrics are no counters ({str(error) or type(error).__name__})",
+                f"/metrics are no counters ({str(error)[:80] or type(error).__name__})",
                 limit="needs Prometheus' text format",
                 remedy="check the server",
             ) from error
