@@ -32,16 +32,20 @@ def served(
     requests: int = 0,
     noise: float = 0.02,
     prefill: float = 0.0,
+    spread: int = 0,
 ) -> dict[str, Any]:
     """One run: sequences decode together step by step, and a finished one is replaced at once.
 
     The first token comes with the prompt, which adds `prefill` seconds to a step of all others; in that step the new
-    sequence does not decode. Calls accept drafts by `survival`; accepted tokens past
-    the end of a text are counted, as vLLM does.
+    sequence does not decode. Outputs differ by up to `spread` tokens from `output`, to both sides; of equal ones all
+    plain sequences end together. Calls accept drafts by `survival`; accepted tokens past the end of a text are counted,
+    as vLLM does.
     """
     requests = requests or 16 * concurrency
     waiting, clock = requests - concurrency, 0.0
-    left: list[int] = [output - 1] * concurrency
+    lengths = (output + rng.integers(-spread, spread + 1, requests)).tolist()
+    total = sum(lengths)
+    left: list[int] = [lengths.pop() - 1 for _ in range(concurrency)]
     began: list[float | None] = [0.0] * concurrency
     calls, accepted = 0, np.zeros(k, int)
     latencies = []
@@ -61,10 +65,11 @@ def served(
                 latencies.append(clock - start)
                 if waiting:
                     waiting -= 1
-                    running.append((output - 1, None if prefill else clock))
+                    running.append((lengths.pop() - 1, None if prefill else clock))
         left, began = [r for r, _ in running], [s for _, s in running]
     factor = 1 + noise * rng.standard_normal()  # the machine of this run
-    return result(concurrency, requests, prompt, output, factor * np.array(latencies), factor * clock, calls, accepted)
+    found = result(concurrency, requests, prompt, output, factor * np.array(latencies), factor * clock, calls, accepted)
+    return found | {"total_output_tokens": total}
 
 
 def result(

@@ -26,6 +26,7 @@ TERMS = (
     "a draft of a sequence",
     "a cached token, per draft",
     "a call of a sequence",
+    "an accepted token of a sequence",
 )
 """What each coefficient is the seconds of."""
 _LEAST_SHARE = 0.01
@@ -38,19 +39,23 @@ SAME = 0.02
 class StepTime:
     """Mean `seconds` of a step for all of `batch` sequences together, each with `context` cached tokens.
 
-    A step of k = 0 is plain decoding; with k > 0 it is a whole call, drafting and verification.
+    A step of k = 0 is plain decoding; with k > 0 it is a whole call, drafting and verification, which outputs
+    `accepted` tokens more than a plain step, the mean over calls; 0 where they are not known.
     """
 
     batch: int
     context: float
     k: int
     seconds: float
+    accepted: float = 0.0
 
     def __post_init__(self) -> None:
         # The conditions are positive so that NaN fails them.
-        if not (self.batch >= 1 and self.context >= 0 and self.k >= 0 and 0 < self.seconds < math.inf):
+        if not (self.batch >= 1 and self.context >= 0 and 0 <= self.accepted <= self.k and 0 < self.seconds < math.inf):
             raise SettingError(
-                f"{self}", limit="needs batch >= 1, context >= 0, k >= 0, seconds > 0", remedy="drop this run"
+                f"{self}",
+                limit="needs batch >= 1, context >= 0, 0 <= accepted <= k, seconds > 0",
+                remedy="drop this run",
             )
 
 
@@ -58,10 +63,11 @@ class StepTime:
 class ServedFit:
     r"""Seconds of a step as a function of batch, context and k, fitted to a server's runs (C3, estimate).
 
-    .. math:: t = a + bB + cBL + [k > 0]\,(s + gB) + k\,(d + eB + fBL)
+    .. math:: t = a + bB + cBL + [k > 0]\,(s + gB) + k\,(d + eB + fBL) + h A_k B
 
-    The first three terms are the plain step. Calls emit more tokens, so that more prompts of other requests are read
-    during a step: g, fitted where k varies and there are runs enough. What a draft adds is its drafting and its
+    The first three terms are the plain step. A call outputs :math:`A_k` accepted tokens more, so that more prompts of
+    other requests are read during a step: h; and g where plain requests of one length end together. Both are fitted
+    where k varies and the runs determine them. What a draft adds is its drafting and its
     verification together: the time of calls does not tell them apart. No coefficient is below 0. Residuals are
     relative, t'/t - 1.
 
@@ -98,7 +104,7 @@ class ServedFit:
 
     def seconds(self, batch: float, context: float, k: int = 0) -> Interval:
         """Seconds of a step, with the 95% interval that follows from the residuals (statistical)."""
-        row = row_of(batch, context, k)
+        row = row_of(batch, context, k, accepted_at(self.runs, k))
         best = self._bounded(row @ np.array(self.coefficients))
         half = self.reach * math.sqrt(sum(float(row @ np.array(each)) ** 2 for each in self.directions))
         return Interval(min(self._bounded(best - half), best), best, best + half, "statistical")
@@ -168,7 +174,15 @@ class ServedCost(CostModel):
             yield low, high
 
 
-def row_of(batch: float, context: float, k: int) -> Floats:
+def accepted_at(runs: Sequence[StepTime], k: int) -> float:
+    """Accepted tokens of a call of k drafts: the mean of the runs, on a line between those of other k."""
+    ks = sorted({run.k for run in runs})
+    return float(np.interp(k, ks, [np.mean([run.accepted for run in runs if run.k == each]) for each in ks]))
+
+
+def row_of(batch: float, context: float, k: int, accepted: float = 0.0) -> Floats:
     """What each term is multiplied by."""
     cached = batch * context
-    return np.array([1.0, batch, cached, float(k > 0), k, k * batch, k * cached, float(k > 0) * batch])
+    return np.array(
+        [1.0, batch, cached, float(k > 0), k, k * batch, k * cached, float(k > 0) * batch, accepted * batch]
+    )

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from spectheory.cost.served import SAME, TERMS, ServedFit, StepTime, row_of
+from spectheory.cost.served import SAME, TERMS, ServedFit, StepTime, accepted_at, row_of
 from spectheory.errors import SettingError
 
 Floats = NDArray[np.float64]
 
 _OF_CONTEXT = (2, 6)
-_OF_CALLS = (3, 7)
-_PREFILL = 7
+_OF_CALLS = (3, 7, 8)
+_PREFILL = (8, 7)
 _MOST_ERROR = 0.25
 """Residuals above it leave speed-ups unknown by a factor of more than 1.5 either way."""
 
@@ -36,13 +36,14 @@ def fit_server(runs: Sequence[StepTime]) -> ServedFit:
     (0.01, 0.002, True, 3)
     """
     _require(runs)
-    design = np.array([row_of(run.batch, run.context, run.k) for run in runs])
+    design = np.array([row_of(run.batch, run.context, run.k, accepted_at(runs, run.k)) for run in runs])
     seconds = np.array([run.seconds for run in runs])
     used = _used(runs)
     relative = design[:, used] / seconds[:, None]
-    if _PREFILL in used and (len(runs) <= len(used) or _rank(relative) < len(used)):  # a law without it may be known
-        used.remove(_PREFILL)
-        relative = design[:, used] / seconds[:, None]
+    for term in _PREFILL:
+        if term in used and (len(runs) <= len(used) or _rank(relative) < len(used)):  # a law without it may be known
+            used.remove(term)
+            relative = design[:, used] / seconds[:, None]
     _require_determined(runs, relative, used)
     found = _solved(relative)
     free = found > 0
@@ -92,8 +93,9 @@ def _used(runs: Sequence[StepTime]) -> list[int]:
     contexts = [run.context for run in runs]
     varies = max(contexts) > (1 + SAME) * min(contexts)
     several = len({run.k for run in runs if run.k}) > 1
+    told = any(run.accepted for run in runs)
     kept = [i for i in range(len(TERMS)) if (varies or i not in _OF_CONTEXT) and (several or i not in _OF_CALLS)]
-    return kept
+    return [i for i in kept if told or i != _PREFILL[0]]
 
 
 def _require(runs: Sequence[StepTime]) -> None:

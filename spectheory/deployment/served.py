@@ -107,7 +107,8 @@ def step_time(run: BenchRun) -> StepTime:
             f"at most {_UNDRAFTED:.0%} may be",
             "keep outputs shorter than the model's longest text",
         )
-    return StepTime(run.concurrency, run.context, run.k, run.decoding / run.calls)
+    accepted = min(max(run.decoded / run.calls - 1, 0.0), float(run.k))
+    return StepTime(run.concurrency, run.context, run.k, run.decoding / run.calls, accepted)
 
 
 def tokens_of_trace(trace: Trace, rule: PathRule, ks: Sequence[int]) -> list[Tokens]:

@@ -30,7 +30,9 @@ def noisy(rng: np.random.Generator, runs: tuple[StepTime, ...] = RUNS) -> list[S
 
 def test_exact_runs_give_the_law_back() -> None:
     fit = fit_server(RUNS)
-    assert fit.coefficients == pytest.approx((8e-3, 2e-4, 1e-7, 1e-3, 9e-4, 1.5e-4, 2e-8, 0.0), rel=1e-6, abs=1e-12)
+    assert fit.coefficients == pytest.approx(
+        (8e-3, 2e-4, 1e-7, 1e-3, 9e-4, 1.5e-4, 2e-8, 0.0, 0.0), rel=1e-6, abs=1e-12
+    )
     assert fit.error < ROUNDING
     assert max(map(abs, fit.left_out)) < ROUNDING
     assert (fit.ks, fit.batches, fit.contexts) == ((1, 2, 3, 4, 5), (1, 64), (100, 2000))
