@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,7 @@ def test_vllms_counters_under_other_names(tmp_path: Path) -> None:
     for engine, changed in (
         ("lmdeploy", scrape.replace("vllm:", "lmdeploy:")),
         ("vllm", scrape.replace("vllm:", "ray_vllm_")),
+        ("vllm", scrape.replace("vllm:", "ray_vllm:")),
     ):
         found = written(tmp_path, changed)
         assert (found.engine, found.calls, found.accepted, found.survival) == (
@@ -143,9 +145,25 @@ def test_streamed_answers_are_put_together(tmp_path: Path) -> None:
         first = {"id": name, "choices": [{"token_ids": [5, 6], "prompt_token_ids": [1, 2], "finish_reason": None}]}
         last = {"id": name, "choices": [{"token_ids": [7, 8], "finish_reason": "stop"}]}
         lines += [first, {**last, "metrics": {"speculative_decoding": record}}]
-    (tmp_path / "log").write_text("".join(f"data: {json.dumps(each)}\n\n" for each in lines) + "data: [DONE]\n")
-    log = read_files([tmp_path / "log"])
-    assert isinstance(log, CallLog)
-    assert [(r.id, r.prompt, r.output, r.accepted, r.ended) for r in log.requests] == [
-        (name, (1, 2), (5, 6, 7, 8), (2, 0), True) for name in ("a", "b")
-    ]
+    events = "".join(f"data: {json.dumps(each)}\n\n" for each in lines) + "data: [DONE]\n"
+    for begins in ("", ": ping\n\n", "event: message\n", "id: 1\n"):
+        (tmp_path / "log").write_text(begins + events)
+        log = read_files([tmp_path / "log"])
+        assert isinstance(log, CallLog)
+        assert [(r.id, r.prompt, r.output, r.accepted, r.ended) for r in log.requests] == [
+            (name, (1, 2), (5, 6, 7, 8), (2, 0), True) for name in ("a", "b")
+        ]
+
+
+def test_a_line_that_leaves_millions_of_calls_open_is_read_in_time(tmp_path: Path) -> None:
+    """Nothing accepted of ten million drafts: one by one these were 14 GB. The most calls that fit are among those."""
+    shares = ", ".join(["0.000"] * 60)
+    line = text("vllm_log_line.txt").split("\n")[0].partition("SpecDecoding")[0] + (
+        "SpecDecoding metrics: Mean acceptance length: 1.00, Accepted: 0 tokens, Drafted: 9999960 tokens, "
+        f"Per-position acceptance rate: {shares}, Avg Draft acceptance rate: 0.0%\n"
+    )
+    tracemalloc.start()
+    found = written(tmp_path, line)
+    assert tracemalloc.get_traced_memory()[1] < 5e8
+    tracemalloc.stop()
+    assert (found.calls, found.accepted, found.length) == (166666, 0, 1.0)

@@ -224,7 +224,9 @@ def _by_position(found: Found, path: Path) -> list[float]:
 
 
 _LINE = re.compile(
-    rb"^(?:# (?:HELP|TYPE) )?(?:" + b"|".join(each.prefix.encode() for each in DIALECTS) + rb"|ray_vllm|ray_sglang)\w+",
+    rb"^(?:# (?:HELP|TYPE) )?(?:"
+    + b"|".join(each.prefix.encode() for each in DIALECTS)
+    + rb"|ray_vllm|ray_sglang)[:\w]+",
     re.M,
 )
 PROMETHEUS = Format(

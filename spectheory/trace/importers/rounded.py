@@ -15,6 +15,8 @@ NUMBER = r"\d+(?:\.\d+)?"
 """Pattern of a number as logs print it."""
 SLACK = 1e-9
 """Of halves in decimal that double precision cannot hold."""
+MOST_TRIED = 20_000
+"""Numbers of calls that are tried one by one; of a longer range so many, evenly: one fits beside another there."""
 
 
 def half_unit(digits: int) -> float:
@@ -57,9 +59,9 @@ def calls_within(
     values, unit = np.array(shares[0]), half_unit(shares[1]) + SLACK
     above = length[0] - 1
     ends = (accepted / (above + half_unit(length[1])), accepted / max(above - half_unit(length[1]), SLACK))
-    n = np.arange(max(-(-drafted // len(values)), int(ends[0]), 1), min(max(drafted, 1), int(ends[1]) + 1) + 1)
-    if not accepted:
-        n = np.arange(max(-(-drafted // len(values)), 1), max(drafted, 1) + 1)
+    full, most_calls = max(-(-drafted // len(values)), 1), max(drafted, 1)
+    low, high = (max(full, int(ends[0])), min(most_calls, int(ends[1]) + 1)) if accepted else (full, most_calls)
+    n = np.arange(low, high + 1, max((high - low) // MOST_TRIED, 1))
     least = np.ceil(np.multiply.outer(n, values - unit) - SLACK).clip(min=0)
     most = np.floor(np.multiply.outer(n, values + unit) + SLACK).clip(max=n[:, None])
     most = np.minimum.accumulate(most, axis=1)

@@ -14,7 +14,7 @@ _JOINED = ("token_ids", "text")
 
 def is_streamed(text: str) -> bool:
     """Whether a text begins as a stream of events does."""
-    return text.lstrip().startswith(DATA)
+    return text.lstrip().startswith((DATA, "event:", "id:", "retry:", ":"))
 
 
 def answers(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
