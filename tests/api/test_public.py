@@ -20,7 +20,18 @@ DIRECTIVE = re.compile(r"^\.\. automodule:: (\S+)\n((?:   :.*\n)*)", re.MULTILIN
 PUBLIC = {module: options for page in PAGES.values() for module, options in DIRECTIVE.findall(page)}
 """The modules of docs/api, with the options of their directive."""
 
-INTERNAL = {"extensions", "checks", "files", "processes", "kernels", "logit_statistics", "pages", "cli", "__main__"}
+INTERNAL = {
+    "extensions",
+    "checks",
+    "files",
+    "harmless",
+    "processes",
+    "kernels",
+    "logit_statistics",
+    "pages",
+    "cli",
+    "__main__",
+}
 """Rooms that nobody builds on."""
 
 SHOWN = [
