@@ -14,37 +14,15 @@ WIDTH = 120
 NAMES = 26
 """Most columns that the names of options take beside their help."""
 
-RENAMED = {
-    ("validate", "--of"): "spectheory validations FOLDER... --out FOLDER",
-    ("verify", "--deep"): "--full",
-    ("verify", "--kind"): "--evidence",
-    ("plan", "--draft"): "--trace NAME=FOLDER",
-    ("plan", "--nodes"): "--nodes-max",
-    ("plan", "--seed"): "spectheory measure --seed, then spectheory plan FOLDER",
-    ("rules", "--k"): "--candidates",
-    ("simulate", "--batch"): "--batch-size",
-    ("simulate", "--results"): "--out FOLDER",
-    ("rules", "--target"): "--target-pmf",
-    ("rules", "--draft"): "--draft-pmf",
-    ("bounds", "--target"): "--target-pmf",
-    ("simulate", "--target"): "--target-pmf",
-    ("simulate", "--draft"): "--draft-pmf",
-}
-"""Old names of options by command, and what to write instead."""
-
 
 class Command(TyperCommand):
-    """A command with grouped help that refuses old names and ambiguous repetition."""
+    """A command with grouped help that refuses ambiguous repetition."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line."""
         for each in self.get_params(ctx):
             self._refuse_twice(ctx, each, args)
-        try:
-            return super().parse_args(ctx, args)
-        except Exception as error:
-            refuse_old_name(str(self.name), getattr(error, "option_name", ""))
-            raise
+        return super().parse_args(ctx, args)
 
     def _refuse_twice(self, ctx: Any, param: Any, args: list[str]) -> None:
         """Refuse an option given twice that other commands repeat: the last value alone would count."""
@@ -66,14 +44,6 @@ class Command(TyperCommand):
             if members:
                 with formatter.section(group):
                     formatter.write_dl([(name.ljust(widest), text) for name, text in members], col_max=widest)
-
-
-def refuse_old_name(command: str, name: str) -> None:
-    """Refuse an old name, and say what replaces it."""
-    if new := RENAMED.get((command, name)):
-        raise SettingError(
-            f"{command} {name} has changed", limit=f"it is now {new}", remedy=f"see spectheory {command} --help"
-        )
 
 
 def repeatable(app: Any) -> set[str]:

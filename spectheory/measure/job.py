@@ -16,13 +16,10 @@ from spectheory.measure.pair import ModelPair
 from spectheory.measure.settings import MeasureSettings
 from spectheory.measure.texts import Encoded, encode
 from spectheory.prompts import Prompt
-from spectheory.trace import BY_START, GIVEN_TEXT, MEASURED, SAMPLED_TEXT, SOURCES
+from spectheory.trace import BY_START, GIVEN_TEXT, MEASURED, SAMPLED_TEXT, SCHEMA_VERSION, SOURCES
 
-_ROWS = 1
-"""Version of the columns by position, for the fingerprint: runs of the first schema of traces can go on."""
-
-_ADDED = ("grown", "suffix")
-"""Settings that the fingerprint has where they are used: runs of earlier versions can go on."""
+_ELSEWHERE = ("chunk", "depth")
+"""Settings that decide no number, or that stand elsewhere in the fingerprint: the depth of a head."""
 
 
 @dataclass(frozen=True)
@@ -52,26 +49,19 @@ def fingerprint_of_run(pair: ModelPair, prompts: Sequence[Prompt], settings: Mea
 def _fingerprint(pair: ModelPair, encoded: Sequence[Encoded], settings: MeasureSettings) -> str:
     """The hash; the ids represent the tokenizer and its chat template."""
     content = {
-        "schema": _ROWS,
+        "schema": SCHEMA_VERSION,
+        "vocabulary": pair.vocabulary,
         "columns": sorted(MEASURED),
         "models": [[m.fingerprint, m.dtype] for m in (pair.target, pair.draft)],
         "prompts": _prompts_hash([each.prompt for each in encoded]),
         "ids": [[each.ids.tolist(), None if each.given is None else each.given.tolist()] for each in encoded],
         "ends": sorted(pair.end_of_text),
-        "settings": {name: value for name, value in asdict(settings).items() if name not in _without(settings)},
+        "settings": {name: value for name, value in asdict(settings).items() if name not in _ELSEWHERE},
     }
     depth = depth_of(pair.draft, settings.depth)
     if depth is not None:
         content |= {"depth": depth, "by_start": sorted(BY_START)}
-    if pair.vocabulary < min(pair.target.outputs, pair.draft.outputs):  # earlier versions decoded padding too
-        content["vocabulary"] = pair.vocabulary
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _without(settings: MeasureSettings) -> tuple[str, ...]:
-    """Settings that decide no number, or that stand elsewhere: the depth of a head."""
-    unset = [name for name in _ADDED if getattr(settings, name) is None]
-    return ("chunk", "depth", *unset)
 
 
 def _prompts_hash(prompts: Sequence[Prompt]) -> str:

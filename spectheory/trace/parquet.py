@@ -18,8 +18,7 @@ from spectheory.files import write_whole
 from spectheory.trace.foreign import loaded_json
 
 SCHEMA_VERSION = 3
-"""Schema 2 has columns by start and depth, schema 3 the largest q; older traces are read as they stand."""
-_READABLE = range(1, SCHEMA_VERSION + 1)
+"""Of a trace file; no other is read."""
 METADATA_KEY = b"spectheory"
 
 _GROUP = 1 << 18
@@ -189,7 +188,7 @@ def _header(metadata: Mapping[bytes, bytes] | None, path: Path) -> dict[str, Any
     try:
         header: dict[str, Any] = loaded_json((metadata or {})[METADATA_KEY])
         version = header["schema"]
-        if version in _READABLE and not (header["texts"] and isinstance(header["provenance"], dict)):
+        if version == SCHEMA_VERSION and not (header["texts"] and isinstance(header["provenance"], dict)):
             raise ValueError("no texts, or a provenance of another kind")
     except FOREIGN as error:
         raise TraceError(
@@ -197,10 +196,10 @@ def _header(metadata: Mapping[bytes, bytes] | None, path: Path) -> dict[str, Any
             limit="needs the header that spectheory measure writes",
             remedy="run spectheory measure",
         ) from error
-    if version not in _READABLE:
+    if version != SCHEMA_VERSION:
         raise TraceError(
             f"{path} has trace schema {brief(version)}",
-            limit=f"this version reads schema 1 to {SCHEMA_VERSION}",
+            limit=f"this version reads schema {SCHEMA_VERSION}",
             remedy="measure again, or use the version that wrote it",
         )
     return header

@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from spectheory.cli import main
 from spectheory.cli.app import app
-from spectheory.cli.grammar import RENAMED, group_of, repeatable
+from spectheory.cli.grammar import group_of, repeatable
 from spectheory.cli.vocabulary import GROUPS
 from spectheory.deployment import BATCHES
 from spectheory.drafting import stopping
@@ -129,20 +129,6 @@ def test_help_names_every_rule(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split()).replace("- ", "-")
     assert f"Verification rule: {', '.join(PATH_RULES)}, or module:Class" in text
-
-
-@pytest.mark.parametrize(("command", "old"), RENAMED)
-@pytest.mark.parametrize("form", ["{} x", "{}=x"])
-def test_an_old_name_says_the_new_one(command: str, old: str, form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, *form.format(old).split()]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert re.fullmatch(r"spectheory: .+\n", err)
-    assert f"{command} {old} has changed: it is now {RENAMED[command, old]};" in err
-    assert old not in {each.opts[0] for each in options(command)}, "a name in use cannot be old"
-    new = re.findall(r"--[\w-]+", RENAMED[command, old])
-    assert new
-    assert set(new) <= set(NAMES)
 
 
 def table() -> str:

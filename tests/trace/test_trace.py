@@ -117,7 +117,7 @@ DAMAGE = {
     "no header": "is a Parquet file but no trace",
     "header no JSON": "is a Parquet file but no trace",
     "header a list": "is a Parquet file but no trace",
-    "other schema": "has trace schema 99: this version reads schema 1",
+    "other schema": "has trace schema 99: this version reads schema 3",
     "no texts": "is a Parquet file but no trace",
     "no log_draft": "lacks log_draft",
     "texts of other lengths": "one row per token",
