@@ -26,7 +26,6 @@ from drafts import options_of, save, shown, spread
 from numpy.typing import NDArray
 
 from spectheory.cli.options import PlanOptions
-from spectheory.cli.shapes import with_ranks
 from spectheory.cost import LatencyTable
 from spectheory.deployment import Candidate, Draft, Ranking, rank_drafts
 from spectheory.deployment.candidates import DO_NOT
@@ -41,6 +40,7 @@ from spectheory.measure.validation.times import Timed
 from spectheory.pairs import PREFIX, PROMPTS, resolve
 from spectheory.prediction import predict
 from spectheory.prediction.shape_calls import BestTree, Wanted, calls_by_shape
+from spectheory.prediction.whole import ranked_rules
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.trace import Trace
 from spectheory.verification import RankRule
@@ -72,7 +72,7 @@ class Searched(Setting):
 
 def tree_rules(trace: Trace, temperature: float) -> list[RankRule]:
     """Rules that trees are planned for; greedy traces rank no second choices."""
-    return [rule for rule in with_ranks(trace) if isinstance(rule, RankRule)] if temperature > 0 else []
+    return [rule for rule in ranked_rules(trace) if isinstance(rule, RankRule)] if temperature > 0 else []
 
 
 def settings_tried(trace: Trace, ranking: Ranking, temperature: float) -> tuple[list[Setting], Setting]:

@@ -17,7 +17,7 @@ from spectheory.cli.plan_export import run_export
 from spectheory.cli.plan_inputs import BUILT_IN, built_in, counted, draft_at, sources
 from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
-from spectheory.cli.shapes import read_rules, read_stops, with_ranks
+from spectheory.cli.shapes import read_rules, read_stops
 from spectheory.cli.stops import check_asked, refuse_stops, swept_chain
 from spectheory.cost import LatencyTable, LoopedTable, Roofline
 from spectheory.deployment import (
@@ -50,6 +50,7 @@ from spectheory.prediction import Prediction
 from spectheory.prediction.over_prompts import Prompts, few_prompts
 from spectheory.prediction.recorded import check_depth
 from spectheory.prediction.recorded_readings import RecordedReading, recorded_readings
+from spectheory.prediction.whole import ranked_rules
 from spectheory.reports import DeploymentAnswer, deployment_report
 from spectheory.reports.recorded import heavy, recorded_notes
 from spectheory.reports.remarks import IN_LOOP, given, sampled_choices
@@ -179,7 +180,7 @@ def _tree_rules(question: PlanOptions, drafts: Sequence[Draft], rules: Sequence[
     """Rules whose ranks every trace records; greedy traces rank no second choices."""
     if question.nodes < 2 or any(draft.fact("settings", "sampling", "temperature") == 0 for draft in drafts):
         return []
-    known = [with_ranks(draft.trace, rules) for draft in drafts]
+    known = [ranked_rules(draft.trace, rules) for draft in drafts]
     shared = [rule for rule in known[0] if all(rule in others for others in known)]
     return [rule for rule in shared if isinstance(rule, RankRule)]
 

@@ -25,34 +25,32 @@ from spectheory.cli.options import (
 from spectheory.cli.page import Page, ready_page
 from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
-from spectheory.cli.shapes import SWEPT, read_rules, read_shapes, read_stops, tree_sizes, with_ranks
+from spectheory.cli.shapes import SWEPT, read_rules, read_shapes, read_stops
 from spectheory.cli.stops import with_stops
 from spectheory.cli.where import show_where, strings_of
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable, LoopedTable
-from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.plots import write_figures
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.adaptive import AdaptiveWorth
 from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
-from spectheory.prediction.certified import by_lists
-from spectheory.prediction.grown_trees import grown_rules, measured_shape
+from spectheory.prediction.grown_trees import grown_rules
 from spectheory.prediction.per_prompt import PerPrompt, per_prompt
-from spectheory.prediction.recorded import check_depth, recorded_rules
+from spectheory.prediction.recorded import recorded_rules
 from spectheory.prediction.recorded_readings import recorded_readings
-from spectheory.prediction.shape_calls import BestTree, Wanted
+from spectheory.prediction.shape_calls import Wanted
 from spectheory.prediction.trace_limits import TraceLimits
 from spectheory.prediction.where import settings_of, where
+from spectheory.prediction.whole import ranked_rules
 from spectheory.reports import Report, prediction_report
 from spectheory.reports.check import Records
 from spectheory.reports.provisional import provisional_report
 from spectheory.trace import TRACE_FILE, Trace, trace_file
 from spectheory.trace.reading import read_files
 from spectheory.trace.sample import of_texts, spread
-from spectheory.verification import GrownMatch, PathRule
+from spectheory.verification import PathRule
 from spectheory.verification.biased import BiasedVerification
 from spectheory.verification.by_start import within
-from spectheory.verification.registry import DEFAULT_RULES
 
 if TYPE_CHECKING:
     from spectheory.pages import Part
@@ -104,9 +102,8 @@ def _measured(
     passes = costs(question, session, folder)
 
     def brief(trace: Trace, seconds: float | None) -> Report:
-        said: list[str] = []
         shapes = _shapes(question, trace)
-        answer = _answer(question, trace, _cost(question, passes), rules, shapes, said, trees=False)
+        answer = _answer(question, trace, _cost(question, passes), rules, shapes, trees=False)
         return provisional_report(answer, seconds=seconds, trees_follow=shapes is None)
 
     trace = session.trace(folder / TRACE_FILE, quick=question.quick, brief=brief)
@@ -125,18 +122,16 @@ def _show(
     """Everything that is asked of a trace."""
     stops, swept = read_stops(question.stop)
     cost = _cost(question, passes)
-    said: list[str] = []
     adaptive: list[AdaptiveWorth] = []
     with working("predicting"):
-        answer = _answer(question, trace, cost, rules, _shapes(question, trace), said)
+        answer = _answer(question, trace, cost, rules, _shapes(question, trace))
         if stops or swept:
             answer, adaptive = with_stops(question, trace, cost, rules, answer)
         biased = _bias(question, trace, cost, answer)
         alike = _new_prompts(question, trace, answer)
     deepest = within(trace.columns, question.k_max)
-    if deepest < question.k_max:
-        said.append(f"the trace records the draft to depth {deepest}: no chain or tree is deeper")
-    for line in said:
+    cut = [f"the trace records the draft to depth {deepest}: no chain or tree is deeper"] * (deepest < question.k_max)
+    for line in (*answer.left_out, *cut):
         remarks.print(line, markup=False)
     report = partial(
         prediction_report,
@@ -205,44 +200,15 @@ def _answer(
     cost: CostModel | None,
     rules: Sequence[PathRule] | None,
     shapes: Sequence[Wanted] | None,
-    said: list[str],
     *,
     trees: bool = True,
 ) -> Plan:
-    """Every rule with every shape asked for; without shapes chains, and trees for the rules whose ranks are known.
-
-    What is left out is `said`.
-    """
-    settings: dict[str, Any] = {"prefill_emits_token": question.prefill_token, "limits": TraceLimits(trace)}
-    if shapes is None and rules == [GrownMatch()]:
-        shapes = [measured_shape(trace)]
-    if shapes:
-        usual = recorded_rules(trace) or [*with_ranks(trace), *grown_rules(trace)]
-        return plan(trace, cost, rules=rules or usual, shapes=shapes, **settings)
-    longest = check_depth(trace, within(trace.columns, question.k_max))
-    chains = [Chain(k) for k in range(1, longest + 1)]
-    try:
-        answer = plan(trace, cost, rules=rules, shapes=chains, **settings)
-    except SettingError as error:
-        if not isinstance(cost, LatencyTable):
-            raise
-        cost = None  # latencies of shorter calls: tokens are known all the same
-        answer = plan(trace, cost, rules=rules, shapes=chains, **settings)
-        said.append(f"speed-ups are left out: {error}, or give --c")
-    if bounded := [rule for rule in DEFAULT_RULES if rules is None and by_lists(rule, trace)]:
-        answer += plan(trace, cost, rules=bounded, shapes=chains, **settings)
-    if not trees:
-        return answer
-    searched: list[Wanted] = [BestTree(k) for k in tree_sizes(question.k_max)]
-    grown = grown_rules(trace) if rules is None or GrownMatch() in rules else []
-    for of_trees, wanted in ((with_ranks(trace, rules), searched), (grown, [measured_shape(trace)] if grown else [])):
-        if not of_trees:
-            continue
-        try:
-            answer += plan(trace, cost, rules=of_trees, shapes=wanted, **settings)
-        except SettingError as error:  # latencies of chains alone
-            said.append(f"trees are left out: {error}")
-    return answer
+    """The plan of the trace; shapes that were asked for are those of rules whose ranks are known."""
+    if shapes and not rules:
+        rules = recorded_rules(trace) or [*ranked_rules(trace), *grown_rules(trace)]
+    prefill, limits = question.prefill_token, TraceLimits(trace)
+    how: dict[str, Any] = {"trees": trees, "prefill_emits_token": prefill, "limits": limits}
+    return plan(trace, cost, rules=rules, shapes=shapes, k_max=question.k_max, **how)
 
 
 def _bias(question: PredictOptions, trace: Trace, cost: CostModel | None, answer: Plan) -> tuple[BiasPoint, ...]:

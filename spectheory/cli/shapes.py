@@ -8,27 +8,14 @@ from spectheory.cli.console import remarks
 from spectheory.drafting.shapes import read_shape
 from spectheory.drafting.stopping import StoppingRule, read_stop
 from spectheory.prediction.shape_calls import BestTree, Wanted
-from spectheory.trace import Trace
-from spectheory.verification import PathRule, RankRule
-from spectheory.verification.by_start import lacking
-from spectheory.verification.registry import DEFAULT_TREE_RULES, left_out, path_rule
+from spectheory.prediction.whole import tree_sizes
+from spectheory.verification import PathRule
+from spectheory.verification.registry import left_out, path_rule
 
 SEARCHED = "tree"
 """How the best tree of each size is written."""
 SWEPT = "best"
 """How a sweep over stopping rules is written."""
-_EVERY_SIZE = 16
-"""Trees of every size up to this are searched for, then each twice the one before."""
-
-
-def with_ranks(trace: Trace, rules: Sequence[PathRule] | None = None) -> list[RankRule]:
-    """Those of `rules` (without: of the usual ones) whose law of several candidates the trace records."""
-    if rules is None:
-        return [rule for kinds in DEFAULT_TREE_RULES for rule in with_ranks(trace, kinds)[:1]]
-    columns = trace.columns
-    return [
-        rule for rule in rules if isinstance(rule, RankRule) and not lacking(columns, [*rule.needs, rule.recorded_in])
-    ]
 
 
 def read_rules(names: Sequence[str] | None) -> list[PathRule] | None:
@@ -60,18 +47,6 @@ def read_stops(names: Sequence[str] | None) -> tuple[list[StoppingRule], bool]:
     """
     found = dict.fromkeys(names or ())
     return [read_stop(name) for name in found if name != SWEPT], SWEPT in found
-
-
-def tree_sizes(k_max: int) -> list[int]:
-    """Numbers of nodes for which trees are searched.
-
-    Examples
-    --------
-    >>> tree_sizes(40)[-3:]
-    [16, 32, 40]
-    """
-    doubled = [_EVERY_SIZE << i for i in range(1, 32) if _EVERY_SIZE << i < k_max]
-    return sorted({*range(1, min(k_max, _EVERY_SIZE) + 1), *doubled, k_max})
 
 
 def read_shapes(names: Sequence[str], k_max: int, deepest: int | None = None) -> list[Wanted]:

@@ -2,7 +2,8 @@
 
 from spectheory.prediction.answer import Plan, Prediction
 from spectheory.prediction.labels import Label
-from spectheory.prediction.prediction import DEFAULT_SHAPES, plan, predict
+from spectheory.prediction.prediction import predict
+from spectheory.prediction.whole import plan
 from spectheory.verification.registry import DEFAULT_RULES
 
-__all__ = ["DEFAULT_RULES", "DEFAULT_SHAPES", "Label", "Plan", "Prediction", "plan", "predict"]
+__all__ = ["DEFAULT_RULES", "Label", "Plan", "Prediction", "plan", "predict"]

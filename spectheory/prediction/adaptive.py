@@ -19,7 +19,7 @@ from spectheory.prediction.clairvoyant import clairvoyant_speedup
 from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
 from spectheory.prediction.over_prompts import FEW, PARTS, Prompts
 from spectheory.prediction.paths import by_text
-from spectheory.prediction.prediction import of_calls, plan
+from spectheory.prediction.prediction import of_calls, planned
 from spectheory.prediction.shape_calls import ShapeCalls, by_parallel_head
 from spectheory.prediction.stopped import check_stops, drafted_along, surely_stopped
 from spectheory.prediction.stopped_times import exactly, stopped_seconds, sum_of
@@ -90,7 +90,7 @@ def adaptive_worth(
     ('chain k=4', True)
     """
     at: dict[str, Any] = {"prefill_emits_token": prefill_emits_token}
-    fixed = plan(trace, cost, rules=[rule], shapes=[Chain(each) for each in range(1, k + 1)], **at).best
+    fixed = planned(trace, cost, [rule], [Chain(each) for each in range(1, k + 1)], **at).best
     swept = sweep(trace, rule, stopping_grid(trace, k, thresholds), cost, **at)
     limit = clairvoyant_speedup(trace, rule, k, cost, tuple(cost.errors()), **at)
     return AdaptiveWorth(rule, fixed, of_calls(trace, rule, swept, cost, **at), limit)

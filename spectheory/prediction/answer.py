@@ -108,12 +108,14 @@ class Plan:
     The best has the largest speed-up; without costs the most tokens per call, which more drafts never lower. `prompts`
     is the number of prompts that the intervals rest on. `chosen_on` is the number of tokens that trees and thresholds
     of B6 are chosen on, where that is a sample of the texts; None where it is all of them, or nothing is chosen.
+    `left_out` says what the cost model does not reach, a sentence each.
     """
 
     predictions: tuple[Prediction, ...]
     best: Prediction
     prompts: int
     chosen_on: int | None = None
+    left_out: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """How many there are, and the best."""
@@ -146,7 +148,8 @@ class Plan:
     def __add__(self, other: Plan) -> Plan:
         """The predictions of two plans for one trace, and the better of their best."""
         best = max(self.best, other.best, key=merit)
-        return Plan(self.predictions + other.predictions, best, self.prompts, self.chosen_on or other.chosen_on)
+        chosen_on, left_out = self.chosen_on or other.chosen_on, self.left_out + other.left_out
+        return Plan(self.predictions + other.predictions, best, self.prompts, chosen_on, left_out)
 
 
 def merit(prediction: Prediction) -> tuple[bool, float]:

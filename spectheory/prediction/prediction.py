@@ -1,7 +1,7 @@
 """Trace, rule, shape and cost in; what speculative decoding gives, out.
 
-:func:`predict` answers for one rule and shape, :func:`plan` for many and says which is best. The prediction is exact
-for the texts of the trace (path theorem, §7); the intervals are for the mean over all prompts of the same kind.
+:func:`predict` answers for one rule and shape, :func:`planned` for many. The prediction is exact for the texts of the
+trace (path theorem, §7); the intervals are for the mean over all prompts of the same kind.
 """
 
 from __future__ import annotations
@@ -27,11 +27,7 @@ from spectheory.prediction.stopped_times import drafted_per_call, stopped_speedu
 from spectheory.prediction.trace_limits import Limits, TraceLimits
 from spectheory.trace import SOURCES, Trace
 from spectheory.verification import ArgmaxDraft, PathRule, RankRule, RecordedMatch
-from spectheory.verification.by_start import within
 from spectheory.verification.registry import DEFAULT_RULES, names, ranked_names
-
-DEFAULT_SHAPES = tuple(Chain(k) for k in range(1, 17))
-"""Without shapes of their own, plans have these, as far as the trace records the draft."""
 
 
 def predict(
@@ -59,39 +55,22 @@ def predict(
     >>> print(predict(trace, TokenVerification(), Chain(1)).tokens_per_call)
     2.000
     """
-    return plan(trace, cost, rules=[rule], shapes=[shape], prefill_emits_token=prefill_emits_token).best
+    return planned(trace, cost, [rule], [shape], prefill_emits_token=prefill_emits_token).best
 
 
-def plan(
+def planned(
     trace: Trace,
-    cost: CostModel | None = None,
+    cost: CostModel | None,
+    rules: Sequence[PathRule] | None,
+    shapes: Sequence[Wanted],
     *,
-    rules: Sequence[PathRule] | None = None,
-    shapes: Sequence[Wanted] | None = None,
     prefill_emits_token: bool = False,
     limits: TraceLimits | None = None,
 ) -> Plan:
-    """Predict every rule with every shape it takes and find the best; the other arguments are those of :func:`predict`.
-
-    The default rules are those of :data:`~spectheory.verification.registry.DEFAULT_RULES` that the trace has columns
-    for, and argmax drafts for a parallel head, and of recorded lengths their drafts; the default shapes
-    :data:`DEFAULT_SHAPES`. Only rules with ranks take shapes other than chains. No shape may be deeper than a draft is
-    recorded by start (§10); the default ones are cut there. Of several chains of recorded lengths those are left out
-    that are longer than the longest length. Several plans of one trace share `limits`, which are then computed once.
-
-    Examples
-    --------
-    >>> from spectheory.cost import ConstantRatio
-    >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40), ([-1.0] * 40, [-1.1] * 40)])
-    >>> best = plan(trace, ConstantRatio(0.1)).best
-    >>> best.rule.name, best.shape.k
-    ('token', 7)
-    """
+    """Every rule with every one of these shapes that it takes; without rules the usual ones that the trace knows."""
     if rules is None:
         usual = (*DEFAULT_RULES, ArgmaxDraft()) if by_parallel_head(trace.provenance) else DEFAULT_RULES
         rules = recorded_rules(trace) or [rule for rule in usual if not rule.lacks(trace.columns)]
-    if shapes is None:
-        shapes = DEFAULT_SHAPES[: within(trace.columns, len(DEFAULT_SHAPES))]
     _check(rules, shapes, cost)
     limits = TraceLimits.shared(limits, trace)
     for rule in rules:
@@ -144,7 +123,7 @@ def _with_lists(
     for rule in rules:
         taken = [shape for shape in shapes if takes(rule, shape)]
         if exact := [shape for shape in taken if not by_lists(rule, trace, shape)]:
-            found.append(plan(trace, cost, rules=[rule], shapes=exact, prefill_emits_token=prefill, limits=limits))
+            found.append(planned(trace, cost, [rule], exact, prefill_emits_token=prefill, limits=limits))
         bounded = []
         for shape in (shape for shape in taken if shape not in exact):
             try:
@@ -171,7 +150,7 @@ def _between_ends(
     costs = [Settled(cost, share) for share in (0.0, 1.0)] if cost else [None]
     most = max(shape.max_rank for shape in shapes if not isinstance(shape, BestTree))
     plans = [
-        plan(trace, at, rules=[end], shapes=shapes, prefill_emits_token=prefill, limits=limits)
+        planned(trace, at, [end], shapes, prefill_emits_token=prefill, limits=limits)
         for end in ends_of(rule, trace, most)
         for at in costs
     ]

@@ -11,7 +11,7 @@ import numpy as np
 from spectheory.drafting import Chain
 from spectheory.intervals import Interval
 from spectheory.prediction.per_prompt import Largest, per_prompt
-from spectheory.prediction.prediction import plan
+from spectheory.prediction.prediction import planned
 from spectheory.prediction.recorded import DEFAULT_K, recorded_rules
 from spectheory.trace import Trace
 from spectheory.verification import RecordedMatch
@@ -62,7 +62,7 @@ def recorded_readings(
     for rule in recorded_rules(trace):
         shapes = [Chain(k) for k in range(1, min(k_max, rule.most) + 1)]
         exact, rough = (
-            plan(trace, rules=[each], shapes=shapes, prefill_emits_token=prefill_emits_token).predictions
+            planned(trace, None, [each], shapes, prefill_emits_token=prefill_emits_token).predictions
             for each in (rule, replace(rule, by_position=True))
         )
         own = per_prompt(trace, rule, shapes, prefill_emits_token=prefill_emits_token)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -11,16 +12,18 @@ import pytest
 from rich.console import Console
 
 from spectheory.cli import main
-from spectheory.cli.shapes import with_ranks
-from spectheory.cost import LatencyTable
+from spectheory.cost import ConstantRatio, LatencyTable
+from spectheory.drafting import KAry
 from spectheory.intervals import Interval
 from spectheory.prediction import plan
 from spectheory.prediction.shape_calls import BestTree
+from spectheory.prediction.whole import ranked_rules
 from spectheory.reports import prediction_report
+from spectheory.reports.base import plain
 from spectheory.reports.render import for_terminal
 from spectheory.trace import METADATA_KEY, TextInfo, Trace
 from tests.commands import refused
-from tests.made_up import race_g
+from tests.made_up import each, race_g
 
 
 @pytest.fixture
@@ -134,11 +137,31 @@ def test_trees_of_distinct_candidates_take_the_place_of_iid_ones(
     out = capsys.readouterr().out
     assert "recursive-distinct with several candidates is not exact" in " ".join(out.split())
     trace = Trace.read(trace_file)
-    answer = plan(trace, rules=with_ranks(trace), shapes=[BestTree(20)])
+    answer = plan(trace, rules=ranked_rules(trace), shapes=[BestTree(20)])
     assert [p.rule.name for p in answer.predictions] == ["race", "recursive-distinct", "topk"]
     assert Console(width=400).measure(for_terminal(prediction_report(answer).pieces[0])).maximum <= 110
     assert main(["predict", str(trace_file), "--rule", "recursive", "--k-max", "2", "--json"]) == 0
     assert {p["rule"] for p in json.loads(capsys.readouterr().out)["predictions"]} == {"recursive"}
+
+
+@each(
+    "options, asked",
+    [
+        ([], {}),
+        (["--c", "0.1"], {"cost": ConstantRatio(0.1)}),
+        (["--k-max", "5", "--rule", "token", "--rule", "race"], {"k_max": 5, "rules": ["token", "race"]}),
+        (["--shape", "2x2", "--rule", "recursive"], {"shapes": [KAry((2, 2))], "rules": ["recursive"]}),
+        (["--c", "0.2", "--prefill-token"], {"cost": ConstantRatio(0.2), "prefill_emits_token": True}),
+    ],
+)
+def test_python_answers_what_the_command_answers(
+    options: list[str], asked: dict[str, Any], trace_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["predict", str(trace_file), *options, "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    answer = plan(Trace.read(trace_file), **asked)
+    assert content["predictions"] == json.loads(json.dumps(plain([one.as_dict() for one in answer.predictions])))
+    assert content["best"]["rule"] == answer.best.rule.name
 
 
 def test_one_rule_chosen(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -107,7 +107,7 @@ def test_over_acceptance_by_start() -> None:
 def test_default_shapes_end_at_the_depth() -> None:
     """Plans, searched trees and rankings of drafts: nothing deeper than is recorded, all of that depth."""
     trace = head()
-    assert {p.shape.nodes for p in plan(trace).predictions} == set(range(1, DEPTH + 1))
+    assert {p.shape.nodes for p in plan(trace, trees=False).predictions} == set(range(1, DEPTH + 1))
     certain = replace(trace, columns={**trace.columns, **{n: np.ones_like(trace.columns[n]) for n in RANKS}})
     assert predict(certain, PATH_RULES["topk"], BestTree(9)).shape.depth == DEPTH
     ranking = rank_drafts([Draft("head", certain, ConstantRatio(0.01))], tree_rules=[PATH_RULES["topk"]])  # type: ignore[list-item]
@@ -157,7 +157,7 @@ test_what_is_not_recorded_is_refused = all_refused(
 
 
 def test_rules_without_their_columns_are_left_out_of_plans() -> None:
-    names = {p.rule.name for p in plan(without("start_race_g")).predictions}
+    names = {p.rule.name for p in plan(without("start_race_g"), trees=False).predictions}
     assert names == {rule.name for rule in DEFAULT_RULES} & {*READ} - {"race", "poisson"}
 
 

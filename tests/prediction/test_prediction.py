@@ -74,7 +74,7 @@ def test_tokens_per_call_is_tokens_over_expected_calls(k: int) -> None:
 
 def test_plan_agrees_with_predict_and_finds_the_largest_speedup() -> None:
     trace, cost = full_trace(np.random.default_rng(2)), ConstantRatio(0.2)
-    answer = plan(trace, cost)
+    answer = plan(trace, cost, trees=False)
     assert len(answer.predictions) == 3 * 16
     assert answer.best.speedup is not None
     assert answer.best.speedup.best == max(p.speedup.best for p in answer.predictions if p.speedup)
