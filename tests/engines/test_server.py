@@ -228,7 +228,7 @@ def test_an_answer_that_does_not_end_is_refused(write: Callable[[Any], None], pa
 
 @each(
     "value, said",
-    [("NaN", "is nan"), ("+Inf", "is inf"), ("-1", "is -1"), ("9" * 400, "is 9{400}")],
+    [("NaN", "is nan"), ("+Inf", "is inf"), ("-1", "is -1"), ("9" * 400, "is 9{20}")],
 )
 def test_counters_that_no_count_can_be(value: str, said: str) -> None:
     with pytest.raises(EngineError, match=said):
