@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
-from spectheory.checks import real, whole
+from spectheory.checks import MOST_EXACT, real, whole
 from spectheory.errors import LogitsError, PmfError, ShapeError, SpectheoryError
 
 __all__ = ["Sampling", "validate_pair", "validate_pmf"]
@@ -28,21 +30,64 @@ def sum_tolerance(dtype: Any, xp: Any) -> float:
 
 
 def as_floats(values: Any, name: str = "the array", error: type[SpectheoryError] = PmfError) -> Array:
-    """`values` as a floating array: numpy and torch arrays keep their library, everything else becomes float64."""
+    """`values` as a floating array: numpy and torch arrays keep their library, everything else becomes float64.
+
+    Refused are arrays some of whose entries are masked, stored by their places (sparse) or nowhere (meta).
+    """
+    what, remedy = "does not become an array", "pass an array of floats"
     if is_array_api_obj(values):
+        if reason := _without_numbers(values):
+            raise error(f"{name} {reason[0]}", limit="every entry must be a number", remedy=reason[1])
         xp = array_namespace(values)
         if xp.isdtype(values.dtype, "real floating"):
-            return values
+            return values if type(values) is not np.matrix else np.asarray(values)
         if xp.isdtype(values.dtype, ("bool", "integral")):
             return xp.astype(values, xp.float64)
     try:
+        if isinstance(values, list | tuple) and any(issubclass(kind, _MASKED) for kind in {*map(type, values)}):
+            what, remedy = "has masked rows or entries", "drop them, or fill them with .filled"
+            raise TypeError
         array = np.asarray(values)
-        if array.dtype.kind in "biufO":
+        if array.dtype.kind in "biuf" or (array.dtype.kind == "O" and all(map(_is_number, array.flat))):
             return array.astype(np.float64)
         what = f"holds {array.dtype}"
-    except (TypeError, ValueError, OverflowError, RuntimeError):
-        what = "does not become an array"
-    raise error(f"{name} {what}", limit="needs real numbers, rows of one length", remedy="pass an array of floats")
+    except (TypeError, ValueError, OverflowError, RuntimeError, RecursionError):
+        pass
+    raise error(f"{name} {what}", limit="needs real numbers, rows of one length", remedy=remedy)
+
+
+def as_numpy(values: Any, name: str = "the array", error: type[SpectheoryError] = PmfError) -> np.ndarray[Any, Any]:
+    """`values` as a numpy array of float64, for what is computed in numpy alone."""
+    floats = as_floats(values, name, error)
+    if hasattr(floats, "detach"):  # a torch tensor: on any device, in any type, with or without a gradient
+        floats = floats.detach().cpu().double()
+    return np.asarray(floats, dtype=np.float64)
+
+
+def as_integers(values: Any, name: str, error: type[SpectheoryError] = ShapeError) -> np.ndarray[Any, Any]:
+    """`values` as a numpy array of int64: ids, places, numbers of tokens."""
+    floats = as_numpy(values, name, error)
+    if not ((floats == np.floor(floats)) & (np.abs(floats) <= MOST_EXACT)).all():
+        raise error(f"{name} are not all integers", limit="needs whole numbers", remedy="count tokens, nodes or ranks")
+    return floats.astype(np.int64)
+
+
+_MASKED = np.ma.MaskedArray
+
+
+def _is_number(entry: Any) -> bool:
+    """Whether an entry is a real number; text is not, though numpy would read it."""
+    return isinstance(entry, Real | Decimal)
+
+
+def _without_numbers(values: Any) -> tuple[str, str] | None:
+    """Why an array has no number in some of its entries, and the remedy."""
+    if isinstance(values, np.ndarray):
+        masked = isinstance(values, _MASKED)
+        return ("is a masked array", "drop the masked entries, or fill them with .filled") if masked else None
+    if str(getattr(values, "layout", "")).startswith("torch.sparse"):
+        return "is a sparse tensor", "convert it with .to_dense"
+    return ("is a meta tensor", "load it to a device") if getattr(values, "is_meta", False) else None
 
 
 def first_true(mask: Array, xp: Any) -> tuple[int, ...]:
@@ -87,6 +132,19 @@ def validate_pmf(values: Any, name: str = "pmf") -> Array:
 def validate_pair(target: Any, draft: Any) -> tuple[Array, Array, Any]:
     """Check target and draft pmfs over one vocabulary; return both and their array namespace."""
     target, draft = validate_pmf(target, "target"), validate_pmf(draft, "draft")
+    xp = same_library(target, draft)
+    if target.shape[-1] != draft.shape[-1]:
+        raise ShapeError(
+            f"target has {target.shape[-1]} tokens and draft {draft.shape[-1]}",
+            limit="one vocabulary for both",
+            remedy="cut both to the common ids and renormalise",
+        )
+    fit_together("target and draft", target, draft)
+    return target, draft, xp
+
+
+def same_library(target: Array, draft: Array) -> Any:
+    """The array namespace of both, of numpy or of torch."""
     try:
         xp = array_namespace(target, draft)
     except TypeError as error:
@@ -95,21 +153,29 @@ def validate_pair(target: Any, draft: Any) -> tuple[Array, Array, Any]:
             limit="both must be arrays of one library",
             remedy="convert one of them",
         ) from error
-    if target.shape[-1] != draft.shape[-1]:
-        raise ShapeError(
-            f"target has {target.shape[-1]} tokens and draft {draft.shape[-1]}",
-            limit="one vocabulary for both",
-            remedy="cut both to the common ids and renormalise",
-        )
+    return xp
+
+
+def fit_together(names: str, *arrays: Array) -> None:
+    """Check that arrays broadcast."""
+    shapes = [tuple(each.shape) for each in arrays]
     try:
-        np.broadcast_shapes(tuple(target.shape), tuple(draft.shape))
+        np.broadcast_shapes(*shapes)
     except ValueError as error:
         raise ShapeError(
-            f"target {tuple(target.shape)} and draft {tuple(draft.shape)} do not broadcast",
+            f"{names} have shapes {', '.join(map(str, shapes))}, which do not broadcast",
             limit="leading dimensions must agree or be 1",
             remedy="add axes of length 1 where they differ",
         ) from error
-    return target, draft, xp
+
+
+def like(values: Array, other: Array, xp: Any) -> Array:
+    """The numbers of `values` in the library, in the precision and on the device of `other`."""
+    if not hasattr(values, "detach"):
+        return xp.asarray(values, dtype=other.dtype, device=other.device)
+    if hasattr(other, "detach"):
+        return values.to(other)
+    return xp.asarray(as_numpy(values), dtype=other.dtype)
 
 
 def ratio(target: Array, draft: Array, xp: Any) -> Array:

@@ -9,7 +9,18 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from spectheory import kernels
-from spectheory.distributions import Array, ratio, validate_pair, validate_pmf, widened
+from spectheory.checks import BEYOND, real
+from spectheory.distributions import (
+    Array,
+    as_floats,
+    first_true,
+    fit_together,
+    like,
+    ratio,
+    validate_pair,
+    validate_pmf,
+    widened,
+)
 from spectheory.errors import SettingError
 
 __all__ = [
@@ -117,8 +128,7 @@ def renyi_divergence(target: Any, draft: Any, order: float) -> Array:
     >>> round(float(renyi_divergence([0.5, 0.5], [0.25, 0.75], 2)), 6)
     0.287682
     """
-    if not order > 0:
-        raise SettingError(f"order is {order:g}", limit="must be > 0", remedy="use 1 for the KL divergence")
+    order = checked_order(order)
     if order == 1:
         return kl_divergence(target, draft)
     p, q, xp = validate_pair(target, draft)
@@ -141,6 +151,12 @@ def renyi_divergence(target: Any, draft: Any, order: float) -> Array:
     return xp.where(missing, xp.full_like(value, math.inf), value) if order > 1 else value
 
 
+def checked_order(order: float) -> float:
+    """The order of a Rényi divergence as a float."""
+    limit = f"must be > 0, and inf or below {BEYOND:g}"
+    return real("order", order, lambda a: 0 < a < BEYOND or a == math.inf, limit=limit, remedy="1 is the KL divergence")
+
+
 def _power_excess(p: Array, q: Array, log_ratio: Array, order: float, xp: Any) -> Array:
     """Terms :math:`p^a q^{1-a} - a p - (1-a) q` of the Rényi sum less one: of the sign of a (a - 1), 0 at p = q.
 
@@ -158,9 +174,10 @@ def _power_excess(p: Array, q: Array, log_ratio: Array, order: float, xp: Any) -
     small = (q > 0) & (xp.abs(u) * max(order, 1.0) <= _SMALL_STEP)
     u = xp.where(small, u, xp.zeros_like(u))
     series, coefficient, power = xp.zeros_like(u), order * step / 2, u * u
-    for j in range(2, _POWER_TERMS):
-        series = series + coefficient * power
-        power, coefficient = power * u, coefficient * (order - j) / (j + 1)
+    with np.errstate(invalid="ignore"):  # coefficients of a huge order are infinite; a term of u = 0 counts as 0
+        for j in range(2, _POWER_TERMS):
+            series = series + coefficient * power
+            power, coefficient = power * u, coefficient * (order - j) / (j + 1)
     terms = xp.where(small, q * series, direct)
     # A term of the wrong sign is rounding error.
     kept = terms > 0 if order > 1 else terms < 0
@@ -228,9 +245,12 @@ def hockey_stick(target: Any, draft: Any, c: Any) -> Array:
     1.5
     """
     p, q, xp = validate_pair(target, draft)
-    weight = xp.asarray(c, dtype=p.dtype)
-    if not bool(xp.all((weight >= 0) & xp.isfinite(weight))):
-        raise SettingError(f"c is {c}", limit="must be finite and >= 0", remedy="pass a finite weight")
+    weight = like(as_floats(c, "c", SettingError), p, xp)
+    wrong = ~((weight >= 0) & xp.isfinite(weight))
+    if bool(xp.any(wrong)):
+        value = float(weight[first_true(wrong, xp)])
+        raise SettingError(f"c is {value:g}", limit="must be finite and >= 0", remedy="pass a finite weight")
+    fit_together("c and the pmfs", weight, p[..., 0], q[..., 0])
     excess = weight[..., None] * q - p
     return xp.sum(xp.where(excess > 0, excess, xp.zeros_like(excess)), axis=-1)
 

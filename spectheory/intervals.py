@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from reprlib import repr as brief
 from typing import Literal
+
+import numpy as np
+
+from spectheory.checks import choice, real, whole
+from spectheory.errors import SettingError
 
 __all__ = ["Interval", "Kind", "weakest"]
 
@@ -16,6 +20,8 @@ error of counting."""
 
 _FROM_STRONGEST: tuple[Kind, ...] = ("exact", "bound", "statistical", "estimate")
 
+_USUAL = {float, np.float64}
+"""Types of numbers that need no closer look."""
 _UNEVEN = 1.25
 """If one side of an interval is longer by more than this factor, both ends are shown."""
 CONFIDENCE = 0.95
@@ -30,7 +36,16 @@ def weakest(*kinds: Kind) -> Kind:
     >>> weakest("exact", "statistical", "bound")
     'statistical'
     """
-    return max(kinds, key=_FROM_STRONGEST.index)
+    return max(kinds, key=lambda kind: _FROM_STRONGEST.index(_checked(kind)))
+
+
+def _checked(kind: Kind) -> Kind:
+    choice("kind", kind, _FROM_STRONGEST, remedy="exact is a value without a range")
+    return kind
+
+
+def _number(name: str, value: float) -> float:
+    return real(name, value, lambda _: True, limit="must be a number", remedy="pass a float")
 
 
 @dataclass(frozen=True)
@@ -51,13 +66,18 @@ class Interval:
     kind: Kind
 
     def __post_init__(self) -> None:
-        if self.kind not in _FROM_STRONGEST:
-            raise ValueError(f"kind is {brief(self.kind)}, not one of {', '.join(_FROM_STRONGEST)}")
+        _checked(self.kind)
+        if not {type(self.low), type(self.best), type(self.high)} <= _USUAL:
+            for name in ("low", "best", "high"):
+                number = _number(name, getattr(self, name))
+                if type(getattr(self, name)) is not int:
+                    object.__setattr__(self, name, number)
         if not self.low <= self.best <= self.high:
-            ends = ", ".join(map(brief, (self.low, self.best, self.high)))
-            raise ValueError(f"an interval needs low <= best <= high, not {ends}")
+            ends = f"low is {self.low:g}, best {self.best:g} and high {self.high:g}"
+            raise SettingError(ends, limit="needs low <= best <= high", remedy="order them")
         if self.kind == "exact" and self.low != self.high:
-            raise ValueError(f"{self.kind} means no width, not [{self.low}, {self.high}]")
+            raise SettingError(f"the ends are {self.low:g} and {self.high:g}", limit="exact means no width",
+                               remedy="say bound, statistical or estimate")  # fmt: skip
 
     @classmethod
     def exact(cls, value: float) -> Interval:
@@ -71,6 +91,7 @@ class Interval:
 
     def __add__(self, shift: float) -> Interval:
         """Shift by a known number."""
+        shift = _number("the shift", shift)
         return Interval(self.low + shift, self.best + shift, self.high + shift, self.kind)
 
     def __mul__(self, factor: Interval | float) -> Interval:
@@ -80,9 +101,10 @@ class Interval:
         without a range leaves none.
         """
         if not isinstance(factor, Interval):
-            factor = Interval.exact(float(factor))
+            factor = Interval.exact(_number("the factor", factor))
         if self.low < 0 or factor.low < 0:
-            raise ValueError("only non-negative intervals are multiplied here")
+            raise SettingError(f"the low ends are {self.low:g} and {factor.low:g}", limit="must be >= 0 in a product",
+                               remedy="multiply ends by hand")  # fmt: skip
         kind = weakest(self.kind, factor.kind)
         if any(one.kind == "estimate" and one.low == one.high for one in (self, factor)):
             return Interval.estimate(self.best * factor.best)
@@ -104,6 +126,7 @@ class Interval:
         >>> Interval(1.448, 1.571, 1.693, "bound").short()
         '1.45..1.69'
         """
+        digits = whole("digits", digits, least=0, most=100, remedy="2 is usual")
         best = f"{self.best:.{digits}f}"
         if self.kind == "bound" and self.low < self.best < self.high:
             ends = (f"{end:.{digits}f}" for end in (self.low, self.high))

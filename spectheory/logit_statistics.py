@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from spectheory import kernels
-from spectheory.distributions import Array, Sampling, as_floats
+from spectheory.distributions import Array, Sampling, as_floats, same_library
 from spectheory.errors import ShapeError
 
 NEAR = 1 / 32
@@ -56,10 +55,10 @@ def pair_statistics(target_logits: Any, draft_logits: Any) -> PairStatistics:
         as_floats(target_logits, "target_logits", ShapeError),
         as_floats(draft_logits, "draft_logits", ShapeError),
     )
+    xp = same_library(target, draft)
     _check_shapes(target, draft)
     if kernels.usable(target, draft, dtypes=(np.float64, np.float32)):
         return _compiled(target, draft)
-    xp = array_namespace(target, draft)
     return _by_arrays(xp.astype(target, xp.float64), xp.astype(draft, xp.float64), xp)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spectheory.checks import instance, located
 from spectheory.errors import TextError, reason_of
 from spectheory.files import read_text
 
@@ -26,6 +27,11 @@ class Prompt:
     text: str
     output: str | None = None
 
+    def __post_init__(self) -> None:
+        for name, text in vars(self).items():
+            if name != "output" or text is not None:
+                instance(name, text, str, remedy="pass a text")
+
 
 def read_prompts(path: Path) -> tuple[Prompt, ...]:
     """Read prompts in file order, one JSON object per line (UTF-8); blank lines are skipped.
@@ -42,6 +48,7 @@ def read_prompts(path: Path) -> tuple[Prompt, ...]:
     ...     read_prompts(file)
     (Prompt(id='7', category='code', text='import ', output=None),)
     """
+    path = located(path)
     try:
         content = read_text(path, encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spectheory.checks import BEYOND, MOST_EXACT, amount, instance, whole
 from spectheory.cost.model import PassCost
+from spectheory.distributions import as_numpy
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 
@@ -32,7 +34,9 @@ class AffineTime:
     error: float = 0.0
 
     def __post_init__(self) -> None:
-        if not all(0 <= v < math.inf for v in vars(self).values()) or self.fixed + self.per_token <= 0:
+        for name, value in vars(self).items():
+            object.__setattr__(self, name, amount(name, value, below=BEYOND, remedy="fit to timings in seconds"))
+        if self.fixed + self.per_token <= 0:
             raise SettingError(f"{self}", limit="needs seconds >= 0, some > 0", remedy="fit to timings in seconds")
 
     @classmethod
@@ -67,6 +71,10 @@ class AffineTime:
 
     def seconds(self, tokens: float, batch: float = 1, context: float = 0) -> float:
         """Seconds of a pass on `tokens` tokens of each of `batch` sequences after `context` tokens."""
+        tokens, batch, context = (
+            amount(name, value, below=BEYOND, remedy="count tokens and sequences")
+            for name, value in (("tokens", tokens), ("batch", batch), ("context", context))
+        )
         return self.fixed + batch * (self.per_token * tokens + self.per_cached * context)
 
 
@@ -88,12 +96,11 @@ class AffineCost(PassCost):
     batch: int = 1
 
     def __post_init__(self) -> None:
-        if self.batch < 1 or self.context < 0:
-            raise SettingError(
-                f"batch is {self.batch}, context is {self.context}",
-                limit="needs batch >= 1 and context >= 0",
-                remedy="count sequences and cached tokens",
-            )
+        instance("target", self.target, AffineTime, remedy="AffineTime.fit makes one")
+        if self.draft is not None:
+            instance("draft", self.draft, AffineTime, remedy="None is free drafts")
+        amount("context", self.context, below=BEYOND, remedy="count cached tokens")
+        whole("batch", self.batch, most=MOST_EXACT, remedy="count sequences")
 
     def target_pass(self, tokens: int) -> Interval:
         """Seconds of the target on that many tokens of every sequence."""
@@ -106,7 +113,8 @@ class AffineCost(PassCost):
 
 def _columns(*columns: ArrayLike) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """The timings ``[n, 4]``, validated."""
-    arrays = [np.asarray(column, dtype=np.float64) for column in columns]
+    names = ("tokens", "batch", "context", "seconds")
+    arrays = [as_numpy(column, name, SettingError) for name, column in zip(names, columns, strict=True)]
     if any(array.ndim != 1 or array.shape != arrays[0].shape for array in arrays) or not len(arrays[0]):
         raise SettingError(
             f"the columns have shapes {', '.join(str(array.shape) for array in arrays)}",

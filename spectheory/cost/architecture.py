@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from spectheory.checks import instance, real, whole
 from spectheory.cost.config_file import LARGEST, shape_in
 from spectheory.cost.head_config import MARK, head_shape_in
 from spectheory.errors import SettingError
@@ -46,12 +47,16 @@ class ModelShape:
     fusion: int = 0
 
     def __post_init__(self) -> None:
+        remedy = "take it from the config"
         for name, value in vars(self).items():
-            fits = value >= 0 if name == "fusion" else 0 < value <= LARGEST
-            if not isinstance(value, bool) and not fits:
-                raise SettingError(
-                    f"{name} is {value}", limit=f"must be > 0 and <= {LARGEST:g}", remedy="take it from the config"
-                )
+            if name in ("tied", "gated"):
+                instance(name, value, bool, remedy=remedy)
+            elif name in ("bytes_per_weight", "bytes_per_kv"):
+                inside = f"must be > 0 and <= {LARGEST:g}"
+                real(name, value, lambda size: 0 < size <= LARGEST, limit=inside, remedy=remedy)
+            else:
+                free = name == "fusion"
+                whole(name, value, least=1 - free, most=None if free else LARGEST, remedy=remedy)
         if self.heads % self.kv_heads:
             raise SettingError(
                 f"{self.heads} attention heads share {self.kv_heads} of keys and values",
@@ -78,6 +83,7 @@ class ModelShape:
         >>> ModelShape.from_config(config).parameters
         8030261248
         """
+        instance("config", config, Mapping, remedy="read config.json with json.load")
         sizes = head_shape_in(config) if MARK in config else shape_in(config)
         return cls(**sizes, bytes_per_weight=bytes_per_weight, bytes_per_kv=bytes_per_kv)
 
@@ -109,7 +115,7 @@ class ModelShape:
         """Bytes of keys and values of one token in the cache."""
         return 2 * self.layers * self.kv_heads * self.head_dim * self.bytes_per_kv
 
-    def operations_per_token(self, context: int) -> float:
+    def operations_per_token(self, context: float) -> float:
         """Operations (multiplications and additions) for one token after `context` tokens.
 
         Two per multiplied weight, and per layer and attention width two for the scores and two for the values.

@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from spectheory.checks import MOST_EXACT, instance, real, several, whole
+from spectheory.cost.model import check_share
 from spectheory.cost.roofline import Roofline, RooflineTime
 from spectheory.drafting import Shape
-from spectheory.errors import SettingError
+from spectheory.drafting.tree import a_shape
 
 Term = tuple[float, RooflineTime, int]
 """A factor, and the pass it multiplies: the model's times and the number of tokens."""
@@ -53,9 +55,10 @@ def batch_table(
     >>> [(p.batch, round(p.speedup, 2)) for p in batch_table(free, Chain(4), 2.0, [1, 64, 256, 1024])]
     [(1, 2.0), (64, 2.0), (256, 0.97), (1024, 0.63)]
     """
-    _check_tokens(tokens_per_call, shape)
+    _check_tokens(cost, tokens_per_call, shape)
     points = []
-    for batch in batches:
+    for batch in several("batches", batches, remedy="[1, 8, 64] is one"):
+        whole("batch", batch, most=MOST_EXACT, remedy="count sequences")
         at = replace(cost, batch=batch)
         plain, call = at.target_step().best, at.call(shape, full_share).best
         points.append(
@@ -89,7 +92,7 @@ def knee_batch(cost: Roofline, shape: Shape) -> float:
     >>> [round(knee_batch(Roofline(large, None, card, context=n), Chain(4)), 1) for n in (0, 1024, 4096)]
     [59.1, 116.4, inf]
     """
-    return cost.target_time.knee(shape.nodes + 1)
+    return a_roofline(cost).target_time.knee(a_shape(shape).nodes + 1)
 
 
 def break_even_batch(cost: Roofline, shape: Shape, tokens_per_call: float, full_share: float = 0.0) -> float | None:
@@ -117,7 +120,8 @@ def break_even_batch(cost: Roofline, shape: Shape, tokens_per_call: float, full_
     >>> [round(break_even_batch(Roofline(large, None, card, n), Chain(4), 2.0), 1) for n in (0, 512, 1024)]
     [118.2, 241.3, inf]
     """
-    _check_tokens(tokens_per_call, shape)
+    _check_tokens(cost, tokens_per_call, shape)
+    check_share(full_share)
     terms = _terms(cost, shape, tokens_per_call, full_share)
     knees = {time.knee(tokens) for _, time, tokens in terms}
     corners = [1.0, *sorted(knee for knee in knees if 1 < knee < math.inf), math.inf]
@@ -153,10 +157,18 @@ def _line(terms: list[Term], batch: float) -> tuple[float, float]:
     return constant, slope
 
 
-def _check_tokens(tokens_per_call: float, shape: Shape) -> None:
-    if not 1 <= tokens_per_call <= shape.depth + 1:
-        raise SettingError(
-            f"tokens per call are {tokens_per_call:g}",
-            limit=f"must be in 1..{shape.depth + 1} with {shape}",
-            remedy="count the recovered or bonus token too",
-        )
+def a_roofline(cost: Roofline) -> Roofline:
+    """Check that an argument is a roofline."""
+    return instance("cost", cost, Roofline, remedy="batches are compared by a roofline")
+
+
+def _check_tokens(cost: Roofline, tokens_per_call: float, shape: Shape) -> None:
+    a_roofline(cost)
+    most = a_shape(shape).depth + 1
+    real(
+        "the number of tokens per call",
+        tokens_per_call,
+        lambda tokens: 1 <= tokens <= most,
+        limit=f"must be in 1..{most} with {shape}",
+        remedy="count the recovered or bonus token too",
+    )

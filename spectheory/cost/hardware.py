@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spectheory.errors import SettingError
+from spectheory.checks import BEYOND, amount, choice, instance
 
 _LONGEST = 1e3
-"""Largest overhead accepted, seconds."""
+"""Overheads are below it, seconds."""
 
 
 @dataclass(frozen=True)
@@ -34,27 +33,17 @@ class Accelerator:
     source: str = ""
 
     def __post_init__(self) -> None:
+        for what, text in (("name", self.name), ("source", self.source)):
+            instance(what, text, str, remedy="pass a text")
+        instance("peak", self.peak, Mapping, remedy='{"bf16": 312e12} is one')
         for what, value in [*self.peak.items(), ("bandwidth", self.bandwidth)]:
-            if not 0 < value < math.inf:
-                raise SettingError(
-                    f"{what} of {self.name} is {value:g}", limit="must be > 0", remedy="see a data sheet"
-                )
-        if not 0 <= self.overhead <= _LONGEST:
-            raise SettingError(
-                f"the overhead of {self.name} is {self.overhead:g}",
-                limit=f"must be in 0..{_LONGEST:g} seconds",
-                remedy="0 if unknown",
-            )
+            amount(f"{what} of {self.name}", value, positive=True, below=BEYOND, remedy="see a data sheet")
+        amount(f"the overhead of {self.name}", self.overhead, below=_LONGEST, remedy="0 if unknown, else seconds")
 
     def peak_of(self, dtype: str) -> float:
         """Operations per second in one type."""
-        if dtype not in self.peak:
-            raise SettingError(
-                f"{self.name} has no peak for {dtype!r}",
-                limit=f"known are {', '.join(sorted(self.peak))}",
-                remedy="make an Accelerator with the figure",
-            )
-        return self.peak[dtype]
+        known = sorted(self.peak)
+        return self.peak[choice(f"the type on {self.name}", dtype, known, remedy="make an Accelerator with its peak")]
 
 
 ACCELERATORS: dict[str, Accelerator] = {

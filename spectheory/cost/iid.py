@@ -10,7 +10,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from spectheory.checks import BEYOND, MOST_EXACT, real, whole
+from spectheory.checks import BEYOND, MOST_EXACT, amount, real, whole
 from spectheory.errors import SettingError
 
 K_MAX = 64
@@ -35,8 +35,8 @@ def iid_tokens_per_call(alpha: float, k: int) -> float:
     >>> iid_tokens_per_call(0.5, 2)
     1.75
     """
-    check_alpha(alpha)
-    check_length(k)
+    alpha = checked_alpha(alpha)
+    k = checked_length(k)
     if alpha == 1:
         return float(k + 1)
     if k > _SUMMED:
@@ -58,7 +58,8 @@ def iid_speedup(alpha: float, k: int, c: float) -> float:
     >>> round(iid_speedup(0.8, 4, 0.1), 6)
     2.401143
     """
-    check_ratio(c)
+    c = checked_ratio(c)
+    k = checked_length(k)
     return iid_tokens_per_call(alpha, k) / (k * c + 1)
 
 
@@ -77,7 +78,8 @@ def iid_operations(alpha: float, k: int, c_hat: float) -> float:
     >>> iid_operations(0.5, 2, 0.125)
     1.8571428571428572
     """
-    check_ratio(c_hat, "c_hat")
+    c_hat = checked_ratio(c_hat, "c_hat")
+    k = checked_length(k)
     return (k * c_hat + k + 1) / iid_tokens_per_call(alpha, k)
 
 
@@ -92,9 +94,9 @@ def best_chain_length(alpha: float, c: float, k_max: int) -> int:
     >>> best_chain_length(0.8, 0.1, 64)
     6
     """
-    check_alpha(alpha)
-    check_length(k_max)
-    check_ratio(c)
+    alpha = checked_alpha(alpha)
+    k_max = checked_length(k_max)
+    c = checked_ratio(c)
     if c == 0 < alpha:
         return k_max  # the speed-up still grows where rounding hides it
     if alpha == 1:
@@ -120,8 +122,8 @@ def required_acceptance(speedup: float, k: int | None, c: float, *, k_max: int =
     >>> round(required_acceptance(3.0, None, 0.05), 4)
     0.7907
     """
-    check_ratio(c)
-    _check_speedup(speedup)
+    c = checked_ratio(c)
+    speedup = _checked_speedup(speedup)
     lengths = _lengths(k, k_max)
     low = max(iid_speedup(0.0, n, c) for n in lengths)
     high = max(iid_speedup(1.0, n, c) for n in lengths)
@@ -144,7 +146,8 @@ def required_ratio(speedup: float, alpha: float, k: int | None, *, k_max: int = 
     >>> round(required_ratio(2.0, 0.8, 4), 4)
     0.1702
     """
-    _check_speedup(speedup)
+    speedup = _checked_speedup(speedup)
+    alpha = checked_alpha(alpha)
     lengths = _lengths(k, k_max)
     free = iid_speedup(alpha, lengths[-1], 0.0)
     if speedup > free:
@@ -156,31 +159,28 @@ def required_ratio(speedup: float, alpha: float, k: int | None, *, k_max: int = 
     return max((iid_tokens_per_call(alpha, n) / speedup - 1) / n for n in lengths)
 
 
-def check_length(k: int) -> None:
-    """Check that a chain length is a whole number in 1..2^53."""
-    whole("k", k, most=MOST_EXACT, remedy="no draft means plain decoding")
+def checked_length(k: int) -> int:
+    """A chain length as an int in 1..2^53."""
+    return whole("k", k, most=MOST_EXACT, remedy="no draft means plain decoding")
 
 
-def check_ratio(c: float, name: str = "c") -> None:
-    """Check that a ratio of draft to target is in [0, 1e100)."""
-    remedy = "pass the draft's step over the target's"
-    real(name, c, lambda value: 0 <= value < BEYOND, limit=f"must be >= 0 and below {BEYOND:g}", remedy=remedy)
+def checked_ratio(c: float, name: str = "c") -> float:
+    """A ratio of draft to target as a float in [0, 1e100)."""
+    return amount(name, c, below=BEYOND, remedy="pass the draft's step over the target's")
 
 
-def check_alpha(alpha: float) -> None:
-    """Check that an acceptance rate is in [0, 1]."""
-    real("alpha", alpha, lambda a: 0 <= a <= 1, limit="must be in [0, 1]", remedy="pass an acceptance rate")
+def checked_alpha(alpha: float) -> float:
+    """An acceptance rate as a float in [0, 1]."""
+    return real("alpha", alpha, lambda a: 0 <= a <= 1, limit="must be in [0, 1]", remedy="pass an acceptance rate")
 
 
-def _check_speedup(speedup: float) -> None:
-    real("the speed-up", speedup, lambda s: 0 < s < math.inf, limit="must be > 0", remedy="1 is plain decoding")
+def _checked_speedup(speedup: float) -> float:
+    return amount("the speed-up", speedup, positive=True, remedy="1 is plain decoding")
 
 
 def _lengths(k: int | None, k_max: int) -> Sequence[int]:
-    if k is not None:
-        check_length(k)
-        return [k]
-    return range(1, whole("k_max", k_max, most=_MOST_SOLVED, remedy="no draft means plain decoding") + 1)
+    most = whole("k_max", k_max, most=_MOST_SOLVED, remedy="no draft means plain decoding")
+    return range(1, most + 1) if k is None else [checked_length(k)]
 
 
 def _named(lengths: Sequence[int]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from spectheory.checks import BEYOND, real
+from spectheory.checks import BEYOND, amount
 from spectheory.drafting import Shape
+from spectheory.drafting.tree import a_shape
 
 
 @dataclass(frozen=True)
@@ -34,18 +35,13 @@ class LoopTime:
     tree: float
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            real(
-                f"the loop's {name}",
-                value,
-                lambda seconds: 0 <= seconds < BEYOND,
-                limit=f"needs seconds >= 0 and below {BEYOND:g}",
-                remedy="measure the loop again",
-            )
+        for name, value in vars(self).items():
+            seconds = amount(f"the loop's {name}", value, below=BEYOND, remedy="measure the loop again, in seconds")
+            object.__setattr__(self, name, seconds)
 
     def of(self, shape: Shape) -> float:
         """Seconds outside the passes of one call."""
-        drafted = sum(share * (tokens - 1) for tokens, share in shape.verified.items())
+        drafted = sum(share * (tokens - 1) for tokens, share in a_shape(shape).verified.items())
         if not shape.passes:
             return self.plain + drafted * self.node
         siblings = shape.nodes > shape.depth

@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spectheory.cost.iid import check_ratio
+from spectheory.checks import MOST_EXACT, amount, instance
+from spectheory.cost.iid import checked_ratio
 from spectheory.drafting import Shape
+from spectheory.drafting.tree import a_shape
 from spectheory.intervals import Interval, weakest
 
 _ENDS = ("low", "best", "high")
@@ -54,6 +56,7 @@ class CostModel(ABC):
         times: an outer range, given the share of full acceptances and of lengths. :func:`~spectheory.predict` combines
         the errors instead, which gives 95% intervals.
         """
+        instance("tokens per call", tokens_per_call, Interval, remedy="Interval.exact(2.5) is one")
         step, call = self.target_step(), self.call(shape, full_share)
         per_call = Interval(
             step.low / call.high, step.best / call.best, step.high / call.low, weakest(step.kind, call.kind)
@@ -87,7 +90,8 @@ class PassCost(CostModel):
 
     def call(self, shape: Shape, full_share: float = 0.0) -> Interval:
         """Time of the draft passes and of the target's pass."""
-        verify = self.verification(shape)
+        verify = self.verification(a_shape(shape))
+        full_share = check_share(full_share)
         drafts = [(count, self.draft_pass(tokens)) for tokens, count in Counter(shape.passes).items()]
         first = list(self._longer(shape.passes[0], full_share)) if shape.passes else []
         ends = []
@@ -108,6 +112,16 @@ class PassCost(CostModel):
                 yield share, usual, self.draft_pass(tokens + extra)
 
 
+def a_cost(cost: CostModel) -> CostModel:
+    """Check that an argument is a cost model."""
+    return instance("cost", cost, CostModel, remedy="ConstantRatio(0.1) is one")
+
+
+def check_share(full_share: float) -> float:
+    """A share of calls, or with a head the number of tokens that it reads besides one."""
+    return amount("full_share", full_share, below=MOST_EXACT, remedy="0 if unknown")
+
+
 @dataclass(frozen=True)
 class ConstantRatio(CostModel):
     """C1: a draft pass costs c target steps, and verifying costs one, for every number of tokens.
@@ -124,7 +138,7 @@ class ConstantRatio(CostModel):
     c: float
 
     def __post_init__(self) -> None:
-        check_ratio(self.c)
+        object.__setattr__(self, "c", checked_ratio(self.c))
 
     def target_step(self) -> Interval:
         """One: the unit of time."""
@@ -132,7 +146,8 @@ class ConstantRatio(CostModel):
 
     def call(self, shape: Shape, full_share: float = 0.0) -> Interval:
         """1 + draft passes · c."""
-        return Interval.exact(1 + len(shape.passes) * self.c)
+        check_share(full_share)
+        return Interval.exact(1 + len(a_shape(shape).passes) * self.c)
 
 
 FREE_DRAFTS = ConstantRatio(0.0)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from spectheory.cost.iid import check_alpha
+from spectheory.checks import BEYOND, MOST_EXACT, amount, whole
+from spectheory.cost.iid import checked_alpha
 from spectheory.errors import SettingError
 
 
@@ -24,7 +25,7 @@ def parallel_time(tokens: int, alpha: float, t_target: float, t_draft: float) ->
     >>> parallel_time(11, 0.5, 1.0, 0.2)
     7.0
     """
-    _check(tokens, alpha, t_target, t_draft)
+    tokens, alpha, t_target, t_draft = _checked(tokens, alpha, t_target, t_draft)
     return t_target + (tokens - 1) * (alpha * t_draft + (1 - alpha) * t_target)
 
 
@@ -38,6 +39,7 @@ def parallel_speedup(tokens: int, alpha: float, t_target: float, t_draft: float)
     >>> round(parallel_speedup(11, 0.5, 1.0, 0.2), 4)
     1.5714
     """
+    tokens, alpha, t_target, t_draft = _checked(tokens, alpha, t_target, t_draft)
     return tokens * t_target / parallel_time(tokens, alpha, t_target, t_draft)
 
 
@@ -51,17 +53,20 @@ def parallel_replicas(t_target: float, t_draft: float) -> int:
     >>> parallel_replicas(1.0, 0.3)
     4
     """
-    _check(1, 0.0, t_target, t_draft)
+    *_, t_target, t_draft = _checked(1, 0.0, t_target, t_draft)
     return math.ceil(t_target / t_draft)
 
 
-def _check(tokens: int, alpha: float, t_target: float, t_draft: float) -> None:
-    check_alpha(alpha)
-    if tokens < 1:
-        raise SettingError(f"tokens is {tokens}", limit="must be >= 1", remedy="count output tokens")
-    if not 0 < t_draft <= t_target < math.inf:
+def _checked(tokens: int, alpha: float, t_target: float, t_draft: float) -> tuple[int, float, float, float]:
+    tokens = whole("tokens", tokens, most=MOST_EXACT, remedy="count output tokens")
+    t_target, t_draft = (
+        amount(name, seconds, positive=True, below=BEYOND, remedy="give seconds")
+        for name, seconds in (("t_target", t_target), ("t_draft", t_draft))
+    )
+    if not t_draft <= t_target:
         raise SettingError(
             f"t_draft is {t_draft:g}, t_target is {t_target:g}",
             limit="needs 0 < t_draft <= t_target",
             remedy="choose a draft that is faster than its target",
         )
+    return tokens, checked_alpha(alpha), t_target, t_draft

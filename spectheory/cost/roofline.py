@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from spectheory.checks import BEYOND, MOST_EXACT, amount, instance, whole
 from spectheory.cost.architecture import ModelShape
 from spectheory.cost.hardware import Accelerator
 from spectheory.cost.model import PassCost
-from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 
 
@@ -36,9 +36,9 @@ class RooflineTime:
     overhead: float = 0.0
 
     def __post_init__(self) -> None:
-        # The conditions are positive so that NaN fails them.
-        if not (0 < self.weights < math.inf and 0 < self.token < math.inf and self.cache >= 0 and self.overhead >= 0):
-            raise SettingError(f"{self}", limit="needs weights and token > 0, the rest >= 0", remedy="give seconds")
+        for name, seconds in vars(self).items():
+            checked = amount(name, seconds, positive=name in ("weights", "token"), below=BEYOND, remedy="give seconds")
+            object.__setattr__(self, name, checked)
 
     @classmethod
     def of(cls, model: ModelShape, accelerator: Accelerator, context: int, dtype: str = "bf16") -> RooflineTime:
@@ -46,22 +46,27 @@ class RooflineTime:
 
         The pass is short against the context: each of its tokens attends to `context` tokens.
         """
-        if context < 0:
-            raise SettingError(f"context is {context}", limit="must be >= 0", remedy="count cached tokens")
+        instance("model", model, ModelShape, remedy="ModelShape.from_config makes one")
+        instance("accelerator", accelerator, Accelerator, remedy="ACCELERATORS has some by name")
+        length = amount("context", context, below=MOST_EXACT, remedy="count cached tokens")
         return cls(
             weights=model.read_bytes / accelerator.bandwidth,
-            cache=context * model.kv_bytes_per_token / accelerator.bandwidth,
-            token=model.operations_per_token(context) / accelerator.peak_of(dtype),
+            cache=length * model.kv_bytes_per_token / accelerator.bandwidth,
+            token=model.operations_per_token(length) / accelerator.peak_of(dtype),
             overhead=accelerator.overhead,
         )
 
     def seconds(self, tokens: float, batch: float = 1) -> float:
         """Seconds of a pass on `tokens` tokens of each of `batch` sequences."""
+        tokens, batch = (
+            amount(name, value, below=BEYOND, remedy="count tokens and sequences")
+            for name, value in (("tokens", tokens), ("batch", batch))
+        )
         return max(self.weights + batch * self.cache, batch * tokens * self.token) + self.overhead
 
     def knee(self, tokens: float) -> float:
         """The batch at which computing takes as long as reading; infinite if reading a cache takes as long."""
-        gain = tokens * self.token - self.cache
+        gain = amount("tokens", tokens, below=BEYOND, remedy="count tokens") * self.token - self.cache
         return self.weights / gain if gain > 0 else math.inf
 
 
@@ -98,10 +103,10 @@ class Roofline(PassCost):
     draft_time: RooflineTime | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.batch < 1:
-            raise SettingError(f"batch is {self.batch}", limit="must be >= 1", remedy="count sequences")
+        whole("batch", self.batch, most=MOST_EXACT, remedy="count sequences")
+        instance("target", self.target, ModelShape, remedy="ModelShape.from_config makes one")
         times = [
-            RooflineTime.of(model, self.accelerator, self.context, self.dtype) if model else None
+            None if model is None else RooflineTime.of(model, self.accelerator, self.context, self.dtype)
             for model in (self.target, self.draft)
         ]
         object.__setattr__(self, "target_time", times[0])

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from spectheory.checks import BEYOND
+from spectheory.checks import BEYOND, instance, whole
 from spectheory.cost.loop import LoopTime
 from spectheory.cost.model import Ends, PassCost
 from spectheory.drafting import Shape
@@ -54,6 +54,13 @@ class LatencyTable(PassCost):
     loop: LoopTime | None = None
 
     def __post_init__(self) -> None:
+        for who, entries in (("target", self.target), ("draft", self.draft)):
+            instance(f"the latencies of the {who}", entries, Mapping, remedy="measure again")
+            for tokens, entry in entries.items():
+                whole(f"tokens of the {who}", tokens, remedy="measure again")
+                instance(f"the latency on {tokens} tokens", entry, Interval, remedy="measure again")
+        if self.loop is not None:
+            instance("loop", self.loop, LoopTime, remedy="measure again")
         if 1 not in self.target or (self.draft and not {1, 2} <= set(self.draft)):
             raise SettingError(
                 f"latencies cover target {sorted(self.target)} and draft {sorted(self.draft)} tokens",
@@ -62,7 +69,7 @@ class LatencyTable(PassCost):
             )
 
         for tokens, entry in [*self.target.items(), *self.draft.items()]:
-            if tokens < 1 or not 1 / BEYOND < entry.low <= entry.high < BEYOND:
+            if not 1 / BEYOND < entry.low <= entry.high < BEYOND:
                 raise SettingError(
                     f"the latency on {tokens} tokens is {entry.low:g} to {entry.high:g}",
                     limit="needs seconds > 0 on one token or more",

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from spectheory.checks import instances, several
 from spectheory.cost import AffineCost, CostModel, Roofline
 from spectheory.cost.served import ServedCost
 from spectheory.drafting import Chain
+from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.prediction.shape_calls import ShapeCalls, calls_by_shape
 from spectheory.trace import Trace
+from spectheory.trace.record import a_trace
 from spectheory.verification import PathRule
+from spectheory.verification.base import a_path_rule
 from spectheory.verification.by_start import within
 
 BATCHES = tuple(2**i for i in range(9))
@@ -79,11 +83,14 @@ def every_length(
 ) -> list[list[BatchChoice]]:
     """What :func:`best_lengths` chooses from: at each context and batch plain decoding, then every chain length."""
     check_batches(cost)
-    rule.require(trace.columns)
+    a_path_rule(rule).require(a_trace(trace).columns)
+    k_max = at_least_one("k_max", k_max)
+    batches = several("batches", batches, remedy="[1, 8, 64] is one")
+    contexts = [cost.context] if contexts is None else several("contexts", contexts, remedy="[0, 1024] is one")
     chains = list(calls_by_shape(trace, rule, [Chain(k) for k in range(1, within(trace.columns, k_max) + 1)]))
     return [
         list(_choices(trace, chains, replace(cost, batch=batch, context=context)))
-        for context in (contexts if contexts is not None else [cost.context])
+        for context in contexts
         for batch in batches
     ]
 
@@ -98,6 +105,7 @@ def check_batches(cost: CostModel) -> None:
         )
 
 
+@runtime_checkable
 class Chosen(Protocol):
     """A length chosen for a batch."""
 
@@ -112,6 +120,7 @@ class Chosen(Protocol):
 
 def batch_ranges(choices: Sequence[Chosen]) -> list[tuple[int, int, int]]:
     """Runs of batch sizes with one best length, as (first, last, k); `choices` have one context, batches ascending."""
+    choices = instances("choices", choices, Chosen, remedy="best_lengths makes them")
     runs = [(k, [choice.batch for choice in group]) for k, group in groupby(choices, key=lambda choice: choice.k)]
     return [(batches[0], batches[-1], k) for k, batches in runs]
 

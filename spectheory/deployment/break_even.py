@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from spectheory.checks import whole
 from spectheory.cost import CostModel, PassCost, required_acceptance
+from spectheory.cost.model import a_cost
 from spectheory.drafting import Chain, Shape
 from spectheory.errors import SettingError
 from spectheory.prediction import Prediction
+from spectheory.prediction.answer import a_prediction
+
+MOST_TRIED = 4096
+"""Most lengths that are tried."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +60,14 @@ def break_even(prediction: Prediction, cost: CostModel, k_max: int = 16) -> Brea
     >>> round(losing.speedup.best, 3), round(found.draft_ratio_needed, 3), round(found.least_acceptance, 3)
     (0.744, 0.244, 0.5)
     """
-    if prediction.speedup is None:
+    a_cost(cost)
+    k_max = whole("k_max", k_max, most=MOST_TRIED, remedy="16 is usual")
+    speedup = a_prediction(prediction).speedup
+    if speedup is None:
         raise SettingError("the prediction has no speed-up", limit="needs costs", remedy="predict with a cost model")
     shape, tokens = prediction.shape, prediction.tokens_per_call.best
     step = cost.target_step().best
-    needed = tokens / prediction.speedup.best
+    needed = tokens / speedup.best
     verify, passes = _verification(cost, shape) / step, len(shape.passes)
     chain = isinstance(shape, Chain)
     least = _least_acceptance(cost, shape.of_length if isinstance(shape, Chain) else Chain, k_max)

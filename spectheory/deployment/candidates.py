@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from spectheory.checks import instance, instances
 from spectheory.cost import CostModel, LatencyTable
-from spectheory.drafting import Chain, Shape, Stopped
+from spectheory.cost.model import a_cost
+from spectheory.drafting import Chain, Shape, Stopped, StoppingRule
 from spectheory.intervals import Interval
 from spectheory.prediction import Prediction
 from spectheory.trace import Trace
+from spectheory.trace.record import a_trace
 
 SPECULATE, UNCERTAIN, DO_NOT = "speculate", "speculating may not pay", "do not speculate"
 """The three verdicts."""
@@ -42,6 +46,11 @@ class Draft:
     trace: Trace
     cost: CostModel
 
+    def __post_init__(self) -> None:
+        instance("the draft's name", self.name, str, remedy="it is that of reports")
+        a_trace(self.trace)
+        a_cost(self.cost)
+
     @property
     def kind(self) -> str:
         """What drafts: ``draft model``, or the kind of a head, as ``eagle3``."""
@@ -63,6 +72,16 @@ class Draft:
         for name in path:
             found = found.get(name) if isinstance(found, dict) else None
         return found
+
+
+def all_drafts(drafts: Sequence[Draft]) -> list[Draft]:
+    """Check that an argument is a list of drafts."""
+    return instances("drafts", drafts, Draft, remedy="Draft(name, trace, cost) makes one")
+
+
+def all_stops(stops: Sequence[StoppingRule]) -> list[StoppingRule]:
+    """Check that an argument is a list of stopping rules."""
+    return instances("stops", stops, StoppingRule, remedy="read_stop('token<0.4') is one")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from spectheory.limits.claims import ON_TRACES, LimitClaim
 from spectheory.prediction import Prediction
+from spectheory.prediction.answer import a_prediction
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def distances(prediction: Prediction) -> list[Distance]:
     >>> [(d.limit.name, round(d.reached, 2)) for d in distances(predict(trace, TokenVerification(), Chain(2)))]
     [('B7', 1.0), ('B6', 0.83)]
     """
-    tokens = prediction.tokens_per_call.best
+    tokens = a_prediction(prediction).tokens_per_call.best
     found = []
     for limit in ON_TRACES:
         best = prediction.compared(limit)

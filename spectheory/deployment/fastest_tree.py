@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from spectheory.checks import instance, whole
 from spectheory.cost import CostModel
+from spectheory.cost.model import a_cost
 from spectheory.drafting import Shape, Tree
+from spectheory.drafting.tree import MOST_NODES
 from spectheory.errors import SettingError
 from spectheory.prediction.best_tree import BestTree
 from spectheory.prediction.block_calls import columns_of
 from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.searched_trees import scored_parts
 from spectheory.trace import Trace
+from spectheory.trace.record import a_trace
 from spectheory.trace.sample import of_texts, spread
 from spectheory.verification import RankRule
 from spectheory.verification.by_start import within
@@ -52,8 +56,11 @@ def fastest_tree(
     >>> [str(fastest_tree(trace, RecursiveRejection(), ConstantRatio(c), 8)) for c in (0.01, 1.0)]
     ['best tree of 8, depth 3', 'best tree of 2, depth 1']
     """
+    a_cost(cost)
+    instance("rule", rule, RankRule, remedy="PoissonRace() is one")
+    nodes = whole("nodes", nodes, least=0, most=MOST_NODES, remedy="32 is usual")
     tried: dict[Setting, float] = {}
-    deepest = within(trace.columns, nodes)
+    deepest = within(a_trace(trace).columns, nodes)
     chosen = spread(trace.lengths, Prompts(trace.texts).folds(_HALVES))
     trace = of_texts(trace, chosen, columns_of(rule, [], trace.columns))
 

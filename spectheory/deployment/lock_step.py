@@ -10,14 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.checks import instance, several
 from spectheory.cost import AffineCost, CostModel, Roofline
 from spectheory.cost.served import ServedCost
 from spectheory.deployment.batches import check_batches
 from spectheory.drafting import Chain, Shape
+from spectheory.drafting.tree import at_least_one
 from spectheory.prediction.lock_step import plainly_unfinished, rounds_of_draws, unfinished
 from spectheory.prediction.shape_calls import calls_by_shape, survival_of
 from spectheory.trace import Trace
+from spectheory.trace.record import a_trace
 from spectheory.verification import PathRule
+from spectheory.verification.base import a_path_rule
 from spectheory.verification.by_start import within
 
 Floats = NDArray[np.float64]
@@ -81,7 +85,13 @@ def lock_step_lengths(
     [(1, 3, 18.6, 1.63), (32, 2, 34.7, 1.27)]
     """
     check_batches(cost)
-    rule.require(trace.columns)
+    a_path_rule(rule).require(a_trace(trace).columns)
+    instance("prefill_emits_token", prefill_emits_token, bool, remedy="True where the prompt's pass emits a token")
+    ks = [at_least_one("k", k) for k in several("ks", ks, remedy="range(1, 17) is one")]
+    batches = [at_least_one("batch", batch) for batch in several("batches", batches, remedy="[1, 8, 64] is one")]
+    contexts = several("contexts", contexts, remedy="[0, 1024] is one")
+    if not batches:
+        return []
     settings = _settings(trace, rule, ks, prefill_emits_token)
     tokens = float((trace.lengths - int(prefill_emits_token)).mean())
     found = []

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spectheory.cost.iid import K_MAX, required_acceptance
+from spectheory.checks import amount, several
+from spectheory.cost.iid import K_MAX, checked_length, checked_ratio, required_acceptance
 from spectheory.errors import SettingError
 from spectheory.limits import sufficient_divergence
 
@@ -43,6 +44,10 @@ def draft_needed(speedup: float, c: float, ks: Sequence[int] = range(1, K_MAX + 
     (4, 0.705, 0.174)
     """
     found, refused = [], None
+    ks = [checked_length(k) for k in several("ks", ks, remedy="range(1, 17) is one")]
+    speedup, c = amount("the speed-up", speedup, positive=True, remedy="1 is plain decoding"), checked_ratio(c)
+    if not ks:
+        raise SettingError("there is no length", limit="needs one at least", remedy="range(1, 17) is one")
     for k in ks:
         try:
             rate = required_acceptance(speedup, k, c)

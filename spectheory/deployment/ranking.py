@@ -6,13 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spectheory.deployment.candidates import NO_DRAFT, Candidate, Draft, measured_nodes
+from spectheory.checks import instances, several
+from spectheory.deployment.candidates import NO_DRAFT, Candidate, Draft, all_drafts, all_stops, measured_nodes
 from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.drafting import Chain, Stopped, StoppingRule
+from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError
 from spectheory.prediction import plan
 from spectheory.prediction.grown_trees import grown_rules, measured_shape
 from spectheory.verification import GrownMatch, PathRule, RankRule
+from spectheory.verification.base import a_path_rule
 from spectheory.verification.by_start import within
 
 
@@ -81,8 +84,14 @@ def rank_drafts(
     >>> [(c.draft.name, str(c.prediction.shape), round(c.speedup.best, 2)) for c in ranking.by_draft]
     [('large', 'chain k=7', 2.63), ('small', 'chain k=5', 2.13)]
     """
+    drafts = all_drafts(drafts)
     check_comparable(drafts)
-    of_chains = None if rules is None else [rule for rule in rules if not rule.grows]
+    for rule in (every := [] if rules is None else several("rules", rules, remedy="name rules")):
+        a_path_rule(rule)
+    tree_rules = instances("tree_rules", tree_rules, RankRule, remedy="PoissonRace() is one")
+    stops = all_stops(stops)
+    k_max, nodes = at_least_one("k_max", k_max), at_least_one("nodes", nodes)
+    of_chains = None if rules is None else [rule for rule in every if not rule.grows]
     if of_chains == []:
         raise SettingError(
             "only grown trees are asked for", limit="a plan compares them with chains", remedy="add a rule, as argmax"
@@ -100,7 +109,7 @@ def rank_drafts(
             for each in fastest
             if each.rule not in without
         ]
-        if rules is None or GrownMatch() in rules:
+        if rules is None or GrownMatch() in every:
             candidates += _grown(draft, left_out)
         candidates += _trees(draft, tree_rules, nodes, left_out)
     ordered = sorted(candidates, key=lambda c: (c.prediction.rule.hindsight, -c.prediction.gain))
@@ -144,6 +153,7 @@ def check_comparable(drafts: Sequence[Draft]) -> None:
     There must be one at least, names must differ, all are measured or all recorded, and targets, sampling settings and
     the origin of the texts must be equal as far as the traces say.
     """
+    drafts = all_drafts(drafts)
     if not drafts:
         raise SettingError("there is no draft", limit="needs at least one", remedy="name a measured folder")
     names = [draft.name for draft in drafts]

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from spectheory.distributions import as_numpy
 from spectheory.drafting.chain import Chain
+from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError
 
 _ROUNDING = 1e-9
@@ -35,15 +37,17 @@ class Copied(Chain):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.shares:
+        if isinstance(self.shares, tuple) and not self.shares:
             return
-        right = all(share >= 0 for share in self.shares) and math.isclose(sum(self.shares), 1, rel_tol=_ROUNDING)
-        if not right or len(self.shares) != self.k + 1:
+        shares = as_numpy(self.shares, "shares of calls", SettingError)
+        right = (shares >= 0).all() and math.isclose(shares.sum(), 1, rel_tol=_ROUNDING)
+        if not right or shares.shape != (self.k + 1,):
             raise SettingError(
                 f"shares of calls are {self.shares}",
                 limit=f"needs {self.k + 1} numbers >= 0 of sum 1",
                 remedy="say how many calls copy 0, 1, ... tokens",
             )
+        object.__setattr__(self, "shares", tuple(shares.tolist()))
 
     @property
     def passes(self) -> tuple[int, ...]:
@@ -66,5 +70,5 @@ class Copied(Chain):
         >>> calls.of_length(1).shares, calls.of_length(3).shares
         ((0.5, 0.5), (0.5, 0.25, 0.0, 0.25))
         """
-        below = self.shares[: min(k, self.k)]
+        below = self.shares[: min(at_least_one("k", k), self.k)]
         return type(self)(k, (*below, *(0.0,) * (k - len(below)), 1 - sum(below)) if self.shares else ())

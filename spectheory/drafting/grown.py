@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from spectheory.checks import instance
 from spectheory.drafting.tree import MOST_NODES, Shape, Tree, at_least_one, integers_of
 from spectheory.errors import SettingError, ShapeError
 
@@ -64,7 +65,7 @@ class Grown(Shape):
         >>> Grown.sized_as("8x2x3").passes
         (1, 2, 2)
         """
-        numbers = integers_of(text, "x")
+        numbers = integers_of(instance("the size", text, str, remedy="16x4x5 is one"), "x")
         if numbers is None or len(numbers) != 3:
             raise SettingError(
                 f"a grown tree is written {text!r}", limit="needs NODESxTOPxDEPTH", remedy="write it as 16x4x5"

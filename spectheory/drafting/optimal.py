@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.checks import whole
+from spectheory.checks import instance, whole
+from spectheory.distributions import as_numpy
 from spectheory.drafting.consecutive import MOST_CONSECUTIVE, best_consecutive_tree
 from spectheory.drafting.shapes import Tree, at_least_one
 from spectheory.drafting.weights import validate_rank_pmf
@@ -45,9 +46,12 @@ def optimal_tree(
     >>> optimal_tree([0.001, 0.999], 1).paths
     [(2,)]
     """
-    law = np.asarray(validate_rank_pmf(rank_pmf), dtype=np.float64)
-    _validate(law, budget, max_depth, max_width)
-    depth = budget if max_depth is None else min(max_depth, budget)
+    law = as_numpy(validate_rank_pmf(rank_pmf))
+    _validate(law)
+    budget = at_least_one("budget", budget)
+    depth = budget if max_depth is None else min(at_least_one("max depth", max_depth), budget)
+    width = budget if max_width is None else at_least_one("max width", max_width)
+    instance("consecutive", consecutive, bool, remedy="False is the default")
     if consecutive and (law[1:] > law[:-1]).any():
         if max_width is not None:
             raise SettingError(
@@ -59,15 +63,12 @@ def optimal_tree(
         return best_consecutive_tree(law, budget, depth)
     order = np.argsort(-law, kind="stable")
     order = order[law[order] > 0]
-    parents, places = heaviest_nodes(law[order], budget, depth, max_width or budget)
+    parents, places = heaviest_nodes(law[order], budget, depth, width)
     return Tree.trusted(parents, (order + 1).astype(np.int32)[places])
 
 
-def _validate(law: NDArray[np.float64], budget: int, max_depth: int | None, max_width: int | None) -> None:
+def _validate(law: NDArray[np.float64]) -> None:
     if law.ndim != 1:
         raise PmfError(f"the rank pmf has shape {law.shape}", limit="one law", remedy="average it over positions")
     if not law.max() > 0:
         raise PmfError("no rank has positive probability", limit="needs one", remedy="there is nothing to draft")
-    for name, value in (("budget", budget), ("max depth", max_depth), ("max width", max_width)):
-        if value is not None:
-            at_least_one(name, value)

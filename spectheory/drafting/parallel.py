@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from spectheory.drafting.chain import Chain
 from spectheory.drafting.grown import Grown
 from spectheory.drafting.stopped import Stopped
-from spectheory.drafting.tree import Shape, Tree
+from spectheory.drafting.tree import Shape, Tree, a_shape
 
 
 @dataclass(frozen=True)
@@ -75,5 +75,5 @@ def in_one_pass(shape: Shape) -> Shape:
         return Parallel(shape.k)
     if isinstance(shape, Grown):
         return ParallelGrown(shape.kept, shape.top, shape.levels)
-    tree = shape.tree()
+    tree = a_shape(shape).tree()
     return ParallelTree.trusted(tree.parents, tree.ranks)

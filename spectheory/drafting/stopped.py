@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from spectheory.checks import instance
 from spectheory.drafting.chain import Chain
 from spectheory.drafting.stopping import StoppingRule
 
@@ -27,6 +28,11 @@ class Stopped(Chain):
 
     stop: StoppingRule
     parallel: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        instance("parallel", self.parallel, bool, remedy="False is a draft model")
+        instance("stop", self.stop, StoppingRule, remedy="read_stop('token<0.4') is one")
 
     @property
     def passes(self) -> tuple[int, ...]:

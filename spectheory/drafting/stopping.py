@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.checks import real
+from spectheory.checks import instance, real
 from spectheory.errors import SettingError
 
 Columns = Mapping[str, NDArray[Any]]
@@ -174,6 +174,7 @@ def read_stop(text: str) -> StoppingRule:
     >>> read_stop("token<0.4"), str(read_stop("entropy>2"))
     (TokenBelow(threshold=0.4), 'entropy>2')
     """
+    instance("the stopping rule", text, str, remedy=f"there are {written()}")
     for kind in STOPPING:
         name, sign, number = text.replace(" ", "").partition(kind.sign)
         if sign and name == kind.name and (threshold := _number(number)) is not None:

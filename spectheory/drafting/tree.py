@@ -6,12 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import index
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectheory.checks import whole
+from spectheory.checks import instance, whole
+from spectheory.distributions import as_integers
 from spectheory.errors import ShapeError
 
 Ints = NDArray[np.int32]
@@ -87,6 +89,11 @@ class Shape(ABC):
         """The shape node by node."""
 
 
+def a_shape(shape: Shape) -> Shape:
+    """Check that an argument is a shape."""
+    return instance("shape", shape, Shape, remedy="Chain(4) is one")
+
+
 @dataclass(frozen=True, eq=False)
 class Tree(Shape):
     """Any draft tree, by the parent and the rank of each node (S1).
@@ -153,8 +160,8 @@ class Tree(Shape):
         [(1,), (1, 2)]
         """
         try:
-            ordered = sorted((tuple(path) for path in paths), key=lambda path: (len(path), path))
-        except TypeError:
+            ordered = sorted((tuple(map(index, path)) for path in paths), key=lambda path: (len(path), path))
+        except (TypeError, RuntimeError):  # torch raises the last for tensors without numbers
             raise ShapeError(
                 "the paths are no list of paths",
                 limit="needs ranks from the root to each node",
@@ -252,10 +259,8 @@ class Tree(Shape):
 
 
 def _integers(name: str, values: ArrayLike) -> Ints:
-    array = np.asarray(values)
-    if array.dtype.kind not in "iuf" or not (array == np.floor(array)).all():
-        raise ShapeError(f"{name} are not all integers", limit="needs integers", remedy="count nodes and ranks")
-    if (np.abs(array.astype(np.float64)) > _LARGEST).any():
+    array = as_integers(values, name)
+    if (np.abs(array) > _LARGEST).any():
         raise ShapeError(f"{name} reach beyond {_LARGEST}", limit="needs 32-bit integers", remedy="cut the tree")
     return array.astype(np.int32, copy=False)
 

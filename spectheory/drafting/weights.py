@@ -9,6 +9,7 @@ from array_api_compat import array_namespace
 
 from spectheory.distributions import Array, as_floats, sum_tolerance
 from spectheory.drafting.shapes import Shape, Tree
+from spectheory.drafting.tree import a_shape
 from spectheory.errors import PmfError, SettingError
 
 
@@ -45,7 +46,7 @@ def node_weights(shape: Shape, rank_pmf: Any) -> Array:
     >>> node_weights(Tree.from_paths([(1,), (2,), (1, 1)]), [0.5, 0.25])
     array([0.5 , 0.25, 0.25])
     """
-    tree = shape.tree()
+    tree = a_shape(shape).tree()
     levels, xp = _levels(tree, rank_pmf)
     order = np.argsort(np.concatenate([nodes for nodes, _ in tree.levels]))
     weights = xp.concat(levels, axis=-1)
@@ -63,7 +64,7 @@ def survival(shape: Shape, rank_pmf: Any) -> Array:
     >>> survival(KAry((2, 1)), [0.5, 0.25])
     array([0.75 , 0.375])
     """
-    levels, xp = _levels(shape.tree(), rank_pmf)
+    levels, xp = _levels(a_shape(shape).tree(), rank_pmf)
     return xp.stack([xp.sum(level, axis=-1) for level in levels], axis=-1)
 
 
@@ -124,7 +125,7 @@ def exit_law(shape: Shape, rank_pmf: Any) -> Array:
     """
     law = validate_rank_pmf(rank_pmf)
     xp = array_namespace(law)
-    tree = shape.tree()
+    tree = a_shape(shape).tree()
     rest = 1 - xp.sum(law, axis=-1, keepdims=True)
     letters = xp.concat([law, xp.where(rest > 0, rest, xp.zeros_like(rest))], axis=-1)
     weights = node_weights(shape, law)

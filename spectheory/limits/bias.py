@@ -17,7 +17,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from spectheory.checks import whole
-from spectheory.distributions import Array, first_true, ratio, validate_pair
+from spectheory.distributions import Array, as_floats, first_true, fit_together, like, ratio, validate_pair
 from spectheory.errors import SettingError, ShapeError
 from spectheory.limits.rejections import validate_distances
 
@@ -106,9 +106,11 @@ def mixture_target(target: Any, draft: Any, theta: Any) -> Array:
     array([0.75, 0.25])
     """
     p, q, xp = validate_pair(target, draft)
-    share = xp.asarray(theta, dtype=p.dtype, device=p.device)
+    share = like(as_floats(theta, "theta", SettingError), p, xp)
     if not bool(xp.all((share >= 0) & (share <= 1))):
-        raise SettingError(f"theta is {theta}", limit="must be in [0, 1]", remedy="0 is unbiased, 1 the draft itself")
+        remedy = "0 is unbiased, 1 the draft itself"
+        raise SettingError(f"theta is {theta}", limit="must be in [0, 1]", remedy=remedy)
+    fit_together("theta and the pmfs", share, p[..., 0], q[..., 0])
     return (1 - share[..., None]) * p + share[..., None] * q
 
 
@@ -152,7 +154,7 @@ def bias_frontier(target: Any, draft: Any, *, points: int = 11) -> BiasFrontier:
     common = xp.minimum(p, q)
     distance = xp.sum(_positive(p - q, xp), axis=-1)
     theta = _thetas(points, common, xp)
-    steps = [theta[i] for i in range(points)]
+    steps = [theta[i] for i in range(theta.shape[0])]
     uno = [_uno(p, (1 - step) * common + step * q, (1 - step) * distance, xp) for step in steps]
     return BiasFrontier(theta, (1 - theta) * distance[..., None], theta * distance[..., None], xp.stack(uno, axis=-1))
 
@@ -181,7 +183,7 @@ def mean_bias_frontier(total_variation: Any, *, points: int = 11) -> BiasFrontie
 
 def _thetas(points: int, like: Array, xp: Any) -> Array:
     """Evenly spaced over-acceptances from 0 to 1, in the dtype and on the device of `like`."""
-    whole("points", points, least=2, most=2**24, remedy="the front needs both ends")
+    points = whole("points", points, least=2, most=2**24, remedy="the front needs both ends")
     return xp.linspace(0, 1, points, dtype=like.dtype, device=like.device)
 
 
@@ -201,7 +203,7 @@ def _uno(target: Array, kept: Array, rejected: Array, xp: Any) -> Array:
 def _validate(target: Any, draft: Any, accept: Any) -> tuple[Array, Array, Array, Any]:
     """Target, draft, the acceptance in the shape of all three, checked, and their namespace."""
     p, q, xp = validate_pair(target, draft)
-    b = xp.asarray(accept, dtype=q.dtype, device=q.device)
+    b = like(as_floats(accept, "accept", SettingError), q, xp)
     try:
         shape = np.broadcast_shapes(tuple(p.shape), tuple(q.shape), tuple(b.shape))
     except ValueError:

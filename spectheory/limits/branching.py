@@ -8,13 +8,13 @@ samples may exceed these limits (B4): with draft = target token verification acc
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
-from spectheory.checks import real
+from spectheory.checks import BEYOND, amount, choice
 from spectheory.errors import SettingError
 from spectheory.limits.capacity import checked_capacity
 from spectheory.limits.renewal import renewal_bound
-from spectheory.limits.step_law import StepLaw
+from spectheory.limits.step_law import StepLaw, a_step_law
 from spectheory.limits.text import best_threshold, branching_bound_from_text, surprisal_walks, threshold_terms
 
 __all__ = [
@@ -69,6 +69,9 @@ def branching_bound(
     >>> [round(branching_bound(None, None, 62, form, step_law=fair), 3) for form in ("sharp", "numeric")]
     [5.459, 5.0]
     """
+    choice("form", form, get_args(Form), remedy="sharp is the tightest closed form")
+    if step_law is not None:
+        a_step_law(step_law)
     capacity = checked_capacity(capacity)
     mu, mu2 = _moments(mu, mu2, step_law)
     if form != "numeric":
@@ -87,8 +90,7 @@ def _moments(mu: float | None, mu2: float | None, law: StepLaw | None) -> tuple[
             )
         return law.mean, max(law.second_moment, law.mean**2)
     mu, mu2 = (
-        real(name, value, lambda moment: moment >= 0, limit="must be >= 0", remedy="give it in nats")
-        for name, value in (("mu", mu), ("mu2", mu2))
+        amount(name, value, below=BEYOND, remedy="give it in nats") for name, value in (("mu", mu), ("mu2", mu2))
     )
     if not mu2 >= mu * mu * (1 - 1e-12):
         raise SettingError(
@@ -111,12 +113,6 @@ _SAME = 1e-6
 
 def _closed_form(mu: float, mu2: float, capacity: float, form: Form) -> float:
     """One of the closed forms, before it is cut at P."""
-    if form not in ("published", "lorden", "best_t", "sharp"):
-        raise SettingError(
-            f"form is {form!r}",
-            limit="must be published, lorden, best_t, sharp or numeric",
-            remedy="sharp is the tightest closed form",
-        )
     if mu == 0:
         return float(capacity)
     spread = mu2 / mu / mu - 1  # mu squared may underflow
@@ -142,8 +138,9 @@ def branching_speedup(predicted: float, step: float, verification: float, draft:
     >>> branching_speedup(3.0, 0.02, 0.025, 0.015)
     2.0
     """
-    for name, value in (("predicted", predicted), ("draft", draft)):
-        real(name, value, lambda v: 0 <= v < math.inf, limit="must be >= 0 and finite", remedy="times are in seconds")
-    for name, value in (("step", step), ("verification", verification)):
-        real(name, value, lambda v: 0 < v < math.inf, limit="must be > 0 and finite", remedy="times are in seconds")
+    remedy = "times are in seconds"
+    predicted = amount("predicted", predicted, below=BEYOND, remedy=remedy)
+    draft = amount("draft", draft, below=BEYOND, remedy=remedy)
+    step = amount("step", step, positive=True, below=BEYOND, remedy=remedy)
+    verification = amount("verification", verification, positive=True, below=BEYOND, remedy=remedy)
     return (predicted + 1) * step / (verification + draft)

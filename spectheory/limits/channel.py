@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from spectheory.checks import MOST_EXACT, real, whole
-from spectheory.errors import SettingError
+from spectheory.checks import MOST_EXACT, choice, real, whole
 
 TunstallForm = Literal["leaves", "asymptotic"]
 
@@ -30,17 +29,16 @@ def tunstall_bound(rank_entropy: float, alphabet: int, k: int, *, form: Tunstall
     >>> round(tunstall_bound(math.log(2), 2, 3), 6)
     2.321928
     """
-    for name, value in (("alphabet", alphabet), ("k", k)):
-        whole(name, value, most=MOST_EXACT, remedy="count ranks from 1")
-    real(
+    alphabet, k = (whole(name, value, most=MOST_EXACT, remedy="count ranks from 1")
+                   for name, value in (("alphabet", alphabet), ("k", k)))  # fmt: skip
+    rank_entropy = real(
         "rank entropy",
         rank_entropy,
         lambda nats: 0 <= nats <= math.log(alphabet) * (1 + 1e-12),
         limit=f"must be in [0, log {alphabet} = {math.log(alphabet):.6g}] nats",
         remedy="give it in nats, of the lumped rank",
     )
-    if form not in ("leaves", "asymptotic"):
-        raise SettingError(f"form is {form!r}", limit="must be leaves or asymptotic", remedy="leaves is the tighter")
+    choice("form", form, ("leaves", "asymptotic"), remedy="leaves is the tighter")
     leaves = (k + 1) * (alphabet - 1) + 1 if form == "leaves" else (k + 1) * alphabet
     if rank_entropy * (k + 1) <= math.log(leaves):
         return float(k + 1)

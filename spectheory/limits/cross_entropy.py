@@ -19,7 +19,7 @@ def total_variation_at_most(divergence: float) -> float:
     >>> round(total_variation_at_most(0.08), 6), round(total_variation_at_most(4.0), 6)
     (0.2, 0.9908)
     """
-    _check_divergence(divergence)
+    divergence = _checked_divergence(divergence)
     return math.sqrt(min(divergence / 2, -math.expm1(-divergence)))
 
 
@@ -73,5 +73,6 @@ def sufficient_divergence(acceptance: float) -> float:
     return math.inf if square == 1 else max(2 * square, -math.log1p(-square))
 
 
-def _check_divergence(divergence: float) -> None:
-    real("the divergence", divergence, lambda nats: nats >= 0, limit="must be >= 0 nats", remedy="KL is never negative")
+def _checked_divergence(divergence: float) -> float:
+    limit, remedy = "must be >= 0 nats", "KL is never negative"
+    return real("the divergence", divergence, lambda nats: nats >= 0, limit=limit, remedy=remedy)

@@ -38,10 +38,12 @@ def first_choice_at_most(entropy: float, vocabulary: int) -> float:
     >>> round(first_choice_at_most(math.log(2), 2), 6), round(first_choice_at_most(1.9, 50_000), 4)
     (0.5, 0.8616)
     """
-    whole("vocabulary", vocabulary, most=MOST_EXACT, remedy="count the tokens")
+    vocabulary = whole("vocabulary", vocabulary, most=MOST_EXACT, remedy="count the tokens")
     most = math.log(vocabulary)
     inside = f"must be in [0, log {vocabulary} = {most:.6g}] nats"
-    real("the entropy", entropy, lambda nats: 0 <= nats <= most * (1 + 1e-12), limit=inside, remedy="give it in nats")
+    entropy = real(
+        "the entropy", entropy, lambda nats: 0 <= nats <= most * (1 + 1e-12), limit=inside, remedy="give it in nats"
+    )
     if entropy >= most:
         return 1 / vocabulary
     if entropy == 0:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.checks import whole
+from spectheory.distributions import as_numpy
 from spectheory.errors import PmfError, ShapeError
 
 Floats = NDArray[np.float64]
@@ -72,7 +73,7 @@ def imperfect_tree(target: Any, draft: Any, capacity: int) -> ImperfectTree:
 
 
 def _probabilities(name: str, values: Any) -> Floats:
-    weights = np.asarray(values, dtype=np.float64)
+    weights = as_numpy(values, name)
     if weights.ndim != 1 or len(weights) == 0:
         raise ShapeError(f"{name} has shape {weights.shape}", limit="[N], N >= 1", remedy="one probability per prefix")
     if not np.all((weights >= 0) & (weights <= 1)):

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.checks import whole
-from spectheory.distributions import validate_pmf
+from spectheory.checks import generator, instance, whole
+from spectheory.distributions import as_numpy, validate_pmf
 from spectheory.errors import ShapeError
 from spectheory.intervals import CONFIDENCE, Interval
 
@@ -43,7 +43,7 @@ def random_tree_value(
     """
     from scipy.special import stdtrit
 
-    whole("trees", trees, least=2, remedy="an interval needs two trees or more")
+    trees = whole("trees", trees, least=2, remedy="an interval needs two trees or more")
     tokens = random_tree_totals(sample_pmf, capacity, trees, rng=rng)[:, -1]
     mean = float(tokens.mean())
     width = float(stdtrit(trees - 1, (1 + CONFIDENCE) / 2) * tokens.std(ddof=1)) / math.sqrt(trees)
@@ -62,10 +62,11 @@ def random_tree_totals(
     >>> random_tree_totals(lambda rng, n: [[0.75, 0.25]] * n, 3, 1).tolist()
     [[0.75, 1.3125, 1.734375]]
     """
-    whole("trees", trees, most=_MOST, remedy="grow one tree")
-    whole("capacity", capacity, most=_MOST // trees, remedy="no draft means no tree")
-    generator = np.random.default_rng(rng)
-    grown = [_heaviest(_sorted_rows(sample_pmf, capacity, generator), capacity) for _ in range(trees)]
+    trees = whole("trees", trees, most=_MOST, remedy="grow one tree")
+    capacity = whole("capacity", capacity, most=_MOST // trees, remedy="no draft means no tree")
+    instance("sample_pmf", sample_pmf, Callable, remedy="it draws n pmfs with rng: lambda rng, n: ...")
+    drawn = generator(rng)
+    grown = [_heaviest(_sorted_rows(sample_pmf, capacity, drawn), capacity) for _ in range(trees)]
     return np.cumsum(grown, axis=1)
 
 
@@ -80,8 +81,8 @@ def stationary_tree_value(pmf: Any, capacity: int) -> float:
     >>> stationary_tree_value([0.5, 0.5], 6)
     2.0
     """
-    whole("capacity", capacity, most=_MOST, remedy="no draft means no tree")
-    row = np.asarray(validate_pmf(pmf), dtype=np.float64)
+    capacity = whole("capacity", capacity, most=_MOST, remedy="no draft means no tree")
+    row = as_numpy(validate_pmf(pmf))
     if row.ndim != 1:
         raise ShapeError(f"pmf has shape {row.shape}", limit="[V]", remedy="random_tree_value takes many pmfs")
     return float(np.cumsum(_heaviest(repeat(np.sort(row)[::-1]), capacity))[-1])
@@ -92,7 +93,7 @@ def _sorted_rows(sample_pmf: SamplePmf, rows: int, rng: np.random.Generator) -> 
     block = 1  # the first row shows the size of the vocabulary
     while rows > 0:
         wanted = min(block, rows)
-        pmfs = np.asarray(validate_pmf(sample_pmf(rng, wanted), "sample_pmf(...)"), dtype=np.float64)
+        pmfs = as_numpy(validate_pmf(sample_pmf(rng, wanted), "sample_pmf(...)"))
         if pmfs.ndim != 2 or len(pmfs) != wanted:
             raise ShapeError(
                 f"sample_pmf(rng, {wanted}) has shape {pmfs.shape}", limit=f"[{wanted}, V]", remedy="one pmf a row"

@@ -20,9 +20,22 @@ from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from spectheory.checks import whole
-from spectheory.distributions import Array, as_floats, first_true, sum_tolerance, validate_pair, validate_pmf
+from spectheory.distributions import (
+    Array,
+    as_floats,
+    as_integers,
+    as_numpy,
+    first_true,
+    like,
+    sum_tolerance,
+    validate_pair,
+    validate_pmf,
+)
 from spectheory.errors import PmfError, SettingError, ShapeError, TextError
 from spectheory.limits.capacity import checked_capacity
+
+MOST_STEPS = 2**24
+"""Longest horizon."""
 
 
 def expected_rejections(target: Any, draft: Any, initial: Any, *, horizon: int | None = None) -> Array:
@@ -115,7 +128,7 @@ def rejection_profile(target: Any, draft: Any, initial: Any, *, drafts: float = 
     >>> rejection_profile([[0.5, 0.5], [0.5, 0.5]], [[1, 0], [0.5, 0.5]], [1, 0], horizon=3)
     array([0.5 , 0.25, 0.25])
     """
-    if drafts != math.inf:
+    if not (isinstance(drafts, float) and drafts == math.inf):
         drafts = checked_capacity(drafts, "drafts")
     p, q, reach, xp = _chains(target, draft, initial, horizon)
     starts = reach  # joint law of the token and that a round starts here, which is after a rejection
@@ -151,7 +164,8 @@ def _chains(target: Any, draft: Any, initial: Any, horizon: int | None) -> tuple
         raise ShapeError(
             "target and draft have no step axis", limit="needs [T, V, V] or a horizon", remedy="pass horizon=T"
         )
-    length = max(steps) if horizon is None else whole("horizon", horizon, remedy="give the number of tokens")
+    remedy = "give the number of tokens"
+    length = max(steps) if horizon is None else whole("horizon", horizon, most=MOST_STEPS, remedy=remedy)
     if any(count not in (1, length) for count in steps):
         raise ShapeError(
             f"horizon is {length} and the chains have {max(steps)} steps",
@@ -159,7 +173,7 @@ def _chains(target: Any, draft: Any, initial: Any, horizon: int | None) -> tuple
             remedy="leave horizon out",
         )
     dtype = xp.result_type(p, q)
-    first = validate_pmf(xp.asarray(initial, dtype=dtype, device=p.device), "initial")
+    first = like(validate_pmf(initial, "initial"), xp.astype(p, dtype), xp)
     if tuple(first.shape) != (p.shape[-1],):
         raise ShapeError(
             f"initial has shape {tuple(first.shape)}",
@@ -173,7 +187,7 @@ def _chains(target: Any, draft: Any, initial: Any, horizon: int | None) -> tuple
 
 def _stochastic(values: Any, name: str) -> Array:
     """Transition matrices, each row a pmf; otherwise the error names the worst row."""
-    rows = as_floats(values)
+    rows = as_floats(values, name)
     xp = array_namespace(rows)
     if rows.ndim not in (2, 3) or rows.shape[-1] != rows.shape[-2] or 0 in rows.shape:
         raise ShapeError(
@@ -212,8 +226,8 @@ def rejections_of_text(
     >>> rejections_of_text([0.5, 0.25, 0.5], [2, 1])
     array([0.75, 0.5 ])
     """
-    values = np.asarray(validate_distances(np.asarray(total_variation, dtype=np.float64)))
-    counts = np.asarray([values.size] if lengths is None else lengths, dtype=np.int64)
+    values = as_numpy(validate_distances(total_variation))
+    counts = as_integers([values.size] if lengths is None else lengths, "lengths", TextError)
     if values.ndim != 1 or counts.ndim != 1 or counts.min(initial=0) < 0 or counts.sum() != values.size:
         raise TextError(
             f"total_variation has shape {values.shape} for texts of {counts.sum()} tokens",

@@ -21,11 +21,11 @@ from typing import Literal
 
 import numpy as np
 
-from spectheory.checks import real
+from spectheory.checks import amount, choice, real
 from spectheory.errors import SettingError
 from spectheory.intervals import CONFIDENCE, Interval
 from spectheory.limits.capacity import checked_capacity
-from spectheory.limits.step_law import Floats, StepLaw
+from spectheory.limits.step_law import Floats, StepLaw, a_step_law
 
 RenewalForm = Literal["plain", "dual"]
 Rounding = Literal["down", "up", "spread"]
@@ -39,6 +39,9 @@ extended precision."""
 
 _MOST_POINTS = 1 << 20
 """Most grid points: a vector of 8 MB, and minutes of recursion."""
+
+_COARSEST = 700.0
+"""Spans of the grid are below it: exponentials of it are floats."""
 
 _NEGLIGIBLE = 40.0
 """Default of max_t minus log P: a larger t could gain less than e^-40 tokens."""
@@ -80,11 +83,13 @@ def renewal_bound(
     >>> round(renewal_bound(fair, 62, form="plain", grid=math.log(2)).high, 4)
     5.9375
     """
+    a_step_law(law)
+    choice("form", form, ("dual", "plain"), remedy="dual is the tighter")
     capacity = checked_capacity(capacity)
+    limit, remedy = f"must be > 0 and below {_COARSEST:g}", "give it in nats; 0.001 suits nearly every law"
+    grid = real("grid", grid, lambda nats: 0 < nats < _COARSEST, limit=limit, remedy=remedy)
     points = _points(grid, math.log(capacity) + _NEGLIGIBLE if max_t is None else max_t)
     minimum = _dual if form == "dual" else _plain
-    if form not in ("dual", "plain"):
-        raise SettingError(f"form is {form!r}", limit="must be dual or plain", remedy="dual is the tighter")
     above = _on_grid(law, grid, points, "spread" if form == "dual" else "down")
     high, _, at = minimum(_visits(above), capacity, grid)
     _, low, _ = minimum(_visits(_on_grid(law, grid, points, "up")), capacity, grid)
@@ -99,12 +104,11 @@ def renewal_bound(
 
 
 def _points(grid: float, max_t: float) -> int:
-    for name, value in (("grid", grid), ("max_t", max_t)):
-        real(name, value, lambda v: v >= 0, limit="must be >= 0", remedy="give it in nats")
-    if not (0 < grid < math.inf and 0 <= max_t < math.inf and max_t / grid < _MOST_POINTS):
+    max_t = amount("max_t", max_t, remedy="give it in nats")
+    if not max_t / grid < _MOST_POINTS:
         raise SettingError(
             f"grid is {grid:g}, max_t is {max_t:g}",
-            limit=f"needs grid > 0, max_t >= 0 and at most {_MOST_POINTS} grid points",
+            limit=f"needs at most {_MOST_POINTS} grid points",
             remedy="a grid of 0.001 nats suits nearly every law",
         )
     return int(max_t / grid) + 1

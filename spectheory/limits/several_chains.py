@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.checks import whole
-from spectheory.distributions import validate_pair
-from spectheory.errors import SettingError, ShapeError
+from spectheory.checks import several
+from spectheory.distributions import as_numpy, fit_together, validate_pair
+from spectheory.errors import PmfError, SettingError, ShapeError
+from spectheory.verification.base import at_least_one
 from spectheory.verification.optimal import optimal_acceptance
 
 Floats = NDArray[np.float64]
@@ -66,9 +67,21 @@ def several_chain_terms(log_target: Floats, log_draft: Floats, chains: int) -> F
     >>> several_chain_terms(np.log([0.5, 0.5]), np.log([0.25, 1.0]), 2)
     array([0.875, 1.   ])
     """
-    chains = whole("chains", chains, remedy="no draft means plain decoding")
-    drawn = log_drawn(np.cumsum(log_draft, axis=-1), chains)
-    return np.exp(np.minimum(0.0, drawn - np.cumsum(log_target, axis=-1)))
+    chains = at_least_one("chains", chains)
+    p, q = (_log_probabilities(name, logs) for name, logs in (("log_target", log_target), ("log_draft", log_draft)))
+    fit_together("log_target and log_draft", p, q)
+    drawn, reached = log_drawn(np.cumsum(q, axis=-1), chains), np.cumsum(p, axis=-1)
+    impossible = drawn == -np.inf  # where the draft cannot reach, the term is 0, whatever the target does
+    return np.exp(np.minimum(0.0, np.where(impossible, -np.inf, drawn - np.where(impossible, 0.0, reached))))
+
+
+def _log_probabilities(name: str, values: Any) -> Floats:
+    """Log-probabilities ``[..., depth]``, checked."""
+    logs = as_numpy(values, name)
+    if not logs.ndim or not (logs <= 0).all():
+        raise PmfError(f"{name} of shape {logs.shape} has an entry above 0 or NaN, or no axis",
+                       limit="needs log-probabilities [..., depth]", remedy="pass natural logarithms")  # fmt: skip
+    return logs
 
 
 def several_chains_bound(target: Sequence[Any], draft: Sequence[Any], chains: int) -> float:
@@ -91,7 +104,9 @@ def several_chains_bound(target: Sequence[Any], draft: Sequence[Any], chains: in
     >>> round(several_chains_bound([p], [q], 1), 6), round(several_chains_bound([p], [q], 2), 6)
     (0.666667, 0.888889)
     """
-    chains = whole("chains", chains, remedy="no draft means plain decoding")
+    chains = at_least_one("chains", chains)
+    target, draft = (several(name, pmfs, remedy="give one array a depth")
+                     for name, pmfs in (("target", target), ("draft", draft)))  # fmt: skip
     if len(target) != len(draft) or not len(target):
         raise SettingError(
             f"{len(target)} depths of the target, {len(draft)} of the draft",
@@ -100,7 +115,7 @@ def several_chains_bound(target: Sequence[Any], draft: Sequence[Any], chains: in
         )
     laws, total = (np.ones(1), np.ones(1)), 0.0
     for depth, given in enumerate(zip(target, draft, strict=True), 1):
-        p, q = (np.asarray(each) for each in validate_pair(*given)[:2])
+        p, q = (as_numpy(each) for each in validate_pair(*given)[:2])
         tokens = p.shape[-1]
         if p.shape != (tokens,) * depth or q.shape != p.shape or tokens**depth != len(laws[0]) * tokens:
             raise ShapeError(

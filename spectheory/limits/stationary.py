@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from spectheory.checks import real, whole
+from spectheory.checks import BEYOND, MOST_EXACT, amount, real, whole
 from spectheory.limits.capacity import checked_capacity
 
 
@@ -25,10 +25,8 @@ def window_bound(capacity: int, window: int, step: float, chance: float) -> floa
     14.0
     """
     nodes = checked_capacity(capacity)
-    tokens = whole("window", window, remedy="1 asks for uncertainty at every token")
-    least = real(
-        "step", step, lambda nats: 0 < nats < math.inf, limit="must be > 0, in nats", remedy="log 2 is one bit"
-    )
+    tokens = whole("window", window, most=MOST_EXACT, remedy="1 asks for uncertainty at every token")
+    least = amount("step", step, positive=True, below=BEYOND, remedy="give it in nats; log 2 is one bit")
     often = real(
         "chance", chance, lambda share: 0 < share <= 1, limit="must be in (0, 1]", remedy="lengthen the window"
     )

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.distributions import as_floats, validate_pmf
+from spectheory.checks import instance
+from spectheory.distributions import as_integers, as_numpy, validate_pmf
 from spectheory.errors import PmfError, SettingError, ShapeError, TextError
 from spectheory.limits.surprisals import checked_surprisals
 
@@ -36,10 +37,10 @@ class StepLaw:
 
     def __post_init__(self) -> None:
         for name, error in (("steps", SettingError), ("weights", PmfError)):
-            values = np.asarray(as_floats(getattr(self, name), name, error), dtype=np.float64)
-            object.__setattr__(self, name, values)
+            object.__setattr__(self, name, as_numpy(getattr(self, name), name, error))
         shapes = {np.shape(self.steps), np.shape(self.weights)}
         if self.draws is not None:
+            object.__setattr__(self, "draws", as_integers(self.draws, "draws"))
             shapes.add(np.shape(self.draws))
         if len(shapes) > 1 or np.ndim(self.steps) != 1:
             raise ShapeError(
@@ -82,9 +83,12 @@ class StepLaw:
         >>> law.weights.round(3).tolist()
         [0.45, 0.45, 0.025, 0.075]
         """
-        p = np.asarray(validate_pmf(pmfs), dtype=np.float64)
+        instance("sampled", sampled, bool, remedy="True where the contexts are a sample")
+        p = as_numpy(validate_pmf(pmfs))
         p = p.reshape(-1, p.shape[-1])
-        known = np.full(len(p), 1 / len(p)) if shares is None else np.ravel(np.asarray(shares, dtype=np.float64))
+        if not len(p):
+            raise ShapeError("there is no pmf", limit="needs one context or more", remedy="pass an array [..., V]")
+        known = np.full(len(p), 1 / len(p)) if shares is None else np.ravel(as_numpy(shares, "shares"))
         if len(known) != len(p):
             raise ShapeError(
                 f"{len(known)} shares for {len(p)} pmfs", limit="needs one per pmf", remedy="leave them out"
@@ -126,8 +130,7 @@ class StepLaw:
         >>> StepLaw.from_surprisal_histogram([0.0, 1.0, float("inf")], [0.25, 0.75]).mean
         0.75
         """
-        bounds = np.asarray(as_floats(edges, "edges", SettingError), dtype=np.float64)
-        weights = np.asarray(as_floats(mass, "mass"), dtype=np.float64)
+        bounds, weights = as_numpy(edges, "edges", SettingError), as_numpy(mass, "mass")
         if bounds.ndim != 1 or weights.shape != (len(bounds) - 1,):
             raise ShapeError(
                 f"edges have shape {bounds.shape}, mass {weights.shape}",
@@ -137,3 +140,8 @@ class StepLaw:
         if not np.all(bounds[1:] > bounds[:-1]):
             raise SettingError("edges do not increase", limit="each must exceed the one before", remedy="sort them")
         return cls(bounds[:-1], weights)
+
+
+def a_step_law(law: StepLaw) -> StepLaw:
+    """Check that an argument is the law of a step."""
+    return instance("the step law", law, StepLaw, remedy="StepLaw.from_pmfs makes one")

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.distributions import as_floats
+from spectheory.checks import several
+from spectheory.distributions import as_numpy
 from spectheory.errors import TextError
 
 
 def checked_surprisals(texts: Sequence[Any]) -> list[NDArray[np.float64]]:
     """The surprisals of each text, ``[tokens]`` each, in double precision; finite and >= 0."""
-    if not hasattr(texts, "__len__"):
-        raise TextError(f"the texts are a {type(texts).__name__}", limit="[tokens] each", remedy="pass a list of texts")
-    walks = [np.asarray(as_floats(text, f"text {number}", TextError), np.float64) for number, text in enumerate(texts)]
+    found = several("the list of texts", texts, remedy="pass a list of texts, [tokens] each", error=TextError)
+    walks = [as_numpy(text, f"text {number}", TextError) for number, text in enumerate(found)]
     for number, walk in enumerate(walks):
         if walk.ndim != 1:
             raise TextError(f"a text has shape {walk.shape}", limit="[tokens]", remedy="pass a list of texts")

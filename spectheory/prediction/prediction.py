@@ -11,9 +11,11 @@ from dataclasses import replace
 from functools import reduce
 from operator import add
 
+from spectheory.checks import instance, several
 from spectheory.cost import CostModel, iid_tokens_per_call
-from spectheory.cost.model import Ends
+from spectheory.cost.model import Ends, a_cost
 from spectheory.drafting import Chain, Shape, expected_tokens
+from spectheory.drafting.tree import a_shape
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.prediction.answer import Plan, Prediction, merit
@@ -26,7 +28,9 @@ from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, by_p
 from spectheory.prediction.stopped_times import drafted_per_call, stopped_speedup, sum_of
 from spectheory.prediction.trace_limits import Limits, TraceLimits
 from spectheory.trace import SOURCES, Trace
+from spectheory.trace.record import a_trace
 from spectheory.verification import ArgmaxDraft, PathRule, RankRule, RecordedMatch
+from spectheory.verification.base import a_path_rule
 from spectheory.verification.registry import DEFAULT_RULES, names, ranked_names
 
 
@@ -68,10 +72,15 @@ def planned(
     limits: TraceLimits | None = None,
 ) -> Plan:
     """Every rule with every one of these shapes that it takes; without rules the usual ones that the trace knows."""
+    a_trace(trace)
+    instance("prefill_emits_token", prefill_emits_token, bool, remedy="True where the prompt's pass emits a token")
     if rules is None:
         usual = (*DEFAULT_RULES, ArgmaxDraft()) if by_parallel_head(trace.provenance) else DEFAULT_RULES
         rules = recorded_rules(trace) or [rule for rule in usual if not rule.lacks(trace.columns)]
+    rules, shapes = several("rules", rules, remedy="name rules"), several("shapes", shapes, remedy="name shapes")
     _check(rules, shapes, cost)
+    if limits is not None:
+        instance("limits", limits, TraceLimits, remedy="leave them out")
     limits = TraceLimits.shared(limits, trace)
     for rule in rules:
         if not isinstance(rule, RecordedMatch):
@@ -181,14 +190,12 @@ def _joint(rule: PathRule, ends: Sequence[Prediction]) -> Prediction:
 def _check(rules: Sequence[PathRule], shapes: Sequence[Wanted], cost: CostModel | None) -> None:
     """Refuse what cannot be asked for."""
     for rule in rules:
-        if not isinstance(rule, PathRule):
-            raise SettingError(
-                f"{rule!r} has no path form",
-                limit="predictions along a text need one",
-                remedy="use one of spectheory.verification.PATH_RULES",
-            )
-    if cost is not None and not isinstance(cost, CostModel):
-        raise SettingError(f"cost is {cost!r}", limit="needs a cost model", remedy="ConstantRatio(0.1) is one")
+        a_path_rule(rule)
+    for shape in shapes:
+        if not isinstance(shape, BestTree):
+            a_shape(shape)
+    if cost is not None:
+        a_cost(cost)
     if any(rule.output == "biased" for rule in rules):
         raise SettingError(
             "a biased rule is asked for",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from spectheory.checks import instance, several, whole
 from spectheory.cost import CostModel, LatencyTable
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
@@ -19,7 +20,9 @@ from spectheory.prediction.recorded import check_depth
 from spectheory.prediction.shape_calls import BestTree, Wanted
 from spectheory.prediction.trace_limits import TraceLimits
 from spectheory.trace import Trace
+from spectheory.trace.record import a_trace
 from spectheory.verification import GrownMatch, PathRule, RankRule
+from spectheory.verification.base import a_path_rule
 from spectheory.verification.by_start import lacking, within
 from spectheory.verification.registry import DEFAULT_RULES, DEFAULT_TREE_RULES, path_rule
 
@@ -70,7 +73,15 @@ def plan(
     >>> plan(trace, rules=["block"], k_max=3)
     <Plan: 3 predictions, best <Prediction: block, chain k=3: 3.636 tokens a call>>
     """
-    named = None if rules is None else [path_rule(rule) if isinstance(rule, str) else rule for rule in rules]
+    a_trace(trace)
+    named = None
+    if rules is not None:
+        asked = several("rules", rules, remedy="name rules")
+        named = [path_rule(rule) if isinstance(rule, str) else a_path_rule(rule) for rule in asked]
+    k_max = whole("k_max", k_max, remedy="16 is the default")
+    instance("trees", trees, bool, remedy="False leaves trees out")
+    if limits is not None:
+        instance("limits", limits, TraceLimits, remedy="leave them out")
     limits = TraceLimits.shared(limits, trace)
     if shapes is None and named == [GrownMatch()]:
         shapes = [measured_shape(trace)]

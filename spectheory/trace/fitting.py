@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.checks import instance, instances, several
 from spectheory.errors import SpectheoryError, TextError, TraceError
 from spectheory.trace.checks import Fault
 from spectheory.trace.columns import REQUIRED
@@ -16,6 +17,7 @@ from spectheory.trace.text_info import TextInfo
 from spectheory.verification.by_start import deepest, shape_of
 
 Columns = Mapping[str, NDArray[Any]]
+_AGAIN = "Trace.from_log_probabilities makes a trace"
 
 
 def recorded(columns: Columns) -> bool:
@@ -25,6 +27,15 @@ def recorded(columns: Columns) -> bool:
 
 def check_parts(columns: Columns, texts: Sequence[TextInfo], lists: Sequence[Any]) -> None:
     """Refuse missing columns, columns and lists that have no row per token, and lists beside columns by start."""
+    instances("the names of columns", instance("columns", columns, Mapping, remedy=_AGAIN).keys(), str, remedy=_AGAIN)
+    texts, lists = instances("texts", texts, TextInfo, remedy=_AGAIN), several("lists", lists, remedy=_AGAIN)
+    if not hasattr(columns, "shapes"):  # not on disk
+        for name, values in columns.items():
+            if not isinstance(values, np.ndarray) or isinstance(values, np.ma.MaskedArray):
+                what = f"{name} is a {type(values).__name__}"
+                raise TraceError(
+                    what, limit="needs a numpy array without a mask", remedy="convert it, or fill the mask"
+                )
     missing = [name for name in REQUIRED if name not in columns]
     if missing and not recorded(columns):
         raise TraceError(

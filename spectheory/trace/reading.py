@@ -8,6 +8,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TypeAlias, cast
 
+from spectheory.checks import instance, located, several
 from spectheory.errors import FOREIGN, SettingError, SpectheoryError, TextError, TraceError
 from spectheory.extensions import installed
 from spectheory.trace.calls import CALLS_FILE, CallLog
@@ -46,6 +47,7 @@ def evidence_file(path: Path) -> Path:
 
 def trace_file(path: Path) -> Path:
     """The file that holds the trace: of a folder that of the measurement in it."""
+    path = located(path)
     return path / TRACE_FILE if path.is_dir() else path
 
 
@@ -66,7 +68,7 @@ def read_any(path: Path) -> Trace:
 
 def read_evidence(path: Path, format: str | None = None) -> Evidence:
     """What a file holds, of the format named, or else recognised by its content."""
-    file = evidence_file(Path(path))
+    file = evidence_file(located(path))
     chosen = format_of(file, format)
     try:
         return chosen.read(file)
@@ -84,7 +86,7 @@ def read_evidence(path: Path, format: str | None = None) -> Evidence:
 def format_of(path: Path, name: str | None = None) -> Format:
     """The format of that name, or else that of the file's content; an unreadable file is left to the trace's reader."""
     if name is not None:
-        return _named(name)
+        return _named(instance("the format", name, str, remedy="None recognises it by the content"))
     file = evidence_file(path)
     try:
         with file.open("rb") as opened:
@@ -110,7 +112,9 @@ def read_files(paths: Sequence[Path], format: str | None = None) -> Whole:
     Calls of several logs are joined and totals added; of two scrapes of a server the difference is taken, in the order
     given; log-probabilities of the target and then of the draft are a trace. Traces are not joined.
     """
-    parts = [read_evidence(path, format) for path in paths]
+    parts = [read_evidence(path, format) for path in several("paths", paths, remedy="pass a list of them")]
+    if not parts:
+        raise SettingError("there is no file", limit="needs one or more", remedy="name a file")
     first = parts[0]
     if len(parts) == 1:
         return _whole(first, paths[0])

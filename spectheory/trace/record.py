@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.distributions import Sampling
+from spectheory.checks import instance, instances, located, several, whole
+from spectheory.distributions import Sampling, as_numpy
 from spectheory.errors import SpectheoryError, TextError, TraceError, load_extra
 from spectheory.trace import parquet
 from spectheory.trace.blocks import BLOCK, rows_of, whole_texts
@@ -28,6 +29,8 @@ from spectheory.verification.by_start import deepest
 
 TRACE_FILE = "trace.parquet"
 """Name of the trace in the folder of a measurement."""
+LOWEST = -1e300
+"""No log-probability comes near it, and sums of thousands of such values stay finite."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Trace:
     lists: Sequence[tuple[TopLogProbs, TopLogProbs]] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        instance("provenance", self.provenance, Mapping, remedy="{} if nothing is known")
         check_parts(self.columns, self.texts, self.lists)
         if not isinstance(self.columns, OnDisk):  # blocks check what they read
             for fault in faults(self.columns):
@@ -80,7 +84,9 @@ class Trace:
         >>> [len(block) for block in trace.blocks(positions=6)]
         [6, 6]
         """
-        size = positions or BLOCK
+        size = BLOCK if positions is None else whole("positions", positions, remedy="None is a usual number")
+        if names is not None:
+            names = instances("names", names, str, remedy="name columns")
         if len(self) <= size or self.lists:
             yield self
             return
@@ -162,24 +168,22 @@ class Trace:
         Enough for token and block verification, exactly, for their limit B7, and for estimates of B6 and the one-call
         bound. Texts are numbered unless there are `ids`, and did not end by themselves unless `ended` says so.
         """
-        pairs = [_two_lists(text) for text in texts]
-        names = [str(i + 1) for i in range(len(pairs))] if ids is None else list(ids)
-        for name, (target, draft) in zip(names, pairs, strict=True):
-            if target.shape != draft.shape or target.ndim != 1 or target.size == 0:
-                raise TextError(
-                    f"text {name!r} has {target.size} target and {draft.size} draft log-probabilities",
-                    limit="needs two flat lists of one length, at least one token",
-                    remedy="score the same tokens under both models",
-                )
-        if not pairs:
+        given = several("texts", texts, remedy="pass [(target, draft), ...]", error=TextError)
+        if not given:
             raise TextError("there is no text", limit="needs at least one", remedy="pass one text per line")
+        names = [str(i + 1) for i in range(len(given))] if ids is None else several("ids", ids, remedy="name each text")
+        ends = [False] * len(given) if ended is None else several("ended", ended, remedy="say True or False of each")
+        for what, values in (("ids", names), ("ended", ends)):
+            if len(values) != len(given):
+                raise TextError(f"{what} has {len(values)} entries for {len(given)} texts", limit="needs one per text",
+                                remedy="leave it out")  # fmt: skip
+        pairs = [_two_lists(name, text) for name, text in zip(names, given, strict=True)]
         columns = {
             "log_target": np.concatenate([t for t, _ in pairs]),
             "log_draft": np.concatenate([d for _, d in pairs]),
         }
-        ends = [False] * len(pairs) if ended is None else list(ended)
         infos = tuple(TextInfo(n, len(t), ended=e) for n, (t, _), e in zip(names, pairs, ends, strict=True))
-        return cls(columns, infos, provenance or {"source": "log-probabilities"})
+        return cls(columns, infos, {"source": "log-probabilities"} if provenance is None else provenance)
 
     def write(self, path: str | Path) -> None:
         """Write as one Parquet file; it appears when whole.
@@ -265,7 +269,8 @@ class Trace:
 
 def _file(path: str | Path) -> Path:
     """The file of a trace, or of the measurement in a folder."""
-    return Path(path) / TRACE_FILE if Path(path).is_dir() else Path(path)
+    found = located(path)
+    return found / TRACE_FILE if found.is_dir() else found
 
 
 @contextmanager
@@ -277,14 +282,27 @@ def _named(file: Path) -> Iterator[None]:
         raise type(error)(f"{file}: {error.what}", limit=error.limit, remedy=error.remedy) from error
 
 
-def _two_lists(text: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Log-probabilities under the target and under the draft, as arrays."""
-    try:
-        target, draft = text
-        return np.atleast_1d(np.asarray(target, float)), np.atleast_1d(np.asarray(draft, float))
-    except (TypeError, ValueError) as error:
+def a_trace(trace: Trace) -> Trace:
+    """Check that an argument is a trace."""
+    return instance("trace", trace, Trace, remedy="read a file with spectheory.trace.read_any")
+
+
+def _two_lists(name: Any, text: Any) -> list[NDArray[np.float64]]:
+    """Log-probabilities of one text under the target and under the draft, as arrays."""
+    both = several(f"text {name!r}", text, remedy="pass [(target, draft), ...]", error=TextError)
+    if len(both) != 2:
+        raise TextError(f"text {name!r} has {len(both)} parts", limit="needs two lists: log p and log q of its tokens",
+                        remedy="pass [(target, draft), ...]")  # fmt: skip
+    logs = [as_numpy(one, f"log {letter} of text {name!r}", TextError) for letter, one in zip("pq", both, strict=True)]
+    target, draft = map(np.atleast_1d, logs)
+    for each in (target, draft):
+        if (far := each[np.isfinite(each) & (each < LOWEST)]).size:
+            raise TextError(f"text {name!r} has a log-probability {far[0]:g}", limit=f"must be in {LOWEST:g}..0",
+                            remedy="give -inf for probability zero")  # fmt: skip
+    if target.shape != draft.shape or target.ndim != 1 or target.size == 0:
         raise TextError(
-            f"a text is no pair of log-probabilities ({error})",
-            limit="needs two flat lists of numbers, under the target and under the draft",
-            remedy="pass [(target, draft), ...]",
-        ) from error
+            f"text {name!r} has {target.size} target and {draft.size} draft log-probabilities",
+            limit="needs two flat lists of one length, at least one token",
+            remedy="score the same tokens under both models",
+        )
+    return [target, draft]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spectheory.checks import shown
 from spectheory.errors import TraceError
 
 
@@ -33,7 +34,7 @@ class TextInfo:
         if not all(fine.values()):
             name = min(fine, key=fine.__getitem__)
             raise TraceError(
-                f"{name} of text {self.id!r} is {getattr(self, name)!r}",
+                f"{name} of text {shown(self.id)} is {shown(getattr(self, name))}",
                 limit="names are strings, tokens is an integer >= 1 (no empty text), ended is a truth value, "
                 "prompt_tokens an integer >= 0 or unknown",
                 remedy="measure the pair again",

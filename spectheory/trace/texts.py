@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 
 from spectheory.errors import TextError
-from spectheory.trace.record import Trace
+from spectheory.trace.record import LOWEST, Trace
 from spectheory.trace.top_lists import Text, as_drawn, has_lists, positions
 
-LOWEST = -1e300
-"""No log-probability comes near it, and sums of thousands of such values stay finite."""
 MISSING = -9999.0
 """What servers of OpenAI's format write in place of a log-probability that they do not have."""
 

@@ -32,7 +32,7 @@ from spectheory.errors import ShapeError
 from spectheory.intervals import Interval
 from spectheory.truncated.masses import EPS, Floats
 from spectheory.truncated.outward import outward, rounding_slack, settled
-from spectheory.truncated.top import TopLogProbs
+from spectheory.truncated.top import TopLogProbs, a_top
 
 _REST = 16 * EPS
 """A remainder below this share of its mass comes from rounding."""
@@ -53,7 +53,7 @@ class Overlap(NamedTuple):
 
 def overlap(target: TopLogProbs, draft: TopLogProbs) -> Overlap:
     """Sort the tokens by who knows them."""
-    if target.vocabulary != draft.vocabulary:
+    if a_top("target", target).vocabulary != a_top("draft", draft).vocabulary:
         raise ShapeError(
             f"target has {target.vocabulary} tokens and draft {draft.vocabulary}",
             limit="one vocabulary for both",

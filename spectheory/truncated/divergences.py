@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 import spectheory.divergences as exact
-from spectheory.errors import SettingError
+from spectheory.checks import amount
 from spectheory.intervals import Interval
 from spectheory.truncated.completions import between
 from spectheory.truncated.top import TopLogProbs
@@ -62,7 +60,6 @@ def hockey_stick(target: TopLogProbs, draft: TopLogProbs, c: float) -> Interval:
     >>> print(hockey_stick(p, q, 2.0))
     1.125 [1.000, 1.250]
     """
-    if not 0 <= c < math.inf:
-        raise SettingError(f"c is {c}", limit="must be finite and >= 0", remedy="g(inf) is infinite")
-    scale = max(1.0, float(c))
-    return between(target, draft, lambda p, q: float(exact.hockey_stick(p, q, c)), scale=scale, ceiling=float(c))
+    c = amount("c", c, remedy="g(inf) is infinite")
+    scale = max(1.0, c)
+    return between(target, draft, lambda p, q: float(exact.hockey_stick(p, q, c)), scale=scale, ceiling=c)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.distributions import as_floats
+from spectheory.distributions import as_integers, as_numpy
 from spectheory.errors import PmfError, SettingError, ShapeError
 
 Floats = NDArray[np.float64]
@@ -26,16 +26,14 @@ EPS = float(np.finfo(np.float64).eps)
 
 def column(tokens: Any, log_probs: Any, vocabulary: int, error: float, name: str) -> tuple[Ids, Floats]:
     """Return both as one-dimensional arrays of one length, entries checked; `error` is that of a log-probability."""
-    ids = np.atleast_1d(np.array(tokens))
-    logs = np.atleast_1d(np.array(as_floats(log_probs, "the log-probabilities"), dtype=np.float64))
+    logs = np.atleast_1d(as_numpy(log_probs, "the log-probabilities")).copy()
+    ids = np.atleast_1d(as_integers(tokens, name))
     if ids.ndim != 1 or ids.shape != logs.shape:
         raise ShapeError(
             f"{name} has shape {ids.shape} and their log-probabilities {logs.shape}",
             limit="needs one log-probability per token",
             remedy="pass two lists of one length",
         )
-    if len(ids) and ids.dtype.kind not in "iu":
-        raise ShapeError(f"{name} are {ids.dtype}", limit="must be integer ids", remedy="look them up in the tokenizer")
     outside = ids[(ids < 0) | (ids >= vocabulary)] if len(ids) else ids
     if len(outside):
         raise SettingError(
@@ -48,7 +46,7 @@ def column(tokens: Any, log_probs: Any, vocabulary: int, error: float, name: str
             limit=f"must be -inf or {LOWEST:.0f} to 0",
             remedy="leave out a token whose value is a stand-in such as -9999",
         )
-    return ids.astype(np.int64), np.minimum(logs, 0.0)
+    return ids, np.minimum(logs, 0.0)
 
 
 def check_distinct(ids: Ids) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from spectheory.intervals import Interval
 from spectheory.truncated.outward import outward, rounding_slack, settled
-from spectheory.truncated.top import TopLogProbs
+from spectheory.truncated.top import TopLogProbs, a_top
 
 
 def entropy(top: TopLogProbs) -> Interval:
@@ -39,7 +39,7 @@ def second_log_moment(top: TopLogProbs) -> Interval:
 
 
 def _ends(top: TopLogProbs, h: Callable[[float], float], steepness: int) -> Interval:
-    known = math.fsum(h(float(p)) for p in top.probabilities)
+    known = math.fsum(h(float(p)) for p in a_top("top", top).probabilities)
     # A mass off by e moves x log x by about e log e, squared for x log^2 x.
     scale = (3 - math.log(top.slack) + math.log(top.vocabulary)) ** steepness
     if top.complete:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from spectheory.checks import instances
 from spectheory.errors import ShapeError
 from spectheory.intervals import Interval, weakest
-from spectheory.truncated.top import TopLogProbs
+from spectheory.truncated.top import TopLogProbs, a_top
 
 
 def rounding_slack(*tops: TopLogProbs) -> float:
     """How far two pmfs may be from the unrounded ones, as a sum of total variation distances."""
-    return sum(top.slack for top in tops)
+    return sum(a_top("an argument", top).slack for top in tops)
 
 
 def settled(value: float, scale: float, *tops: TopLogProbs, relative: bool = False) -> Interval:
@@ -43,7 +44,7 @@ def mean_interval(intervals: Iterable[Interval]) -> Interval:
     >>> mean_interval([Interval(0.0, 0.5, 1.0, "bound"), Interval.exact(0.5)])
     Interval(low=0.25, best=0.5, high=0.75, kind='bound')
     """
-    every = list(intervals)
+    every = instances("intervals", intervals, Interval, remedy="pass one per position")
     if not every:
         raise ShapeError("there are no intervals", limit="needs at least 1", remedy="pass one per position")
     low, best, high = (math.fsum(getattr(i, end) for i in every) / len(every) for end in ("low", "best", "high"))

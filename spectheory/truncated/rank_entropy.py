@@ -14,6 +14,8 @@ from spectheory.truncated.masses import Floats
 from spectheory.truncated.outward import outward, rounding_slack
 from spectheory.truncated.top import TopLogProbs
 from spectheory.truncated.unbounded import kl_divergence
+from spectheory.verification.geometric_mixture import tolerance_in_nats
+from spectheory.verification.rank_entropy import checked_mean_log_rank
 from spectheory.verification.rank_entropy import poisson_rank_entropy as entropy_of_pmfs
 
 _EXPONENTS = (1 + 1e-9, 1100.0)
@@ -42,6 +44,7 @@ def poisson_rank_entropy(target: TopLogProbs, draft: TopLogProbs, *, tolerance: 
     >>> print(poisson_rank_entropy(p, q))
     0.693 [0.693, inf]
     """
+    tolerance_in_nats(tolerance)
     kl = kl_divergence(target, draft)
     if kl.low == math.inf:
         raise SettingError(
@@ -93,8 +96,7 @@ def largest_rank_entropy(mean_log_rank: float) -> float:
     """
     from scipy.optimize import minimize_scalar
 
-    if not mean_log_rank >= 0:
-        raise SettingError(f"E log R is {mean_log_rank:g}", limit="must be >= 0", remedy="ranks are counted from 1")
+    mean_log_rank = checked_mean_log_rank(mean_log_rank)
     if mean_log_rank in (0, math.inf):
         return float(mean_log_rank)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
+from spectheory.checks import instance, whole
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.truncated import candidates, given, matching, ranks
 from spectheory.truncated.distinct import distinct_race_acceptance
-from spectheory.truncated.top import TopLogProbs
+from spectheory.truncated.top import TopLogProbs, a_top
 from spectheory.verification.base import Rule, at_least_one
 from spectheory.verification.block import BlockVerification
 from spectheory.verification.gumbel_list import GumbelList
@@ -99,8 +100,8 @@ def acceptance(rule: Rule, target: TopLogProbs, draft: TopLogProbs, k: int = 1) 
     poisson 0.800 [0.664, 0.936]
     recursive 0.726 [0.625, 0.827]
     """
-    known = _known(rule, k, "acceptance", "most")
-    return known(target, draft, k)
+    known, k = _known(rule, k, "acceptance", "most"), at_least_one("k", k)
+    return known(a_top("target", target), a_top("draft", draft), k)
 
 
 def acceptance_given(rule: Rule, target: TopLogProbs, draft: TopLogProbs, token: int, k: int = 1) -> Interval:
@@ -116,7 +117,8 @@ def acceptance_given(rule: Rule, target: TopLogProbs, draft: TopLogProbs, token:
     >>> print(acceptance_given(RaceVerification(), p, q, 0), acceptance_given(TokenVerification(), p, q, 0))
     0.450 [0.400, 0.500] 0.500
     """
-    known = _known(rule, k, "given", "most_given")
+    known, k = _known(rule, k, "given", "most_given"), at_least_one("k", k)
+    token = _checked_token(target, draft, token)
     return known(target, draft, token, k)
 
 
@@ -130,7 +132,8 @@ def rank_pmf(rule: Rule, target: TopLogProbs, draft: TopLogProbs, max_rank: int)
     >>> print(*rank_pmf(PoissonRace(), p, q, 2), sep=" and ")
     0.572 [0.444, 0.700] and 0.168 [0.123, 0.212]
     """
-    return _known(rule, 1, "rank_pmf", "most")(target, draft, max_rank)
+    known, most = _known(rule, 1, "rank_pmf", "most"), at_least_one("max_rank", max_rank)
+    return known(a_top("target", target), a_top("draft", draft), most)
 
 
 def rank_pmf_given(
@@ -145,7 +148,8 @@ def rank_pmf_given(
     >>> print(*rank_pmf_given(RecursiveRejection(), p, q, 0, 2), sep=" and ")
     0.500 and 0.250 [0.125, 0.375]
     """
-    return _known(rule, 1, "rank_pmf_given", "most")(target, draft, token, max_rank)
+    known, most = _known(rule, 1, "rank_pmf_given", "most"), at_least_one("max_rank", max_rank)
+    return known(target, draft, _checked_token(target, draft, token), most)
 
 
 def bounds_given(rule: Rule) -> float:
@@ -157,14 +161,22 @@ def bounds_given(rule: Rule) -> float:
     >>> [bounds_given(rule) for rule in (LookupMatch(), RaceVerification(), PoissonRace())]
     [0, 1, inf]
     """
+    instance("rule", rule, Rule, remedy="PoissonRace() is one")
     entry = TABLE.get(rule) if isinstance(rule, Hashable) else None
     return entry.most_given if entry and entry.given else 0
 
 
+def _checked_token(target: TopLogProbs, draft: TopLogProbs, token: int) -> int:
+    """The token as an int, of what two servers tell."""
+    most = min(a_top("target", target).vocabulary, a_top("draft", draft).vocabulary) - 1
+    return whole("token", token, least=0, most=most, remedy="check the tokenizer")
+
+
 def _known(rule: Rule, k: int, what: str, most: str) -> Callable[..., Any]:
     """The function of the table, or the error that says what is not known of the rule."""
-    at_least_one("k", k)
-    entry = TABLE.get(rule, Known())
+    k = at_least_one("k", k)
+    instance("rule", rule, Rule, remedy="PoissonRace() is one")
+    entry = TABLE.get(rule, Known()) if isinstance(rule, Hashable) else Known()
     found: Callable[..., Any] | None = getattr(entry, what)
     if found is None or k > getattr(entry, most):
         asked = {"acceptance": "acceptance", "given": "acceptance given the output"}.get(what, "law of the rank")

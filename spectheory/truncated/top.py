@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from spectheory.checks import real, whole
-from spectheory.distributions import validate_pmf
+from spectheory.checks import instance, real, several, whole
+from spectheory.distributions import as_numpy, validate_pmf
 from spectheory.errors import PmfError, ShapeError
 from spectheory.truncated.masses import EPS, MASS_TOLERANCE, Floats, Ids, check_distinct, column, fit
 
@@ -95,12 +95,18 @@ class TopLogProbs:
         >>> TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.0625, 0.0625], 2, extra=[3]).known
         array([0, 1, 3])
         """
-        p = np.asarray(validate_pmf(pmf), dtype=np.float64)
-        whole("m", m, most=len(p), remedy="ask for one token")
+        p = as_numpy(validate_pmf(pmf))
+        if p.ndim != 1:
+            raise ShapeError(f"pmf has shape {p.shape}", limit="[V]", remedy="call it for each pmf")
+        m = whole("m", m, most=len(p), remedy="ask for one token")
         with np.errstate(divide="ignore"):
             logs = np.log(p)
         top = np.argsort(-p, kind="stable")[:m]
-        more = np.array([token for token in extra if token not in top], dtype=np.int64)
+        tokens = [
+            whole("an extra token", token, least=0, most=len(p) - 1, remedy="check the tokenizer")
+            for token in several("extra", extra, remedy="[3] is one")
+        ]
+        more = np.array([token for token in tokens if token not in top], dtype=np.int64)
         return cls(top, logs[top], len(p), more, logs[more])
 
     @property
@@ -141,3 +147,8 @@ class TopLogProbs:
         """Smallest probability an unseen token can have: the others together hold no more than their caps."""
         least = self.unseen_range[0] - (self.hidden - 1) * self.cap
         return least if least > sys.float_info.min else 0.0
+
+
+def a_top(name: str, top: TopLogProbs) -> TopLogProbs:
+    """Check that an argument is what a server tells of one pmf."""
+    return instance(name, top, TopLogProbs, remedy="TopLogProbs(tokens, log_probs, vocabulary) makes one")

@@ -14,7 +14,6 @@ import numpy as np
 
 import spectheory.divergences as exact
 from spectheory.distributions import ratio
-from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.truncated.completions import Value, all_known, disjoint_tails, farthest_ratios
 from spectheory.truncated.masses import EPS, Floats
@@ -76,10 +75,9 @@ def renyi_divergence(target: TopLogProbs, draft: TopLogProbs, order: float) -> I
     >>> print(renyi_divergence(p, q, 0.5))
     0.390 [0.088, 0.693]
     """
+    order = exact.checked_order(order)
     if order == 1:
         return kl_divergence(target, draft)
-    if not order > 0:
-        raise SettingError(f"order is {order:g}", limit="must be > 0", remedy="1 is the KL divergence")
 
     def whole(p: Floats, q: Floats) -> Any:
         return exact.renyi_divergence(p, q, order)

@@ -7,21 +7,24 @@ law of the rank R, so that it takes any draft shape. Predictor, figures and comm
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from spectheory.checks import whole
-from spectheory.distributions import Array
+from spectheory.checks import instance, instances, shown, whole
+from spectheory.distributions import Array, as_integers
 from spectheory.errors import SettingError, ShapeError, TraceError
 from spectheory.intervals import Interval
+from spectheory.verification.by_start import PREFIX, along_calls, by_depth, deepest, lacking, read_as, shape_of
 from spectheory.verification.by_start import Columns as Columns
-from spectheory.verification.by_start import along_calls, by_depth, deepest, lacking, read_as, shape_of
 from spectheory.verification.means import exact_mean
 
 Floats = NDArray[np.float64]
+MOST_RANKS = 2**24
+"""Most candidates of one position: far more than any vocabulary has tokens."""
 _SINGLE_ROUNDING = 1e-4
 """How far the sums of recorded laws may be off: they come from float32 sums over the vocabulary."""
 
@@ -165,6 +168,8 @@ class PositionRule(PathRule):
 
     def path_survival(self, columns: Columns, k: int) -> NDArray[np.float64]:
         """Survival ``[N, k]``: running products of a(x) (§7, exact; of drafts by start §10)."""
+        checked_columns(columns, *self.needs)
+        k = at_least_one("k", k)
         return np.multiply.accumulate(along_calls(columns, k, self.accepted_at, fill=0.0), axis=1)
 
 
@@ -229,14 +234,36 @@ class RankRule(PositionRule):
         return self.rank_law(columns, 1)[:, 0]
 
 
-def at_least_one(name: str, value: int) -> None:
-    """Check a number of candidates or ranks."""
-    whole(name, value, remedy="count candidates, and ranks, from 1")
+def at_least_one(name: str, value: int) -> int:
+    """A number of candidates or ranks as an int."""
+    return whole(name, value, most=MOST_RANKS, remedy="count candidates, and ranks, from 1")
+
+
+def a_path_rule(rule: PathRule) -> PathRule:
+    """Check that an argument is a rule with a path form."""
+    if not isinstance(rule, PathRule):
+        raise SettingError(
+            f"{shown(rule)} has no path form",
+            limit="predictions along a text need one",
+            remedy="use one of spectheory.verification.PATH_RULES",
+        )
+    return rule
+
+
+def checked_columns(columns: Columns, *needs: str) -> Columns:
+    """Check that an argument holds columns of these names."""
+    remedy = "those of a trace are trace.columns"
+    instances("the names of columns", instance("columns", columns, Mapping, remedy=remedy).keys(), str, remedy=remedy)
+    if missing := [name for name in needs if not {name, PREFIX + name} & {*columns}]:
+        raise TraceError(
+            f"the columns lack {', '.join(missing)}", limit="the rule reads them", remedy="pass those of a trace"
+        )
+    return columns
 
 
 def recorded_ranks(columns: Columns, name: str, max_rank: int) -> NDArray[np.float64]:
     """The first `max_rank` columns of a rank law ``[N, r]`` of a trace; rows that rounding put above 1 are scaled."""
-    at_least_one("max_rank", max_rank)
+    max_rank = at_least_one("max_rank", max_rank)
     if name not in columns:
         raise TraceError(
             f"the trace has no {name}",
@@ -263,7 +290,7 @@ def recorded_ranks(columns: Columns, name: str, max_rank: int) -> NDArray[np.flo
 def at_token(values: Array, token: Any, xp: Any) -> Array:
     """The entries ``[...]`` of `values` ``[..., V]`` at one token per leading index."""
     leading = tuple(values.shape[:-1])
-    ids = xp.asarray(token, dtype=xp.int64, device=values.device)
+    ids = xp.asarray(as_integers(token, "token"), device=values.device)
     size = values.shape[-1]
     if not bool(xp.all((ids >= 0) & (ids < size))):
         raise ShapeError(f"token is {token}", limit=f"ids are 0..{size - 1}", remedy="check the vocabulary")
@@ -281,5 +308,5 @@ def at_token(values: Array, token: Any, xp: Any) -> Array:
 
 def single_candidate(rule: Rule, k: int) -> None:
     """Refuse more than one candidate per position for a rule that has just one."""
-    if k != 1:
+    if at_least_one("k", k) != 1:
         raise SettingError(f"k is {k}", limit=f"{rule.name} verification takes one candidate", remedy="use k=1")

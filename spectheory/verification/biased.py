@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.checks import real
 from spectheory.distributions import Array, validate_pair
-from spectheory.errors import SettingError
 from spectheory.verification.base import Columns, Output, PositionRule, single_candidate
 from spectheory.verification.by_start import along_calls
 
@@ -38,8 +38,7 @@ class BiasedVerification(PositionRule):
     needs: ClassVar[tuple[str, ...]] = ("log_target", "log_draft")
 
     def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
-            raise SettingError(f"bias share is {self.share:g}", limit="must be in [0, 1]", remedy="0 is lossless")
+        real("bias share", self.share, lambda t: 0 <= t <= 1, limit="must be in [0, 1]", remedy="0 is lossless")
 
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
         """Probability 1 - (1-t) TV that the draft is accepted, ``[..., V]`` to ``[...]`` (Y6, exact)."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.distributions import Array
-from spectheory.verification.base import Columns, PathRule
+from spectheory.verification.base import Columns, PathRule, at_least_one, checked_columns
 from spectheory.verification.by_start import along_calls, log_ratio
 from spectheory.verification.token import TokenVerification
 
@@ -53,6 +53,8 @@ class BlockVerification(PathRule):
         The running minimum of the cumulative likelihood ratio; the look-alike :math:`\min(1, \prod\rho)` is no
         survival function. Of drafts by start the ratio is :math:`\rho_{n,l}` (§10, exact).
         """
+        checked_columns(columns, *self.needs)
+        k = at_least_one("k", k)
         with np.errstate(invalid="ignore"):
             cumulative = np.cumsum(along_calls(columns, k, log_ratio, fill=0.0), axis=1)
         return np.exp(np.minimum(0.0, np.minimum.accumulate(cumulative, axis=1)))

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from spectheory.checks import instance
 from spectheory.distributions import validate_pair
 from spectheory.divergences import kl_divergence
 from spectheory.errors import SettingError
@@ -69,6 +70,7 @@ def entropy_at_least_kl(rule: Rule, target: Any, draft: Any, *, tolerance: float
 
 def _admit(rule: Rule) -> None:
     """Let in the rules of which the theorem holds; say why not the others."""
+    instance("rule", rule, Rule, remedy="PoissonRace() is one")
     if isinstance(rule, PoissonRace | RecursiveRejection) and rule.drafts == "drawn":
         return
     if isinstance(rule, RankRule) and rule.drafts != "drawn":

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from spectheory import kernels
 from spectheory.distributions import Array
 from spectheory.errors import SettingError
-from spectheory.verification.base import Columns, Drafts, PathRule
+from spectheory.verification.base import Columns, Drafts, PathRule, at_least_one, checked_columns
 from spectheory.verification.matching import IndependentMatch
 
 LONGEST_COPY = 1024
@@ -43,7 +43,8 @@ class CopiedMatch(PathRule):
 
     def path_survival(self, columns: Columns, k: int) -> NDArray[np.float64]:
         """1 where the text repeats at least i tokens of the draft, ``[N, k]`` (§7, exact)."""
-        longest = self.longest(columns)
+        checked_columns(columns, self.needs[0])
+        k, longest = at_least_one("k", k), self.longest(columns)
         if k > longest:
             raise SettingError(
                 f"a chain of {k} copied tokens is asked for",

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.errors import SettingError
+from spectheory.checks import real
 from spectheory.intervals import Interval
 from spectheory.verification.merged_odds import merged
 
@@ -31,10 +31,10 @@ _MOST_BLOCKS = 1 << 20
 """Blocks after which the rest is bounded as it is, however wide."""
 
 
-def tolerance_in_nats(tolerance: float) -> None:
-    """Check the width asked of an interval."""
-    if not 1e-11 <= tolerance <= 1:
-        raise SettingError(f"tolerance is {tolerance:g}", limit="must be in [1e-11, 1] nats", remedy="1e-6 is usual")
+def tolerance_in_nats(tolerance: float) -> float:
+    """The width asked of an interval as a float."""
+    inside = "must be in [1e-11, 1] nats"
+    return real("tolerance", tolerance, lambda nats: 1e-11 <= nats <= 1, limit=inside, remedy="1e-6 is usual")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class GeometricMixture:
         """E log R, or the entropy E[-log P(R)], nats: certain up to rounding; at most `tolerance` wide below a million
         blocks.
         """
-        tolerance_in_nats(tolerance)
+        tolerance = tolerance_in_nats(tolerance)
         if not np.any(self.odds > 0):
             return Interval.exact(0.0)
         growth = 4 * tolerance**0.5

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.distributions import Array
-from spectheory.verification.base import Columns, Drafts, PathRule
+from spectheory.verification.base import Columns, Drafts, PathRule, at_least_one, checked_columns
 from spectheory.verification.matching import TopKMatch
 
 
@@ -59,4 +59,6 @@ class GrownMatch(PathRule):
 
     def path_survival(self, columns: Columns, k: int) -> NDArray[np.float64]:
         """1 where the text lies in the tree to depth i or more, ``[N, k]`` (§10, exact)."""
+        checked_columns(columns, *self.needs)
+        k = at_least_one("k", k)
         return (columns["grown_match"][:, None] >= np.arange(1, k + 1)).astype(np.float64)

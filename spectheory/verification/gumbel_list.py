@@ -64,7 +64,7 @@ class GumbelList(Rule):
         For k = 1 the race's (A2). The number of times grows with the logarithm of the largest finite g, to 540; pmfs of
         30,000 tokens take a second or two.
         """
-        at_least_one("k", k)
+        k = at_least_one("k", k)
         p, q, xp = validate_pair(target, draft)
         return xp.sum(p * _given(p + 0 * q, q + 0 * p, k, xp), axis=-1)
 
@@ -73,7 +73,7 @@ class GumbelList(Rule):
 
         1 by convention where the target has no mass and the draft has: an output that does not occur.
         """
-        at_least_one("k", k)
+        k = at_least_one("k", k)
         p, q, xp = validate_pair(target, draft)
         given = _given(p + 0 * q, q + 0 * p, k, xp)
         return xp.where(q > 0, given, xp.zeros_like(given))
@@ -85,7 +85,7 @@ class GumbelList(Rule):
 
         exactly the probability that the output is the candidate of the race it comes from.
         """
-        at_least_one("k", k)
+        k = at_least_one("k", k)
         p, q, xp = validate_pair(target, draft)
         return xp.sum(p / (1 + hockey_stick_at_ratios(p, q, xp) / k), axis=-1)
 

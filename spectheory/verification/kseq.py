@@ -43,13 +43,13 @@ class KSeq(Rule):
 
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
         r"""Acceptance :math:`1-(1-\beta)^k`, ``[..., V]`` to ``[...]`` (R5, exact; ``sun2023spectr``): O(V) a step."""
-        at_least_one("k", k)
+        k = at_least_one("k", k)
         p, q, xp = validate_pair(target, draft)
         return _any_of(*_one(p, q, _root(p, q, k, xp), xp), k, xp)
 
     def rho(self, target: Any, draft: Any, k: int) -> Array:
         """The factor rho ``[...]`` in [1, k], rounded up so that a recovery law exists; 1 if p, q are disjoint."""
-        at_least_one("k", k)
+        k = at_least_one("k", k)
         p, q, xp = validate_pair(target, draft)
         return _root(p, q, k, xp)
 
@@ -60,7 +60,7 @@ class KSeq(Rule):
 
         1 by convention where the target has no mass and the draft has: an output that does not occur.
         """
-        at_least_one("k", k)
+        k = at_least_one("k", k)
         p, q, xp = validate_pair(target, draft)
         scaled = _root(p, q, k, xp)[..., None] * q
         inside = p > scaled
@@ -72,7 +72,7 @@ class KSeq(Rule):
 
         Another k has another law, not a longer one: it has no place in draft trees and rank entropies.
         """
-        at_least_one("k", k)
+        k = at_least_one("k", k)
         p, q, xp = validate_pair(target, draft)
         beta, missed = _one(p, q, _root(p, q, k, xp), xp)
         return xp.stack([beta * missed**r for r in range(k)], axis=-1)

@@ -151,7 +151,7 @@ class TopKMatch(RankRule):
 
     def rank_pmf(self, target: Any, draft: Any, max_rank: int) -> Array:
         """P(R = r), r = 1..max_rank: the target in the draft's order, ``[..., max_rank]``, 0 past V (R7, exact)."""
-        at_least_one("max_rank", max_rank)
+        max_rank = at_least_one("max_rank", max_rank)
         p, q, xp = validate_pair(target, draft)
         order = xp.argsort(-(q + 0 * p), axis=-1, stable=True)
         law = xp.take_along_axis(p + 0 * q, order, axis=-1)[..., : min(max_rank, p.shape[-1])]
@@ -160,7 +160,7 @@ class TopKMatch(RankRule):
 
     def rank_pmf_given(self, target: Any, draft: Any, token: Any, max_rank: int) -> Array:
         """P(R = r | output `token`), r = 1..max_rank: 1 at its place, ``[..., max_rank]`` (R7, exact)."""
-        at_least_one("max_rank", max_rank)
+        max_rank = at_least_one("max_rank", max_rank)
         p, q, xp = validate_pair(target, draft)
         place = xp.argsort(xp.argsort(-(q + 0 * p), axis=-1, stable=True), axis=-1)
         ranks = xp.arange(max_rank, device=p.device)
@@ -168,7 +168,7 @@ class TopKMatch(RankRule):
 
     def rank_law(self, columns: Columns, max_rank: int) -> NDArray[np.float64]:
         """1 at the recorded place of the text's token, ``[N, max_rank]`` (R7, exact)."""
-        at_least_one("max_rank", max_rank)
+        max_rank = at_least_one("max_rank", max_rank)
         return (columns["draft_rank"][:, None] == np.arange(1, max_rank + 1)).astype(np.float64)
 
     def mean_rank_entropy(self, target: Floats, draft: Floats) -> tuple[Interval | None, str]:

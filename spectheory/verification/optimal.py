@@ -36,6 +36,7 @@ def optimal_acceptances(target: Any, draft: Any, max_k: int) -> Array:
     >>> optimal_acceptances([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 3).round(6)
     array([0.7  , 0.86 , 0.988])
     """
+    max_k = at_least_one("k", max_k)
     accepted = 1 - optimal_rejections(target, draft, max_k)
     p, q, xp = validate_pair(target, draft)
     rare = accepted < _RARE
@@ -54,7 +55,7 @@ def optimal_rejections(target: Any, draft: Any, max_k: int) -> Array:
     >>> optimal_rejections([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 3).round(6)
     array([0.3  , 0.14 , 0.012])
     """
-    at_least_one("k", max_k)
+    max_k = at_least_one("k", max_k)
     p, q, xp = validate_pair(target, draft)
     wide = widened(p, xp), widened(q, xp)
     if kernels.usable(*wide):

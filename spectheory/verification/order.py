@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from spectheory.distributions import validate_pair
+from spectheory.checks import generator, instances
+from spectheory.distributions import as_numpy, validate_pair
 from spectheory.divergences import kl_divergence
 from spectheory.intervals import Interval
 from spectheory.verification.base import Drafts, Floats, Rule, Side, at_least_one
@@ -95,15 +96,17 @@ def rule_order(
     independent        1 0.290 +0.410
     argmax             1 0.200 +0.500
     """
-    at_least_one("k", k)
+    k = at_least_one("k", k)
+    rng = None if rng is None else generator(rng)
     p, q, _ = validate_pair(target, draft)
-    both = np.broadcast_arrays(*(np.asarray(pmf, dtype=np.float64) for pmf in (p, q)))
+    both = np.broadcast_arrays(as_numpy(p), as_numpy(q))
     p, q = (pmf.reshape(-1, pmf.shape[-1]) for pmf in both)
     optimum = {j: float(np.mean(optimal_acceptance(p, q, j))) for j in {1, k}}
     kl = float(np.mean(kl_divergence(p, q)))
     note = "the most with i.i.d. candidates (R4)"
     rows = [RuleStanding("optimal", k, Interval.exact(optimum[k]), optimum=optimum[k], note=note)]
-    compared = [rule for rule in BUILT_IN if rule.uses_draft and not rule.grows] if rules is None else rules
+    usual = (rule for rule in BUILT_IN if rule.uses_draft and not rule.grows)
+    compared = instances("rules", usual if rules is None else rules, Rule, remedy="[PoissonRace()] is one")
     several = sorted((rule for rule in compared if rule.several), key=lambda rule: rule.statement or "user")
     for rule in (*several, *(rule for rule in compared if not rule.several)):
         row = _standing(rule, p, q, k if rule.several else 1, rng)

@@ -55,7 +55,7 @@ class PoissonRace(RankRule):
 
         Summed as the accepted part, so that small acceptances keep their digits. Merged duplicates: a lower bound.
         """
-        at_least_one("k", k)
+        k = at_least_one("k", k)
         p, q, xp = validate_pair(target, draft)
         g = hockey_stick_at_ratios(p, q, xp)
         # 1 - (g/(1+g))^k = -expm1(-k log1p(1/g)), and 1 at g = 0; beyond the floats 1/g is infinite, and so it is 1.
@@ -75,7 +75,7 @@ class PoissonRace(RankRule):
 
     def rank_pmf(self, target: Any, draft: Any, max_rank: int) -> Array:
         r"""P(R = r) :math:`= \sum_x p_x g_x^{r-1}/(1+g_x)^r`, r = 1..max_rank, ``[..., max_rank]`` (R1, exact)."""
-        at_least_one("max_rank", max_rank)
+        max_rank = at_least_one("max_rank", max_rank)
         p, q, xp = validate_pair(target, draft)
         g = hockey_stick_at_ratios(p, q, xp)
         weight, missed, law = p / (1 + g), _missed(g, xp), []
@@ -86,7 +86,7 @@ class PoissonRace(RankRule):
 
     def rank_pmf_given(self, target: Any, draft: Any, token: Any, max_rank: int) -> Array:
         """P(R = r | output `token`), r = 1..max_rank: geometric, ``[..., max_rank]`` (R1, exact)."""
-        at_least_one("max_rank", max_rank)
+        max_rank = at_least_one("max_rank", max_rank)
         p, q, xp = validate_pair(target, draft)
         g = at_token(hockey_stick_at_ratios(p, q, xp), token, xp)
         hit, missed = 1 / (1 + g), _missed(g, xp)
@@ -100,7 +100,7 @@ class PoissonRace(RankRule):
 
     def rank_law(self, columns: Columns, max_rank: int) -> NDArray[np.float64]:
         """P(R = r | text), ``[N, max_rank]``, from g at each position (R1, exact)."""
-        at_least_one("max_rank", max_rank)
+        max_rank = at_least_one("max_rank", max_rank)
         g = columns["race_g"][:, None]
         return 1 / (1 + g) * _missed(g, np) ** np.arange(max_rank)
 

@@ -75,6 +75,7 @@ class RaceVerification(RankRule):
 
         One draft costs a sort, a list of them O(V^2) integrals.
         """
+        k = at_least_one("k", k)
         if k != 1:
             return super().acceptance(target, draft, k)
         p, q, xp = validate_pair(target, draft)
@@ -93,7 +94,7 @@ class RaceVerification(RankRule):
 
         The first rank alone is the acceptance rate, O(V log V) (A2). Memory is O(V max_rank).
         """
-        at_least_one("max_rank", max_rank)
+        max_rank = at_least_one("max_rank", max_rank)
         if max_rank == 1:
             return self.acceptance(target, draft)[..., None]
         p, q, xp = validate_pair(target, draft)
@@ -103,7 +104,7 @@ class RaceVerification(RankRule):
 
     def rank_pmf_given(self, target: Any, draft: Any, token: Any, max_rank: int) -> Array:
         """P(R = r | output `token`), r = 1..max_rank, ``[..., max_rank]`` (R2, exact to rounding): O(V) integrals."""
-        at_least_one("max_rank", max_rank)
+        max_rank = at_least_one("max_rank", max_rank)
         p, q, xp = validate_pair(target, draft)
         p, q = p + 0 * q, q + 0 * p
         return _rank_law(p, q, at_token(p, token, xp), at_token(q, token, xp), max_rank, xp)

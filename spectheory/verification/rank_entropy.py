@@ -9,7 +9,8 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from spectheory.distributions import Array, as_floats, sum_tolerance, validate_pair
+from spectheory.checks import choice, real
+from spectheory.distributions import Array, as_floats, as_numpy, sum_tolerance, validate_pair
 from spectheory.divergences import hockey_stick_at_ratios
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.intervals import Interval
@@ -144,11 +145,15 @@ def rank_entropy_bound(mean_log_rank: float, unit: Literal["nats", "bits"] = "na
     >>> round(rank_entropy_bound(1.0), 6), rank_entropy_bound(1.0, unit="bits")
     (2.693147, 3.0)
     """
-    if unit not in ("nats", "bits"):
-        raise SettingError(f"unit is {unit!r}", limit="nats or bits", remedy="name one: the two bounds differ")
-    if not mean_log_rank >= 0:
-        raise SettingError(f"E log R is {mean_log_rank:g}", limit="must be >= 0", remedy="ranks are counted from 1")
+    choice("unit", unit, ("nats", "bits"), remedy="name one: the two bounds differ")
+    mean_log_rank = checked_mean_log_rank(mean_log_rank)
     return mean_log_rank + math.log1p(mean_log_rank) / (math.log(2) if unit == "bits" else 1.0) + 1.0
+
+
+def checked_mean_log_rank(mean_log_rank: float) -> float:
+    """E log R as a float >= 0, which may be infinite."""
+    remedy = "ranks are counted from 1"
+    return real("E log R", mean_log_rank, lambda mean: mean >= 0, limit="must be >= 0", remedy=remedy)
 
 
 def one_pair(target: Array, draft: Array) -> None:
@@ -165,6 +170,5 @@ def _odds(target: Any, draft: Any) -> tuple[NDArray[np.float64], NDArray[np.floa
     """The masses p and odds g of the tokens that a single target pmf can output."""
     p, q, xp = validate_pair(target, draft)
     one_pair(p, q)
-    g = np.asarray(hockey_stick_at_ratios(p, q, xp), dtype=np.float64)
-    mass = np.asarray(p, dtype=np.float64)
+    g, mass = as_numpy(hockey_stick_at_ratios(p, q, xp)), as_numpy(p)
     return mass[mass > 0], g[mass > 0]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.checks import instance, several, whole
 from spectheory.verification.base import Columns
 from spectheory.verification.copied import CopiedMatch
 
@@ -43,6 +44,13 @@ class RecordedMatch(CopiedMatch):
     missing: ClassVar[tuple[str, str]] = ("it needs accepted lengths at every start", "log them at every start")
 
     def __post_init__(self) -> None:
+        instance("draft", self.draft, str, remedy="name the draft")
+        places = [whole("places", at, least=0, remedy="count columns from 0") for at in several("places", self.places,
+                  remedy="(0,) is the first draft")]  # fmt: skip
+        object.__setattr__(self, "places", tuple(places))
+        for name in ("free", "by_position"):
+            instance(name, getattr(self, name), bool, remedy="False is the default")
+        whole("most", self.most, least=0, remedy="pass the longest recorded length")
         own = {"name": self.draft, "drafts": "copied" if self.free else "chosen", "hindsight": len(self.places) > 1}
         for name, value in own.items():
             object.__setattr__(self, name, value)

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.checks import whole
+from spectheory.checks import generator, instance, whole
 from spectheory.distributions import Array, ratio, validate_pair
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.verification.base import Accepted, Columns, Floats, RankRule, at_least_one, at_token, recorded_ranks
 from spectheory.verification.distinct import check_size, distinct_ranks, estimated_ranks
-from spectheory.verification.means import batch_mean, endless_entropy, exact_mean, repeats, too_long
+from spectheory.verification.means import MOST_WORK, batch_mean, endless_entropy, exact_mean, repeats, too_long
 from spectheory.verification.rank_entropy import rank_entropy
 from spectheory.verification.recursive_entropy import recursive_rank_entropies
 from spectheory.verification.token import TokenVerification
@@ -58,6 +58,7 @@ class RecursiveRejection(RankRule):
     recorded_in: ClassVar[str] = "rejection_rank"
 
     def __post_init__(self) -> None:
+        instance("replacement", self.replacement, bool, remedy="True is i.i.d.")
         if not self.replacement:
             own = {"name": "recursive-distinct", "title": "recursive, distinct", "colour": "sky", "drafts": "distinct"}
             for name, value in {**own, "recorded_in": "distinct_rank", "estimated": True}.items():
@@ -119,8 +120,9 @@ class RecursiveRejection(RankRule):
             raise SettingError(
                 "candidates are i.i.d.", limit="estimates are for distinct ones", remedy="rank_pmf is exact"
             )
-        at_least_one("max_rank", max_rank)
-        whole("trials", trials, least=2, remedy="an error needs two trials")
+        max_rank = at_least_one("max_rank", max_rank)
+        trials = whole("trials", trials, least=2, most=MOST_WORK, remedy="an error needs two trials")
+        rng = generator(rng)
         p, q, xp = validate_pair(target, draft)
         return estimated_ranks(p + 0 * q, q + 0 * p, max_rank, trials, rng, xp)
 
@@ -164,7 +166,7 @@ class RecursiveRejection(RankRule):
         return exact_mean(rank_entropy(self.rank_pmf(target, draft, tokens))), ""
 
     def _door(self, target: Any, draft: Any, max_rank: int) -> tuple[Array, Array, Any]:
-        at_least_one("max_rank", max_rank)
+        max_rank = at_least_one("max_rank", max_rank)
         p, q, xp = validate_pair(target, draft)
         if not self.replacement:
             check_size(p.shape[-1], max_rank)

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from spectheory.checks import whole
-from spectheory.errors import SettingError
+from spectheory.checks import BEYOND, MOST_EXACT, amount, instance, real, whole
 from spectheory.verification.copied import CopiedMatch
 
 
@@ -41,14 +40,15 @@ class SuffixDrafts:
 
     def __post_init__(self) -> None:
         whole("max_depth", self.max_depth, least=2, remedy="64 is the default")
-        for name, value, most in (("factor", self.factor, math.inf), ("min_probability", self.min_probability, 1.0)):
-            if not 0 < value <= most or math.isinf(value):
-                raise SettingError(f"{name} is {value}", limit=f"must be in (0, {most:g}]", remedy="leave the default")
-        if not math.isfinite(self.offset):
-            raise SettingError(f"offset is {self.offset}", limit="must be finite", remedy="0 is the default")
+        amount("factor", self.factor, positive=True, below=BEYOND, remedy="leave the default")
+        limit, remedy = "must be in (0, 1]", "leave the default"
+        real("min_probability", self.min_probability, lambda p: 0 < p <= 1, limit=limit, remedy=remedy)
+        real("offset", self.offset, math.isfinite, limit="must be finite", remedy="0 is the default")
+        instance("across", self.across, bool, remedy="True is the default")
 
     def most_after(self, matched: int) -> int:
         """Most tokens that are drafted after a suffix of `matched` tokens."""
+        matched = whole("matched", matched, least=0, most=MOST_EXACT, remedy="count tokens")
         wanted = math.floor(self.factor * matched + self.offset + 1e-6)
         return max(0, min(wanted, self.max_depth - matched))
 

@@ -135,7 +135,7 @@ BAD_SHAPES: dict[str, Refusal] = {
     "twice": (lambda: Tree.from_paths([(1,), (1,)]), ShapeError, "path 1 comes twice"),
     "orphan": (lambda: Tree.from_paths([(1,), (2, 1)]), ShapeError, "path 2-1 has no parent"),
     "rank 0": (lambda: Tree.from_paths([(0,)]), ShapeError, "a rank is 0"),
-    "rank fraction": (lambda: Tree.from_paths([(1.5,)]), ShapeError, "ranks are not all integers"),
+    "rank fraction": (lambda: Tree.from_paths([(1.5,)]), ShapeError, "the paths are no list of paths"),
     "lengths": (lambda: Tree([-1, 0], [1]), ShapeError, "parents (2,) and ranks (1,)"),
     "flat": (lambda: Tree([[-1]], [[1]]), ShapeError, "parents (1, 1)"),
     "late parent": (lambda: Tree([-1, 1], [1, 1]), ShapeError, "the parent of node 1 is 1"),
@@ -144,7 +144,7 @@ BAD_SHAPES: dict[str, Refusal] = {
     "first siblings": (lambda: Tree([-1, -1], [3, 3]), ShapeError, "node -1 has two children of rank 3"),
     "parent fraction": (lambda: Tree([-1.0, 0.5], [1, 1]), ShapeError, "parents are not all integers"),
     "nan": (lambda: Tree([-1.0], [math.nan]), ShapeError, "ranks are not all integers"),
-    "words": (lambda: Tree(["a"], ["b"]), ShapeError, "parents are not all integers"),
+    "words": (lambda: Tree(["a"], ["b"]), ShapeError, "parents holds <U1"),
     "beyond int32": (lambda: Tree([-1], [2**32 + 1]), ShapeError, "ranks reach beyond"),
 }
 

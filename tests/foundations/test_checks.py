@@ -77,7 +77,7 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "surprisal complex": (lambda: of_text([1j]), "text 0 holds complex128"),
     "surprisal table": (lambda: of_text(np.ones((5, 2))), "a text has shape (5, 2)"),
     "one text": (lambda: branching_bound_from_text(np.ones(5), 1, 0.5), "a text has shape ()"),  # type: ignore[arg-type]
-    "no texts": (lambda: branching_bound_from_text(5, 1, 0.5), "the texts are a int"),  # type: ignore[arg-type]
+    "no texts": (lambda: branching_bound_from_text(5, 1, 0.5), "the list of texts is 5: needs a list"),  # type: ignore[arg-type]
     "text capacity": (lambda: of_text(np.ones(5), capacity=1.5), "capacity is 1.5"),
     "text threshold": (lambda: of_text(np.ones(5), t="a"), "t is 'a'"),
     "text memory": (lambda: of_text(np.ones(200_000), capacity=100_000), "capacity 100000 times 200000 tokens"),

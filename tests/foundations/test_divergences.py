@@ -211,7 +211,7 @@ BAD: dict[str, Refusal] = {
     "batch": (
         lambda: divergences.total_variation(np.full((2, 2), 0.5), np.full((3, 2), 0.5)),
         ShapeError,
-        "(2, 2) and draft (3, 2) do not broadcast",
+        "have shapes (2, 2), (3, 2), which do not broadcast",
     ),
     "order": (lambda: divergences.renyi_divergence(HALF, HALF, 0), SettingError, "order is 0: must be > 0"),
     "order nan": (lambda: divergences.renyi_divergence(HALF, HALF, math.nan), SettingError, "order is nan"),

@@ -128,7 +128,7 @@ BAD: dict[str, Refusal] = {
     "t nan": (lambda: branching_bound_from_text([np.ones(3)], 1, math.nan), SettingError, "t is nan"),
     "short": (lambda: branching_bound_from_text([np.ones(3)], 4, 1), TextError, "the longest text has 3 tokens"),
     "no text": (lambda: branching_bound_from_text([], 4, 1), TextError, "text"),
-    "speedup": (lambda: branching_speedup(1.0, 0.0, 1.0), SettingError, "step is 0: must be > 0"),
+    "speedup": (lambda: branching_speedup(1.0, 0.0, 1.0), SettingError, "step is 0: must be >"),
     "speedup nan": (lambda: branching_speedup(math.nan, 1.0, 1.0), SettingError, "predicted is nan"),
     "tree capacity": (lambda: stationary_tree_value([1.0], 0), SettingError, "capacity is 0"),
     "tree pmf": (lambda: stationary_tree_value([0.5, 0.6], 1), PmfError, "pmf sums to 1.1"),

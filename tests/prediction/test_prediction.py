@@ -183,7 +183,7 @@ def test_missing_columns_and_settings_are_named() -> None:
         predict(trace, "token", Chain(1))  # type: ignore[arg-type]
     with pytest.raises(SettingError, match=r"KSeq\(\) has no path form"):
         predict(trace, KSeq(), Chain(1))  # type: ignore[arg-type]
-    with pytest.raises(SettingError, match=r"cost is 0\.1: needs a cost model"):
+    with pytest.raises(SettingError, match=r"cost is 0\.1: needs a CostModel"):
         predict(trace, TokenVerification(), Chain(1), 0.1)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="k is 0"):
         Chain(0)

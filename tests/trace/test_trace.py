@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from spectheory.cost import LatencyTable
-from spectheory.errors import OutputError, TextError, TraceError
+from spectheory.errors import OutputError, SpectheoryError, TextError, TraceError
 from spectheory.intervals import Interval
 from spectheory.trace import COLUMNS, METADATA_KEY, RECORDED_RANKS, TextInfo, Trace
 from spectheory.trace.calls import CallLog, Request
@@ -228,10 +229,21 @@ def test_a_trace_from_two_lists() -> None:
     assert named.provenance == {"from": "a server"}
 
 
-BAD_LISTS: dict[str, tuple[list[Any], str]] = {
-    "words": ([(["a"], ["b"])], "no pair of log-probabilities (could not convert"),
-    "a table": ([[[-1.0]] * 3], "no pair of log-probabilities (too many values"),
-    "one number": ([-1.0], "no pair of log-probabilities"),
+FINE = [-1.0, -0.5]
+BAD_LISTS: dict[str, tuple[Any, str]] = {
+    "words": ([(["a"], ["b"])], "log p of text '1' holds <U1"),
+    "numbers as words": ([(FINE, FINE), (FINE, ["-1.0", "-0.5"])], "log q of text '2' holds <U4"),
+    "one word": ([("-1.0", FINE)], "log p of text '1' holds <U4"),
+    "a table": ([[[-1.0]] * 3], "text '1' has 3 parts"),
+    "one number": ([-1.0], "text '1' is -1.0: needs a list"),
+    "no list": (-1.0, "texts is -1.0: needs a list"),
+    "a text": ("nonsense", "texts is 'nonsense': needs a list"),
+    "a mapping": ({"a": FINE}, "needs a list"),
+    "ragged": ([([[-1.0], FINE], FINE)], "log p of text '1' does not become an array"),
+    "far": ([(FINE, [-1e308, -0.5])], "text '1' has a log-probability -1e+308: must be in -1e+300..0"),
+    "far target": ([([-1e308, -0.5], FINE)], "text '1' has a log-probability -1e+308"),
+    "masked": ([(np.ma.masked_array(FINE, mask=[0, 1]), FINE)], "log p of text '1' is a masked array"),
+    "meta": ([(torch.empty(2, device="meta"), FINE)], "log p of text '1' is a meta tensor"),
     "lengths": ([([-1.0], [-1.0]), ([-1.0, -2.0], [-1.0])], "text '2' has 2 target and 1 draft"),
     "empty": ([([], [])], "text '1' has 0 target and 0 draft"),
     "nested": ([([[-1.0]], [[-1.0]])], "two flat lists"),
@@ -248,3 +260,19 @@ def test_bad_lists_are_named_in_one_line(case: str) -> None:
     with pytest.raises(TextError) as caught:
         Trace.from_log_probabilities(texts)
     assert fragment in one_line(caught)
+
+
+@pytest.mark.parametrize(
+    "named", [{"ids": ["a", "b"]}, {"ids": "a"}, {"ids": [1]}, {"ended": [1]}, {"ended": []}, {"provenance": "x"}]
+)
+def test_bad_names_of_texts(named: dict[str, Any]) -> None:
+    with pytest.raises(SpectheoryError):
+        Trace.from_log_probabilities([(FINE, FINE)], **named)
+
+
+def test_log_probabilities_of_every_array() -> None:
+    """Half precision is taken as it is; a draft that cannot draw a token has -inf."""
+    half = torch.tensor(FINE, dtype=torch.bfloat16, requires_grad=True)
+    record = Trace.from_log_probabilities([(half, [-math.inf, -0.5])])
+    assert record.columns["log_target"].tolist() == FINE
+    assert record.columns["log_draft"].tolist() == [-math.inf, -0.5]

@@ -287,7 +287,7 @@ def log(*values: float) -> Floats:
         (lambda: TopLogProbs([0, 1], log(0.4, 0.5), 2), PmfError, "0 unseen tokens have mass 0.1"),
         (lambda: TopLogProbs([], [], 5), ShapeError, "no log-probabilities"),
         (lambda: TopLogProbs([1, 2], log(0.5), 5), ShapeError, "one log-probability per token"),
-        (lambda: TopLogProbs([0.5], log(0.5), 5), ShapeError, "integer ids"),
+        (lambda: TopLogProbs([0.5], log(0.5), 5), ShapeError, "tokens are not all integers"),
         (lambda: TopLogProbs([5], log(0.5), 5), SettingError, "token 5: must be 0 to 4"),
         (lambda: TopLogProbs([0], log(0.5), 0), SettingError, "vocabulary is 0"),
         (lambda: TopLogProbs([0], log(0.5), 5, error=0.1), SettingError, "error is 0.1"),

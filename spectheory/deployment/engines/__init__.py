@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from spectheory.deployment.candidates import Draft, measured_nodes
+from spectheory.deployment.candidates import Draft, all_drafts, all_stops, measured_nodes
 from spectheory.deployment.engines.base import Ask, EngineSettings
 from spectheory.deployment.engines.facts import Engine
 from spectheory.deployment.engines.huggingface import TRANSFORMERS, transformers_settings
@@ -16,6 +16,7 @@ from spectheory.deployment.engines.sglang import SGLANG, sglang_settings
 from spectheory.deployment.engines.tensorrt import TENSORRT_LLM, tensorrt_settings
 from spectheory.deployment.engines.vllm import VLLM, vllm_settings
 from spectheory.drafting import StoppingRule
+from spectheory.drafting.tree import at_least_one
 from spectheory.verification.by_start import within
 
 __all__ = ["ENGINES", "EngineSettings", "engine_settings", "without_method", "without_stop"]
@@ -52,8 +53,10 @@ def engine_settings(
     >>> [s.engine for s in engine_settings([Draft("small", trace, ConstantRatio(0.1))])]
     ['transformers', 'vllm', 'onnxruntime']
     """
+    stops = all_stops(stops)
+    k_max, nodes = at_least_one("k_max", k_max), at_least_one("nodes", nodes)
     found: dict[tuple[str, str], EngineSettings] = {}
-    for draft in (each for each in drafts if not each.trace.recorded):
+    for draft in (each for each in all_drafts(drafts) if not each.trace.recorded):
         longest = within(draft.trace.columns, measured_nodes(draft.cost, k_max))
         ask = Ask.about(draft, range(1, longest + 1), measured_nodes(draft.cost, nodes), stops)
         for settings in _of_engines(ask):
@@ -87,7 +90,7 @@ def without_method(drafts: Sequence[Draft]) -> list[str]:
     No settings here for dflash drafts: transformers, openvino, onnxruntime.
     """
     lines = []
-    for kind in dict.fromkeys(draft.kind for draft in drafts):
+    for kind in dict.fromkeys(draft.kind for draft in all_drafts(drafts)):
         if lacking := [engine.name for engine in ENGINES if engine.method(kind) is None]:
             lines.append(f"No settings here for {kind} drafts: {', '.join(lacking)}.")
     return lines
@@ -103,7 +106,7 @@ def without_stop(stops: Sequence[StoppingRule]) -> list[str]:
     Only llama.cpp stops by top; settings of other engines have a fixed length.
     """
     lines = []
-    for kind in dict.fromkeys(stop.name for stop in stops):
+    for kind in dict.fromkeys(stop.name for stop in all_stops(stops)):
         having = " and ".join(engine.name for engine in ENGINES if kind in engine.stops)
         who = (
             f"Only {having} stops by {kind}; settings of other"
