@@ -65,8 +65,8 @@ class Calls:
                 left = tokens - starts
                 given = () if stopped else request.drafted
                 drafted = np.array(given or [counting.k] * len(starts), dtype=np.int64)
-                # Without drafted lengths the last draft that fits may not have been made: it is left out.
-                judged = np.minimum(drafted, left if given else left - 1)
+                # The draft at a text's last token may not have been made, or is output but not counted as accepted.
+                judged = np.minimum(drafted, left if given and counting.past_end else left - 1)
                 accepted = np.minimum(np.array(request.accepted, dtype=np.int64), judged)
                 parts.append(np.stack([first + starts, accepted, drafted, judged, left, starts]))
             first += tokens

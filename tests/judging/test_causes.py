@@ -91,3 +91,19 @@ def test_another_fault_is_not_mistaken_for_a_known_one() -> None:
     log = engine.log(40)
     assert judge(log, read(PAIR, log), rules=TOKEN).refuted
     assert not blamed(engine, log)
+
+
+def test_a_wrong_temperature_is_no_residual_that_is_not_taken() -> None:
+    """Where drafts are good, bets tell hardly any law from that fault's: the texts must refute the target's by it."""
+    pair = toy_pair(3, likeness=0.97)
+    sharp = replace(pair, **{name: _colder(getattr(pair, name)) for name in ("target", "draft")})
+    log = ToyEngine(sharp).log(60)
+    found = judge(log, read(pair, log))
+    assert found.output_refuted
+    assert not found.refuted
+    assert not found.causes
+
+
+def _colder(pmf: Floats) -> Floats:
+    powers = pmf ** (1 / 0.8)
+    return powers / powers.sum(axis=-1, keepdims=True)

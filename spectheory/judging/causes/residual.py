@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from spectheory.judging.causes.base import EXPLAINED, Cause, Context, Finding
-from spectheory.judging.output import OF_DRAFT, bonus_test, output_tests
+from spectheory.judging.output import FALSE_ALARM, OF_DRAFT, bonus_test, output_tests
 from spectheory.judging.verified import Verified, bets
 
 NAME = "residual not taken"
@@ -15,7 +15,8 @@ NAME = "residual not taken"
 
 def _explains(context: Context) -> Finding | None:
     """A verified token x then has the law min(p, q) + TV p, and was accepted with probability m / (m + TV), where
-    m = min(1, q/p) at x. Bets are on the target's and the draft's own law in its place.
+    m = min(1, q/p) at x. Bets are on the target's and the draft's own law in its place. The texts must refute the
+    target's law by this one: where TV is small, bets tell hardly any law from it.
     """
     wrong = min(output_tests(context.trace), key=lambda test: test.p, default=None)
     if wrong is None or not wrong.refuted or context.calls is None or not set(OF_DRAFT) <= set(context.trace.columns):
@@ -32,7 +33,7 @@ def _explains(context: Context) -> Finding | None:
     chance = np.divide(kept, kept + lost, out=np.ones_like(kept), where=kept + lost > 0)
     log_law = np.log(np.maximum(kept + lost, 1e-300))
     counts, law = verified.coins(chance), math.exp(-max(bets([-log_law, log_ratio - log_law]), 0.0))
-    if min(counts, law) < EXPLAINED / 2:
+    if min(counts, law) < EXPLAINED / 2 or log_law.sum() < -math.log(FALSE_ALARM):
         return None
     said = (
         "rejected drafts are replaced by samples of the target instead of the residual: tokens and acceptance are then "
