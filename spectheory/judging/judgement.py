@@ -30,6 +30,11 @@ from spectheory.verification.registry import RULES
 USUAL_DTYPE = "bfloat16"
 """Precision in which engines serve by default, taken where a log says none."""
 
+COUNTS_ALONE = (
+    "The causes explain the counts alone. The output is refuted too, and no fault of the draft or of the counting "
+    "changes the output: look at the verification first."
+)
+
 
 @dataclass(frozen=True)
 class Judgement:
@@ -185,8 +190,10 @@ def judge(
         bench.calls,
         reread,
     )
-    found = [finding for cause in tried if (finding := cause.explains(context))]
-    return replace(made, causes=tuple(sorted(found, key=_closest)))
+    found = [(cause, finding) for cause in tried if (finding := cause.explains(context))]
+    causes = tuple(sorted((finding for _, finding in found), key=_closest))
+    half = made.output_refuted and found and not any(cause.of_output for cause, _ in found)
+    return replace(made, causes=causes, notes=made.notes + (COUNTS_ALONE,) * bool(half))
 
 
 def _bench(log: CallLog, counting: Counting, counters: Counters | None, stop: StoppingRule | None) -> Bench:

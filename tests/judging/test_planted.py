@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -9,12 +10,13 @@ import pytest
 
 from spectheory.judging.counting import Counted, counting_of
 from spectheory.judging.expected import Expected
-from spectheory.judging.judgement import Judgement, judge
+from spectheory.judging.judgement import COUNTS_ALONE, Judgement, judge
 from spectheory.judging.output import POWER
 from spectheory.judging.standing import FALSE_ALARMS
 from spectheory.reports.judgement import judgement_report
 from spectheory.verification import TokenVerification
-from tests.judging.planted import FAULTS, RIGHT, Engine, read
+from tests.judging.planted import FAULTS, LOGITS, RIGHT, Engine, read
+from tests.judging.toy_texts import pmfs
 from tests.made_up import each
 
 FOUND_AT = {
@@ -82,6 +84,18 @@ def test_a_right_engine_stands(prompts: int, seed: int) -> None:
     assert not found.refuted
     assert not found.doubtful
     assert not found.output_refuted
+
+
+def test_a_cause_of_the_counts_does_not_explain_a_wrong_output() -> None:
+    """Nothing is accepted beyond depth 2, and the target has another temperature."""
+    log = replace(FAULTS["nothing accepted beyond depth 2"], target=pmfs(LOGITS, 0.8)).log(12, 1)
+    found = judge(log, read(log))
+    assert found.output_refuted
+    assert [one.cause for one in found.causes] == ["dead beyond a depth"]
+    assert COUNTS_ALONE in found.notes
+    right = judged("nothing accepted beyond depth 2", 6, 1)
+    assert right.causes
+    assert COUNTS_ALONE not in right.notes
 
 
 def test_first_choices_are_a_rule_of_their_own() -> None:

@@ -36,4 +36,8 @@ BIASED = (
     "counts over drafts and acceptance per position over calls are biased down, and no rule with a fixed k predicts "
     "them; tokens per call are not biased"
 )
-EARLY = Cause("early-stopping draft", "the draft decides how many tokens it drafts", explains)
+EARLY = Cause(
+    "early-stopping draft",
+    "calls draft fewer tokens than the text has room for, by the draft or by a schedule",
+    explains,
+)
