@@ -70,8 +70,8 @@ def plan(
     >>> best = plan(trace, ConstantRatio(0.1)).best
     >>> best.rule.name, best.shape.k
     ('token', 7)
-    >>> plan(trace, rules=["block"], k_max=3)
-    <Plan: 3 predictions, best <Prediction: block, chain k=3: 3.636 tokens a call>>
+    >>> [str(one.shape) for one in plan(trace, rules=["block"], k_max=3).predictions]
+    ['chain k=1', 'chain k=2', 'chain k=3']
     """
     a_trace(trace)
     named = None

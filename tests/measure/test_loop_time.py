@@ -114,7 +114,7 @@ def test_a_loop_of_no_time_or_forever_is_told_apart() -> None:
 @pytest.mark.parametrize("name", ["plain", "call", "draft_pass", "node", "tree"])
 @pytest.mark.parametrize("seconds", [1e308, 10**400])
 def test_a_loop_has_the_range_of_passes(name: str, seconds: float) -> None:
-    with pytest.raises(SettingError, match=rf"the loop's {name} is .*: needs seconds >= 0 and below 1e\+100"):
+    with pytest.raises(SettingError, match=rf"the loop's {name} is .*: must be >= 0 and below 1e\+100"):
         dataclasses.replace(LOOP, **{name: seconds})
 
 

@@ -251,7 +251,7 @@ def test_a_stopped_measurement_has_the_same_columns(tmp_path: Path, tiny_pair: M
 def test_bad_settings_are_refused() -> None:
     for bad, message in (
         ({"max_depth": 1}, "max_depth is 1"),
-        ({"factor": 0.0}, "factor is 0.0"),
+        ({"factor": 0.0}, "factor is 0: must be > "),
         ({"factor": float("inf")}, "factor is inf"),
         ({"min_probability": 1.5}, "min_probability is 1.5"),
         ({"offset": float("nan")}, "offset is nan"),
