@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spectheory.checks import instance, several, whole
+from spectheory.checks import instance, several
 from spectheory.cost import CostModel, LatencyTable
 from spectheory.drafting import Chain
+from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError
 from spectheory.prediction.answer import Plan
 from spectheory.prediction.certified import by_lists
@@ -78,7 +79,7 @@ def plan(
     if rules is not None:
         asked = several("rules", rules, remedy="name rules")
         named = [path_rule(rule) if isinstance(rule, str) else a_path_rule(rule) for rule in asked]
-    k_max = whole("k_max", k_max, remedy="16 is the default")
+    k_max = at_least_one("k_max", k_max)
     instance("trees", trees, bool, remedy="False leaves trees out")
     if limits is not None:
         instance("limits", limits, TraceLimits, remedy="leave them out")
