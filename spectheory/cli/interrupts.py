@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from spectheory.cli.statuses import Status
@@ -40,6 +40,8 @@ def terminations_interrupt() -> Iterator[None]:
             first = now
             raise KeyboardInterrupt
         if now - first > PATIENCE:
+            with suppress(OSError):
+                os.write(2, b"spectheory: interrupted again; ended at once\n")
             os._exit(Status.INTERRUPTED)
 
     if threading.current_thread() is not threading.main_thread():

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from simulations.experiments.results import read_results
-from simulations.experiments.running import GRACE
 from simulations.sweeps import making
 from simulations.verdicts import predictions
 from simulations.verdicts.predictions import Predicted
 from spectheory.cli import main
+from spectheory.cli.interrupts import PATIENCE
 from tests.cli.simulate_cases import FEW, PAIR
 
 
@@ -52,6 +52,15 @@ from spectheory.cli import main
 race = registry.registered("race")
 endless = lambda parameters, trials, state: print("begun", file=sys.stderr) or race.run(parameters, 10**12, state)
 registry._registered["race"] = race._replace(run=endless)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+GRACE_OF_AN_HOUR = """
+import sys
+from simulations.experiments import running
+from spectheory.cli import main
+running.GRACE = 3600
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -95,18 +104,31 @@ def alive(process: int) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes as Linux shows them")
 @pytest.mark.parametrize("sent", [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)])
 def test_a_batch_that_does_not_end_is_cut_off(sent: tuple[signal.Signals, ...]) -> None:
-    """After a grace, or at a second interruption; the worker is gone, and the line says that nothing was kept."""
+    """After a grace; a second interruption that comes soon is the first. The worker is gone, and nothing was kept."""
     run = begun("-m", "spectheory", "simulate", *ENDLESS)
-    worker, start = computing(run), time.monotonic()
+    worker = computing(run)
     for each in sent:
         run.send_signal(each)
-        time.sleep(0.5)
+        time.sleep(PATIENCE / 4)
     out, err = run.communicate(timeout=60)
-    seconds = time.monotonic() - start
     assert (run.returncode, out) == (130, "")
     assert err.endswith("spectheory: interrupted; nothing was kept (--out FOLDER keeps finished batches)\n")
     assert not alive(worker)
-    assert seconds < (GRACE if len(sent) == 2 else GRACE + 5)
+
+
+@pytest.mark.evidence
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes as Linux shows them")
+def test_a_later_interruption_ends_a_run_at_once() -> None:
+    """However long the grace for a running batch is: here an hour."""
+    run = begun("-c", GRACE_OF_AN_HOUR, "simulate", *ENDLESS)
+    worker = computing(run)
+    run.send_signal(signal.SIGINT)
+    time.sleep(PATIENCE + 1)
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    assert (run.returncode, out) == (130, "")
+    assert "spectheory: interrupted again; ended at once\n" in err
+    assert not alive(worker)
 
 
 @pytest.mark.evidence
