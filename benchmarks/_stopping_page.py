@@ -1,4 +1,4 @@
-"""Write validations of stopping rules, `results/stopped/*.json`, into docs/validating.md.
+"""Write validations of stopping rules, `results/stopped/*.json`, into docs/figures/stopping.md.
 
 Folders of finished validations as arguments are trimmed into that place first: `_stopping_page.py pair/ eagle3/`.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "benchmarks" / "results" / "stopped"
-PAGE = ROOT / "docs" / "validating.md"
+PAGE = ROOT / "docs" / "figures" / "stopping.md"
 BEGIN, END = "<!-- written by benchmarks/_stopping_page.py -->", "<!-- end -->"
 VERDICT = ("comparisons", "disagreements", "beyond_3", "control_of_stopping")
 

@@ -84,7 +84,7 @@ def _panel(name: str, mu: float, mu2: float, trials: int, capacities: Any, rows:
 
 
 def table(made: Data) -> str:
-    """The families as the table of ``docs/branching_limits.md``: P = 64 and the largest, and the slope between them."""
+    """The table of ``docs/figures/tables.md``: P = 64 and the largest, and the slope between them."""
     lines = [
         "| family | μ | μ₂ | P | B1 leading | B2 | B2′ | B3′ | E[X] | slope of E[X]·μ | slope of B1·μ |",
         "|---|---|---|---|---|---|---|---|---|---|---|",

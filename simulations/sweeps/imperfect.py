@@ -47,7 +47,7 @@ def _lists(name: str, tallies: Tallies) -> dict[str, Any]:
 
 
 def table(made: Data) -> str:
-    """The table of ``docs/branching_limits.md``."""
+    """The table of ``docs/figures/tables.md``."""
     lines = [
         "| draft | P | E[X] of T_q | depth of the text | E[X] of T_p | B6 | loss | bound on the loss | q(T_q) |",
         "|---|---|---|---|---|---|---|---|---|",

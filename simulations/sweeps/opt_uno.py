@@ -43,7 +43,7 @@ def _row(one: Ask, tallies: Tallies) -> dict[str, Any]:
 
 
 def table(made: Data) -> str:
-    """The table of ``docs/figures/opt_uno.md``."""
+    """The table of ``docs/figures/tables.md``."""
     lines = [
         "| over-acceptance | rejections per token, OPT / UNO | calls per text | bias per token | judge: OPT over UNO "
         "| target: OPT over UNO | typical: OPT over UNO | judge: OPT over plain | judge: UNO over plain |",

@@ -234,7 +234,7 @@ def test_an_ensemble_weight_changes_the_output(tiny_pair: Any) -> None:
 
 def test_the_page_shows_the_facts() -> None:
     """The table of the page is the one the settings are made from; to renew it, paste what ``facts_table`` gives."""
-    page = (Path(__file__).parents[2] / "docs" / "planning.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "engine_settings.md").read_text()
     assert facts_table(engines.ENGINES) in page
 
 

@@ -146,7 +146,7 @@ def test_a_softmax_in_any_layout_is_that_in_double_precision(warmth: float) -> N
 
 @pytest.mark.parametrize("size", [4096, 200_000])
 def test_the_entropy_of_an_almost_certain_token(size: int) -> None:
-    """A token beside many of equal, tiny probability, in closed form: off by no more than docs/measuring.md says."""
+    """A token beside many of equal, tiny probability: off by no more than docs/measuring_reference.md says."""
     for height in np.linspace(-5, -60, 56).tolist():
         target = torch.full((1, size), height)
         target[0, 0] = 0.0

@@ -302,7 +302,7 @@ def test_bad_full_lists_are_named_before_the_settings_are_applied(
 
 
 def test_the_page_shows_a_line_that_is_read(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "measuring.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "how_to" / "log_probabilities.md").read_text()
     (shown,) = (part.partition("```")[0] for part in page.split("```json\n") if '"target_top"' in part)
     (tmp_path / "log").write_text(" ".join(shown.split()))
     trace = read_any(tmp_path / "log")

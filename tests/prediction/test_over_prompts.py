@@ -242,5 +242,25 @@ def test_remarks_are_about_few_prompts() -> None:
 
 def test_the_page_shows_the_benchmark() -> None:
     results = json.loads((ROOT / "benchmarks/results/interval_coverage.json").read_text())
-    page = (ROOT / "docs/intervals.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/coverage.md").read_text(encoding="utf-8")
     assert all(part in page for part in "\n".join(tables(results)).split("\n\n"))
+
+
+@pytest.mark.parametrize(
+    ("title", "part", "end", "skewed"),
+    [
+        ("tokens per call, three families", "tokens", "jackknife", False),
+        ("tokens per call, skewed family", "tokens", "jackknife", True),
+        ("speed-up", "speedup", "errors joined", False),
+        ("regret (calls beyond block verification's), three families", "regret", "jackknife", False),
+        ("regret, skewed family", "regret", "jackknife", True),
+        ("drafted tokens under a stopping rule", "drafted", "both", False),
+    ],
+)
+def test_the_summary_is_that_of_the_benchmark(title: str, part: str, end: str, skewed: bool) -> None:
+    """The rows of docs/intervals.md: least and most of the families, at 8 and at 48 prompts."""
+    found = json.loads((ROOT / "benchmarks/results/interval_coverage.json").read_text())[part]
+    shares = [found[name] for name in found if name.endswith(end) and name.startswith("skewed") == skewed]
+    ends = [{f"{pick(each[at] for each in shares):.3f}" for pick in (min, max)} for at in (2, 4)]
+    row = " | ".join([title, *(" to ".join(sorted(each)) for each in ends)])
+    assert f"| {row} |" in (ROOT / "docs/intervals.md").read_text(encoding="utf-8")

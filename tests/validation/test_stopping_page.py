@@ -1,4 +1,4 @@
-"""What docs/validating.md says of stopping rules is what the saved validations say."""
+"""What docs/figures/stopping.md says of stopping rules is what the saved validations say."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SCRIPT = runpy.run_path(str(ROOT / "benchmarks" / "_stopping_page.py"))
 
 def test_the_page_is_up_to_date() -> None:
     """To renew it: `python benchmarks/_stopping_page.py`, with folders of new validations as arguments."""
-    page = (ROOT / "docs" / "validating.md").read_text()
+    page = (ROOT / "docs" / "figures" / "stopping.md").read_text()
     assert SCRIPT["renewed"](page) == page
 
 
