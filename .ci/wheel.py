@@ -11,7 +11,6 @@ from pathlib import Path
 HELD = (
     *(f"spectheory/pages/page.{kind}" for kind in ("html", "css", "js")),
     *(f"spectheory/pages/captions/{name}.md" for name in ("paths", "race")),
-    *(f"spectheory/reports/schemas/{name}.json" for name in ("common", "prediction", "plan", "judgement", "trace")),
     *(f"spectheory/pairs/stdlib/{name}/model.safetensors" for name in ("target", "draft", "distilled", "eagle3")),
     *("spectheory/pairs/stdlib/question.jsonl", "spectheory/py.typed", "simulations/py.typed", "proofs_check/py.typed"),
 )

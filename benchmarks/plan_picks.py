@@ -25,6 +25,8 @@ from drafts import known as known_of
 from drafts import options_of, save, shown, spread
 from numpy.typing import NDArray
 
+from spectheory.answers import plain
+from spectheory.answers.plan import CandidateJson
 from spectheory.cli.options import PlanOptions
 from spectheory.cost import LatencyTable
 from spectheory.deployment import Candidate, Draft, Ranking, rank_drafts
@@ -218,7 +220,7 @@ def answer(work: Work, repeats: int) -> dict[str, Any]:
         "context": latencies.context,
         "draft_step": latencies.ratio,
         "machine": {"every": every.machine, "final": final.machine},
-        "plan": [candidate.as_dict() for candidate in ranking.candidates],
+        "plan": plain([CandidateJson.view(candidate) for candidate in ranking.candidates]),
         "pick": pick.name,
         "predicted": _predicted(ranking, pick),
         "measured": final.against_best(final.speedup, pick),

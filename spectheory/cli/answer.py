@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spectheory.answers import Part, plain
 from spectheory.cli.console import answers, remarks
 from spectheory.cli.page import Page
 from spectheory.files import write_whole
@@ -116,9 +117,10 @@ def _text(report: Report) -> str:
     return _json(report.as_dict())
 
 
-def print_json(content: Mapping[str, Any], default: Callable[[Any], Any] | None = None) -> None:
+def print_json(content: Part | Mapping[str, Any], default: Callable[[Any], Any] | None = None) -> None:
     """Print an answer that is no report as one JSON object; `default` writes what JSON has no type for."""
-    print(_json({"schema": ANSWER_SCHEMA, **content}, default))
+    answer = plain(content) if isinstance(content, Part) else content
+    print(_json({"schema": ANSWER_SCHEMA, **answer}, default))
 
 
 def _json(content: Mapping[str, Any], default: Callable[[Any], Any] | None = None) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Column, Table
 
+from spectheory.reports.brief import columns_kept, total
 from spectheory.reports.table import GAP
 
 UNLIMITED = 1 << 20
@@ -34,10 +35,8 @@ class _Widths:
 def fitted(table: Table, console: Console, width: int) -> Fitted:
     """Leave out columns until the rest fits in `width`: dim ones first, then from the right, never the first one."""
     every = [_measured(column, console) for column in table.columns]
-    kept = list(every)
-    while _total([each.least for each in kept]) > width and len(kept) > 1:
-        dim = [each for each in kept[1:] if each.column.style == "dim"]
-        kept.remove((dim or kept)[-1])
+    least = [each.least for each in every]
+    kept = [every[i] for i in columns_kept(least, [each.column.style == "dim" for each in every], width)]
     shown = Table(box=None, pad_edge=False, padding=(0, 0, 0, GAP))
     for each, wide in zip(kept, _shares(kept, width), strict=True):
         column = each.column
@@ -45,7 +44,7 @@ def fitted(table: Table, console: Console, width: int) -> Fitted:
     for cells in zip(*(each.column.cells for each in kept), strict=True):
         shown.add_row(*cells)
     left_out = tuple(_heading(each.column) for each in every if each not in kept)
-    return Fitted(shown, left_out, _total([each.least for each in every]))
+    return Fitted(shown, left_out, total(least))
 
 
 def _measured(column: Column, console: Console) -> _Widths:
@@ -58,14 +57,10 @@ def _measured(column: Column, console: Console) -> _Widths:
     return _Widths(column, max([header.minimum, *least]), max([header.maximum, *(cell.maximum for cell in cells)]))
 
 
-def _total(widths: list[int]) -> int:
-    return sum(widths) + GAP * (len(widths) - 1)
-
-
 def _shares(columns: list[_Widths], width: int) -> list[int]:
     """Natural widths, of which the widest that can give way do so until all fit."""
     widths = [each.natural for each in columns]
-    while _total(widths) > width:
+    while total(widths) > width:
         spare = [i for i, each in enumerate(columns) if widths[i] > each.least]
         if not spare:
             break

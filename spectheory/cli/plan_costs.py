@@ -11,11 +11,11 @@ from typing import Any
 from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import LATENCY_FILE, PlanOptions
 from spectheory.cost import ACCELERATORS, ConstantRatio, CostModel, ModelShape, Roofline
+from spectheory.deployment.whole import DEFAULT_CONTEXT
 from spectheory.errors import FOREIGN, SettingError, reason_of
 from spectheory.files import read_text
 from spectheory.trace import Trace
 
-DEFAULT_CONTEXT = 1024
 MOST_SEQUENCES, MOST_TOKENS, LARGEST_RATIO = 10**6, 10**9, 1000
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from spectheory.answers.plan import ExportJson
 from spectheory.cli.answer import print_json
 from spectheory.cli.console import remarks
 from spectheory.cli.options import PlanOptions
@@ -33,10 +34,8 @@ def run_export(question: PlanOptions) -> None:
     acceptance, words = found(question, export.by_batch)
     options = export.of(acceptance)
     if question.json:
-        known = {"survival": acceptance.survival, "hazards": acceptance.hazards, "schedule": acceptance.schedule}
-        numbers = {"k": acceptance.k, "accepted": acceptance.accepted, "length": acceptance.length}
-        content = {"export": export.name, "of": words, **numbers, **known, "options": options}
-        print_json({**content, "text": export.text(options)})
+        named = {"export": export.name, "of": words, "options": options, "text": export.text(options)}
+        print_json(ExportJson.view(acceptance, **named))
         return
     print(export.text(options))
     remarks.print(f"{export.meaning}. From: {words}.", markup=False)

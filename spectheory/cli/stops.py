@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -11,18 +10,16 @@ from spectheory.cli.console import remarks
 from spectheory.cli.options import Question
 from spectheory.cli.shapes import read_stops
 from spectheory.cost import CostModel
-from spectheory.deployment import Draft, Ranking
 from spectheory.deployment.candidates import measured_nodes
 from spectheory.drafting import Stopped
 from spectheory.errors import SettingError
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.adaptive import AdaptiveWorth, adaptive_worth
+from spectheory.prediction.asked_stops import check_asked, costs, rules_of_models
 from spectheory.prediction.drafted_lengths import draft_inside_target
-from spectheory.prediction.stopped import check_stops
 from spectheory.trace import Trace
 from spectheory.verification import PathRule
 from spectheory.verification.by_start import within
-from spectheory.verification.registry import DEFAULT_RULES
 
 
 def with_stops(
@@ -30,7 +27,8 @@ def with_stops(
 ) -> tuple[Plan, list[AdaptiveWorth]]:
     """A plan of fixed shapes with the stopping rules asked for, and what adapting is worth if thresholds are swept."""
     stops, swept = read_stops(question.stop)
-    check_asked(question, trace, rules)
+    if stops or swept:
+        check_asked(trace, rules, stops)
     prefill = getattr(question, "prefill_token", False)
     longest = within(trace.columns, question.k_max)
     longest = longest if cost is None else measured_nodes(cost, longest)
@@ -62,15 +60,6 @@ def _remark_impossible(trace: Trace, rules: Sequence[PathRule]) -> None:
         )
 
 
-def check_asked(question: Question, trace: Trace, rules: Sequence[PathRule] | None) -> None:
-    """Refuse stopping rules for drafts that no model makes, or without the column that they read."""
-    stops, swept = read_stops(question.stop)
-    if stops or swept:
-        for rule in rules_of_models(trace, rules):
-            for stop in stops:
-                check_stops(rule, stop, trace.columns, trace.sampling)
-
-
 def refuse_stops(question: Question) -> None:
     """Refuse them where chains of fixed lengths were timed, or are exported."""
     if question.stop:
@@ -79,35 +68,3 @@ def refuse_stops(question: Question) -> None:
             limit="both are about chains of a fixed length",
             remedy="leave one of them out",
         )
-
-
-def swept_chain(question: Question, draft: Draft, ranking: Ranking) -> AdaptiveWorth:
-    """What adaptive lengths are worth for a draft, with the rule of its fastest chain."""
-    own = (c for c in ranking.candidates if c.draft.name == draft.name and c.kind == "chain")
-    rule = next(c.prediction.rule for c in own)
-    longest = measured_nodes(draft.cost, within(draft.trace.columns, question.k_max))
-    return replace(adaptive_worth(draft.trace, rule, longest, draft.cost), draft=draft.name)
-
-
-def rules_of_models(trace: Trace, rules: Sequence[PathRule] | None) -> list[PathRule]:
-    """The rules whose drafts a model makes and that the trace has columns for; a named one that has none is refused."""
-    trace.require_scores("a stopping rule")
-    drafted = [rule for rule in rules or DEFAULT_RULES if rule.uses_draft and not rule.grows]
-    if not drafted:
-        raise SettingError(
-            f"--stop is given with {', '.join(rule.label for rule in rules or ())}",
-            limit="a stopping rule reads the pmfs of a draft that a model makes",
-            remedy="use a rule whose drafts a model makes, as token or block",
-        )
-    return [rule for rule in drafted if rules or not rule.lacks(trace.columns)]
-
-
-def costs(cost: CostModel | None) -> CostModel:
-    """The cost model; without one thresholds cannot be compared."""
-    if cost is None:
-        raise SettingError(
-            "--stop best is given without costs",
-            limit="thresholds are compared by seconds: a lower one always needs fewer calls",
-            remedy="give --c or --latency",
-        )
-    return cost

@@ -75,7 +75,7 @@ def run_engines(
     report = engines_report(found)
     page = Page.asked(question.report, "Engines")
     show(report, as_json=question.json, file=question.out / ANSWER, page=page, view=View.of(question))
-    return Status.DONE if report.content["agree"] else Status.DISAGREEMENT
+    return Status.DONE if report.as_dict()["agree"] else Status.DISAGREEMENT
 
 
 def _read_alike(pair: PairOptions, started: bool) -> ModelPair:

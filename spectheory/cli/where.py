@@ -38,11 +38,11 @@ def show_where(
     few = few_prompts(answer.prompts)
     out = question.out
     show(
-        where_report(found, report().content, few),
+        where_report(found, report(), few),
         as_json=question.json,
         file=out / "prediction.json" if out else None,
         figures=lambda: write_where(found, out) if out else [],
-        last=None if check is None else lambda: where_report(found, report(check=check()).content, few),
+        last=None if check is None else lambda: where_report(found, report(check=check()), few),
         page=Page.asked(question.report, "Where calls are lost", lambda: [Coloured.of(found[-1], len(trace.texts))]),
         view=View.of(question),
     )

@@ -10,6 +10,7 @@ from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
 from spectheory.deployment.machine import other_machine
 from spectheory.deployment.needed import Needed, draft_needed
 from spectheory.deployment.ranking import Ranking, check_comparable, rank_drafts
+from spectheory.deployment.whole import Deployment, plan
 
 __all__ = [
     "BATCHES",
@@ -17,6 +18,7 @@ __all__ = [
     "BatchChoice",
     "BreakEven",
     "Candidate",
+    "Deployment",
     "Distance",
     "Draft",
     "EngineSettings",
@@ -33,6 +35,7 @@ __all__ = [
     "fastest_tree",
     "lock_step_lengths",
     "other_machine",
+    "plan",
     "rank_drafts",
     "without_method",
     "without_stop",

@@ -108,6 +108,11 @@ class Candidate:
         return in_words(self.prediction.shape)
 
     @property
+    def passes(self) -> int:
+        """Passes of the draft model in a call."""
+        return len(self.prediction.shape.passes)
+
+    @property
     def setting(self) -> str:
         """Draft, rule and shape in words."""
         if self.draft.trace.recorded:
@@ -128,23 +133,6 @@ class Candidate:
         if self.speedup.best <= 1:
             return DO_NOT
         return UNCERTAIN if self.speedup.low <= 1 or self.speedup.kind == "estimate" else SPECULATE
-
-    def as_dict(self) -> dict[str, Any]:
-        """Draft, setting and what it gives, as a JSON-ready dictionary."""
-        prediction = self.prediction
-        return {
-            "draft": self.draft.name,
-            "draft_kind": self.draft_kind,
-            "rule": prediction.rule.name,
-            "shape": str(prediction.shape),
-            "kind": self.kind,
-            "nodes": prediction.shape.nodes,
-            "depth": prediction.shape.depth,
-            "passes": len(prediction.shape.passes),
-            "tokens_per_call": prediction.tokens_per_call.as_dict(),
-            "speedup": self.speedup.as_dict(),
-            "verdict": self.verdict,
-        }
 
 
 def measured_nodes(cost: CostModel, most: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from spectheory.limits.claims import ON_TRACES, LimitClaim
 from spectheory.prediction import Prediction
@@ -24,11 +23,6 @@ class Distance:
     reached: float
     binds: bool
     speedup: float | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """The distance as a JSON-ready dictionary."""
-        named = {"name": self.limit.name, "side": self.limit.scope.side, "claim": self.limit.what}
-        return named | {name: value for name, value in vars(self).items() if name != "limit"}
 
 
 def distances(prediction: Prediction) -> list[Distance]:

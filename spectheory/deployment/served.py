@@ -75,12 +75,6 @@ class ServedChoice:
         known = [self.speedup, *([self.ran] if self.ran else [])]
         return self.k > 0 and all(one.kind == "statistical" and one.low > 1 for one in known)
 
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        ran = self.ran and self.ran.as_dict()
-        own = {"speedup": self.speedup.as_dict(), "ran": ran, "certain": self.certain, "agrees": self.agrees}
-        return {**vars(self), **own}
-
 
 def step_time(run: BenchRun) -> StepTime:
     """The mean time of a step of a run: a plain step, or a call.

@@ -61,10 +61,6 @@ class LimitClaim:
         """The same formula on real text, whose independence it assumes."""
         return replace(self, scope=IDEALISED, **changes)
 
-    def as_dict(self) -> dict[str, str]:
-        """Heading, meaning and claim as a JSON-ready dictionary."""
-        return {"heading": self.heading, "what": self.what, "claim": self.scope.says}
-
 
 IID_FORMULA = LimitClaim(
     "iid_tokens_per_call", "C1", "chains whose acceptances have the first draft's rate, leviathan2023", IDEALISED

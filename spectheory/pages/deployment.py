@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from spectheory.cost import Roofline
-from spectheory.deployment import BatchChoice, Candidate
+from spectheory.deployment import BatchChoice, Candidate, Deployment
 from spectheory.deployment.batches import every_length
 from spectheory.deployment.candidates import measured_nodes
 from spectheory.drafting import Chain
@@ -15,7 +15,6 @@ from spectheory.pages.prediction import prediction_charts
 from spectheory.pages.rows import row_chart
 from spectheory.pages.what_if import batch_chart
 from spectheory.prediction import plan
-from spectheory.reports import DeploymentAnswer
 from spectheory.verification import PathRule
 from spectheory.verification.by_start import within
 
@@ -24,7 +23,7 @@ CONTEXTS = tuple(2**i for i in range(8, 18))
 """Contexts of the slider where one alone is asked for: 256 to 131,072."""
 
 
-def deployment_charts(answer: DeploymentAnswer, rules: Sequence[PathRule] | None, k_max: int) -> list[Chart]:
+def deployment_charts(answer: Deployment, rules: Sequence[PathRule] | None, k_max: int) -> list[Chart]:
     """The charts of a plan of these rules, all that a trace has by default, and of chains to k_max."""
     charts = [_candidates(answer.ranking.candidates)]
     if answer.batches:
@@ -66,7 +65,7 @@ def _batches(chain: Candidate, choices: Sequence[BatchChoice], k_max: int) -> Ch
     return batch_chart(found, rule.label, chain.draft.name, (batches[0], contexts[0]))
 
 
-def _chains(answer: DeploymentAnswer, rules: Sequence[PathRule] | None, k_max: int) -> list[Chart]:
+def _chains(answer: Deployment, rules: Sequence[PathRule] | None, k_max: int) -> list[Chart]:
     """Every chain of the draft whose chain is the fastest."""
     draft = answer.chain.draft
     of_chains = None if rules is None else [rule for rule in rules if not rule.grows]

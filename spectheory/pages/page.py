@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from spectheory import __version__
+from spectheory.answers import plain
 from spectheory.errors import OutputError, load_extra
 from spectheory.files import write_whole
 from spectheory.harmless import harmless
@@ -18,7 +19,7 @@ from spectheory.pages.chart import Chart
 from spectheory.pages.parts import Part
 from spectheory.pages.shown import Shown
 from spectheory.plots.style import PALETTE
-from spectheory.reports.base import Report, plain
+from spectheory.reports.base import Report
 from spectheory.reports.table import Table
 
 _HERE = Path(__file__).parent
@@ -35,7 +36,7 @@ def write_page(report: Report, file: Path, *, title: str, parts: Sequence[Part] 
         If the answer is too large for a page.
     """
     specs = {part.name: part.spec for part in parts if isinstance(part, Chart)}
-    provenance = report.content.get("provenance")
+    provenance = report.as_dict().get("provenance")
     page = _template().render(
         title=title,
         version=__version__,

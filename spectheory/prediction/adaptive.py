@@ -53,17 +53,6 @@ class AdaptiveWorth:
         assert self.fixed.speedup is not None
         return max(self.limit.best / max(self.fixed.speedup.best, 1.0) - 1, 0.0)
 
-    def as_dict(self) -> dict[str, Any]:
-        """The answer as a JSON-ready dictionary."""
-        return {
-            **({"draft": self.draft} if self.draft else {}),
-            "rule": self.rule.name,
-            "fixed": self.fixed.as_dict(),
-            "stopped": self.stopped.as_dict(),
-            "limit": self.limit.as_dict(),
-            "worth": self.worth,
-        }
-
 
 def adaptive_worth(
     trace: Trace,

@@ -80,27 +80,6 @@ class Prediction:
             f"<Prediction: {self.rule.name}, {_shortened(str(self.shape))}: {self.tokens_per_call} tokens a call{gain}>"
         )
 
-    def as_dict(self) -> dict[str, Any]:
-        """The prediction as a JSON-ready dictionary."""
-        return {
-            "rule": self.rule.name,
-            "shape": str(self.shape),
-            "wanted": str(self.wanted),
-            "paths": self.shape.listed,
-            "k": self.shape.nodes,
-            "depth": self.shape.depth,
-            "tokens_per_call": self.tokens_per_call.as_dict(),
-            "accepted_length": self.accepted_length.as_dict(),
-            "acceptance": self.acceptance.as_dict(),
-            "iid_tokens_per_call": self.iid_tokens_per_call,
-            "speedup": self.speedup.as_dict() if self.speedup else None,
-            "limits": self.limits.as_dict(),
-            "regret": self.regret.as_dict() if self.regret else None,
-            "held_out": self.held_out,
-            **({"certified": self.certified.as_dict()} if self.certified else {}),
-            **({"drafted": self.drafted.as_dict()} if self.drafted else {}),
-        }
-
 
 @dataclass(frozen=True)
 class Plan:

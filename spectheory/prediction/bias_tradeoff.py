@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,19 +43,15 @@ class BiasPoint:
     speedup: Interval | None
     upper_tokens_per_call: Interval | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """The point as a JSON-ready dictionary."""
-        return {
-            "rule": "token verification with over-acceptance, calls from lossless starts",
-            "share": self.rule.share,
-            "k": self.k,
-            "tokens_per_call": self.tokens_per_call.as_dict(),
-            "side": "lower estimate" if self.upper_tokens_per_call else "estimate",
-            "upper_tokens_per_call": self.upper_tokens_per_call.as_dict() if self.upper_tokens_per_call else None,
-            "bias": self.bias.as_dict(),
-            "uno_bias": self.uno_bias.as_dict() if self.uno_bias else None,
-            "speedup": self.speedup.as_dict() if self.speedup else None,
-        }
+    @property
+    def name(self) -> str:
+        """What decides, and where calls start."""
+        return "token verification with over-acceptance, calls from lossless starts"
+
+    @property
+    def side(self) -> str:
+        """Of `tokens_per_call` and `speedup`."""
+        return "lower estimate" if self.upper_tokens_per_call else "estimate"
 
 
 def bias_tradeoff(

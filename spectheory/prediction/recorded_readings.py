@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,10 +37,6 @@ class RecordedReading:
     recut: float | None
     most: int
     largest: Largest
-
-    def as_dict(self) -> dict[str, Any]:
-        """The reading as a JSON-ready dictionary."""
-        return asdict(self)
 
 
 def recorded_readings(

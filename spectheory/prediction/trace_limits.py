@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,10 +65,6 @@ class Limits:
             with suppress(TraceError):  # one rank may be known without the law of the others
                 own = replace(own, iid_channel=_channel(laws.known(rule), shape.nodes))
         return own
-
-    def as_dict(self) -> dict[str, Any]:
-        """The limits as a JSON-ready dictionary."""
-        return {name: value.as_dict() if isinstance(value, Interval) else value for name, value in vars(self).items()}
 
 
 class TraceLimits:

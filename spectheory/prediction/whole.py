@@ -75,10 +75,7 @@ def plan(
     ['chain k=1', 'chain k=2', 'chain k=3']
     """
     a_trace(trace)
-    named = None
-    if rules is not None:
-        asked = several("rules", rules, remedy="name rules")
-        named = [path_rule(rule) if isinstance(rule, str) else a_path_rule(rule) for rule in asked]
+    named = named_rules(rules)
     k_max = at_least_one("k_max", k_max)
     instance("trees", trees, bool, remedy="False leaves trees out")
     if limits is not None:
@@ -116,6 +113,14 @@ def plan(
             except SettingError as error:  # latencies of chains alone
                 left_out.append(f"trees are left out: {error}")
     return replace(answer, left_out=tuple(left_out))
+
+
+def named_rules(rules: Sequence[PathRule | str] | None) -> list[PathRule] | None:
+    """Rules, or those of the given names; None where none are asked for."""
+    if rules is None:
+        return None
+    asked = several("rules", rules, remedy="name rules")
+    return [path_rule(rule) if isinstance(rule, str) else a_path_rule(rule) for rule in asked]
 
 
 def ranked_rules(trace: Trace, rules: Sequence[PathRule] | None = None) -> list[RankRule]:

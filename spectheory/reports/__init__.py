@@ -6,7 +6,6 @@ A `*_report` function turns an answer into a :class:`Report`; ``render`` writes 
 from spectheory.reports.base import Report
 from spectheory.reports.bounds import BoundsAnswer, bounds_report
 from spectheory.reports.deployment import deployment_report
-from spectheory.reports.deployment_answer import DeploymentAnswer
 from spectheory.reports.engines import engines_report
 from spectheory.reports.imported import import_report
 from spectheory.reports.judgement import judgement_report
@@ -25,7 +24,6 @@ __all__ = [
     "BoundsAnswer",
     "Cell",
     "Column",
-    "DeploymentAnswer",
     "Drawing",
     "Report",
     "RulesAnswer",

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from spectheory.intervals import Interval
+from spectheory.answers.base import Part, plain
 from spectheory.reports.table import Drawing, Table
 
 ANSWER_SCHEMA = 1
-"""Version of every answer whose content states none of its own; ``reports/schemas`` describes them."""
+"""Version of every answer whose content states none of its own."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,7 @@ class Report:
     is not all.
     """
 
-    content: Mapping[str, Any]
+    content: Part | Mapping[str, Any]
     pieces: Sequence[Table | Drawing]
     headline: str
     notes: Sequence[str] = ()
@@ -41,19 +38,5 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as one JSON-ready object."""
-        return dict(
-            plain({"schema": ANSWER_SCHEMA, **self.content, "headline": self.headline, "notes": list(self.notes)})
-        )
-
-
-def plain(value: Any) -> Any:
-    """`value` in JSON's types: intervals become objects, arrays lists, and what is not finite null."""
-    if isinstance(value, Interval):
-        return plain(value.as_dict()) if math.isfinite(value.best) else None
-    if isinstance(value, Mapping):
-        return {str(name): plain(entry) for name, entry in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        told = {"headline": self.headline, "notes": list(self.notes)}
+        return {"schema": ANSWER_SCHEMA} | dict(plain(self.content)) | told

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spectheory.answers.theory import BoundsJson
 from spectheory.intervals import Interval
 from spectheory.limits.claims import IID_PMFS, LimitClaim, footnotes
 from spectheory.reports.base import Brief, Report
@@ -44,13 +45,13 @@ def bounds_report(answer: BoundsAnswer) -> Report:
     """A row per number of nodes, a footnote per claim."""
     claims = {key: claim for part in answer.tables.values() for key, claim in part.items()}
     most = any(_is_most(value, nodes) for nodes, row in answer.rows.items() for value in row.values())
-    content = {
-        "source": answer.source,
-        **answer.facts,
-        "unit": "tokens per call, recovered or bonus token counted",
-        "rows": [{"nodes": nodes, **row} for nodes, row in answer.rows.items()],
-        "columns": {key: claim.as_dict() for key, claim in claims.items()},
-    }
+    content = BoundsJson.view(
+        answer.facts,
+        source=answer.source,
+        unit="tokens per call, recovered or bonus token counted",
+        rows=[{"nodes": nodes, **row} for nodes, row in answer.rows.items()],
+        columns=claims,
+    )
     notes = [
         "Tokens per call count the recovered or bonus token: X + 1 for limits on X predicted tokens.",
         *(["* P + 1, the most that P nodes can give."] if most else []),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from spectheory.intervals import Interval
@@ -35,21 +35,43 @@ def short(name: str, most: int = LONGEST_NAME) -> str:
 
 def narrowed(table: Table) -> Table:
     """The table without the columns that 80 do not hold: those aside first, then from the right, never the first."""
-    kept = list(range(len(table.columns)))
-    while width(shown := _only(table, kept)) > WIDTH and len(kept) > 1:
-        aside = [i for i in kept[1:] if table.columns[i].aside]
-        kept.remove((aside or kept)[-1])
-    return shown
+    kept = columns_kept(_widths(table), [column.aside for column in table.columns], WIDTH)
+    rows = [[row[i] for i in kept] for row in table.rows]
+    return replace(table, columns=[table.columns[i] for i in kept], rows=rows)
+
+
+def columns_kept(widths: Sequence[int], aside: Sequence[bool], most: int) -> list[int]:
+    """Which columns stay so that all take `most` letters: those aside go first, then from the right, never the first.
+
+    Examples
+    --------
+    >>> columns_kept([4, 6, 6, 6], [False, False, True, False], 4 + GAP + 6 + GAP + 6)
+    [0, 1, 3]
+    """
+    kept = list(range(len(widths)))
+    while len(kept) > 1 and total([widths[i] for i in kept]) > most:
+        kept.remove(([i for i in kept[1:] if aside[i]] or kept)[-1])
+    return kept
+
+
+def total(widths: Sequence[int]) -> int:
+    """The letters that columns of these widths take, with the gaps between them."""
+    return sum(widths) + GAP * (len(widths) - 1)
 
 
 def width(table: Table) -> int:
-    """The columns that a table takes where headings and words wrap."""
-    total = GAP * (len(table.columns) - 1)
+    """The letters that a table takes where headings and words wrap."""
+    return total(_widths(table))
+
+
+def _widths(table: Table) -> list[int]:
+    """The least width of each column."""
+    widths = []
     for i, column in enumerate(table.columns):
         cells = [row[i] for row in table.texts]
         pieces = [word for cell in cells for word in cell.split()] if column.kind == "words" else cells
-        total += max(map(len, [*broken(column.heading).split(), *pieces]), default=0)
-    return total
+        widths.append(max(map(len, [*broken(column.heading).split(), *pieces]), default=0))
+    return widths
 
 
 def sizes_shown(sizes: Iterable[int], best: int) -> list[int]:
@@ -89,8 +111,3 @@ def range_words(value: Interval, unit: str = "") -> str:
 
 def _ends(value: Interval, unit: str) -> str:
     return f"{value.low:.2f}{unit} to {value.high:.2f}{unit}"
-
-
-def _only(table: Table, kept: list[int]) -> Table:
-    rows = [[row[i] for i in kept] for row in table.rows]
-    return replace(table, columns=[table.columns[i] for i in kept], rows=rows)

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
+from spectheory.answers.plan import PlanJson
 from spectheory.deployment import BatchChoice, BreakEven, Candidate, EngineSettings
 from spectheory.deployment.candidates import DO_NOT
+from spectheory.deployment.whole import Deployment
 from spectheory.limits.claims import footnotes
 from spectheory.reports.adaptive import adaptive_sentence, adaptive_table
 from spectheory.reports.base import Report
-from spectheory.reports.deployment_answer import DeploymentAnswer
 from spectheory.reports.deployment_brief import deployment_brief
-from spectheory.reports.lock_step import lock_step_content, lock_step_table
+from spectheory.reports.deployment_notes import deployment_notes
+from spectheory.reports.lock_step import lock_step_table
 from spectheory.reports.recorded import kept, recorded_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 from spectheory.reports.whole_decoding import whole_decoding
 
 
-def deployment_report(answer: DeploymentAnswer) -> Report:
+def deployment_report(answer: Deployment) -> Report:
     """The plan in tables and as JSON; settings to paste stand in the JSON and are printed by the command line."""
     asked = [
         *([adaptive_table(answer.adaptive)] if answer.adaptive else []),
@@ -41,10 +42,16 @@ def deployment_report(answer: DeploymentAnswer) -> Report:
     headline = f"{of}. {_headline(answer)}" if of else _headline(answer)
     if answer.adaptive:
         headline = f"{headline}. {adaptive_sentence(answer.adaptive)}"
-    return Report(_content(answer), pieces, headline, [*answer.notes, *limit, *claims], deployment_brief(answer, asked))
+    return Report(
+        _content(answer),
+        pieces,
+        headline,
+        [*deployment_notes(answer), *limit, *claims],
+        deployment_brief(answer, asked),
+    )
 
 
-def _headline(answer: DeploymentAnswer) -> str:
+def _headline(answer: Deployment) -> str:
     """The best setting and the runner-up; if it loses, what it would take to pay."""
     best, runner_up, needs = answer.ranking.best, answer.ranking.runner_up, answer.break_even
     if best.verdict == DO_NOT:
@@ -64,34 +71,28 @@ def _headline(answer: DeploymentAnswer) -> str:
     return f"{verdict}: {best.setting}: {gives}{beside}"
 
 
-def _content(answer: DeploymentAnswer) -> dict[str, Any]:
-    ranking = answer.ranking
-    best, runner_up, shape = ranking.best, ranking.runner_up, ranking.best.prediction.shape
-    return {
-        **best.as_dict(),
-        "paths": shape.listed,
-        "runner_up": runner_up.as_dict() if runner_up else None,
-        "told_apart": ranking.told_apart,
-        "drafts": [candidate.as_dict() for candidate in ranking.by_draft],
-        "candidates": [candidate.as_dict() for candidate in ranking.candidates],
-        "break_even": asdict(answer.break_even),
-        "limits": {
-            **best.prediction.limits.as_dict(),
-            "distances": [distance.as_dict() for distance in answer.distances],
-        },
-        "batches": {
-            "draft": answer.chain.draft.name,
-            "rule": answer.chain.prediction.rule.name,
-            "choices": [asdict(choice) for choice in answer.batches],
-            "lock_step": lock_step_content(answer.lock_step),
-        }
-        if answer.batches
-        else None,
-        "engines": [settings.as_dict() for settings in answer.engines],
-        **({"adaptive": [each.as_dict() for each in answer.adaptive]} if answer.adaptive else {}),
-        **({"recorded": [reading.as_dict() for reading in answer.recorded]} if answer.recorded else {}),
-        "provenance": {c.draft.name: dict(c.prediction.provenance) for c in ranking.by_draft},
-    }
+def _content(answer: Deployment) -> PlanJson:
+    ranking, chain = answer.ranking, answer.chain
+    batches = PlanJson.Batches.view(
+        draft=chain.draft.name,
+        rule=chain.prediction.rule.name,
+        choices=answer.batches,
+        lock_step=answer.lock_step,
+    )
+    return PlanJson.view(
+        ranking.best,
+        runner_up=ranking.runner_up,
+        told_apart=ranking.told_apart,
+        drafts=ranking.by_draft,
+        candidates=ranking.candidates,
+        break_even=asdict(answer.break_even),
+        limits=PlanJson.Limits.view(ranking.best.prediction.limits, distances=answer.distances),
+        batches=batches if answer.batches else None,
+        engines=answer.engines,
+        adaptive=answer.adaptive,
+        recorded=answer.recorded,
+        provenance={each.draft.name: dict(each.prediction.provenance) for each in ranking.by_draft},
+    )
 
 
 SIDES = {"limit": "upper bound", "reading": "idealised"}
@@ -110,7 +111,7 @@ def _gives(candidate: Candidate) -> list[Value]:
     """The setting of a candidate and what it gives."""
     prediction = candidate.prediction
     drafted = [candidate.draft.name, candidate.draft_kind, prediction.rule.name, candidate.shape]
-    return [*drafted, len(prediction.shape.passes), prediction.tokens_per_call, candidate.speedup]
+    return [*drafted, candidate.passes, prediction.tokens_per_call, candidate.speedup]
 
 
 def _candidates(title: str, candidates: Sequence[Candidate], best: Candidate) -> Table:
@@ -131,7 +132,7 @@ def _break_even_table(needs: BreakEven) -> Table:
     return Table("Break-even: values at which the speed-up is 1", columns, rows)
 
 
-def _distances_table(answer: DeploymentAnswer) -> Table:
+def _distances_table(answer: Deployment) -> Table:
     nodes = answer.ranking.best.prediction.shape.nodes
     rows = [
         [
@@ -150,7 +151,7 @@ def _distances_table(answer: DeploymentAnswer) -> Table:
     return Table(title, columns, rows, others)
 
 
-def _batches_table(answer: DeploymentAnswer) -> Table:
+def _batches_table(answer: Deployment) -> Table:
     contexts = sorted({choice.context for choice in answer.batches})
     rule, draft = answer.chain.prediction.rule.name, answer.chain.draft.name
     at = {(choice.batch, choice.context): choice for choice in answer.batches}

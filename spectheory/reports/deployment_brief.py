@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from spectheory.deployment import Candidate
 from spectheory.deployment.candidates import DO_NOT, SPECULATE, UNCERTAIN
+from spectheory.deployment.whole import Deployment
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.reports.base import Brief
 from spectheory.reports.brief import LONGEST_NAME, MOST_ROWS, narrowed, point, range_words, short, verdict
-from spectheory.reports.deployment_answer import DeploymentAnswer
 from spectheory.reports.recorded import heavy, kept
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 
@@ -22,7 +22,7 @@ LETTERS = 13
 """Of a draft's name."""
 
 
-def deployment_brief(answer: DeploymentAnswer, asked: Sequence[Table]) -> Brief:
+def deployment_brief(answer: Deployment, asked: Sequence[Table]) -> Brief:
     """The verdict, the best settings, the tables that were `asked` for, and where to find settings to paste."""
     best = answer.ranking.best.prediction
     notes = [*heavy(answer.recorded, best), *_engines(answer), *few_prompts(answer.prompts)]
@@ -33,7 +33,7 @@ def deployment_brief(answer: DeploymentAnswer, asked: Sequence[Table]) -> Brief:
     )
 
 
-def _verdict(answer: DeploymentAnswer) -> list[str]:
+def _verdict(answer: Deployment) -> list[str]:
     best, needs = answer.ranking.best, answer.break_even
     said, gain = VERDICTS[best.verdict], point(best.speedup, "x")
     known = f"{range_words(best.speedup, 'x') or gain} over plain decoding"
@@ -50,7 +50,7 @@ def _verdict(answer: DeploymentAnswer) -> list[str]:
     return verdict(f"{said}: {_named(best, answer)}: speed-up {gain}", known)
 
 
-def _named(candidate: Candidate, answer: DeploymentAnswer) -> str:
+def _named(candidate: Candidate, answer: Deployment) -> str:
     """Rule and shape without a tree's depth, with the draft if there are several."""
     rule, shape = candidate.prediction.rule, candidate.shape.partition(", depth")[0]
     if _several(answer):
@@ -58,12 +58,12 @@ def _named(candidate: Candidate, answer: DeploymentAnswer) -> str:
     return f"{short(rule.label, LONGEST_NAME + LETTERS)}, {shape}"
 
 
-def _several(answer: DeploymentAnswer) -> bool:
+def _several(answer: Deployment) -> bool:
     """Whether several draft models are compared."""
     return len({c.draft.name for c in answer.ranking.candidates if c.prediction.rule.uses_draft}) > 1
 
 
-def _table(answer: DeploymentAnswer) -> Table:
+def _table(answer: Deployment) -> Table:
     """The fastest settings; the draft is named if there are several."""
     several, best = _several(answer), answer.ranking.best
     columns = [
@@ -81,7 +81,7 @@ def _table(answer: DeploymentAnswer) -> Table:
     return Table("The fastest settings over plain decoding", columns, rows)
 
 
-def _engines(answer: DeploymentAnswer) -> list[str]:
+def _engines(answer: Deployment) -> list[str]:
     """Whether an engine runs the best rule, and that settings for engines are in the whole answer."""
     if not answer.engines:
         return []

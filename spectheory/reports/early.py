@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from spectheory.answers.theory import NeedsJson
 from spectheory.deployment.needed import Needed
 from spectheory.limits import (
     acceptance_at_least,
@@ -110,15 +110,9 @@ def _brief(answer: EarlyAnswer, tables: Sequence[Table]) -> Brief:
     return Brief(verdict(*lines), [*map(narrowed, tables)])
 
 
-def _content(answer: EarlyAnswer, readings: Sequence[tuple[str, str, float, str]]) -> dict[str, Any]:
-    given = {name: getattr(answer, name) for name in ("target_nats", "draft_nats", "vocabulary", "need", "c")}
-    return {
-        "source": "entropies" if readings else "need",
-        **{name: value for name, value in given.items() if value is not None},
-        "readings": {key: {"value": value, "side": side} for key, _, value, side in readings},
-        "needed": [vars(each) for each in answer.needed],
-        "least": vars(answer.least) if answer.least else None,
-    }
+def _content(answer: EarlyAnswer, readings: Sequence[tuple[str, str, float, str]]) -> NeedsJson:
+    values = {key: {"value": value, "side": side} for key, _, value, side in readings}
+    return NeedsJson.view(answer, source="entropies" if readings else "need", readings=values)
 
 
 def _sizes(answer: EarlyAnswer) -> list[int]:

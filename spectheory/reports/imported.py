@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from spectheory.answers.counts import ImportJson
 from spectheory.reports.base import Report
 from spectheory.reports.table import Column, Row, Table
 from spectheory.trace.calls import CallLog
@@ -24,16 +25,16 @@ def import_report(evidence: Whole, formats: Sequence[Format], written: Path) -> 
     lacks = [f"Does not follow: {each.lacks}." for each in dict.fromkeys(formats) if each.lacks]
     gives = [f"Follows: {each.gives}." for each in dict.fromkeys(formats) if each.gives]
     steps = _next(evidence, written.parent)
-    content = {
-        "format": names,
-        "kind": type(evidence).__name__.lower(),
-        **facts,
-        "gives": gives,
-        "lacks": lacks,
-        "remarks": remarks,
-        "written": str(written),
-        "next": steps,
-    }
+    content = ImportJson.view(
+        facts,
+        format=names,
+        kind=type(evidence).__name__.lower(),
+        gives=gives,
+        lacks=lacks,
+        remarks=remarks,
+        written=str(written),
+        next=steps,
+    )
     said = ", ".join(f"{name} {value}" for name, value in facts.items() if value not in (None, "", [], ()))
     notes = [*gives, *lacks, *remarks, f"Written: {written}. Next: {'; '.join(steps)}."]
     return Report(content, [table] if table else [], f"{names}: {said}", notes)

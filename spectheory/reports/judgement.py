@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from spectheory.answers import plain
+from spectheory.answers.judged import JudgementJson
 from spectheory.judging.comparison import Comparison
 from spectheory.judging.judgement import Judgement
 from spectheory.judging.output import POSSIBLE, POWER, SHARE
@@ -30,28 +32,23 @@ def judgement_report(found: Judgement) -> Report:
 def content(found: Judgement) -> dict[str, Any]:
     """The judgement as data."""
     log, counting = found.log, found.counting
-    return {
-        "schema": SCHEMA,
-        "engine": log.engine,
-        "version": log.version,
-        "requests": len(log),
-        "tokens": sum(len(request.output) for request in log.requests),
-        "k": counting.k,
-        "temperature": log.temperature,
-        "prefill_emits_token": counting.prefill,
-        "counts_past_end": counting.past_end,
-        "false_alarms": FALSE_ALARMS,
-        "stated": list(found.stated),
-        "fitting": [one.rule for one in found.fitting],
-        "refuted": found.refuted,
-        "output_refuted": found.output_refuted,
-        "rules": [one.as_dict() for one in found.standings],
-        "doubtful": found.doubtful,
-        "smallest": found.smallest,
-        "causes": [vars(cause) for cause in found.causes],
-        "output": [test.as_dict() for test in found.output],
-        "provenance": dict(log.provenance),
-    }
+    judged = JudgementJson.view(
+        found,
+        engine=log.engine,
+        version=log.version,
+        requests=len(log),
+        tokens=sum(len(request.output) for request in log.requests),
+        k=counting.k,
+        temperature=log.temperature,
+        prefill_emits_token=counting.prefill,
+        counts_past_end=counting.past_end,
+        false_alarms=FALSE_ALARMS,
+        fitting=[one.rule for one in found.fitting],
+        rules=[one.as_dict() for one in found.standings],
+        output=[test.as_dict() for test in found.output],
+        provenance=log.provenance,
+    )
+    return dict(plain(judged))
 
 
 def shown(found: Judgement) -> Standing:

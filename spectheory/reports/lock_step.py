@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from spectheory.deployment.lock_step import LockStepChoice
 from spectheory.reports.table import Column, Row, Table
@@ -29,11 +28,6 @@ def lock_step_table(choices: Sequence[LockStepChoice], texts: int) -> Table:
     columns = [Column("batch"), *(Column(f"L = {context:.0f}", meaning=CHOICE) for context in contexts)]
     few = [FEW.format(texts)] if max(choice.batch for choice in choices) > texts else []
     return Table("The same in lock-step: best k, its speed-up, and waiting", columns, rows, [NOTE, *few])
-
-
-def lock_step_content(choices: Sequence[LockStepChoice]) -> list[dict[str, Any]]:
-    """JSON-ready."""
-    return [vars(choice) for choice in choices]
 
 
 def _cell(choice: LockStepChoice) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
+from spectheory.answers.prediction import PredictionJson
 from spectheory.cost import LatencyTable
 from spectheory.drafting import Chain
 from spectheory.intervals import Interval
@@ -56,27 +56,24 @@ def prediction_report(
     `recorded` are the readings of recorded lengths, which have no limits; `per_prompt` the ranges of new prompts for
     the best rule. Notes say where `latencies` were measured on a busy machine or cut short.
     """
-    best = plan.best.as_dict()
-    provisional = plan.best.provenance.get(PROVISIONAL)
-    content = {
-        **best,
-        "best": {
-            "rule": best["rule"],
-            "shape": best["shape"],
-            "by": "speedup" if best["speedup"] else "tokens_per_call",
-        },
-        "predictions": [prediction.as_dict() for prediction in plan.predictions],
-        "prompts": plan.prompts,
-        **({"chosen_on": plan.chosen_on} if plan.chosen_on else {}),
-        **({PROVISIONAL: provisional} if provisional else {}),
-        "provenance": dict(plan.best.provenance),
-        "in_loop": in_loop,
-        "bias": [point.as_dict() for point in bias],
-        **({"check": check, "check_of_all": of_all(check)} if check else {}),
-        **({"adaptive": [each.as_dict() for each in adaptive]} if adaptive else {}),
-        **({"new_prompts": [_alike(each) for each in per_prompt]} if per_prompt else {}),
-        **({"recorded": [reading.as_dict() for reading in recorded]} if recorded else {}),
-    }
+    best = plan.best
+    content = PredictionJson.view(
+        best,
+        best=PredictionJson.Best(
+            rule=best.rule.name, shape=str(best.shape), by="speedup" if best.speedup else "tokens_per_call"
+        ),
+        predictions=plan.predictions,
+        prompts=plan.prompts,
+        chosen_on=plan.chosen_on,
+        provisional=best.provenance.get(PROVISIONAL),
+        in_loop=in_loop,
+        bias=bias,
+        check=check,
+        check_of_all=of_all(check) if check else None,
+        adaptive=adaptive,
+        new_prompts=per_prompt,
+        recorded=recorded,
+    )
     asked = [
         *([adaptive_table(adaptive)] if adaptive else []),
         *([_new_prompts_table(plan, per_prompt)] if per_prompt else []),
@@ -172,10 +169,6 @@ def _new_prompts_table(plan: Plan, per_prompt: Sequence[PerPrompt]) -> Table:
     new = f"mean of {per_prompt[0].prompts} new"
     title = f"{plan.best.label}: tokens per call of prompts to come"
     return Table(title, [Column("k"), Column("pooled"), Column("mean of prompts"), Column(new)], rows, notes)
-
-
-def _alike(each: PerPrompt) -> dict[str, Any]:
-    return {"shape": str(each.wanted), "mean": each.mean.as_dict(), "new": each.new, "prompts": each.prompts}
 
 
 def _first(claim: LimitClaim, of: str = "") -> Aside:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
 
+from spectheory.answers import Part
+from spectheory.answers.counts import ComparisonJson, LogJson, LogsJson, ReadingsJson
 from spectheory.intervals import Interval
 from spectheory.judging.position import Comparison, compare
 from spectheory.judging.readings import BEYOND, Reading, Readings
@@ -22,11 +23,12 @@ def readings_report(logs: Mapping[str, Readings]) -> Report:
     """The readings of one log or several, by name; several are compared at position 1."""
     compared = {names: found for names in combinations(logs, 2) if (found := _compared(logs, names))}
     first = next(iter(logs.values()))
-    content = _content(first) if len(logs) == 1 else {"logs": {name: _content(each) for name, each in logs.items()}}
     comparisons = [
-        {"logs": list(names), "acceptance": [found.one, found.other], "z": found.z, "differ": found.differ}
-        for names, found in compared.items()
+        ComparisonJson.view(found, logs=names, acceptance=[found.one, found.other]) for names, found in compared.items()
     ]
+    content: Part = LogsJson(logs={name: _content(each) for name, each in logs.items()}, comparisons=comparisons)
+    if len(logs) == 1:
+        content = ReadingsJson.view(_content(first), comparisons=[])
     notes = [COLUMNS, TOKENS, *([NO_COST] if first.best is None else [])]
     notes += dict.fromkeys(
         line for each in logs.values() for line in each.assumptions if line != BEYOND or len(_shown(each)) > each.k
@@ -37,7 +39,7 @@ def readings_report(logs: Mapping[str, Readings]) -> Report:
         f"{name}: {_headline(each)}" if len(logs) > 1 else _headline(each) for name, each in logs.items()
     )
     pieces = [_table(*each) for each in logs.items()]
-    return Report({**content, "comparisons": comparisons}, pieces, headline, notes, _brief(logs))
+    return Report(content, pieces, headline, notes, _brief(logs))
 
 
 def _brief(logs: Mapping[str, Readings]) -> Brief:
@@ -67,26 +69,23 @@ def _compared(logs: Mapping[str, Readings], names: tuple[str, str]) -> Compariso
     return compare(*(logs[name].counters for name in names))
 
 
-def _content(found: Readings) -> dict[str, Any]:
+def _content(found: Readings) -> LogJson:
     counters, at = found.counters, found.best or found.counted
-    return {
-        "source": "counts",
-        "engine": counters.engine,
-        "version": counters.version,
-        **{name: getattr(counters, name) for name in ("k", "calls", "drafted", "accepted", "tokens", "mean_drafted")},
-        "counted_tokens_per_call": counters.length,
-        "rule": found.rule or None,
-        "shape": f"chain of {at.k}",
-        "tokens_per_call": at.tokens_per_call,
-        "accepted_length": at.tokens_per_call + -1.0,
-        "speedup": at.speedup,
-        "best": {"k": at.k, "by": "speedup" if at.speedup else "counted", "basis": at.basis},
-        "best_beyond": found.best_beyond and found.best_beyond.k,
-        "noise": found.noise,
-        "rows": [vars(row) for row in found.rows],
-        "remarks": [*counters.remarks, *counters.biases],
-        "provenance": dict(counters.provenance),
-    }
+    return LogJson.view(
+        counters,
+        source="counts",
+        counted_tokens_per_call=counters.length,
+        rule=found.rule or None,
+        shape=f"chain of {at.k}",
+        tokens_per_call=at.tokens_per_call,
+        accepted_length=at.tokens_per_call + -1.0,
+        speedup=at.speedup,
+        best=LogJson.Best(k=at.k, by="speedup" if at.speedup else "counted", basis=at.basis),
+        best_beyond=found.best_beyond and found.best_beyond.k,
+        noise=found.noise,
+        rows=found.rows,
+        remarks=[*counters.remarks, *counters.biases],
+    )
 
 
 def _headline(found: Readings) -> str:

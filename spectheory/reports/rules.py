@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from spectheory.answers.theory import RulesJson
 from spectheory.intervals import Interval
 from spectheory.prediction.over_prompts import FEW, few_prompts
 from spectheory.reports.base import Brief, Report
@@ -45,15 +45,9 @@ def rules_report(answer: RulesAnswer) -> Report:
     rows = sorted(answer.rows, key=lambda row: -row.acceptance.best if row.acceptance else math.inf)
     known = [f"alpha*_{k} = {value:.4f}" for k, value in sorted(answer.optimum.items())]
     distance = "-" if answer.total_variation is None else number(answer.total_variation, 4)
-    content = {
-        "source": answer.source,
-        "k": answer.k,
-        "positions": answer.positions,
-        "optimum": answer.optimum or dict.fromkeys([answer.k]),
-        "total_variation": answer.total_variation,
-        "kl": answer.kl,
-        "rules": [_as_dict(row) for row in rows],
-    }
+    content = RulesJson.view(
+        answer, optimum=answer.optimum or dict.fromkeys([answer.k]), rules=[_standing(row) for row in rows]
+    )
     headline = ", ".join([*known, f"TV = {distance}", f"KL {_divergence(answer.kl)}"])
     return Report(content, [_table(answer, rows)], headline, _notes(answer, rows), _brief(answer, rows))
 
@@ -94,18 +88,14 @@ def _verdict(answer: RulesAnswer, known: Sequence[RuleStanding]) -> list[str]:
     return verdict(f"Most accepted with {answer.k} candidates: {names}: {number(most, 4)}", limit + distance)
 
 
-def _as_dict(row: RuleStanding) -> dict[str, Any]:
-    return {
-        "rule": row.rule,
-        "k": row.k,
-        "acceptance": row.acceptance,
-        "side": row.side if row.acceptance else None,
-        "optimum": row.optimum,
-        "gap": row.gap,
-        "optimum_is_limit": row.limited if row.optimum is not None else None,
-        "rank_entropy": _code(row),
-        "reason": row.note or None,
-    }
+def _standing(row: RuleStanding) -> RulesJson.Rule:
+    return RulesJson.Rule.view(
+        row,
+        side=row.side if row.acceptance else None,
+        optimum_is_limit=row.limited if row.optimum is not None else None,
+        rank_entropy=_code(row),
+        reason=row.note or None,
+    )
 
 
 def _code(row: RuleStanding) -> Interval | None:

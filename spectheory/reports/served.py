@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from spectheory.answers.plan import ServedJson
 from spectheory.cost.served import TERMS, ServedFit
 from spectheory.deployment.lock_step import LockStepChoice
 from spectheory.deployment.served import ServedChoice, Tokens
 from spectheory.reports.base import Brief, Report
 from spectheory.reports.brief import narrowed, verdict
-from spectheory.reports.lock_step import lock_step_content, lock_step_table
+from spectheory.reports.lock_step import lock_step_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 from spectheory.trace.importers.vllm_bench import BenchRun
 
@@ -164,21 +164,14 @@ def _ratio(counts: tuple[int, int] | None) -> float | None:
     return counts[0] / counts[1] if counts else None
 
 
-def _content(answer: ServedAnswer) -> dict[str, Any]:
+def _content(answer: ServedAnswer) -> ServedJson:
     fit = answer.fit
-    return {
-        "choices": [choice.as_dict() for choice in answer.choices],
-        **({"lock_step": lock_step_content(answer.lock_step)} if answer.lock_step else {}),
-        "tokens_per_call": {each.k: each.per_call for each in answer.tokens},
-        "basis": answer.basis,
-        "fit": {
-            "terms": dict(zip(TERMS, fit.coefficients, strict=True)),
-            "error": fit.error,
-            "freedom": fit.freedom,
-            "left_out": list(fit.left_out),
-        },
-        "runs": [
-            {"name": run.name, **vars(time), "in_flight": run.in_flight}
+    return ServedJson.view(
+        answer,
+        tokens_per_call={each.k: each.per_call for each in answer.tokens},
+        fit=ServedJson.Fit.view(fit, terms=dict(zip(TERMS, fit.coefficients, strict=True))),
+        runs=[
+            ServedJson.Run.view(time, name=run.name, in_flight=run.in_flight)
             for run, time in zip(answer.runs, fit.runs, strict=True)
         ],
-    }
+    )

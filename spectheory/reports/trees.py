@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from spectheory.answers.theory import TreeJson
 from spectheory.drafting import Tree
 from spectheory.intervals import Interval
 from spectheory.limits.claims import IID_CHANNEL, RANK_TREES
@@ -57,19 +58,9 @@ def tree_report(answer: TreeAnswer) -> Report:
     words = channel.heading if channel.scope.side == "limit" else f"{channel.name} (idealised)"
     limit = "" if answer.channel is None else f"; {words} {answer.channel:.3f}"
     headline = f"Tree of {tree.nodes} nodes, depth {tree.depth}: {answer.tokens_per_call} tokens per call{limit}"
-    content = {
-        "source": answer.source,
-        **answer.facts,
-        "nodes": tree.nodes,
-        "depth": tree.depth,
-        "draft_pass_tokens": tree.passes,
-        "tokens_per_call": answer.tokens_per_call,
-        "iid_channel": answer.channel,
-        "survival": answer.survival,
-        "others": answer.others,
-        "paths": tree.paths,
-        "weights": answer.weights,
-    }
+    content = TreeJson.view(
+        answer, **answer.facts, nodes=tree.nodes, depth=tree.depth, draft_pass_tokens=tree.passes, paths=tree.paths
+    )
     drawn = tree.nodes <= MOST_DRAWN_NODES and tree.depth <= MOST_DRAWN_DEPTH
     pieces: list[Table | Drawing] = [
         *([_drawing(answer)] if drawn else []),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from msgspec.structs import replace
+
+from spectheory.answers.prediction import PredictionJson
 from spectheory.intervals import Interval
 from spectheory.prediction.where import AtDepths, Where
 from spectheory.prediction.where_groups import Group
@@ -22,8 +25,11 @@ SEEN = 0.01
 """Share of the lost calls from which on a class may be called the costliest."""
 
 
-def where_report(found: Sequence[Where], content: Mapping[str, Any], notes: Sequence[str] = ()) -> Report:
-    """Acceptance by depth for every setting; positions, contexts and tokens for the last. `content` is added to."""
+def where_report(found: Sequence[Where], answer: Report, notes: Sequence[str] = ()) -> Report:
+    """Acceptance by depth for every setting; positions, contexts and tokens for the last. The content of the `answer`
+    is added to.
+    """
+    assert isinstance(answer.content, PredictionJson)
     last = found[-1]
     pieces = [
         *(_depths_table(each) for each in found if each.depths),
@@ -31,7 +37,7 @@ def where_report(found: Sequence[Where], content: Mapping[str, Any], notes: Sequ
         *([_costliest(last)] if last.text.costliest else []),
     ]
     return Report(
-        {**content, "where": [_plain(each) for each in found]},
+        replace(answer.content, where=[_content(each) for each in found]),
         pieces,
         _headline(last),
         [*_meanings(last), *notes],
@@ -180,27 +186,6 @@ def _escaped(text: str) -> str:
     return repr(text)[1:-1]
 
 
-def _plain(found: Where) -> dict[str, Any]:
-    """The answer in JSON's types."""
-    return {
-        "rule": found.rule.name,
-        "shape": str(found.shape),
-        "calls": found.calls,
-        "lost": found.lost,
-        "full": found.full,
-        "depths": [
-            {
-                "shape": str(at.shape),
-                "survival": [each.as_dict() for each in at.survival],
-                "conditional": [each.as_dict() for each in at.conditional],
-                "everywhere": list(at.everywhere),
-            }
-            for at in found.depths
-        ],
-        **{
-            name: [{**asdict(g), "share": g.share.as_dict(), "rate": g.rate.as_dict()} for g in getattr(found, name)]
-            for name in ("by_position", "by_context", "classes", "ids")
-        },
-        "text": asdict(found.text),
-        "named": found.named,
-    }
+def _content(found: Where) -> PredictionJson.Where:
+    groups = {n: [asdict(one) for one in getattr(found, n)] for n in ("by_position", "by_context", "classes", "ids")}
+    return PredictionJson.Where.view(found, rule=found.rule.name, **groups, text=asdict(found.text))

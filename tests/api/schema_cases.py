@@ -39,7 +39,7 @@ ASKED = [
     Asked("prediction", ("predict", "FOLDER/full", "--k-max", 2, "--shape", "tree", "--rule", "race")),
     Asked("prediction", ("predict", "FOLDER/small", "--where", "--k-max", 2, "--rule", "token")),
     Asked("readings", ("predict", SCRAPE, "--c", 0.05)),
-    Asked("readings", ("plan", "--trace", f"long={LOG}", "--trace", f"short={SCRAPE}")),
+    Asked("logs", ("plan", "--trace", f"long={LOG}", "--trace", f"short={SCRAPE}")),
     Asked("plan", ("plan", "FOLDER/small", "--k-max", 2, "--nodes-max", 2)),
     Asked("plan", ("plan", "FOLDER/full", "--c", 0.1, "--k-max", 2, "--nodes-max", 1, "--stop", "token<0.4")),
     Asked("served", ("plan", "--bench", "FOLDER/bench")),

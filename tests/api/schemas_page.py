@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
-from spectheory.reports.schema import json_schema, schema_names
+from spectheory.answers.schema import json_schema, schema_names
 from spectheory.trace import COLUMNS
 
 PAGE = Path(__file__).parents[2] / "docs" / "schemas.md"
@@ -28,7 +29,7 @@ def section(name: str) -> list[str]:
         f"| `{key}`{'' if key in required else ' ?'} | {of(entry)} | {entry.get('description', '')} |"
         for key, entry in schema["properties"].items()
     ]
-    head = [f"## {name}", "", f"{schema['description']}.", "", "| key | type | meaning |", "|---|---|---|"]
+    head = [f"## {name}", "", schema["description"], "", "| key | type | meaning |", "|---|---|---|"]
     return [*head, *rows, ""]
 
 
@@ -39,9 +40,12 @@ def of(entry: dict[str, Any]) -> str:
     if "enum" in entry:
         return ", ".join(f"`{each}`" for each in entry["enum"])
     if "$ref" in entry:
-        return str(entry["$ref"]).rpartition("/")[2].replace("_", " ")
+        name = str(entry["$ref"]).rpartition("/")[2].removesuffix("Json")
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
     if "anyOf" in entry:
         return " or ".join(of(each) for each in entry["anyOf"])
+    if "prefixItems" in entry:
+        return f"({', '.join(of(each) for each in entry['prefixItems'])})"
     types = entry["type"]
     if isinstance(types, list):
         return " or ".join(of(entry | {"type": each}) for each in types)

@@ -23,6 +23,7 @@ PUBLIC = {module: options for page in PAGES.values() for module, options in DIRE
 INTERNAL = {
     "extensions",
     "checks",
+    "reports",
     "files",
     "harmless",
     "processes",
@@ -35,7 +36,7 @@ INTERNAL = {
 """Rooms that nobody builds on."""
 
 SHOWN = [
-    *("spectheory", "spectheory.divergences", "spectheory.intervals", "spectheory.reports.schema"),
+    *("spectheory", "spectheory.divergences", "spectheory.intervals", "spectheory.answers.schema"),
     *(f"spectheory.{room}" for room in ("verification", "limits", "drafting", "truncated", "cost")),
 ]
 """Modules whose functions and classes show an example; the suite runs it."""

@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
+from spectheory.answers import plain
+from spectheory.answers.prediction import SettingJson
 from spectheory.cli import main
 from spectheory.cost import ConstantRatio, LatencyTable
 from spectheory.drafting import KAry
@@ -19,7 +21,6 @@ from spectheory.prediction import plan
 from spectheory.prediction.shape_calls import BestTree
 from spectheory.prediction.whole import ranked_rules
 from spectheory.reports import prediction_report
-from spectheory.reports.base import plain
 from spectheory.reports.render import for_terminal
 from spectheory.trace import METADATA_KEY, TextInfo, Trace
 from tests.commands import refused
@@ -160,7 +161,7 @@ def test_python_answers_what_the_command_answers(
     assert main(["predict", str(trace_file), *options, "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     answer = plan(Trace.read(trace_file), **asked)
-    assert content["predictions"] == json.loads(json.dumps(plain([one.as_dict() for one in answer.predictions])))
+    assert content["predictions"] == plain([SettingJson.view(one) for one in answer.predictions])
     assert content["best"]["rule"] == answer.best.rule.name
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spectheory.answers import plain
+from spectheory.answers.plan import PlanJson
 from spectheory.cost import ACCELERATORS, ConstantRatio, Roofline
 from spectheory.deployment import Draft, EngineSettings, engine_settings, engines, without_stop
 from spectheory.deployment.engines import huggingface
@@ -50,7 +52,7 @@ def test_engines_state_their_own_rules() -> None:
         assert found[name].candidate.prediction.rule.name == "argmax"
         assert found[name].options[length] == argmax.shape.nodes
     for settings in found.values():
-        content = json.loads(json.dumps(settings.as_dict(), allow_nan=False))
+        content = plain(PlanJson.Engine.view(settings))
         assert content["verdict"] in ("speculate", "speculating may not pay", "do not speculate")
         assert content["remarks"][0].startswith("Rule: ")
 
@@ -249,7 +251,7 @@ def test_a_new_engine_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(engines.ENGINES, toy, (toy_settings,))
     found = engines_of(Draft("small", text_trace(4, 0.7), table()), k_max=4)
     assert list(found) == [*NAMES, "toy"]
-    assert found["toy"].as_dict()["version"] == "1.0"
+    assert found["toy"].version == "1.0"
     assert "| toy 1.0 | `--k` |" in facts_table(engines.ENGINES)
 
 

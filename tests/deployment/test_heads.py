@@ -142,7 +142,7 @@ def test_kinds_are_ranked_side_by_side() -> None:
     kinds = {(c.draft.name, c.draft_kind, c.kind) for c in ranking.candidates}
     assert {("small", "draft model", "chain"), ("eagle", "eagle3", "chain"), ("small", "draft model", "tree")} <= kinds
     (tree,) = (c for c in ranking.candidates if c.prediction.rule.name == "grown")
-    assert (tree.shape, tree.as_dict()["passes"], tree.as_dict()["nodes"]) == ("grown 6x2x3", 3, 6)
+    assert (tree.shape, tree.passes, tree.prediction.shape.nodes) == ("grown 6x2x3", 3, 6)
     cheap = replace(table(draft=0.1), target={m: table().target[m] for m in (1, 2)})
     left = rank_drafts([replace(drafts[0], cost=cheap)], k_max=1, nodes=1).left_out
     assert any("grown trees" in line for line in left)

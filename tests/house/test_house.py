@@ -36,6 +36,7 @@ ROOMS = (
     "prediction",
     "deployment",
     "judging",
+    "answers",
     "reports",
     "plots",
     "pages",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from spectheory.answers import plain
+from spectheory.answers.prediction import SettingJson
 from spectheory.prediction import Plan
 from spectheory.trace import TextInfo, Trace
 from tests.made_up import columns, head_columns
@@ -37,4 +39,4 @@ def numbers(answer: Plan) -> list[float]:
             return [number for each in value.values() for number in inside(each)]
         return [float(value)] if isinstance(value, int | float) else []
 
-    return [number for prediction in answer.predictions for number in inside(prediction.as_dict())]
+    return [number for prediction in answer.predictions for number in inside(plain(SettingJson.view(prediction)))]

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
+from spectheory.answers import plain
+from spectheory.answers.prediction import SettingJson
 from spectheory.cli import main
 from spectheory.cost import ConstantRatio, LatencyTable
 from spectheory.drafting import Batch, Chain, KAry, Shape, Stopped, Tree, read_stop
@@ -163,7 +165,7 @@ def test_the_interval_over_prompts_and_what_is_said(tmp_path: Path) -> None:
     found = predict(read_any(pair.write(tmp_path / "log", 3)), PATH_RULES["race"], Chain(2))
     assert found.certified is not None
     assert (found.certified.kind, found.tokens_per_call.kind) == ("bound", "statistical")
-    assert found.as_dict()["certified"]["kind"] == "bound"
+    assert plain(SettingJson.view(found))["certified"]["kind"] == "bound"
     one = Pair(3, texts=1)
     alone = predict(read_any(one.write(tmp_path / "log", 3)), PATH_RULES["race"], Chain(2))
     assert alone.tokens_per_call == alone.certified

@@ -42,18 +42,6 @@ class EngineSettings:
         """Whether the best value of the speed-up is above that of plain decoding."""
         return self.candidate.verdict != DO_NOT
 
-    def as_dict(self) -> dict[str, Any]:
-        """The settings as a JSON-ready dictionary."""
-        of_candidate = self.candidate.as_dict()
-        return {
-            "engine": self.engine,
-            "version": self.version,
-            **{n: of_candidate[n] for n in ("draft", "rule", "shape", "tokens_per_call", "speedup", "verdict")},
-            "options": dict(self.options),
-            "paste": self.paste,
-            "remarks": list(self.remarks),
-        }
-
 
 @dataclass(frozen=True)
 class Ask:

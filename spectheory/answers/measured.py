@@ -1,0 +1,49 @@
+"""What ``spectheory measure`` writes."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET
+
+from spectheory.answers.base import Count, Maybe, Part, Positive, says
+from spectheory.intervals import Interval
+
+
+class TraceJson(Part, kw_only=True):
+    """The key `spectheory` in the metadata of a trace's Parquet file."""
+
+    schema = 3
+
+    class Text(Part):
+        """A text of the trace."""
+
+        id: str
+        tokens: Positive
+        prompt: str
+        category: str
+        ended: bool
+        prompt_tokens: Maybe[Count | None] = UNSET
+
+    provenance: Annotated[dict[str, Any], says("models, sampling, text, versions and machine")]
+    texts: Annotated[list[Text], says("the texts, in the order of the rows")]
+
+
+class LatencyJson(Part, kw_only=True):
+    """`latency.json` of `spectheory measure`."""
+
+    schema = 2
+
+    class Loop(Part):
+        """Seconds of the decoding loop outside the passes."""
+
+        plain: float
+        call: float
+        draft_pass: float
+        node: float
+        tree: float
+
+    unit: Annotated[Literal["seconds"], says("unit of times")]
+    context: Annotated[Count, says("tokens in the cache")]
+    target: Annotated[dict[str, Interval], says("seconds of a pass by its tokens")]
+    draft: Annotated[dict[str, Interval], says("the same of the draft; empty where drafts are free")]
+    loop: Annotated[Loop | None, says("seconds of the decoding loop outside the passes")]
+    provenance: Annotated[dict[str, Any], says("machine, versions and rounds")]

@@ -1,0 +1,172 @@
+"""What ``spectheory plan`` writes."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET
+
+from spectheory.answers.base import Count, Maybe, Part, Paths, says
+from spectheory.answers.prediction import AdaptiveJson, LimitsJson, RecordedJson
+from spectheory.intervals import Interval
+
+
+class CandidateJson(Part, kw_only=True):
+    """A draft with a rule and shape."""
+
+    draft: Annotated[str, says("name of the draft", "draft.name")]
+    draft_kind: Annotated[str, says("`draft model`, the kind of a head, or the rule by which drafts are copied")]
+    rule: Annotated[str, says("verification rule", "prediction.rule.name")]
+    shape: Annotated[str, says("draft shape", "prediction.shape")]
+    kind: Annotated[Literal["chain", "tree"], says("kind of shape")]
+    nodes: Annotated[Count, says("draft nodes of a call", "prediction.shape.nodes")]
+    depth: Annotated[Count, says("depth of the shape", "prediction.shape.depth")]
+    passes: Annotated[Count, says("draft passes of a call")]
+    tokens_per_call: Annotated[Interval, says("tokens per target call", "prediction.tokens_per_call")]
+    speedup: Annotated[Interval, says("over plain decoding")]
+    verdict: Annotated[Literal["speculate", "speculating may not pay", "do not speculate"], says("whether it pays")]
+
+
+class LockStepJson(Part, kw_only=True):
+    """The best k of a batch that waits for its longest text."""
+
+    batch: Count
+    context: float
+    k: Count
+    rounds: float | None
+    waiting: float | None
+    speedup: float | None
+    tokens_per_second: float | None
+
+
+class PlanJson(CandidateJson, kw_only=True):
+    """`spectheory plan --json` and `plan.json`."""
+
+    schema, told = 1, True
+
+    class Limits(LimitsJson, kw_only=True):
+        """Upper bounds for the best setting and how far it is from them."""
+
+        class Distance(Part):
+            """A limit or idealised value, and the share of it that is reached."""
+
+            name: Annotated[str, says("name of the limit", "limit.name")]
+            side: Annotated[str, says("upper bound, or idealised", "limit.scope.side")]
+            claim: Annotated[str, says("what the limit says", "limit.what")]
+            tokens_per_call: float | None
+            reached: float | None
+            binds: bool
+            speedup: float | None
+
+        distances: list[Distance]
+
+    class Batches(Part):
+        """The best k by batch and context, where costs know them."""
+
+        class Choice(Part):
+            """The best k of a batch and context."""
+
+            batch: Count
+            context: float
+            k: Count
+            tokens_per_call: float | None
+            speedup: float | None
+            tokens_per_second: float | None
+
+        draft: str
+        rule: str
+        choices: list[Choice]
+        lock_step: list[LockStepJson]
+
+    class Engine(Part):
+        """An engine with its best setting."""
+
+        engine: str
+        version: str
+        draft: Annotated[str, says("name of the draft", "candidate.draft.name")]
+        rule: Annotated[str, says("verification rule", "candidate.prediction.rule.name")]
+        shape: Annotated[str, says("draft shape", "candidate.prediction.shape")]
+        tokens_per_call: Annotated[Interval, says("tokens per target call", "candidate.prediction.tokens_per_call")]
+        speedup: Annotated[Interval, says("over plain decoding", "candidate.speedup")]
+        verdict: Annotated[str, says("whether it pays", "candidate.verdict")]
+        options: dict[str, Any]
+        paste: str
+        remarks: list[str]
+
+    paths: Annotated[Paths, says("ranks from the root to each node; null for a chain", "prediction.shape.listed")]
+    runner_up: Annotated[CandidateJson | None, says("the second best")]
+    told_apart: Annotated[bool, says("whether the intervals of the two do not overlap")]
+    drafts: Annotated[list[CandidateJson], says("the best setting of each draft")]
+    candidates: Annotated[list[CandidateJson], says("every draft, rule and kind of shape, the fastest first")]
+    break_even: Annotated[dict[str, float | None], says("what it takes to be as fast as plain decoding")]
+    limits: Annotated[Limits, says("upper bounds for the best setting and how far it is from them")]
+    batches: Annotated[Batches | None, says("the best k by batch and context, where costs know them")]
+    engines: Annotated[list[Engine], says("settings of engines, and what to paste")]
+    adaptive: Maybe[Annotated[list[AdaptiveJson], says("what lengths decided by the draft are worth, with --stop")]] = (
+        UNSET
+    )
+    recorded: Maybe[Annotated[list[RecordedJson], says("readings of recorded lengths")]] = UNSET
+    provenance: Annotated[dict[str, Any], says("of the trace of each draft")]
+
+
+class ServedJson(Part, kw_only=True):
+    """`spectheory plan --bench RUNS --json`."""
+
+    schema, told = 1, True
+
+    class Choice(Part):
+        """The best k of a concurrency and context."""
+
+        batch: float
+        context: float
+        k: Count
+        tokens_per_call: float
+        speedup: Interval
+        per_second: float
+        reading: bool
+        certain: bool
+        ran: Annotated[Interval | None, says("speed-up of runs at this very setting, if there are any")]
+        agrees: Annotated[bool, says("whether they lie in the interval of the fit")]
+
+    class Fit(Part):
+        """Seconds of a step by term, and the fit's errors."""
+
+        terms: dict[str, float]
+        error: float
+        freedom: Count
+        left_out: list[float | None]
+
+    class Run(Part):
+        """A run of the benchmark."""
+
+        name: str
+        batch: float
+        context: float
+        k: Count
+        seconds: float
+        accepted: Annotated[float, says("accepted tokens of a call")]
+        in_flight: float | None
+
+    choices: Annotated[list[Choice], says("the best k by concurrency and context; 0 is plain decoding")]
+    lock_step: Maybe[Annotated[list[LockStepJson], says("the same for batches that wait for their longest text")]] = (
+        UNSET
+    )
+    tokens_per_call: Annotated[dict[str, Interval], says("by k")]
+    basis: Annotated[str, says("where tokens per call come from")]
+    fit: Annotated[Fit, says("seconds of a step by term, and the fit's errors")]
+    runs: Annotated[list[Run], says("the runs, with the seconds of a step")]
+
+
+class ExportJson(Part, kw_only=True):
+    """`spectheory plan --export NAME --json`."""
+
+    schema = 1
+
+    export: Annotated[str, says("name of the export")]
+    of: Annotated[str, says("what the numbers are of")]
+    k: Annotated[Count, says("drafts of a call")]
+    accepted: Annotated[float, says("accepted drafts per call")]
+    length: Annotated[float, says("tokens per call")]
+    survival: Annotated[list[float], says("P(accepted >= i), i = 1..k")]
+    hazards: Annotated[list[float], says("survival over the one before")]
+    schedule: Annotated[list[tuple[Count, Count, Count]], says("first batch, last batch, k")]
+    options: Annotated[dict[str, Any], says("as the other tool names them")]
+    text: Annotated[str, says("what to paste")]

@@ -1,0 +1,157 @@
+"""What ``spectheory predict`` writes."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET
+
+from spectheory.answers.base import Count, Maybe, Part, Paths, Positive, says
+from spectheory.intervals import Interval
+
+
+class LimitsJson(Part, kw_only=True):
+    """B7 by position and by start, B6, B2' and T1 for i.i.d. text; null where unknown."""
+
+    decoding: Interval | None
+    decoding_by_start: Interval | None
+    text: Interval | None
+    iid_branching: float | None
+    iid_channel: float | None
+
+
+class SettingJson(Part, kw_only=True):
+    """What one rule and shape give."""
+
+    rule: Annotated[str, says("verification rule", "rule.name")]
+    shape: Annotated[str, says("draft shape, of the drafts that give the numbers")]
+    wanted: Annotated[str, says("draft shape that was asked for")]
+    paths: Annotated[Paths, says("ranks from the root to each node; null for a chain", "shape.listed")]
+    k: Annotated[Count, says("draft nodes of a call", "shape.nodes")]
+    depth: Annotated[Count, says("depth of the shape", "shape.depth")]
+    tokens_per_call: Annotated[Interval, says("tokens per target call, recovered or bonus token counted")]
+    accepted_length: Annotated[Interval, says("accepted drafts per call")]
+    acceptance: Annotated[Interval, says("mean acceptance of the first draft over all positions")]
+    iid_tokens_per_call: Annotated[float | None, says("C1: tokens per call if acceptances were i.i.d.")]
+    speedup: Annotated[Interval | None, says("over plain decoding; null without costs")]
+    limits: Annotated[LimitsJson, says("upper bounds on tokens per call and idealised values")]
+    regret: Annotated[Interval | None, says("what is lost to the best rule of the same shape")]
+    held_out: Annotated[bool, says("whether the shape was chosen on other prompts")]
+    certified: Maybe[Annotated[Interval, says("range that the recorded lists of tokens allow")]] = UNSET
+    drafted: Maybe[Annotated[Interval, says("drafted tokens per call, where the draft stops by itself")]] = UNSET
+
+
+class AdaptiveJson(Part, kw_only=True):
+    """The best fixed length, the best stopping rule, and the limit of all adaptive lengths."""
+
+    draft: Maybe[str] = UNSET
+    rule: Annotated[str, says("verification rule", "rule.name")]
+    fixed: SettingJson
+    stopped: SettingJson
+    limit: Interval
+    worth: float
+
+
+class RecordedJson(Part, kw_only=True):
+    """One draft of recorded lengths: exact by start, and idealised values."""
+
+    class Largest(Part):
+        """The longest 1% of the requests and their share of the tokens."""
+
+        prompts: Positive
+        of: Positive
+        share: float
+
+    draft: str
+    k: Count
+    by_start: Annotated[Interval, says("pooled over the calls of all requests")]
+    over_requests: Annotated[Interval, says("mean of each request's own")]
+    by_position: float
+    iid: float
+    recut: float | None
+    most: Count
+    largest: Annotated[Largest, says("the longest 1% of the requests and their share of the tokens")]
+
+
+class PredictionJson(SettingJson, kw_only=True):
+    """`spectheory predict --json` and `prediction.json`."""
+
+    schema, told = 1, True
+
+    class Best(Part):
+        """The setting that the numbers above are of, and what it is best by."""
+
+        rule: str
+        shape: str
+        by: Literal["speedup", "tokens_per_call"]
+
+    class Bias(Part):
+        """Tokens per call at one share of over-acceptance."""
+
+        rule: Annotated[str, says("what decides and from where", "name")]
+        share: Annotated[float, says("share of over-acceptance", "rule.share")]
+        k: Count
+        tokens_per_call: Interval
+        side: str
+        upper_tokens_per_call: Interval | None
+        bias: Interval
+        uno_bias: Interval | None
+        speedup: Interval | None
+
+    class NewPrompts(Part):
+        """Of one shape: the mean over prompts, and its range over so many new ones."""
+
+        shape: Annotated[str, says("draft shape", "wanted")]
+        mean: Interval
+        new: Interval
+        prompts: Positive
+
+    class Where(Part):
+        """Where the calls of one setting start, and where they are lost."""
+
+        class Depth(Part):
+            """Acceptance by depth, of one shape."""
+
+            shape: str
+            survival: list[Interval]
+            conditional: list[Interval]
+            everywhere: list[float | None]
+
+        rule: str
+        shape: str
+        calls: float
+        lost: float
+        full: float
+        depths: list[Depth]
+        by_position: list[dict[str, Any]]
+        by_context: list[dict[str, Any]]
+        classes: list[dict[str, Any]]
+        ids: list[dict[str, Any]]
+        text: dict[str, Any]
+        named: str | None
+
+    best: Annotated[Best, says("the setting that the numbers above are of, and what it is best by")]
+    predictions: Annotated[list[SettingJson], says("every rule and shape")]
+    prompts: Annotated[Count, says("prompts that the intervals rest on")]
+    chosen_on: Maybe[
+        Annotated[Count, says("tokens that trees and thresholds were chosen on, where that is a sample")]
+    ] = UNSET
+    provisional: Maybe[Annotated[dict[str, Any], says("prompts that were measured so far, and of how many")]] = UNSET
+    provenance: Annotated[dict[str, Any], says("models, sampling, text, versions and machine")]
+    in_loop: Annotated[bool, says("whether speed-ups count the decoding loop around the passes")]
+    bias: Annotated[list[Bias], says("tokens per call against bias, with --bias")]
+    check: Maybe[
+        Annotated[
+            list[dict[str, Any]], says("calls of transformers' assisted generation beside the prediction, with --check")
+        ]
+    ] = UNSET
+    check_of_all: Maybe[Annotated[dict[str, Any], says("the same over every k")]] = UNSET
+    adaptive: Maybe[Annotated[list[AdaptiveJson], says("what lengths decided by the draft are worth, with --stop")]] = (
+        UNSET
+    )
+    new_prompts: Maybe[
+        Annotated[
+            list[NewPrompts],
+            says("the best rule's mean over prompts and its prediction interval for new ones, with --new-prompts"),
+        ]
+    ] = UNSET
+    recorded: Maybe[Annotated[list[RecordedJson], says("readings of recorded lengths")]] = UNSET
+    where: Maybe[Annotated[list[Where], says("where calls start and where they are lost, with --where")]] = UNSET

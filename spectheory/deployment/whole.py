@@ -1,0 +1,177 @@
+"""The whole answer of a plan: which draft, rule and shape to deploy, what it gives, and what to paste.
+
+``spectheory plan`` shows what :func:`plan` returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from spectheory.checks import instance, instances, several, whole
+from spectheory.cost import Roofline
+from spectheory.deployment.batches import BATCHES, BatchChoice, best_lengths
+from spectheory.deployment.break_even import BreakEven, break_even
+from spectheory.deployment.candidates import Candidate, Draft, measured_nodes
+from spectheory.deployment.distances import Distance, distances
+from spectheory.deployment.engines import EngineSettings, engine_settings
+from spectheory.deployment.lock_step import MOST_TOGETHER, LockStepChoice, lock_step_lengths
+from spectheory.deployment.ranking import Ranking, check_comparable, rank_drafts
+from spectheory.drafting import Stopped, StoppingRule
+from spectheory.drafting.tree import at_least_one
+from spectheory.limits.claims import BY_START, WHOLE_DECODING
+from spectheory.prediction.adaptive import AdaptiveWorth, adaptive_worth
+from spectheory.prediction.asked_stops import check_asked
+from spectheory.prediction.over_prompts import Prompts
+from spectheory.prediction.recorded import check_depth
+from spectheory.prediction.recorded_readings import RecordedReading, recorded_readings
+from spectheory.prediction.whole import named_rules, ranked_rules
+from spectheory.verification import PathRule, RankRule
+from spectheory.verification.by_start import within
+
+DEFAULT_CONTEXT = 1024
+"""Cached tokens of a sequence, where none are named."""
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A plan: the ranking, what its best setting needs to pay, its limits, and settings for engines.
+
+    `drafts` are those that were asked about, `stops` the stopping rules, `k_max` and `nodes` the largest chain and
+    tree. `batches` are the best lengths for the rule and draft of `chain`, the fastest chain, and `lock_step` those of
+    lock-step batches; they are empty where the costs know one batch alone. `adaptive` says of each draft what adaptive
+    lengths are worth. `recorded` are the readings of recorded lengths.
+    """
+
+    drafts: Sequence[Draft]
+    ranking: Ranking
+    break_even: BreakEven
+    distances: Sequence[Distance]
+    chain: Candidate
+    batches: Sequence[BatchChoice]
+    engines: Sequence[EngineSettings]
+    k_max: int
+    nodes: int
+    stops: Sequence[StoppingRule] = ()
+    lock_step: Sequence[LockStepChoice] = ()
+    recorded: Sequence[RecordedReading] = ()
+    adaptive: Sequence[AdaptiveWorth] = ()
+
+    @property
+    def prompts(self) -> int:
+        """The least number of prompts that intervals are over."""
+        return min(Prompts(draft.trace.texts).count for draft in self.drafts)
+
+
+def plan(
+    drafts: Sequence[Draft],
+    *,
+    rules: Sequence[PathRule | str] | None = None,
+    stops: Sequence[StoppingRule] = (),
+    sweep: bool = False,
+    k_max: int = 16,
+    nodes: int = 32,
+    passes_alone: bool = False,
+    batches: Sequence[int] = BATCHES,
+    contexts: Sequence[int] = (DEFAULT_CONTEXT,),
+) -> Deployment:
+    """Rank drafts by speed-up with every rule and shape, and say what to deploy.
+
+    `rules` are rules or their names; without, the default ones. Chains have up to `k_max` drafts, trees up to `nodes`
+    nodes. Speed-ups count the measured time of the loop around the passes, unless `passes_alone`. `stops` are stopping
+    rules to compare with fixed lengths; with `sweep` their thresholds are swept. `batches` and `contexts` are planned
+    for where the costs are a roofline.
+
+    Raises
+    ------
+    SettingError
+        Drafts that cannot be compared, or settings out of range.
+
+    Examples
+    --------
+    >>> from spectheory.cost import ConstantRatio
+    >>> from spectheory.trace import Trace
+    >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40), ([-1.0] * 40, [-1.1] * 40)])
+    >>> plan([Draft("small", trace, ConstantRatio(0.05))], k_max=8).ranking.best.setting
+    'draft small, token verification, k = 8'
+    """
+    drafts, named = instances("drafts", drafts, Draft, remedy="make Drafts"), named_rules(rules)
+    check_comparable(drafts)
+    stops = instances("stops", stops, StoppingRule, remedy="read_stop makes one of its name")
+    for name, flag in (("sweep", sweep), ("passes_alone", passes_alone)):
+        instance(name, flag, bool, remedy="leave it out")
+    k_max, nodes = at_least_one("k_max", k_max), at_least_one("nodes", nodes)
+    batches = [whole("batches", each, remedy="name sizes") for each in several("batches", batches, remedy="name sizes")]
+    cached = several("contexts", contexts, remedy="name numbers of tokens")
+    contexts = [whole("contexts", each, least=0, remedy="name numbers of tokens") for each in cached]
+    for draft in drafts:
+        check_depth(draft.trace, k_max)
+        if stops or sweep:
+            check_asked(draft.trace, named, stops)
+    timed = drafts if passes_alone else [draft.in_loop for draft in drafts]
+    trees = _tree_rules(drafts, named) if nodes > 1 else []
+    ranking = rank_drafts(timed, rules=named, tree_rules=trees, stops=stops, k_max=k_max, nodes=nodes)
+    best = ranking.best
+    chain = next(c for c in ranking.candidates if c.kind == "chain" and not isinstance(c.prediction.shape, Stopped))
+    fixed = chain if isinstance(best.prediction.shape, Stopped) else best
+    lengths = _lengths(chain, k_max, batches, contexts)
+    return Deployment(
+        drafts=drafts,
+        ranking=ranking,
+        break_even=break_even(fixed.prediction, fixed.draft.cost, k_max),
+        distances=_distances(best, chain),
+        chain=chain,
+        batches=lengths,
+        lock_step=_lock_step(chain, k_max, lengths),
+        engines=engine_settings(drafts, stops=stops, k_max=k_max, nodes=nodes),
+        k_max=k_max,
+        nodes=nodes,
+        stops=stops,
+        recorded=[reading for draft in drafts for reading in recorded_readings(draft.trace, k_max)],
+        adaptive=[_swept(draft, ranking, k_max) for draft in timed] if sweep else [],
+    )
+
+
+def _distances(best: Candidate, chain: Candidate) -> list[Distance]:
+    """Limits of the best setting; for a tree also the limit of the fastest chain's decoding, as it is about chains."""
+    of_chain = [] if best.kind == "chain" else distances(chain.prediction)
+    asides = [
+        replace(d, limit=replace(d.limit, name=f"{d.limit.name}, {chain.shape}"), binds=False)
+        for d in of_chain
+        if d.limit in (WHOLE_DECODING, BY_START)
+    ]
+    return [*distances(best.prediction), *asides]
+
+
+def _lengths(chain: Candidate, k_max: int, batches: Sequence[int], contexts: Sequence[int]) -> list[BatchChoice]:
+    """The best k of every batch and context, where costs know them."""
+    trace, cost, rule = chain.draft.trace, chain.draft.cost, chain.prediction.rule
+    if not isinstance(cost, Roofline):
+        return []
+    sizes, cached = sorted(set(batches)), sorted(set(contexts))
+    return best_lengths(trace, rule, cost, k_max=k_max, batches=sizes, contexts=cached)
+
+
+def _lock_step(chain: Candidate, k_max: int, choices: Sequence[BatchChoice]) -> list[LockStepChoice]:
+    """Lock-step batches of the same sizes, as far as they are planned."""
+    cost, batches = chain.draft.cost, sorted({choice.batch for choice in choices if choice.batch <= MOST_TOGETHER})
+    if not batches or not isinstance(cost, Roofline):
+        return []
+    contexts, ks = sorted({choice.context for choice in choices}), range(1, k_max + 1)
+    return lock_step_lengths(chain.draft.trace, chain.prediction.rule, cost, ks=ks, batches=batches, contexts=contexts)
+
+
+def _tree_rules(drafts: Sequence[Draft], rules: Sequence[PathRule] | None) -> list[RankRule]:
+    """Rules whose ranks every trace records; greedy traces rank no second choices."""
+    if any(draft.fact("settings", "sampling", "temperature") == 0 for draft in drafts):
+        return []
+    known = [ranked_rules(draft.trace, rules) for draft in drafts]
+    return [rule for rule in known[0] if all(rule in others for others in known)]
+
+
+def _swept(draft: Draft, ranking: Ranking, k_max: int) -> AdaptiveWorth:
+    """What adaptive lengths are worth for a draft, with the rule of its fastest chain."""
+    own = (c for c in ranking.candidates if c.draft.name == draft.name and c.kind == "chain")
+    rule = next(c.prediction.rule for c in own)
+    longest = measured_nodes(draft.cost, within(draft.trace.columns, k_max))
+    return replace(adaptive_worth(draft.trace, rule, longest, draft.cost), draft=draft.name)

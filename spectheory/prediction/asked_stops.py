@@ -1,0 +1,44 @@
+"""Stopping rules that a plan is asked for: of which rules they can be, and what adapting is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spectheory.cost import CostModel
+from spectheory.drafting import StoppingRule
+from spectheory.errors import SettingError
+from spectheory.prediction.stopped import check_stops
+from spectheory.trace import Trace
+from spectheory.verification import PathRule
+from spectheory.verification.registry import DEFAULT_RULES
+
+
+def check_asked(trace: Trace, rules: Sequence[PathRule] | None, stops: Sequence[StoppingRule]) -> None:
+    """Refuse stopping rules for drafts that no model makes, or without the column that they read."""
+    for rule in rules_of_models(trace, rules):
+        for stop in stops:
+            check_stops(rule, stop, trace.columns, trace.sampling)
+
+
+def rules_of_models(trace: Trace, rules: Sequence[PathRule] | None) -> list[PathRule]:
+    """The rules whose drafts a model makes and that the trace has columns for; a named one that has none is refused."""
+    trace.require_scores("a stopping rule")
+    drafted = [rule for rule in rules or DEFAULT_RULES if rule.uses_draft and not rule.grows]
+    if not drafted:
+        raise SettingError(
+            f"--stop is given with {', '.join(rule.label for rule in rules or ())}",
+            limit="a stopping rule reads the pmfs of a draft that a model makes",
+            remedy="use a rule whose drafts a model makes, as token or block",
+        )
+    return [rule for rule in drafted if rules or not rule.lacks(trace.columns)]
+
+
+def costs(cost: CostModel | None) -> CostModel:
+    """The cost model; without one thresholds cannot be compared."""
+    if cost is None:
+        raise SettingError(
+            "--stop best is given without costs",
+            limit="thresholds are compared by seconds: a lower one always needs fewer calls",
+            remedy="give --c or --latency",
+        )
+    return cost
