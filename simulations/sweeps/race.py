@@ -10,7 +10,7 @@ from simulations.counts.quantities import Share
 from simulations.draws.streams import Stream, words
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from spectheory import total_variation
-from spectheory.plots.race import draw
+from spectheory.plots.style import BLUE, ORANGE, Axes, Figure, caption, note, plain_axes, titled
 from spectheory.verification import RaceVerification
 
 TARGET = (0.42, 0.26, 0.14, 0.10, 0.05, 0.03)
@@ -48,6 +48,55 @@ def data(scale: Scale, tallies: Tallies) -> Data:
             name: {"trials": tally.trials, **vars(Share("rank", 1).estimate(tally))} for name, tally in tallies.items()
         },
     }
+
+
+_FIRST = {"accepted": "both arrive first with the same token", "rejected": "different tokens arrive first"}
+
+
+def draw(figure: Figure, data: dict[str, Any]) -> None:
+    """Two races side by side, on one scale of time."""
+    axes = figure.subplots(1, 2, sharey=True)
+    for ax, outcome in zip(axes, _FIRST, strict=True):
+        draw_race(ax, data, outcome)
+    seen = data["observed"]["race"]
+    axes[0].set_ylabel("token, with its probability\nunder target P and draft Q")
+    caption(
+        figure,
+        f"One clock E for target and draft.  {seen['trials']:,} races: accepted {seen['best']:.4f} "
+        f"[{seen['low']:.4f}, {seen['high']:.4f}] (95%);\nexact (A2) {data['acceptance']:.4f};  "
+        f"most of any lossless rule, 1 - TV = {data['most']:.4f}",
+    )
+
+
+def draw_race(ax: Axes, data: dict[str, Any], outcome: str) -> None:
+    """One race: the arrivals of every token for target and draft."""
+    race, tokens = data[outcome], data["tokens"]
+    rows = range(len(tokens))
+    for who, marker, colour in (("target", "o", BLUE), ("draft", "D", ORANGE)):
+        times, first = race["arrivals"][who], race["first"][who]
+        lift = 0.14 if who == "target" else -0.14
+        ax.hlines([y - lift for y in rows], 1e-9, times, color=colour, linewidth=0.8, alpha=0.5)
+        ax.plot(times, [y - lift for y in rows], marker, color=colour, markersize=5, markerfacecolor="white")
+        ax.plot([times[first]], [first - lift], marker, color=colour, markersize=8)
+        name = "output" if who == "target" else "draft token"
+        note(
+            ax,
+            f"{name}: “{tokens[first]}”",
+            (times[first], first - lift),
+            (9, 0),
+            colour,
+            9,
+            va="center",
+            fontweight="bold",
+        )
+    labels = [f"{t}  P {p:.2f}  Q {q:.2f}" for t, p, q in zip(tokens, data["target"], data["draft"], strict=True)]
+    ax.set_yticks(rows, labels)
+    ax.set_ylim(len(tokens) - 0.5, -0.5)
+    ax.set_xlim(0, 1.05 * max(max(race["arrivals"][who]) for who in ("target", "draft")))
+    ax.set_xlabel("arrival time  E/P (circles), E/Q (diamonds)")
+    rank = f"Rank of the output in the draft's race: R = {race['rank']}"
+    titled(ax, f"{outcome.capitalize()}: {_FIRST[outcome]}\n{rank}")
+    plain_axes(ax)
 
 
 SWEEP = Sweep(

@@ -27,7 +27,7 @@ from spectheory.deployment.served import (
     tokens_of_trace,
 )
 from spectheory.errors import SettingError
-from spectheory.pages.served import served_charts
+from spectheory.pages.deployment import served_charts
 from spectheory.prediction.at_starts import survival_at_starts
 from spectheory.reports.served import ServedAnswer, served_report
 from spectheory.trace import Trace

@@ -37,6 +37,8 @@ def show_where(
     found = [where(trace, *each, strings, prefill_emits_token=question.prefill_token) for each in chosen]
     few = few_prompts(answer.prompts)
     out = question.out
+    if out and not question.report:
+        remarks.print("one text with its lost calls in colour: --report FILE.html", markup=False)
     show(
         where_report(found, report(), few),
         as_json=question.json,

@@ -1,10 +1,7 @@
 """A report as one page to open in a browser: charts, sortable tables, the assumptions behind them; no network."""
 
-from spectheory.pages.chart import Chart
-from spectheory.pages.coloured import Coloured
-from spectheory.pages.lines import Lines
 from spectheory.pages.page import write_page
-from spectheory.pages.parts import Part
-from spectheory.pages.picture import Picture
+from spectheory.pages.parts import Coloured, Lines, Part, Picture
+from spectheory.pages.vega import VegaChart
 
-__all__ = ["Chart", "Coloured", "Lines", "Part", "Picture", "write_page"]
+__all__ = ["Coloured", "Lines", "Part", "Picture", "VegaChart", "write_page"]

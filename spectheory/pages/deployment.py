@@ -1,4 +1,4 @@
-"""Charts of a plan: its candidates, every chain of the best draft, and other draft costs, batches and contexts."""
+"""Charts of a plan: candidates, chains of the best draft, other draft costs, batches and contexts; one of a server."""
 
 from __future__ import annotations
 
@@ -9,53 +9,30 @@ from spectheory.cost import Roofline
 from spectheory.deployment import BatchChoice, Candidate, Deployment
 from spectheory.deployment.batches import every_length
 from spectheory.deployment.candidates import measured_nodes
+from spectheory.deployment.served import ServedChoice
 from spectheory.drafting import Chain
-from spectheory.pages.chart import Chart, rounded
 from spectheory.pages.prediction import prediction_charts
-from spectheory.pages.rows import row_chart
+from spectheory.pages.vega import QUIET, VegaChart, altair, choice, data, ends, numbers, rows, specified
 from spectheory.pages.what_if import batch_chart
+from spectheory.plots.deployment import candidates_chart
+from spectheory.plots.prediction import PREDICTED
 from spectheory.prediction import plan
 from spectheory.verification import PathRule
 from spectheory.verification.by_start import within
 
-MOST_ROWS = 24
 CONTEXTS = tuple(2**i for i in range(8, 18))
 """Contexts of the slider where one alone is asked for: 256 to 131,072."""
 
 
-def deployment_charts(answer: Deployment, rules: Sequence[PathRule] | None, k_max: int) -> list[Chart]:
+def deployment_charts(answer: Deployment, rules: Sequence[PathRule] | None, k_max: int) -> list[VegaChart]:
     """The charts of a plan of these rules, all that a trace has by default, and of chains to k_max."""
-    charts = [_candidates(answer.ranking.candidates)]
+    charts = [rows(candidates_chart(answer.ranking))]
     if answer.batches:
         charts.append(_batches(answer.chain, answer.batches, k_max))
     return [*charts, *_chains(answer, rules, k_max)]
 
 
-def _candidates(candidates: Sequence[Candidate]) -> Chart:
-    shown = candidates[:MOST_ROWS]
-    rows = [
-        {end: rounded(getattr(one.speedup, end)) for end in ("low", "best", "high")}
-        | {"name": one.setting, "group": one.draft.name, "says": f"{one.speedup.best:.2f}x"}
-        for one in shown
-    ]
-    cut = f" The first {MOST_ROWS} of {len(candidates)} are drawn." if len(candidates) > MOST_ROWS else ""
-    groups = list(dict.fromkeys(one.draft.name for one in shown))
-    return Chart(
-        "candidates",
-        "Candidates by speed-up",
-        "The fastest setting of each draft, rule and kind of shape, with its 95% interval; left of the dotted line "
-        f"plain decoding is faster.{cut}",
-        row_chart(rows, "predicted speed-up over plain decoding", reference=1.0, groups=groups),
-        [
-            "Tokens per call are exact for the texts of the trace; times are the measured ones, or those of the cost "
-            "model that was given.",
-            "Intervals are over prompts and latencies together. Settings whose intervals overlap may still differ, "
-            "since they share both.",
-        ],
-    )
-
-
-def _batches(chain: Candidate, choices: Sequence[BatchChoice], k_max: int) -> Chart:
+def _batches(chain: Candidate, choices: Sequence[BatchChoice], k_max: int) -> VegaChart:
     """Sliders over the batches that were asked for, and over their contexts, or a grid where one alone was."""
     cost, rule = chain.draft.cost, chain.prediction.rule
     assert isinstance(cost, Roofline)
@@ -65,7 +42,7 @@ def _batches(chain: Candidate, choices: Sequence[BatchChoice], k_max: int) -> Ch
     return batch_chart(found, rule.label, chain.draft.name, (batches[0], contexts[0]))
 
 
-def _chains(answer: Deployment, rules: Sequence[PathRule] | None, k_max: int) -> list[Chart]:
+def _chains(answer: Deployment, rules: Sequence[PathRule] | None, k_max: int) -> list[VegaChart]:
     """Every chain of the draft whose chain is the fastest."""
     draft = answer.chain.draft
     of_chains = None if rules is None else [rule for rule in rules if not rule.grows]
@@ -73,3 +50,35 @@ def _chains(answer: Deployment, rules: Sequence[PathRule] | None, k_max: int) ->
     found = plan(draft.trace, draft.cost, rules=of_chains, shapes=[Chain(k) for k in range(1, longest + 1)])
     charts = prediction_charts(found, answer.break_even.draft_ratio)
     return [replace(chart, words=f"Chains of draft {draft.name}. {chart.words}") for chart in charts]
+
+
+def served_charts(choices: Sequence[ServedChoice]) -> list[VegaChart]:
+    """The chart of a plan for a server: the best length and its speed-up by concurrency, for a context to choose."""
+    alt = altair()
+    placed = [
+        ends(one.speedup) | {"batch": one.batch, "context": f"{one.context:.0f}", "k": one.k, "words": f"k = {one.k}"}
+        for one in choices
+    ]
+    contexts = list(dict.fromkeys(f"{one.context:.0f}" for one in choices))
+    across = alt.Scale(type="log", base=2, padding=30, nice=False)
+    base = data(placed).encode(
+        x=alt.X("batch:Q", title="requests decoded together", scale=across),
+        tooltip=["context:N", "batch:Q", "k:Q", *numbers("best", "low", "high")],
+    )
+    shown, blue = base.transform_filter("datum.context == context"), "var(--blue)"
+    y = alt.Y("low:Q", title=PREDICTED, scale=alt.Scale(zero=False))
+    arms = shown.mark_rule(strokeWidth=3, opacity=0.35, color=blue).encode(y=y, y2="high:Q")
+    lines = shown.mark_line(point={"color": blue, "size": 60}, color=blue).encode(y="best:Q")
+    named = shown.mark_text(dy=-12).encode(y="high:Q", text="words:N")
+    plain = data([{"y": 1}]).mark_rule(color=QUIET, strokeDash=[2, 2]).encode(y="y:Q")
+    drawn = alt.layer(plain, arms, lines, named).add_params(choice("context", "context", contexts, contexts[-1]))
+    return [
+        VegaChart(
+            "batches",
+            "Best k by concurrency",
+            "The fastest number of drafted tokens at each concurrency, and its speed-up with the 95% interval of the "
+            "times; k = 0 is plain decoding, the dotted line. Choose a context below.",
+            specified(drawn),
+            ["Times are fitted to the server's own runs; tokens per call are those of the trace, or of the runs."],
+        )
+    ]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spectheory.intervals import Interval
-from spectheory.pages.picture import Picture
+from spectheory.pages.parts import Picture
 from spectheory.reports.base import Report
 from spectheory.reports.table import Column, Row, Table
 

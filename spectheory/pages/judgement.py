@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from spectheory.intervals import Interval
 from spectheory.judging.comparison import Comparison
 from spectheory.judging.judgement import Judgement
 from spectheory.judging.standing import FALSE_ALARMS, Standing
-from spectheory.pages.chart import QUIET, Chart, altair, choice, data, numbers, rounded, specified
-from spectheory.pages.lines import Lines
-from spectheory.pages.parts import Part
-from spectheory.pages.rows import row_chart
+from spectheory.pages.parts import Lines, Part
+from spectheory.pages.vega import QUIET, VegaChart, altair, choice, data, ends, numbers, rounded, rows, specified
+from spectheory.plots.chart import Chart, Dot, Series
+from spectheory.plots.style import BLUE, ORANGE, Look
 from spectheory.reports.judgement import shown
 
 REACH = 1.96
@@ -33,32 +34,39 @@ def judgement_parts(found: Judgement) -> list[Part]:
     return parts
 
 
-def _calls(found: Judgement) -> Chart:
+def _calls(found: Judgement) -> VegaChart:
     counted = found.standings[0].calls.counted
-    rows = [
-        {
-            **_interval(one.calls),
-            "name": ", ".join([one.rule, *one.same]),
-            "group": REFUTED if one.refuted else FITS,
-            "says": f"z = {one.calls.z:+.1f}",
-        }
-        for one in found.standings
-    ]
-    groups = [name for name in (FITS, REFUTED) if any(row["group"] == name for row in rows)]
-    return Chart(
+    looks = {FITS: Look(BLUE, "o"), REFUTED: Look(ORANGE, "s")}
+    dots = tuple(
+        Dot(
+            REFUTED if one.refuted else FITS,
+            _interval(one.calls),
+            Interval.exact(place),
+            ", ".join([one.rule, *one.same]),
+            says=f"z = {one.calls.z:+.1f}",
+        )
+        for place, one in enumerate(found.standings)
+    )
+    groups = {dot.series for dot in dots}
+    chart = Chart(
         "calls",
         "Calls: expected by rule, and counted",
-        f"Expected calls of each rule with their 95% intervals; the dotted line is the {counted} calls that the engine "
-        "counted. A rule is refuted by all its counts together, so one whose calls fit may be.",
-        row_chart(rows, "calls", reference=counted, groups=groups),
-        [_EXPECTED, f"The rule that runs is refuted with probability {FALSE_ALARMS:g} at most."],
+        "calls",
+        "",
+        tuple(Series(name, look) for name, look in looks.items() if name in groups),
+        dots,
+        words=f"Expected calls of each rule with their 95% intervals; the dotted line is the {counted} calls that the "
+        "engine counted. A rule is refuted by all its counts together, so one whose calls fit may be.",
+        assumes=(_EXPECTED, f"The rule that runs is refuted with probability {FALSE_ALARMS:g} at most."),
+        reference=(counted, "counted"),
     )
+    return rows(chart)
 
 
-def _positions(standings: Sequence[Standing], first: str) -> Chart:
+def _positions(standings: Sequence[Standing], first: str) -> VegaChart:
     alt = altair()
-    rows = [row for one in standings for row in _rows(one)]
-    base = data(rows).transform_filter("datum.rule == rule")
+    placed = [row for one in standings for row in _rows(one)]
+    base = data(placed).transform_filter("datum.rule == rule")
     tips = ["position:O", "counted:Q", *numbers("best", "low", "high", form=".1f"), *numbers("z", form="+.2f")]
     base = base.encode(x=alt.X("position:O", title="position i in a call", axis=alt.Axis(labelAngle=0)), tooltip=tips)
     y = alt.Y("low:Q", title="calls that accept at least i drafts", scale=alt.Scale(zero=True))
@@ -66,8 +74,8 @@ def _positions(standings: Sequence[Standing], first: str) -> Chart:
     expected = base.mark_tick(width=26, thickness=2, color="var(--blue)").encode(y="best:Q")
     counted = base.mark_point(filled=True, size=60, opacity=1, color="var(--orange)").encode(y="counted:Q")
     z = base.mark_text(baseline="bottom", color=QUIET, fontSize=12).encode(y=alt.value(-6), text="words:N")
-    named = choice("rule", "rule", list(dict.fromkeys(row["rule"] for row in rows)), first)
-    return Chart(
+    named = choice("rule", "rule", list(dict.fromkeys(row["rule"] for row in placed)), first)
+    return VegaChart(
         "positions",
         "Accepted drafts by position",
         "Calls that accept at least i drafts: orange dots are counted, blue bars expected with their 95% intervals. "
@@ -81,10 +89,10 @@ def _rows(one: Standing) -> Iterator[dict[str, Any]]:
     for number, each in enumerate(one.positions, start=1):
         z = rounded(max(min(each.z, 99.0), -99.0))
         said = {"rule": one.rule, "position": number, "counted": each.counted, "z": z, "words": f"{each.z:+.1f}"}
-        yield {**_interval(each), **said}
+        yield {**ends(_interval(each)), **said}
 
 
-def _interval(one: Comparison) -> dict[str, float]:
+def _interval(one: Comparison) -> Interval:
     """What is expected: its middle, and its 95% interval."""
-    ends = {"low": max(0.0, one.low - REACH * one.deviation), "high": one.high + REACH * one.deviation}
-    return {name: rounded(value) for name, value in {**ends, "best": (one.low + one.high) / 2}.items()}
+    reach = REACH * one.deviation
+    return Interval(max(0.0, one.low - reach), (one.low + one.high) / 2, one.high + reach, "statistical")

@@ -15,9 +15,8 @@ from spectheory.answers import plain
 from spectheory.errors import OutputError, load_extra
 from spectheory.files import write_whole
 from spectheory.harmless import harmless
-from spectheory.pages.chart import Chart
-from spectheory.pages.parts import Part
-from spectheory.pages.shown import Shown
+from spectheory.pages.parts import Part, Shown
+from spectheory.pages.vega import VegaChart
 from spectheory.plots.style import PALETTE
 from spectheory.reports.base import Report
 from spectheory.reports.table import Table
@@ -35,7 +34,7 @@ def write_page(report: Report, file: Path, *, title: str, parts: Sequence[Part] 
     OutputError
         If the answer is too large for a page.
     """
-    specs = {part.name: part.spec for part in parts if isinstance(part, Chart)}
+    specs = {part.name: part.spec for part in parts if isinstance(part, VegaChart)}
     provenance = report.as_dict().get("provenance")
     page = _template().render(
         title=title,

@@ -7,21 +7,20 @@ from typing import Any
 
 from spectheory.cost import ConstantRatio
 from spectheory.deployment import BatchChoice
-from spectheory.pages.chart import QUIET, Chart, altair, data, rounded, slider, specified
-from spectheory.pages.curves import colour, marker, nodes
+from spectheory.pages.vega import QUIET, VegaChart, altair, colour, data, marker, rounded, slider, specified, whole
+from spectheory.plots.prediction import DRAFTED, PREDICTED, series_of
 from spectheory.prediction import Label, Plan, Prediction
 
 RATIOS = tuple(round(10 ** (-3 + i / 20), 5) for i in range(61))
 """Costs of a draft step that the slider offers: 0.001 to 1 target steps."""
 LONGEST = 128
 """Chains that are drawn for every cost: a page has room for so many."""
-_SPEEDUP = "speed-up over plain decoding"
 
 
-def cost_chart(plan: Plan, labels: Sequence[Label], ratio: float | None) -> Chart:
+def cost_chart(plan: Plan, labels: Sequence[Label], ratio: float | None) -> VegaChart:
     """Chains at every draft cost, by the cost model that ``plan --c`` uses; `ratio` is where the slider begins."""
     alt = altair()
-    known = 0.1 if ratio is None else rounded(ratio)
+    known, series = 0.1 if ratio is None else rounded(ratio), series_of(plan, labels)
     ratios = sorted({*RATIOS, known})
     found = [(label, p) for label in labels for p in plan.of(label)]
     rows = [
@@ -31,13 +30,13 @@ def cost_chart(plan: Plan, labels: Sequence[Label], ratio: float | None) -> Char
     ]
     base = data(rows).transform_calculate(speedup="datum.at[cost]", c=f"{ratios}[cost]")
     lines = base.mark_line(point=True).encode(
-        x=nodes(), y=_height(), color=colour(plan, labels), shape=marker(labels), tooltip=_tips("rule:N")
+        x=whole(DRAFTED), y=_height(), color=colour(series), shape=marker(series), tooltip=_tips("rule:N")
     )
     words = "'c = ' + format(datum.c, '.3f') + ': best ' + datum.rule + ', k = ' + datum.k + _gives"
     best = _best(base, words)
     said = _cut(max(p.shape.nodes for _, p in found))
     said += " Of certain ranges the low ends are drawn." if any(p.certified for _, p in found) else ""
-    return Chart(
+    return VegaChart(
         "cost",
         "If a draft step cost something else",
         "Move the slider: speed-up of chains where a draft step costs c target steps, and the best of them." + said,
@@ -50,7 +49,7 @@ def cost_chart(plan: Plan, labels: Sequence[Label], ratio: float | None) -> Char
     )
 
 
-def batch_chart(lengths: Sequence[Sequence[BatchChoice]], rule: str, draft: str, start: tuple[int, int]) -> Chart:
+def batch_chart(lengths: Sequence[Sequence[BatchChoice]], rule: str, draft: str, start: tuple[int, int]) -> VegaChart:
     """Chains at every batch and context of a grid; `start` is the batch and context where the sliders begin."""
     alt = altair()
     batches, contexts = (sorted({getattr(each[0], name) for each in lengths}) for name in ("batch", "context"))
@@ -65,7 +64,7 @@ def batch_chart(lengths: Sequence[Sequence[BatchChoice]], rule: str, draft: str,
         speedup="datum.at[batch][context]", B=f"{batches}[batch]", L=f"{contexts}[context]"
     )
     lines = base.mark_line(point={"color": "var(--blue)"}, color="var(--blue)").encode(
-        x=nodes(), y=_height(), tooltip=_tips("B:Q", "L:Q")
+        x=whole(DRAFTED), y=_height(), tooltip=_tips("B:Q", "L:Q")
     )
     words = (
         "'batch ' + datum.B + ', context ' + datum.L + ': ' + "
@@ -75,7 +74,7 @@ def batch_chart(lengths: Sequence[Sequence[BatchChoice]], rule: str, draft: str,
         slider(name, name, len(grid), grid.index(at_start))
         for name, grid, at_start in zip(("batch", "context"), (batches, contexts), start, strict=True)
     ]
-    return Chart(
+    return VegaChart(
         "batches",
         "If the batch or the context were others",
         f"Move the sliders: speed-up of chains under {rule} with draft {draft}, where so many sequences are decoded "
@@ -102,7 +101,7 @@ def _at(c: float, prediction: Prediction) -> float:
 
 def _height() -> Any:
     alt = altair()
-    return alt.Y("speedup:Q", title=_SPEEDUP, scale=alt.Scale(zero=False))
+    return alt.Y("speedup:Q", title=PREDICTED, scale=alt.Scale(zero=False))
 
 
 def _tips(*others: str) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Figures, a file each: data in, drawing out.
+"""Charts, described once for pictures and pages, and their drawing as pictures: data in, drawing out.
 
 What draws one panel takes the axes to draw into; nothing changes matplotlib's settings, and :func:`style_sheet` has
 those of this project's own figures. Functions that write make PNG and SVG files and return their paths; they raise

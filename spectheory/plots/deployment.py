@@ -8,7 +8,11 @@ from pathlib import Path
 
 from spectheory.cost import LatencyTable, LoopedTable
 from spectheory.deployment import BatchChoice, Candidate, LockStepChoice, Ranking
+from spectheory.intervals import Interval
+from spectheory.plots.chart import Chart, Dot, Series
+from spectheory.plots.drawing import rows
 from spectheory.plots.line_ends import LineEnd, name_ends
+from spectheory.plots.prediction import DRAFTED, PLAIN, PREDICTED
 from spectheory.plots.style import (
     GREY,
     MARKERS,
@@ -17,8 +21,6 @@ from spectheory.plots.style import (
     Figure,
     Look,
     doubling,
-    drawable,
-    note,
     plain_axes,
     save_figure,
     titled,
@@ -32,43 +34,53 @@ _MOST_ROWS = 24
 
 def ranking(ax: Axes, ranked: Ranking) -> None:
     """Predicted speed-up of each candidate with its interval, the fastest on top, a look for each draft model."""
+    rows(ax, candidates_chart(ranked))
+
+
+def candidates_chart(ranked: Ranking) -> Chart:
+    """The fastest candidates in their order, with a series for each draft model."""
     drafts = dict.fromkeys(map(_drafts, ranked.candidates))
-    looks = dict(zip(drafts, cycle(_LOOKS), strict=False))
-    shown = ranked.candidates[:_MOST_ROWS]
-    for row, candidate in enumerate(shown):
-        speedup, (colour, marker) = candidate.speedup, looks[_drafts(candidate)]
-        arms = [[speedup.best - speedup.low], [speedup.high - speedup.best]]
-        ax.errorbar([speedup.best], [row], xerr=arms, fmt=marker, color=colour, ecolor=(colour, 0.5), markersize=6)
-        ax.annotate(
-            f"{speedup.best:.2f}x", (speedup.high, row), (6, 0), textcoords="offset points", va="center", fontsize=8
-        )
-    ax.set_yticks(range(len(shown)), [_setting(candidate) for candidate in shown])
-    for label, candidate in zip(ax.get_yticklabels(), shown, strict=True):
-        label.set_color(looks[_drafts(candidate)].colour)
-    ax.invert_yaxis()
-    ax.tick_params(axis="y", length=0)
-    ax.axvline(1.0, color=GREY, linewidth=1.0, linestyle=":")
-    note(ax, "plain decoding", (1.0, 1.0), (3, 2), xycoords=("data", "axes fraction"))
-    if len(drafts) > 1:
-        for name, look in looks.items():
-            ax.plot([], [], look.marker, color=look.colour, label=name)
-        ax.legend(loc="lower right")
-    ax.margins(x=0.1)  # room for the numbers
-    ax.set_xlabel("predicted speed-up over plain decoding, with 95% interval")
-    ax.set_title(_circumstances(ranked), loc="right", fontsize=9.5, pad=16)
-    plain_axes(ax)
+    shown, several = ranked.candidates[:_MOST_ROWS], len(ranked.candidates) > _MOST_ROWS
+    cut = f" The first {_MOST_ROWS} of {len(ranked.candidates)} are drawn." if several else ""
+    return Chart(
+        "candidates",
+        "Candidates by speed-up",
+        "predicted speed-up over plain decoding, with 95% interval",
+        "",
+        tuple(Series(name, look) for name, look in zip(drafts, cycle(_LOOKS), strict=False)),
+        tuple(
+            Dot(
+                _drafts(one),
+                one.speedup,
+                Interval.exact(row),
+                one.setting,
+                short=_setting(one),
+                says=f"{one.speedup.best:.2f}x",
+            )
+            for row, one in enumerate(shown)
+        ),
+        words="The fastest setting of each draft, rule and kind of shape, with its 95% interval; left of the dotted "
+        f"line plain decoding is faster.{cut}",
+        assumes=(
+            "Tokens per call are exact for the texts of the trace; times are the measured ones, or those of the cost "
+            "model that was given.",
+            "Intervals are over prompts and latencies together. Settings whose intervals overlap may still differ, "
+            "since they share both.",
+        ),
+        heading=_circumstances(ranked),
+        reference=PLAIN,
+    )
 
 
 def _drafts(candidate: Candidate) -> str:
     """What drafts, as the key names it."""
     rule = candidate.prediction.rule
-    return f"draft model “{drawable(candidate.draft.name)}”" if rule.uses_draft else "no draft model"
+    return f"draft model “{candidate.draft.name}”" if rule.uses_draft else "no draft model"
 
 
 def _setting(candidate: Candidate) -> str:
     """Rule and shape; the key names the draft."""
-    alone = candidate.setting.removeprefix(f"draft {candidate.draft.name}, ").removesuffix(", no draft model")
-    return drawable(alone)
+    return candidate.setting.removeprefix(f"draft {candidate.draft.name}, ").removesuffix(", no draft model")
 
 
 def _circumstances(ranked: Ranking) -> str:
@@ -76,7 +88,7 @@ def _circumstances(ranked: Ranking) -> str:
     draft = ranked.best.draft
     target, temperature = draft.fact("target", "name"), draft.fact("settings", "sampling", "temperature")
     told = [
-        f"target model “{drawable(target)}”" if target else "",
+        f"target model “{target}”" if target else "",
         "" if temperature is None else f"temperature {temperature:g}",
     ]
     if isinstance(draft.cost, LatencyTable):
@@ -87,8 +99,8 @@ def _circumstances(ranked: Ranking) -> str:
 
 def write_ranking(ranked: Ranking, folder: Path) -> list[Path]:
     """Write ``plan``."""
-    rows = min(len(ranked.candidates), _MOST_ROWS)
-    return save_figure(lambda figure: ranking(figure.subplots(), ranked), (9.0, 1.4 + 0.27 * rows), folder / "plan")
+    height = 1.4 + 0.27 * min(len(ranked.candidates), _MOST_ROWS)
+    return save_figure(lambda figure: ranking(figure.subplots(), ranked), (9.0, height), folder / "plan")
 
 
 def batches(figure: Figure, choices: Sequence[BatchChoice], together: Sequence[LockStepChoice] = ()) -> None:
@@ -112,8 +124,8 @@ def batches(figure: Figure, choices: Sequence[BatchChoice], together: Sequence[L
     lengths.set_ylim(bottom=-0.2)
     lengths.yaxis.set_major_locator(whole_ticks())
     titled(lengths, "Best k; 0: plain decoding")
-    lengths.set_ylabel("drafted tokens per call, k")
-    speedups.set_ylabel("speed-up over plain decoding")
+    lengths.set_ylabel(DRAFTED)
+    speedups.set_ylabel(PREDICTED)
     speedups.axhline(1.0, color=GREY, linewidth=1.0, linestyle=":")
     titled(speedups, "Speed-up there, by the roofline" + ("; dashed: in lock-step" if together else ""))
     name_ends(speedups, labels)

@@ -58,13 +58,12 @@ def _line(ax: Axes, name: str, look: Look, passes: Mapping[int, Interval]) -> Li
     return at[-1], best[-1], name, look.colour
 
 
-def measured(figure: Figure, trace: Trace, table: LatencyTable) -> None:
-    """Acceptance on the left, latencies on the right."""
-    left, right = figure.subplots(1, 2)
-    acceptance(left, trace)
-    latencies(right, table)
-
-
 def write_measured(trace: Trace, table: LatencyTable, folder: Path) -> list[Path]:
-    """Write ``measured``."""
-    return save_figure(lambda figure: measured(figure, trace, table), (9.0, 3.6), folder / "measured")
+    """Write ``measured``: acceptance on the left, latencies on the right."""
+
+    def draw(figure: Figure) -> None:
+        left, right = figure.subplots(1, 2)
+        acceptance(left, trace)
+        latencies(right, table)
+
+    return save_figure(draw, (9.0, 3.6), folder / "measured")

@@ -6,13 +6,16 @@ marker's shape and colour say which rule or pair it is, its filling says the tem
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
+from spectheory.intervals import Interval
+from spectheory.plots.chart import Chart, Dot, Series
+from spectheory.plots.drawing import scatter
 from spectheory.plots.line_ends import key
 from spectheory.plots.style import (
     GREY,
@@ -38,27 +41,22 @@ PAIRS = tuple(Look(colour, marker) for colour, marker in zip(PALETTE.values(), M
 """One look per pair, where pairs stand together; an eleventh pair has that of the first."""
 _ASSISTED = {"assisted": Look(GREY, "*"), "assisted-filters": Look(GREY, "d")}
 PAIRS_SIZE = (WIDTH, 7.4)
-_MARGIN, _FAINT = 0.05, 0.4
 
 Content = Mapping[str, Any]
 Fills = Mapping[float, str]
-Dot = tuple[Content, str, Content, Content]
-"""A setting's record, its filling, and two intervals: predicted, and counted or measured."""
 
 
 def draw(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
     """A row per pair: tokens per call, and speed-up; a look for each rule."""
     grid = figure.subplots(len(answers), 2, squeeze=False)
     artists: list[Artist] = []
-    fills, rules = fills_of(answers), looks_in(answers)
+    fills, looks = fills_of(answers), looks_in(answers)
     for (left, right), answer in zip(grid, answers, strict=True):
-        _tokens_axes(left)
-        _speedup_axes(right)
-        artists += _scatter(left, [(dot, rules[dot[0]["rule"]]) for dot in _tokens_dots(answer, fills)])
-        artists += _scatter(right, [(dot, rules[dot[0]["rule"]]) for dot in _speedup_dots(answer, fills)])
+        artists += scatter(left, [tokens_chart(answer, looks)], fills)
+        artists += scatter(right, [speedups_chart(answer, looks)], fills)
         titled(left, drawable(pair_name(answer)))
         right.set_title(_filling(fills), loc="left", fontsize=8.5, color=GREY)
-    key(figure, ((rule, _shown(look)) for rule, look in rules.items()), 5)
+    key(figure, ((rule, _shown(look)) for rule, look in looks.items()), 5)
     return artists
 
 
@@ -67,15 +65,82 @@ def draw_pairs(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
     grid = figure.add_gridspec(2, 2, height_ratios=(1, 1))
     left, right, below = (figure.add_subplot(place) for place in (grid[0, 0], grid[0, 1], grid[1, :]))
     looked, fills = list(zip(answers, cycle(PAIRS), strict=False)), fills_of(answers)
-    artists = _scatter(left, [(dot, look) for answer, look in looked for dot in _tokens_dots(answer, fills)])
-    artists += _scatter(right, [(dot, look) for answer, look in looked for dot in _speedup_dots(answer, fills)])
-    _tokens_axes(left)
-    _speedup_axes(right)
+    alike = [(answer, dict.fromkeys(looks_in([answer]), look)) for answer, look in looked]
+    artists = scatter(left, [tokens_chart(*each) for each in alike], fills)
+    artists += scatter(right, [speedups_chart(*each) for each in alike], fills)
     titled(left, "a  tokens per call")
     titled(right, "b  speed-up")
     right.text(0.03, 0.97, _filling(fills), transform=right.transAxes, color=GREY, va="top", fontsize=8.5)
     key(figure, ((drawable(pair_name(answer)), _shown(look)) for answer, look in looked), 3)
     return artists + _budgets(below, looked)
+
+
+def tokens_chart(answer: Content, looks: Mapping[str, Look]) -> Chart:
+    """Counted tokens per call against those predicted from the trace, with 95% intervals over prompts."""
+    return Chart(
+        "tokens",
+        "Tokens per call: counted, and predicted from other texts",
+        "tokens per call, predicted from the trace",
+        "tokens per call, counted",
+        *_compared(
+            looks,
+            (
+                (record, temperature, record["trace"]["tokens_per_call"], record["tokens_per_call"])
+                for record, temperature in records(answer)
+                if record["trace"]
+            ),
+        ),
+        words="On the line both are equal. Intervals (95%) are over prompts. Click a rule in the legend to see it "
+        "alone.",
+        assumes=(
+            "Predicted from the trace of other texts of the same prompts; at temperature 0 these are the same texts.",
+        ),
+    )
+
+
+def speedups_chart(answer: Content, looks: Mapping[str, Look]) -> Chart:
+    """Measured speed-up against that predicted from trace and latencies, for our own decoders."""
+    return Chart(
+        "speedups",
+        "Speed-up: measured, and predicted",
+        "speed-up, predicted from trace and latencies",
+        "speed-up, wall-clock",
+        *_compared(
+            looks,
+            (
+                (record, temperature, record["speedup"]["predicted"], record["speedup"]["measured"])
+                for record, temperature in records(answer)
+                if record["speedup"]["predicted"] and not record["judged"]
+            ),
+        ),
+        words="On the line both are equal. Intervals (95%) are over prompts and latencies.",
+        assumes=(
+            "Predicted from a trace of other texts and from latencies; measured is wall-clock over plain decoding by "
+            "our own loops. The parts of the difference stand in the table.",
+        ),
+    )
+
+
+def records(answer: Content) -> Iterator[tuple[Content, float]]:
+    """Every setting of an answer with its temperature."""
+    for found in answer["temperatures"]:
+        yield from ((record, found["temperature"]) for record in found["settings"])
+
+
+def _compared(
+    looks: Mapping[str, Look], pairs: Iterable[tuple[Content, float, Content, Content]]
+) -> tuple[tuple[Series, ...], tuple[Dot, ...]]:
+    """A series for each rule, and a dot for each setting: what was predicted, and what came out."""
+    dots = tuple(
+        Dot(record["rule"], _interval(x), _interval(y), record["name"], temperature=temperature)
+        for record, temperature, x, y in pairs
+    )
+    rules = {dot.series for dot in dots}
+    return tuple(Series(rule, look) for rule, look in looks.items() if rule in rules), dots
+
+
+def _interval(saved: Content) -> Interval:
+    return Interval(saved["low"], saved["best"], saved["high"], "statistical")
 
 
 def size(pairs: int) -> tuple[float, float]:
@@ -105,29 +170,6 @@ def looks_in(answers: Sequence[Content]) -> dict[str, Look]:
 def _shown(look: Look) -> dict[str, Any]:
     """How the key shows it."""
     return {"color": look.colour, "marker": look.marker, "linestyle": "none", "markersize": 6}
-
-
-# What is drawn
-
-
-def _tokens_dots(answer: Content, fills: Fills) -> Iterator[Dot]:
-    """Counted tokens per call against those predicted from the trace, with 95% intervals over prompts."""
-    for record, fill in _records(answer, fills):
-        if record["trace"]:
-            yield record, fill, record["trace"]["tokens_per_call"], record["tokens_per_call"]
-
-
-def _speedup_dots(answer: Content, fills: Fills) -> Iterator[Dot]:
-    """Measured speed-up against that predicted from trace and latencies, for our own decoders."""
-    for record, fill in _records(answer, fills):
-        if record["speedup"]["predicted"] and not record["judged"]:
-            yield record, fill, record["speedup"]["predicted"], record["speedup"]["measured"]
-
-
-def _records(answer: Content, fills: Fills) -> Iterator[tuple[Content, str]]:
-    for found in answer["temperatures"]:
-        for record in found["settings"]:
-            yield record, fills[found["temperature"]]
 
 
 def fills_of(answers: Sequence[Content]) -> Fills:
@@ -160,50 +202,6 @@ def _budgets(ax: Axes, looked: Sequence[tuple[Content, Look]]) -> list[Artist]:
     return artists
 
 
-def _scatter(ax: Axes, dots: Sequence[tuple[Dot, Look]]) -> list[Artist]:
-    """Dots as they look with both intervals, and the diagonal."""
-    artists: list[Artist] = []
-    for (_, fill, x, y), (colour, marker) in dots:
-        artists += ax.errorbar(
-            [x["best"]],
-            [y["best"]],
-            xerr=_arms(x),
-            yerr=_arms(y),
-            fmt=marker,
-            color=colour,
-            markersize=5,
-            fillstyle=fill,
-            elinewidth=0.8,
-            ecolor=(colour, _FAINT),
-        ).get_children()
-    plain_axes(ax)
-    if not dots:
-        return artists
-    low = min(one["low"] for (_, _, *both), _ in dots for one in both)
-    high = max(one["high"] for (_, _, *both), _ in dots for one in both)
-    margin = _MARGIN * (high - low) or _MARGIN  # all dots may be the same
-    low, high = low - margin, high + margin
-    artists += ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle=":", zorder=0)
-    ax.set_xlim(low, high)
-    ax.set_ylim(low, high)
-    return artists
-
-
-def _tokens_axes(ax: Axes) -> None:
-    ax.set_xlabel("tokens per call, predicted from the trace")
-    ax.set_ylabel("tokens per call, counted")
-
-
-def _speedup_axes(ax: Axes) -> None:
-    ax.set_xlabel("speed-up, predicted from trace and latencies")
-    ax.set_ylabel("speed-up, wall-clock")
-
-
 def _filling(fills: Fills) -> str:
     """Which filling is which temperature."""
     return "temperature: " + ", ".join(f"{FILLS[fill]} {at:g}" for at, fill in fills.items())
-
-
-def _arms(interval: Content) -> list[list[float]]:
-    """Lengths of an interval's arms."""
-    return [[interval["best"] - interval["low"]], [interval["high"] - interval["best"]]]

@@ -1,4 +1,4 @@
-"""Where calls start and where they are lost: four panels of all texts, and one text in colour."""
+"""Where calls start and where they are lost: four panels of all texts. Pages show one text in colour."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spectheory.intervals import Interval
-from spectheory.plots.coloured_text import draw_text, text_size
 from spectheory.plots.style import (
     BLACK,
     BLUE,
@@ -27,29 +26,18 @@ from spectheory.plots.style import (
     whole_ticks,
 )
 from spectheory.prediction.where import Where
-from spectheory.prediction.where_groups import Group
 
-SIZE = (9.0, 7.0)
 SEEN = 0.01
 """Share of the calls below which a group is left out of a panel."""
 _LOOKS = tuple(map(Look, (SKY, BLUE, GREEN, YELLOW, ORANGE, PINK, BLACK), "os^DvPX"))
 """One for each length."""
 
 
-def draw(figure: Figure, found: Where) -> None:
+def _draw(figure: Figure, found: Where) -> None:
     """Acceptance by depth, of the first draft by k, calls along the text, and calls lost by class of token."""
-    grid = figure.subplots(2, 2)
-    seen = [group for group in found.classes if group.share.best >= SEEN]
-    for ax, panel, known in (
-        (grid[0, 0], lambda ax: draw_by_depth(ax, found), found.depths),
-        (grid[0, 1], lambda ax: draw_first_draft(ax, found), found.depths),
-        (grid[1, 0], lambda ax: draw_along(ax, found), found.depths),
-        (grid[1, 1], lambda ax: draw_classes(ax, seen, sum(group.tokens for group in found.classes)), seen),
-    ):
-        if known:
-            panel(ax)
-        else:
-            ax.set_axis_off()
+    panels = figure.subplots(2, 2).flat
+    for ax, panel in zip(panels, (_by_depth, _first_draft, _along, _classes), strict=True):
+        panel(ax, found)
     caption(
         figure,
         f"{found.rule.label}, {found.shape}: exact for the texts of the trace; bars and bands are 95% "
@@ -58,14 +46,14 @@ def draw(figure: Figure, found: Where) -> None:
 
 
 def write_where(found: Sequence[Where], folder: Path) -> list[Path]:
-    """Write ``where`` and ``where_text`` of the last setting."""
-    last = found[-1]
-    files = save_figure(lambda figure: draw(figure, last), SIZE, folder / "where")
-    return files + save_figure(lambda figure: draw_text(figure, last), text_size(last.text), folder / "where_text")
+    """Write ``where`` of the last setting."""
+    return save_figure(lambda figure: _draw(figure, found[-1]), (9.0, 7.0), folder / "where")
 
 
-def draw_by_depth(ax: Axes, found: Where) -> None:
+def _by_depth(ax: Axes, found: Where) -> None:
     """Survival at the calls' own starts, a line per length, and its mean over positions."""
+    if not found.depths:
+        return ax.set_axis_off()
     everywhere = found.depths[-1].everywhere
     ax.plot(range(1, len(everywhere) + 1), everywhere, color=GREY, linestyle="--", linewidth=1.2, label="all positions")
     for at, look in reversed(list(zip(found.depths, _LOOKS, strict=False))):  # short lines above long ones
@@ -79,8 +67,10 @@ def draw_by_depth(ax: Axes, found: Where) -> None:
     plain_axes(ax)
 
 
-def draw_first_draft(ax: Axes, found: Where) -> None:
+def _first_draft(ax: Axes, found: Where) -> None:
     """Acceptance of a call's first draft by k, and its mean over positions."""
+    if not found.depths:
+        return ax.set_axis_off()
     ks = list(range(len(found.depths)))
     firsts = [at.survival[0] for at in found.depths]
     for x, first, (colour, marker) in zip(ks, firsts, _LOOKS, strict=False):
@@ -98,8 +88,10 @@ def draw_first_draft(ax: Axes, found: Where) -> None:
     plain_axes(ax)
 
 
-def draw_along(ax: Axes, found: Where) -> None:
+def _along(ax: Axes, found: Where) -> None:
     """Tokens per call by where the calls start."""
+    if not found.depths:
+        return ax.set_axis_off()
     groups = [group for group in found.by_context or found.by_position if group.share.best >= SEEN]
     xs = range(len(groups))
     _whiskers(ax, xs, [group.rate for group in groups], BLUE)
@@ -112,8 +104,12 @@ def draw_along(ax: Axes, found: Where) -> None:
     plain_axes(ax)
 
 
-def draw_classes(ax: Axes, groups: Sequence[Group], tokens: int) -> None:
+def _classes(ax: Axes, found: Where) -> None:
     """The share of tokens and the share of lost calls of each class, the most costly first."""
+    groups = [group for group in found.classes if group.share.best >= SEEN]
+    if not groups:
+        return ax.set_axis_off()
+    tokens = sum(group.tokens for group in found.classes)
     ordered = sorted(groups, key=lambda group: group.calls)
     ys = range(len(ordered))
     for y, group in zip(ys, ordered, strict=True):

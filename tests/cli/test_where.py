@@ -62,7 +62,8 @@ def test_token_verification_stands_beside_the_best(measured: Path, capsys: pytes
 def test_files(measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", str(measured), "--where", "--k-max", "3", "--out", str(tmp_path / "out")]) == 0
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"prediction.json", "where.png", "where.svg", "where_text.png", "where_text.svg"}
+    assert names == {"prediction.json", "where.png", "where.svg"}
+    assert "one text with its lost calls in colour: --report FILE.html" in " ".join(capsys.readouterr().err.split())
     assert "where" in json.loads((tmp_path / "out" / "prediction.json").read_text())
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from simulations.sweeps import NAMES
@@ -19,15 +20,15 @@ from spectheory.deployment import BatchChoice
 from spectheory.drafting import Chain
 from spectheory.pages import Coloured, write_page
 from spectheory.pages import page as page_file
-from spectheory.pages.chart import QUIET
-from spectheory.pages.coloured import LETTERS, colour
 from spectheory.pages.figures import CAPTIONS
-from spectheory.pages.picture import Picture
+from spectheory.pages.parts import LETTERS, Picture, Shown, colour
 from spectheory.pages.prediction import prediction_charts
-from spectheory.pages.shown import Shown
 from spectheory.pages.validation import validation_charts
+from spectheory.pages.vega import MARKS, QUIET
 from spectheory.pages.what_if import LONGEST, batch_chart, cost_chart
-from spectheory.plots.style import GREY, PALETTE
+from spectheory.plots import tokens_per_call
+from spectheory.plots.prediction import tokens_chart
+from spectheory.plots.style import GREY, MARKERS, PALETTE, looks_of
 from spectheory.plots.validation import draw
 from spectheory.prediction.where import where
 from spectheory.reports import Column, Report, Table
@@ -225,21 +226,54 @@ def test_a_rule_has_one_colour_on_page_and_figure() -> None:
     drawn = {t.get_text(): to_hex(h.get_color()) for t, h in zip(key.texts, key.legend_handles, strict=True)}
     assert len({drawn[rule] for rule in rules}) == len(rules)
     own = {f"var(--{name})": colour.lower() for name, colour in PALETTE.items()} | {QUIET: GREY}
-    scales = [scale for chart in validation_charts(content) for scale in rule_scales(chart.spec)]
+    scales = [scale for chart in validation_charts(content) for scale in scales_of(chart.spec, "color")]
     assert set(rules) <= {rule for scale in scales for rule in scale["domain"]}
     for scale in scales:
         shown = {rule: own[colour] for rule, colour in zip(scale["domain"], scale["range"], strict=True)}
         assert shown.items() <= drawn.items()
 
 
-def rule_scales(spec: object) -> Iterator[dict[str, list[str]]]:
-    """The scales by which a chart colours rules."""
+def test_a_rule_has_one_marker_on_page_and_figure() -> None:
+    """Every marker of a figure has an outline of its own on a page, and a rule has the outline of its marker."""
+    assert set(MARKS) == set(MARKERS)
+    assert len(set(MARKS.values())) == len(MARKERS)
+    plan = planned(made_up_trace(), 0.1)
+    looks = looks_of(p.rule for p in plan.predictions)
+    for chart in prediction_charts(plan, 0.1):
+        (scale,) = {json.dumps(scale): scale for scale in scales_of(chart.spec, "shape")}.values()
+        assert scale["range"] == [MARKS[looks[rule].marker] for rule in scale["domain"]]
+
+
+def test_page_and_figure_draw_the_same_numbers() -> None:
+    """Each chain's k and tokens per call, and the limits of the picture among those of the page."""
+    from matplotlib.figure import Figure
+
+    plan = planned(made_up_trace(), 0.1)
+    ax = Figure().subplots()
+    tokens_per_call(ax, plan)
+    chart = json.dumps(prediction_charts(plan, 0.1)[0].spec)
+    rows = [json.loads(row) for row in re.findall(r'\{"rule"[^{}]*\}|\{"limit"[^{}]*"k"[^{}]*\}', chart)]
+    for label in plan.chains:
+        marker = looks_of(p.rule for p in plan.predictions)[label.rule].marker
+        (line,) = (each for each in ax.lines if each.get_marker() == marker)
+        known = [(row["k"], row["best"]) for row in rows if row.get("rule") == str(label)]
+        np.testing.assert_allclose(list(zip(*line.get_data(), strict=True)), known, rtol=1e-5)
+    drawn = [line.get_ydata() for line in ax.lines if line.get_marker() == "None"]
+    limits = {line.name for line in tokens_chart(plan, plan.chains).lines if line.drawn}
+    for name in limits:
+        values = list({row["k"]: row["value"] for row in rows if row.get("limit") == name}.values())
+        assert any(len(line) == len(values) and np.allclose(line, values, rtol=1e-5) for line in drawn), name
+    assert limits
+
+
+def scales_of(spec: object, channel: str) -> Iterator[dict[str, list[str]]]:
+    """The scales by which a chart tells rules apart."""
     if isinstance(spec, dict):
-        colour = spec.get("color")
-        if isinstance(colour, dict) and colour.get("field") == "rule":
-            yield colour["scale"]
+        known = spec.get(channel)
+        if isinstance(known, dict) and known.get("field") == "rule":
+            yield known["scale"]
     for part in spec.values() if isinstance(spec, dict) else spec if isinstance(spec, list) else ():
-        yield from rule_scales(part)
+        yield from scales_of(part, channel)
 
 
 def test_a_page_is_written_though_the_reader_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

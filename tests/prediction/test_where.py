@@ -8,13 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.text import Text
 
 from spectheory.drafting import Chain, KAry, Shape, Stopped, read_stop
 from spectheory.errors import SettingError, TraceError
 from spectheory.pairs import resolve
-from spectheory.plots.coloured_text import draw_text, placed, text_size
-from spectheory.plots.style import new_figure
 from spectheory.plots.where import write_where
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.at_starts import CallStarts, survival_at_starts
@@ -226,34 +223,11 @@ def test_strings_of_a_strange_file(content: str, tmp_path: Path) -> None:
         TokenStrings.read(tmp_path / "tokenizer.json")
 
 
-def test_pieces_of_the_picture_hold_every_letter() -> None:
-    tokens = ["ab", " c\nd", "", "x" * 30, "\n\n", "e"]
-    pieces = list(placed(tokens, 8))
-    assert "".join(piece.text for piece in pieces) == "".join(tokens).replace("\n", "⏎")
-    assert all(piece.column + len(piece.text) <= 8 for piece in pieces)
-    places = [(piece.line, piece.column) for piece in pieces]
-    assert places == sorted(set(places))
-
-
 def test_figures_of_a_trace_without_strings(tmp_path: Path) -> None:
     found = where(made(heads=True), TokenVerification(), Chain(3))
     files = write_where([found], tmp_path)
-    assert {file.name for file in files} == {"where.png", "where.svg", "where_text.png", "where_text.svg"}
+    assert {file.name for file in files} == {"where.png", "where.svg"}
     assert all(file.stat().st_size > 5_000 for file in files)
-
-
-@each("tokens", [1, 4000])
-def test_nothing_is_cut_off_the_picture_of_a_text(tokens: int) -> None:
-    known = {"log_target": np.full(tokens, -0.5), "log_draft": np.full(tokens, -0.7)}
-    found = where(Trace(known, (TextInfo("a $name$ " * 9, tokens),)), TokenVerification(), Chain(16))
-    figure = new_figure(text_size(found.text))
-    draw_text(figure, found)
-    figure.draw_without_rendering()
-    words = [text for text in figure.findobj(Text) if len(text.get_text()) > 5]
-    assert sorted(text.get_text()[:6] for text in words) == ["Text a", "expect"]
-    boxes = [text.get_window_extent() for text in words]
-    assert all(figure.bbox.containsx(x) for box in boxes for x in (box.x0, box.x1))
-    assert all(figure.bbox.containsy(y) for box in boxes for y in (box.y0, box.y1))
 
 
 def test_texts_without_room_for_a_call_have_less_to_show(tmp_path: Path) -> None:
@@ -263,7 +237,7 @@ def test_texts_without_room_for_a_call_have_less_to_show(tmp_path: Path) -> None
     found = where(trace, PATH_RULES["recursive"], KAry((2, 2)))
     assert (found.calls, found.lost, found.depths) == (2.0, 0.0, ())
     assert where_report([found], {}).headline == "recursive verification, k-ary 2x2: 0 of 2 calls end with a rejection"
-    assert len(write_where([found], tmp_path)) == 4
+    assert len(write_where([found], tmp_path)) == 2
 
 
 def test_settings_are_those_of_the_plan() -> None:

@@ -23,7 +23,7 @@ PREDICT = ("predict", str(DISTILLED), "--k-max", "8")
 COMMANDS = {
     PREDICT: ("tokens_per_call", "trees", "speedup"),
     ("plan", "--trace", f"distilled={DISTILLED}", "--trace", f"draft={DRAFT}"): ("plan",),
-    (*PREDICT, "--where", "--rule", "token", "--c", "0.05"): ("where", "where_text"),
+    (*PREDICT, "--where", "--rule", "token", "--c", "0.05"): ("where",),
 }
 
 pytestmark = pytest.mark.evidence

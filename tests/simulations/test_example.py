@@ -10,8 +10,7 @@ from simulations.draws.streams import Stream, words
 from simulations.reference.any_rule import ALGORITHMS, DraftTree
 from simulations.reference.markov import Pair
 from simulations.reference.pictured import Pictured, race_pictured, rejection_pictured
-from simulations.sweeps.example import DRAFT, LAST, PATHS, SEEDS, TARGET
-from spectheory.plots.draft_tree import decisions, places
+from simulations.sweeps.example import DRAFT, LAST, PATHS, SEEDS, TARGET, decisions, places
 from tests.made_up import each
 
 PAIR, TREE = Pair(np.array(TARGET), np.array(DRAFT)), DraftTree(PATHS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from spectheory.plots import observed
+from simulations.sweeps import observed
 from spectheory.plots.line_ends import LineEnd, name_ends
 from spectheory.plots.style import BLUE, GREEN, ORANGE, PINK, Axes, Figure, caption, note, titled
 
