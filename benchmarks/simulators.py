@@ -37,19 +37,15 @@ from simulations.experiments.stopping import Stop
 from simulations.experiments.tasks import task
 from simulations.kernels.batch_rejection import batch_rejections
 from simulations.kernels.block_decoding import block_calls
-from simulations.kernels.dense_race import dense_race
-from simulations.kernels.gumbel_list import gumbel_list
-from simulations.kernels.lazy_gumbel_list import lazy_gumbel_list
-from simulations.kernels.lazy_race import lazy_race
+from simulations.kernels.candidates import recursive_rejection
+from simulations.kernels.gumbel_lists import gumbel_list, lazy_gumbel_list
 from simulations.kernels.markov_decoding import LANES, lane_streams, token_calls
+from simulations.kernels.races import dense_race, lazy_race
 from simulations.kernels.random_pmf_trees import random_pmf_trees
 from simulations.kernels.ranked_trees import raced_tree, ranked_tree
-from simulations.kernels.recursive_rejection import recursive_rejection
 from simulations.models.chains import CallCounts
-from simulations.reference.batch import batch_text
-from simulations.reference.decoding import block_call
-from simulations.reference.markov import Pair, decoded
-from simulations.simulators import decoding, lists  # noqa: F401  decoding registers what the workers do
+from simulations.reference.decoding import DraftTree, Pair, batch_text, block_call, decoded
+from simulations.simulators import decoding, positions  # noqa: F401  decoding registers what the workers do
 from spectheory.drafting import Chain, KAry
 from spectheory.kernels.compiling import compiled, compiled_in_any_order
 from spectheory.processes import begin, fresh_processes, prepare
@@ -391,7 +387,8 @@ def markov(rng: np.random.Generator) -> Iterator[Kernel]:
 
     def by_twin(n: int) -> Counts:
         pair = Pair(target, draft)
-        found = [sum(1 for _ in decoded(block_call, pair, 0, SHORT, K, stream)) for _ in range(n)]
+        chain = DraftTree((1,) * depth for depth in range(1, K + 1))
+        found = [sum(1 for _ in decoded(block_call, chain, pair, 0, SHORT, stream)) for _ in range(n)]
         return np.bincount(found, minlength=SHORT + 1)
 
     yield Kernel(
@@ -445,7 +442,7 @@ def first_batches(context: BaseContext) -> list[Tally | Failure]:
     """A batch for each worker of a pool that starts and ends here."""
     work = task("gumbel-list", {"target": [0.5, 0.3, 0.2], "draft": [0.2, 0.3, 0.5], "k": 2}, seed=1, trials=1000)
     with ProcessPoolExecutor(WORKERS, mp_context=context, initializer=begin) as pool:
-        return list(pool.map(run_batch, [work] * WORKERS, range(WORKERS), [lists.__name__] * WORKERS))
+        return list(pool.map(run_batch, [work] * WORKERS, range(WORKERS), [positions.__name__] * WORKERS))
 
 
 def interpreters() -> None:

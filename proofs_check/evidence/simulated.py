@@ -1,7 +1,7 @@
 """Simulation as evidence: what compiled kernels count, against what statements say of it, at a stated alarm.
 
-The kernels (:mod:`simulations.simulators`) call no closed form; what statements say of their tallies stands in
-:mod:`simulations.predicted`. The compiled part is imported when a check runs: the ledger loads without it.
+What simulates in :mod:`simulations.simulators` calls no closed form; what statements say of the tallies stands beside
+it. The compiled part is imported when a check runs: the ledger loads without it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Confidence intervals of a probability and of a mean.
 
-`exact` and `bernstein` hold at their confidence for any number of trials; `likelihood_ratio` and `student` are
-approximations, good for many.
+`exact` and `bernstein` hold at their confidence for any number of trials; `student` is an approximation, good for many.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from scipy import optimize, special, stats
+from scipy import special, stats
 
 from simulations.counts.moments import Moments
 from spectheory.errors import SettingError
@@ -45,30 +44,6 @@ def exact(successes: int, trials: int, confidence: float = CONFIDENCE) -> Estima
     low = float(special.betaincinv(successes, failures + 1, miss)) if successes else 0.0
     high = float(special.betainccinv(successes + 1, failures, miss)) if failures else 1.0
     return Estimate(low, successes / trials, high, confidence)
-
-
-def likelihood_ratio(successes: int, trials: int, confidence: float = CONFIDENCE) -> Estimate:
-    """The probabilities whose log-likelihood is within half a chi-square quantile of the largest; approximate."""
-    _check(confidence, successes, trials)
-    drop = float(stats.chi2.ppf(confidence, 1)) / 2
-    share, failures = successes / trials, trials - successes
-    low = share * math.exp(-_steps(successes, failures, drop)) if successes else 0.0
-    high = share - (1 - share) * math.expm1(-_steps(failures, successes, drop)) if failures else 1.0
-    return Estimate(low, share, high, confidence)
-
-
-def _steps(successes: int, failures: int, drop: float) -> float:
-    """How far the log of the probability of the successes may sink until the log-likelihood has dropped so much.
-
-    At the share e^-s of the observed probability the drop is s S - F log(1 + S (1 - e^-s) / F) >= S (s - 1).
-    """
-    if failures == 0:
-        return drop / successes
-
-    def excess(s: float) -> float:
-        return successes * s - failures * math.log1p(-successes * math.expm1(-s) / failures) - drop
-
-    return float(optimize.brentq(excess, 0.0, drop / successes + 1, xtol=1e-300, rtol=1e-14))
 
 
 def _check(confidence: float, successes: int = 0, trials: int = 1) -> None:

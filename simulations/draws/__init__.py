@@ -1,1 +1,1 @@
-"""Random numbers that a compiled kernel and its readable twin draw alike."""
+"""Random numbers of the kernels and of the readable algorithms."""

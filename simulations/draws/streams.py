@@ -1,27 +1,23 @@
-"""Random numbers that a compiled kernel and its readable twin draw alike: xoshiro256++, seeded by numpy.
+"""Random numbers of the kernels and of the readable algorithms: xoshiro256++, seeded by numpy.
 
-A stream is four 64-bit words, an array that a kernel advances in place; :class:`Stream` is the same generator in plain
-Python. A draw costs about a nanosecond, several times less than numpy's generators inside compiled code.
+A stream is four 64-bit words, an array that a kernel advances in place; :class:`Stream` draws from one in Python. A
+draw costs about a nanosecond, several times less than numpy's generators inside compiled code.
 
-Functions compiled into a kernel of another file are not renewed on disk when this file changes: a test holds every
-kernel equal to its twin, so a stale one is seen.
+Functions compiled into a kernel of another file are not renewed on disk when this file changes: delete the cache.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simulations.draws.alias import Floats, alias, drawn
 from spectheory.kernels.compiling import compiled
 
 Words = NDArray[np.uint64]
-
-UNIT = 2.0**-53
-"""Spacing of the uniforms: 53 random bits."""
-
-_MASK = (1 << 64) - 1
 
 
 def words(seed: int, *child: int) -> Words:
@@ -58,7 +54,7 @@ def exponential(state: Words) -> float:
 
 
 class Stream:
-    """The same stream in plain Python.
+    """The same stream for algorithms in Python; it copies the words.
 
     Examples
     --------
@@ -69,25 +65,26 @@ class Stream:
     """
 
     def __init__(self, state: Words) -> None:
-        self.state = [int(word) for word in state]
-
-    def next_word(self) -> int:
-        """64 random bits."""
-        a, b, c, d = self.state
-        result = (_rotated((a + d) & _MASK, 23) + a) & _MASK
-        c ^= a
-        d ^= b
-        self.state = [a ^ d, b ^ c, c ^ ((b << 17) & _MASK), _rotated(d, 45)]
-        return result
+        self.state = np.array(state)
 
     def uniform(self) -> float:
         """A multiple of 2^-53 in [0, 1)."""
-        return (self.next_word() >> 11) * UNIT
+        return uniform(self.state)
 
     def exponential(self) -> float:
         """An Exp(1) time."""
-        return -math.log1p(-self.uniform())
+        return exponential(self.state)
 
+    def token(self, weights: Floats) -> int:
+        """One token by the alias table of weights ``[V]``, which need not sum to one."""
+        return int(drawn(*alias(weights), self.uniform()))
 
-def _rotated(word: int, bits: int) -> int:
-    return ((word << bits) | (word >> (64 - bits))) & _MASK
+    def inverted(self, weights: Floats, order: Any = None) -> int:
+        """One token by inversion of the cumulative weights, tokens in the given order."""
+        cumulative = np.cumsum(weights if order is None else weights[order])
+        place = int(np.searchsorted(cumulative, self.uniform() * cumulative[-1], side="right"))
+        return place if order is None else int(order[place])
+
+    def coin(self, chance: float) -> bool:
+        """Whether a coin of that probability shows heads."""
+        return bool(self.uniform() < chance)

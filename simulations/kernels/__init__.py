@@ -1,4 +1,4 @@
-"""The algorithms as compiled loops, a file each; every kernel has a readable twin in :mod:`simulations.reference`.
+"""The algorithms as compiled loops; each has the law of the readable algorithm in :mod:`simulations.reference`.
 
 None calls a closed form of :mod:`spectheory`. What all of them take and give:
 
@@ -7,8 +7,7 @@ None calls a closed form of :mod:`spectheory`. What all of them take and give:
   before the text, which is not counted;
 - ``trials``, ``texts``, ``calls``: how many independent ones, at least 1;
 - ``max_rank``: the highest rank that has its own count; ``by_output``: whether each output token has its own counts;
-- ``state``: a stream ``[4]`` (:func:`simulations.draws.streams.words`), advanced in place. The order of draws is
-  documented, so that a twin fed the same stream is equal token for token.
+- ``state``: a stream ``[4]`` (:func:`simulations.draws.streams.words`), advanced in place.
 
 Counts are int64 arrays; counts of separate runs add up.
 """

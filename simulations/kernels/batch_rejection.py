@@ -37,9 +37,6 @@ def batch_rejections(
     Algorithm 4 the round ends at the first rejected first token, so that drafts 2 to M are never tried. A text takes
     1 + (rejections before its last token) calls; there is no bonus token.
 
-    Order of draws: the token before each text; per position a draft and its coin for each try, and after
-    the last rejection the recovered token (by inversion, tokens in the order of their index).
-
     Examples
     --------
     >>> from simulations.draws.streams import words

@@ -62,10 +62,6 @@ def block_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, t
     S/(S + 1 - w), S = sum (w p - q)+ after the draft's first i tokens, w = min(1, w' p/q) the running ratio; depth k
     with probability w. The deepest marked depth is accepted.
 
-    Order of draws: the token before each text; per call the drafts, the marks from the deepest on until
-    one comes up (none at depth 0), and the recovered token (by inversion, tokens in the order of falling p/q) or the
-    bonus token.
-
     Returns CallCounts: calls by accepted drafts, texts by calls.
 
     Examples
@@ -77,7 +73,7 @@ def block_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, t
     """
     drafts, runs = whole_number("k", k), whole_number("texts", texts)
     chains = checked_chains(target, draft, initial, length=whole_number("length", length))
-    counts = CallCounts.none(k=drafts, length=length)
+    counts = CallCounts(np.zeros(drafts + 1, np.int64), np.zeros(length + 1, np.int64))
     tables, start = block_tables(chains), alias(chains.initial)
     _block_calls(tables, *start, checked_stream(state), length, runs, counts.accepted, counts.texts)
     return counts

@@ -1,21 +1,70 @@
-"""Token verification on Markov chains, one draw per token.
+"""Token verification on Markov chains and on automata of contexts, one draw per token.
 
-A table per state draws output and mark at once (:mod:`simulations.draws.acceptance`); the bonus token is a draw whose
-mark is not read. A text is a chain of dependent loads; many texts in turn hide the wait for memory.
+A draft x ~ q is accepted with probability min(1, p/q), else a token is recovered from norm (p - q)+. So token x comes
+out accepted with mass min(p, q) and recovered with mass (p - q)+, p in all. Both depend on the pmfs of the position
+alone: an alias table per state draws output and mark at once, and a draw whose mark is not read is a bonus token. A
+text is a chain of dependent loads; many texts in turn hide the wait for memory.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from simulations.draws.acceptance import Rows, acceptance_law, acceptance_rows
 from simulations.draws.alias import Alias, Floats, Tokens, alias, drawn
 from simulations.draws.streams import Words, next_word, words
 from simulations.models.chains import CallCounts, Counts, RejectionCounts, checked_chains, checked_stream
-from simulations.models.positions import whole_number
+from simulations.models.positions import paired_rows, whole_number
+from spectheory.distributions import validate_pmf
+from spectheory.errors import ShapeError
 from spectheory.kernels.compiling import compiled
+
+# The table of each state
+
+Ints = NDArray[np.int64]
+
+
+class Rows(NamedTuple):
+    """The alias tables of all states, one after the other; columns without mass are left out.
+
+    A column is one word: from the top the probability to keep it, in multiples of `unit`, then the outcome it keeps and
+    the outcome it gives else, `bits` bits each. With 512 tokens the law is off by less than 2^-43, and so is the chance
+    of a draw that a table in floats would decide otherwise.
+
+    - ``begin``, ``[states + 1]``: where the table of each state begins.
+    - ``bits``: bits of an outcome; 2x is token x recovered, 2x + 1 is token x accepted.
+    - ``unit``: ``2**(2 * bits - 63)``, or 2^-53 if that is larger.
+    """
+
+    columns: Ints
+    begin: Ints
+    bits: int
+    unit: float
+
+
+def acceptance_law(target: Floats, draft: Floats) -> Floats:
+    """Joint mass ``[..., 2V]`` of output and mark: 2x is token x recovered, 2x + 1 is token x accepted."""
+    mass = np.stack([np.maximum(target - draft, 0.0), np.minimum(target, draft)], axis=-1)
+    return mass.reshape(*target.shape[:-1], -1)
+
+
+def acceptance_rows(law: Floats) -> Rows:
+    """The tables of the laws ``[..., 2V]`` of every state."""
+    bits = max(1, (law.shape[-1] - 1).bit_length())
+    unit = 2.0 ** -min(53, 63 - 2 * bits)
+    columns, begin = [], [0]
+    for mass in law.reshape(-1, law.shape[-1]):
+        support = np.flatnonzero(mass)
+        table = alias(mass[support])
+        kept = np.minimum(np.rint(table.keep / unit), 1 / unit - 1).astype(np.int64)
+        columns.append((kept << (2 * bits)) | (support << bits) | support[table.other])
+        begin.append(begin[-1] + support.size)
+    return Rows(np.concatenate(columns), np.array(begin), bits, unit)
+
+
+# Markov chains
 
 LANES = 64
 """Texts decoded in turn, each lane with its own stream; text t belongs to lane t mod 64."""
@@ -34,9 +83,6 @@ def token_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, t
 
     Each call drafts k tokens, fewer where the text ends: with m tokens to go at most m - 1, so that its recovered or
     bonus token is the last.
-
-    Lane i draws from its own stream (:func:`lane_streams`): the token before each of its texts, then one uniform per
-    token.
 
     Returns CallCounts: calls by accepted drafts, texts by calls.
 
@@ -65,7 +111,7 @@ def horizon_rejections(
     """Rejections of token verification whose every round drafts to the horizon (yin2024).
 
     Every position has a draft and none a bonus token; a text takes 1 + (rejections before its last token) calls.
-    Parameters, errors and order of draws are those of :func:`token_calls`, whose texts these are.
+    Parameters and errors are those of :func:`token_calls`, whose texts these are.
 
     Examples
     --------
@@ -167,3 +213,79 @@ def _horizon_rejections(
                 positions[n] += 1 - (outcome & 1)
         for lane in range(active):
             totals[rejected[lane]] += 1
+
+
+# Automata of contexts, as n-gram models have them
+#
+# Calls depend on where texts go and what is accepted, not on the tokens' names: tables whose outcomes are the following
+# state in place of the token serve the same loop. A Markov chain is the automaton in which token y leads to state y.
+
+
+class Tables(NamedTuple):
+    """Tables of every state, whose outcomes are twice the next state, plus one if accepted; and of the first state."""
+
+    rows: Rows
+    start: Alias
+
+
+def ngram_calls(
+    target: Any, draft: Any, following: Any, initial: Any, *, length: int, k: int, texts: int, state: Words
+) -> CallCounts:
+    """Calls of token verification, over whole texts.
+
+    Calls are those of :func:`token_calls`.
+
+    - ``following``, ``[S, V]``: the state after each state and token.
+
+    Returns CallCounts: calls by accepted drafts, texts by calls.
+
+    Examples
+    --------
+    >>> from simulations.draws.streams import words
+    >>> same, stay = np.full((2, 3), 1 / 3), [[0, 0, 0], [1, 1, 1]]
+    >>> ngram_calls(same, same, stay, [1, 0], length=7, k=2, texts=100, state=words(1)).accepted
+    array([100,   0, 200])
+    """
+    tables = ngram_tables(target, draft, following, initial)
+    return tabled_calls(tables, length=length, k=k, texts=texts, state=state)
+
+
+def tabled_calls(tables: Tables, *, length: int, k: int, texts: int, state: Words) -> CallCounts:
+    """The same with tables made beforehand (:func:`ngram_tables`), for many runs over one pair."""
+    drafts, size, runs = (whole_number(*each) for each in (("k", k), ("length", length), ("texts", texts)))
+    lanes = lane_streams(checked_stream(state), min(LANES, runs))
+    return calls_of_rows(*tables, lanes, length=size, k=drafts, texts=runs)
+
+
+def ngram_tables(target: Any, draft: Any, following: Any, initial: Any) -> Tables:
+    """Check an automaton and make its tables; parameters and errors as in :func:`ngram_calls`.
+
+    A law is off by less than max(S, V)^2/2^59 (or 2^-53 if that is larger), and so is the chance of a draw that a table
+    in floats would decide otherwise.
+    """
+    p, q = paired_rows(target, draft)
+    start = np.ascontiguousarray(validate_pmf(np.asarray(initial, dtype=np.float64), "initial"))
+    after = np.asarray(following)
+    if start.shape != p.shape[:1]:
+        raise ShapeError(
+            f"initial has shape {start.shape}", limit=f"the automaton has {len(p)} states", remedy="give one pmf [S]"
+        )
+    if after.shape != p.shape or after.dtype.kind not in "iu" or after.min() < 0 or after.max() >= len(p):
+        raise ShapeError(
+            f"following is a {after.dtype} array of shape {after.shape}",
+            limit=f"must be {p.shape} of states 0 to {len(p) - 1}",
+            remedy="give the state after each state and token",
+        )
+    return Tables(_relabelled(acceptance_rows(acceptance_law(p, q)), after.astype(np.int64)), alias(start))
+
+
+def _relabelled(rows: Rows, following: Any) -> Rows:
+    """The tables with the state that follows in every token's place; outcomes may need more bits, and get them."""
+    state = np.repeat(np.arange(len(following)), np.diff(rows.begin))
+    outcomes = (1 << rows.bits) - 1
+    bits = max(rows.bits, (2 * len(following) - 1).bit_length())
+    dropped = max(0, 2 * bits - 63 - int(np.log2(rows.unit)))
+    columns = rows.columns >> 2 * rows.bits >> dropped
+    for outcome in (rows.columns >> rows.bits & outcomes, rows.columns & outcomes):
+        columns = columns << bits | 2 * following[state, outcome >> 1] + (outcome & 1)
+    return Rows(columns, rows.begin, bits, rows.unit * 2.0**dropped)

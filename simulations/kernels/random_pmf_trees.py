@@ -30,9 +30,6 @@ def random_pmf_trees(pmfs: Any, capacities: Sequence[int], trees: int, *, state:
     Every prefix draws one of n pmfs, independently of all others, when it is taken. The best trees are nested, so one
     run serves every capacity P.
 
-    Draws of a tree, in order: one uniform for the root's pmf, one for that of each prefix as it is taken, but for the
-    last.
-
     - ``pmfs``, ``[V]`` or ``[n, V]``: the family; its rows are equally likely.
     - ``capacities``: the numbers P of prefixes, root excluded, ascending.
     - ``trees``: independent random trees, at least 1.

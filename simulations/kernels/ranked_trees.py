@@ -38,9 +38,6 @@ class TreeCounts(NamedTuple):
 def ranked_tree(shape: Shape, rank_pmf: Any, calls: int, *, state: Words) -> TreeCounts:
     """Count accepted depths and exits of a draft tree whose ranks are i.i.d. from a given law (S1, S3; ``kobus2025``).
 
-    Draws of a call, in order: one uniform per rank that is read, from the law's alias table; the rank that leads out of
-    the tree is read too.
-
     - ``rank_pmf``, ``[A]``: P(R = r), r = 1..A, of one position; what is missing to 1 is R > A.
 
     Examples
@@ -68,8 +65,6 @@ def raced_tree(
 
     At each position the output is :math:`x = \arg\min_y E_y/p_y`, its rank R its place in the order of
     :math:`E_y/q_y`; tokens the draft cannot draw have no rank and count as R > A.
-
-    Draws of a position, in order: one uniform for the pair, one exponential per token.
 
     - ``shape``: what is drafted.
     - ``calls``: independent calls, at least 1.

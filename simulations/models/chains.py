@@ -29,11 +29,6 @@ class Chains:
     draft: Floats
     initial: Floats
 
-    @property
-    def tokens(self) -> int:
-        """V, the size of the vocabulary."""
-        return self.target.shape[-1]
-
 
 @dataclass(frozen=True)
 class RejectionCounts:
@@ -52,14 +47,6 @@ class CallCounts:
 
     accepted: Counts
     texts: Counts
-
-    @classmethod
-    def none(cls, *, k: int, length: int) -> CallCounts:
-        """Counts of no texts."""
-        return cls(np.zeros(k + 1, np.int64), np.zeros(length + 1, np.int64))
-
-    def __add__(self, other: CallCounts) -> CallCounts:
-        return CallCounts(self.accepted + other.accepted, self.texts + other.texts)
 
 
 def checked_chains(target: Any, draft: Any, initial: Any, *, length: int) -> Chains:

@@ -1,5 +1,5 @@
-"""The algorithms as written, slow and readable: the twin of every kernel, a file for each group.
+"""The algorithms as their papers write them, slow and readable; none knows a kernel or a formula.
 
-Pmfs are arrays ``[V]`` that nothing here validates. Fed the same :class:`~simulations.draws.streams.Stream` as its
-kernel, a twin gives the same outputs and leaves the stream in the same state. Nothing here calls :mod:`spectheory`.
+Pmfs are arrays ``[V]`` that nothing here validates. An algorithm draws from a stream, or from
+:func:`~simulations.reference.drawing.exact_law`, which gives every outcome its probability.
 """

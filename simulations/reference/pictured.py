@@ -1,7 +1,7 @@
 """One call of a draft tree with all that a picture needs: every drafted node, and what was decided of it.
 
-The call is the one that :data:`~simulations.reference.any_rule.ALGORITHMS` makes from the same stream. Nodes off its
-path are drafted too, from a stream of their own: they are thrown away and change nothing.
+The algorithms of :mod:`simulations.reference.positions` make the call; what they draw is noted. Nodes off its path are
+drafted too, from a stream of their own: they are thrown away and change nothing.
 """
 
 from __future__ import annotations
@@ -10,13 +10,10 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from simulations.draws.alias import Floats
 from simulations.draws.streams import Stream, words
-from simulations.reference.any_rule import DraftTree
-from simulations.reference.candidates import iid_tries
-from simulations.reference.drawing import from_table
-from simulations.reference.markov import Pair
-from simulations.reference.races import arrivals, finish
-from simulations.reference.ranked_trees import Path
+from simulations.reference.decoding import DraftTree, Pair, Path
+from simulations.reference.positions import arrivals, finish, iid_rejection, race
 
 OFF_PATH = 1
 """Child number of the stream of nodes off the path."""
@@ -65,46 +62,66 @@ class Pictured(NamedTuple):
         }
 
 
+class Noted(Stream):
+    """A stream that notes the clocks, tokens and coins of a position."""
+
+    def at_next_position(self) -> Noted:
+        """Forget what was noted."""
+        self.clocks: list[float] = []
+        self.tokens: list[int] = []
+        self.coins: list[tuple[float, float]] = []
+        return self
+
+    def exponential(self) -> float:
+        """An Exp(1) time."""
+        self.clocks.append(super().exponential())
+        return self.clocks[-1]
+
+    def token(self, weights: Floats) -> int:
+        """One token by the alias table of weights."""
+        self.tokens.append(super().token(weights))
+        return self.tokens[-1]
+
+    def coin(self, chance: float) -> bool:
+        """Whether a coin of that probability shows heads; its chance and its uniform are noted."""
+        self.coins.append((min(float(chance), 1.0), self.uniform()))
+        return self.coins[-1][1] < chance
+
+
 def rejection_pictured(tree: DraftTree, pair: Pair, last: int, seed: int) -> Pictured:
     """One call of recursive rejection with i.i.d. candidates, from position 0 on."""
-    stream, aside = Stream(words(seed)), Stream(words(seed, OFF_PATH))
+    draws, aside = Noted(words(seed)), Stream(words(seed, OFF_PATH))
     nodes: dict[Path, Node] = {}
     path, output = Path(), [last]
-    while True:
+    rank: int | None = 0
+    while rank is not None:
         p, q = pair.p(len(path), output[-1]), pair.q(len(path), output[-1])
-        rest, accepted = p, None
-        for rank, tried in enumerate(iid_tries(p, q, tree.candidates.get(path, 0), stream), start=1):
-            said = "accepted" if tried.accepted else "rejected"
-            shares = float(p[tried.token]), float(q[tried.token])
-            nodes[*path, rank] = Node((*path, rank), tried.token, *shares, said, tried.chance, tried.coin)
-            accepted = rank if tried.accepted else None
-            rest = tried.residual
-        if accepted is None:
-            output.append(from_table(rest, stream))
-            break
-        path = (*path, accepted)
-        output.append(nodes[path].token)
+        rank, token = iid_rejection(p, q, tree.candidates.get(path, 0), draws.at_next_position())
+        for at, (tried, (chance, coin)) in enumerate(zip(draws.tokens, draws.coins, strict=False), start=1):
+            decision = "accepted" if at == rank else "rejected"
+            nodes[*path, at] = Node((*path, at), tried, float(p[tried]), float(q[tried]), decision, chance, coin)
+        path = (*path, rank or 0)
+        output.append(token)
     for node in _missing(tree, nodes):
         q = pair.q(len(node) - 1, _before(nodes, node, last))
-        nodes[node] = _untried(pair, nodes, node, last, from_table(q, aside))
+        nodes[node] = _untried(pair, nodes, node, last, aside.token(q))
     return Pictured([nodes[node] for node in sorted(nodes)], output[1:], [])
 
 
 def race_pictured(tree: DraftTree, pair: Pair, last: int, seed: int) -> Pictured:
     """One call of the race: children are the draft's first arrivals, the output is the target's first."""
-    stream, aside = Stream(words(seed)), Stream(words(seed, OFF_PATH))
+    draws, aside = Noted(words(seed)), Stream(words(seed, OFF_PATH))
     nodes: dict[Path, Node] = {}
     path, output, races = Path(), [last], []
     inside = True
     while inside:
         p, q = pair.p(len(path), output[-1]), pair.q(len(path), output[-1])
-        clocks = [stream.exponential() for _ in p]
-        first = finish(clocks, p)[0]
-        children = finish(clocks, q)[: tree.candidates.get(path, 0)]
+        first = race(p, q, 0, draws.at_next_position()).token
+        children = finish(draws.clocks, q)[: tree.candidates.get(path, 0)]
         for rank, token in enumerate(children, start=1):
-            said = "accepted" if token == first else "not output"
-            nodes[*path, rank] = Node((*path, rank), token, float(p[token]), float(q[token]), said)
-        races.append(Race(arrivals(clocks, q), arrivals(clocks, p), children, first))
+            decision = "accepted" if token == first else "not output"
+            nodes[*path, rank] = Node((*path, rank), token, float(p[token]), float(q[token]), decision)
+        races.append(Race(arrivals(draws.clocks, q), arrivals(draws.clocks, p), children, first))
         output.append(first)
         inside = first in children
         path = (*path, children.index(first) + 1) if inside else path

@@ -1,7 +1,6 @@
-"""The kernels as registered simulators: JSON parameters in, tallies out. Importing this registers all of them.
+"""Registered simulators: JSON parameters in, tallies out, and beside each what theory says of its tallies.
 
-Like kernels and twins, a simulator calls no closed form; what theory says of its tallies is in
-:mod:`simulations.predicted`.
+Importing this registers all of them. Like the kernels, a simulator calls no closed form: what predicts does.
 """
 
 from __future__ import annotations

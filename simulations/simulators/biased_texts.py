@@ -25,19 +25,21 @@ Draws of a trial, in order: a uniform for the prompt; for each text three for ea
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simulations.counts.quantities import Mean
 from simulations.counts.tally import Tally
 from simulations.draws.streams import Words, uniform
 from simulations.experiments.registry import simulator
 from simulations.models.model_growth import Floats, Reader, Tokens, inverted
 from simulations.simulators.draft_trees import builtin_network
 from simulations.simulators.model_trees import builtin_target
+from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.errors import SettingError
 
 TOGETHER = 32
@@ -202,3 +204,21 @@ def _logs(pmfs: Floats, tokens: Tokens) -> Floats:
 
 def _entropy(pmfs: Floats) -> Floats:
     return -(pmfs * np.log(np.maximum(pmfs, np.finfo(np.float64).tiny))).sum(axis=-1)
+
+
+# What theory says
+
+
+@predicts("biased-texts")
+def biased_texts_predicted(parameters: dict[str, Any]) -> Iterator[Predicted]:
+    """Rejections and loss add up to the distance with OPT, to no less with UNO; OPT at 0 is plain sampling."""
+    yield Predicted("rejections + loss - TV with OPT", "Y6", Mean("opt: excess"), 0.0)
+    yield Predicted("rejections + loss - TV with UNO", "Y5", Mean("uno: excess"), 0.0, "lower bound")
+    for decoder in ("opt", "uno"):
+        says = f"mean surprisal less entropy of the output law with {decoder.upper()}"
+        yield Predicted(says, "many-to-one", Mean(f"{decoder}: own shift"), 0.0)
+    if parameters["amount"] == 0:
+        yield Predicted("mean surprisal less entropy of the target with OPT", "Y5", Mean("opt: shift"), 0.0)
+        for score in ("target", "judge", "typical"):
+            says = f"share of texts that OPT wins over plain sampling, scored by {score}"
+            yield Predicted(says, "Y5", Mean(f"{score}: opt over plain", 0.0, 1.0), 0.5)

@@ -18,17 +18,20 @@ Draws of a trial, in order: a uniform for the prompt, one for the start, one for
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from simulations.counts.quantities import Mean
 from simulations.counts.tally import Tally
 from simulations.draws.streams import Words, uniform
 from simulations.experiments.registry import simulator
 from simulations.models.model_growth import Floats, Reader, Tokens, Trees, grow_beside, sample
 from simulations.simulators.model_trees import Target, builtin_target, checked
+from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.errors import load_extra
 
 TOGETHER = 48
@@ -125,3 +128,19 @@ def _paths(trees: Trees, capacity: int) -> list[list[tuple[int, ...]]]:
 def _depth(paths: set[tuple[int, ...]], text: Sequence[int]) -> int:
     """How many tokens of a text are predicted, one after the other."""
     return next((n for n in range(len(text)) if tuple(text[: n + 1]) not in paths), len(text))
+
+
+# What theory says
+
+
+@predicts("draft-trees")
+def draft_trees_predicted(parameters: dict[str, Any]) -> Iterator[Predicted]:
+    """The identity, both sides of the loss, and B6, which bounds every tree that does not see the sampling."""
+    for capacity, threshold in zip(parameters["capacities"], parameters["thresholds"], strict=True):
+        at = f"P = {capacity}"
+        yield Predicted(f"depth of the text less p(T_q), {at}", "B8", Mean(f"depth less drafted P={capacity}"), 0.0)
+        yield Predicted(f"loss, {at}", "B8", Mean(f"loss P={capacity}"), 0.0, "lower bound")
+        yield Predicted(f"loss less bound, {at}", "B8", Mean(f"loss less bound P={capacity}"), 0.0, "upper bound")
+        rest = capacity * math.exp(-threshold)
+        says = f"p(T_q) less the text's part of the bound, {at}"
+        yield Predicted(says, "B6", Mean(f"drafted less text P={capacity}"), rest, "upper bound")

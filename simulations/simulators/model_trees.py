@@ -20,16 +20,19 @@ Draws of a trial, in order: a uniform for the prompt, one for the start, one for
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from simulations.counts.quantities import Mean
 from simulations.counts.tally import Tally
 from simulations.draws.streams import Words, uniform
 from simulations.experiments.registry import simulator
 from simulations.models.model_growth import Floats, Reader, Texts, grow, sample
+from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.errors import SettingError, load_extra
 
 TOGETHER = 16
@@ -121,3 +124,16 @@ def _of_text(texts: Texts, places: int) -> dict[str, Floats]:
         "second moment": second[:, :places].mean(axis=1),
         "surprisal less entropy": (texts.surprisals - entropies).mean(axis=1),
     }
+
+
+# What theory says
+
+
+@predicts("model-trees")
+def model_trees_predicted(parameters: dict[str, Any]) -> Iterator[Predicted]:
+    """B6 at every capacity, and that the surprisal of what is sampled is the entropy in the mean."""
+    for capacity, threshold in zip(parameters["capacities"], parameters["thresholds"], strict=True):
+        rest = capacity * math.exp(-threshold)
+        says = f"E[X] less the text's part of the bound, P = {capacity}"
+        yield Predicted(says, "B6", Mean(f"P={capacity} less text"), rest, "upper bound")
+    yield Predicted("mean surprisal less mean entropy", "many-to-one", Mean("surprisal less entropy"), 0.0)

@@ -8,20 +8,23 @@ and one of ``unseen``, approximately the largest bias of the estimate (:func:`se
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from scipy.special import digamma
+from scipy.special import digamma, exp1
 
+from simulations.counts.quantities import Mean
 from simulations.counts.tally import Tally
 from simulations.draws.streams import Words
 from simulations.experiments.registry import simulator
-from simulations.kernels.dense_race import dense_race
-from simulations.kernels.poisson_race import poisson_race
-from simulations.kernels.race_counts import Counts
-from simulations.kernels.recursive_rejection import recursive_rejection
+from simulations.kernels.candidates import recursive_rejection
+from simulations.kernels.races import Counts, dense_race, poisson_race
+from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.errors import SettingError
+from spectheory.intervals import Interval
+from spectheory.verification import PoissonRace, RaceVerification, RecursiveRejection, rank_entropy
+from spectheory.verification.base import RankRule
 
 
 def seen_entropy(counts: Counts) -> tuple[float, float]:
@@ -52,7 +55,7 @@ def _rejected(p: Any, q: Any, ranks: int, draws: int, state: Words) -> Counts:
     return recursive_rejection(p, q, ranks, draws, state=state).sum(axis=1)
 
 
-RULES: dict[str, Callable[..., Counts]] = {
+HISTOGRAMS: dict[str, Callable[..., Counts]] = {
     "poisson": _raced(poisson_race),
     "race": _raced(dense_race),
     "recursive": _rejected,
@@ -61,13 +64,51 @@ RULES: dict[str, Callable[..., Counts]] = {
 
 
 @simulator("rank-entropy", version="2")
-def rank_entropy(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+def rank_entropies(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """A group of positions, whose ranks give one entropy (H)."""
-    rule = RULES.get(parameters["rule"])
+    rule = HISTOGRAMS.get(parameters["rule"])
     if rule is None:
         raise SettingError(
-            f"the rule is {parameters['rule']!r}", limit=f"there are {', '.join(RULES)}", remedy="name one"
+            f"the rule is {parameters['rule']!r}", limit=f"there are {', '.join(HISTOGRAMS)}", remedy="name one"
         )
     given = [parameters[name] for name in ("target", "draft", "max_rank", "draws")]
     found = [seen_entropy(rule(*given, state)) for _ in range(trials)]
     return Tally.of(trials, samples={"entropy": [h for h, _ in found], "unseen": [low for _, low in found]})
+
+
+# What theory says
+
+RULES: dict[str, tuple[str, RankRule]] = {
+    "poisson": ("R1", PoissonRace()),
+    "race": ("R2", RaceVerification()),
+    "recursive": ("R3", RecursiveRejection()),
+}
+ROUNDING = 1e-12
+"""Of a sum of up to ten thousand terms; it is all that is left where the rank is certain."""
+
+
+@predicts("rank-entropy")
+def rank_entropy_predicted(parameters: dict[str, Any]) -> Iterator[Predicted]:
+    """H(R) from the exact law of the rank."""
+    statement, rule = RULES[parameters["rule"]]
+    law = np.asarray(rule.rank_pmf(parameters["target"], parameters["draft"], parameters["max_rank"]))
+    exact = abs(float(rank_entropy(law)))
+    low = exact - lacking(np.append(law, max(1 - law.sum(), 0.0)), parameters["draws"]) - ROUNDING
+    value = Interval(low, exact, exact + ROUNDING, "bound")
+    yield Predicted("H(R), as estimated", statement, Mean("entropy"), value)
+
+
+def lacking(law: Any, draws: int) -> float:
+    r"""At least what the estimate lacks in the mean: :math:`\sum_i p_i E_1(-(n - \frac12) \log(1-p_i))`.
+
+    The terms :math:`(1-p)^v/v`, v = n, n+1, ..., are convex in v: each is at most the integral around it.
+
+    Examples
+    --------
+    >>> lacking([0.5, 0.5], 1000) < 1e-300
+    True
+    """
+    p = np.asarray(law, dtype=np.float64)
+    p = np.minimum(p[p > 0], 1.0)
+    with np.errstate(divide="ignore", under="ignore"):
+        return float((p * exp1(-(draws - 0.5) * np.log1p(-p))).sum())

@@ -9,12 +9,13 @@ is the number of trials.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from simulations.counts.moments import Moments
+from simulations.counts.quantities import Mean, Share
 from simulations.counts.tally import Tally
 from simulations.draws.streams import Words
 from simulations.experiments.registry import simulator
@@ -22,7 +23,9 @@ from simulations.kernels.batch_rejection import batch_rejections
 from simulations.kernels.markov_decoding import horizon_rejections
 from simulations.models.chains import RejectionCounts
 from simulations.models.recipes import chains_of
+from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.errors import SettingError
+from spectheory.limits import rejection_profile
 
 
 @simulator("rejections", version="1")
@@ -63,3 +66,35 @@ def _tally(found: RejectionCounts, parameters: Mapping[str, Any]) -> Tally:
         counts["positions"] = found.positions
     moments = Moments.of_histogram(found.texts)
     return Tally.of(int(found.texts.sum()), counts=counts, samples={"rejections": moments})
+
+
+# What theory says
+
+
+@predicts("rejections")
+def rejections_predicted(parameters: dict[str, Any]) -> Iterator[Predicted]:
+    """Rejections of one draft, in all and by position."""
+    yield from _profile(parameters, "Y1", 1)
+
+
+@predicts("rejections-running")
+def running_predicted(parameters: dict[str, Any]) -> Iterator[Predicted]:
+    """Rejections of one draft, in all."""
+    yield from _profile({**parameters, "positions": False}, "Y1", 1)
+
+
+@predicts("batch")
+def batch_predicted(parameters: dict[str, Any]) -> Iterator[Predicted]:
+    """Those of a batch, one draft being Y1; as printed, Algorithm 4 rejects as if it had one."""
+    if parameters.get("printed", False):
+        yield from _profile(parameters, "Y3/printed", 1)
+    else:
+        yield from _profile(parameters, "Y1" if parameters["drafts"] == 1 else "Y3", parameters["drafts"])
+
+
+def _profile(parameters: dict[str, Any], statement: str, drafts: int) -> Iterator[Predicted]:
+    length = parameters["length"]
+    profile = rejection_profile(*chains_of(parameters), drafts=drafts, horizon=length)
+    yield Predicted("rejections per text", statement, Mean("rejections", 0, length), float(profile.sum()))
+    for n, share in enumerate(profile if parameters.get("positions", True) else ()):
+        yield Predicted(f"P(reject at {n + 1})", statement, Share("positions", n), float(share))

@@ -15,12 +15,10 @@ from typing import Any
 import numpy as np
 
 from simulations.counts.tally import Tally
+from simulations.draws.alias import Floats
 from simulations.draws.streams import Words
 from simulations.experiments.registry import simulator
-from simulations.kernels.dense_race import dense_race
-from simulations.kernels.lazy_race import lazy_race
-from simulations.kernels.poisson_race import poisson_race
-from simulations.kernels.race_counts import Counts, Floats, enter_race
+from simulations.kernels.races import Counts, dense_race, enter_race, lazy_race, poisson_race
 from spectheory.errors import SettingError
 
 SPREAD = 3.0
@@ -52,7 +50,7 @@ def _softmax(logits: Floats) -> Floats:
 def numpy_race(
     target: Any, draft: Any, *, trials: int, state: Words, max_rank: int = 1, by_output: bool = False
 ) -> Counts:
-    """Dense races in plain numpy, counted as :func:`simulations.kernels.dense_race.dense_race` does (A2, R2)."""
+    """Dense races in plain numpy, counted as :func:`simulations.kernels.races.dense_race` does (A2, R2)."""
     race = enter_race(target, draft, trials=trials, max_rank=max_rank, state=state, by_output=by_output)
     p, q, _, counts = race
     rng = np.random.default_rng(state)

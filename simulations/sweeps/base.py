@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import simulations.predicted
 import simulations.simulators  # noqa: F401
 from simulations.counts.tally import Tally
 from simulations.experiments.registry import registered

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from simulations.counts.quantities import Mean, Share
 from simulations.counts.tally import Tally
-from simulations.predicted.block_moves import block_moves
-from simulations.predicted.call_programme import fewest_calls
-from simulations.predicted.decoding import calls_of
+from simulations.simulators.decoding import calls_of
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from simulations.sweeps.observed import dots
+from simulations.verdicts.call_programme import fewest_calls
+from simulations.verdicts.markov_calls import block_moves
 from simulations.verdicts.predictions import Predicted
 from spectheory.plots.line_ends import name_ends
 from spectheory.plots.style import GREY, LOOKS, PINK, Axes, Figure, Look, caption, note, plain_axes, titled

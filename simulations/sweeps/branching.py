@@ -8,7 +8,7 @@ from typing import Any
 from simulations.counts.estimates import Estimate
 from simulations.counts.quantities import Mean
 from simulations.models.families import CAPACITIES, FAMILIES
-from simulations.predicted.random_trees import moments, renewal_bounds
+from simulations.simulators.random_trees import moments, renewal_bounds
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from simulations.sweeps.observed import dots
 from spectheory.limits import branching_bound

@@ -10,9 +10,8 @@ import numpy as np
 
 from simulations.counts.tally import Tally
 from simulations.draws.alias import Floats
-from simulations.predicted.model_races import all_texts, path_predictions, path_theorem, side_by_side
-from simulations.predicted.trees import channel_limit, raced_law
-from simulations.simulators.trees import paths_of, tree_of
+from simulations.simulators.model_races import all_texts, path_predictions, path_theorem, side_by_side
+from simulations.simulators.trees import channel_limit, paths_of, raced_law, tree_of
 from simulations.sweeps.base import Ask, Scale, Tallies, ask
 from simulations.verdicts.predictions import Predicted
 from spectheory.drafting import Batch, Chain, KAry, Shape, optimal_tree

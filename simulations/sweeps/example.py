@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from simulations.counts.quantities import Mean
-from simulations.predicted.decoding import calls_of
-from simulations.reference.any_rule import DraftTree
-from simulations.reference.markov import Pair
+from simulations.reference.decoding import DraftTree, Pair
 from simulations.reference.pictured import race_pictured, rejection_pictured
+from simulations.simulators.decoding import calls_of
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from spectheory.drafting import Batch, Chain
 from spectheory.plots.style import (

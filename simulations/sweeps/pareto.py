@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simulations.counts.estimates import Estimate
 from simulations.counts.quantities import Share
 from simulations.counts.tally import Tally
-from simulations.predicted.biased import output_law
+from simulations.simulators.positions import output_law
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from simulations.sweeps.observed import dots
 from spectheory import total_variation

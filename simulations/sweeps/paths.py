@@ -12,7 +12,7 @@ from scipy import stats
 from simulations.counts.quantities import Mean
 from simulations.counts.tally import Tally
 from simulations.models.ngram import PROMPTS_TEXT, text_parameters
-from simulations.predicted.decoding import acceptance_of, calls_of
+from simulations.simulators.decoding import acceptance_of, calls_of
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from simulations.sweeps.observed import dots
 from simulations.verdicts.predictions import ALARM

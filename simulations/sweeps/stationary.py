@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from simulations.counts.quantities import Mean
-from simulations.predicted.stretches import best_values, entropy_rate
+from simulations.simulators.stretch_trees import best_values, entropy_rate
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from simulations.sweeps.observed import dots
 from spectheory.plots.line_ends import name_ends

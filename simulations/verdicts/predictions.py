@@ -113,7 +113,7 @@ def predicts(kind: str) -> Callable[[P], P]:
 
 def predictions(kind: str, parameters: Mapping[str, Any]) -> tuple[Predicted, ...]:
     """What theory says of a setting; nothing where it has no closed form."""
-    import simulations.predicted  # noqa: F401  registers all predictors; they import this file
+    import simulations.simulators  # noqa: F401  registers all predictors; they import this file
 
     predictor = _predictors.get(kind)
     return tuple(predictor(dict(parameters))) if predictor else ()

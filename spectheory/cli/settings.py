@@ -172,13 +172,13 @@ def _rule(names: Callable[[], Iterable[str]]) -> Reader:
 
 
 def _all_rules() -> Iterable[str]:
-    from simulations.reference.any_rule import ALGORITHMS
+    from simulations.reference.decoding import ALGORITHMS
 
     return ALGORITHMS
 
 
 def _single_rules() -> Iterable[str]:
-    from simulations.kernels.single_draft import RULES
+    from simulations.kernels.candidates import RULES
 
     return RULES
 

@@ -67,20 +67,6 @@ ORACLES = (
 )
 """What the library is checked against calls none of its closed forms."""
 
-THEORETICAL = ("simulations/predicted", "simulations/verdicts", "simulations/sweeps")
-"""Where theory and simulation meet; all else in `simulations` knows nothing of the theory it is held against."""
-
-KNOWN_TO_SIMULATORS = (
-    *(f"spectheory.{name}" for name in ("errors", "files", "processes", "pairs", "prompts")),
-    *(f"spectheory.{name}" for name in ("intervals", "distributions", "kernels.compiling")),
-    "spectheory.drafting.shapes",
-    "spectheory.drafting.weights.validate_rank_pmf",
-    *(f"spectheory.measure.{name}" for name in ("load_pair", "sample_continuations", "ModelPair", "tokens", "reading")),
-    *(f"spectheory.measure.{name}" for name in ("columns.truncation", "pair", "sampling")),
-    *(f"spectheory.drafting.{name}" for name in ("Batch", "Chain", "KAry", "Shape", "Tree")),
-)
-"""Beginnings of the names of spectheory that simulators may import: no closed form is among them."""
-
 HEAVY = (
     "prometheus_client",
     "torch",
@@ -179,62 +165,6 @@ def test_a_wrong_import_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_oracles_call_no_closed_form() -> None:
     assert {path for path in ORACLES for name in imports(Path(path)) if name.startswith("spectheory")} == set()
-
-
-def closed_forms(path: Path) -> list[str]:
-    """What a simulator imports of spectheory beyond what it may, or from where theory and simulation meet."""
-    found = [name for name in imports(path) if not name.startswith("simulations")]
-    meeting = tuple(each.removesuffix(".py").replace("/", ".") for each in THEORETICAL)
-    return [
-        name for name in found if not (name + ".").startswith(tuple(f"{each}." for each in KNOWN_TO_SIMULATORS))
-    ] + [name for name in imports(path) if name.startswith(meeting)]
-
-
-SIMULATION_ROOMS = (
-    *("draws", "counts", "experiments", "models", "kernels", "reference", "simulators", "verdicts", "predicted"),
-    "sweeps",
-)
-"""A file of `simulations` imports only from its own room and the rooms before it."""
-
-REGISTRATION = {("simulations/verdicts/predictions.py", "predicted")}
-"""Loaded when predictions are asked for: what is loaded registers itself."""
-
-
-def test_rooms_of_the_simulations_import_one_way() -> None:
-    known = {path.parts[1] for path in sources("simulations") if len(path.parts) > 2}
-    assert known == set(SIMULATION_ROOMS), "a new room: give it its place in SIMULATION_ROOMS"
-    wrong = {
-        (str(path), name.split(".")[1])
-        for path in sources("simulations")
-        if len(path.parts) > 2
-        for name in imports(path)
-        if name.startswith("simulations.")
-        and SIMULATION_ROOMS.index(name.split(".")[1]) > SIMULATION_ROOMS.index(path.parts[1])
-    }
-    assert wrong == REGISTRATION
-
-
-SIMULATORS = [path for path in sources("simulations") if not str(path).startswith(THEORETICAL)]
-
-
-def test_simulators_call_no_closed_form() -> None:
-    assert {str(path): found for path in SIMULATORS if (found := closed_forms(path))} == {}
-
-
-def test_a_simulator_with_a_closed_form_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Negative control."""
-    for line in (
-        "from spectheory import total_variation",
-        "from spectheory.verification import RaceVerification",
-        "from spectheory.drafting import node_weights",
-        "from spectheory.drafting.weights import node_weights",
-        "from spectheory.measure import teacher_forced",
-        "def f():\n    import simulations.verdicts.predictions",
-        "from simulations.predicted.races import ranks",
-        "from proofs_check import oracle",
-    ):
-        monkeypatch.setattr(sys.modules[__name__], "tree", lambda _, line=line: ast.parse(line))
-        assert len(closed_forms(Path("simulations/simulators/races.py"))) == 1, line
 
 
 def test_the_front_door_is_light() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from simulations.reference.markov import Pair
+from simulations.reference.decoding import Pair
 from spectheory.distributions import Sampling
 from spectheory.errors import TextError
 from spectheory.judging.changes import (

@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulations.draws.streams import Stream, words
-from simulations.reference.any_rule import ALGORITHMS, DraftTree
-from simulations.reference.drawing import from_table
-from simulations.reference.markov import Call, Pair
+from simulations.reference.decoding import ALGORITHMS, Call, DraftTree, Pair
 from spectheory.divergences import entropy, hockey_stick, second_log_moment, total_variation
 from spectheory.trace import TextInfo, Trace
 from spectheory.trace.calls import CallLog, Request
@@ -81,7 +79,7 @@ class ToyEngine:
         """Start, drafted tokens and output of each call; the prompt's own pass drafts -1."""
         n, last = 0, start
         if self.prefill:
-            last = from_table(self.pair.p(0, start), stream)
+            last = stream.token(self.pair.p(0, start))
             if self.rule == "greedy":
                 last = int(np.argmax(self.pair.p(0, start)))
             yield 0, -1, Call((last,))
@@ -113,7 +111,7 @@ def _stopping(pair: Pair | _Bent, n: int, last: int, room: int, least: float, st
     drafts: list[int] = []
     while len(drafts) < room:
         q = pair.q(n + len(drafts), drafts[-1] if drafts else last)
-        drafts.append(from_table(q, stream))
+        drafts.append(stream.token(q))
         if q[drafts[-1]] < least:
             break
     out: list[int] = []
@@ -121,9 +119,9 @@ def _stopping(pair: Pair | _Bent, n: int, last: int, room: int, least: float, st
         before = out[-1] if out else last
         p, q = pair.p(n + len(out), before), pair.q(n + len(out), before)
         if stream.uniform() * q[draft] >= p[draft]:
-            return Call((*out, from_table(np.maximum(p - q, 0.0), stream))), len(drafts)
+            return Call((*out, stream.token(np.maximum(p - q, 0.0)))), len(drafts)
         out.append(draft)
-    return Call((*out, from_table(pair.p(n + len(out), out[-1] if out else last), stream))), len(drafts)
+    return Call((*out, stream.token(pair.p(n + len(out), out[-1] if out else last)))), len(drafts)
 
 
 def dead_beyond(depth: int) -> Bend:

@@ -25,9 +25,9 @@ from proofs_check.twins.block_values import (
     tokens_after,
 )
 from proofs_check.twins.policy_programme import Goal, fewest_calls, least
-from simulations.predicted import call_programme
-from simulations.predicted.markov_calls import markov_calls
 from simulations.sweeps import block as figure
+from simulations.verdicts import call_programme
+from simulations.verdicts.markov_calls import markov_calls
 from spectheory.drafting import Chain
 from spectheory.verification import BlockVerification, TokenVerification
 

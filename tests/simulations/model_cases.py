@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from simulations.reference.model_trees import PmfAfter
+from simulations.reference.trees import PmfAfter
 
 torch = pytest.importorskip("torch")
 

@@ -23,7 +23,7 @@ from simulations.experiments.stopping import Stop
 from simulations.experiments.tasks import Task, canonical, task
 from spectheory.errors import SettingError
 
-MODULE = "simulations.simulators.lists"
+MODULE = "simulations.simulators.positions"
 P, Q = np.random.default_rng(1).dirichlet(np.full(LARGE, 0.1), size=2)
 
 

@@ -10,22 +10,14 @@ import numpy as np
 import pytest
 
 from proofs_check.algorithms import enumeration
-from proofs_check.library.strategies import Floats
-from simulations.draws.acceptance import acceptance_law, acceptance_rows
 from simulations.draws.streams import words
+from simulations.kernels.markov_decoding import acceptance_law, acceptance_rows
 from simulations.models.chains import CallCounts
-from simulations.reference.markov import Pair
+from simulations.reference.decoding import Pair
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.verification import BlockVerification, TokenVerification
-from tests.simulations.decoding_cases import (
-    KERNELS,
-    made_up,
-    model,
-    straying_shares,
-    strays,
-    tenths_chain,
-    uniform_start,
-)
+from tests.simulations.decoding_cases import KERNELS, made_up, model, tenths_chain, uniform_start
+from tests.simulations.laws import Floats, straying, strays
 
 OTHER = {"token": "block", "block": "token"}
 
@@ -113,8 +105,8 @@ def test_accepted_lengths_are_the_enumerated_ones(name: str) -> None:
 def test_calls_of_a_text_have_the_enumerated_law(name: str) -> None:
     """Not their mean alone: calls of a text are dependent."""
     texts = simulated_calls(name).texts
-    assert straying_shares(texts, TEXTS, enumerated_calls(name)[2]) == []
-    assert straying_shares(texts, TEXTS, enumerated_calls(OTHER[name])[2]), "negative control: the other rule's"
+    assert straying(texts, enumerated_calls(name)[2]) == []
+    assert straying(texts, enumerated_calls(OTHER[name])[2]), "negative control: the other rule's"
 
 
 # Whole texts, against the path theorem in expectation

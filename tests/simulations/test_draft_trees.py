@@ -12,7 +12,7 @@ import pytest
 
 from simulations.counts.quantities import Mean
 from simulations.draws.streams import Stream, words
-from simulations.reference.model_trees import PmfAfter, drawn_trial, heaviest_of_model
+from simulations.reference.trees import PmfAfter, heaviest_prefixes, model_trial
 from simulations.simulators.draft_trees import drafted_trees
 from simulations.simulators.model_trees import Target
 from simulations.verdicts.predictions import Predicted, compare, predictions
@@ -40,9 +40,9 @@ def test_trials_are_those_of_the_twin(target: Target, tiny_pair: Any) -> None:
     tally = drafted_trees(target, tiny_pair.draft.network, PARAMETERS, trials, state)
     sums = dict.fromkeys(tally.moments, 0.0)
     for _ in range(trials):
-        prompt, start, text = drawn_trial(p_after, PROMPTS, STARTS, CAPACITIES[-1], stream)
+        prompt, start, text = model_trial(p_after, PROMPTS, STARTS, CAPACITIES[-1], stream)
         before = [*prompt, *text[:start]]
-        own, chosen = (heaviest_of_model(after, before, CAPACITIES[-1]) for after in (p_after, q_after))
+        own, chosen = (heaviest_prefixes(after, before, CAPACITIES[-1]) for after in (p_after, q_after))
         for capacity in CAPACITIES:
             best, tree = ({prefix for _, prefix in found[:capacity]} for found in (own, chosen))
             p = {prefix: weight(p_after, before, prefix) for prefix in best | tree}
@@ -55,7 +55,7 @@ def test_trials_are_those_of_the_twin(target: Target, tiny_pair: Any) -> None:
             sums[f"claimed P={capacity}"] += sum(q[v] for v in tree)
             sums[f"bound P={capacity}"] += bound
             sums[f"depth P={capacity}"] += depth
-    assert state.tolist() == stream.state, "as many draws"
+    assert state.tolist() == stream.state.tolist(), "as many draws"
     for capacity in CAPACITIES:
         for name in ("best", "drafted", "claimed", "bound", "depth"):
             key = f"{name} P={capacity}"

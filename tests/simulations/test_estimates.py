@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from simulations.counts.estimates import bernstein, exact, likelihood_ratio, student
+from simulations.counts.estimates import bernstein, exact, student
 from simulations.counts.moments import Moments
 from simulations.counts.quantities import Mean, Share
 from simulations.counts.tally import Tally, total
@@ -72,24 +72,6 @@ def test_a_narrower_interval_would_be_seen() -> None:
         return abs(k / 40 - 0.03) <= 1.96 * math.sqrt(k / 40 * (1 - k / 40) / 40)
 
     assert probability(40, 0.03, holds) < 0.75
-
-
-@pytest.mark.parametrize(("k", "n"), [(1, 2), (3, 10), (9, 10), (1, 10**9), (10**9 - 1, 10**9), (5000, 10**4)])
-def test_likelihood_ratio_ends_where_the_likelihood_has_dropped(k: int, n: int) -> None:
-    found = likelihood_ratio(k, n)
-    drop = float(stats.chi2.ppf(0.95, 1)) / 2
-    assert found.low < k / n < found.high
-    for end in (found.low, found.high):
-        log_ratio = k * math.log(k / n / end) + (n - k) * (math.log1p(-k / n) - math.log1p(-end))
-        assert log_ratio == pytest.approx(drop, rel=1e-6)
-
-
-def test_likelihood_ratio_at_the_ends() -> None:
-    drop = float(stats.chi2.ppf(0.95, 1)) / 2
-    none, all_ = likelihood_ratio(0, 50), likelihood_ratio(50, 50)
-    assert (none.low, all_.high) == (0.0, 1.0)
-    assert none.high == pytest.approx(-math.expm1(-drop / 50), rel=1e-12)
-    assert all_.low == pytest.approx(math.exp(-drop / 50), rel=1e-12)
 
 
 def test_student_is_scipys() -> None:
@@ -317,9 +299,8 @@ def test_questions_that_make_no_sense(quantity: Any, predicted: float, alarm: fl
 
 def test_settings_of_estimates() -> None:
     for successes, trials, confidence in ((3, 2, 0.9), (-1, 2, 0.9), (0, 0, 0.9), (1, 2, 1.0), (1, 2, 0.0)):
-        for method in (exact, likelihood_ratio):
-            with pytest.raises(SettingError):
-                method(successes, trials, confidence)
+        with pytest.raises(SettingError):
+            exact(successes, trials, confidence)
     with pytest.raises(SettingError, match="needs 2"):
         student(Moments.of([1.0]))
     for low, high in ((None, 1.0), (1.0, None), (1.0, 1.0)):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-import simulations.predicted
 import simulations.simulators  # noqa: F401  registers them
 from simulations.draws.streams import words
 from simulations.experiments.registry import registered
 from simulations.models.recipes import chains_of
-from simulations.predicted.markov_calls import markov_call_law, markov_calls
+from simulations.verdicts.markov_calls import markov_call_law, markov_calls
 from simulations.verdicts.predictions import predictions
 from spectheory.drafting import Chain
 from spectheory.verification import RULES

@@ -18,9 +18,16 @@ from simulations.counts.quantities import Share
 from simulations.counts.tally import Tally
 from simulations.draws.streams import words
 from simulations.models.raced_texts import pmfs_along, texts
-from simulations.predicted.model_races import expected_counts, path_predictions, path_theorem
-from simulations.reference.ranked_trees import walk
-from simulations.simulators.model_races import children_of, decoded, model_races, raced_ranks
+from simulations.reference.decoding import walk
+from simulations.simulators.model_races import (
+    children_of,
+    decoded,
+    expected_counts,
+    model_races,
+    path_predictions,
+    path_theorem,
+    raced_ranks,
+)
 from simulations.simulators.trees import paths_of, tree_of
 from simulations.verdicts.predictions import Predicted, compare
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree

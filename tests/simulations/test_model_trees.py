@@ -25,8 +25,7 @@ from simulations.draws.streams import Stream, uniform, words
 from simulations.experiments.registry import registered
 from simulations.models.families import FAMILIES, population
 from simulations.models.model_growth import Reader, grow, sample
-from simulations.reference.model_trees import PmfAfter, drawn_trial, heaviest_of_model
-from simulations.reference.random_pmf_trees import heaviest_prefixes
+from simulations.reference.trees import PmfAfter, heaviest_prefixes, model_trial
 from simulations.simulators.model_trees import Target, trees_of
 from simulations.sweeps import branching, imperfect
 from simulations.verdicts.predictions import Predicted, compare, predictions
@@ -80,7 +79,7 @@ def test_trees_are_those_of_the_twin(target: Target, pmf_after: PmfAfter) -> Non
     starts = [0, 3, 5, 1]
     texts, weights = grown(target, starts, 25)
     for prompt, text, start, row in zip(PROMPTS, texts, starts, weights, strict=True):
-        found = heaviest_of_model(pmf_after, [*prompt, *text[:start]], 25)
+        found = heaviest_prefixes(pmf_after, [*prompt, *text[:start]], 25)
         np.testing.assert_allclose(row, [weight for weight, _ in found], rtol=ROUNDING)
         assert len({len(prefix) for _, prefix in found}) > 2, "trees that branch and go deep"
 
@@ -108,11 +107,11 @@ def test_trials_are_those_of_the_twin(target: Target, pmf_after: PmfAfter) -> No
     tally = trees_of(target, PARAMETERS, trials, state)
     expected: dict[str, list[float]] = {name: [] for name in tally.moments}
     for _ in range(trials):
-        prompt, start, text = drawn_trial(pmf_after, PROMPTS, STARTS, CAPACITIES[-1], stream)
+        prompt, start, text = model_trial(pmf_after, PROMPTS, STARTS, CAPACITIES[-1], stream)
         pmfs = [pmf_after([*prompt, *text[:n]]) for n in range(len(text))]
         surprisals = np.array([-np.log(pmf[token]) for pmf, token in zip(pmfs, text, strict=True)])
         entropies = np.array([-(pmf @ np.log(pmf)) for pmf in pmfs])
-        weights = [weight for weight, _ in heaviest_of_model(pmf_after, [*prompt, *text[:start]], CAPACITIES[-1])]
+        weights = [weight for weight, _ in heaviest_prefixes(pmf_after, [*prompt, *text[:start]], CAPACITIES[-1])]
         expected["entropy"].append(entropies[:STARTS].mean())
         expected["second moment"].append(np.mean([pmf @ np.log(pmf) ** 2 for pmf in pmfs[:STARTS]]))
         expected["surprisal less entropy"].append(surprisals.mean() - entropies.mean())
@@ -124,7 +123,7 @@ def test_trials_are_those_of_the_twin(target: Target, pmf_after: PmfAfter) -> No
             expected[f"P={capacity} less text"].append(
                 expected[f"P={capacity}"][-1] - expected[f"text P={capacity}"][-1]
             )
-    assert state.tolist() == stream.state, "as many draws"
+    assert state.tolist() == stream.state.tolist(), "as many draws"
     for name, values in expected.items():
         assert tally.moments[name].mean == pytest.approx(np.mean(values), abs=ROUNDING), name
         assert tally.moments[name].variance == pytest.approx(np.var(values, ddof=1), abs=30 * ROUNDING), name
@@ -136,8 +135,9 @@ def test_independent_pmfs_give_the_random_tree(family: str) -> None:
     pmfs, capacity = population(family, 60, 12), 40
     reader = Reader(ListedPmfs(pmfs), 12, [[0]])
     weights = grow(reader, reader.first, np.array([0]), capacity)
-    listed = SimpleNamespace(uniform=iter((np.arange(60) + 0.5) / 60).__next__)
-    np.testing.assert_allclose(weights[0], heaviest_prefixes(pmfs, capacity, listed), rtol=1e-12)  # type: ignore[arg-type]
+    listed = iter(pmfs)
+    expected = [weight for weight, _ in heaviest_prefixes(lambda _: next(listed), (), capacity)]
+    np.testing.assert_allclose(weights[0], expected, rtol=1e-12)
 
 
 class ListedPmfs:

@@ -1,27 +1,27 @@
-"""N-gram models of text: by their definition, as an automaton, and its kernel against its twin."""
+"""N-gram models of text: by their definition, as an automaton, and the tables of its kernel."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 
 import numpy as np
 import pytest
 
 from proofs_check.library.strategies import Floats
-from simulations.draws.streams import Stream, words
-from simulations.kernels.markov_decoding import LANES, lane_streams, token_calls
-from simulations.kernels.ngram_decoding import ngram_calls, ngram_tables
+from simulations.draws.streams import words
+from simulations.kernels.markov_decoding import ngram_calls, ngram_tables, token_calls
 from simulations.models.ngram import (
     byte_tokens,
     ngram_pair,
     text_of,
     text_parameters,
 )
-from simulations.models.ngram_models import MOST_CONTEXTS, Automaton, Context, Ngram, automaton, contexts_of, ngram
-from simulations.reference.drawing import from_table
-from simulations.reference.ngram import Model, prefix_text
+from simulations.models.ngram_models import MOST_CONTEXTS, Automaton, Ngram, automaton, contexts_of, ngram
+
+Model = Callable[[tuple[int, ...]], Floats]
+"""Pmf after all tokens so far."""
 
 # The models
 
@@ -126,46 +126,7 @@ def test_contexts_of_real_text_are_few() -> None:
     assert draft.shape == following.shape == (len(initial), 256)
 
 
-# The kernel is its twin
-
-
-def twin_calls(
-    pair: Automaton, contexts: list[Context], models: tuple[Model, Model], length: int, k: int, texts: int, seed: int
-) -> tuple[list[int], list[int]]:
-    """Calls by accepted drafts, texts by calls: models of whole prefixes, fed the kernel's streams."""
-    streams = [Stream(s) for s in lane_streams(words(seed), min(LANES, texts)).T]
-    accepted, calls = np.zeros(k + 1, int), np.zeros(length + 1, int)
-    for t in range(texts):
-        stream = streams[t % LANES]
-        start = contexts[from_table(pair.initial, stream)]
-        steps = [step.accepted for step in prefix_text(*models, start, length, k, stream)]
-        np.add.at(accepted, steps, 1)
-        calls[len(steps)] += 1
-    return accepted.tolist(), calls.tolist()
-
-
-@pytest.mark.parametrize(("order", "draft_order"), PAIRS)
-def test_a_kernel_text_is_its_twin(order: int, draft_order: int) -> None:
-    """The twin knows no states: it counts the text again after every token."""
-    others = 0
-    for seed, (k, length) in product(range(8), [(1, 1), (2, 9), (4, 12)]):
-        target, draft, p, q = small_pair(seed, order, draft_order, tokens=3 + seed % 2)
-        pair = automaton(target, draft)
-        found = ngram_calls(*pair, length=length, k=k, texts=3, state=words(seed))
-        accepted, calls = twin_calls(pair, contexts_of(target, draft), (p, q), length, k, 3, seed)
-        assert (found.accepted.tolist(), found.texts.tolist()) == (accepted, calls)
-        others += (accepted, calls) != twin_calls(pair, contexts_of(target, draft), (p, p), length, k, 3, seed)
-    assert others > 10, "negative control: another draft"
-
-
-def test_real_texts_are_the_twin() -> None:
-    """More texts than lanes; the models' own pmfs, whose contexts the twin finds by itself."""
-    text = byte_tokens(text_of(text_parameters("bisect")))
-    target, draft = (ngram(text, 256, order=n, weight=0.9) for n in (3, 2))
-    pair = automaton(target, draft)
-    found = ngram_calls(*pair, length=10, k=3, texts=LANES + 6, state=words(5))
-    accepted, calls = twin_calls(pair, contexts_of(target, draft), (target.pmf, draft.pmf), 10, 3, LANES + 6, 5)
-    assert (found.accepted.tolist(), found.texts.tolist()) == (accepted, calls)
+# The kernel
 
 
 @pytest.mark.parametrize("tokens", [2, 7, 40])

@@ -19,8 +19,7 @@ from simulations.draws.streams import words
 from simulations.experiments.batches import Failure, batch_stream, run_batch
 from simulations.experiments.tasks import task
 from simulations.kernels.block_decoding import block_calls
-from simulations.kernels.markov_decoding import token_calls
-from simulations.kernels.ngram_decoding import ngram_calls
+from simulations.kernels.markov_decoding import ngram_calls, token_calls
 from simulations.models.chains import CallCounts
 from simulations.models.ngram import (
     file_parameters,

@@ -28,12 +28,10 @@ from simulations.experiments.batches import run_batch
 from simulations.experiments.registry import registered
 from simulations.experiments.tasks import task
 from simulations.models.ngram import text_parameters
-from simulations.predicted import block_moves
-from simulations.predicted.decoding import acceptance_of, calls_of
-from simulations.predicted.markov_calls import markov_calls
-from simulations.reference.any_rule import ALGORITHMS, DraftTree, decoded_text
-from simulations.reference.markov import Pair
+from simulations.reference.decoding import ALGORITHMS, DraftTree, Pair, decoded
+from simulations.simulators.decoding import acceptance_of, calls_of
 from simulations.verdicts.agreement import accepted_counts, agrees
+from simulations.verdicts.markov_calls import markov_calls
 from simulations.verdicts.predictions import compare, predictions
 from spectheory.drafting import Chain, Tree
 from spectheory.errors import SettingError, ShapeError
@@ -157,7 +155,7 @@ def test_what_cannot_be_predicted_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     for rule in ("token", "block", "independent"):
         with pytest.raises(SettingError, match="one candidate"):
             markov_calls(RULES[rule], TARGET, DRAFT, [0.25] * 4, length=3, tree=batch)
-    monkeypatch.setattr(block_moves, "MOST_BRANCHES", 100)
+    monkeypatch.setattr("simulations.verdicts.markov_calls.MOST_BRANCHES", 100)
     with pytest.raises(SettingError, match="branches at a time"):
         markov_calls(RULES["block"], TARGET, DRAFT, [0.25] * 4, length=9, tree=Chain(5).tree())
 
@@ -190,7 +188,7 @@ def test_decoded_texts_are_the_targets(rule: str) -> None:
     """The last token of short texts, whose law is a row of a power of the chain."""
     tree = DraftTree(tuple(path) for path in (TREE if ALGORITHMS[rule].several else [[1], [1, 1]]))
     pair, stream, length = Pair(np.array(TARGET), np.array(DRAFT)), Stream(words(6)), 4
-    last = [[*decoded_text(rule, tree, pair, 2, length, stream)][-1].tokens[-1] for _ in range(600)]
+    last = [[*decoded(ALGORITHMS[rule].call, tree, pair, 2, length, stream)][-1].tokens[-1] for _ in range(600)]
     law = np.linalg.matrix_power(np.array(TARGET), length)[2]
     for token, share in enumerate(law):
         low, high = accepted_counts(len(last), (float(share) - EXACT, float(share) + EXACT), ALARM)
@@ -199,8 +197,8 @@ def test_decoded_texts_are_the_targets(rule: str) -> None:
 
 def test_greedy_texts_follow_the_first_choices() -> None:
     pair, tree = Pair(np.array(TARGET)[[1, 2, 3, 0]], np.array(DRAFT)), DraftTree([(1,)])
-    text = [token for call in decoded_text("greedy", tree, pair, 0, 6, Stream(words(1))) for token in call.tokens]
-    assert text == [1, 2, 3, 0, 1, 2]
+    calls = decoded(ALGORITHMS["greedy"].call, tree, pair, 0, 6, Stream(words(1)))
+    assert [token for call in calls for token in call.tokens] == [1, 2, 3, 0, 1, 2]
 
 
 REGIMES = [[0.94, 0.02, 0.02, 0.02], [0.02, 0.94, 0.02, 0.02], [0.02, 0.02, 0.48, 0.48], [0.02, 0.02, 0.48, 0.48]]

@@ -1,8 +1,8 @@
-"""The races of :mod:`simulations`: kernels against their twins, the closed forms R1, R2, A2, and each other.
+"""The races of :mod:`simulations`: kernels against the closed forms R1, R2, A2, and each other.
 
 Every cell of a count is tested by the exact binomial law, kernel against kernel by the exact hypergeometric one.
-`ALARM` is the chance that one check fails although all is right; there are fewer than 1,200, so this file fails
-wrongly with probability below 1.2e-8, of the 1e-6 that the whole suite may spend. With `TRIALS` races a cell of 0.1 is
+A check fails wrongly with probability 1e-11 at most and there are fewer than 1,200, so this file fails wrongly with
+probability below 1.2e-8, of the 1e-6 that the whole suite may spend. With `TRIALS` races a cell of 0.1 is
 known to 0.0046 and one of 1e-3 to 4.8e-4; an error of twice as much is all but sure to be seen.
 """
 
@@ -14,27 +14,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from scipy.stats import binom, hypergeom
 
-from simulations.draws.streams import Stream, words
-from simulations.kernels.dense_race import dense_race
-from simulations.kernels.lazy_race import lazy_race
-from simulations.kernels.poisson_race import poisson_race
-from simulations.reference import races as reference
-from simulations.reference.candidates import Judged
+from simulations.draws.streams import words
+from simulations.kernels.races import dense_race, lazy_race, poisson_race
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.verification import PoissonRace, RaceVerification
 from tests.made_up import each
+from tests.simulations.laws import Counts, Floats, apart, straying
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 Kernel = Callable[..., Counts]
 
-ALARM = 1e-11
 TRIALS = 200_000
-ROUNDED = 1e-13
-"""A share that the closed forms give up to this is none: they are exact to rounding."""
 
 KERNELS: dict[str, Kernel] = {"dense": dense_race, "lazy": lazy_race, "poisson": poisson_race}
 RULES = {"dense": RaceVerification(), "lazy": RaceVerification(), "poisson": PoissonRace()}
@@ -88,70 +78,7 @@ def pairs_of(name: str) -> dict[str, tuple[Floats, Floats]]:
 CASES = [(kernel, pair) for kernel in KERNELS for pair in pairs_of(kernel)]
 
 
-# Kernel and twin
-
-
-def twin(name: str, p: Floats, q: Floats, *, trials: int, state: Any, max_rank: int) -> Counts:
-    """Counts by output of the readable race on the same stream."""
-    stream = Stream(state)
-    race: Callable[[], Judged]
-    if name == "dense":
-        race = lambda: reference.dense_race(p, q, stream)  # noqa: E731
-    elif name == "lazy":
-        lazy = reference.LazyRace(p, q, stream)
-        race = lambda: lazy.run(max_rank)  # noqa: E731
-    else:
-        race = reference.PoissonRace(p, q, stream).run
-    counts = np.zeros((p.size, max_rank + 2), dtype=np.int64)
-    for _ in range(trials):
-        raced = race()
-        counts[raced.token, 0 if raced.rank is None else min(raced.rank, max_rank + 1)] += 1
-    return counts
-
-
-def differing_runs(name: str, p: Floats, q: Floats, against: tuple[Floats, Floats], runs: int, trials: int) -> int:
-    """How many short runs of the kernel and of the twin, the twin of the pair `against`, count otherwise."""
-    differing = 0
-    for seed in range(runs):
-        state, most = words(seed, 7), 1 + seed % 9
-        fresh = state.copy()
-        found = KERNELS[name](p, q, trials=trials, state=state, max_rank=most, by_output=True)
-        expected = twin(name, *against, trials=trials, state=fresh, max_rank=most)
-        differing += not np.array_equal(found, expected)
-    return differing
-
-
-@each("name, pair", CASES)
-def test_kernel_is_its_twin(name: str, pair: str) -> None:
-    """Race for race: runs of one race, then of several, which differ for good once a draw does."""
-    p, q = pairs_of(name)[pair]
-    assert differing_runs(name, p, q, (p, q), runs=18, trials=1) == 0
-    assert differing_runs(name, p, q, (p, q), runs=9, trials=30) == 0
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_kernel_is_its_twin_on_long_runs(name: str) -> None:
-    """The tokens drawn ahead are renewed again and again."""
-    p, q = noisy(100, 1.0, seed=3)
-    assert differing_runs(name, p, q, (p, q), runs=2, trials=700) == 0
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_another_pairs_twin_is_caught(name: str) -> None:
-    """Negative control: the twin has the draft of another pair."""
-    p, q = PAIRS["noisy"]
-    assert differing_runs(name, p, q, (p, noisy(40, 1.1, seed=1)[1]), runs=9, trials=30) > 0
-
-
 # Closed forms
-
-
-def straying(counts: Counts, shares: Floats) -> list[int]:
-    """Cells, flattened, whose count is impossible or too unlikely under its share (exact binomial, two-sided)."""
-    trials = int(counts.sum())
-    share = np.where(shares > ROUNDED, np.minimum(shares, 1.0), 0.0)
-    tails = np.minimum(binom.cdf(counts, trials, share), binom.sf(counts - 1, trials, share))
-    return [int(i) for i in np.flatnonzero(tails < ALARM / 2)]
 
 
 def joint_law(rule: Any, p: Floats, q: Floats, max_rank: int) -> Floats:
@@ -231,14 +158,6 @@ def test_independence_and_the_drafts_law_are_caught(name: str) -> None:
 
 
 # The lazy race against the dense one
-
-
-def apart(one: Counts, two: Counts) -> list[int]:
-    """Cells whose counts in two samples differ too much for one law (exact hypergeometric, two-sided)."""
-    both, first, second = one + two, int(one.sum()), int(two.sum())
-    law = hypergeom(first + second, both, first)
-    tails = np.minimum(law.cdf(one), law.sf(one - 1))
-    return [int(i) for i in np.flatnonzero(tails < ALARM / 2)]
 
 
 def test_lazy_and_dense_races_agree() -> None:

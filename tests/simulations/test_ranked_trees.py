@@ -1,33 +1,30 @@
-"""ERSD over draft trees, simulated: kernel against twin draw for draw, then against S1, S3 and R2.
+"""ERSD over draft trees, simulated: against the walk as it is written, S1, S3 and R2.
 
-A count is checked by the exact binomial tail on either side and fails wrongly with probability `ALARM` at most; there
-are fewer than 1,000, so this file fails wrongly with probability below 1e-7, of the suite's 1e-6. With `CALLS` calls a
-probability of 0.1 is known to 0.0039, one of 0.5 to 0.0065.
+A cell is refuted wrongly with probability 1e-11 at most and there are fewer than 2,000, so this file fails wrongly with
+probability below 2e-8, of the suite's 1e-6. With `CALLS` calls a probability of 0.1 is known to 0.0039, one of 0.5 to
+0.0065.
 """
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from scipy.stats import binom
 
-from proofs_check.library.strategies import Floats, extreme_pairs
 from simulations.draws.streams import Stream, words
 from simulations.kernels.ranked_trees import TreeCounts, raced_tree, ranked_tree
-from simulations.reference import ranked_trees as twin
+from simulations.reference.decoding import walk
+from simulations.reference.drawing import exact_law
+from simulations.reference.positions import race
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, exit_law, expected_tokens, survival
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.verification import PoissonRace, RaceVerification
 from tests.made_up import each
+from tests.simulations.laws import ROUNDED, Counts, Floats, apart, straying, strays
 
-ALARM = 1e-10
 CALLS = 250_000
-
-Counts = NDArray[np.int64]
 
 SHAPES: dict[str, Shape] = {
     "simple": Chain(1),
@@ -54,20 +51,11 @@ PAIRS: dict[str, tuple[Any, Any]] = {
 }
 
 
-def strays(count: int, trials: int, chance: float) -> bool:
-    """Whether a count is in a tail of probability below ALARM/2; chances are rounded by 1e-12 at most."""
-    low, high = max(chance - 1e-12, 0.0), min(chance + 1e-12, 1.0)
-    return bool(binom.cdf(count, trials, low) < ALARM / 2 or binom.sf(count - 1, trials, high) < ALARM / 2)
-
-
-def straying(counts: Counts, law: Floats) -> int:
-    return sum(strays(int(n), CALLS, float(c)) for n, c in zip(counts.ravel(), np.ravel(law), strict=True))
-
-
 def disagreements(counts: TreeCounts, shape: Shape, law: Any) -> int:
     """Cells of the exit law and of the survivals of depth that stray."""
     reached = counts.accepted[::-1].cumsum()[::-1][1:]
-    return straying(counts.exits, exit_law(shape, law)) + straying(reached, survival(shape, law))
+    deep = straying(reached, survival(shape, law), CALLS)
+    return len(straying(counts.exits, exit_law(shape, law)) + deep)
 
 
 def mean_tokens_stray(counts: TreeCounts, shape: Shape, law: Any) -> bool:
@@ -75,10 +63,8 @@ def mean_tokens_stray(counts: TreeCounts, shape: Shape, law: Any) -> bool:
     reached = survival(shape, law)
     mean = float(expected_tokens(shape, law))
     variance = float(np.sum((2 * np.arange(1, shape.depth + 1) - 1) * reached) - (mean - 1) ** 2)
-    log, depth = np.log(2 / ALARM), shape.depth
-    reach = depth * log / 3 + np.sqrt((depth * log / 3) ** 2 + 2 * CALLS * variance * log)
-    tokens = float(np.sum(counts.accepted * np.arange(1, depth + 2)))
-    return abs(tokens - CALLS * mean) > reach
+    tokens = float(np.sum(counts.accepted * np.arange(1, shape.depth + 2)))
+    return strays(tokens, CALLS * mean, CALLS * variance, shape.depth)
 
 
 @cache
@@ -97,52 +83,48 @@ def mixed_ranks(pair: str) -> Floats:
     return np.asarray(RaceVerification().rank_pmf(p, q, 3)).mean(axis=0)
 
 
-# Draw for draw
+# The walk as it is written
 
 
-def leaves(shape: Shape, counts: TreeCounts) -> dict[tuple[tuple[int, ...], int], int]:
-    """Counts by the path of the node that was left and the rank."""
-    paths = [(), *shape.tree().paths]
-    return {(paths[node], letter + 1): int(counts.exits[node, letter]) for node, letter in np.argwhere(counts.exits)}
-
-
-def tallied(shape: Shape, read_rank: Any, calls: int) -> dict[tuple[tuple[int, ...], int], int]:
-    found: dict[tuple[tuple[int, ...], int], int] = {}
-    for _ in range(calls):
-        left = twin.walk(shape.tree().paths, read_rank)
-        found[tuple(left)] = found.get(tuple(left), 0) + 1  # type: ignore[index, arg-type]
-    return found
+def exits(shape: Shape, law: list[float]) -> Floats:
+    """The law of node and rank at which ERSD leaves a tree, i.i.d. ranks, in the cells of the kernel's counts."""
+    paths, ranks = [(), *shape.tree().paths], np.append(law, max(1 - sum(law), 0))
+    table = np.zeros((len(paths), len(ranks)))
+    for left, chance in exact_law(lambda draws: walk(paths[1:], lambda: 1 + draws.token(ranks))).items():
+        table[paths.index(left.node), left.rank - 1] += chance
+    return table
 
 
 @each("law", LAWS)
 @each("shape", SHAPES)
-def test_ranked_walks_are_their_twin(shape: str, law: str) -> None:
-    for calls in (1, 1, 60):
-        state = words(9, calls)
-        stream = Stream(state)
-        counts = ranked_tree(SHAPES[shape], LAWS[law], calls, state=state)
-        found = tallied(SHAPES[shape], partial(twin.rank_from_law, np.array(LAWS[law]), stream), calls)
-        assert leaves(SHAPES[shape], counts) == found
-        assert state.tolist() == stream.state, "as many draws"
+def test_the_walk_has_the_law_of_s3(shape: str, law: str) -> None:
+    """Exactly; the kernel draws from it. Negative control: ranks in reverse."""
+    written = exits(SHAPES[shape], LAWS[law])
+    np.testing.assert_allclose(written.ravel(), exit_law(SHAPES[shape], LAWS[law]), rtol=0, atol=ROUNDED)
+    assert straying(walked(shape, law).exits, written) == []
+    assert straying(walked(shape, "whole").exits, exits(SHAPES[shape], LAWS["whole"][::-1])) != []
 
 
-EXTREMES: dict[str, tuple[Floats, Floats]] = {
-    **{name: (p[None], q[None]) for name, (p, q) in extreme_pairs().items() if name != "large"},
-    "ratios beyond 1e300": (np.array([[0.5, 0.25, 0.25]]), np.array([[1e-305, 1e-302, 1.0]])),
-    "three pairs": (ROWS[0], ROWS[1]),
-}
+@each("pair", PAIRS)
+def test_raced_walks_are_samples_like_the_walk(pair: str) -> None:
+    """A race at every position; negative control: target and draft swapped."""
+    target, draft = np.broadcast_arrays(*(np.atleast_2d(pmf) for pmf in PAIRS[pair]))
 
+    def run(p: Floats, q: Floats) -> Counts:
+        stream, paths = Stream(words(9)), [(), *SHAPES["tree"].tree().paths]
+        counts = np.zeros((len(paths), 4), dtype=np.int64)
 
-@each("name", EXTREMES)
-def test_raced_walks_are_their_twin(name: str) -> None:
-    target, draft = EXTREMES[name]
-    for run, shape in enumerate(SHAPES.values()):
-        state = words(10, run)
-        stream = Stream(state)
-        counts = raced_tree(shape, target, draft, 12, state=state, max_rank=4)
-        found = tallied(shape, partial(twin.rank_from_race, target, draft, 4, stream), 12)
-        assert leaves(shape, counts) == found
-        assert state.tolist() == stream.state
+        def rank() -> int:
+            row = int(stream.uniform() * len(p))
+            return min(race(p[row], q[row], 0, stream).rank or 4, 4)
+
+        for _ in range(2000):
+            left = walk(paths[1:], rank)
+            counts[paths.index(left.node), left.rank - 1] += 1
+        return counts
+
+    assert apart(raced("tree", pair).exits, run(target, draft)) == []
+    assert apart(raced("tree", pair).exits, run(draft, target)) != [] or pair == "one pair", "symmetric"
 
 
 # Against S1, S3, R2
@@ -181,7 +163,7 @@ def test_another_shapes_survival_is_caught() -> None:
     """Negative control: the k-ary expansion against the chain of its depth."""
     counts = walked("k-ary", "whole")
     reached = counts.accepted[::-1].cumsum()[::-1][1:]
-    assert straying(reached, survival(Chain(3), LAWS["whole"])) > 0
+    assert straying(reached, survival(Chain(3), LAWS["whole"]), CALLS) != []
 
 
 # The door

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from proofs_check.algorithms.batch_algorithm import batch_decoding
-from proofs_check.library.strategies import Floats
 from proofs_check.theorems.rejections.batch_recursion import left_after, profile
 from simulations.draws.streams import Words, words
 from simulations.kernels.batch_rejection import batch_rejections
@@ -20,22 +19,17 @@ from simulations.kernels.markov_decoding import (
     horizon_rejections,
     token_calls,
 )
-from simulations.models.chains import Counts, RejectionCounts
+from simulations.models.chains import RejectionCounts
 from simulations.models.ngram import BYTES, byte_tokens, text_of, text_parameters
 from simulations.models.ngram_models import ngram
 from spectheory.errors import PmfError, SettingError, ShapeError, SpectheoryError
 from spectheory.limits import expected_calls, expected_rejections
 from spectheory.limits.rejections import rejection_profile
-from tests.simulations.decoding_cases import (
-    ALARM,
-    HORIZON,
-    REJECTED_TEXTS,
-    made_up,
-    model,
-    straying_shares,
-    tenths_chain,
-    uniform_start,
-)
+from tests.simulations.decoding_cases import model, tenths_chain
+from tests.simulations.laws import ALARM, Counts, Floats, straying
+
+HORIZON, REJECTED_TEXTS = 50, 200_000
+"""A position's rejections are known to 0.008, those of a text to 0.06 of 16.4."""
 
 
 @cache
@@ -72,12 +66,12 @@ def test_rejections_by_position(drafts: int, printed: bool) -> None:
     """Y1 and Y3 term by term; as printed M drafts reject like one."""
     counts = rejections(drafts, printed)
     expected = rejection_profile(*bed(), drafts=1 if printed else max(drafts, 1))
-    assert straying_shares(counts.positions, REJECTED_TEXTS, expected) == []
+    assert straying(counts.positions, expected, REJECTED_TEXTS) == []
     assert not mean_strays(counts.texts, expected.sum())
     assert counts.texts @ np.arange(HORIZON + 1) == counts.positions.sum()
     wrong = rejection_profile(*bed(), drafts=2 if drafts < 2 or printed else drafts - 1)
     assert mean_strays(counts.texts, wrong.sum()), "negative control: another number of drafts"
-    assert straying_shares(counts.positions, REJECTED_TEXTS, wrong)
+    assert straying(counts.positions, wrong, REJECTED_TEXTS)
 
 
 def test_rejections_and_calls_of_the_papers_chains() -> None:
@@ -125,9 +119,7 @@ def test_batches_are_the_enumerated_ones(tokens: int, drafts: int, printed: bool
         for outcome, share in batch_decoding(model(p), model(q), steps, drafts, printed=form).items():
             positions[[n - 1 for n in outcome.rejected]] += float(share)
             texts[len(outcome.rejected)] += float(share)
-        return len(straying_shares(counts.positions, BATCH_TEXTS, positions)) + len(
-            straying_shares(counts.texts, BATCH_TEXTS, texts)
-        )
+        return len(straying(counts.positions, positions, BATCH_TEXTS)) + len(straying(counts.texts, texts, BATCH_TEXTS))
 
     assert wrong(printed) == 0
     assert wrong(not printed) > 0, "negative control: the other form"
@@ -142,19 +134,8 @@ def test_a_recursion_that_starts_at_zero_is_caught() -> None:
     shares = [
         np.array([float(term) for term in profile(p_table, q_table, left_after(2), first=first)]) for first in (1, 0)
     ]
-    assert straying_shares(counts.positions, BATCH_TEXTS, shares[0]) == []
-    assert 0 in straying_shares(counts.positions, BATCH_TEXTS, shares[1])
-
-
-def test_rejections_add_up() -> None:
-    pair = made_up(4, 5, seed=3)
-    one, two = (
-        batch_rejections(pair.target, pair.draft, uniform_start(pair), length=5, drafts=2, texts=n, state=words(n))
-        for n in (3, 4)
-    )
-    both = one + two
-    assert both.texts.sum() == 7
-    assert both.positions.tolist() == (one.positions + two.positions).tolist()
+    assert straying(counts.positions, shares[0], BATCH_TEXTS) == []
+    assert 0 in straying(counts.positions, shares[1], BATCH_TEXTS)
 
 
 # Bigrams of real text
@@ -167,8 +148,8 @@ def test_rejections_on_real_text() -> None:
     p, q, other = (np.stack([model.pmf((x,)) for x in range(BYTES)]) for model in models)
     start = np.bincount(text, minlength=BYTES) / text.size
     counts = horizon_rejections(p, q, start, length=10, texts=100_000, state=words(12))
-    assert straying_shares(counts.positions, 100_000, rejection_profile(p, q, start, horizon=10)) == []
-    assert len(straying_shares(counts.positions, 100_000, rejection_profile(p, other, start, horizon=10))) == 10
+    assert straying(counts.positions, rejection_profile(p, q, start, horizon=10), 100_000) == []
+    assert len(straying(counts.positions, rejection_profile(p, other, start, horizon=10), 100_000)) == 10
 
 
 # The doors

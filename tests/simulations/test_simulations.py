@@ -1,9 +1,8 @@
-"""The simulators against closed forms and path predictions.
+"""Whole texts by the readable algorithms, given the texts: calls against the path theorem, the race by its outputs.
 
-Every check is two-sided Bernstein with the variance that the library predicts: rigorous for bounded terms, no normal
-approximation. `ALARM` is the chance that one check fails although all is right; there are fewer than 300 (most of
-them cells of text laws), so this file fails wrongly with probability below 3e-7, of the 1e-6 that the whole suite may
-spend. Each test says how large an error it sees, and each has a deliberately wrong formula that must fail.
+A check is refuted wrongly with probability 1e-11 at most (two-sided Bernstein with the variance that the library
+predicts, or exact binomial tails) and there are fewer than 300, so this file fails wrongly with probability below 3e-9,
+of the suite's 1e-6.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from fractions import Fraction
-from functools import cache
 from itertools import product
 from typing import NamedTuple
 
@@ -20,18 +18,14 @@ import pytest
 from numpy.typing import NDArray
 
 from proofs_check.algorithms import enumeration
-from proofs_check.library.strategies import Floats
 from simulations.draws.streams import Stream, words
-from simulations.reference.any_rule import ALGORITHMS, DraftTree
-from simulations.reference.drawing import inverted, inverted_in_order
-from simulations.reference.markov import Call, Pair, StreamCall, decoded
-from simulations.reference.races import finish, kept_race
+from simulations.reference.decoding import ALGORITHMS, Pair, TreeCall, decoded, race_with_kept_clocks
+from simulations.reference.positions import finish
 from spectheory.divergences import hockey_stick
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.verification import BlockVerification, IndependentMatch, RaceVerification, Rule, TokenVerification
-
-ALARM = 1e-9
-LOG = math.log(2 / ALARM)
+from tests.simulations.decoding_cases import chain_of, everywhere
+from tests.simulations.laws import Floats, straying, strays
 
 LIBRARY: dict[str, Rule] = {
     "token": TokenVerification(),
@@ -42,29 +36,7 @@ LIBRARY: dict[str, Rule] = {
 }
 
 
-def bernstein(variance: float, largest: float) -> float:
-    """How far a sum of independent centred terms of that total variance, each at most `largest`, may stray."""
-    return largest * LOG / 3 + math.sqrt((largest * LOG / 3) ** 2 + 2 * variance * LOG)
-
-
-def strays(total: float, expected: float, variance: float, largest: float) -> bool:
-    return abs(total - expected) > bernstein(variance, largest)
-
-
-def chain(k: int) -> DraftTree:
-    return DraftTree([(1,) * depth for depth in range(1, k + 1)])
-
-
-def call_of(name: str) -> StreamCall:
-    """A call of k drafts by a rule."""
-
-    def call(pair: Pair, n: int, last: int, k: int, stream: Stream) -> Call:
-        return ALGORITHMS[name].call(chain(k), pair, n, last, stream)
-
-    return call
-
-
-RULES = {name: call_of(name) for name in ("token", "block", "race", "independent")}
+RULES: dict[str, TreeCall] = {name: ALGORITHMS[name].call for name in ("token", "block", "race", "independent")}
 
 
 class Decoded(NamedTuple):
@@ -83,10 +55,10 @@ def decode(name: str, pair: Pair, *, length: int, k: int, stream: Stream) -> Dec
     """A text after token 0; the kept race has fresh clocks for each text."""
     if name == "kept race":
         tokens = pair.target.shape[-1]
-        rule = kept_race(np.array([[stream.exponential() for _ in range(tokens)] for _ in range(length)]))
+        rule = race_with_kept_clocks(np.array([[stream.exponential() for _ in range(tokens)] for _ in range(length)]))
     else:
         rule = RULES[name]
-    calls = [*decoded(rule, pair, 0, length, k, stream)]
+    calls = [*decoded(rule, chain_of(k), pair, 0, length, stream)]
     return Decoded(tuple(x for call in calls for x in call.tokens), tuple(call.accepted for call in calls))
 
 
@@ -98,46 +70,6 @@ def made_up_pair(tokens: int, positions: int, seed: int) -> Pair:
     draft[rng.random(draft.shape) < 0.05] = 0
     draft[..., 0] += 1e-3
     return Pair(target, draft / draft.sum(axis=-1, keepdims=True))
-
-
-def single(p: list[float], q: list[float]) -> Pair:
-    """A pair whose pmfs are the same everywhere."""
-    return Pair(np.tile(p, (len(p), 1)), np.tile(q, (len(q), 1)))
-
-
-# One call, one draft: A1, A2, A4
-
-CALLS = 12_000
-"""Calls per rule: an acceptance rate is known to 0.031 at worst, so an error of 0.05 is all but sure to be seen."""
-
-PMFS = [
-    ([0.5, 0.3, 0.2], [0.2, 0.3, 0.5]),
-    ([0.7, 0.3, 0.0], [0.1, 0.3, 0.6]),
-    ([0.25, 0.25, 0.5], [0.5, 0.5, 0.0]),
-]
-
-
-def accepted_share(call: StreamCall, pair: Pair, seed: int) -> float:
-    stream = Stream(words(seed))
-    return sum(call(pair, 0, 0, 1, stream).accepted for _ in range(CALLS)) / CALLS
-
-
-@pytest.mark.parametrize("name", ["token", "block", "race", "independent"])
-@pytest.mark.parametrize(("p", "q"), PMFS, ids=["crossed", "target lacks a token", "draft lacks a token"])
-def test_acceptance_rates(name: str, p: list[float], q: list[float]) -> None:
-    """A1, A2, A4 as frequencies of accepted drafts."""
-    rate = float(LIBRARY[name].acceptance(p, q))
-    share = accepted_share(RULES[name], single(p, q), seed=1)
-    assert not strays(CALLS * share, CALLS * rate, CALLS * rate * (1 - rate), 1.0), (share, rate)
-
-
-def test_wrong_acceptance_rates_are_caught() -> None:
-    """Negative control: the race read off TV, and token verification read off the race."""
-    p, q = PMFS[0]
-    race, token = (float(LIBRARY[name].acceptance(p, q)) for name in ("race", "token"))
-    for name, wrong in (("race", token), ("token", race)):
-        share = accepted_share(RULES[name], single(p, q), seed=1)
-        assert strays(CALLS * share, CALLS * wrong, CALLS * wrong * (1 - wrong), 1.0)
 
 
 # The output is a sample of the target
@@ -157,13 +89,11 @@ def text_shares(chain: Floats) -> dict[tuple[int, ...], float]:
 
 def straying_texts(counts: Counter[tuple[int, ...]], shares: dict[tuple[int, ...], float]) -> list[tuple[int, ...]]:
     return [
-        text
-        for text, share in shares.items()
-        if strays(counts[text], LAW_TEXTS * share, LAW_TEXTS * share * (1 - share), 1.0)
+        text for text, share in shares.items() if straying([counts[text], LAW_TEXTS - counts[text]], [share, 1 - share])
     ]
 
 
-@pytest.mark.parametrize("name", [*RULES, "kept race"])
+@pytest.mark.parametrize("name", ["race", "kept race"])
 def test_the_output_is_a_sample_of_the_target(name: str) -> None:
     """Several calls in a row, k = 2: the frequency of every text is the target's probability; impossible ones none."""
     stream = Stream(words(2))
@@ -174,53 +104,27 @@ def test_the_output_is_a_sample_of_the_target(name: str) -> None:
 
 # One call, cell by cell, against its enumeration
 
-CALL_PMFS = [
-    ([5, 5, 0], [8, 2, 0]),
-    ([5, 5, 0], [1, 3, 6]),
-    ([2, 3, 5], [3, 3, 4]),
-]
-"""Tenths of target and draft at three positions: block verification recovers from .625 P - Q after an accepted 0."""
+CALLS = 12_000
+CALL_PMFS = [([5, 5, 0], [8, 2, 0]), ([5, 5, 0], [1, 3, 6]), ([2, 3, 5], [3, 3, 4])]
+"""Tenths of target and draft at three positions."""
 
 
-def enumerated_call(name: str) -> dict[tuple[int, ...], float]:
+def enumerated_call(rule: enumeration.Rule) -> dict[tuple[int, ...], float]:
     """The law of the tokens of one call of two drafts, in fractions and then floats."""
     tenths = [[tuple(Fraction(weight, 10) for weight in pmf) for pmf in pair] for pair in CALL_PMFS]
-    law = ENUMERATED[name](lambda prefix: tenths[len(prefix)][0], lambda prefix: tenths[len(prefix)][1], (), 2)
+    law = rule(lambda prefix: tenths[len(prefix)][0], lambda prefix: tenths[len(prefix)][1], (), 2)
     return {tokens: float(share) for (tokens, _), share in law.items()}
 
 
-ENUMERATED = {
-    "token": enumeration.token_verification,
-    "block": enumeration.block_verification,
-    "race": enumeration.race_verification,
-    "independent": enumeration.independent_match,
-}
-
-
-@cache
-def call_counts(name: str) -> Counter[tuple[int, ...]]:
+def test_a_call_of_the_race_has_its_enumerated_law() -> None:
+    """Accepted drafts and last token together; a cell of 0.1 is known to 0.018. Negative controls: other rules."""
     target, draft = (np.repeat(np.array(side)[:, None] / 10, 3, axis=1) for side in zip(*CALL_PMFS, strict=True))
     stream = Stream(words(9))
-    return Counter(RULES[name](Pair(target, draft), 0, 0, 2, stream).tokens for _ in range(CALLS))
-
-
-@pytest.mark.parametrize("name", sorted(ENUMERATED))
-def test_a_call_has_its_enumerated_law(name: str) -> None:
-    """Accepted drafts and last token together; a cell of 0.1 is known to 0.018."""
-    law, counts = enumerated_call(name), call_counts(name)
-    assert set(counts) <= set(law)
-    for tokens, share in law.items():
-        assert not strays(counts[tokens], CALLS * share, CALLS * share * (1 - share), 1.0), tokens
-
-
-def test_another_rules_call_is_caught() -> None:
-    """Negative control: every rule's counts against every other rule's law."""
-    for name in ENUMERATED:
-        counts = call_counts(name)
-        for other in set(ENUMERATED) - {name}:
-            law = enumerated_call(other)
-            cells = [strays(counts[t], CALLS * s, CALLS * s * (1 - s), 1.0) for t, s in law.items()]
-            assert any(cells), (name, other)
+    counts = Counter(RULES["race"](chain_of(2), Pair(target, draft), 0, 0, stream).tokens for _ in range(CALLS))
+    for rule in (enumeration.race_verification, enumeration.token_verification, enumeration.block_verification):
+        law = enumerated_call(rule)
+        wrong = straying([counts[tokens] for tokens in law], list(law.values()), CALLS)
+        assert (wrong == [] and set(counts) <= set(law)) == (rule is enumeration.race_verification)
 
 
 # Whole texts against the path theorem
@@ -310,36 +214,20 @@ def test_the_one_call_terms_are_caught() -> None:
 # The pieces, decided
 
 
-def test_inversion_skips_impossible_tokens() -> None:
-    stream, pmf = Stream(words(1)), np.array([0.0, 0.5, 0.0, 0.5, 0.0])
-    assert {inverted(pmf, stream) for _ in range(200)} == {1, 3}
-    assert {inverted_in_order(pmf, [4, 3, 2, 1, 0], stream) for _ in range(200)} == {1, 3}
-
-
 def test_the_race_by_hand() -> None:
     """Clocks (1, 2): the target (.5, .5) takes 0; the draft (.1, .9) waits 10 for token 0 and 2.2 for token 1."""
-    pair = single([0.5, 0.5], [0.1, 0.9])
-    clocks, unused = np.array([[1.0, 2.0], [30.0, 2.0], [1.0, 2.0]]), Stream(words(1))
+    pair, clocks, unused = everywhere([0.5, 0.5], [0.1, 0.9]), [[1.0, 2.0], [30.0, 2.0], [1.0, 2.0]], Stream(words(1))
     assert finish([1.0, 2.0], pair.p(0, 0)) == [0, 1]
     assert finish([1.0, 2.0], pair.q(0, 0)) == [1, 0]
-    assert kept_race(clocks)(pair, 0, 0, 2, unused).tokens == (0,)
-    assert kept_race(clocks)(pair, 1, 0, 1, unused).tokens == (1, 0)
+    call = race_with_kept_clocks(np.array(clocks))
+    assert call(chain_of(2), pair, 0, 0, unused).tokens == (0,)
+    assert call(chain_of(1), pair, 1, 0, unused).tokens == (1, 0)
     assert finish([0.1, 5.0], np.array([0.0, 1.0])) == [1, 0]
-
-
-def test_certain_calls() -> None:
-    """Equal pmfs accept every draft in the two coin rules and the race; disjoint ones none, in every rule."""
-    stream = Stream(words(6))
-    equal, disjoint = single([0.3, 0.7], [0.3, 0.7]), single([1.0, 0.0], [0.0, 1.0])
-    for name in ("token", "block", "race"):
-        assert all(RULES[name](equal, 0, 0, 3, stream).accepted == 3 for _ in range(50))
-    for name, call in RULES.items():
-        assert all(call(disjoint, 0, 0, 3, stream).tokens == (0,) for _ in range(50)), name
 
 
 def test_decoding_ends_where_the_text_ends() -> None:
     """The last call drafts no more than fits, so that no token is left over."""
-    equal = single([0.3, 0.7], [0.3, 0.7])
+    equal = everywhere([0.3, 0.7], [0.3, 0.7])
     for length, k in product((1, 2, 7, 8), (1, 3)):
         text = decode("token", equal, length=length, k=k, stream=Stream(words(1)))
         assert len(text.tokens) == length

@@ -1,4 +1,4 @@
-"""The numbers that kernels and twins draw: one generator in two forms, and tables that stand for their pmfs."""
+"""The numbers that kernels and readable algorithms draw, and tables that stand for their pmfs."""
 
 from __future__ import annotations
 
@@ -9,24 +9,28 @@ from hypothesis import given
 from proofs_check.library.strategies import Floats, pmfs
 from simulations.draws.alias import alias, drawn
 from simulations.draws.streams import Stream, exponential, next_word, uniform, words
+from tests.simulations.laws import straying
 
 SUMMED = 1e-13
 """A column is topped up by subtractions of numbers of order one, V of them at most."""
 
 
-def test_compiled_and_plain_streams_are_equal() -> None:
-    state = words(7, 1)
-    stream = Stream(state)
-    for _ in range(500):
-        assert int(next_word(state)) == stream.next_word()
-        assert uniform(state) == stream.uniform()
-        assert exponential(state) == stream.exponential()
-
-
 def test_the_generator_is_xoshiro() -> None:
     """The first outputs of xoshiro256++ from the state 1, 2, 3, 4, as its authors publish them."""
-    stream = Stream(np.array([1, 2, 3, 4], dtype=np.uint64))
-    assert [stream.next_word() for _ in range(3)] == [41943041, 58720359, 3588806011781223]
+    state = np.array([1, 2, 3, 4], dtype=np.uint64)
+    assert [int(next_word(state)) for _ in range(3)] == [41943041, 58720359, 3588806011781223]
+
+
+def test_a_stream_draws_what_it_says() -> None:
+    """From a copy of the words: tokens by table and by inversion, coins, times; impossible tokens never."""
+    state, weights = words(7, 1), np.array([0.0, 1.0, 0.0, 3.0, 0.0])
+    stream = Stream(state)
+    assert [stream.uniform(), stream.exponential()] == [uniform(state), exponential(state)]
+    for draw in (stream.token, stream.inverted, lambda w: stream.inverted(w, np.array([3, 4, 2, 1, 0]))):
+        assert straying(np.bincount([draw(weights) for _ in range(4000)], minlength=5), weights / 4) == []
+    heads = sum(stream.coin(0.25) for _ in range(4000))
+    assert straying([heads, 4000 - heads], [0.25, 0.75]) == []
+    assert straying([heads, 4000 - heads], [0.35, 0.65]) != [], "negative control"
 
 
 def test_streams_of_other_seeds_differ() -> None:

@@ -16,7 +16,7 @@ from proofs_check.theorems.branching.stationary_targets import S, U, Z, entropy_
 from simulations.counts.quantities import Mean
 from simulations.draws.streams import words
 from simulations.experiments.registry import registered
-from simulations.predicted import stretches
+from simulations.simulators import stretch_trees as stretches
 from simulations.sweeps.stationary import CHAIN, chain_rate, chain_values
 from simulations.verdicts.predictions import Predicted, compare, predictions
 from spectheory.errors import SettingError

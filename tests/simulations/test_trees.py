@@ -1,6 +1,6 @@
 """ERSD down draft trees as registered simulators: what they count, and what is predicted of it (S1, R2, T1).
 
-Kernels are held equal to their twins, draw for draw, in ``test_sim_ranked_trees.py``. Here each set of comparisons
+Each set of comparisons
 fails wrongly with probability `ALARM` at most, and there are fewer than 50: 5e-8 in all, of the suite's 1e-6. With
 `CALLS` calls a probability of 0.1 is known to 0.006, one of 0.5 to 0.01.
 """
@@ -13,10 +13,8 @@ import numpy as np
 import pytest
 
 from simulations.counts.tally import Tally
-from simulations.draws.streams import Stream, words
-from simulations.predicted.trees import raced_law
-from simulations.reference.ranked_trees import rank_from_race, walk
-from simulations.simulators.trees import pair_of, paths_of, raced, tree, tree_of
+from simulations.draws.streams import words
+from simulations.simulators.trees import paths_of, raced, raced_law, tree, tree_of
 from simulations.sweeps.draft_trees import EVERY_SIZE, OPTIMAL, limits, order_of_adding, shapes, typical_law
 from simulations.verdicts.predictions import compare, predictions
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, expected_tokens, node_weights
@@ -87,21 +85,6 @@ def test_a_large_vocabulary_is_predicted_where_that_is_cheap() -> None:
     assert chain[2].value == pytest.approx(said[0].value)
     with pytest.raises(SettingError, match="every node of the tree has a rank above 1"):
         predictions("raced-tree", {"paths": [[2]], **pair})
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_nodes_are_counted_as_the_twin_walks(shape: str) -> None:
-    parameters: dict[str, Any] = {"paths": paths_of(SHAPES[shape]), "pair": RECIPE}
-    tally, stream, most = raced(parameters, 300, words(5)), Stream(words(5)), SHAPES[shape].max_rank
-    target, draft = (pmf[None] for pmf in pair_of(parameters))
-    paths = tree_of(parameters["paths"]).paths
-    reached = np.zeros(len(paths), dtype=np.int64)
-    for _ in range(300):
-        left = walk(paths, lambda: rank_from_race(target, draft, most, stream))
-        reached += [path == left.node[: len(path)] for path in paths]
-    assert tally.counts["reached"].tolist() == reached.tolist()
-    by_depth = np.bincount([len(path) for path in paths], weights=reached)[1:]
-    assert tally.counts["at_least"].tolist() == by_depth.tolist()
 
 
 def test_the_figures_trees_are_added_by_falling_weight_below_t1() -> None:

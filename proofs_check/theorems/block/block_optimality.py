@@ -164,7 +164,7 @@ SIMULATED_TREES = {"chains": "yin2024", "length": 6, "paths": [[1], [1, 1]]}
 
 def no_fewer(more: int, _: str, given: Parameters) -> Iterator[Predicted]:
     """Calls are no fewer than block verification's with so many drafts more."""
-    from simulations.predicted.decoding import calls_of  # needs numba
+    from simulations.simulators.decoding import calls_of  # needs numba
 
     k = given.get("k") or len(given["paths"])
     least = calls_of("block", {"chains": "yin2024", "length": given["length"], "k": k + more}).expected

@@ -1,20 +1,80 @@
-"""R6, compiled: k independent races at one position, output first. Only draft arrivals up to the drafts are drawn."""
+"""Gumbel lists: k independent races at one position, dense, and output first (R6; rowan2025)."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulations.draws.alias import Floats, Tokens, alias, drawn
 from simulations.draws.streams import Words, uniform
-from simulations.kernels.race_counts import Counts
 from simulations.models.positions import one_pair, whole_number
 from spectheory.kernels.compiling import compiled
 
+Counts = NDArray[np.int64]
+
+
+# Dense
+#
+# A clock -log(1-u) is never below its uniform u, so a token whose u is too large already is passed over by a
+# multiplication; few logarithms are left.
+
+
+def gumbel_list(target: Any, draft: Any, k: int, trials: int, *, state: Words) -> Counts:
+    r"""Count hits of Gumbel list sampling (R6; ``rowan2025``).
+
+    Clocks :math:`E^{(j)}_y` ~ Exp(1); drafts :math:`X^{(j)} = \arg\min_y E^{(j)}_y/q_y`, j = 1..k; output
+    :math:`Y = \arg\min_y \min_j E^{(j)}_y/p_y`: a hit if it is among the drafts. Tokens without probability never win.
+
+    :func:`simulations.kernels.gumbel_lists.lazy_gumbel_list` has the same law without reading every entry.
+
+    Returns array ``[3, V]`` of int: trials by output: row 0 misses, row 1 hits by another race than the one the output
+    comes from, row 2 hits by that race. Runs add up; rows 1 and 2 are the hits, row 2 alone what the paper's bound
+    counts.
+
+    Examples
+    --------
+    >>> from simulations.draws.streams import words
+    >>> gumbel_list([0.5, 0.5], [0.5, 0.5], 2, 1000, state=words(1)).sum(axis=1).tolist()
+    [0, 0, 1000]
+    """
+    races, runs = whole_number("k", k), whole_number("trials", trials)
+    p, q = one_pair(target, draft)
+    counts = np.zeros((3, p.size), dtype=np.int64)
+    _dense_trials(p, q, races, runs, counts, state)
+    return counts
+
+
+@compiled
+def _dense_trials(p: Floats, q: Floats, k: int, trials: int, counts: Counts, state: Words) -> None:
+    drafts = np.empty(k, np.int64)
+    for _ in range(trials):
+        first, output, own = math.inf, 0, 0
+        for j in range(k):
+            soonest, draft = math.inf, 0
+            for y in range(p.size):
+                u = uniform(state)
+                if u < soonest * q[y] or u < first * p[y]:
+                    clock = -math.log1p(-u)
+                    if clock < soonest * q[y]:
+                        soonest, draft = clock / q[y], y
+                    if clock < first * p[y]:
+                        first, output, own = clock / p[y], y, j
+            drafts[j] = draft
+        hit = 0
+        for j in range(k):
+            if drafts[j] == output:
+                hit = max(hit, 2 if j == own else 1)
+        counts[hit, output] += 1
+
+
+# Output first: only draft arrivals up to the drafts are drawn
+
 
 def lazy_gumbel_list(target: Any, draft: Any, k: int, trials: int, *, state: Words) -> Counts:
-    r"""Count hits of Gumbel list sampling in the law of :func:`simulations.kernels.gumbel_list.gumbel_list` (R6).
+    r"""Count hits of Gumbel list sampling in the law of :func:`simulations.kernels.gumbel_lists.gumbel_list` (R6).
 
     Output first, with :math:`r = p/q`. The clocks divided by p are Vk independent exponentials of rates p_y. Their
     least comes at a time t ~ Exp(k), of token Y ~ p, in a race j drawn uniformly, all three independent. Exponentials
@@ -27,10 +87,6 @@ def lazy_gumbel_list(target: Any, draft: Any, k: int, trials: int, *, state: Wor
 
     The winning clock of a draft race is Exp(1) over all trials, hence by Wald's identity a race takes at most one
     arrival on average, at any p and q.
-
-    Draws of a trial, in order: the output (alias table), t unless its p/q is infinite; race j, then if it misses
-    the other races until one hits: for each arrival its gap, an exponential, and its token (alias table), which the
-    last gap of race j lacks.
 
     Returns array ``[3, V]`` of int: trials by output: row 0 misses, row 1 hits by another race than the one the output
     comes from (looked for if its own misses), row 2 hits by that race. Runs add up.
@@ -46,12 +102,12 @@ def lazy_gumbel_list(target: Any, draft: Any, k: int, trials: int, *, state: Wor
     with np.errstate(over="ignore"):
         ratios = np.divide(p, q, out=np.full(p.size, np.inf), where=q > 0)
     counts = np.zeros((3, p.size), dtype=np.int64)
-    _trials(ratios, *alias(p), *alias(q), races, runs, counts, state)
+    _lazy_trials(ratios, *alias(p), *alias(q), races, runs, counts, state)
     return counts
 
 
 @compiled
-def _trials(
+def _lazy_trials(
     ratios: Floats,
     keep_p: Floats,
     other_p: Tokens,
