@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from spectheory.cost import ConstantRatio
-from spectheory.deployment import Draft
-from spectheory.deployment.engines import engine_settings
+from spectheory.deployment import Draft, engine_settings
 from spectheory.plots.style import (
     BLACK,
     GREY,

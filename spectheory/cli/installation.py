@@ -104,13 +104,13 @@ def kernel_cache() -> dict[str, Any]:
 
 def extensions() -> list[dict[str, Any]]:
     """Rules and formats that installed packages register; `error` says why one is left out."""
-    from spectheory.trace.importers import FORMATS, Format
+    from spectheory.trace.importers import Format, formats
     from spectheory.trace.reading import GROUP as FORMATS_GROUP
     from spectheory.verification import Rule
     from spectheory.verification.registry import BUILT_IN
     from spectheory.verification.registry import GROUP as RULES_GROUP
 
-    kinds = ((RULES_GROUP, Rule, {rule.name for rule in BUILT_IN}), (FORMATS_GROUP, Format, set(FORMATS)))
+    kinds = ((RULES_GROUP, Rule, {rule.name for rule in BUILT_IN}), (FORMATS_GROUP, Format, set(formats())))
     return [
         {"group": group, "name": name, "error": _left_out(found, taken)}
         for group, kind, taken in kinds

@@ -26,12 +26,13 @@ from spectheory.deployment.served import (
     tokens_of_runs,
     tokens_of_trace,
 )
+from spectheory.engines.vllm.bench import read_runs
 from spectheory.errors import SettingError
 from spectheory.pages.deployment import served_charts
 from spectheory.prediction.at_starts import survival_at_starts
 from spectheory.reports.served import ServedAnswer, served_report
 from spectheory.trace import Trace
-from spectheory.trace.importers.vllm_bench import BenchRun, read_runs
+from spectheory.trace.bench import BenchRun
 from spectheory.trace.reading import evidence_file, read_files
 from spectheory.verification import PathRule, TokenVerification
 

@@ -4,7 +4,7 @@ from spectheory.deployment.batches import BATCHES, BatchChoice, batch_ranges, be
 from spectheory.deployment.break_even import BreakEven, break_even
 from spectheory.deployment.candidates import Candidate, Draft
 from spectheory.deployment.distances import Distance, distances
-from spectheory.deployment.engines import ENGINES, EngineSettings, engine_settings, without_method, without_stop
+from spectheory.deployment.engines import EngineSettings, engine_settings, serving_engines, without_method, without_stop
 from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
 from spectheory.deployment.machine import other_machine
@@ -14,7 +14,6 @@ from spectheory.deployment.whole import Deployment, plan
 
 __all__ = [
     "BATCHES",
-    "ENGINES",
     "BatchChoice",
     "BreakEven",
     "Candidate",
@@ -37,6 +36,7 @@ __all__ = [
     "other_machine",
     "plan",
     "rank_drafts",
+    "serving_engines",
     "without_method",
     "without_stop",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spectheory.cost import LatencyTable, LoopedTable, Roofline
-from spectheory.deployment import ENGINES, without_method, without_stop
+from spectheory.deployment import serving_engines, without_method, without_stop
 from spectheory.deployment.lock_step import MOST_TOGETHER
 from spectheory.deployment.whole import Deployment
 from spectheory.prediction.over_prompts import Prompts, few_prompts
@@ -66,7 +66,7 @@ def deployment_notes(answer: Deployment) -> list[str]:
         lines.append("The drafts were measured on different prompts: part of their difference is the text's.")
     lines += next(filter(None, (given(draft.trace.provenance) for draft in drafts)), [])
     if drafts[0].fact("settings", "sampling", "min_p"):
-        able = [engine.name for engine in ENGINES if engine.takes_min_p]
+        able = [engine.name for engine in serving_engines() if engine.takes_min_p]
         lines.append(f"Measured with min-p, which holds where drafts are verified in these engines: {', '.join(able)}.")
     if any(draft.fact("settings", "sampling", "temperature") == 0 for draft in drafts):
         lines.append("Greedy decoding: every rule accepts the target's first choice alone; trees are left out.")

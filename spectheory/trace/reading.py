@@ -13,8 +13,8 @@ from spectheory.errors import FOREIGN, SettingError, SpectheoryError, TextError,
 from spectheory.extensions import installed
 from spectheory.trace.calls import CALLS_FILE, CallLog
 from spectheory.trace.counters import COUNTERS_FILE, Counters
-from spectheory.trace.importers import FORMATS, Evidence, Format
-from spectheory.trace.importers.measured import TRACE
+from spectheory.trace.importers import Evidence, Format, formats
+from spectheory.trace.importers.native import TRACE
 from spectheory.trace.record import TRACE_FILE, Trace
 from spectheory.trace.scores import Scores
 
@@ -52,7 +52,7 @@ def trace_file(path: Path) -> Path:
 
 
 def read_any(path: Path) -> Trace:
-    """A trace from a folder of ``spectheory measure``, a Parquet file, or a log of any format in ``FORMATS``.
+    """A trace from a folder of ``spectheory measure``, a Parquet file, or a log of any format that is known.
 
     A log is recognised by its content, whatever its name. One that holds calls or totals alone is refused.
     """
@@ -147,7 +147,7 @@ def all_formats() -> dict[str, Format]:
     What cannot be loaded, or has the name of a built-in format, is left out; ``spectheory doctor`` says why.
     """
     made = [each for each in installed(GROUP, Format).values() if isinstance(each, Format)]
-    return {**FORMATS, **{each.name: each for each in made if each.name not in FORMATS}}
+    return {**formats(), **{each.name: each for each in made if each.name not in formats()}}
 
 
 def _named(name: str) -> Format:

@@ -28,6 +28,7 @@ INTERNAL = {
     "harmless",
     "processes",
     "kernels",
+    "engines",
     "logit_statistics",
     "pages",
     "cli",

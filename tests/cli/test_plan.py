@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from spectheory.cli import console, main
-from spectheory.deployment.engines import ENGINES
+from spectheory.deployment import serving_engines
 from tests.cli.plan_cases import CONFIG, asked, latencies, measured
 from tests.commands import refused
 
-SAMPLING = [engine for engine in ENGINES if engine.name != "openvino"]
+SAMPLING = [engine for engine in serving_engines() if engine.name != "openvino"]
 """Engines with settings above temperature 0."""
 
 

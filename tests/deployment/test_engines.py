@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import pkgutil
 import shlex
 from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,12 @@ import pytest
 from spectheory.answers import plain
 from spectheory.answers.plan import PlanJson
 from spectheory.cost import ACCELERATORS, ConstantRatio, Roofline
-from spectheory.deployment import Draft, EngineSettings, engine_settings, engines, without_stop
-from spectheory.deployment.engines import huggingface
-from spectheory.deployment.engines.base import Ask
-from spectheory.deployment.engines.facts import Engine, Fact, facts_table
-from spectheory.deployment.engines.sglang import GrownTree
+from spectheory.deployment import Draft, EngineSettings, engine_settings, serving_engines, without_stop
+from spectheory.deployment.engines import Fact, facts_table
 from spectheory.drafting import Chain, Stopped, Tree, read_stop
+from spectheory.engines import FOLDERS
+from spectheory.engines.sglang.settings import GrownTree
+from spectheory.engines.transformers.settings import ENGINE as TRANSFORMERS
 from spectheory.prediction import plan, predict
 from spectheory.prediction.shape_calls import BestTree
 from spectheory.trace import Trace
@@ -191,13 +191,14 @@ def test_the_best_draft_of_each_engine() -> None:
 
 
 def known_facts() -> set[Fact]:
-    """Every fact that a file of an engine states."""
-    modules = [importlib.import_module(f"{engines.__name__}.{m.name}") for m in pkgutil.iter_modules(engines.__path__)]
+    """Every fact that the settings of an engine state."""
+    places = [f"spectheory.engines.{folder}.settings" for folder in FOLDERS]
+    modules = [import_module(place) for place in places if find_spec(place)]
     return {value for module in modules for value in vars(module).values() if isinstance(value, Fact)}
 
 
 def test_every_fact_is_in_its_engines_list() -> None:
-    listed = [fact for engine in engines.ENGINES for fact in engine.facts]
+    listed = [fact for engine in serving_engines() for fact in engine.facts]
     assert set(listed) == known_facts()
     assert len(set(listed)) == len(listed)
     assert all(fact.does.endswith(".") and fact.evidence for fact in listed)
@@ -206,12 +207,12 @@ def test_every_fact_is_in_its_engines_list() -> None:
 def test_every_kind_of_speculation_of_transformers_is_listed() -> None:
     """Every generation option that speculates, of the version that the table names."""
     transformers = pytest.importorskip("transformers")
-    if not transformers.__version__.startswith(f"{huggingface.TRANSFORMERS.version}."):
+    if not transformers.__version__.startswith(f"{TRANSFORMERS.version}."):
         pytest.skip("another version than the table's")
     begins = ("assistant", "num_assistant", "prompt_lookup", "target_lookbehind", "use_mtp", "speculat")
     options = {name for name in vars(transformers.GenerationConfig()) if name.startswith(begins)}
     assert len(options) > 8
-    listed = " ".join(fact.setting for fact in huggingface.TRANSFORMERS.facts)
+    listed = " ".join(fact.setting for fact in TRANSFORMERS.facts)
     assert {name for name in options if name not in listed} == set()
 
 
@@ -237,22 +238,7 @@ def test_an_ensemble_weight_changes_the_output(tiny_pair: Any) -> None:
 def test_the_page_shows_the_facts() -> None:
     """The table of the page is the one the settings are made from; to renew it, paste what ``facts_table`` gives."""
     page = (Path(__file__).parents[2] / "docs" / "engine_settings.md").read_text()
-    assert facts_table(engines.ENGINES) in page
-
-
-def test_a_new_engine_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    rule = Fact("--k", "Drafts are accepted where they match.", "run")
-    toy = Engine("toy", "1.0", (rule,))
-
-    def toy_settings(ask: Ask) -> EngineSettings | None:
-        best = ask.fastest("token")
-        return best and ask.settings(toy, best, {"k": best.shape.nodes}, f"toy --k {best.shape.nodes}", [rule.as_rule])
-
-    monkeypatch.setitem(engines.ENGINES, toy, (toy_settings,))
-    found = engines_of(Draft("small", text_trace(4, 0.7), table()), k_max=4)
-    assert list(found) == [*NAMES, "toy"]
-    assert found["toy"].version == "1.0"
-    assert "| toy 1.0 | `--k` |" in facts_table(engines.ENGINES)
+    assert facts_table(serving_engines()) in page
 
 
 def test_servers_say_what_requests_must_ask_for() -> None:

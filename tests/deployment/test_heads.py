@@ -15,8 +15,14 @@ import pytest
 
 from spectheory.cli import main
 from spectheory.cost import ConstantRatio
-from spectheory.deployment import Draft, EngineSettings, engine_settings, rank_drafts, without_method
-from spectheory.deployment.engines import ENGINES
+from spectheory.deployment import (
+    Draft,
+    EngineSettings,
+    engine_settings,
+    rank_drafts,
+    serving_engines,
+    without_method,
+)
 from spectheory.drafting import Grown
 from spectheory.errors import SettingError
 from spectheory.prediction import predict
@@ -69,7 +75,7 @@ def test_each_engine_names_the_method(kind: str, temperature: float) -> None:
     assert json.loads(words[-1]) == found["vllm"].options
     assert found["vllm"].options["model"] == "/head"
     assert found["vllm"].options.get("parallel_drafting", False) == (kind == "peagle")
-    lacking = {engine.name for engine in ENGINES} - {"openvino"} - set(found)
+    lacking = {engine.name for engine in serving_engines()} - {"openvino"} - set(found)
     said = without_method([Draft("x", head(kind), ConstantRatio(0.1))])
     assert (said == []) == (kind == "draft model")
     assert all(f"for {kind} drafts" in said[0] and name in said[0] for name in lacking if said)

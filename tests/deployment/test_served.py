@@ -23,10 +23,11 @@ from spectheory.deployment.served import (
     tokens_of_trace,
 )
 from spectheory.drafting import Chain
+from spectheory.engines.vllm.bench import read_run
 from spectheory.errors import TextError
 from spectheory.intervals import Interval
 from spectheory.prediction import predict
-from spectheory.trace.importers.vllm_bench import BenchRun, read_run
+from spectheory.trace.bench import BenchRun
 from spectheory.verification import TokenVerification
 from tests.made_up import each
 from tests.toy_drafts import text_trace

@@ -15,9 +15,9 @@ from gguf import GGUFReader
 from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM
 
+from spectheory.engines.llamacpp.gguf import export_gguf
+from spectheory.engines.llamacpp.running import gguf_of
 from spectheory.errors import ModelError
-from spectheory.measure.engines.gguf_export import export_gguf, tensors_of
-from spectheory.measure.engines.llamacpp import exported
 from spectheory.pairs import resolve
 from tests.made_up import each, one_line
 
@@ -26,6 +26,11 @@ Floats = NDArray[np.float64]
 IDS = [277, 354, 362, 264, 268, 291, 305, 8, 404, 12, 307, 392, 3]
 ROUNDING = 2e-4
 """Of logits up to 30 in single precision: 12 layers of sums of 192 to 512 products, each right to 6e-8."""
+
+
+def tensors_of(file: Path) -> dict[str, Any]:
+    """The tensors of a GGUF file by name, in the shapes of torch."""
+    return {each.name: np.asarray(each.data) for each in GGUFReader(file).tensors}
 
 
 def normed(x: Floats, weights: Floats, eps: float) -> Floats:
@@ -134,7 +139,7 @@ def test_models_of_one_name_have_files_of_their_own(tmp_path: Path) -> None:
     """Folders as `large/final` and `small/final`, and one whose weights were replaced by older ones."""
     for name in ("draft", "distilled"):
         shutil.copytree(resolve(f"builtin:{name}"), tmp_path / name / "final")
-    files = [exported(tmp_path / name / "final", tmp_path / "work") for name in ("draft", "distilled", "draft")]
+    files = [gguf_of(tmp_path / name / "final", tmp_path / "work") for name in ("draft", "distilled", "draft")]
     assert files[0] == files[2] != files[1]
     shutil.copytree(tmp_path / "distilled", tmp_path / "draft", dirs_exist_ok=True)
-    assert exported(tmp_path / "draft" / "final", tmp_path / "work") == files[1]
+    assert gguf_of(tmp_path / "draft" / "final", tmp_path / "work") == files[1]

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from spectheory.distributions import Sampling
+from spectheory.engines.openvino.running import OpenVinoEngine
 from spectheory.errors import EngineError, SettingError
 from spectheory.measure.engines import Job, Models, find_engine
-from spectheory.measure.engines.inprocess import DRIVERS, InProcess, end_of_text
+from spectheory.measure.engines.inprocess import InProcess, end_of_text
 from spectheory.measure.engines.running import run_job
 from spectheory.trace.calls import CALLS_FILE, CallLog
 from tests.made_up import each, one_line
@@ -157,7 +158,7 @@ def test_a_program_that_is_no_python_is_one_line(tmp_path: Path) -> None:
 )
 def test_what_openvinos_writer_does_not_know_is_refused(config: dict[str, Any], fragment: str) -> None:
     """Its function is taken out of the script, which only another interpreter can import."""
-    script = ast.parse((DRIVERS / "openvino_model.py").read_text())
+    script = ast.parse(OpenVinoEngine.writes.read_text())
     kept: list[ast.stmt] = [
         part
         for part in script.body

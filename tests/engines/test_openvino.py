@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from spectheory.distributions import Sampling
+from spectheory.engines.openvino.running import OpenVinoEngine
 from spectheory.judging.judgement import judge
 from spectheory.judging.output import output_tests
 from spectheory.measure import ModelPair, load_pair
 from spectheory.measure.engines import Job, Models, find_engine
-from spectheory.measure.engines.inprocess import DRIVERS
 from spectheory.measure.engines.running import run_job
 from spectheory.measure.judged import judged_trace
 from spectheory.measure.tokens import encode_prompt
@@ -74,7 +74,7 @@ def test_logits_are_torchs(model: Path, pair: ModelPair, tmp_path: Path) -> None
     ids = np.random.default_rng(0).integers(0, 512, (1, 64))
     np.save(tmp_path / "ids.npy", ids)
     for command in (
-        [str(DRIVERS / "openvino_model.py"), str(model), str(tmp_path / "written")],
+        [str(OpenVinoEngine.writes), str(model), str(tmp_path / "written")],
         ["-c", LOGITS, *(str(tmp_path / name) for name in ("written/openvino_model.xml", "ids.npy", "logits.npy"))],
     ):
         subprocess.run([sys.executable, *command], check=True)

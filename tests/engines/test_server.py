@@ -20,8 +20,7 @@ from spectheory.errors import EngineError, SettingError, SpectheoryError
 from spectheory.measure.engines import Job, Models
 from spectheory.measure.engines.http import Http
 from spectheory.measure.engines.running import run_job
-from spectheory.measure.engines.scraped import Scraped
-from spectheory.measure.engines.server import ServerEngine
+from spectheory.measure.engines.server import Scrape, ServerEngine
 from spectheory.pairs import resolve
 from spectheory.trace.calls import CALLS_FILE, CallLog
 from tests.engines.stub_server import Stub, running
@@ -232,10 +231,10 @@ def test_an_answer_that_does_not_end_is_refused(write: Callable[[Any], None], pa
 )
 def test_counters_that_no_count_can_be(value: str, said: str) -> None:
     with pytest.raises(EngineError, match=said):
-        Scraped.of(f"vllm:spec_decode_num_drafts_total {value}\n")
+        Scrape.of(f"vllm:spec_decode_num_drafts_total {value}\n")
 
 
 @each("label", ['position="x"', 'position="1000000000"', 'position="-1"', 'other="0"', f'position="{"9" * 5000}"'])
 def test_positions_that_no_draft_can_have(label: str) -> None:
     with pytest.raises(EngineError, match="/metrics are no counters"):
-        Scraped.of(f"vllm:spec_decode_num_accepted_tokens_per_pos_total{{{label}}} 3\n")
+        Scrape.of(f"vllm:spec_decode_num_accepted_tokens_per_pos_total{{{label}}} 3\n")

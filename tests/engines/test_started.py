@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from spectheory.errors import EngineError, SettingError
-from spectheory.measure.engines import ENGINES, Job, find_engine
+from spectheory.measure.engines import Job, find_engine
+from spectheory.measure.engines.processes import serving
 from spectheory.measure.engines.running import run_job
-from spectheory.measure.engines.serving import serving
 from tests.engines import stub_server
 from tests.engines.stub_server import Stub
 from tests.engines.test_server import job, models
@@ -150,4 +150,3 @@ def test_an_unknown_engine_is_named() -> None:
     with pytest.raises(SettingError) as caught:
         find_engine("tgi")
     assert one_line(caught).startswith("engine 'tgi' is unknown: there are vllm, llama.cpp")
-    assert all(place.startswith("spectheory.measure.engines.") for place in ENGINES.values())

@@ -32,6 +32,7 @@ ROOMS = (
     "drafting",
     "limits",
     "cost",
+    "engines",
     "trace",
     "prediction",
     "deployment",
@@ -47,6 +48,9 @@ ROOMS = (
     "__main__",
 )
 """A file imports only from its own room and the rooms before it. A new room takes its place here."""
+
+PARTS = {"logs": "trace", "bench": "trace", "settings": "deployment", "running": "measure", "gguf": "measure"}
+"""A file of an engine counts to the room that asks for it; an engine's package and the list of engines to their own."""
 
 SCRIPTS = ("spectheory/cli", "spectheory/pairs/train.py", "spectheory/pairs/train_heads.py", "spectheory/__main__.py")
 """What runs on a terminal may print."""
@@ -105,6 +109,8 @@ def imports(path: Path) -> set[str]:
 def room(dotted: str) -> str:
     """The room of a dotted name of spectheory; the package itself belongs to none."""
     parts = dotted.split(".")
+    if parts[1:2] == ["engines"] and len(parts) > 3:
+        return PARTS.get(parts[3], "engines")
     known = len(parts) > 1 and ((ROOT / "spectheory" / parts[1]).is_dir() or is_module(f"spectheory.{parts[1]}"))
     return parts[1] if known else ""
 
@@ -115,6 +121,8 @@ def is_module(dotted: str) -> bool:
 
 
 def room_of(path: Path) -> str:
+    if path.parts[1] == "engines" and len(path.parts) > 3:
+        return PARTS.get(path.parts[3].removesuffix(".py"), "engines")
     return path.parts[1].removesuffix(".py")
 
 
@@ -158,6 +166,8 @@ def test_a_wrong_import_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         ("from spectheory.prediction import predict", Path("spectheory/divergences.py")),
         ("import simulations.reference", Path("spectheory/verification/race.py")),
         ("from spectheory import cli", Path("spectheory/cost.py")),
+        ("from spectheory.deployment import Draft", Path("spectheory/engines/vllm/logs.py")),
+        ("from spectheory.engines.vllm.running import RUNS", Path("spectheory/engines/vllm/settings.py")),
     ):
         monkeypatch.setattr(sys.modules[__name__], "tree", lambda _, line=line: ast.parse(line))
         assert len(outward(path)) == 1, line

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spectheory.errors import SpectheoryError
-from spectheory.trace.importers import FORMATS
+from spectheory.trace.importers import formats
 from spectheory.trace.importers.rounded import calls_of, longest_of
 from spectheory.trace.reading import format_of
 from tests.made_up import each
@@ -222,7 +222,7 @@ def test_k_follows_from_length_and_rate(length: float, rate: float, found: tuple
 
 
 def test_formats_say_what_they_give_and_lack() -> None:
-    for name, each_format in FORMATS.items():
+    for name, each_format in formats().items():
         assert re.fullmatch(r"[a-z0-9.]+(-[a-z0-9.]+)*", name), "as --format takes it"
         assert each_format.gives, name
     assert json.loads(TIMES)["draft_n"] == 604

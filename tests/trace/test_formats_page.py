@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spectheory.trace.importers import FORMATS
+from spectheory.trace.importers import formats
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 
 
 def table() -> str:
     rows = ["| `--format` | what it is | what follows | what does not |", "|---|---|---|---|"]
-    rows += [f"| `{each.name}` | {each.title} | {each.gives} | {each.lacks or '-'} |" for each in FORMATS.values()]
+    rows += [f"| `{each.name}` | {each.title} | {each.gives} | {each.lacks or '-'} |" for each in formats().values()]
     return "\n".join(rows) + "\n"
 
 

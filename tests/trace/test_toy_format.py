@@ -1,4 +1,4 @@
-"""A log format of one's own, one line in FORMATS: every command that takes a trace reads it, JSON and figures too."""
+"""A log format of one's own, one line in formats(): every command that takes a trace reads it, JSON and figures too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from spectheory.cli import main
 from spectheory.errors import TextError
 from spectheory.trace import Trace, read_any
-from spectheory.trace.importers import FORMATS, Format
+from spectheory.trace.importers import Format, formats
 
 MARK = b"# toy log"
 
@@ -33,7 +33,7 @@ TOY = Format("toy log", lambda head: head.startswith(MARK), read_toy)
 
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setitem(FORMATS, TOY.name, TOY)
+    monkeypatch.setitem(formats(), TOY.name, TOY)
     texts = ("\n".join(f"{-0.3 - 0.1 * (i + j) % 2},{-0.4 - 0.1 * i % 3}" for j in range(30)) for i in range(9))
     file = tmp_path / "run.log"
     file.write_text("\n\n".join([MARK.decode(), *texts]))
@@ -83,6 +83,6 @@ def test_errors_of_the_format_are_one_line(toy: Path, capsys: pytest.CaptureFixt
 
 
 def test_without_the_line_it_is_unknown(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(FORMATS, TOY.name)
+    monkeypatch.delitem(formats(), TOY.name)
     with pytest.raises(Exception, match="of an unknown format"):
         read_any(toy)

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spectheory.engines.vllm.bench import read_run, read_runs
 from spectheory.errors import TextError
+from spectheory.trace.bench import BenchRun
 from spectheory.trace.counters import Counters
-from spectheory.trace.importers.vllm_bench import BenchRun, read_run, read_runs
 from spectheory.trace.reading import read_evidence
 from tests.made_up import each
 from tests.toy_server import affine, served

@@ -14,14 +14,13 @@ from typing import IO, Any, ClassVar
 from spectheory.errors import EngineError, SettingError
 from spectheory.files import held
 from spectheory.measure.engines.base import Engine, Job, Models
-from spectheory.measure.engines.processes import running
-from spectheory.measure.engines.programs import find_program, version_of
+from spectheory.measure.engines.processes import find_program, running, version_of
 from spectheory.measure.folder import fingerprint_of
 from spectheory.trace.calls import Request
 
-DRIVERS = Path(__file__).with_name("drivers")
-"""Scripts that run in the engine's interpreter."""
-VERSION = "import sys, importlib.metadata as m; print(m.version(sys.argv[1]))"
+_DRIVER = Path(__file__).with_name("driver.py")
+"""The script that runs in the engine's interpreter."""
+_VERSION = "import sys, importlib.metadata as m; print(m.version(sys.argv[1]))"
 
 
 class InProcess(Engine):
@@ -38,7 +37,7 @@ class InProcess(Engine):
 
     def version(self) -> str:
         """Version of its package."""
-        return version_of(self.name, [self._python(), "-c", VERSION, self.package], self.remedy)
+        return version_of(self.name, [self._python(), "-c", _VERSION, self.package], self.remedy)
 
     @abstractmethod
     def settings(self, job: Job) -> Mapping[str, Any]:
@@ -99,7 +98,7 @@ class InProcess(Engine):
     def _answers(self, job: Mapping[str, Any], log: Path) -> Iterator[dict[str, Any]]:
         """Lines of the driver, as they come."""
         log.parent.mkdir(parents=True, exist_ok=True)
-        command = [self._python(), str(DRIVERS / "driver.py"), str(self.runs)]
+        command = [self._python(), str(_DRIVER), str(self.runs)]
         pipe = subprocess.PIPE
         with (
             log.open("w+", encoding="utf-8", errors="replace") as said,

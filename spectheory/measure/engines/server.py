@@ -3,17 +3,179 @@
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from textwrap import shorten
 from typing import Any
 
+from prometheus_client.parser import text_string_to_metric_families
+
+from spectheory.engines import of_engines
 from spectheory.errors import FOREIGN, EngineError, SettingError
 from spectheory.measure.engines.base import Engine, Job, Models
-from spectheory.measure.engines.dialects import LLAMA, Dialect, Reply, dialect_of
 from spectheory.measure.engines.http import LONGEST, MOST_BYTES, Http
-from spectheory.measure.engines.scraped import Scraped
-from spectheory.trace.calls import Request
+from spectheory.trace.calls import MOST_COUNTED, MOST_DRAFTS, Request
+from spectheory.trace.importers.answers import counts_of
+
+_PREFIX = "token_id:"
+"""What vLLM writes before an id where `return_tokens_as_token_ids` is set."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Output ids, whether the text ended by itself, and counts under the names of ``Request``; empty if not given."""
+
+    output: tuple[int, ...]
+    ended: bool
+    counts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """One way to ask.
+
+    - `engine`: whose dialect it is; `path` takes what `body` makes of a job, a prompt (name and ids) and a model's
+      name; `read` makes a reply of the answer, or raises ``KeyError``, ``ValueError`` or ``TypeError``.
+    - `owner`: what ``/v1/models`` calls the owner of its models.
+    - `decodes`: counter of all target passes in ``/metrics``, the prompt's included; empty if there is none.
+    """
+
+    engine: str
+    path: str
+    body: Callable[[Job, str, tuple[int, ...], str], dict[str, Any]]
+    read: Callable[[Mapping[str, Any]], Reply]
+    owner: str = ""
+    decodes: str = ""
+
+
+def sampled(job: Job, name: str) -> dict[str, Any]:
+    """Sampling settings, all of them: a server may take what is left out from the model's own settings."""
+    ours = job.sampling
+    return {
+        "temperature": ours.temperature,
+        "top_k": -1 if ours.top_k is None else ours.top_k,
+        "top_p": 1.0 if ours.top_p is None else ours.top_p,
+        "min_p": 0.0 if ours.min_p is None else ours.min_p,
+        "seed": job.seed_of(name),
+        "stream": False,
+    }
+
+
+def _openai_body(job: Job, name: str, prompt: tuple[int, ...], model: str) -> dict[str, Any]:
+    return {
+        "model": model,
+        "prompt": list(prompt),
+        "max_tokens": job.tokens,
+        "n": 1,
+        "logprobs": 0,
+        "return_token_ids": True,
+        "return_tokens_as_token_ids": True,
+        **sampled(job, name),
+    }
+
+
+def _openai_reply(answer: Mapping[str, Any]) -> Reply:
+    choice = answer["choices"][0]
+    ids = choice.get("token_ids") or _ids_of(choice.get("logprobs") or {})
+    record = (answer.get("metrics") or {}).get("speculative_decoding")
+    return Reply(token_ids(ids), choice.get("finish_reason") == "stop", counts_of(record) if record else {})
+
+
+def _ids_of(logprobs: Mapping[str, Any]) -> list[int]:
+    """The ids of a list of log-probabilities: written as tokens, or beside them."""
+    if content := logprobs.get("content"):
+        return [each["id"] for each in content]
+    tokens = logprobs.get("tokens") or ()
+    return [int(str(token).removeprefix(_PREFIX)) for token in tokens if str(token).startswith(_PREFIX)]
+
+
+def token_ids(values: Sequence[Any]) -> tuple[int, ...]:
+    """Ids of an answer; a ``TypeError`` where they are none."""
+    if any(type(value) is not int for value in values):
+        raise TypeError("token ids are integers")
+    return tuple(values)
+
+
+OPENAI = Dialect("server", "/v1/completions", _openai_body, _openai_reply)
+"""How a server is asked that is no known engine."""
+
+
+def dialect_of(models: str | None) -> tuple[Dialect, str]:
+    """The dialect and the model's name by the text of ``/v1/models``."""
+    known: dict[str, Dialect] = {each.owner: each for each in of_engines("running", "DIALECT")}
+    try:
+        first = json.loads(models or "")["data"][0]
+        return known.get(str(first.get("owned_by")), OPENAI), str(first["id"])
+    except FOREIGN:
+        return OPENAI, ""
+
+
+_SPECULATIVE = re.compile(r":spec_decode_num_(drafts|draft_tokens|accepted_tokens|accepted_tokens_per_pos)_total$")
+_NAMES = {"drafts": "calls", "accepted_tokens": "total_accepted", "draft_tokens": "total_drafted"}
+
+
+@dataclass(frozen=True)
+class Scrape:
+    """Counters summed over a server's engines, by name; `positions` is the longest chain, 0 if unknown."""
+
+    values: Counter[str]
+    positions: int = 0
+
+    @classmethod
+    def of(cls, text: str) -> Scrape:
+        """The counters of a scrape in Prometheus' text format."""
+        values: Counter[str] = Counter()
+        positions = 0
+        try:
+            samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+            for sample in samples:
+                known = _SPECULATIVE.search(sample.name)
+                if known and known[1] == "accepted_tokens_per_pos":
+                    positions = max(positions, _position(sample.labels))
+                elif known or sample.name.endswith("_total"):
+                    values[_NAMES[known[1]] if known else sample.name] += _whole(sample)
+        except FOREIGN as error:
+            raise EngineError(
+                f"/metrics are no counters ({str(error)[:80] or type(error).__name__})",
+                limit="needs Prometheus' text format",
+                remedy="check the server",
+            ) from error
+        return cls(values, positions)
+
+    def since(self, before: Scrape, decodes: str) -> dict[str, Any]:
+        """Counts of one request under the names of ``Request``; with `decodes` all passes but the prompt's are calls.
+
+        A counter that is smaller than before is refused: the server started anew.
+        """
+        gone = {name: self.values[name] - before.values[name] for name in (*_NAMES.values(), decodes) if name}
+        back = [name for name, value in gone.items() if value < 0]
+        if back:
+            raise EngineError(
+                f"counter {back[0]} went back by {-gone[back[0]]}",
+                limit="counters only grow while a server runs",
+                remedy="the server was restarted: run the same command again; finished prompts are kept",
+            )
+        if decodes and decodes in self.values:
+            gone["calls"] = gone.pop(decodes) - 1
+        return {name: gone[name] for name in _NAMES.values()} if "calls" in self.values else {}
+
+
+def _position(labels: Mapping[str, str]) -> int:
+    """The number of drafts that a counter at a position speaks of."""
+    position = int(labels["position"])
+    if not 0 <= position < MOST_DRAFTS:
+        raise ValueError(f"position {position} of a draft, 0..{MOST_DRAFTS - 1} are possible")
+    return position + 1
+
+
+def _whole(sample: Any) -> int:
+    """A counter's value: a number that counts can have."""
+    if not 0 <= sample.value <= MOST_COUNTED:
+        raise ValueError(f"{sample.name} is {sample.value}")
+    return round(sample.value)
 
 
 class ServerEngine(Engine):
@@ -36,15 +198,15 @@ class ServerEngine(Engine):
     def version(self) -> str:
         """What the server says of itself, with the dialect that it is asked in."""
         dialect, _ = dialect_of(self.http.get("/v1/models"))
-        return f"{dialect.engine} {said_version(self.http)}".strip()
+        return f"{dialect.engine} {server_version(self.http)}".strip()
 
     def chain(self) -> int | None:
         """The longest chain that the server drafts, by its counters; None if they do not say."""
-        return Scraped.of(self.http.get("/metrics") or "").positions or None
+        return Scrape.of(self.http.get("/metrics") or "").positions or None
 
     def requests(self, job: Job, models: Models) -> Iterator[Request]:
         """Run the prompts one after another."""
-        return asked(self.http, job)
+        return send_prompts(self.http, job)
 
     def settings(self, job: Job) -> Mapping[str, Any]:
         """The model's name as the server has it."""
@@ -52,7 +214,7 @@ class ServerEngine(Engine):
         return {"dialect": dialect.engine, "model": model.rpartition("/")[2]}
 
 
-def said_version(http: Http) -> str:
+def server_version(http: Http) -> str:
     """The version that a server answers, or nothing."""
     for path, name in (("/version", "version"), ("/props", "build_info")):
         try:
@@ -62,7 +224,7 @@ def said_version(http: Http) -> str:
     return ""
 
 
-def asked(http: Http, job: Job) -> Iterator[Request]:
+def send_prompts(http: Http, job: Job) -> Iterator[Request]:
     """The requests of a job, one after another; each with its calls where the job speculates."""
     dialect, model = dialect_of(http.get("/v1/models"))
     before = _scraped(http) if job.k else None
@@ -92,9 +254,9 @@ def _check_alone(request: Request, k: int | None) -> None:
         )
 
 
-def _scraped(http: Http) -> Scraped | None:
+def _scraped(http: Http) -> Scrape | None:
     text = http.get("/metrics")
-    return None if text is None else Scraped.of(text)
+    return None if text is None else Scrape.of(text)
 
 
 def _reply(http: Http, dialect: Dialect, body: dict[str, Any], name: str) -> Reply:
@@ -119,10 +281,10 @@ def _reply(http: Http, dialect: Dialect, body: dict[str, Any], name: str) -> Rep
 
 
 def _counted(
-    before: Scraped | None, after: Scraped | None, counts: dict[str, Any], dialect: Dialect, name: str
+    before: Scrape | None, after: Scrape | None, counts: dict[str, Any], dialect: Dialect, name: str
 ) -> dict[str, Any]:
     """The counts of a request: those in its answer, else the difference of two scrapes; never none."""
-    if counts and dialect is not LLAMA:
+    if counts and not dialect.decodes:
         return counts
     found = after.since(before, dialect.decodes) if before and after else {}
     if not found:

@@ -3,32 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from reprlib import repr as brief
 from textwrap import shorten
-from typing import Any
+from typing import Any, TypeAlias
 
+from spectheory.engines import of_engines
 from spectheory.errors import FOREIGN, TextError
 from spectheory.trace.calls import MOST_COUNTED
 from spectheory.trace.counters import Counters
 from spectheory.trace.importers.base import Format, text_of
 from spectheory.trace.importers.rounded import longest_of
-from spectheory.trace.importers.vllm_log import NO_DRAFTS, PAST_END
 
-GAUGE_DIGITS = 2
+_GAUGE_DIGITS = 2
 """Digits of a gauge that are taken as certain, as engines set them from rounded means too."""
-MODEL = "model_name"
+_MODEL = "model_name"
+SPECULATION = {
+    "calls": "spec_decode_num_drafts_total",
+    "drafted": "spec_decode_num_draft_tokens_total",
+    "accepted": "spec_decode_num_accepted_tokens_total",
+}
+"""What most engines call the totals of speculation."""
+POSITION = "spec_decode_num_accepted_tokens_per_pos_total"
+_RAY = re.compile(r"^ray_(vllm|sglang)[_:]")
+"""How Ray renames the metrics of an engine that it serves."""
+Reads: TypeAlias = Callable[[str], float | None]
+"""The value of a metric by its name; None where a scrape has none."""
 
 
 @dataclass(frozen=True)
-class Dialect:
+class Metrics:
     """What an engine calls its metrics, and what it leaves open.
 
     `totals` has the metric of each total of :class:`Counters`, `position` the one with a label ``position`` from 0 on,
     `gauges` means of the last interval, `started` the time at which the counters were made. `needs` is a metric that
-    a scrape must have to be of this dialect.
+    a scrape must have to be of this kind. `derived` gives what follows from the totals and from further metrics, of
+    which its second argument reads a total and its third a gauge.
     """
 
     engine: str
@@ -39,116 +51,64 @@ class Dialect:
     started: str = ""
     remarks: tuple[str, ...] = ()
     needs: str = ""
+    derived: Callable[[Mapping[str, Any], Reads, Reads], Mapping[str, Any]] | None = None
 
 
-_SPEC = {
-    "calls": "spec_decode_num_drafts_total",
-    "drafted": "spec_decode_num_draft_tokens_total",
-    "accepted": "spec_decode_num_accepted_tokens_total",
-}
-_POSITION = "spec_decode_num_accepted_tokens_per_pos_total"
-_SGLANG_CALLS, _SGLANG_REQUESTS, _SGLANG_K = "spec_verify_calls_total", "num_requests_total", "spec_num_steps"
-_RAY = re.compile(r"^ray_(vllm|sglang)[_:]")
-"""How Ray renames the metrics of an engine that it serves."""
-DIALECTS = (
-    Dialect(
-        "vllm",
-        "vllm:",
-        {**_SPEC, "tokens": "generation_tokens_total"},
-        _POSITION,
-        started="spec_decode_num_drafts_created",
-        remarks=(PAST_END, NO_DRAFTS),
-    ),
-    Dialect(
-        "llama.cpp",
-        "llamacpp:",
-        {**_SPEC, "tokens": "tokens_predicted_total", "seconds": "tokens_predicted_seconds_total"},
-        _POSITION,
-        remarks=("llama.cpp does not count calls without drafts.",),
-    ),
-    Dialect(
-        "tensorrt-llm",
-        "trtllm_",
-        {name: _SPEC[name] for name in ("drafted", "accepted")},
-        gauges={"mean_length": "spec_decode_acceptance_length", "draft_share": "spec_decode_draft_overhead"},
-        remarks=("Tokens per call is a gauge of the last iterations; the totals have no number of calls.",),
-    ),
-    Dialect("lmdeploy", "lmdeploy:", {**_SPEC, "tokens": "generation_tokens_total"}, _POSITION, remarks=(PAST_END,)),
-    Dialect(
-        "sglang",
-        "sglang:",
-        {"calls": _SGLANG_CALLS, "tokens": "generation_tokens_total"},
-        remarks=(
-            "SGLang counts calls and output tokens: accepted tokens are tokens less calls less one for each request, "
-            "which the prompt's own pass emits.",
-            "The cut last call of a text makes tokens per call too low, by less than one call in a request.",
-        ),
-        needs=_SGLANG_CALLS,
-    ),
-    Dialect(
-        "sglang",
-        "sglang:",
-        gauges={"mean_length": "spec_accept_length", "rate": "spec_accept_rate"},
-        remarks=(
-            "Gauges of the last interval: no counts, no survival, no noise.",
-            "SGLang's mean counts the prompt's token and the cut last call: biased by about one token per request.",
-        ),
-    ),
-)
-"""Every engine whose scrape is read."""
+def _every_kind() -> tuple[Metrics, ...]:
+    """Every engine whose scrape is read."""
+    return tuple(each for of_one in of_engines("logs", "METRICS") for each in of_one)
 
 
-def read_prometheus(path: Path) -> Counters:
+def _read_prometheus(path: Path) -> Counters:
     """Counters of one model since the start of its server; several engines of it are summed."""
     series = _series(path)
-    dialect = next((each for each in DIALECTS if _speaks(each, series)), DIALECTS[0])
-    own = {name.removeprefix(dialect.prefix): found for name, found in series.items()}
-    totals: dict[str, Any] = {name: _total(own, metric) for name, metric in dialect.totals.items()}
-    gauges = {name: _gauge(own, metric, path) for name, metric in dialect.gauges.items()}
-    missing = [dialect.totals[name] for name in totals if name in _SPEC and totals[name] is None]
+    kinds = _every_kind()
+    kind = next((each for each in kinds if _is_of(each, series)), kinds[0])
+    own = {name.removeprefix(kind.prefix): found for name, found in series.items()}
+    totals: dict[str, Any] = {name: _total(own, metric) for name, metric in kind.totals.items()}
+    gauges = {name: _gauge(own, metric, path) for name, metric in kind.gauges.items()}
+    missing = [kind.totals[name] for name in totals if name in SPECULATION and totals[name] is None]
     if missing or (not totals and None in gauges.values()):
         raise TextError(
-            f"{path} has no {dialect.prefix}{[*missing, *dialect.gauges.values()][0]}",
+            f"{path} has no {kind.prefix}{[*missing, *kind.gauges.values()][0]}",
             limit="needs the counters of speculative decoding",
             remedy="scrape the server while it speculates, and the whole page",
         )
     _one_model(
-        [found for name, found in own.items() if name in dialect.totals.values() and name in _SPEC.values()], path
+        [found for name, found in own.items() if name in kind.totals.values() and name in SPECULATION.values()], path
     )
-    counts = _by_position(own.get(dialect.position, ()), path) if dialect.position else []
+    counts = _by_position(own.get(kind.position, ()), path) if kind.position else []
     whole: dict[str, Any] = {
         name: value if name == "seconds" or value is None else int(value) for name, value in totals.items()
     }
-    calls, mean_length, k = whole.get("calls"), gauges.get("mean_length"), len(counts) or None
-    if dialect.needs == _SGLANG_CALLS:
-        k = int(steps) if (steps := _gauge(own, _SGLANG_K, path)) else None
-        whole["accepted"] = max((whole["tokens"] or 0) - (calls or 0) - int(_total(own, _SGLANG_REQUESTS) or 0), 0)
+    calls, mean_length, whole["k"] = whole.get("calls"), gauges.get("mean_length"), len(counts) or None
+    if kind.derived:
+        whole |= kind.derived(whole, lambda name: _total(own, name), lambda name: _gauge(own, name, path))
     if mean_length is not None and (rate := gauges.get("rate")) is not None:
-        k, _ = longest_of(mean_length, rate, GAUGE_DIGITS)
-    started = _total(own, dialect.started)
+        whole["k"], _ = longest_of(mean_length, rate, _GAUGE_DIGITS)
+    started = _total(own, kind.started)
     facts = {"started": started, "draft_share": gauges.get("draft_share")}
     return Counters(
         **whole,
         survival=tuple(count / calls for count in counts) if calls else (),
-        k=k,
         mean_length=mean_length,
         cumulative=bool(totals),
-        engine=dialect.engine,
-        remarks=dialect.remarks,
+        engine=kind.engine,
+        remarks=kind.remarks,
         provenance={name: value for name, value in facts.items() if value is not None},
     )
 
 
-def _speaks(dialect: Dialect, series: Mapping[str, Any]) -> bool:
-    """Whether a scrape is of a dialect."""
-    needed = dialect.prefix + dialect.needs
-    return needed in series if dialect.needs else any(name.startswith(dialect.prefix) for name in series)
+def _is_of(kind: Metrics, series: Mapping[str, Any]) -> bool:
+    """Whether a scrape has the metrics of an engine."""
+    needed = kind.prefix + kind.needs
+    return needed in series if kind.needs else any(name.startswith(kind.prefix) for name in series)
 
 
-Found = Sequence[tuple[Mapping[str, str], float]]
+Samples = Sequence[tuple[Mapping[str, str], float]]
 
 
-def _series(path: Path) -> dict[str, Found]:
+def _series(path: Path) -> dict[str, Samples]:
     """Labels and values of each metric."""
     from prometheus_client.parser import text_string_to_metric_families
 
@@ -167,7 +127,7 @@ def _series(path: Path) -> dict[str, Found]:
     return dict(found)
 
 
-def _total(own: Mapping[str, Found], name: str) -> float | None:
+def _total(own: Mapping[str, Samples], name: str) -> float | None:
     """The sum over all engines of a server."""
     return sum(_finite(value, name) for _, value in own[name]) if name in own else None
 
@@ -180,7 +140,7 @@ def _finite(value: float, name: str) -> float:
     return value
 
 
-def _gauge(own: Mapping[str, Found], name: str, path: Path) -> float | None:
+def _gauge(own: Mapping[str, Samples], name: str, path: Path) -> float | None:
     """A mean that all ranks of a server agree on."""
     values = {_finite(value, name) for _, value in own.get(name, ())}
     if len(values) > 1:
@@ -192,17 +152,17 @@ def _gauge(own: Mapping[str, Found], name: str, path: Path) -> float | None:
     return values.pop() if values else None
 
 
-def _one_model(metrics: Sequence[Found], path: Path) -> None:
-    models = {labels.get(MODEL, "") for found in metrics for labels, _ in found}
+def _one_model(metrics: Sequence[Samples], path: Path) -> None:
+    models = {labels.get(_MODEL, "") for found in metrics for labels, _ in found}
     if len(models) > 1:
         raise TextError(
             f"{path} counts {', '.join(sorted(models))}",
             limit="one model is read at a time",
-            remedy=f"keep the lines of one {MODEL}",
+            remedy=f"keep the lines of one {_MODEL}",
         )
 
 
-def _by_position(found: Found, path: Path) -> list[float]:
+def _by_position(found: Samples, path: Path) -> list[float]:
     """Accepted tokens at the first, second, ... position."""
     counts: dict[int, float] = {}
     for labels, value in found:
@@ -223,16 +183,15 @@ def _by_position(found: Found, path: Path) -> list[float]:
     return [counts[i] for i in range(len(counts))]
 
 
-_LINE = re.compile(
-    rb"^(?:# (?:HELP|TYPE) )?(?:"
-    + b"|".join(each.prefix.encode() for each in DIALECTS)
-    + rb"|ray_vllm|ray_sglang)[:\w]+",
-    re.M,
-)
+def _recognised(head: bytes) -> bool:
+    prefixes = "|".join([*(re.escape(each.prefix) for each in _every_kind()), "ray_vllm", "ray_sglang"])
+    return re.search(rf"^(?:# (?:HELP|TYPE) )?(?:{prefixes})[:\w]+".encode(), head, re.M) is not None
+
+
 PROMETHEUS = Format(
     "prometheus",
-    lambda head: _LINE.search(head) is not None,
-    read_prometheus,
+    _recognised,
+    _read_prometheus,
     title="a scrape of `/metrics`: vLLM (also behind Ray), LMDeploy, llama.cpp, TensorRT-LLM, SGLang; two scrapes "
     "give their difference",
     gives="calls, drafted and accepted tokens, survival by position (vLLM, LMDeploy, llama.cpp); calls and output "

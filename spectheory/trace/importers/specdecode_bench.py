@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spectheory.errors import TextError
+from spectheory.trace.importers.answers import distinct
 from spectheory.trace.importers.base import Format
-from spectheory.trace.importers.entries import Json, at, read_each
-from spectheory.trace.importers.responses import distinct
+from spectheory.trace.importers.objects import Json, at, read_each
 from spectheory.trace.provenance import LEFT_OUT, RECORDED, SAMPLED_TEXT
 from spectheory.trace.record import Trace
 from spectheory.trace.text_info import TextInfo
@@ -23,7 +23,7 @@ NAME = "specdecode-bench"
 MODEL, AGREEING = f"{NAME}-model", f"{NAME}-agreeing"
 
 
-class Listed(NamedTuple):
+class RecordedRequest(NamedTuple):
     """One request: its name, the tokens of its text, and the accepted drafts at every start by draft."""
 
     id: str
@@ -58,20 +58,20 @@ def read_specdecode_bench(path: Path, *, agreeing: bool = False) -> Trace:
 def read_own(path: Path, *, wanted: Callable[[str], bool]) -> Trace:
     """One draft of the log, whose list is a text of its own: for lists that come from another run of the text."""
 
-    def own(entry: Json) -> Listed:
+    def own(entry: Json) -> RecordedRequest:
         listed = _listed(entry)
         chosen = [name for name in listed.accepted if wanted(name)]
         if len(chosen) != 1:
             raise ValueError(f"drafts are {', '.join(listed.accepted)}, one is read")
         accepted = listed.accepted[chosen[0]]
-        return Listed(listed.id, len(accepted), {chosen[0]: accepted})
+        return RecordedRequest(listed.id, len(accepted), {chosen[0]: accepted})
 
     found = read_each(path, NAME, own)
     _one_set_of_drafts(found)
     return _trace(list(found.values()))
 
 
-def _listed(entry: Json) -> Listed:
+def _listed(entry: Json) -> RecordedRequest:
     keys = [key for key in entry if key.startswith(PREFIX) or key == ONLY]
     if not keys:
         raise KeyError(f"{PREFIX}*.acc_len")
@@ -80,7 +80,7 @@ def _listed(entry: Json) -> Listed:
     if output is not None and not isinstance(output, list):
         raise ValueError("generated_token_ids is no list")
     tokens = len(output) if output else max(map(len, accepted.values()))
-    return Listed(str(at(entry, "id") or ""), tokens, accepted)
+    return RecordedRequest(str(at(entry, "id") or ""), tokens, accepted)
 
 
 def _accepted(key: str, value: Any) -> list[int]:
@@ -98,7 +98,7 @@ def _accepted(key: str, value: Any) -> list[int]:
     return [each - 1 for each in lengths]
 
 
-def _one_set_of_drafts(found: Mapping[str, Listed]) -> None:
+def _one_set_of_drafts(found: Mapping[str, RecordedRequest]) -> None:
     """Refuse a file whose requests have different drafts."""
     first = next(iter(found.values()))
     for where, each in found.items():
@@ -110,7 +110,7 @@ def _one_set_of_drafts(found: Mapping[str, Listed]) -> None:
             )
 
 
-def _other_runs(path: Path, differ: Sequence[Listed], requests: int) -> TextError:
+def _other_runs(path: Path, differ: Sequence[RecordedRequest], requests: int) -> TextError:
     first, name = differ[0], differ[0].differing[0]
     return TextError(
         f"{path}: request {first.id!r} has {len(first.accepted[name])} lengths of {name} for a text of {first.tokens} "
@@ -121,7 +121,7 @@ def _other_runs(path: Path, differ: Sequence[Listed], requests: int) -> TextErro
     )
 
 
-def _trace(requests: Sequence[Listed], *, left_out: int = 0) -> Trace:
+def _trace(requests: Sequence[RecordedRequest], *, left_out: int = 0) -> Trace:
     """Accepted drafts by start, as recorded: they may reach past the end of a text, where calls are cut."""
     drafts = list(requests[0].accepted)
     lengths = np.concatenate([np.array([each.accepted[name] for name in drafts], np.int32).T for each in requests])
@@ -174,3 +174,4 @@ SPECDECODE_NGRAM = Format(
     gives=GIVES,
     lacks=SPECDECODE_BENCH.lacks,
 )
+SPECDECODE = (SPECDECODE_BENCH, SPECDECODE_AGREEING, SPECDECODE_MODEL, SPECDECODE_NGRAM)

@@ -1,0 +1,360 @@
+"""Ready-to-paste settings of serving engines, each under the verification rule that the engine really uses."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spectheory.deployment.candidates import (
+    DO_NOT,
+    DRAFT_MODEL,
+    Candidate,
+    Draft,
+    all_drafts,
+    all_stops,
+    measured_nodes,
+)
+from spectheory.distributions import Sampling
+from spectheory.drafting import Chain, Stopped, StoppingRule
+from spectheory.drafting.tree import at_least_one
+from spectheory.engines import of_engines
+from spectheory.prediction import Plan, Prediction, plan
+from spectheory.prediction.shape_calls import by_parallel_head
+from spectheory.trace import SOURCES
+from spectheory.verification import PATH_RULES, ArgmaxDraft, GreedyMatch, LookupMatch, SuffixMatch, TokenVerification
+from spectheory.verification.by_start import within
+from spectheory.verification.lookup import LOOKUP_NGRAM
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What a setting does, in a sentence, and the evidence: a run with the built-in pair, source or documentation."""
+
+    setting: str
+    does: str
+    evidence: str
+
+    @property
+    def clause(self) -> str:
+        """The sentence as a clause, for the end of another sentence."""
+        return self.does[0].lower() + self.does[1:]
+
+    @property
+    def as_rule(self) -> str:
+        """The sentence as a verification rule."""
+        return f"Rule: {self.clause}"
+
+
+@dataclass(frozen=True)
+class ServingEngine:
+    """A serving engine, what its settings do in `version`, and the functions that make them.
+
+    `takes_min_p`: whether min-p applies where drafts are verified; if not, there are no settings for a trace with
+    min-p. `methods`: kinds of drafts that it has settings for, each with the engine's name for it. `stops`: kinds of
+    stopping rules that it has. `makers` make settings with a draft, and with what is copied.
+    """
+
+    name: str
+    version: str
+    facts: tuple[Fact, ...]
+    takes_min_p: bool = False
+    methods: tuple[tuple[str, str], ...] = ((DRAFT_MODEL, ""),)
+    stops: tuple[str, ...] = ()
+    makers: tuple[Callable[[Ask], EngineSettings | None], ...] = ()
+
+    def method(self, kind: str) -> str | None:
+        """What the engine calls drafts of a kind; None if it has no settings for them."""
+        return dict(self.methods).get(kind)
+
+
+def facts_table(engines: Iterable[ServingEngine]) -> str:
+    """The facts of some engines as a Markdown table.
+
+    Examples
+    --------
+    >>> print(facts_table([ServingEngine("toy", "1.0", (Fact("--k N", "Drafts N tokens.", "run"),))]))
+    | engine | setting | what it does | seen |
+    |---|---|---|---|
+    | toy 1.0 | `--k N` | Drafts N tokens. | run |
+    """
+    rows = ["| engine | setting | what it does | seen |", "|---|---|---|---|"]
+    for engine in engines:
+        for number, fact in enumerate(engine.facts):
+            name = "" if number else f"{engine.name} {engine.version}"
+            rows.append(f"| {name} | `{fact.setting}` | {fact.does} | {fact.evidence} |")
+    return "\n".join(rows)
+
+
+_UNKNOWN = "/path/to"
+"""Placeholder of a path that a trace does not record."""
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """A model as it was loaded: `name` in the trace, folder or hub id, commit of a hub model, dtype of the weights."""
+
+    name: str
+    source: str
+    revision: str | None = None
+    dtype: str | None = None
+
+    @classmethod
+    def of(cls, draft: Draft, role: str) -> ModelSource:
+        """The ``target`` or the ``draft`` of a pair. Older traces record only a hub id or a folder's name."""
+        name = str(draft.fact(role, "name") or role)
+        revision, dtype = draft.fact(role, "revision"), draft.fact(role, "dtype")
+        on_hub = "/" in name or revision is not None
+        source = draft.fact(SOURCES, role) or (name if on_hub else f"{_UNKNOWN}/{name}")
+        return cls(name, str(source), revision, dtype)
+
+    @property
+    def known(self) -> bool:
+        """Whether the trace says where it was loaded from."""
+        return not self.source.startswith(f"{_UNKNOWN}/")
+
+
+TOKEN, ARGMAX, GREEDY, LOOKUP, SUFFIX = (
+    rule.name for rule in (TokenVerification, ArgmaxDraft, GreedyMatch, LookupMatch, SuffixMatch)
+)
+"""The rules of chains that engines have."""
+
+LOOKUP_ESTIMATE = (
+    "Rule: prompt lookup, which needs no draft model. An estimate: the prediction copies from the latest occurrence of "
+    f"the last {LOOKUP_NGRAM} tokens or fewer, and only what it finds."
+)
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """Settings of one engine for one draft, with the prediction under the engine's own verification rule.
+
+    `version` is the engine's version that the settings are for; `paste` is a command line or code with the `options`;
+    `remarks` state the rule and what is uncertain, one sentence each.
+    """
+
+    engine: str
+    version: str
+    candidate: Candidate
+    options: Mapping[str, Any]
+    paste: str
+    remarks: tuple[str, ...]
+
+    @property
+    def pays(self) -> bool:
+        """Whether the best value of the speed-up is above that of plain decoding."""
+        return self.candidate.verdict != DO_NOT
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A draft for which settings are requested, its chains under the rules that engines have, and the largest tree."""
+
+    draft: Draft
+    chains: Plan
+    nodes: int
+
+    @classmethod
+    def about(cls, draft: Draft, lengths: Sequence[int], nodes: int, stops: Sequence[StoppingRule] = ()) -> Ask:
+        """Predict the chains of the given lengths, and those that stopping rules end."""
+        names = [GREEDY, TOKEN] if (draft.trace.sampling or Sampling()).temperature == 0 else [TOKEN, ARGMAX]
+        asked = [PATH_RULES[name] for name in (*names, LOOKUP, SUFFIX)]
+        rules = [rule for rule in asked if not rule.lacks(draft.trace.columns)]
+        shapes = [Chain(k) for k in lengths]
+        chains = plan(draft.trace, draft.cost, rules=rules, shapes=shapes)
+        if stops:
+            shapes = [Stopped(k, stop) for stop in stops for k in lengths]
+            chains += plan(draft.trace, draft.cost, rules=[rule for rule in rules if rule.uses_draft], shapes=shapes)
+        return cls(draft, chains, nodes)
+
+    def fastest(
+        self, *rules: str, most: int | None = None, stop: type[StoppingRule] | None = None
+    ) -> Prediction | None:
+        """The fastest chain of at most `most` drafts under one of the rules (the first in case of a tie); None if the
+        trace predicts none. Of chains that the draft ends those whose stopping rule is a `stop` take part.
+        """
+        of_rules = [p for rule in rules for p in self.chains.predictions if p.rule.name == rule]
+        known = [p for p in of_rules if most is None or p.shape.nodes <= most]
+        known = [p for p in known if not isinstance(p.shape, Stopped) or (stop and isinstance(p.shape.stop, stop))]
+        return max(known, key=lambda p: p.gain) if known else None
+
+    def drafted(
+        self, *rules: str, most: int | None = None, stop: type[StoppingRule] | None = None
+    ) -> Prediction | None:
+        """The fastest chain under one of the rules; at temperature 0 of greedy matching or, equal to it, token."""
+        if self.greedy:
+            return self.fastest(GREEDY, most=most, stop=stop) or self.fastest(TOKEN, most=most, stop=stop)
+        return self.fastest(*rules, most=most, stop=stop)
+
+    @property
+    def longest(self) -> int:
+        """Most drafts of the chains."""
+        return max(prediction.shape.nodes for prediction in self.chains.predictions)
+
+    @property
+    def sampling(self) -> Sampling:
+        """How tokens are drawn."""
+        return self.draft.trace.sampling or Sampling()
+
+    @property
+    def min_p(self) -> bool:
+        """Whether min-p may cut tokens."""
+        return self.sampling.temperature > 0 and bool(self.sampling.min_p)
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the target decodes greedily."""
+        return self.sampling.temperature == 0
+
+    @property
+    def requests(self) -> str:
+        """A remark with the sampling settings of requests, for servers without them on the command line."""
+        known = {"top_k": self.sampling.top_k, "top_p": self.sampling.top_p} if not self.greedy else {}
+        asked = {"temperature": self.sampling.temperature, **{name: value for name, value in known.items() if value}}
+        words = ", ".join(f"{name} {value:g}" for name, value in asked.items())
+        return f"Send requests with {words}: the prediction is for these."
+
+    @property
+    def cut(self) -> bool:
+        """Whether tokens are cut by top-k or top-p."""
+        return bool(self.sampling.top_k or self.sampling.top_p)
+
+    @property
+    def target(self) -> ModelSource:
+        """The target as it was loaded."""
+        return ModelSource.of(self.draft, "target")
+
+    @property
+    def drafter(self) -> ModelSource:
+        """The draft model as it was loaded."""
+        return ModelSource.of(self.draft, "draft")
+
+    @property
+    def head(self) -> bool:
+        """Whether the draft is a head that reads the target's hidden states."""
+        return self.draft.kind != DRAFT_MODEL
+
+    @property
+    def parallel(self) -> bool:
+        """Whether the draft makes all tokens of a call in one pass."""
+        return by_parallel_head(self.draft.trace.provenance)
+
+    @property
+    def types_differ(self) -> bool:
+        """Whether the models were measured in different types."""
+        types = {self.target.dtype, self.drafter.dtype} - {None}
+        return len(types) == 2
+
+    def settings(
+        self, engine: ServingEngine, best: Prediction, options: Mapping[str, Any], paste: str, remarks: Sequence[str]
+    ) -> EngineSettings:
+        """The settings of an engine; a remark names the paths to fill in."""
+        read = [self.target, self.drafter] if best.rule.uses_draft else [self.target]
+        unknown = [model.source for model in read if model.source in paste and not model.known]
+        them = "it" if len(unknown) == 1 else "them"
+        fill = [f"Replace {' and '.join(unknown)}: the trace does not record {them}."] if unknown else []
+        draft = self.draft if best.rule.uses_draft else self.draft.unread
+        return EngineSettings(engine.name, engine.version, Candidate(draft, best), options, paste, (*remarks, *fill))
+
+
+def command(words: Sequence[str], options: Mapping[str, Any]) -> str:
+    """A command line of long options; True makes a flag."""
+    line = list(words)
+    for name, value in options.items():
+        line += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+    return shlex.join(line)
+
+
+def arguments(options: Mapping[str, Any]) -> str:
+    """Settings as keyword arguments."""
+    return ", ".join(f"{name}={value!r}" for name, value in options.items())
+
+
+def serving_engines() -> tuple[ServingEngine, ...]:
+    """Every engine that settings are made for."""
+    return tuple(of_engines("settings", "ENGINE"))
+
+
+def engine_settings(
+    drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32, stops: Sequence[StoppingRule] = ()
+) -> list[EngineSettings]:
+    """The fastest settings of each engine over all drafts for one target, under the engine's own rule.
+
+    `k_max` limits chains and `nodes` trees; `stops` are tried by engines that have the stopping rule. An engine is left
+    out if the trace does not predict its rule (recorded lengths are of no rule), or if it does not support the trace's
+    filters.
+    With a cost model that depends on the batch, vLLM's settings include the best length for every batch size. Prompt
+    lookup and suffix decoding come last where traces have them: they need no draft model, use the first such trace (as
+    in :func:`~spectheory.deployment.rank_drafts`), and are estimates.
+
+    Examples
+    --------
+    >>> from spectheory.cost import ConstantRatio
+    >>> from spectheory.trace import Trace
+    >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2)
+    >>> [s.engine for s in engine_settings([Draft("small", trace, ConstantRatio(0.1))])]
+    ['transformers', 'vllm', 'onnxruntime']
+    """
+    stops = all_stops(stops)
+    k_max, nodes = at_least_one("k_max", k_max), at_least_one("nodes", nodes)
+    found: dict[tuple[str, str], EngineSettings] = {}
+    for draft in (each for each in all_drafts(drafts) if not each.trace.recorded):
+        longest = within(draft.trace.columns, measured_nodes(draft.cost, k_max))
+        ask = Ask.about(draft, range(1, longest + 1), measured_nodes(draft.cost, nodes), stops)
+        for settings in _of_engines(ask):
+            rule = settings.candidate.prediction.rule
+            copied = "" if rule.uses_draft else rule.name
+            before = found.setdefault((copied, settings.engine), settings)
+            if not copied and settings.candidate.speedup.best > before.candidate.speedup.best:
+                found[copied, settings.engine] = settings
+    return [settings for last in (False, True) for (copied, _), settings in found.items() if bool(copied) is last]
+
+
+def _of_engines(ask: Ask) -> Iterator[EngineSettings]:
+    """The settings of every engine that takes the sampling; with the draft where it has the draft's kind."""
+    for engine in serving_engines():
+        if ask.min_p and not engine.takes_min_p:
+            continue
+        for settings in filter(None, (make(ask) for make in engine.makers)):
+            if engine.method(ask.draft.kind) is not None or not settings.candidate.prediction.rule.uses_draft:
+                yield settings
+
+
+def without_method(drafts: Sequence[Draft]) -> list[str]:
+    """Which engines have no settings for which kinds of drafts, a sentence for each kind.
+
+    Examples
+    --------
+    >>> from spectheory.cost import ConstantRatio
+    >>> from spectheory.trace import Trace
+    >>> trace = Trace.from_log_probabilities([([-1.0], [-1.0])], provenance={"draft": {"kind": "dflash"}})
+    >>> print(without_method([Draft("head", trace, ConstantRatio(0.1))])[0])
+    No settings here for dflash drafts: transformers, openvino, onnxruntime.
+    """
+    lines = []
+    for kind in dict.fromkeys(draft.kind for draft in all_drafts(drafts)):
+        if lacking := [engine.name for engine in serving_engines() if engine.method(kind) is None]:
+            lines.append(f"No settings here for {kind} drafts: {', '.join(lacking)}.")
+    return lines
+
+
+def without_stop(stops: Sequence[StoppingRule]) -> list[str]:
+    """Which engines lack which stopping rules, a sentence for each kind.
+
+    Examples
+    --------
+    >>> from spectheory.drafting import read_stop
+    >>> print(without_stop([read_stop("top<0.6")])[0])
+    Only llama.cpp stops by top; settings of other engines have a fixed length.
+    """
+    lines = []
+    for kind in dict.fromkeys(stop.name for stop in all_stops(stops)):
+        having = " and ".join(engine.name for engine in serving_engines() if kind in engine.stops)
+        who = (
+            f"Only {having} stops by {kind}; settings of other"
+            if having
+            else f"No engine stops by {kind}: settings of all"
+        )
+        lines.append(f"{who} engines have a fixed length.")
+    return lines

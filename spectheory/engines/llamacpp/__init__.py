@@ -1,0 +1,1 @@
+"""llama.cpp: its logs, its settings under the rules that it runs, and how it is started."""

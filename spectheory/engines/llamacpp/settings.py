@@ -1,0 +1,96 @@
+"""Settings of llama.cpp's server with a draft model or a head, which drafts first choices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spectheory.deployment.candidates import DRAFT_MODEL
+from spectheory.deployment.engines import ARGMAX, Ask, EngineSettings, Fact, ServingEngine, command
+from spectheory.drafting import Stopped
+from spectheory.drafting.stopping import TopBelow
+
+FIRST_CHOICES = Fact(
+    "--spec-type draft-simple",
+    "The draft's first choices are drafted, and accepted where the target draws the same tokens (rule argmax; at "
+    "temperature 0 greedy matching).",
+    "run: calls counted as expected, k = 1, 3, 5, also at temperature 0",
+)
+LENGTH = Fact(
+    "--spec-draft-n-max K --spec-draft-p-min 0", "Drafts K tokens in each call.", "documentation: 3 and 0 by default"
+)
+P_MIN = Fact(
+    "--spec-draft-p-min",
+    "Above 0 it stops before a token whose largest q is below it (top<). That q is over the draft's 10 most probable "
+    "tokens, at temperature 1 whatever the target's: a little larger than the trace's, so it stops later and the "
+    "prediction is an estimate.",
+    "source of build 11434: `common_speculative_impl_draft_simple`; not run",
+)
+N_MIN = Fact(
+    "--spec-draft-n-min",
+    "A call that drafted fewer tokens drafts none: not predicted here.",
+    "source of build 11434; not run",
+)
+SAMPLED = Fact(
+    "--spec-draft-sampling probabilistic",
+    "Token verification of sampled drafts, whose pmf is cut to the 10 most probable tokens: not predicted here.",
+    "run: calls as expected of the cut pmf, 8 to 15 standard errors from those of the whole; in builds from 11368 "
+    "(ggml-org/llama.cpp#27694)",
+)
+DEFAULTS = Fact(
+    "--temp --top-k --top-p --min-p",
+    "Left open, the server samples at temperature 0.8 with top-k 40, top-p 0.95 and min-p 0.05; requests may ask for "
+    "others.",
+    "documentation",
+)
+ORDER = Fact(
+    "--samplers",
+    "The server applies top-p and min-p before the temperature, the trace after it: the acceptance differs from the "
+    "prediction.",
+    "documentation: the default order of samplers; not run",
+)
+GGUF = Fact("-m, -md", "Reads GGUF files: convert both models first, in the type they were measured in.", "run")
+HEADS = Fact(
+    "--spec-type draft-eagle3, draft-mtp or draft-dflash",
+    "Heads by kind, as GGUF files that are converted with the target's folder; there is none for P-EAGLE. They are "
+    "taken to draft first choices like a draft model.",
+    "documentation, ggml-org/llama.cpp#18039, #22673, #22105; not run",
+)
+METHODS = (
+    (DRAFT_MODEL, "draft-simple"),
+    ("eagle3", "draft-eagle3"),
+    ("mtp", "draft-mtp"),
+    ("dflash", "draft-dflash"),
+)
+"""The type of each kind of draft."""
+_FACTS = (FIRST_CHOICES, LENGTH, P_MIN, N_MIN, SAMPLED, HEADS, DEFAULTS, ORDER, GGUF)
+
+
+def _with_draft(ask: Ask) -> EngineSettings | None:
+    """The fastest chain of the draft's first choices."""
+    sampling = ask.sampling
+    plain = ask.greedy or (sampling.temperature == 1 and not sampling.truncates)
+    best = ask.drafted(ARGMAX, stop=TopBelow if plain else None)
+    if best is None:
+        return None
+    options: dict[str, Any] = {
+        "spec-type": ENGINE.method(ask.draft.kind),
+        "spec-draft-n-max": best.shape.nodes,
+        "spec-draft-p-min": best.shape.stop.threshold if isinstance(best.shape, Stopped) else 0,
+        "temp": sampling.temperature,
+    }
+    if not ask.greedy:
+        options |= {"top-k": sampling.top_k or 0, "top-p": sampling.top_p or 1.0, "min-p": sampling.min_p or 0}
+    files = [f"{model.name.rpartition('/')[2]}.gguf" for model in (ask.target, ask.drafter)]
+    paste = command(["llama-server", "-m", files[0], "-md", files[1]], options)
+    remarks = [FIRST_CHOICES.as_rule, *([HEADS.does] if ask.head else []), GGUF.does]
+    remarks += [P_MIN.does] if isinstance(best.shape, Stopped) else []
+    if not ask.greedy:
+        remarks += [f"With spec-draft-sampling probabilistic: {SAMPLED.clause}", DEFAULTS.does]
+    if (sampling.top_p or sampling.min_p) and sampling.temperature not in (0, 1):
+        remarks.append(ORDER.does)
+    return ask.settings(ENGINE, best, options, paste, remarks)
+
+
+ENGINE = ServingEngine(
+    "llama.cpp", "build 11434", _FACTS, takes_min_p=True, methods=METHODS, stops=(TopBelow.name,), makers=(_with_draft,)
+)

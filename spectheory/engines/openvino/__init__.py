@@ -1,0 +1,1 @@
+"""OpenVINO GenAI: its logs, its settings under the rules that it runs, and how it is started."""

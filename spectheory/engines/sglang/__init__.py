@@ -1,0 +1,1 @@
+"""SGLang: its logs, and its settings under the rules that it runs."""

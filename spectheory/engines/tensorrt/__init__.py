@@ -1,0 +1,1 @@
+"""TensorRT-LLM: its logs, and its settings under the rules that it runs."""

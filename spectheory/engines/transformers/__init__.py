@@ -1,0 +1,1 @@
+"""Assisted generation of transformers: its settings under the rules that it runs."""

