@@ -48,9 +48,7 @@ PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
     ),
 }
 
-
 CARD = ACCELERATORS["H100-SXM"]
-
 
 LARGE = ModelShape.from_config(PUBLISHED["meta-llama/Llama-3.1-8B"][0])
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,20 +10,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from spectheory.cost import (
-    ACCELERATORS,
-    Accelerator,
-    AffineCost,
-    AffineTime,
     ModelShape,
-    Roofline,
-    RooflineTime,
-    batch_table,
-    break_even_batch,
 )
-from spectheory.drafting import Batch, Chain
-from spectheory.errors import SettingError
-from tests.cost.roofline_cases import CARD, LARGE, PUBLISHED
-from tests.made_up import each, refused
+from tests.cost.roofline_cases import PUBLISHED
 
 # What is left out: the biases of queries, keys and values; the norms of queries and keys.
 PUBLISHED_BUT_FOR: dict[str, tuple[dict[str, Any], int, int]] = {
@@ -69,9 +56,7 @@ TINY = {
     "vocab_size": 101,
 }
 
-
 GROUPED = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "starcoder2", "nemotron", "phi", "arcee", "olmo2", "granite")
-
 
 FAMILIES = (*GROUPED, "gpt_neox", "persimmon")
 
@@ -116,58 +101,3 @@ def test_operations_and_cache_of_real_networks(kind: str, before: int, new: int)
     assert operations <= counted.get_total_flops() <= operations + rotary
     stored = sum(t.numel() for layer in cache.layers for t in (layer.keys, layer.values))
     assert model.kv_bytes_per_token * (before + new) == 2 * stored
-
-
-BAD: list[tuple[Callable[[], Any], str]] = [
-    (
-        lambda: ModelShape.from_config({"n_embd": 768}),
-        "the config has no num_hidden_layers (n_layer), num_attention_heads",
-    ),
-    (lambda: ModelShape.from_config(TINY | {"num_local_experts": 8}), "num_local_experts=8: only dense"),
-    (lambda: ModelShape.from_config(TINY | {"kv_lora_rank": 512}), "kv_lora_rank=512: only dense"),
-    (lambda: ModelShape.from_config(TINY | {"layer_types": ["conv"]}), "layer_types=['conv']: only dense"),
-    (lambda: ModelShape.from_config(TINY | {"layer_types": 7}), "layer_types=7: only dense"),
-    (lambda: ModelShape.from_config(TINY | {"vocab_size": 0}), "vocab_size is 0: must be in 1..1e+09"),
-    (lambda: ModelShape.from_config(TINY | {"num_hidden_layers": -1}), "num_hidden_layers is -1: must be in 1..1e+09"),
-    (lambda: ModelShape.from_config(TINY | {"vocab_size": 10**300}), "must be in 1..1e+09"),
-    (lambda: ModelShape.from_config(TINY | {"hidden_size": math.nan}), "hidden_size is nan: needs one whole number"),
-    (lambda: ModelShape.from_config(TINY | {"hidden_size": 48.5}), "hidden_size is 48.5"),
-    (lambda: ModelShape.from_config(TINY | {"intermediate_size": [80, 90]}), "intermediate_size is [80, 90]"),
-    (lambda: ModelShape.from_config(TINY | {"num_attention_heads": 0}), "num_attention_heads is 0: must be"),
-    (lambda: ModelShape.from_config(TINY | {"num_attention_heads": 7}), "hidden_size is 48 with num_attention_heads 7"),
-    (lambda: ModelShape.from_config(TINY | {"num_key_value_heads": 4}), "6 attention heads share 4 of keys"),
-    (lambda: ModelShape.from_config(TINY, bytes_per_weight=math.nan), "bytes_per_weight is nan"),
-    (lambda: Accelerator("A", {"bf16": 0.0}, 1e12), "bf16 of A is 0"),
-    (lambda: Accelerator("A", {"bf16": 1e12}, math.inf), "bandwidth of A is inf"),
-    (lambda: Accelerator("A", {"bf16": 1e12}, 1e12, -1.0), "the overhead of A is -1"),
-    (
-        lambda: ACCELERATORS["A100-80GB-SXM"].peak_of("fp8"),
-        "80GB SXM is 'fp8': must be one of bf16",
-    ),
-    (lambda: RooflineTime(0.0, 1.0, 1.0), "weights is 0: must be > 1e-100"),
-    (lambda: RooflineTime(1.0, math.nan, 1.0), "cache is nan: must be >= 0"),
-    (lambda: Roofline(LARGE, None, CARD, context=-1), "context is -1"),
-    (lambda: Roofline(LARGE, None, CARD, context=1, batch=0), "batch is 0"),
-    (lambda: Roofline(LARGE, None, CARD, context=1, dtype="int3"), "is 'int3': must be one of bf16"),
-    (lambda: AffineTime(0.0, 0.0, 1.0), "needs seconds >= 0, some > 0"),
-    (lambda: AffineTime(1.0, -1.0), "per_token is -1: must be >= 0"),
-    (lambda: AffineCost(AffineTime(1.0, 1.0), None, batch=0), "batch is 0"),
-    (lambda: AffineTime.fit([1, 2], [1, 1], [0, 0], [1.0, 2.0]), "2 timings do not determine the three terms"),
-    (lambda: AffineTime.fit([1, 2, 3], [1, 1, 1], [9, 9, 9], [1.0, 2.0, 3.0]), "3 timings do not determine"),
-    (lambda: AffineTime.fit([1, 2, 3], [1, 1, 1], [9, 8, 7], [1.0, 0.0, 3.0]), "timing 1 is [2.0, 1.0, 8.0, 0.0]"),
-    (lambda: AffineTime.fit([1, 2, 3], [1, 1, 1], [9, 8, math.nan], [1.0, 2.0, 3.0]), "timing 2 is"),
-    (lambda: AffineTime.fit([1, 2, 3], [1, 1], [9, 8, 7], [1.0, 2.0, 3.0]), "shapes (3,), (2,), (3,), (3,)"),
-    (lambda: AffineTime.fit([], [], [], []), "needs four lists of one length"),
-    (lambda: break_even_batch(Roofline(LARGE, None, CARD, 1), Chain(4), 5.1), "must be in 1..5 with chain k=4"),
-    (lambda: batch_table(Roofline(LARGE, None, CARD, 1), Batch(4), 2.1, [1]), "must be in 1..2 with batch k=4"),
-    (
-        lambda: batch_table(Roofline(LARGE, None, CARD, 1), Chain(4), math.nan, [1]),
-        "tokens per call is nan",
-    ),
-    (lambda: batch_table(Roofline(LARGE, None, CARD, 1), Chain(4), 2.0, [0]), "batch is 0"),
-]
-
-
-@each("call, fragment", BAD)
-def test_bad_settings(call: Callable[[], Any], fragment: str) -> None:
-    refused(call, SettingError, fragment)

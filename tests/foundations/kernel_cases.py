@@ -16,7 +16,6 @@ from spectheory import kernels
 RELATIVE = 1e-12
 """The array twin adds V terms one after another, each rounded by 1e-16; V = 8192."""
 
-
 TOKENS = 8192
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-import spectheory
 from proofs_check.library.strategies import TINIEST, Floats, extreme_pairs, pairs, theorem
 from proofs_check.twins import oracle
 from spectheory import divergences
 from spectheory.distributions import validate_pmf
 from spectheory.divergences import hockey_stick_at_ratios
-from spectheory.errors import PmfError, SettingError, ShapeError
-from tests.made_up import Refusal, all_refused, each
+from spectheory.errors import PmfError
+from tests.made_up import each
 
 RELATIVE = 1e-12
 """Sums of non-negative terms lose a few bits each; the worst are KL terms just beyond its series (ratio 1.2), whose
@@ -30,9 +28,6 @@ CANCELLING = 1e-11
 
 NORMALISED = 1e-30
 """Divergences of second order: pmfs that differ by rounding alone, 1e-16 an entry, are equal once normalised."""
-
-SINGLE = 2e-5
-"""Single precision: 6e-8 per term, fifty terms, and pmf entries that were rounded themselves."""
 
 SWEPT = 25
 """Tokens per pair at which g(p_x/q_x) is written out."""
@@ -137,58 +132,10 @@ def test_kl_keeps_its_digits_at_every_ratio(size: float) -> None:
 # Array libraries
 
 
-def two_pmf_functions() -> list[Callable[..., Any]]:
-    """Every divergence as a function of two pmfs."""
-    named = [getattr(divergences, name) for name in TWO_PMFS]
-    orders = [lambda p, q, a=order: divergences.renyi_divergence(p, q, a) for order in (1.0, *ORDERS)]
-    return [*named, *orders, lambda p, q: divergences.hockey_stick(p, q, 1.5)]
-
-
-@every_pair
-def test_torch_gives_the_same_values_and_type(pair: tuple[Floats, Floats]) -> None:
-    p, q = pair
-    for function in two_pmf_functions():
-        value = function(torch.from_numpy(p), torch.from_numpy(q))
-        assert isinstance(value, torch.Tensor)
-        assert value.dtype == torch.float64
-        np.testing.assert_allclose(value.numpy(), function(p, q), rtol=RELATIVE, atol=1e-13)
-    for name in ONE_PMF:
-        function = getattr(divergences, name)
-        np.testing.assert_allclose(function(torch.from_numpy(p)).numpy(), function(p), rtol=RELATIVE, atol=0)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_dtype_is_kept(dtype: str) -> None:
-    p, q = (pmf.astype(dtype) for pmf in PAIRS["random"])
-    for function in two_pmf_functions():
-        exact = float(function(*PAIRS["random"]))
-        for value in (function(p, q), function(torch.from_numpy(p), torch.from_numpy(q))):
-            assert str(value.dtype).endswith(dtype)
-            assert float(value) == pytest.approx(exact, rel=SINGLE)
-
-
-@every_pair
-def test_array_api_strict_gives_the_same_values(pair: tuple[Floats, Floats]) -> None:
-    strict = pytest.importorskip("array_api_strict")
-    p, q = (strict.asarray(pmf) for pmf in pair)
-    for function in two_pmf_functions():
-        value = function(p, q)
-        assert type(value).__module__.startswith("array_api_strict")
-        np.testing.assert_allclose(float(value), function(*pair), rtol=RELATIVE, atol=1e-13)
-
-
-def test_leading_dimensions_broadcast() -> None:
-    rng = np.random.default_rng(3)
-    targets, drafts = rng.dirichlet(np.ones(5), size=(4, 1)), rng.dirichlet(np.ones(5), size=3)
-    for function in two_pmf_functions():
-        batched = function(targets, drafts)
-        assert batched.shape == (4, 3)
-        single = [[function(t[0], d) for d in drafts] for t in targets]
-        np.testing.assert_allclose(batched, single, rtol=1e-14)
-    weights = np.array([0.5, 1.0, 2.0])
-    each = [divergences.hockey_stick(targets[0, 0], d, c) for d, c in zip(drafts, weights, strict=True)]
-    np.testing.assert_array_equal(divergences.hockey_stick(targets[0, 0], drafts, weights), each)
-    assert divergences.entropy(targets).shape == (4, 1)
+def test_weights_broadcast_with_the_pmfs() -> None:
+    drafts, weights = np.random.default_rng(3).dirichlet(np.ones(5), size=3), np.array([0.5, 1.0, 2.0])
+    single = [divergences.hockey_stick(drafts[0], q, c) for q, c in zip(drafts, weights, strict=True)]
+    np.testing.assert_array_equal(divergences.hockey_stick(drafts[0], drafts, weights), single)
 
 
 def test_lists_and_integers_become_double_precision() -> None:
@@ -197,31 +144,6 @@ def test_lists_and_integers_become_double_precision() -> None:
 
 
 # Bad input
-
-HALF = [0.5, 0.5]
-BAD: dict[str, Refusal] = {
-    "negative": (lambda: divergences.entropy([[0.5, 0.5], [1.25, -0.25]]), PmfError, "pmf[1, 1] is -0.25"),
-    "nan": (lambda: divergences.total_variation(HALF, [0.5, math.nan]), PmfError, "draft[1] is nan"),
-    "infinite": (lambda: divergences.total_variation([math.inf, 0.5], HALF), PmfError, "target sums to inf"),
-    "sum": (lambda: divergences.kl_divergence([0.5, 0.6], HALF), PmfError, "target sums to 1.1"),
-    "logits": (lambda: divergences.entropy([2.0, -1.0]), PmfError, "not logits"),
-    "empty": (lambda: divergences.entropy([]), PmfError, "pmf has no entries"),
-    "scalar": (lambda: divergences.entropy(1.0), PmfError, "pmf has no entries"),
-    "vocabulary": (lambda: divergences.total_variation(HALF, [1.0]), ShapeError, "target has 2 tokens and draft 1"),
-    "batch": (
-        lambda: divergences.total_variation(np.full((2, 2), 0.5), np.full((3, 2), 0.5)),
-        ShapeError,
-        "have shapes (2, 2), (3, 2), which do not broadcast",
-    ),
-    "order": (lambda: divergences.renyi_divergence(HALF, HALF, 0), SettingError, "order is 0: must be > 0"),
-    "order nan": (lambda: divergences.renyi_divergence(HALF, HALF, math.nan), SettingError, "order is nan"),
-    "c negative": (lambda: divergences.hockey_stick(HALF, HALF, -1), SettingError, "c is -1"),
-    "c infinite": (lambda: divergences.hockey_stick(HALF, HALF, math.inf), SettingError, "c is inf"),
-    "attribute": (lambda: spectheory.no_such_name, AttributeError, "no_such_name"),
-}
-
-
-test_bad_input_is_named_in_one_line = all_refused(BAD)
 
 
 def test_the_first_bad_entry_is_named_in_torch_too() -> None:

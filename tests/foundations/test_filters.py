@@ -20,7 +20,7 @@ from spectheory.measure.assisted import own_processors
 from spectheory.measure.columns.truncation import log_pmf
 from tests.made_up import each
 
-ROWS, TOKENS = 60, 2000
+ROWS, TOKENS = 20, 2000
 BOUNDARY = 1e-5
 """transformers adds up 2000 probabilities in single precision, each off by 6e-8 of itself, and compares with 1 - p."""
 SINGLE = 1e-5

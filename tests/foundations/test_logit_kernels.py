@@ -19,10 +19,8 @@ from tests.foundations.kernel_cases import TOKENS, close, taken_at_any_size, wit
 LAST_PLACE = 2.0**-52
 """One unit in the last place, relative, of the exponential."""
 
-
 SUMS = 1e-13
 """Sums of 8192 terms of order ten at most, in eight or more lanes, from exponentials rounded by 1e-16."""
-
 
 SINGLE_LOGITS = 1e-6
 """Logits up to 16 rounded to single precision, the rounding averaged over the vocabulary."""

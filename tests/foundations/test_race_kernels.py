@@ -35,10 +35,8 @@ from tests.made_up import each
 COMPENSATED = 2e-15
 """A term p/(1+g) is rounded about five times, 1e-16 each, and the sums keep their rounding errors."""
 
-
 WIDTH = 1e-9
 """What the enclosure promises for pmfs that sum to one in double precision."""
-
 
 PAIRS = extreme_pairs()
 

@@ -13,9 +13,7 @@ from proofs_check.library.strategies import Floats
 ROUNDING = 1e-12
 """Sums of a few hundred terms of order one."""
 
-
 Model = Callable[[tuple[int, ...]], Floats]
-
 
 Node = tuple[int, ...]
 

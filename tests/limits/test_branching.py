@@ -26,7 +26,6 @@ from tests.made_up import each
 FALSE_ALARM = 1e-9
 """Chance that any one simulated test here fails although the library is right."""
 
-
 FORMS: tuple[Form, ...] = ("sharp", "lorden", "best_t")
 
 

@@ -25,10 +25,8 @@ from tests.made_up import each
 OUTWARD = 1e-16
 """What rounding outward adds to a bound however small; steps of 41 nats bound it by e^-41, 2e-18."""
 
-
 SPAN = math.log(2)
 """Span of the lattice laws: probabilities are powers of 1/2."""
-
 
 LATTICE_PMFS: list[list[float]] = [
     [1.0],
@@ -39,7 +37,6 @@ LATTICE_PMFS: list[list[float]] = [
     [0.5, 0.0, *[1 / 32] * 16],
 ]
 
-
 PLAIN_PMFS: list[list[float]] = [
     [0.7, 0.3],
     [0.9, 0.05, 0.05],
@@ -48,7 +45,6 @@ PLAIN_PMFS: list[list[float]] = [
     [0.97, *[0.0005] * 60],
     [1 / 3] * 3,
 ]
-
 
 LAWS: dict[str, tuple[list[int], list[float]]] = {
     "one step": ([1], [1.0]),

@@ -11,7 +11,6 @@ from scipy.stats import beta, binom
 from scipy.stats import t as student
 
 from proofs_check.library.strategies import Floats
-from spectheory.errors import PmfError, SettingError, ShapeError, TextError
 from spectheory.limits import (
     StepLaw,
     branching_bound,
@@ -21,7 +20,6 @@ from spectheory.limits import (
 from spectheory.limits.branching import Form
 from spectheory.limits.renewal import RenewalForm
 from tests.limits.renewal_cases import ROUNDING, population
-from tests.made_up import Refusal, all_refused
 
 FALSE_ALARM = 1e-9
 """Chance that any one simulated test here fails although the library is right."""
@@ -44,7 +42,6 @@ def family(name: str) -> tuple[Callable[[np.random.Generator, int], Floats], Ste
 
 
 FAMILIES = ["dirichlet 1", "dirichlet 0.1", "softmax", "sparse", "two regimes"]
-
 
 TREES, CUT = 4000, 8.0
 
@@ -155,45 +152,3 @@ def test_the_law_of_pmfs_has_their_moments() -> None:
     assert len(law.steps) == np.count_nonzero(pmf)
     shares = StepLaw.from_pmfs([[0.5, 0.5], [1.0, 0.0]], [0.25, 0.75])
     assert shares.mean == pytest.approx(math.log(2) / 4, rel=ROUNDING)
-
-
-BAD: dict[str, Refusal] = {
-    "capacity": (lambda: renewal_bound(StepLaw.from_pmfs([1.0]), 0.5), SettingError, "capacity is 0.5"),
-    "capacity nan": (lambda: renewal_bound(StepLaw.from_pmfs([1.0]), math.nan), SettingError, "capacity is nan"),
-    "capacity inf": (lambda: renewal_bound(StepLaw.from_pmfs([1.0]), math.inf), SettingError, "capacity is inf"),
-    "grid": (lambda: renewal_bound(StepLaw.from_pmfs([1.0]), 1, grid=0), SettingError, "grid is 0"),
-    "grid nan": (lambda: renewal_bound(StepLaw.from_pmfs([1.0]), 1, grid=math.nan), SettingError, "grid is nan"),
-    "grid fine": (lambda: renewal_bound(StepLaw.from_pmfs([1.0]), 1, grid=1e-9), SettingError, "1048576 grid points"),
-    "max_t": (lambda: renewal_bound(StepLaw.from_pmfs([1.0]), 1, max_t=-1), SettingError, "max_t is -1"),
-    "form": (lambda: renewal_bound(StepLaw.from_pmfs([1.0]), 1, form="best"), SettingError, "form is 'best'"),  # type: ignore[arg-type]
-    "no law": (lambda: branching_bound(1, 1, 4, "numeric"), SettingError, "step_law is None"),
-    "no moments": (lambda: branching_bound(None, None, 4), SettingError, "mu is None"),
-    "one moment": (
-        lambda: branching_bound(1, None, 4, step_law=StepLaw.from_pmfs([1.0])),
-        SettingError,
-        "mu is 1, mu2 is None",
-    ),
-    "other moments": (
-        lambda: branching_bound(1, 1, 4, "numeric", step_law=StepLaw.from_pmfs([0.5, 0.5])),
-        SettingError,
-        "the step law has 0.693147",
-    ),
-    "pmf": (lambda: StepLaw.from_pmfs([0.5, 0.6]), PmfError, "pmf sums to 1.1"),
-    "shares": (lambda: StepLaw.from_pmfs([[1.0], [1.0]], [1.0]), ShapeError, "1 shares for 2 pmfs"),
-    "shares sum": (lambda: StepLaw.from_pmfs([[1.0], [1.0]], [1.0, 1.0]), PmfError, "weights sums to 2"),
-    "step": (lambda: StepLaw(np.array([-1.0]), np.array([1.0])), SettingError, "a step is -1"),
-    "step inf": (lambda: StepLaw(np.array([math.inf]), np.array([1.0])), SettingError, "a step is inf"),
-    "shapes": (lambda: StepLaw(np.array([1.0, 2.0]), np.array([1.0])), ShapeError, "[(1,), (2,)]"),
-    "axes": (lambda: StepLaw(np.ones((1, 1)), np.ones((1, 1))), ShapeError, "one axis"),
-    "texts": (lambda: StepLaw.from_surprisals([[1.0, math.inf]]), TextError, "surprisal 1 of text 0 is inf"),
-    "negative": (lambda: StepLaw.from_surprisals([[1.0], [-1.0]]), TextError, "surprisal 0 of text 1 is -1"),
-    "no text": (lambda: StepLaw.from_surprisals([[], []]), TextError, "there is no token in 2 texts"),
-    "flat": (lambda: StepLaw.from_surprisals([0.5, 1.0]), TextError, "a text has shape ()"),
-    "edges": (lambda: StepLaw.from_surprisal_histogram([0, 1], [0.5, 0.5]), ShapeError, "one more edge"),
-    "order": (lambda: StepLaw.from_surprisal_histogram([1, 0], [1.0]), SettingError, "edges do not increase"),
-    "edge nan": (lambda: StepLaw.from_surprisal_histogram([0, math.nan], [1.0]), SettingError, "do not increase"),
-    "mass": (lambda: StepLaw.from_surprisal_histogram([0, 1], [0.5]), PmfError, "weights sums to 0.5"),
-}
-
-
-test_bad_input_is_named_in_one_line = all_refused(BAD)

@@ -14,7 +14,6 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from spectheory.cli import main
-from spectheory.errors import SettingError, ShapeError
 from spectheory.limits.several_chains import log_drawn, several_chain_terms, several_chains_bound
 from spectheory.prediction.one_call import one_call_bound
 from spectheory.prediction.over_prompts import Prompts
@@ -122,19 +121,6 @@ def test_against_many_digits(log_draft: float, chains: int) -> None:
 def test_what_cannot_be_drawn_adds_nothing() -> None:
     np.testing.assert_array_equal(several_chain_terms(np.zeros(2), np.array([-np.inf, 0.0]), 3), [0.0, 0.0])
     np.testing.assert_array_equal(several_chain_terms(np.zeros(2), np.zeros(2), 3), [1.0, 1.0])
-
-
-@pytest.mark.parametrize(
-    ("target", "draft", "chains", "error"),
-    [
-        ([[0.5, 0.5]], [[0.5, 0.5]], 0, SettingError),
-        ([[0.5, 0.5]], [], 1, SettingError),
-        ([[0.5, 0.5], [0.5, 0.5]], [[0.5, 0.5], [0.5, 0.5]], 1, ShapeError),
-    ],
-)
-def test_bad_input(target: list[list[float]], draft: list[list[float]], chains: int, error: type[Exception]) -> None:
-    with pytest.raises(error):
-        several_chains_bound(target, draft, chains)
 
 
 # Along a trace

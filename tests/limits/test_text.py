@@ -11,21 +11,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from proofs_check.library.strategies import Floats, theorem
-from spectheory.errors import PmfError, SettingError, ShapeError, TextError
 from spectheory.limits import (
     StepLaw,
-    branching_bound,
     branching_bound_from_text,
-    branching_speedup,
-    random_tree_totals,
-    random_tree_value,
     renewal_bound,
-    stationary_tree_value,
-    tunstall_bound,
 )
 from spectheory.limits.text import best_threshold, surprisal_walks, threshold_terms
 from tests.limits.limit_cases import ROUNDING, Model, best_tree
-from tests.made_up import Refusal, all_refused, each
+from tests.made_up import each
 
 # B6: text, no i.i.d. assumption
 
@@ -114,36 +107,3 @@ def test_b6_lies_between_its_trivial_bounds(surprisals: list[float], t: float, c
     single = float(np.mean(np.exp(-text[: len(text) - capacity + 1])))
     assert min(single, 1.0) <= value + ROUNDING
     assert value <= capacity
-
-
-BAD: dict[str, Refusal] = {
-    "capacity": (lambda: branching_bound(1, 1, 0.5), SettingError, "capacity is 0.5"),
-    "capacity nan": (lambda: branching_bound(1, 1, math.nan), SettingError, "capacity is nan"),
-    "mu": (lambda: branching_bound(-1, 1, 4), SettingError, "mu is -1"),
-    "mu nan": (lambda: branching_bound(math.nan, 1, 4), SettingError, "mu is nan"),
-    "mu2": (lambda: branching_bound(2, 3.9, 4), SettingError, "needs mu >= 0 and mu2 >= mu^2"),
-    "form": (lambda: branching_bound(1, 1, 4, "sharpest"), SettingError, "form is 'sharpest'"),  # type: ignore[arg-type]
-    "text capacity": (lambda: branching_bound_from_text([np.ones(3)], 0, 1), SettingError, "capacity is 0"),
-    "t": (lambda: branching_bound_from_text([np.ones(3)], 1, -1), SettingError, "t is -1"),
-    "t nan": (lambda: branching_bound_from_text([np.ones(3)], 1, math.nan), SettingError, "t is nan"),
-    "short": (lambda: branching_bound_from_text([np.ones(3)], 4, 1), TextError, "the longest text has 3 tokens"),
-    "no text": (lambda: branching_bound_from_text([], 4, 1), TextError, "text"),
-    "speedup": (lambda: branching_speedup(1.0, 0.0, 1.0), SettingError, "step is 0: must be >"),
-    "speedup nan": (lambda: branching_speedup(math.nan, 1.0, 1.0), SettingError, "predicted is nan"),
-    "tree capacity": (lambda: stationary_tree_value([1.0], 0), SettingError, "capacity is 0"),
-    "tree pmf": (lambda: stationary_tree_value([0.5, 0.6], 1), PmfError, "pmf sums to 1.1"),
-    "tree pmfs": (lambda: stationary_tree_value([[0.5, 0.5]] * 2, 1), ShapeError, "pmf has shape (2, 2)"),
-    "no random tree": (lambda: random_tree_totals(lambda _, n: [[1.0]] * n, 1, 0), SettingError, "trees is 0"),
-    "one random tree": (lambda: random_tree_value(lambda _, n: [[1.0]] * n, 1, 1), SettingError, "trees is 1"),
-    "drawn": (lambda: random_tree_value(lambda _, n: [[0.9]] * n, 1), PmfError, "sample_pmf(...) sums to 0.9"),
-    "drawn number": (lambda: random_tree_value(lambda _, n: [[1.0]], 9), ShapeError, "sample_pmf(rng, 8) has shape"),
-    "channel form": (lambda: tunstall_bound(0, 2, 1, form="b"), SettingError, "form is 'b'"),  # type: ignore[arg-type]
-    "alphabet": (lambda: tunstall_bound(0, 0, 1), SettingError, "alphabet is 0"),
-    "k": (lambda: tunstall_bound(0, 2, 0), SettingError, "k is 0"),
-    "entropy": (lambda: tunstall_bound(1.0, 2, 1), SettingError, "rank entropy is 1"),
-    "entropy negative": (lambda: tunstall_bound(-0.1, 2, 1), SettingError, "rank entropy is -0.1"),
-    "entropy nan": (lambda: tunstall_bound(math.nan, 2, 1), SettingError, "rank entropy is nan"),
-}
-
-
-test_bad_input_is_named_in_one_line = all_refused(BAD)

@@ -26,7 +26,6 @@ from tests.proofs_check.claim_cases import PINSKER, distance, kl, overlap
 THIRD = Fraction(1, 3)
 PAIR = {"p": (THIRD, 2 * THIRD), "q": (2 * THIRD, THIRD)}
 
-
 COUPLING = Claim("TV = 1 - sum min", lambda p, q: equal(distance(p, q), 1 - overlap(p, q)))
 
 

@@ -62,7 +62,6 @@ RULES: dict[str, Rule] = {
     "two distinct chains: traversal": traversal(TWO_CHAINS),
 }
 
-
 CALLS = {"hierarchical, naive (passes)": mean_passes, "greedy block": coupled_calls}
 """Rules whose passes or calls are counted otherwise; the first call of both is the same."""
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 
 from proofs_check import at_most, equal
@@ -15,7 +12,6 @@ from proofs_check.evidence.symbolic import (
     Step,
     cited,
     damaged,
-    in_parts,
     in_words,
     parts,
     prove,
@@ -27,8 +23,6 @@ from proofs_check.statement import calculus
 from proofs_check.statement.findings import Effort
 from proofs_check.statement.fractions import Fraction
 from tests.made_up import each
-
-DOCS = Path(__file__).parents[2] / "docs"
 
 PROOFS = [evidence for entry in ledger().values() for evidence in entry.evidence if evidence.kind == "symbolic"]
 STEPS = list({id(step): step for proof in PROOFS for step in proof.steps}.values())
@@ -117,20 +111,6 @@ def test_the_parts_of_a_proof_are_counted() -> None:
     assert parts([EXPANDED, WORDS, NAMED, EXPANDED]) == {"argument": 1, "words": 1, "cited": 1}
     with pytest.raises(ValueError, match="without steps that carry the argument"):
         prove([WORDS, NAMED], Effort())
-
-
-def test_the_pages_of_theorems_count_the_steps() -> None:
-    counted = parts(STEPS)
-    assert sum(counted.values()) == len(STEPS)
-    assert all(counted.values())
-    overview = (DOCS / "theorems.md").read_text(encoding="utf-8")
-    assert f"Steps of all proofs, each counted once: {in_parts(counted)}." in overview
-    text = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "theorems").iterdir())
-    listed = sum(len(proof.steps) for proof in PROOFS if len(proof.steps) > 1)
-    marks = re.findall(r"^  \d+\. .* \*\[(\w+)[^\]]*\]\*$", text, flags=re.M)
-    assert len(marks) == listed
-    in_steps = [step for proof in PROOFS if len(proof.steps) > 1 for step in proof.steps]
-    assert marks.count("words") == sum(step.part == "words" for step in in_steps)
 
 
 @each("entry", [e for e in ledger().values() if any(v.tokens for v in e.evidence)])

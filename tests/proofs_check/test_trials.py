@@ -42,7 +42,6 @@ from tests.proofs_check.claim_cases import PINSKER, TOO_MUCH, distance, kl, over
 HALF = Fraction(1, 2)
 TRIED = "2 to 10, 12, 14, 16, 20, 24, 32, 48, 64"
 
-
 pytestmark = pytest.mark.usefixtures("brief")
 
 
@@ -291,7 +290,6 @@ BAD: dict[str, tuple[Claim, str]] = {
         "meets the assumption 'p sums to 2'",
     ),
 }
-
 
 TRIALS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "no claim": ((None,), {}, "is no Claim"),

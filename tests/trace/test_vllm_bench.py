@@ -47,7 +47,6 @@ Per-position acceptance (%):
 ==================================================
 """
 
-
 CAPTURES = sorted((Path(__file__).parents[2] / "benchmarks" / "results" / "bench_serve").glob("*.json"))
 """Of vLLM 0.32.0, greedy, on the built-in pair."""
 

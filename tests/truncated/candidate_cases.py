@@ -19,10 +19,8 @@ from spectheory.verification import (
 ROUNDING = 5e-12
 """Sums of a few terms of order one; R6's integral is good to 1e-12, and its ends are widened by as much."""
 
-
 EDGE = 1e-14
 """Rounding of a definition's own sum and root, which shows where an end is cut to the possible range."""
-
 
 MOST = 4
 """Ranks of the laws."""

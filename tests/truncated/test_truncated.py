@@ -42,10 +42,8 @@ from tests.truncated.truncated_cases import (
 SIZEABLE = 1e-2
 """A mass lost in rounding may be 0 or 1e-15, and logarithms and quotients tell the two apart: this one is neither."""
 
-
 RISING = ("token", "similarity", "race", "poisson", "optimal 1", "optimal 3")
 """Of the monotone ones, those that are largest at the best completion."""
-
 
 BEYOND = ("poisson", "optimal 3", "renyi 1/2")
 """Numbers of candidates and an order that the ledger leaves out: it has two candidates and orders 1, 2 and infinity."""

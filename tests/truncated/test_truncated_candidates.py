@@ -33,9 +33,7 @@ from tests.truncated.candidate_cases import MOST, ROUNDING, SMALL, holds, laws, 
 CHECKED = 1e-6
 """Width of the library's own H(R), which a completion's value is known to."""
 
-
 Bound = Callable[[TopLogProbs, TopLogProbs], Interval]
-
 
 Slow = Callable[[Floats, Floats], float]
 
@@ -103,14 +101,11 @@ QUANTITIES: dict[str, tuple[Bound, Slow]] = {
     for k in range(1, most + 1)
 }
 
-
 BEYOND = ("recursive 4", "kseq 3", "list bound 3", "list 3", "distinct 3", "poisson rank 4", "recursive rank 4")
 """Numbers of candidates that the ledger leaves out: it has two, three ranks, and three candidates of R3."""
 
-
 ATTAINED = ("recursive 1", "kseq 2", "kseq 3", "list bound 2", "list bound 3", "poisson rank 1")
 """Those whose ends are their values at the best completion and where the tails avoid each other."""
-
 
 ATTAINED_LOW = (*ATTAINED, "list 2", "list 3")
 """Those whose low end is their value where the tails avoid each other."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from proofs_check.library.strategies import Floats, pairs, theorem
 from proofs_check.theorems.path.truncated_cases import corners
 from spectheory import truncated
-from spectheory.errors import PmfError, SettingError, ShapeError, SpectheoryError
+from spectheory.errors import ShapeError
 from spectheory.intervals import Interval
 from spectheory.limits import branching_bound
 from spectheory.truncated import TopLogProbs
@@ -44,12 +43,6 @@ Pair = tuple[TopLogProbs, TopLogProbs]
 
 def slow_entropy(p: Floats, power: int = 1) -> float:
     return float(sum(a * abs(math.log(a)) ** power for a in p if a > 0))
-
-
-LACKS_ONE: Pair = (TopLogProbs([0, 1], [0.0, -math.inf], 5), TopLogProbs([0], [math.log(0.5)], 5))
-
-
-ONE_OF_EACH: Pair = (TopLogProbs([0], [math.log(0.5)], 5), TopLogProbs([0], [math.log(0.5)], 6))
 
 
 # One pmf
@@ -270,38 +263,3 @@ def test_mean_over_positions() -> None:
 def log(*values: float) -> Floats:
     with np.errstate(divide="ignore"):
         return np.log(values)
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (lambda: TopLogProbs([0, 0], log(0.5, 0.25), 9), PmfError, "token 0 comes 2 times"),
-        (lambda: TopLogProbs([0], log(0.5), 9, [0], log(0.5)), PmfError, "token 0 comes 2 times"),
-        (lambda: TopLogProbs([0], [0.5], 9), PmfError, "token 0 has log-probability 0.5"),
-        (lambda: TopLogProbs([0], [math.nan], 9), PmfError, "log-probability nan"),
-        (lambda: TopLogProbs([0], log(0.5), 9, [3], [-9999.0]), PmfError, "stand-in such as -9999"),
-        (lambda: TopLogProbs([0], log(0.5), 9, [3], log(0.6)), PmfError, "extra token has log-probability -0.51"),
-        (lambda: TopLogProbs([0, 1], log(0.6, 0.5), 9), PmfError, "known tokens have mass 1.1"),
-        (lambda: TopLogProbs([0, 1], log(0.2, 0.1), 5), PmfError, "3 unseen tokens have mass 0.7: at most 0.3"),
-        (lambda: TopLogProbs([0, 1], log(0.2, 0.0), 5), PmfError, "3 unseen tokens have mass 0.8: at most 0,"),
-        (lambda: TopLogProbs([0, 1], log(0.4, 0.5), 2), PmfError, "0 unseen tokens have mass 0.1"),
-        (lambda: TopLogProbs([], [], 5), ShapeError, "no log-probabilities"),
-        (lambda: TopLogProbs([1, 2], log(0.5), 5), ShapeError, "one log-probability per token"),
-        (lambda: TopLogProbs([0.5], log(0.5), 5), ShapeError, "tokens are not all integers"),
-        (lambda: TopLogProbs([5], log(0.5), 5), SettingError, "token 5: must be 0 to 4"),
-        (lambda: TopLogProbs([0], log(0.5), 0), SettingError, "vocabulary is 0"),
-        (lambda: TopLogProbs([0], log(0.5), 5, error=0.1), SettingError, "error is 0.1"),
-        (lambda: TopLogProbs.from_pmf([0.5, 0.5], 3), SettingError, "m is 3"),
-        (lambda: TopLogProbs([0], log(0.5), 5).range(5), SettingError, "token is 5"),
-        (lambda: truncated.total_variation(*ONE_OF_EACH), ShapeError, "target has 5 tokens and draft 6"),
-        (lambda: truncated.acceptance(GreedyMatch(), *ONE_OF_EACH), ShapeError, "target has 5 tokens and draft 6"),
-        (lambda: truncated.optimal_acceptance(*SMALL[0], 0), SettingError, "k is 0"),
-        (lambda: truncated.hockey_stick(*SMALL[0], math.inf), SettingError, "c is inf"),
-        (lambda: truncated.renyi_divergence(*SMALL[0], 0.0), SettingError, "order is 0"),
-        (lambda: truncated.acceptance_given(RaceVerification(), *LACKS_ONE, 1), SettingError, "target probability 0"),
-    ],
-)
-def test_bad_input_is_named(make: Callable[[], object], error: type[SpectheoryError], message: str) -> None:
-    with pytest.raises(error, match=message) as caught:
-        make()
-    assert "\n" not in str(caught.value)

@@ -16,7 +16,6 @@ from spectheory.verification import (
     PATH_RULES,
     BiasedVerification,
     GumbelList,
-    IndependentMatch,
     KSeq,
     PathRule,
     RankRule,
@@ -45,22 +44,6 @@ def test_rules_without_an_entry_are_named_and_refused() -> None:
         with pytest.raises(SettingError, match=f"rule '{rule.name}' has no certified interval") as caught:
             truncated.acceptance(rule, top, top)
         assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("rule", "what"),
-    [
-        (PATH_RULES["recursive-distinct"], "acceptance of 2 candidates"),
-        (TokenVerification(), "acceptance of 2 candidates"),
-        (IndependentMatch(), "acceptance of 2 candidates"),
-    ],
-)
-def test_more_candidates_than_are_known_are_refused(rule: Rule, what: str) -> None:
-    top = TopLogProbs.from_pmf(a_pair(0)[0], 5)
-    with pytest.raises(SettingError, match=what):
-        truncated.acceptance(rule, top, top, 2)
-    with pytest.raises(SettingError, match="given the output of 2 candidates"):
-        truncated.acceptance_given(rule, top, top, int(top.tokens[0]), 2)
 
 
 @pytest.mark.parametrize("rule", list(TABLE), ids=lambda rule: rule.name)

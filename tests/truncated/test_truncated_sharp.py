@@ -30,7 +30,7 @@ ATTAINED = 1e-10
 TINIEST = 1e-300
 """Smallest probability here: the lists hold no log-probability below -708."""
 
-FEW, SHARP = 2_000, 7_000
+FEW, SHARP = 1_000, 7_000
 """Sharp pairs; evaluated at the best completion itself, 33 of them all leave their interval, of few some at each order.
 """
 

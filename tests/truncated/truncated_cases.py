@@ -25,21 +25,16 @@ from spectheory.verification import (
 ROUNDING = 1e-12
 """Sums of a few terms of order one, and the ends widened by 16 units in the last place per term."""
 
-
 STEEP = 1e-8
 """Ends with logarithms, squares and quotients move by up to 1e5 times the rounding of a mass of :data:`SIZEABLE`."""
-
 
 SOLVER = 1e-7
 """Tolerance of the linear programs' solver (HiGHS) on values and constraints."""
 
-
 EDGE = 4e-15
 """Rounding of a definition's own sum, which shows where an end is cut to the possible range."""
 
-
 Slow = Callable[[Floats, Floats], float]
-
 
 WEIGHTS = (0.05, 0.4, 1.0, 1.7, 6.0)
 """Values of c at which hockey sticks are compared."""
@@ -109,7 +104,6 @@ MONOTONE: dict[str, tuple[Callable[[TopLogProbs, TopLogProbs], Interval], Slow]]
 }
 """Quantities whose ends are the best completion and the disjoint tails."""
 
-
 UNBOUNDED: dict[str, tuple[Callable[[TopLogProbs, TopLogProbs], Interval], Slow]] = {
     "kl": (truncated.kl_divergence, slow_kl),
     "renyi 2": (lambda t, d: truncated.renyi_divergence(t, d, 2.0), lambda p, q: slow_renyi(p, q, 2.0)),
@@ -117,14 +111,11 @@ UNBOUNDED: dict[str, tuple[Callable[[TopLogProbs, TopLogProbs], Interval], Slow]
     "chi square": (truncated.chi_square, slow_chi_square),
 }
 
-
 MATCHING: dict[str, tuple[Callable[[TopLogProbs, TopLogProbs], Interval], Slow]] = {
     "independent": (partial(truncated.acceptance, IndependentMatch()), lambda p, q: float(np.sum(p * q))),
 }
 
-
 ALL = MONOTONE | UNBOUNDED | MATCHING
-
 
 SMALL = small_pairs(seed=1, count=60, most=6)
 

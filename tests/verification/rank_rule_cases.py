@@ -14,24 +14,18 @@ from spectheory.verification import (
 ROUNDING = 1e-13
 """Sums of a few numbers of order one, against exact ones."""
 
-
 RELATIVE = 1e-12
 """Relative error of sums of up to 200 positive terms, each rounded a few times by 1e-16."""
-
 
 SORTED = 1e-12
 """The race's g is a difference of two prefix sums: absolute error, and slack of inequalities on them."""
 
-
 FALSE_ALARM = 5.5
 """Standard errors that a mean may be off: a false alarm in 26 million tests of a normal mean."""
 
-
 Pmf = enumeration.Pmf
 
-
 PAIRS = extreme_pairs()
-
 
 JUDGED_TOGETHER: list[KSeq | GumbelList] = [KSeq(), GumbelList()]
 

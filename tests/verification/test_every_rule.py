@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.verification import (
-    GumbelList,
-    KSeq,
     PoissonRace,
     RaceVerification,
     RankRule,
     RecursiveRejection,
-    Rule,
     TopKMatch,
 )
-from tests.made_up import each, refused
-from tests.verification.rank_rule_cases import JUDGED_TOGETHER, PAIRS, RELATIVE, ROUNDING, SORTED
+from tests.verification.rank_rule_cases import PAIRS, ROUNDING, SORTED
 
 RANK_RULES: list[RankRule] = [
     PoissonRace(),
@@ -32,9 +23,6 @@ RANK_RULES: list[RankRule] = [
     RecursiveRejection(replacement=False),
     TopKMatch(),
 ]
-
-
-EVERY_RULE: list[Rule] = [*RANK_RULES, *JUDGED_TOGETHER]
 
 
 # Every rule
@@ -55,73 +43,6 @@ def test_the_laws_of_a_rule_agree(rule: RankRule, name: str) -> None:
     for k in (1, 2, 3):
         assert rule.acceptance(p, q, k) == pytest.approx(float(law[:k].sum()), abs=SORTED)
     np.testing.assert_allclose(given_output[alive, 0], rule.acceptance_given(p, q)[alive], atol=SORTED)
-
-
-def calls(rule: Rule) -> list[Callable[[Any, Any], Any]]:
-    """Every function of two pmfs a rule has."""
-    if isinstance(rule, KSeq | GumbelList):
-        third: Callable[[Any, Any], Any] = rule.acceptance_bound if isinstance(rule, GumbelList) else rule.rank_pmf
-        return [
-            lambda p, q: rule.acceptance(p, q, 3),
-            lambda p, q: rule.acceptance_given(p, q, 3),
-            lambda p, q: third(p, q, 3),
-        ]
-    assert isinstance(rule, RankRule)
-    return [
-        lambda p, q: rule.acceptance(p, q, 3),
-        rule.acceptance_given,
-        lambda p, q: rule.rank_pmf(p, q, 3),
-        lambda p, q: rule.rank_pmf_given(p, q, 1, 3),
-    ]
-
-
-@pytest.mark.parametrize("rule", EVERY_RULE, ids=lambda rule: rule.name)
-@pytest.mark.parametrize("name", ["random", "tiny entries", "draft lacks a token", "equal", "disjoint"])
-def test_arrays_of_three_libraries_and_batches(rule: Rule, name: str) -> None:
-    strict = pytest.importorskip("array_api_strict")
-    p, q = (pmf[:20] / pmf[:20].sum() for pmf in PAIRS[name])
-    for call in calls(rule):
-        alone = call(p, q)
-        value = call(torch.from_numpy(p), torch.from_numpy(q))
-        assert isinstance(value, torch.Tensor)
-        assert value.dtype == torch.float64
-        np.testing.assert_allclose(value.numpy(), alone, rtol=RELATIVE, atol=ROUNDING)
-        np.testing.assert_allclose(
-            np.asarray(call(strict.asarray(p), strict.asarray(q))), alone, rtol=RELATIVE, atol=ROUNDING
-        )
-        batch = call(np.stack([p, q])[:, None], np.stack([q, p, q]))
-        assert batch.shape == (2, 3, *np.shape(alone))
-        np.testing.assert_allclose(batch[0, 0], alone, rtol=RELATIVE, atol=ROUNDING)
-        np.testing.assert_allclose(batch[1, 1], call(q, p), rtol=RELATIVE, atol=ROUNDING)
-
-
-BAD: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
-    (lambda rule: rule.acceptance([0.5, 0.6], [0.5, 0.5], 2), PmfError, "target sums to 1.1"),
-    (lambda rule: rule.acceptance_given([0.5, 0.5], [0.5, math.nan]), PmfError, "draft[1] is nan"),
-    (lambda rule: rule.acceptance([1.0], [0.5, 0.5], 2), ShapeError, "one vocabulary"),
-    (lambda rule: rule.acceptance([1.0], [1.0], 0), SettingError, " is 0: must be >= 1"),
-    (lambda rule: rule.acceptance([1.0], [1.0], 1.5), SettingError, " is 1.5: must be a whole number"),
-]
-
-
-BAD_RANKS: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
-    (lambda rule: rule.rank_pmf([1.0], [0.5, 0.5], 2), ShapeError, "one vocabulary"),
-    (lambda rule: rule.rank_pmf([1.0], [1.0], 0), SettingError, "max_rank is 0: must be >= 1"),
-    (lambda rule: rule.rank_pmf_given([1.0], [1.0], 0, 0), SettingError, "max_rank is 0: must be >= 1"),
-    (lambda rule: rule.rank_pmf_given([1.0], [1.0], 1, 2), ShapeError, "token is 1: ids are 0..0"),
-    (lambda rule: rule.rank_pmf_given([1.0], [1.0], -1, 2), ShapeError, "token is -1: ids are 0..0"),
-]
-
-
-REFUSALS = [(rule, *bad) for rule in EVERY_RULE for bad in BAD]
-REFUSALS += [(rule, *bad) for rule in RANK_RULES for bad in BAD_RANKS]
-
-
-@each("rule, call, error, fragment", REFUSALS)
-def test_bad_input_is_named_in_one_line(
-    rule: Rule, call: Callable[[Rule], Any], error: type[Exception], fragment: str
-) -> None:
-    refused(lambda: call(rule), error, fragment)
 
 
 def test_iid_ranks_have_no_end() -> None:

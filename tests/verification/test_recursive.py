@@ -7,7 +7,6 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 
 from proofs_check.algorithms import enumeration, rank_laws
@@ -103,39 +102,6 @@ def test_the_estimate_is_unbiased() -> None:
     # Negative control: the law of i.i.d. candidates.
     wrong = RecursiveRejection().rank_pmf(p, q, 6)
     assert np.any(np.abs(mean - wrong) > 2 * FALSE_ALARM * error + ROUNDING)
-
-
-def test_the_estimate_takes_batches_of_any_library() -> None:
-    rule = RecursiveRejection(replacement=False)
-    p, q = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
-    batch = rule.rank_pmf_estimate(np.stack([p, q]), q, 3, 50, rng=np.random.default_rng(1))
-    assert batch[0].shape == batch[1].shape == (2, 3)
-    np.testing.assert_allclose(batch[0][1], [1, 0, 0], atol=ROUNDING)
-    same = [np.random.default_rng(2), np.random.default_rng(2)]
-    alone = rule.rank_pmf_estimate(p, q, 3, 50, rng=same[0])
-    other = rule.rank_pmf_estimate(torch.tensor(p), torch.tensor(q), 3, 50, rng=same[1])
-    np.testing.assert_allclose(other[0].numpy(), alone[0], rtol=RELATIVE)
-
-
-def test_long_enumerations_name_the_estimate() -> None:
-    p = np.full(300, 1 / 300)
-    with pytest.raises(SettingError, match=r"300 tokens and rank 3 have 300\^2 orders.*use rank_pmf_estimate"):
-        RecursiveRejection(replacement=False).rank_pmf(p, p, 3)
-    with pytest.raises(SettingError, match="use rank_pmf_estimate"):
-        RecursiveRejection(replacement=False).rank_pmf(p, p, 10**6)
-    assert RecursiveRejection(replacement=False).rank_pmf(p, p, 1)[0] == pytest.approx(1)
-    with pytest.raises(SettingError, match="rank_pmf is exact"):
-        RecursiveRejection().rank_pmf_estimate(p, p, 3, 10, rng=np.random.default_rng(1))
-    with pytest.raises(SettingError, match="trials is 1"):
-        RecursiveRejection(replacement=False).rank_pmf_estimate(p, p, 3, 1, rng=np.random.default_rng(1))
-
-
-def test_mean_ranks_in_batches() -> None:
-    """In the library of the arrays; distinct candidates have no closed form."""
-    batch = RecursiveRejection().expected_rank(torch.full((2, 2), 0.5), torch.tensor([0.25, 0.75]))
-    assert batch.tolist() == [2, 2]
-    with pytest.raises(SettingError, match="no closed form"):
-        RecursiveRejection(replacement=False).expected_rank([1.0], [1.0])
 
 
 def test_a_large_vocabulary_is_enumerated_in_blocks() -> None:

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 
 from proofs_check.library.strategies import Floats, extreme_pairs, pairs, theorem
 from spectheory import entropy, kl_divergence
-from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.verification import (
     ArgmaxDraft,
     BlockVerification,
@@ -220,9 +219,3 @@ def test_input_and_rows() -> None:
     )
     with pytest.raises(FrozenInstanceError):
         rule_order(p, q, 2)[0].note = "changed"  # type: ignore[misc]
-    with pytest.raises(SettingError, match="k is 0"):
-        rule_order(p, q, 0)
-    with pytest.raises(ShapeError, match="do not broadcast"):
-        rule_order([p, p, p], [q, q], 2)
-    with pytest.raises(PmfError, match=r"target sums to 1\.1"):
-        rule_order([0.5, 0.6], q, 2)
