@@ -20,8 +20,7 @@ import torch
 from _rows import Row, publish
 
 from spectheory.measure import MeasureSettings, ModelPair, measure
-from spectheory.measure.runners.local import local_workers
-from spectheory.measure.runners.tasks import Runner, here
+from spectheory.measure.runners import Runner, here, local_workers
 from spectheory.pairs import PROMPTS
 from spectheory.pairs.source import PairSource
 from spectheory.processes import processors

@@ -31,8 +31,7 @@ from simulations.draws.alias import Alias, Tokens, alias, drawn
 from simulations.draws.streams import Stream, Words, exponential, uniform, words
 from simulations.experiments import PRELOADED
 from simulations.experiments.batches import Failure, run_batch
-from simulations.experiments.collect import collect
-from simulations.experiments.pools import process_pool
+from simulations.experiments.collect import collect, process_pool
 from simulations.experiments.stopping import Stop
 from simulations.experiments.tasks import task
 from simulations.kernels.batch_rejection import batch_rejections

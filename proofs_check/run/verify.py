@@ -18,7 +18,7 @@ from proofs_check.evidence.entries import Entry, Evidence
 from proofs_check.run import PRELOADED
 from proofs_check.run.ledger import ledger
 from proofs_check.statement.findings import Effort, Finding, Kind
-from simulations.experiments.pools import process_pool
+from simulations.experiments.collect import process_pool
 from spectheory.processes import prepare
 
 Outcome = Literal["proved", "holds", "refuted", "undecided", "failed"]

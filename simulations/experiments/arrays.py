@@ -1,4 +1,4 @@
-"""Large arrays of a task's parameters: outside its JSON, in files named by their hash.
+"""Large arrays of a task's parameters: outside its JSON, in rows of the results file named by their hash.
 
 Every list of at least :data:`LARGE` floats, or row of an array, is one. In JSON stands ``{"sha256": ...}`` in its
 place.
@@ -6,10 +6,11 @@ place.
 
 from __future__ import annotations
 
+import errno
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.errors import SettingError
-from spectheory.files import write_whole
+from spectheory.store import Row, payload_of
 
 LARGE = 4096
 """Numbers from which an array is no longer written as JSON."""
@@ -29,30 +30,42 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Arrays:
-    """Large arrays by hash: `held` in memory, the others in files of a `folder`."""
+    """Large arrays by hash: `held` in memory, the others in `rows` of the results file at `path`."""
 
     held: Mapping[str, Floats] = field(default_factory=dict)
-    folder: Path | None = None
+    path: Path = field(default_factory=Path)
+    rows: dict[str, Row] = field(default_factory=dict)
 
     def of(self, name: str) -> Floats:
         """A copy of an array."""
         if name in self.held:
             return self.held[name].copy()
-        path = _file(self.folder or Path(), name)
+        if name not in self.rows:
+            raise self._unreadable("its row is damaged")
+        line, _, start, size = self.rows[name]
         try:
-            found = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise _unreadable(path, str(error)) from error
-        if digest(found) != name:
-            raise _unreadable(path, "it holds other numbers than its name says")
-        return found
+            return _read(name, self.path, line, start, size).copy()
+        except OSError as error:
+            raise self._unreadable(error.strerror or str(error)) from error
 
-    def kept_in(self, folder: Path) -> Arrays:
-        """The same arrays in files of a folder."""
-        for name, numbers in self.held.items():
-            if not _file(folder, name).exists():
-                write_whole(_file(folder, name), partial(_write, numbers))
-        return Arrays(folder=folder) if self.held else self
+    def only(self, names: Iterable[str]) -> Arrays:
+        """Those of these names that the file has."""
+        return Arrays(path=self.path, rows={name: self.rows[name] for name in names if name in self.rows})
+
+    def _unreadable(self, why: str) -> SettingError:
+        return SettingError(
+            f"an array in {self.path} cannot be read ({why})",
+            limit="a task's parameters hold it",
+            remedy="describe the task anew, its results are found again",
+        )
+
+
+@lru_cache(maxsize=8)  # the next batch needs them again
+def _read(name: str, path: Path, line: int, start: int, size: int) -> Floats:
+    numbers = np.frombuffer(payload_of(path, Row(line, {}, start, size)))
+    if digest(numbers) != name:
+        raise OSError(errno.EIO, f"row {line} holds other numbers than its name says")
+    return numbers
 
 
 def digest(numbers: Floats) -> str:
@@ -108,20 +121,3 @@ def named_in(value: Any) -> list[str]:
             [value[_NAMED]] if set(value) == {_NAMED} else [name for each in value.values() for name in named_in(each)]
         )
     return [name for each in value for name in named_in(each)] if isinstance(value, list) else []
-
-
-def _file(folder: Path, name: str) -> Path:
-    return folder / f"{name}.npy"
-
-
-def _write(numbers: Floats, path: Path) -> None:
-    with path.open("wb") as file:
-        np.save(file, numbers)
-
-
-def _unreadable(path: Path, why: str) -> SettingError:
-    return SettingError(
-        f"{path} cannot be read ({why})",
-        limit="holds an array of a task's parameters",
-        remedy="describe the task anew, its results are found again",
-    )

@@ -1,38 +1,41 @@
-"""Finished batches on disk: one JSON row each, appended whole, checked when read.
+"""Finished batches on disk: a :class:`~spectheory.store.Store` of tasks and their tallies.
 
-The first row says what the file is. A task stands in a row before its batches, so a file explains itself. Every row has
-the hash of what it says. A row counts once its newline is written; a torn row is dropped. Large arrays of a task are
-files of a folder beside it.
+A task stands in a row before its batches, so a file explains itself. Its large arrays are payloads of rows before it.
 """
 
 from __future__ import annotations
 
-import errno
-import hashlib
-import json
-import os
-import stat
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Self
 
 from simulations.counts.tally import Tally
-from simulations.experiments.tasks import Task, canonical
+from simulations.experiments.arrays import Arrays
+from simulations.experiments.tasks import Task
 from spectheory.errors import SpectheoryError
-
-HEAD = canonical({"format": 1, "row": "results of spectheory's simulations"})
+from spectheory.store import Contents, Row, Rows, Store, read_rows
 
 
 class ResultsError(SpectheoryError):
     """A file that is no results file, or that another run is writing."""
 
 
+RESULTS = Contents(
+    "results of spectheory's simulations",
+    2,
+    "results of this program and format",
+    ResultsError,
+    "choose another file",
+    identity=lambda head: head["schema"],
+)
+
+
 @dataclass
 class Results:
-    """What a results file holds; large arrays of its tasks are in the folder `arrays`."""
+    """What a results file holds."""
 
-    arrays: Path = field(default_factory=Path)
+    arrays: Arrays = field(default_factory=Arrays)
     tasks: dict[str, Task] = field(default_factory=dict)
     batches: dict[str, dict[int, Tally]] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
@@ -49,88 +52,79 @@ class Results:
             if other.id != task.id and {**other.folded(), "version": task.version} == task.folded()
         ]
 
-    def _take(self, row: dict[str, Any]) -> str:
+    @classmethod
+    def of_rows(cls, path: Path, rows: Rows) -> Results:
+        """The results that a file holds, with remarks on what is ignored."""
+        results = cls(Arrays(path=path))
+        faults = dict.fromkeys(rows.damaged, "is damaged") | {row.line: results._fault(row) for row in rows}
+        counts = Counter(fault for fault in faults.values() if fault)
+        first = {fault: line for line, fault in sorted(faults.items(), reverse=True)}
+        results.remarks += [f"row {first[f]} of {path} {f}: ignored" for f in sorted(counts, key=first.__getitem__)]
+        results.remarks += [f"{n - 1} more rows: {fault}" for fault, n in counts.items() if n > 1]
+        if rows.torn:
+            results.remarks.append(f"the last row of {path} is torn: dropped, its batch is run again")
+        return results
+
+    def _fault(self, row: Row) -> str:
+        try:
+            return self.take(row)
+        except (ValueError, LookupError, TypeError, AttributeError):
+            return "is damaged"
+
+    def take(self, row: Row) -> str:
         """Take in a row; returns why not, or nothing."""
-        if row["row"] == "task":
-            if row.get("arrays"):  # they, and with them the id, are checked where they are read
-                task = Task.from_folded(row["task"], self.arrays, row["id"])
-            else:
-                task = Task.from_dict(row["task"])
-            if task.id != row["id"]:
+        content = row.content
+        if content["row"] == "array":
+            self.arrays.rows[content["sha256"]] = row
+            return ""
+        if content["row"] == "task":
+            # Large arrays, and with them the id, are checked where they are read.
+            task = Task.from_folded(content["task"], self.arrays, content["id"])
+            if not task.arrays_named and replace(task, named=None).id != content["id"]:
                 return "names a task wrongly"
             self.tasks[task.id] = task
             return ""
-        if row["id"] not in self.tasks:
+        if content["id"] not in self.tasks:
             return "is of a task that the file does not describe"
-        task, tally = self.tasks[row["id"]], Tally.from_dict(row["tally"]).as_batch(row["batch"])
-        if row["version"] != task.version:
-            return f"is of version {row['version']}, its task of {task.version}"
+        task, tally = self.tasks[content["id"]], Tally.from_dict(content["tally"]).as_batch(content["batch"])
+        if content["version"] != task.version:
+            return f"is of version {content['version']}, its task of {task.version}"
         if tally.trials != task.trials:
             return f"has {tally.trials} trials, its task {task.trials}"
-        known = self.batches.setdefault(task.id, {}).setdefault(row["batch"], tally)
-        return "" if known == tally else f"repeats batch {row['batch']} with other numbers; the first row counts"
+        known = self.batches.setdefault(task.id, {}).setdefault(content["batch"], tally)
+        return "" if known == tally else f"repeats batch {content['batch']} with other numbers; the first row counts"
 
 
 def read_results(path: Path) -> Results:
     """Read a results file, also while a run appends to it; one that does not exist holds nothing."""
-    try:
-        with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
-            return parsed(path, file.read())[0]
-    except FileNotFoundError:
-        return Results()
-    except OSError as error:
-        raise ResultsError(
-            f"{path} cannot be read ({error.strerror})", limit="needs a regular file", remedy="choose another file"
-        ) from error
+    return Results.of_rows(path, read_rows(path, RESULTS))
 
 
-def arrays_beside(path: Path) -> Path:
-    """The folder of the large arrays of a results file."""
-    return path.with_name(f"{path.name}.arrays")
+class ResultsWriter(Store):
+    """A results file held open for appending by one run; use it in a ``with`` statement."""
 
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, RESULTS, {})
+        self.results = Results()
 
-def open_regular(path: Path, flags: int) -> int:
-    """Open a regular file; a pipe or a device is refused without waiting for it."""
-    file = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
-    if not stat.S_ISREG(os.fstat(file).st_mode):
-        os.close(file)
-        raise OSError(errno.EINVAL, "not a regular file")
-    return file
+    def __enter__(self) -> Self:
+        """Open and lock the file, read it, and cut off a torn last row."""
+        super().__enter__()
+        self.results = Results.of_rows(self.path, self.found)
+        self.found.rows.clear()  # tallies take less memory
+        return self
 
+    def describe(self, task: Task) -> Task:
+        """Keep a task, and its large arrays; the same task with its arrays in the file."""
+        lost = {name: task.arrays.held[name] for name in task.arrays.held if name not in self.results.arrays.rows}
+        for name, numbers in lost.items():
+            self.results.take(self.add({"row": "array", "sha256": name}, numbers.tobytes()))
+        if lost or task.id not in self.results.tasks:
+            self.results.take(self.add({"row": "task", "id": task.id, "task": task.folded()}))
+        return self.results.tasks[task.id]
 
-def parsed(path: Path, content: bytes) -> tuple[Results, int]:
-    """What a file holds, and the length of its whole rows."""
-    results = Results(arrays_beside(path))
-    head, newline, _ = content.partition(b"\n")
-    if head != HEAD.encode() if newline else not HEAD.encode().startswith(head):
-        raise ResultsError(
-            f"{path} begins with {head[:30].decode(errors='replace')!r}",
-            limit="holds no results of this program and format",
-            remedy="choose another file",
-        )
-    *rows, torn = content.split(b"\n")
-    faults: Counter[str] = Counter()
-    for number, line in enumerate(rows[1:], start=2):
-        if fault := _fault(results, line):
-            faults[fault] += 1
-            if faults[fault] == 1:
-                results.remarks.append(f"row {number} of {path} {fault}: ignored")
-    results.remarks += [f"{n - 1} more rows: {fault}" for fault, n in faults.items() if n > 1]
-    if torn:
-        results.remarks.append(f"the last row of {path} is torn: dropped, its batch is run again")
-    return results, len(content) - len(torn)
-
-
-def _fault(results: Results, line: bytes) -> str:
-    try:
-        row = json.loads(line)
-        if row.pop("hash") != row_hash(row):
-            return "is damaged"
-        return results._take(row)
-    except (ValueError, LookupError, TypeError, AttributeError):
-        return "is damaged"
-
-
-def row_hash(row: dict[str, Any]) -> str:
-    """The hash that a row carries."""
-    return hashlib.sha256(canonical(row).encode()).hexdigest()[:16]
+    def keep(self, task: Task, batch: int, tally: Tally) -> None:
+        """Append a finished batch; when this returns it is on the disk."""
+        self.describe(task)
+        row = {"row": "batch", "id": task.id, "batch": batch, "version": task.version, "tally": tally.as_dict()}
+        self.add(row)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -114,10 +113,6 @@ class Task:
         """The hashes of its large arrays."""
         return named_in(json.loads(self.text))
 
-    def kept_in(self, folder: Path) -> Task:
-        """The same task with its large arrays in files of a folder."""
-        return replace(self, arrays=self.arrays.kept_in(folder), named=self.id) if self.arrays.held else self
-
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Task:
         """The task of fields with parameters in full."""
@@ -126,11 +121,11 @@ class Task:
         return cls(text=canonical(inline), arrays=Arrays(held), **{name: fields[name] for name in names})
 
     @classmethod
-    def from_folded(cls, fields: Mapping[str, Any], folder: Path, named: str) -> Task:
-        """The task of such fields and id, whose large arrays, if it has any, are in a folder."""
+    def from_folded(cls, fields: Mapping[str, Any], arrays: Arrays, named: str) -> Task:
+        """The task of such fields and id; its large arrays, if it has any, are among `arrays`."""
         names = ("kind", "seed", "trials", "version")
         text, rest = canonical(fields["parameters"]), {name: fields[name] for name in names}
-        return cls(text=text, arrays=Arrays(folder=folder), named=named, **rest)
+        return cls(text=text, arrays=arrays.only(named_in(json.loads(text))), named=named, **rest)
 
 
 def task(kind: str, parameters: Mapping[str, Any] | None = None, *, seed: int, trials: int) -> Task:

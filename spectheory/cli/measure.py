@@ -36,10 +36,9 @@ from spectheory.measure import (
     with_loop,
 )
 from spectheory.measure.budget import Budget
-from spectheory.measure.job import Job, job_of
+from spectheory.measure.job import Job, job_of, stages_of
 from spectheory.measure.run import run_job
-from spectheory.measure.runners.tasks import Runner, here
-from spectheory.measure.stages import stages_of
+from spectheory.measure.runners import Runner, here
 from spectheory.measure.threads import threads_in_use, use_threads
 from spectheory.pairs import PROMPTS
 from spectheory.plots.measured import write_measured

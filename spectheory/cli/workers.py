@@ -10,9 +10,7 @@ from spectheory.cli.loading import source_of
 from spectheory.cli.options import MeasuringOptions, PairOptions
 from spectheory.cli.progress import working
 from spectheory.errors import SettingError
-from spectheory.measure.runners.cluster import connected, dask_workers
-from spectheory.measure.runners.local import devices_for, local_workers
-from spectheory.measure.runners.tasks import Runner, here
+from spectheory.measure.runners import Runner, connected, dask_workers, devices_for, here, local_workers
 from spectheory.processes import processors
 
 

@@ -32,8 +32,7 @@ from spectheory.measure.load import load_pair
 from spectheory.measure.loop_time import differences, with_loop
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.run import Progress, measure
-from spectheory.measure.runners.cluster import dask_workers
-from spectheory.measure.runners.local import local_workers
+from spectheory.measure.runners import dask_workers, local_workers
 from spectheory.measure.sampling import sample_continuations
 from spectheory.measure.settings import MeasureSettings
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -16,16 +14,16 @@ from spectheory.checks import whole
 from spectheory.errors import TraceError
 from spectheory.files import held
 from spectheory.measure.batching import batch_for, batch_remarks
-from spectheory.measure.job import Job, job_of, provenance_of
+from spectheory.measure.job import Job, Stage, completed, job_of, provenance_of, stages_of
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.runners.tasks import Due, Read, Runner, Sample, here, workers_of
+from spectheory.measure.runners import Due, Read, Runner, Sample, here, workers_of
 from spectheory.measure.settings import MeasureSettings
-from spectheory.measure.stages import Stage, completed, stages_of
 from spectheory.measure.suffix import with_suffix
 from spectheory.measure.texts import Encoded
 from spectheory.measure.threads import most_threads, threads_in_use, use_threads
 from spectheory.prompts import Prompt
 from spectheory.trace import PROVISIONAL, Trace
+from spectheory.trace.parquet import parts_of
 from spectheory.trace.parts import PartStore, concatenate
 
 
@@ -51,12 +49,12 @@ def measure(
 ) -> Trace:
     """Measure a pair and write the trace to `out`; a run that was stopped at any moment resumes where it stopped.
 
-    Sampled texts, and the columns of each prompt, become files next to `out` when they are finished; the trace appears
-    when it is complete. The numbers of a prompt depend only on its place in the file, the settings and the models, so a
-    resumed measurement equals an uninterrupted one. `batch` prompts are sampled together, by default as many as memory
-    allows (:func:`~spectheory.measure.batching.batch_for`), which changes numbers by rounding alone; a resumed run
-    keeps to the `batch` it began with, and `on_remark` takes sentences about it. `runner` decides where the work is
-    done. Returns the trace as read back from `out`.
+    Sampled texts, and the columns of each prompt, are rows of a file next to `out` when they are finished; the trace
+    appears when it is complete. The numbers of a prompt depend only on its place in the file, the settings and the
+    models, so a resumed measurement equals an uninterrupted one. `batch` prompts are sampled together, by default as
+    many as memory allows (:func:`~spectheory.measure.batching.batch_for`), which changes numbers by rounding alone; a
+    resumed run keeps to the `batch` it began with, and `on_remark` takes sentences about it. `runner` decides where the
+    work is done. Returns the trace as read back from `out`.
     """
     if batch is not None:
         whole("batch", batch, remedy="use 1 or more")
@@ -75,23 +73,26 @@ def run_job(
     on_remark: Callable[[str], None] | None = None,
     on_stage: Callable[[Trace], None] | None = None,
 ) -> Trace:
-    """:func:`measure` of a job, in stages that each represent the file (:func:`~spectheory.measure.stages.stages_of`).
+    """:func:`measure` of a job, in stages that each represent the file (:func:`~spectheory.measure.job.stages_of`).
 
     `on_stage` gets a provisional trace of every stage but the last when it is complete; of the stages that an earlier
     run completed, that of the last. With `quick` the first such trace is returned and nothing more is measured; what is
     finished is kept for a later run.
     """
-    store = PartStore(out, job.fingerprint)
-    measurement = _Measurement(job, store, runner, on_progress or (lambda _: None), on_remark or (lambda _: None))
+    report, remark = on_progress or (lambda _: None), on_remark or (lambda _: None)
     with held(out):
         if out.exists():
-            return measurement.whole()
-        store.finished()  # refuses parts of another measurement
-        fitting = batch or batch_for(job.pair, job.prompts, job.settings, workers=workers_of(runner))
-        together, threads = store.began(fitting, threads_in_use())
-        if threads != threads_in_use():
-            measurement.remark(f"{use_threads(min(threads, most_threads()))}: so this measurement began")
-        return measurement.run(together, batch, quick, on_stage)
+            trace = _finished_trace(out, job.fingerprint)
+            with suppress(OSError):
+                parts_of(out).unlink()  # left by a stop between writing and removing
+            report(Progress(len(job.prompts), len(job.prompts), len(job.prompts)))
+            return trace
+        with PartStore(out, job.fingerprint) as store:
+            fitting = batch or batch_for(job.pair, job.prompts, job.settings, workers=workers_of(runner))
+            together, threads = store.began(fitting, threads_in_use())
+            if threads != threads_in_use():
+                remark(f"{use_threads(min(threads, most_threads()))}: so this measurement began")
+            return _Measurement(job, out, store, runner, report, remark).run(together, batch, quick, on_stage)
 
 
 def check_out(job: Job, out: Path) -> None:
@@ -99,7 +100,7 @@ def check_out(job: Job, out: Path) -> None:
     if out.exists():
         _finished_trace(out, job.fingerprint)
     else:
-        PartStore(out, job.fingerprint).finished()
+        PartStore(out, job.fingerprint).check()
 
 
 @dataclass(frozen=True)
@@ -107,18 +108,11 @@ class _Measurement:
     """A job on its way to a trace; no other run writes its files."""
 
     job: Job
+    out: Path
     store: PartStore
     runner: Runner
     report: Callable[[Progress], None]
     remark: Callable[[str], None]
-
-    def whole(self) -> Trace:
-        """The trace of an earlier run."""
-        trace = _finished_trace(self.store.final, self.store.fingerprint)
-        shutil.rmtree(self.store.folder, ignore_errors=True)  # left by a stop between writing and removing
-        total = len(self.job.prompts)
-        self.report(Progress(total, total, total))
-        return trace
 
     def run(self, batch: int, asked: int | None, quick: bool, on_stage: Callable[[Trace], None] | None) -> Trace:
         """Measure what is left and merge all, or with `quick` return the first stage that is complete."""
@@ -133,11 +127,14 @@ class _Measurement:
                     return self._provisional(reached)
                 if reached and on_stage:
                     on_stage(self._provisional(reached))
-        return self.store.merge(provenance_of(self.job), partial(self._with_suffix, self.job.prompts))
+        trace = self._trace(range(len(self.job.prompts)), {})
+        trace.write(self.out)
+        self.store.path.unlink()
+        return trace
 
     def _finishing(self, stages: Sequence[Stage], batch: int, asked: int | None) -> Generator[set[int], None, None]:
         """The places that are finished: at first, and after each prompt."""
-        finished, total = set(self.store.finished()), len(self.job.prompts)
+        finished, total = set(self.store.parts), len(self.job.prompts)
         resumed = len(finished)
         self.report(Progress(resumed, total, resumed))
         yield finished
@@ -148,7 +145,7 @@ class _Measurement:
         with closing(self.runner(self.job.pair, self.job.settings, due)) as results:
             for task, result in results:
                 if isinstance(result, Trace):
-                    self.store.add(task.prompts[0].place, result)
+                    self.store.keep(task.prompts[0].place, result)
                     finished.add(task.prompts[0].place)
                     self.report(Progress(len(finished), total, resumed))
                     yield finished
@@ -164,7 +161,7 @@ class _Measurement:
         A text's last bits depend on the shapes of its passes, so a batch is sampled whole although parts are finished.
         """
         prompts = self.job.prompts
-        known = {place: [torch.tensor(text) for text in texts] for place, texts in self.store.texts().items()}
+        known = {place: [torch.tensor(text) for text in texts] for place, texts in self.store.texts.items()}
         known |= {each.place: [each.given] for each in prompts if each.given is not None}
         due = Due()
         for places in (places for stage in stages for places in stage.batches):
@@ -178,15 +175,16 @@ class _Measurement:
 
     def _provisional(self, stage: Stage) -> Trace:
         """The trace of a stage and those before it."""
-        places = sorted(stage.places)
-        prompts = [self.job.prompts[place] for place in places]
-        counts = {"prompts": len(places), "of": len(self.job.prompts)}
-        provenance = {**provenance_of(self.job), "fingerprint": self.job.fingerprint, PROVISIONAL: counts}
-        return self._with_suffix(prompts, concatenate(self.store.some(places), provenance))
+        counts = {"prompts": len(stage.places), "of": len(self.job.prompts)}
+        return self._trace(sorted(stage.places), {PROVISIONAL: counts})
 
-    def _with_suffix(self, prompts: Sequence[Encoded], trace: Trace) -> Trace:
+    def _trace(self, places: Sequence[int], more: Mapping[str, object]) -> Trace:
+        """The trace of the prompts at these places, with the columns that need all texts before."""
+        provenance = {**provenance_of(self.job), "fingerprint": self.job.fingerprint, **more}
+        prompts = [self.job.prompts[place].ids for place in places]
         ends = self.job.pair.end_of_text if self.job.settings.stop_at_end else frozenset[int]()
-        return with_suffix(trace, prompts=[each.ids for each in prompts], drafts=self.job.settings.suffix, ends=ends)
+        trace = concatenate(self.store.some(places), provenance)
+        return with_suffix(trace, prompts=prompts, drafts=self.job.settings.suffix, ends=ends)
 
 
 def _reads(prompts: Iterable[Encoded], texts: Mapping[int, Sequence[Tensor]]) -> list[Read]:

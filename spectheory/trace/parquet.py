@@ -53,7 +53,7 @@ Columns = Mapping[str, NDArray[Any] | Ragged]
 
 
 def parts_of(path: Path) -> Path:
-    """The folder of the finished texts of a measurement, until its trace is whole."""
+    """The file of the finished prompts of a measurement, until its trace is whole."""
     return path.with_name(path.name + ".parts")
 
 
@@ -171,7 +171,7 @@ def _reading(path: Path) -> Iterator[None]:
                 remedy="run spectheory measure",
             ) from error
         missing = isinstance(error, FileNotFoundError)
-        if missing and parts_of(path).is_dir():
+        if missing and parts_of(path).exists():
             raise TraceError(
                 f"{path} is missing: its measurement is unfinished",
                 limit="needs the texts of all its prompts",

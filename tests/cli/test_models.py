@@ -16,6 +16,7 @@ import pytest
 from spectheory.cli import main
 from spectheory.pairs import PROMPTS
 from spectheory.trace import Trace
+from tests.measure.runner_cases import kept
 
 SHORT = ["--tokens", "12", "--continuations", "1"]
 
@@ -91,14 +92,13 @@ def test_a_stopped_measurement_loses_nothing(stop: signal.Signals, prompts: Path
     command = ["predict", *options, "--c", "0.1", "--k-max", "1"]
     out = tmp_path / "stopped"
     process = run("measure", *options, "--out", str(out))
-    parts = out / "trace.parquet.parts"
     deadline = time.monotonic() + 120
-    while len(list(parts.glob("0*.parquet"))) < 2 and process.poll() is None:
+    while len(kept(out / "trace.parquet")) < 2 and process.poll() is None:
         assert time.monotonic() < deadline, "two prompts take seconds"
         time.sleep(0.01)
     process.send_signal(stop)
     _, err = process.communicate(timeout=60)
-    finished = len(list(parts.glob("0*.parquet")))
+    finished = len(kept(out / "trace.parquet"))
     assert 2 <= finished < 6
     if stop == signal.SIGINT:
         assert process.returncode == 130

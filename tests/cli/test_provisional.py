@@ -13,8 +13,9 @@ import pytest
 from spectheory.cli import console, main, provisional
 from spectheory.cost import ConstantRatio
 from spectheory.measure import run as measuring
-from spectheory.measure.stages import FIRST, completed, stages_of
+from spectheory.measure.job import FIRST, completed, stages_of
 from spectheory.trace import Trace
+from tests.measure.runner_cases import kept
 
 PROMPTS = 16
 
@@ -108,8 +109,7 @@ def test_quick_stops_and_a_later_run_goes_on(
     assert quick["provisional"] == {"prompts": FIRST, "of": PROMPTS}
     assert quick["prompts"] == FIRST
     assert quick["headline"].startswith(f"Provisional, from {FIRST} of {PROMPTS} prompts")
-    parts = list((out / "trace.parquet.parts").glob("0*.parquet"))
-    assert {int(part.stem) for part in parts} == stages_of(PROMPTS)[0].places
+    assert kept(out / "trace.parquet") == stages_of(PROMPTS)[0].places
     assert main([*command, str(out)]) == 0
     answer, err = capsys.readouterr()
     assert f"resumed: {FIRST} of {PROMPTS} prompts" in err
@@ -206,7 +206,7 @@ def test_an_interrupt_while_it_is_shown_keeps_the_prompts(
         patch.setattr("spectheory.cli.predict.provisional_report", interrupt)
         assert main([*tiny, "--out", str(out)]) == 130
     assert capsys.readouterr().err.count("interrupted") == 1
-    assert len(list((out / "trace.parquet.parts").glob("0*.parquet"))) == FIRST
+    assert len(kept(out / "trace.parquet")) == FIRST
     assert main([*tiny, "--out", str(out)]) == 0
     assert f"resumed: {FIRST} of {PROMPTS}" in capsys.readouterr().err
 

@@ -24,9 +24,9 @@ def _in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches run in a thread here, but for the tests that need processes."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from simulations.experiments import pools
+    from simulations.experiments import collect
 
-    monkeypatch.setattr(pools, "process_pool", lambda workers=None: ThreadPoolExecutor(workers or 2))
+    monkeypatch.setattr(collect, "process_pool", lambda workers=None: ThreadPoolExecutor(workers or 2))
 
 
 # simulate

@@ -20,7 +20,7 @@ from spectheory.pairs import PROMPTS
 from spectheory.prompts import read_prompts
 from spectheory.trace import Trace
 from tests.commands import refused
-from tests.measure.runner_cases import assert_equal_bytes
+from tests.measure.runner_cases import assert_equal_bytes, kept
 
 
 @pytest.mark.parametrize(
@@ -77,14 +77,14 @@ def test_an_interrupt_ends_all_workers_and_keeps_what_is_finished(tmp_path: Path
     prompts.write_text("\n".join(PROMPTS.read_text().splitlines()[:12]))
     options = ["--prompts", prompts, "--out", out.parent, "--device", "cpu", "--threads", "1", "--workers", "2"]
     for how, status in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
-        before = len(finished(out))
+        before = len(kept(out))
         run = subprocess.Popen(
             [sys.executable, "-m", "spectheory", "measure", *map(str, options)],
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
         )
-        while len(finished(out)) < before + 2:
+        while len(kept(out)) < before + 2:
             assert run.poll() is None, run.communicate()[1]
             time.sleep(0.05)
         send = os.killpg if how is signal.SIGINT else os.kill  # Ctrl-C goes to the workers too
@@ -93,12 +93,8 @@ def test_an_interrupt_ends_all_workers_and_keeps_what_is_finished(tmp_path: Path
         assert run.returncode == status, said
         assert "Traceback" not in said
     pair, settings = source_of(PairOptions(device="cpu")).load(), settings_of(TextOptions())
-    kept = len(finished(out))
+    left = len(kept(out))
     seen: list[Progress] = []
     resumed = measure(pair, read_prompts(prompts), settings, out, on_progress=seen.append)
-    assert 4 <= kept == seen[0].resumed < 12
+    assert 4 <= left == seen[0].resumed < 12
     assert_equal_bytes(resumed, measure(pair, read_prompts(prompts), settings, tmp_path / "one.parquet"))
-
-
-def finished(out: Path) -> list[Path]:
-    return list(out.with_name(f"{out.name}.parts").glob("0*.parquet"))

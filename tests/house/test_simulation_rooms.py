@@ -17,7 +17,7 @@ THEORETICAL = ("simulations/verdicts", "simulations/sweeps")
 predicts in `simulations/simulators/`."""
 
 KNOWN_TO_SIMULATORS = (
-    *(f"spectheory.{name}" for name in ("errors", "files", "processes", "pairs", "prompts")),
+    *(f"spectheory.{name}" for name in ("errors", "files", "store", "processes", "runner", "pairs", "prompts")),
     *(f"spectheory.{name}" for name in ("intervals", "distributions", "kernels.compiling")),
     "spectheory.drafting.shapes",
     "spectheory.drafting.weights.validate_rank_pmf",

@@ -7,11 +7,13 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from spectheory.measure import MeasureSettings, ModelPair, load_pair
-from spectheory.measure.runners import tasks
+from spectheory.measure import MeasureSettings, ModelPair, load_pair, runners
 from spectheory.measure.texts import trace_of
 from spectheory.prompts import Prompt
+from spectheory.store import read_rows
 from spectheory.trace import Trace
+from spectheory.trace.parquet import parts_of
+from spectheory.trace.parts import PARTS
 
 PROMPTS = tuple(Prompt(f"q{i}", "any", f"t{i} t{i + 1} t7") for i in range(1, 7))
 SETTINGS = MeasureSettings(tokens=9, count=2, seed=3)
@@ -30,10 +32,10 @@ class Source:
     def load(self, device: str | None) -> ModelPair:
         """Load the pair."""
         if self.deaths is not None:
-            tasks.trace_of = self._mortal  # type: ignore[attr-defined]  # in a process of its own
+            runners.trace_of = self._mortal  # type: ignore[attr-defined]  # in a process of its own
         return load_pair(self.target, self.draft, device=device or "cpu")
 
-    def _mortal(self, pair: ModelPair, encoded: tasks.Encoded, *others: object) -> Trace:
+    def _mortal(self, pair: ModelPair, encoded: runners.Encoded, *others: object) -> Trace:
         if encoded.prompt.id == MORTAL:
             for death in Path(str(self.deaths)).iterdir():
                 death.unlink()
@@ -47,6 +49,11 @@ def deaths(folder: Path, count: int) -> str:
     for death in range(count):
         (folder / str(death)).touch()
     return str(folder)
+
+
+def kept(out: Path) -> set[int]:
+    """Places of the prompts that an unfinished measurement has finished."""
+    return {row.content["part"] for row in read_rows(parts_of(out), PARTS) if "part" in row.content}
 
 
 def assert_equal_bytes(one: Trace, other: Trace) -> None:

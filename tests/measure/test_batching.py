@@ -16,8 +16,7 @@ from spectheory.measure import MeasureSettings, ModelPair, Progress, batching, m
 from spectheory.measure.batching import batch_for
 from spectheory.measure.causality import cache_of_causal
 from spectheory.measure.roomy import RoomyLayer, bytes_per_token
-from spectheory.measure.runners.local import local_workers
-from spectheory.measure.runners.tasks import here, workers_of
+from spectheory.measure.runners import here, local_workers, workers_of
 from spectheory.measure.texts import encode
 from spectheory.prompts import Prompt
 from spectheory.trace import Trace

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from spectheory.errors import ModelError, WorkerError
-from spectheory.measure import ModelPair, Progress, measure
-from spectheory.measure.runners import cluster
-from spectheory.measure.runners.cluster import dask_workers
+from spectheory.measure import ModelPair, Progress, measure, runners
+from spectheory.measure.runners import dask_workers
 from spectheory.trace import Trace
 from tests.commands import refused
 from tests.measure.runner_cases import MORTAL, PROMPTS, SETTINGS, Source, assert_equal_bytes, deaths
@@ -59,13 +58,13 @@ def test_a_cluster_measures_what_one_process_does(
         assert "\n" not in str(caught.value)
         runner = dask_workers(source.load, address)
         assert_equal_bytes(measure(tiny_pair, PROMPTS, SETTINGS, tmp_path / "out.parquet", runner=runner), whole)
-        assert cluster._loaded == {}, "workers give their memory back"
+        assert runners._loaded == {}, "workers give their memory back"
 
 
 def test_a_scheduler_that_is_not_there(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cluster, "PATIENCE", 0.3)
+    monkeypatch.setattr(runners, "PATIENCE", 0.3)
     asked = ["measure", "--out", tmp_path, "--scheduler"]
     assert "no Dask scheduler answers at 'tcp://127.0.0.1:9'" in refused([*asked, "tcp://127.0.0.1:9"], capsys)
     assert "no Dask scheduler answers at 'nonsense://'" in refused([*asked, "nonsense://"], capsys)

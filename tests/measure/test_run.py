@@ -21,7 +21,8 @@ from spectheory.measure import MeasureSettings, ModelPair, Progress, fingerprint
 from spectheory.measure.threads import most_threads
 from spectheory.prompts import Prompt
 from spectheory.trace import MEASURED, Trace
-from tests.measure.runner_cases import assert_equal_bytes
+from spectheory.trace.parquet import parts_of
+from tests.measure.runner_cases import assert_equal_bytes, kept
 
 PROMPTS = tuple(Prompt(f"q{i}", "even" if i % 2 == 0 else "odd", f"t{i} t{i + 1} t7") for i in range(1, 7))
 SETTINGS = MeasureSettings(tokens=25, count=2, seed=3)
@@ -76,7 +77,7 @@ def test_interrupted_and_resumed_is_the_same(tiny_pair: ModelPair, whole: Trace,
 def test_killed_and_resumed_is_the_same(
     tiny_pair: ModelPair, tiny_folders: tuple[Path, Path], whole: Trace, tmp_path: Path
 ) -> None:
-    """SIGKILL while texts are made; a half-written file beside the parts is not taken for a finished one."""
+    """SIGKILL while texts are made; half a row at the end is not taken for a finished prompt."""
     out = tmp_path / "trace.parquet"
     code = f"""
 import sys, time
@@ -90,17 +91,16 @@ pair = load_pair({str(tiny_folders[0])!r}, {str(tiny_folders[1])!r}, device="cpu
 measure(pair, PROMPTS, SETTINGS, Path({str(out)!r}), on_progress=lambda _: time.sleep(0.5))
 """
     process = subprocess.Popen([sys.executable, "-c", code])
-    parts = out.with_name("trace.parquet.parts")
     deadline = time.monotonic() + 300
-    while len(list(parts.glob("[0-9]*.parquet"))) < 2 and time.monotonic() < deadline:
+    while len(kept(out)) < 2 and time.monotonic() < deadline:
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
-    finished = sorted(parts.glob("[0-9]*.parquet"))
+    finished, parts = kept(out), parts_of(out)
     assert 2 <= len(finished) < 6
-    torn = finished[0].read_bytes()[:100]
-    (parts / ".000005.parquet.99.partial").write_bytes(torn)
+    with parts.open("ab") as file:
+        file.write(parts.read_bytes().splitlines()[-1][:100])
     seen: list[Progress] = []
     resumed = measure(tiny_pair, PROMPTS, SETTINGS, out, on_progress=seen.append)
     assert seen[0] == Progress(len(finished), 6, len(finished))
@@ -134,7 +134,7 @@ def test_a_finished_trace_is_returned_as_it_is(tiny_pair: ModelPair, tmp_path: P
     out, settings = tmp_path / "trace.parquet", dataclasses.replace(SETTINGS, tokens=3)
     first = measure(tiny_pair, PROMPTS[:2], settings, out)
     written = out.stat().st_mtime_ns
-    (tmp_path / "trace.parquet.parts").mkdir()  # as a kill between writing and clearing up leaves it
+    parts_of(out).touch()  # as a kill between writing and clearing up leaves it
     seen: list[Progress] = []
     again = measure(tiny_pair, PROMPTS[:2], settings, out, on_progress=seen.append)
     assert_equal_bytes(first, again)

@@ -14,17 +14,27 @@ from typing import Any
 import pytest
 import torch
 
-from spectheory.errors import ModelError, SettingError, TraceError, WorkerError
-from spectheory.measure import ModelPair, Progress, measure
+from spectheory.errors import ModelError, OutputError, SettingError, TraceError, WorkerError
+from spectheory.measure import ModelPair, Progress, measure, runners
 from spectheory.measure.job import job_of
 from spectheory.measure.run import run_job
-from spectheory.measure.runners import local, serving
-from spectheory.measure.runners.local import devices_for, local_workers
-from spectheory.measure.runners.serving import Failure, Order, attempt, identity
-from spectheory.measure.runners.tasks import Done, Due, Sample, Task, here
+from spectheory.measure.runners import (
+    Done,
+    Due,
+    Failure,
+    Order,
+    Sample,
+    Task,
+    attempt,
+    devices_for,
+    here,
+    identity,
+    local_workers,
+)
 from spectheory.measure.settings import MeasureSettings
 from spectheory.measure.texts import encode
 from spectheory.trace import Trace
+from spectheory.trace.parquet import parts_of
 from tests.measure.runner_cases import MORTAL, PROMPTS, SETTINGS, Source, assert_equal_bytes, deaths
 
 
@@ -88,16 +98,16 @@ def test_a_worker_with_other_weights_is_refused(tiny_pair: ModelPair, source: So
 
 
 def test_what_differs_is_named(tiny_pair: ModelPair, source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    order = Order(source.load, identity(tiny_pair), SETTINGS)
-    assert order.pair("worker 1").vocabulary == tiny_pair.vocabulary
-    with pytest.raises(ModelError, match=r"worker 2 has a draft with fingerprint .* the measurement has"):
-        replace(order, load=replace(source, draft=source.target).load).pair("worker 2")
-    versions = serving.versions()
-    monkeypatch.setattr(serving, "versions", lambda: {**versions, "torch": f"{versions['torch']}+other"})
-    order.pair("the build for another device is the same version")
-    monkeypatch.setattr(serving, "versions", lambda: {**versions, "spectheory": "0.0.1"})
-    with pytest.raises(ModelError, match=r"worker 3 has spectheory 0\.0\.1: the measurement has"):
-        replace(order, load=None).pair("worker 3")  # type: ignore[arg-type]  # nothing is loaded
+    order = Order(source.load, identity(tiny_pair), SETTINGS, "worker 2")
+    assert order.pair().vocabulary == tiny_pair.vocabulary
+    with pytest.raises(ModelError, match=r"worker 2 \(process \d+\) has a draft with .* the measurement has"):
+        replace(order, load=replace(source, draft=source.target).load).pair()
+    versions = runners.versions()
+    monkeypatch.setattr(runners, "versions", lambda: {**versions, "torch": f"{versions['torch']}+other"})
+    order.pair()  # the build for another device is the same version
+    monkeypatch.setattr(runners, "versions", lambda: {**versions, "spectheory": "0.0.1"})
+    with pytest.raises(ModelError, match=r"worker 2 .* has spectheory 0\.0\.1: the measurement has"):
+        replace(order, load=None).pair()  # type: ignore[arg-type]  # nothing is loaded
 
 
 def test_errors_travel() -> None:
@@ -173,29 +183,29 @@ def test_a_quick_answer_closes_the_runner(tiny_pair: ModelPair, tmp_path: Path) 
     assert closed == [2], "two batches are left"
 
 
-def test_damaged_texts_are_sampled_again_and_others_refused(tiny_pair: ModelPair, tmp_path: Path) -> None:
+def test_damaged_rows_are_measured_again(tiny_pair: ModelPair, tmp_path: Path) -> None:
+    """Texts and parts; those of another measurement, and a folder as parts once were, are refused."""
     out = tmp_path / "trace.parquet"
     with pytest.raises(KeyboardInterrupt):
         measure(tiny_pair, PROMPTS, SETTINGS, out, batch=1, runner=stopped_after(3))
-    parts = out.with_name("trace.parquet.parts")
-    assert sorted(path.name for path in parts.iterdir()) == [
-        "000000.parquet",
-        "batch.json",
-        "texts-000000.json",
-        "texts-000001.json",
-    ]
-    kept = json.loads((parts / "texts-000001.json").read_text())
-    (parts / "000000.parquet").unlink()
-    (parts / "texts-000001.json").write_text(json.dumps({**kept, "fingerprint": "other"}))
+    parts = parts_of(out)
+    head, began, *rows = parts.read_bytes().splitlines(keepends=True)
+    assert [next(iter(json.loads(row.partition(b"\t")[0]))) for row in rows] == ["sampled", "part", "sampled"]
+    parts.write_bytes(head.replace(b'"fingerprint":"', b'"fingerprint":"other') + began)
     with pytest.raises(TraceError, match="unfinished measurement with other settings"):
         measure(tiny_pair, PROMPTS, SETTINGS, out)
-    (parts / "texts-000001.json").write_text('{"finger')
+    parts.write_bytes(head + began + b"".join(row.replace(b"1", b"2") for row in rows))
     whole = measure(tiny_pair, PROMPTS, SETTINGS, tmp_path / "whole.parquet", batch=1)
     assert_equal_bytes(measure(tiny_pair, PROMPTS, SETTINGS, out), whole)
+    other = tmp_path / "other.parquet"
+    parts_of(other).mkdir()
+    with pytest.raises(OutputError, match=r"cannot be written .*y\).*; delete it or choose another --out") as caught:
+        measure(tiny_pair, PROMPTS, SETTINGS, other)
+    assert "\n" not in str(caught.value)
 
 
 def test_the_device_of_each_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "find_device", lambda name: torch.device(name or "cuda"))
+    monkeypatch.setattr(runners, "find_device", lambda name: torch.device(name or "cuda"))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert devices_for(3, None) == ["cuda:0", "cuda:1", "cuda:0"]
     assert devices_for(2, "cuda") == ["cuda:0", "cuda:1"]
@@ -218,7 +228,7 @@ def test_weights_are_off_the_gpu_while_workers_use_it(tiny_pair: ModelPair, monk
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append(None))
     network = Network()
     pair = replace(tiny_pair, target=replace(tiny_pair.target, network=network))
-    with local._aside(pair):
+    with runners._aside(pair):
         assert (network.at[-1], len(emptied)) == (torch.device("cpu"), 1)
     assert network.at[-1] == torch.device("cuda:1")
 

@@ -10,7 +10,7 @@ import pytest
 from simulations.counts.quantities import Share
 from simulations.counts.tally import Tally, total
 from simulations.experiments.batches import run_batch
-from simulations.experiments.pools import process_pool
+from simulations.experiments.collect import process_pool
 from simulations.experiments.stopping import Stop
 from simulations.experiments.tasks import Task
 from tests import sim_toys

@@ -1,8 +1,9 @@
-"""Large arrays of a task: files beside the results, and nothing of its id, its streams and its old results changes."""
+"""Large arrays of a task: rows of the results file, and nothing of its id, its streams and its results changes."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from simulations.experiments import arrays, tasks
 from simulations.experiments.arrays import LARGE, Arrays
 from simulations.experiments.batches import run_batch
 from simulations.experiments.collect import Collected, collect
-from simulations.experiments.results import arrays_beside, read_results
+from simulations.experiments.results import ResultsWriter, read_results
 from simulations.experiments.stopping import Stop
 from simulations.experiments.tasks import Task, canonical, task
 from spectheory.errors import SettingError
@@ -58,9 +59,10 @@ def test_the_id_is_that_of_the_numbers_themselves(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_numbers_are_as_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A batch of the task in memory, in files and in JSON; what a worker is sent of files is small."""
+    """A batch of the task in memory, in a file and in JSON; what a worker is sent of a file is small."""
     plain, one = inline(monkeypatch), lists()
-    kept = one.kept_in(tmp_path)
+    with ResultsWriter(tmp_path / "results.jsonl") as file:
+        kept = file.describe(one)
     sent = pickle.dumps(kept)
     assert len(sent) < 2000 < len(pickle.dumps(plain))
     assert kept == one
@@ -73,8 +75,9 @@ def test_the_numbers_are_as_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 def test_results_are_continued(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     first = run(lists(), 2, path)[lists()]
-    assert len(list(arrays_beside(path).iterdir())) == 2
-    assert len(path.read_text().splitlines()[1]) < 1000
+    rows = [json.loads(line.partition("\t")[0])["row"] for line in path.read_text().splitlines()[1:]]
+    assert rows == ["array", "array", "task", "batch", "batch"]
+    assert len(path.read_text().splitlines()[3]) < 1000
     before = path.read_bytes()
     assert run(lists(), 2, path)[lists()] == first
     assert path.read_bytes() == before, "nothing was run again"
@@ -87,11 +90,9 @@ def test_results_of_tasks_in_full_are_continued(tmp_path: Path, monkeypatch: pyt
     """A file whose tasks have their pmfs in JSON is read, and runs go on from it."""
     path, plain = tmp_path / "results.jsonl", inline(monkeypatch)
     two = run(plain, 2, path)[plain]
-    assert not arrays_beside(path).exists()
     assert len(path.read_text().splitlines()[1]) > 20 * LARGE
-    rows = path.read_text().count("\n")
     three = run(lists(), 3, path)[lists()]
-    assert path.read_text().count("\n") == rows + 1, "one batch more"
+    assert path.read_text().count('"row":"batch"') == 3, "one batch more"
     assert three.batches == ((0, 3),)
     assert three == two + _batch(2)
 
@@ -103,21 +104,29 @@ def _batch(number: int) -> Tally:
 
 
 def test_a_damaged_array_is_one_clear_line(tmp_path: Path) -> None:
-    """Results are found again all the same by whoever has the arrays."""
+    """Results are found again all the same by whoever has the arrays, which are kept anew."""
     path = tmp_path / "results.jsonl"
     tally = run(lists(), 1, path)[lists()]
     (described,) = read_results(path).tasks.values()
-    name = arrays.digest(P)
-    np.save(arrays_beside(path) / f"{name}.npy", Q)
-    with pytest.raises(SettingError, match="holds other numbers than its name says"):
-        _ = described.parameters
-    (arrays_beside(path) / f"{name}.npy").write_bytes(b"torn")
+    whole = path.read_bytes()
+    of_p, of_q = whole.splitlines(keepends=True)[1:3]
+    assert len(of_p) == len(of_q)
+    swapped = whole.replace(of_p, of_q)
+    for content, why in ((swapped, "holds other numbers than its name says"), (b"torn", r"row \d is damaged")):
+        path.write_bytes(content)
+        with pytest.raises(SettingError, match=why):
+            _ = described.parameters
+    path.unlink()
     with pytest.raises(SettingError, match="cannot be read"):
         _ = described.parameters
-    (arrays_beside(path) / f"{name}.npy").unlink()
-    with pytest.raises(SettingError, match="cannot be read"):
-        _ = described.parameters
+    path.write_bytes(whole.replace(of_p, of_p.replace(b"A", b"B")))
+    found = read_results(path)
+    assert found.remarks == [f"row 2 of {path} is damaged: ignored"]
+    with pytest.raises(SettingError, match="its row is damaged"):
+        _ = found.tasks[lists().id].parameters
     assert run(lists(), 1, path)[lists()] == tally
+    with ResultsWriter(path) as file:
+        np.testing.assert_array_equal(file.describe(lists()).parameters["target"], P)
 
 
 def test_what_stays_in_the_json() -> None:

@@ -18,9 +18,7 @@ import pytest
 
 from simulations.counts.quantities import Share
 from simulations.counts.tally import Tally, total
-from simulations.experiments import running
-from simulations.experiments.collect import collect
-from simulations.experiments.pools import process_pool
+from simulations.experiments.collect import collect, process_pool
 from simulations.experiments.results import read_results
 from simulations.experiments.stopping import Stop
 from simulations.experiments.tasks import Task, task
@@ -135,7 +133,7 @@ def test_an_interrupt_waits_for_what_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("own", [False, True])
 def test_an_interrupt_does_not_wait_for_ever(own: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A batch that takes a minute is given up after the grace; only an executor that was passed in lives on."""
-    monkeypatch.setattr(running, "GRACE", 0.5)
+    monkeypatch.setattr("simulations.experiments.collect.GRACE", 0.5)
     made: list[ProcessPoolExecutor] = []
     before = set(multiprocessing.active_children())
     path, quick, slow = tmp_path / "results.jsonl", coins(), coins(sleep=60.0)

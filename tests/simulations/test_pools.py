@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from simulations.experiments import PRELOADED
-from simulations.experiments.pools import process_pool
+from simulations.experiments.collect import process_pool
 from spectheory import processes
 from spectheory.processes import fresh_processes
 
@@ -42,7 +42,7 @@ def test_elsewhere_each_is_a_new_interpreter(monkeypatch: pytest.MonkeyPatch) ->
 
 SCRIPT = """
 import os, sys
-from simulations.experiments.pools import process_pool
+from simulations.experiments.collect import process_pool
 from spectheory.processes import prepare
 
 def state():

@@ -21,13 +21,13 @@ from hypothesis import strategies as st
 
 from simulations.counts.moments import Moments
 from simulations.counts.tally import Tally, total
-from simulations.experiments.appending import ResultsWriter
 from simulations.experiments.collect import collect
-from simulations.experiments.results import HEAD, ResultsError, read_results
+from simulations.experiments.results import RESULTS, ResultsWriter, read_results
 from simulations.experiments.stopping import Stop
 from spectheory.errors import OutputError, SettingError, ShapeError
 from tests.sim_toys import BATCH, coins
 
+HEAD = json.dumps(RESULTS.head({}), separators=(",", ":"))
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 
 # Tallies
@@ -112,7 +112,7 @@ def three(tmp_path: Path) -> Path:
     path = tmp_path / "results.jsonl"
     with ResultsWriter(path) as file:
         for batch in range(3):
-            file.add(coins(), batch, made(batch))
+            file.keep(coins(), batch, made(batch))
     return path
 
 
@@ -138,18 +138,6 @@ def test_a_row_torn_anywhere_is_dropped_and_reported(three: Path) -> None:
         assert len(found.remarks) == (cut not in (0, *ends))
 
 
-@pytest.mark.parametrize("cut", [0, 1, len(HEAD), len(HEAD) + 1, len(HEAD) + 9, -1, -30])
-def test_appending_after_a_tear(three: Path, cut: int) -> None:
-    """The torn row is cut off first; the file is then that of an undisturbed run."""
-    content = three.read_bytes()
-    three.write_bytes(content[:cut])
-    with ResultsWriter(three) as file:
-        for batch in range(3):
-            if batch not in file.results.of(coins()):
-                file.add(coins(), batch, made(batch))
-    assert three.read_bytes() == content
-
-
 def test_damage_within_is_seen(three: Path) -> None:
     """A changed digit, a lost half row: that row alone is ignored, with a remark."""
     rows = three.read_text().splitlines(keepends=True)
@@ -173,7 +161,7 @@ def test_repeated_batches_count_once(three: Path) -> None:
     assert read_results(three).of(coins()) == {batch: made(batch).as_batch(batch) for batch in range(3)}
     assert read_results(three).remarks == []
     with ResultsWriter(three) as file:
-        file.add(coins(), 1, made(8))
+        file.keep(coins(), 1, made(8))
     found = read_results(three)
     assert found.of(coins())[1] == made(1).as_batch(1)
     assert "repeats batch 1 with other numbers" in found.remarks[0]
@@ -182,10 +170,10 @@ def test_repeated_batches_count_once(three: Path) -> None:
 def test_rows_that_do_not_fit_their_task(three: Path) -> None:
     with ResultsWriter(three) as file:
         row = {"row": "batch", "id": coins().id, "batch": 5, "version": "2", "tally": made(5).as_dict()}
-        file._append_row(row)
-        file._append_row({**row, "version": "1", "id": coins(9).id})
-        file._append_row({**row, "version": "1", "tally": Tally.of(1).as_dict()})
-        file._append_row({**row, "version": "1", "tally": Tally.of(1).as_dict()})
+        file.add(row)
+        file.add({**row, "version": "1", "id": coins(9).id})
+        file.add({**row, "version": "1", "tally": Tally.of(1).as_dict()})
+        file.add({**row, "version": "1", "tally": Tally.of(1).as_dict()})
     found = read_results(three)
     assert sorted(found.of(coins())) == [0, 1, 2]
     assert [remark.removeprefix(f"row {n} of {three} ") for n, remark in enumerate(found.remarks, start=6)] == [
@@ -196,50 +184,10 @@ def test_rows_that_do_not_fit_their_task(three: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("content", ["x,y\n1,2\n", "x,y", '{"format":2}\n', "{}\n"])
-def test_another_file_is_refused_and_untouched(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "thesis.csv"
-    path.write_text(content)
-    with pytest.raises(ResultsError, match="choose another file"), ResultsWriter(path):
-        pass
-    with pytest.raises(ResultsError, match="holds no results"):
-        read_results(path)
-    assert path.read_text() == content
-
-
-def test_one_run_at_a_time(three: Path) -> None:
-    with ResultsWriter(three), pytest.raises(ResultsError, match="in use"), ResultsWriter(three):
-        pass
-    with ResultsWriter(three):
-        assert len(read_results(three).of(coins())) == 3, "reading needs no turn"
-
-
-def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    for path in (tmp_path / "file" / "results.jsonl", tmp_path):
-        with pytest.raises(OutputError, match=r"cannot be written .*y\).* choose another file"), ResultsWriter(path):
-            pass
-    with pytest.raises(ResultsError, match="cannot be read"):
-        read_results(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["/dev/full", "/dev/null", "/dev/zero", "pipe"])
-def test_what_is_no_regular_file_is_refused_at_once(name: str, tmp_path: Path) -> None:
-    """A device or a pipe might never end, or hold nothing."""
-    path = tmp_path / name
-    if name == "pipe":
-        os.mkfifo(path)
-    with pytest.raises(OutputError, match=r"not a regular file.* choose another file") as caught, ResultsWriter(path):
-        pass
-    assert str(path) in str(caught.value)
-    with pytest.raises(ResultsError, match=r"cannot be read .not a regular file"):
-        read_results(path)
-
-
 def test_rows_do_not_go_where_output_goes(tmp_path: Path) -> None:
     """Answers would be mixed with results."""
     path = tmp_path / "answers"
-    code = "from simulations.experiments.appending import *; ResultsWriter(Path({!r})).__enter__()"
+    code = "from simulations.experiments.results import *; ResultsWriter(Path({!r})).__enter__()"
     for name in ("/dev/stdout", str(path)):
         with path.open("w") as stdout:
             run = subprocess.run(
@@ -291,7 +239,7 @@ def test_a_disk_that_fails_to_cut_as_well(three: Path, monkeypatch: pytest.Monke
         patch.setattr(os, "write", half)
         patch.setattr(os, "ftruncate", refuse)
         with pytest.raises(OutputError, match="No space left on device"):
-            file.add(coins(), 3, made(3))
+            file.keep(coins(), 3, made(3))
     assert sorted(read_results(three).of(coins())) == [0, 1, 2]
     with ResultsWriter(three):
         assert three.read_bytes() == content

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from spectheory.errors import OutputError, TraceError
-from spectheory.trace import METADATA_KEY, TRACE_FILE, TextInfo, Trace, read_any
+from spectheory.trace import TRACE_FILE, TextInfo, Trace, read_any
 from spectheory.trace.parts import PartStore, concatenate
 from tests.made_up import columns, one_line, same
 
@@ -18,103 +17,84 @@ def text_part(index: int) -> Trace:
     return Trace(columns(index + 2, seed=index), (TextInfo(f"text {index}", index + 2),))
 
 
+def kept(final: Path, *indices: int, fingerprint: str = "fingerprint one") -> Path:
+    """The file of a run that stored these parts."""
+    with PartStore(final, fingerprint) as store:
+        for index in indices:
+            store.keep(index, text_part(index))
+    return store.path
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> PartStore:
-    return PartStore(tmp_path / "out" / "pair.parquet", "fingerprint one")
+def final(tmp_path: Path) -> Path:
+    return tmp_path / "out" / "pair.parquet"
 
 
-def test_a_killed_run_resumes(store: PartStore) -> None:
-    """Parts may arrive in any order and in several runs; the whole is as if nothing had happened."""
-    assert store.finished() == {}
-    for index in (2, 0):
-        store.add(index, text_part(index))
-    again = PartStore(store.final, store.fingerprint)
-    assert sorted(again.finished()) == [0, 2]
-    again.add(1, text_part(1))
-    whole = again.merge({"target": "a"})
-    expected = concatenate([text_part(i) for i in range(3)], {"target": "a", "fingerprint": "fingerprint one"})
-    assert same(whole, expected)
-    assert same(Trace.read(store.final), expected)
-    assert not store.folder.exists()
+def test_a_killed_run_resumes(final: Path) -> None:
+    """Parts may arrive in any order and in several runs; they are as they were."""
+    kept(final, 2, 0)
+    with PartStore(final, "fingerprint one") as again:
+        assert sorted(again.parts) == [0, 2]
+        again.keep(1, text_part(1))
+        assert same(concatenate(again.some(range(3)), {}), concatenate([text_part(i) for i in range(3)], {}))
+        assert again.began(4, 2) == (4, 2)
+    with PartStore(final, "fingerprint one") as third:
+        assert third.began(8, 1) == (4, 2), "as the measurement began"
 
 
-def test_what_a_kill_left_half_written_is_ignored(store: PartStore) -> None:
-    """Partial files of parts are no parts, and are gone after the merge."""
-    store.add(0, text_part(0))
-    (store.folder / ".000001.parquet.4242.partial").write_bytes(b"PAR1 half a file")
-    assert sorted(store.finished()) == [0]
-    assert len(store.merge({}).texts) == 1
-    assert not store.folder.exists()
-
-
-def test_a_part_stored_twice_counts_once(store: PartStore) -> None:
-    store.add(0, text_part(1))
-    store.add(0, text_part(0))
-    assert same(store.merge({}), concatenate([text_part(0)], {"fingerprint": "fingerprint one"}))
+def test_a_part_stored_twice_counts_once(final: Path) -> None:
+    with PartStore(final, "fingerprint one") as store:
+        store.keep(0, text_part(1))
+        store.keep(0, text_part(0))
+        assert same(*store.some([0]), text_part(0))
 
 
 def test_a_trace_of_parts_alone_is_refused(tmp_path: Path) -> None:
     """As ``predict --quick`` leaves it."""
-    store = PartStore(tmp_path / TRACE_FILE, "")
-    store.add(0, text_part(0))
+    path = kept(tmp_path / TRACE_FILE, 0)
     for read in (Trace.read, read_any):
         with pytest.raises(TraceError, match="its measurement is unfinished"):
-            read(store.final.parent)
-    store.merge({})
-    assert same(read_any(store.final.parent), Trace.read(store.final))
+            read(tmp_path)
+    path.unlink()
+    with pytest.raises(TraceError, match="is missing"):
+        Trace.read(tmp_path)
 
 
-def test_parts_of_other_settings_are_refused(store: PartStore) -> None:
-    store.add(0, text_part(0))
-    other = PartStore(store.final, "fingerprint two")
-    for use in (other.finished, lambda: other.merge({})):
+def test_parts_of_other_settings_are_refused(final: Path) -> None:
+    before = kept(final, 0).read_bytes()
+    other = PartStore(final, "fingerprint two")
+    for use in (other.check, other.__enter__):
         with pytest.raises(TraceError) as caught:
             use()
         assert "holds an unfinished measurement with other settings" in one_line(caught)
-    assert sorted(store.finished()) == [0], "nothing was deleted"
+    assert other.path.read_bytes() == before, "nothing was cut"
 
 
 def test_parts_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OutputError, match="cannot be written"):
-        PartStore(tmp_path / "file" / "pair.parquet", "f").add(0, text_part(0))
+        kept(tmp_path / "file" / "pair.parquet")
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1 half a file", b"PAR1PAR1"])
-def test_a_torn_part_is_measured_again(store: PartStore, content: bytes) -> None:
+@pytest.mark.parametrize("damage", [b"", b"PAR1 half a file\n"])
+def test_a_damaged_part_is_measured_again(damage: bytes, final: Path) -> None:
     """Whichever part it is; what is whole is kept."""
-    for torn in range(3):
-        for index in range(3):
-            store.add(index, text_part(index))
-        path = store.folder / f"{torn:06d}.parquet"
-        path.write_bytes(content)
-        assert sorted(store.finished()) == [index for index in range(3) if index != torn]
-        store.add(torn, text_part(torn))
-    expected = concatenate([text_part(i) for i in range(3)], {"fingerprint": "fingerprint one"})
-    assert same(store.merge({}), expected)
+    path = kept(final, 0, 1, 2)
+    head, *rows = path.read_bytes().splitlines(keepends=True)
+    for index in range(3):
+        path.write_bytes(b"".join([head, *rows[:index], damage, *rows[index + 1 :]]))
+        with PartStore(final, "fingerprint one") as store:
+            assert sorted(store.parts) == [each for each in range(3) if each != index]
+            store.keep(index, text_part(index))
+            assert same(*store.some([index]), text_part(index))
 
 
-def test_no_torn_part_is_left_out_of_the_whole(store: PartStore) -> None:
-    """Torn after it was looked at: the trace is not written without it."""
-    for index in range(2):
-        store.add(index, text_part(index))
-    (store.folder / "000001.parquet").write_bytes(b"PAR1")
-    with pytest.raises(TraceError, match=r"000001.parquet is truncated"):
-        store.merge({})
-    assert not store.final.exists()
-
-
-def test_a_part_of_a_newer_version_is_not_torn(store: PartStore) -> None:
-    """It can be read, and is not measured over."""
-    store.add(0, text_part(0))
-    path = store.folder / "000000.parquet"
-    table = pq.read_table(path)
-    pq.write_table(table.replace_schema_metadata({METADATA_KEY: b'{"schema": 99}'}), path)
-    with pytest.raises(TraceError, match="schema 99"):
-        store.finished()
-
-
-def test_other_files_are_no_parts(store: PartStore) -> None:
-    store.add(0, text_part(0))
-    (store.folder / "1 copy.parquet").write_bytes(b"")
-    assert sorted(store.finished()) == [0]
+def test_a_part_that_is_damaged_later_is_not_left_out(final: Path) -> None:
+    """After it was looked at: no trace is made without it."""
+    path = kept(final, 0, 1)
+    with PartStore(final, "fingerprint one") as store:
+        content = path.read_bytes()
+        for other in (content[: len(content) // 2], content[:-600] + b"A" * 600):
+            path.write_bytes(other)
+            with pytest.raises(TraceError, match=r"row 3 of .* is damaged"):
+                store.some([0, 1])

@@ -240,16 +240,25 @@ def test_rounds_of_another_run_are_refused(found: dict[str, Any], tiny_pair: Mod
         with pytest.raises(TraceError, match="another"):
             validate(pair, PROMPTS, question, folder)
     strange = folder / "strange.jsonl"
-    own = (folder / f"rounds-{WARM}.jsonl").read_text()
-    misplaced = own.replace('"prompt":7,', '"prompt":70,')
-    for content in (
-        '{"text": 1}\n',
-        "notes, no line of them whole",
-        misplaced,
-        own.replace('"seconds":', '"s":NaN,"x":'),
-    ):
-        assert content != own
+    for content in ('{"text": 1}\n', "notes, no line of them whole"):
         strange.write_text(content)
         with pytest.raises(TraceError, match="holds no rounds"):
             decoded_rounds(tiny_pair, PROMPTS, QUESTION.settings(WARM), QUESTION.at(WARM), strange)
         assert strange.read_text() == content, "nothing was cut"
+
+
+def test_damaged_rounds_are_decoded_again(found: dict[str, Any], tiny_pair: ModelPair, folder: Path) -> None:
+    """A number that was changed, or one that is none, is no round of this run."""
+    settings, how, path = QUESTION.settings(WARM), QUESTION.at(WARM), folder / f"rounds-{WARM}.jsonl"
+    own = path.read_text()
+    unbroken = decoded_rounds(tiny_pair, PROMPTS, settings, how, path)
+    moved, no_number = own.replace('"prompt":7,', '"prompt":70,'), own.replace('"count":', '"c":NaN,"x":')
+    for damaged, left in ((moved, 7), (no_number, 0)):
+        assert damaged != own
+        strange, states = folder / "damaged.jsonl", list[Progress]()
+        strange.write_text(damaged)
+        again = decoded_rounds(tiny_pair, PROMPTS, settings, how, strange, on_progress=states.append)
+        assert states[0].resumed == left
+        assert [{n: r.output for n, r in one.items()} for one in again] == [
+            {n: r.output for n, r in one.items()} for one in unbroken
+        ]

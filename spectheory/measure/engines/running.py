@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from spectheory.errors import EngineError, TextError
-from spectheory.files import held
 from spectheory.measure.engines.base import Engine, Job, Models
 from spectheory.measure.folder import fingerprint_of
 from spectheory.measure.machine import hardware, versions
-from spectheory.trace.calls import CALLS_FILE, CallLog, Request, request_line
+from spectheory.store import Contents, Store
+from spectheory.trace.calls import CALLS_FILE, MARK, SCHEMA, CallLog, Request, request_line
 
 OnRequest = Callable[[int, int], None]
 """Told how many requests are finished, and of how many."""
+CALLS = Contents(
+    MARK,
+    SCHEMA,
+    "calls of requests",
+    TextError,
+    "choose another --out, or delete the file",
+    "another job (engine, version, models, prompts or settings differ)",
+    "a rerun continues the same job",
+    identity=lambda head: head["provenance"].get("job"),
+    sealed=False,
+)
 
 
 def run_job(engine: Engine, job: Job, models: Models, out: Path, *, on_progress: OnRequest | None = None) -> CallLog:
@@ -29,23 +39,18 @@ def run_job(engine: Engine, job: Job, models: Models, out: Path, *, on_progress:
     Each finished request is written and synced at once. A rerun of the same job asks for the missing ones alone;
     another job in the same folder is refused. If the engine fails, its error is raised and what is finished stays.
     """
-    path = out / CALLS_FILE
-    log = _header(engine, job, models)
-    with held(path):
-        done = _finished(path, log)
+    with Store(out / CALLS_FILE, CALLS, _header(engine, job, models).header()) as store:
+        log = CallLog.read(store.path)
+        done = {request.id: request for request in log.requests}
         missing = tuple(prompt for prompt in job.prompts if prompt[0] not in done)
         if on_progress:
             on_progress(len(done), len(job.prompts))
-        if missing:
-            with path.open("a", encoding="utf-8") as file:
-                if not done and not path.stat().st_size:
-                    _append(file, log.header())
-                for request in _answers(engine, replace(job, prompts=missing), models):
-                    _append(file, request_line(request))
-                    done[request.id] = request
-                    if on_progress:
-                        on_progress(len(done), len(job.prompts))
-        return replace(CallLog.read(path), requests=tuple(done[name] for name, _ in job.prompts))
+        for request in _answers(engine, replace(job, prompts=missing), models) if missing else ():
+            store.add(request_line(request))
+            done[request.id] = request
+            if on_progress:
+                on_progress(len(done), len(job.prompts))
+    return replace(log, requests=tuple(done[name] for name, _ in job.prompts))
 
 
 def _answers(engine: Engine, job: Job, models: Models) -> Iterator[Request]:
@@ -108,29 +113,3 @@ def _fingerprint(name: str, version: str, job: Job, settings: Mapping[str, Any],
     """A hash of all that decides the requests."""
     parts = [name, version, asdict(job), settings, _described(models.target), _described(models.draft)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _finished(path: Path, log: CallLog) -> dict[str, Request]:
-    """The requests that an earlier run of the same job finished; a torn last line is cut off."""
-    if not path.exists():
-        return {}
-    content = path.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    if whole != content:
-        os.truncate(path, len(whole))
-    if not whole:
-        return {}
-    earlier = CallLog.read(path)
-    if earlier.provenance.get("job") != log.provenance["job"]:
-        raise TextError(
-            f"{path} holds another job (engine, version, models, prompts or settings differ)",
-            limit="a rerun continues the same job",
-            remedy="choose another --out, or delete the file",
-        )
-    return {request.id: request for request in earlier.requests}
-
-
-def _append(file: IO[str], line: Mapping[str, Any]) -> None:
-    file.write(json.dumps(line) + "\n")
-    file.flush()
-    os.fsync(file.fileno())

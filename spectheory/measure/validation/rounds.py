@@ -8,23 +8,32 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from spectheory.errors import ModelError, TextError
+from spectheory.errors import ModelError, TextError, TraceError
 from spectheory.measure.job import fingerprint_of_run
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.run import Progress
 from spectheory.measure.settings import MeasureSettings
 from spectheory.measure.tokens import encode_prompt
-from spectheory.measure.validation.runs import Round, run_once, run_round
+from spectheory.measure.validation.runs import Round, Run, run_once, run_round
 from spectheory.measure.validation.settings import PLAINLY, Setting
-from spectheory.measure.validation.store import RoundStore
 from spectheory.prompts import Prompt
 from spectheory.reports.validation_terms import JUDGE
+from spectheory.store import Contents, Store
 
 WARM_UP = 8
 """Tokens of an unmeasured run of each setting before the timed runs."""
 LEAST_PROMPTS = 2
 """Fewer prompts give no interval."""
+ROUNDS = Contents(
+    "rounds of a validation",
+    3,
+    "rounds of a validation",
+    TraceError,
+    "choose another --out or remove the file",
+    "the rounds of another validation",
+    "models, prompts, settings and machine must be the same",
+)
 
 
 def decoded_rounds(
@@ -43,20 +52,24 @@ def decoded_rounds(
     """
     report = on_progress or (lambda _: None)
     every = with_plain(settings)
-    store = RoundStore(path, checked_fingerprint(pair, prompts, every, how))
+    fingerprint = checked_fingerprint(pair, prompts, every, how)
     ids = [encode_prompt(pair.tokenizer, prompt, chat_template=how.chat_template) for prompt in prompts]
-    rounds = store.finished(len(prompts), [setting.name for setting in every])
-    resumed = len(rounds)
-    report(Progress(resumed, len(prompts), resumed))
-    if resumed < len(prompts):
-        short = dataclasses.replace(how, tokens=min(how.tokens, WARM_UP))
-        for setting in every:
-            run_once(pair, ids[0], 0, setting, short)
-    for number, prompt in enumerate(prompts):
-        if number not in rounds:
-            rounds[number] = run_round(pair, ids[number], number, every, how, name=prompt.id)
-            store.add(number, rounds[number])
-            report(Progress(len(rounds), len(prompts), resumed))
+    with Store(path, ROUNDS, {"fingerprint": fingerprint}) as store:
+        rounds = {
+            row.content["prompt"]: {name: Run.from_dict(run) for name, run in row.content["runs"].items()}
+            for row in store.found
+        }
+        resumed = len(rounds)
+        report(Progress(resumed, len(prompts), resumed))
+        if resumed < len(prompts):
+            short = dataclasses.replace(how, tokens=min(how.tokens, WARM_UP))
+            for setting in every:
+                run_once(pair, ids[0], 0, setting, short)
+        for number, prompt in enumerate(prompts):
+            if number not in rounds:
+                rounds[number] = run_round(pair, ids[number], number, every, how, name=prompt.id)
+                store.add({"prompt": number, "runs": {name: run.as_dict() for name, run in rounds[number].items()}})
+                report(Progress(len(rounds), len(prompts), resumed))
     return [rounds[number] for number in range(len(prompts))]
 
 

@@ -1,1 +1,0 @@
-"""Where the prompts are read: in this process, in worker processes of this machine, on a Dask cluster."""
