@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from simulations.kernels.stopped_decoding import stopped_calls, stops_of
 from simulations.models.chains import Chains
-from spectheory.drafting import Stopped
+from spectheory.drafting import Chain
 from spectheory.prediction.drafted_lengths import DraftedLengths
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.prediction.shape_calls import calls_by_shape
@@ -67,7 +67,7 @@ class StoppedFamily:
 
     pair: MarkovPair
     length: int
-    shape: Stopped
+    shape: Chain
 
     def lengths(self, texts: int, rng: np.random.Generator) -> DraftedLengths:
         """What a trace of so many texts says of their drafted tokens."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from spectheory.cost import LatencyTable
-from spectheory.drafting import Chain, Shape, Stopped, read_stop
+from spectheory.drafting import Chain, Shape, read_stop
 from spectheory.intervals import CONFIDENCE, Interval
 from spectheory.prediction.call_times import speedup_of_chain
 from spectheory.prediction.over_prompts import Prompts, left_out, ratio
@@ -130,11 +130,11 @@ SPREAD = 0.1
 """Standard deviation of the logarithm of a measured latency."""
 NEAR, FAR, FARTHER = (MarkovPair.made(seed, off) for seed, off in enumerate((0.5, 1.5, 3.0)))
 STOPPED = {
-    "near, `token<0.4`, k = 4": StoppedFamily(NEAR, 64, Stopped(4, read_stop("token<0.4"))),
-    "far, `token<0.2`, k = 8": StoppedFamily(FAR, 64, Stopped(8, read_stop("token<0.2"))),
-    "farther, `token<0.2`, k = 8": StoppedFamily(FARTHER, 24, Stopped(8, read_stop("token<0.2"))),
-    "farther, `entropy>1.0`, k = 5": StoppedFamily(FARTHER, 24, Stopped(5, read_stop("entropy>1"))),
-    "near and far, `token<0.2`, k = 8": StoppedFamily(NEAR | FAR, 64, Stopped(8, read_stop("token<0.2"))),
+    "near, `token<0.4`, k = 4": StoppedFamily(NEAR, 64, Chain(4, stop=read_stop("token<0.4"))),
+    "far, `token<0.2`, k = 8": StoppedFamily(FAR, 64, Chain(8, stop=read_stop("token<0.2"))),
+    "farther, `token<0.2`, k = 8": StoppedFamily(FARTHER, 24, Chain(8, stop=read_stop("token<0.2"))),
+    "farther, `entropy>1.0`, k = 5": StoppedFamily(FARTHER, 24, Chain(5, stop=read_stop("entropy>1"))),
+    "near and far, `token<0.2`, k = 8": StoppedFamily(NEAR | FAR, 64, Chain(8, stop=read_stop("token<0.2"))),
 }
 POOL = 20_000
 LAW = np.array([0.55, 0.15, 0.08, 0.05, 0.035, 0.025, 0.02, 0.015])

@@ -17,7 +17,7 @@ from _timing import median_seconds
 from numpy.typing import NDArray
 
 from spectheory.cost import ConstantRatio
-from spectheory.drafting import Stopped
+from spectheory.drafting import Chain
 from spectheory.drafting.stopping import TopBelow
 from spectheory.prediction import plan
 from spectheory.prediction.adaptive import sweep
@@ -150,11 +150,11 @@ def made_up(positions: int) -> Trace:
     return Trace(columns, texts, {"settings": {"sampling": {"temperature": 1.0}}})
 
 
-def lengths_of_text(trace: Trace, text: int, shape: Stopped) -> dict[str, object]:
+def lengths_of_text(trace: Trace, text: int, stop: TopBelow) -> dict[str, object]:
     """One text's calls and those that draft 1..k tokens or more: the definitions as loops."""
     start = text * TEXT
     rho = np.exp(trace.columns["log_draft"] - trace.columns["log_target"]).tolist()
-    stops = shape.stop.stops(trace.columns).tolist()
+    stops = stop.stops(trace.columns).tolist()
     visits, calls, full = [1.0] + [0.0] * (TEXT + K + 1), 0.0, 0.0
     going, stopping, low, high = ([0.0] * K for _ in range(4))
     for n in range(TEXT):
@@ -188,37 +188,37 @@ def least_of_text(survival: Floats, times: Floats) -> float:
     return least[0]
 
 
-def checked_peer(trace: Trace, shapes: list[Stopped]) -> None:
+def checked_peer(trace: Trace, stops: list[TopBelow]) -> None:
     """Ours equals the loops on some texts and thresholds."""
     shared = Drafted(trace, RULE, K)
-    times, _ = call_seconds(COST, shapes[0])
+    times, _ = call_seconds(COST, Chain(K))
     least = least_seconds(shared.survival, trace.lengths, times)
     for text in range(PEER_TEXTS):
         peer_bound = least_of_text(shared.survival[text * TEXT : (text + 1) * TEXT], times)
         np.testing.assert_allclose(least[text], peer_bound, rtol=1e-10)
-    for shape in shapes[:: len(shapes) // 4]:
-        along = drafted_along(trace.columns, shape.stop, K).sum(axis=1)
-        found: DraftedLengths = shared.lengths_of_calls(along, keeps=shape.stop.keeps)
+    for stop in stops[:: len(stops) // 4]:
+        along = drafted_along(trace.columns, stop, K).sum(axis=1)
+        found: DraftedLengths = shared.lengths_of_calls(along, keeps=stop.keeps)
         for text in range(PEER_TEXTS):
-            peer = lengths_of_text(trace, text, shape)
+            peer = lengths_of_text(trace, text, stop)
             for name, value in peer.items():
                 np.testing.assert_allclose(getattr(found, name)[text], value, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
 def stopping() -> Iterator[Row]:
     """A sweep of thresholds by text, and the clairvoyant bound."""
-    shapes, same = [Stopped(K, TopBelow(at)) for at in np.linspace(0.05, 0.95, THRESHOLDS).tolist()], "sums as loops"
+    stops, same = [*map(TopBelow, np.linspace(0.05, 0.95, THRESHOLDS).tolist())], "sums as loops"
     for positions in (POSITIONS, POSITIONS // 2, POSITIONS // 4):
         trace, at = made_up(positions), {"positions": positions}
         peer, wanted = (None, ""), None
         if positions == POSITIONS:
-            checked_peer(trace, shapes)
-            loops = median_seconds(lambda trace=trace: lengths_of_text(trace, 0, shapes[THRESHOLDS // 4]), 3)
+            checked_peer(trace, stops)
+            loops = median_seconds(lambda trace=trace: lengths_of_text(trace, 0, stops[THRESHOLDS // 4]), 3)
             peer, wanted = (loops * len(trace.texts) * THRESHOLDS, "Python loops"), 3.0
-            times, survival = call_seconds(COST, shapes[0])[0], RULE.path_survival(trace.columns, K)
+            times, survival = call_seconds(COST, Chain(K))[0], RULE.path_survival(trace.columns, K)
             bound = median_seconds(lambda s=survival, n=trace.lengths, t=times: least_seconds(s, n, t), REPEATS)
             yield Row("the clairvoyant bound", "s", bound, same)
-        ours = median_seconds(lambda trace=trace: sweep(trace, RULE, shapes, COST), REPEATS)
+        ours = median_seconds(lambda trace=trace: sweep(trace, RULE, K, stops, COST), REPEATS)
         work = f"{THRESHOLDS} thresholds, {positions:,} positions, k = {K}"
         yield Row(work, "s", ours, same, *peer, wanted=wanted, at=at, curve="stopping rules")
 

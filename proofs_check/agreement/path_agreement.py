@@ -246,7 +246,7 @@ def predicted(per_call: PerCall, target: Table, draft: Table, k: int, length: in
 
 def _prediction(prediction: Prediction, texts: Texts, per_call: PerCall, tree: Tree) -> Iterator[Compared]:
     name = prediction.rule.name
-    chained = isinstance(prediction.shape, drafting.Chain)
+    chained = prediction.shape.is_chain
     of = CHAINS[name].survival if chained else survival_by_tree(RANKED[name].given, tree)
     exact = texts.survivals(of)
     value = per_call(exact, depth(tree), texts.length)

@@ -25,8 +25,7 @@ from simulations.experiments.registry import simulator
 from simulations.kernels.ranked_trees import Counts, TreeCounts, raced_tree, ranked_tree
 from simulations.simulators.positions import race_ranks
 from simulations.verdicts.predictions import Predicted, predicts
-from spectheory.drafting import node_weights, survival
-from spectheory.drafting.shapes import Shape, Tree
+from spectheory.drafting import Shape, Tree, node_weights, survival
 from spectheory.errors import SettingError
 from spectheory.limits import tunstall_bound
 from spectheory.verification import RaceVerification

@@ -11,7 +11,7 @@ from spectheory.cli.options import Question
 from spectheory.cli.shapes import read_stops
 from spectheory.cost import CostModel
 from spectheory.deployment.candidates import measured_nodes
-from spectheory.drafting import Stopped
+from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.adaptive import AdaptiveWorth, adaptive_worth
@@ -35,7 +35,7 @@ def with_stops(
     drafted = rules_of_models(trace, rules)
     adaptive: list[AdaptiveWorth] = []
     if stops:
-        shapes = [Stopped(k, stop) for stop in stops for k in range(1, longest + 1)]
+        shapes = [Chain(k, stop=stop) for stop in stops for k in range(1, longest + 1)]
         fixed += plan(trace, cost, rules=drafted, shapes=shapes, prefill_emits_token=prefill)
     if swept:
         adaptive = [adaptive_worth(trace, rule, longest, costs(cost), prefill_emits_token=prefill) for rule in drafted]

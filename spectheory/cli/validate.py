@@ -18,8 +18,8 @@ from spectheory.cli.progress import progress
 from spectheory.cli.statuses import Status
 from spectheory.cli.validations import ANSWER
 from spectheory.cost import LatencyTable
-from spectheory.drafting import Stopped, read_stop
-from spectheory.drafting.shapes import Chain, Grown, Shape, read_shape
+from spectheory.drafting import Chain, Grown, Shape, read_stop
+from spectheory.drafting.shapes import read_shape
 from spectheory.errors import SettingError
 from spectheory.measure import ModelPair, Progress
 from spectheory.measure.validation import KS, TREE, Validation, validate
@@ -117,7 +117,7 @@ def _stopped(question: ValidateOptions, ks: Sequence[int]) -> list[Shape]:
             remedy="leave out --shape or use --shape chain",
         )
     stops = [read_stop(text) for text in question.stop or ()]
-    return [Stopped(k, stop) for k in dict.fromkeys(ks) for stop in dict.fromkeys(stops)]
+    return [Chain(k, stop=stop) for k in dict.fromkeys(ks) for stop in dict.fromkeys(stops)]
 
 
 def _grown(question: ValidateOptions) -> list[Shape]:

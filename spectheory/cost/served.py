@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from spectheory.cost.model import CostModel, Ends
-from spectheory.drafting import Chain, Shape
+from spectheory.drafting import Shape
 from spectheory.errors import SettingError
 from spectheory.intervals import CONFIDENCE, Interval
 
@@ -131,6 +131,7 @@ class ServedCost(CostModel):
     --------
     A step of 10 ms and 1 ms for each sequence; each draft adds 2 ms and 1 ms for each sequence.
 
+    >>> from spectheory.drafting import Chain
     >>> from spectheory.cost.server_fit import fit_server
     >>> runs = [
     ...     StepTime(b, 100, k, 0.01 + 0.001 * b + k * (0.002 + 0.001 * b)) for b in (1, 4, 16) for k in (0, 1, 4)
@@ -160,12 +161,12 @@ class ServedCost(CostModel):
 
     def call(self, shape: Shape, full_share: float = 0.0) -> Interval:
         """Seconds of a call of a chain; what the draft's first pass takes after full acceptances is in the mean."""
-        if not isinstance(shape, Chain) or not shape.passes or shape.k not in self.fit.ks:
+        if not shape.is_chain or not shape.passes or shape.nodes not in self.fit.ks:
             known = f"1..{self.fit.ks[-1]}" if len(self.fit.ks) > 1 else f"k = {self.fit.ks[0]} alone"
             raise SettingError(
                 f"the server was not timed with {shape}", limit=f"known are drafted chains, {known}", remedy="add runs"
             )
-        return self.fit.seconds(self.batch, self.context, shape.k)
+        return self.fit.seconds(self.batch, self.context, shape.nodes)
 
     def errors(self) -> Iterator[Ends]:
         """The independent errors of the fit, each at both ends of its 95% interval."""

@@ -69,7 +69,7 @@ def break_even(prediction: Prediction, cost: CostModel, k_max: int = 16) -> Brea
     step = cost.target_step().best
     needed = tokens / speedup.best
     verify, passes = _verification(cost, shape) / step, len(shape.passes)
-    chain = isinstance(shape, Chain)
+    chain = shape.is_chain
     least = _least_acceptance(cost, shape.of_length if isinstance(shape, Chain) else Chain, k_max)
     return BreakEven(
         draft_ratio=max(0.0, (needed - verify) / passes) if passes else None,

@@ -9,7 +9,7 @@ from typing import Any
 from spectheory.checks import instance, instances
 from spectheory.cost import CostModel, LatencyTable
 from spectheory.cost.model import a_cost
-from spectheory.drafting import Chain, Shape, Stopped, StoppingRule
+from spectheory.drafting import Shape, StoppingRule
 from spectheory.intervals import Interval
 from spectheory.prediction import Prediction
 from spectheory.trace import Trace
@@ -28,14 +28,15 @@ def in_words(shape: Shape) -> str:
 
     Examples
     --------
+    >>> from spectheory.drafting import Chain
     >>> in_words(Chain(4))
     'k = 4'
     """
     if not shape.fixed:
         return str(shape)
-    if isinstance(shape, Stopped):
+    if shape.stop:
         return f"k = {shape.nodes}, {shape.stop}"
-    return f"k = {shape.nodes}" if isinstance(shape, Chain) else f"tree of {shape.nodes}, depth {shape.depth}"
+    return f"k = {shape.nodes}" if shape.is_chain else f"tree of {shape.nodes}, depth {shape.depth}"
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Candidate:
     @property
     def kind(self) -> str:
         """``chain`` or ``tree``."""
-        return "chain" if isinstance(self.prediction.shape, Chain) else "tree"
+        return "chain" if self.prediction.shape.is_chain else "tree"
 
     @property
     def draft_kind(self) -> str:

@@ -17,7 +17,7 @@ from spectheory.deployment.candidates import (
     measured_nodes,
 )
 from spectheory.distributions import Sampling
-from spectheory.drafting import Chain, Stopped, StoppingRule
+from spectheory.drafting import Chain, StoppingRule
 from spectheory.drafting.tree import at_least_one
 from spectheory.engines import of_engines
 from spectheory.prediction import Plan, Prediction, plan
@@ -164,7 +164,7 @@ class Ask:
         shapes = [Chain(k) for k in lengths]
         chains = plan(draft.trace, draft.cost, rules=rules, shapes=shapes)
         if stops:
-            shapes = [Stopped(k, stop) for stop in stops for k in lengths]
+            shapes = [Chain(k, stop=stop) for stop in stops for k in lengths]
             chains += plan(draft.trace, draft.cost, rules=[rule for rule in rules if rule.uses_draft], shapes=shapes)
         return cls(draft, chains, nodes)
 
@@ -176,7 +176,7 @@ class Ask:
         """
         of_rules = [p for rule in rules for p in self.chains.predictions if p.rule.name == rule]
         known = [p for p in of_rules if most is None or p.shape.nodes <= most]
-        known = [p for p in known if not isinstance(p.shape, Stopped) or (stop and isinstance(p.shape.stop, stop))]
+        known = [p for p in known if not p.shape.stop or (stop and isinstance(p.shape.stop, stop))]
         return max(known, key=lambda p: p.gain) if known else None
 
     def drafted(

@@ -9,7 +9,7 @@ from typing import Any
 from spectheory.checks import instances, several
 from spectheory.deployment.candidates import NO_DRAFT, Candidate, Draft, all_drafts, all_stops, measured_nodes
 from spectheory.deployment.fastest_tree import fastest_tree
-from spectheory.drafting import Chain, Stopped, StoppingRule
+from spectheory.drafting import Chain, StoppingRule
 from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError
 from spectheory.prediction import plan
@@ -100,7 +100,7 @@ def rank_drafts(
     left_out: list[str] = []
     for draft in drafts:
         lengths = range(1, _longest(draft, k_max, left_out) + 1)
-        shapes = [*map(Chain, lengths), *(Stopped(k, stop) for stop in stops for k in lengths)]
+        shapes = [*map(Chain, lengths), *(Chain(k, stop=stop) for stop in stops for k in lengths)]
         found = plan(draft.trace, draft.cost, rules=of_chains, shapes=shapes)
         fastest = [max(found.of(label), key=lambda p: p.gain) for label in found.labels]
         without = {candidate.prediction.rule for candidate in candidates if candidate.draft.name == NO_DRAFT}

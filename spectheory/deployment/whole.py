@@ -17,7 +17,7 @@ from spectheory.deployment.distances import Distance, distances
 from spectheory.deployment.engines import EngineSettings, engine_settings
 from spectheory.deployment.lock_step import MOST_TOGETHER, LockStepChoice, lock_step_lengths
 from spectheory.deployment.ranking import Ranking, check_comparable, rank_drafts
-from spectheory.drafting import Stopped, StoppingRule
+from spectheory.drafting import StoppingRule
 from spectheory.drafting.tree import at_least_one
 from spectheory.limits.claims import BY_START, WHOLE_DECODING
 from spectheory.prediction.adaptive import AdaptiveWorth, adaptive_worth
@@ -112,8 +112,8 @@ def plan(
     trees = _tree_rules(drafts, named) if nodes > 1 else []
     ranking = rank_drafts(timed, rules=named, tree_rules=trees, stops=stops, k_max=k_max, nodes=nodes)
     best = ranking.best
-    chain = next(c for c in ranking.candidates if c.kind == "chain" and not isinstance(c.prediction.shape, Stopped))
-    fixed = chain if isinstance(best.prediction.shape, Stopped) else best
+    chain = next(c for c in ranking.candidates if c.kind == "chain" and not c.prediction.shape.stop)
+    fixed = chain if best.prediction.shape.stop else best
     lengths = _lengths(chain, k_max, batches, contexts)
     return Deployment(
         drafts=drafts,

@@ -1,16 +1,18 @@
 """Draft shapes, what they give, and the best of them (S1-S3).
 
+What a call drafts is one description: a tree (:class:`Chain`, :class:`Batch`, :class:`KAry`, :class:`Tree`,
+:class:`Grown`), its `schedule` (:class:`Sequential`, :class:`Parallel`, :class:`Copied`) and, of a chain, its `stop`.
+
 A shape is checked when it is made: a ``ShapeError`` says that a tree is none; a ``PmfError`` that the law of a rank has
 a negative entry or a sum above 1.
 """
 
-from spectheory.drafting.copied import Copied
 from spectheory.drafting.grown import Grown
 from spectheory.drafting.optimal import optimal_tree
-from spectheory.drafting.parallel import Parallel, in_one_pass
-from spectheory.drafting.shapes import Batch, Chain, KAry, Shape, Tree
-from spectheory.drafting.stopped import Stopped
+from spectheory.drafting.schedules import Copied, Parallel, Schedule, Sequential
+from spectheory.drafting.shapes import Batch, Chain, KAry
 from spectheory.drafting.stopping import StoppingRule, read_stop
+from spectheory.drafting.tree import Shape, Tree
 from spectheory.drafting.weights import exit_law, expected_tokens, node_weights, survival
 
 __all__ = [
@@ -20,13 +22,13 @@ __all__ = [
     "Grown",
     "KAry",
     "Parallel",
+    "Schedule",
+    "Sequential",
     "Shape",
-    "Stopped",
     "StoppingRule",
     "Tree",
     "exit_law",
     "expected_tokens",
-    "in_one_pass",
     "node_weights",
     "optimal_tree",
     "read_stop",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.drafting.shapes import Tree
+from spectheory.drafting.tree import Tree
 
 Floats = NDArray[np.float64]
 Path = tuple[int, ...]

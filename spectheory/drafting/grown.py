@@ -10,7 +10,7 @@ from spectheory.drafting.tree import MOST_NODES, Shape, Tree, at_least_one, inte
 from spectheory.errors import SettingError, ShapeError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Grown(Shape):
     """The `nodes` most confident drafts among those that `depth` passes of a draft reach, `top` below each node (§10).
 
@@ -49,6 +49,7 @@ class Grown(Shape):
                 limit=f"its passes find {found} nodes, at most {MOST_NODES}",
                 remedy="keep fewer nodes, or search wider or deeper",
             )
+        super().__post_init__()
 
     @classmethod
     def parsed(cls, text: str) -> Grown | None:
@@ -98,8 +99,8 @@ class Grown(Shape):
         return self.levels
 
     @property
-    def passes(self) -> tuple[int, ...]:
-        """One token first, then `top` in each pass."""
+    def inner(self) -> tuple[int, ...]:
+        """The nodes that are read: one token first, then `top` of each depth."""
         return grown_passes(self.top, self.levels)
 
     @property

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from spectheory.checks import instance, whole
 from spectheory.distributions import as_numpy
 from spectheory.drafting.consecutive import MOST_CONSECUTIVE, best_consecutive_tree
-from spectheory.drafting.shapes import Tree, at_least_one
+from spectheory.drafting.tree import Tree, at_least_one
 from spectheory.drafting.weights import validate_rank_pmf
 from spectheory.errors import PmfError, SettingError
 from spectheory.kernels.tree import heaviest_nodes

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, fields
 from functools import cached_property
 from operator import index
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectheory.checks import instance, whole
 from spectheory.distributions import as_integers
-from spectheory.errors import ShapeError
+from spectheory.drafting.schedules import SEQUENTIAL, Cut, Schedule
+from spectheory.drafting.stopping import StoppingRule
+from spectheory.errors import SettingError, ShapeError
 
 Ints = NDArray[np.int32]
 MOST_NODES = 2**24
@@ -29,18 +32,67 @@ _PATHS_SHOWN = 8
 """Nodes of a tree that a heading writes out."""
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Shape(ABC):
-    """What a call drafts: a tree of ranks whose root, the text so far, is no node.
+    """What a call drafts: a tree of ranks whose root, the text so far, is no node; how it is drafted, where it stops.
 
-    `name` is what it is called, and how a shape made from its size alone (`sized`) is written on the command line;
-    `form` says how other shapes are written, with an example. `fixed`: whether every call drafts the same ranks, so
-    that there is a :meth:`tree`.
+    `schedule` gives the draft's passes, and `stop` is a rule that may end a chain before its last token (§11); `nodes`
+    and `passes` are then those of a call that is not stopped.
+
+    `name` is what the tree is called, and how a shape made from its size alone (`Sized`) is written on the command
+    line; `form` says how other shapes are written, with an example. `fixed`: whether every call drafts the same ranks,
+    so that there is a :meth:`tree`. `is_chain`: whether it is a chain of first candidates, which every rule takes.
     """
+
+    schedule: Schedule = SEQUENTIAL
+    stop: StoppingRule | None = None
 
     name: ClassVar[str]
     form: ClassVar[str] = ""
-    sized: ClassVar[bool] = False
     fixed: ClassVar[bool] = True
+    is_chain: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        instance("schedule", self.schedule, Schedule, remedy="Sequential() is a draft model")
+        if self.stop is not None:
+            instance("stop", self.stop, StoppingRule, remedy="read_stop('token<0.4') is one")
+        if not self.is_chain and (self.stop is not None or self.schedule.chains_only):
+            raise SettingError(
+                f"{self.name} is given {self.stop or type(self.schedule).__name__}",
+                limit="only a chain is stopped, or copied from the text",
+                remedy="use Chain(4, ...)",
+            )
+        if self.is_chain:
+            self.schedule.checked(self.nodes)
+
+    def by(self, schedule: Schedule) -> Self:
+        """The same tree in other passes.
+
+        Examples
+        --------
+        >>> from spectheory.drafting import Chain, Parallel
+        >>> Chain(3).by(Parallel()).passes
+        (3,)
+        """
+        made = copy(self)
+        object.__setattr__(made, "schedule", schedule)
+        Shape.__post_init__(made)
+        return made
+
+    def cut(self, drafted: int) -> Self:
+        """The call of a chain that drafts so many of its tokens.
+
+        Where the token that stops is not kept, the pass that looked at it was made too.
+
+        Examples
+        --------
+        >>> from spectheory.drafting import Chain, read_stop
+        >>> [len(Chain(4, stop=read_stop(stop)).cut(2).passes) for stop in ("token<0.4", "top<0.4")]
+        [2, 3]
+        """
+        drafted = whole("drafted", drafted, least=0, most=self.nodes, remedy="use 0 or more")
+        looked = min(drafted + (self.stop is not None and not self.stop.keeps), self.nodes)
+        return self.by(Cut(drafted, self.schedule.stopped(self.inner, looked)))
 
     @classmethod
     def parsed(cls, text: str) -> Shape | None:
@@ -57,7 +109,7 @@ class Shape(ABC):
     @property
     def listed(self) -> list[tuple[int, ...]] | None:
         """The ranks from the root to each node; None of a chain, and where every call drafts others."""
-        return self.tree().paths if self.fixed else None
+        return self.tree().paths if self.fixed and not self.is_chain else None
 
     @property
     def nodes(self) -> int:
@@ -65,19 +117,24 @@ class Shape(ABC):
         return self.tree().nodes
 
     @property
-    def verified(self) -> Mapping[int, float]:
-        """Share of calls by the tokens of the target's pass: all of them nodes + 1 unless drafts vary in length."""
-        return {self.nodes + 1: 1.0}
-
-    @property
     def depth(self) -> int:
         """The most drafts that can be accepted."""
         return self.tree().depth
 
     @property
+    def inner(self) -> tuple[int, ...]:
+        """The nodes of each depth that have children, the root first."""
+        return self.tree().inner
+
+    @property
     def passes(self) -> tuple[int, ...]:
-        """Tokens of each draft pass: the nodes of a depth that have children, the root first."""
-        return self.tree().passes
+        """Tokens of each draft pass."""
+        return self.schedule.passes(self.inner)
+
+    @property
+    def verified(self) -> Mapping[int, float]:
+        """Share of calls by the tokens of the target's pass: all of them nodes + 1 unless drafts vary in length."""
+        return self.schedule.verified(self.nodes)
 
     @property
     def max_rank(self) -> int:
@@ -88,13 +145,22 @@ class Shape(ABC):
     def tree(self) -> Tree:
         """The shape node by node."""
 
+    def __repr__(self) -> str:
+        """What it was made from, without defaults."""
+        made = (
+            f"{field.name}={value!r}"
+            for field in sorted(fields(self), key=lambda field: field.kw_only is True)
+            if (value := getattr(self, field.name)) is not field.default
+        )
+        return f"{type(self).__name__}({', '.join(made)})"
+
 
 def a_shape(shape: Shape) -> Shape:
     """Check that an argument is a shape."""
     return instance("shape", shape, Shape, remedy="Chain(4) is one")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tree(Shape):
     """Any draft tree, by the parent and the rank of each node (S1).
 
@@ -149,6 +215,7 @@ class Tree(Shape):
             )
         object.__setattr__(self, "parents", parents)
         object.__setattr__(self, "ranks", ranks)
+        super().__post_init__()
 
     @classmethod
     def from_paths(cls, paths: Sequence[Sequence[int]]) -> Tree:
@@ -227,8 +294,8 @@ class Tree(Shape):
         return int(self.ranks.max())
 
     @cached_property
-    def passes(self) -> tuple[int, ...]:
-        """Tokens of each draft pass: the nodes of a depth that have children, the root first."""
+    def inner(self) -> tuple[int, ...]:
+        """The nodes of each depth that have children, the root first."""
         inner = np.unique(self.parents[self.parents >= 0])
         return (1, *np.bincount(self.depths[inner], minlength=1)[1:].tolist())
 
@@ -245,8 +312,10 @@ class Tree(Shape):
         return self
 
     def __eq__(self, other: object) -> bool:
-        """Whether both have the same nodes, however numbered."""
-        return isinstance(other, Tree) and sorted(self.paths) == sorted(other.paths)
+        """Whether both have the same nodes, however numbered, in the same passes."""
+        if not isinstance(other, Tree) or self.schedule != other.schedule:
+            return False
+        return sorted(self.paths) == sorted(other.paths)
 
     def __hash__(self) -> int:
         return hash(tuple(sorted(self.paths)))

@@ -8,8 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from spectheory.distributions import Array, as_floats, sum_tolerance
-from spectheory.drafting.shapes import Shape, Tree
-from spectheory.drafting.tree import a_shape
+from spectheory.drafting.tree import Shape, Tree, a_shape
 from spectheory.errors import PmfError, SettingError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.drafting import Stopped, StoppingRule
+from spectheory.drafting import StoppingRule
 from spectheory.judging.comparison import Comparison
 from spectheory.judging.counting import Counted, Counting
 from spectheory.judging.expected import Expected
@@ -119,7 +119,7 @@ class Bench:
     def _survival(self, rule: PathRule, columns: Columns) -> Floats:
         read = ArgmaxDraft() if self.greedy and rule.uses_draft else rule
         if self.stop is not None:
-            return stopped_survival(read, Stopped(self.counting.k, self.stop), columns)
+            return stopped_survival(read, self.stop, self.counting.k, columns)
         return np.asarray(read.path_survival(columns, self.counting.k), dtype=np.float64)
 
     def undecided(self, rule: PathRule, trace: Trace) -> tuple[Floats, Floats] | None:

@@ -15,7 +15,7 @@ from scipy.optimize import nnls
 from spectheory.cost import LatencyTable, LoopTime
 from spectheory.cost.table import LOOP_ROUNDS, PASS_ROUNDS
 from spectheory.distributions import Sampling
-from spectheory.drafting import Chain, KAry, Shape, in_one_pass
+from spectheory.drafting import Chain, KAry, Parallel, Shape
 from spectheory.measure.budget import Budget
 from spectheory.measure.decoders import Call, Method, decode
 from spectheory.measure.heads.base import PAIR_BEFORE, Head
@@ -95,7 +95,7 @@ def _fitted(
     unit = table.target_pass(1).best / statistics.median(call.target_seconds for call in plain)
     parallel = pair.draft.head is not None and pair.draft.head.parallel
     shapes = [method.shape for method in drafted if isinstance(method.shape, Shape)]
-    passes = [in_one_pass(shape) if parallel else shape for shape in shapes]
+    passes = [shape.by(Parallel()) if parallel else shape for shape in shapes]
     return fit_loop(passes, [unit * _outside(kept) for kept in others], unit * _outside(plain))
 
 
@@ -104,7 +104,7 @@ def _calibration(head: Head | None) -> list[tuple[str, Shape]]:
     if head is None:
         return list(CALIBRATION)
     most = math.inf if head.deepest is None else head.deepest
-    wanted = [each for each in CALIBRATION if not head.parallel or isinstance(each[1], Chain)]
+    wanted = [each for each in CALIBRATION if not head.parallel or each[1].is_chain]
     return [(rule, shape) for rule, shape in wanted if shape.depth <= most]
 
 

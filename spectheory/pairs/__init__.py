@@ -1,4 +1,4 @@
-"""The built-in models: a small real target, two drafts, two draft heads, their prompts, and the recipes."""
+"""The built-in models: a small real target, two drafts, two draft heads, and their prompts."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.cost import CostModel
-from spectheory.drafting import Chain, Stopped
+from spectheory.drafting import Chain, Shape
 from spectheory.drafting.stopping import STOPPING, StoppingRule, TopBelow
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
@@ -20,8 +20,8 @@ from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
 from spectheory.prediction.over_prompts import FEW, PARTS, Prompts
 from spectheory.prediction.paths import by_text
 from spectheory.prediction.prediction import of_calls, planned
-from spectheory.prediction.shape_calls import ShapeCalls, by_parallel_head
-from spectheory.prediction.stopped import check_stops, drafted_along, surely_stopped
+from spectheory.prediction.shape_calls import ShapeCalls, by_parallel_head, drafted
+from spectheory.prediction.stopped import check_stops, lengths_of_calls
 from spectheory.prediction.stopped_times import exactly, stopped_seconds, sum_of
 from spectheory.trace import Trace
 from spectheory.verification import Columns, PathRule
@@ -80,29 +80,28 @@ def adaptive_worth(
     """
     at: dict[str, Any] = {"prefill_emits_token": prefill_emits_token}
     fixed = planned(trace, cost, [rule], [Chain(each) for each in range(1, k + 1)], **at).best
-    swept = sweep(trace, rule, stopping_grid(trace, k, thresholds), cost, **at)
+    swept = sweep(trace, rule, k, stopping_grid(trace, thresholds), cost, **at)
     limit = clairvoyant_speedup(trace, rule, k, cost, tuple(cost.errors()), **at)
     return AdaptiveWorth(rule, fixed, of_calls(trace, rule, swept, cost, **at), limit)
 
 
-def stopping_grid(trace: Trace, k: int, thresholds: int = THRESHOLDS) -> list[Stopped]:
+def stopping_grid(trace: Trace, thresholds: int = THRESHOLDS) -> list[StoppingRule]:
     """Stopping rules of every kind that the trace has a column for, at quantiles of it; at temperature 0 by the plain
     softmax alone, where ``token<`` compares what ``top<`` does.
     """
-    shapes: list[Stopped] = []
+    stops: list[StoppingRule] = []
     greedy = trace.sampling is not None and trace.sampling.temperature == 0
     for kind in (kind for kind in STOPPING if kind.greedy or not greedy):
         read = TopBelow.reads if greedy else kind.reads
         if not lacking(trace.columns, [kind.reads, read]):
-            for at in _quantiles(kind, trace.columns, read, thresholds):
-                shapes.append(Stopped(k, kind(at), by_parallel_head(trace.provenance)))
-    if not shapes:
+            stops += map(kind, _quantiles(kind, trace.columns, read, thresholds))
+    if not stops:
         raise SettingError(
             "no threshold fits the trace",
             limit="the columns that rules read are missing or constant",
             remedy="use fixed lengths",
         )
-    return shapes
+    return stops
 
 
 def _quantiles(kind: type[StoppingRule], columns: Columns, read: str, number: int) -> list[float]:
@@ -114,9 +113,15 @@ def _quantiles(kind: type[StoppingRule], columns: Columns, read: str, number: in
 
 
 def sweep(
-    trace: Trace, rule: PathRule, shapes: Sequence[Stopped], cost: CostModel, *, prefill_emits_token: bool = False
+    trace: Trace,
+    rule: PathRule,
+    k: int,
+    stops: Sequence[StoppingRule],
+    cost: CostModel,
+    *,
+    prefill_emits_token: bool = False,
 ) -> ShapeCalls:
-    """The calls of each text with the shape that takes the least seconds on other prompts (cross-fitted)."""
+    """The calls of each text with the stopping rule that takes the least seconds on other prompts (cross-fitted)."""
     prompts = Prompts(trace.texts)
     if prompts.count < FEW:
         raise SettingError(
@@ -124,14 +129,12 @@ def sweep(
             limit=f"needs {FEW}: each is scored on other prompts than those it was chosen on",
             remedy="measure more prompts, or name a threshold with --stop",
         )
-    for shape in shapes:
-        check_stops(rule, shape.stop, trace.columns, trace.sampling)
-    shared = Drafted(trace, rule, shapes[0].k, prefill_emits_token=prefill_emits_token)
-    along = [drafted_along(trace.columns, shape.stop, shape.k).sum(axis=1) for shape in shapes]
-    found = [
-        shared.lengths_of_calls(at, keeps=shape.stop.keeps, sure=surely_stopped(trace.columns, shape.stop, shape.k, at))
-        for at, shape in zip(along, shapes, strict=True)
-    ]
+    for stop in stops:
+        check_stops(rule, stop, trace.columns, trace.sampling)
+    parallel = by_parallel_head(trace.provenance)
+    shapes = [drafted(rule, Chain(k, stop=stop), parallel=parallel) for stop in stops]
+    shared = Drafted(trace, rule, k, prefill_emits_token=prefill_emits_token)
+    along, found = zip(*(lengths_of_calls(shared, stop, trace.columns) for stop in stops), strict=True)
     part = prompts.folds(PARTS)
 
     def fastest(texts: NDArray[np.bool_]) -> int:
@@ -149,7 +152,7 @@ def sweep(
 
 
 def _seconds(
-    found: DraftedLengths, shape: Stopped, texts: NDArray[np.bool_], lengths: NDArray[np.int64], cost: CostModel
+    found: DraftedLengths, shape: Shape, texts: NDArray[np.bool_], lengths: NDArray[np.int64], cost: CostModel
 ) -> float:
     """Estimated time of some texts, by the calls that stop: too long, if anything, where the target is cut."""
     calls = float(found.calls[texts].sum())
@@ -157,5 +160,5 @@ def _seconds(
     at_least = np.clip(at_least, found.low[texts].sum(axis=0), found.high[texts].sum(axis=0))
     times = stopped_seconds(cost, shape)
     tokens, full = float(lengths[texts].sum()), float(found.full[texts].sum())
-    late = (tokens - calls) / shape.k if cost.reads_accepted else full
+    late = (tokens - calls) / shape.nodes if cost.reads_accepted else full
     return float(exactly(np.array([calls]), at_least[None])[0] @ times[:-1] + late * times[-1])

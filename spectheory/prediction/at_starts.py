@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.drafting import Chain, Shape, Stopped
+from spectheory.drafting import Chain, Shape
 from spectheory.errors import TraceError
 from spectheory.prediction.call_system import tokens_left
 from spectheory.prediction.law import moves_of
@@ -92,8 +92,8 @@ class CallStarts:
 
 def _undrafted(rule: PathRule, shape: Shape, columns: Columns) -> NDArray[np.bool_] | None:
     """Where a call from each position does not draft its i-th token, though the text goes on, ``[N, depth]``."""
-    if isinstance(shape, Stopped):
-        return ~drafted_along(columns, shape.stop, shape.k)
+    if shape.stop:
+        return ~drafted_along(columns, shape.stop, shape.depth)
     if isinstance(rule, CopiedMatch) and len(rule.needs) > 1:
         return np.asarray(columns[rule.needs[1]][:, None] < np.arange(1, shape.depth + 1))
     return None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from spectheory.drafting import Shape, Tree
-from spectheory.drafting.shapes import at_least_one
+from spectheory.drafting.tree import at_least_one
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,10 @@ class BestTree:
     nodes: int
     max_depth: int | None = None
     drafted_as: Callable[[Tree], Shape] | None = None
+
+    fixed: ClassVar[bool] = True
+    is_chain: ClassVar[bool] = False
+    stop: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         for name, value in (("nodes", self.nodes), ("max depth", self.max_depth)):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.drafting import Chain, Shape, Stopped
+from spectheory.drafting import Shape, StoppingRule
 from spectheory.prediction.call_system import TextCalls
 from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
 from spectheory.prediction.path_laws import PathLaws
@@ -20,7 +20,7 @@ from spectheory.prediction.paths import (
     calls_of_tree,
     tree_survival,
 )
-from spectheory.prediction.stopped import drafted_along, stopped_survival, surely_stopped
+from spectheory.prediction.stopped import lengths_of_calls, stopped_survival
 from spectheory.trace import Trace
 from spectheory.verification import Columns, PathRule, RankRule
 from spectheory.verification.by_start import read_as
@@ -43,7 +43,7 @@ class BlockCalls:
 
 def columns_of(rule: PathRule, shapes: Sequence[Shape], columns: Columns) -> list[str] | None:
     """The columns that a rule reads for these shapes; None where a stopping rule may read others."""
-    if any(isinstance(shape, Stopped) for shape in shapes):
+    if any(shape.stop for shape in shapes):
         return None
     ranked = [rule.recorded_in] if isinstance(rule, RankRule) else []
     return [found for name in (*rule.needs, *ranked) for found in (name, read_as(columns, name))]
@@ -51,21 +51,21 @@ def columns_of(rule: PathRule, shapes: Sequence[Shape], columns: Columns) -> lis
 
 def calls_of_block(block: Trace, rule: PathRule, shapes: Sequence[Shape], prefill: bool) -> list[BlockCalls]:
     """The calls of each shape; chains share one survival, and drafts that decide their length their weights."""
-    chains = [shape for shape in shapes if isinstance(shape, Chain) and not isinstance(shape, Stopped)]
-    stopped = {shape.k for shape in shapes if isinstance(shape, Stopped)}
+    chains = [shape for shape in shapes if shape.is_chain and not shape.stop]
+    stopped = {shape.nodes for shape in shapes if shape.stop}
     shared = {k: Drafted(block, rule, k, prefill_emits_token=prefill) for k in sorted(stopped)}
     found: dict[Shape, BlockCalls] = {}
     if chains:
-        survival = rule.path_survival(block.columns, max(shape.k for shape in chains))
-        first, ks = by_text(survival[:, 0], block.lengths), [shape.k for shape in chains]
+        survival = rule.path_survival(block.columns, max(shape.nodes for shape in chains))
+        first, ks = by_text(survival[:, 0], block.lengths), [shape.nodes for shape in chains]
         calls = calls_of_chains(survival, block.lengths, ks, prefill_emits_token=prefill)
         for shape in chains:
             counts = calls_by_drafted(block, rule, shape, prefill_emits_token=prefill)
-            found[shape] = BlockCalls(calls[shape.k], first, by_drafted=counts)
+            found[shape] = BlockCalls(calls[shape.nodes], first, by_drafted=counts)
     for other in shapes:
-        if isinstance(other, Stopped):
-            found[other] = _stopped(block, shared[other.k], other, prefill)
-        elif not isinstance(other, Chain):
+        if other.stop:
+            found[other] = _stopped(block, shared[other.nodes], other.stop, prefill)
+        elif not other.is_chain:
             found[other] = _of_tree(block, rule, other, prefill)
     return [found[shape] for shape in shapes]
 
@@ -80,11 +80,9 @@ def _of_tree(block: Trace, rule: PathRule, shape: Shape, prefill: bool) -> Block
     return BlockCalls(calls, by_text(survival[:, 0], block.lengths))
 
 
-def _stopped(block: Trace, shared: Drafted, shape: Stopped, prefill: bool) -> BlockCalls:
+def _stopped(block: Trace, shared: Drafted, stop: StoppingRule, prefill: bool) -> BlockCalls:
     """Those of a draft that decides its length (§11)."""
-    along = drafted_along(block.columns, shape.stop, shape.k).sum(axis=1)
-    sure = surely_stopped(block.columns, shape.stop, shape.k, along)
-    lengths = shared.lengths_of_calls(along, keeps=shape.stop.keeps, sure=sure)
+    along, lengths = lengths_of_calls(shared, stop, block.columns)
     first = np.where(along > 0, shared.survival[:, 0], 0.0)
     return BlockCalls(lengths.text_calls(prefill), by_text(first, block.lengths), lengths=lengths)
 
@@ -102,11 +100,11 @@ def survival_of(rule: PathRule, shape: Shape, columns: Columns) -> tuple[Floats,
 
     A chain ends at one leaf: what survives to its last draft, or to the last that is drafted along the text (§11).
     """
-    if isinstance(rule, RankRule) and not isinstance(shape, Chain):
+    if isinstance(rule, RankRule) and not shape.is_chain:
         return tree_survival(rule.path_laws(columns, shape.max_rank, shape.depth), shape.tree())
     survival = (
-        stopped_survival(rule, shape, columns)
-        if isinstance(shape, Stopped)
+        stopped_survival(rule, shape.stop, shape.depth, columns)
+        if shape.stop
         else rule.path_survival(columns, shape.depth)
     )
     leaves = np.zeros_like(survival)

@@ -43,7 +43,7 @@ def speedup(
         return speedup_of_chain(tokens, calls, prompts.sum(found.calls.full), found.shape, cost, errors)
     k, longest = found.shape.nodes, int(np.flatnonzero(found.by_drafted.sum(axis=0)).max(initial=0))
     kinds = [prompts.sum(column) for column in found.by_drafted.T[: longest + 1]]
-    copies = [Copied(k, tuple(shares)) for shares in np.eye(k + 1)[: longest + 1].tolist()]
+    copies = [found.shape.by(Copied(tuple(shares))) for shares in np.eye(k + 1)[: longest + 1].tolist()]
     timed = Timed.by(cost, errors, lambda model: best_of(model.call(copied) for copied in copies))
     return joined(tokens, np.sum(kinds, axis=0), kinds, longest, timed)
 

@@ -44,14 +44,14 @@ ONE = Chain(1)
 
 def by_lists(rule: PathRule, trace: Trace, wanted: Wanted = ONE) -> bool:
     """Whether the trace has no columns for the rule with the shape, but lists that bound the rule."""
-    ranked = isinstance(rule, RankRule) and not isinstance(wanted, Chain)
+    ranked = isinstance(rule, RankRule) and not wanted.is_chain
     read = {*rule.needs, *([rule.recorded_in] if ranked and isinstance(rule, RankRule) else [])}
     return bool(trace.lists) and not read <= set(trace.columns) and truncated.bounds_given(rule) > 0
 
 
 def nested(shape: Shape) -> bool:
     """Whether expected calls are monotone in the ranks with this shape."""
-    if isinstance(shape, Chain):
+    if shape.is_chain:
         return True
     paths = set(shape.tree().paths)
     lower = ((*path[:i], path[i] - 1, *path[i + 1 :]) for path in paths for i in range(len(path)) if path[i] > 1)

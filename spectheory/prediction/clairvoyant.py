@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 
 from spectheory.cost import CostModel
 from spectheory.cost.model import Ends
-from spectheory.drafting import Chain, Stopped
-from spectheory.drafting.stopped import Cut
-from spectheory.drafting.stopping import TokenBelow
+from spectheory.drafting import Chain
+from spectheory.drafting.schedules import Cut
 from spectheory.intervals import Interval
 from spectheory.prediction.over_prompts import Prompts, deviation, interval
-from spectheory.prediction.shape_calls import by_parallel_head
+from spectheory.prediction.shape_calls import by_parallel_head, drafted
 from spectheory.trace import Trace
 from spectheory.verification import PathRule
 
@@ -81,11 +80,11 @@ def clairvoyant_speedup(
     """
     survival = rule.path_survival(trace.columns, k)
     prompts, first = Prompts(trace.texts), int(prefill_emits_token)
-    shape = Stopped(k, TokenBelow(1.0), by_parallel_head(trace.provenance))
+    chain = drafted(rule, Chain(k), parallel=by_parallel_head(trace.provenance))
 
     def per_token(model: CostModel) -> Floats:
         """Plain steps over an output token's time, on all prompts and without each."""
-        seconds = least_seconds(survival, trace.lengths, *call_seconds(model, shape), first=first)
+        seconds = least_seconds(survival, trace.lengths, *call_seconds(model, chain), first=first)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(prompts.sum(trace.lengths - first) * model.target_step().best / prompts.sum(seconds))
 
@@ -93,21 +92,21 @@ def clairvoyant_speedup(
     return interval(per_token(cost), prompts.sum(trace.lengths - first), other_variance=of_times)
 
 
-def call_seconds(cost: CostModel, shape: Stopped) -> tuple[Floats, Floats]:
+def call_seconds(cost: CostModel, chain: Chain) -> tuple[Floats, Floats]:
     """What a call takes that drafts 0, ..., k tokens, and what accepting so many adds to the next one that drafts.
 
     Both are ``[k + 1]``. A call on no drafts makes no draft pass, and a parallel head's pass is on no more tokens than
     are drafted. Only a head's next pass reads all that was accepted; here as a line through 0, below what any pays.
     """
-    depths = range(1, shape.k + 1)
-    chains: list[Chain] = [Cut(shape.k, 0, ()), *(shape.of_length(depth) for depth in depths)]
-    times = np.array([cost.call(chain).best for chain in chains])
+    depths = range(1, chain.k + 1)
+    chains = [chain.by(Cut(0, ())), *map(chain.of_length, depths)]
+    times = np.array([cost.call(each).best for each in chains])
     if not cost.reads_accepted:
         return times, np.zeros(len(times))
-    passes = chains[1:] if shape.parallel else chains[1:2]  # a first pass on one token, whatever follows
+    passes = chains[1:2] if chains[-1].passes[0] == 1 else chains[1:]  # a first pass on one token, whatever follows
     slopes = [
-        (cost.call(chain, float(accepted)).best - alone) / accepted
-        for chain, alone in zip(passes, times[1:].tolist(), strict=False)
+        (cost.call(each, float(accepted)).best - alone) / accepted
+        for each, alone in zip(passes, times[1:].tolist(), strict=False)
         for accepted in depths
     ]
     return times, min(slopes) * np.arange(len(times))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spectheory.drafting import Chain, Stopped
 from spectheory.prediction.shape_calls import Wanted
 from spectheory.verification import PathRule
 
@@ -38,6 +37,6 @@ class Label:
     @classmethod
     def of(cls, rule: PathRule, wanted: Wanted) -> Label:
         """The label of a shape that was asked for; one that is written by hand stands for itself."""
-        if isinstance(wanted, Chain):
-            return cls(rule.name, stop=str(wanted.stop) if isinstance(wanted, Stopped) else None)
+        if wanted.is_chain:
+            return cls(rule.name, stop=str(wanted.stop) if wanted.stop else None)
         return cls(rule.name, wanted.family)

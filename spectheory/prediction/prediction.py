@@ -14,7 +14,7 @@ from operator import add
 from spectheory.checks import instance, several
 from spectheory.cost import CostModel, iid_tokens_per_call
 from spectheory.cost.model import Ends, a_cost
-from spectheory.drafting import Chain, Shape, expected_tokens
+from spectheory.drafting import Shape, expected_tokens
 from spectheory.drafting.tree import a_shape
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
@@ -54,6 +54,7 @@ def predict(
     --------
     Two texts known by two numbers per token:
 
+    >>> from spectheory.drafting import Chain
     >>> from spectheory.verification import TokenVerification
     >>> trace = Trace.from_log_probabilities([([-1.0, -0.2], [-1.0, -0.2]), ([-0.5, -1.5], [-0.5, -1.5])])
     >>> print(predict(trace, TokenVerification(), Chain(1)).tokens_per_call)
@@ -228,7 +229,7 @@ def _found(
 def _known(trace: Trace, rule: PathRule, shape: Wanted) -> bool:
     """Whether the trace knows the rule for chains of this length."""
     longest = rule.longest(trace.columns)
-    return longest is None or not isinstance(shape, Chain) or shape.k <= longest
+    return longest is None or not shape.is_chain or shape.nodes <= longest
 
 
 def _prediction(
@@ -283,6 +284,6 @@ def _gained(
 
 
 def _iid_tokens(laws: MeanLaws, rule: PathRule, shape: Shape, acceptance: float) -> float:
-    if isinstance(shape, Chain) or not isinstance(rule, RankRule):
+    if shape.is_chain or not isinstance(rule, RankRule):
         return iid_tokens_per_call(acceptance, shape.depth)
     return float(expected_tokens(shape, laws.of(rule, shape.max_rank)))

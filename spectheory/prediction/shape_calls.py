@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.drafting import Chain, Copied, Grown, Shape, Stopped, in_one_pass
+from spectheory.drafting import Copied, Parallel, Shape
 from spectheory.errors import SettingError
 from spectheory.prediction.best_tree import BestTree as BestTree
 from spectheory.prediction.best_tree import Wanted as Wanted
@@ -22,10 +22,11 @@ from spectheory.prediction.grown_trees import check_grown
 from spectheory.prediction.searched_trees import SearchedTree, searched_trees
 from spectheory.prediction.stopped import check_stops
 from spectheory.trace import Trace
-from spectheory.verification import GrownMatch, PathRule, RankRule
+from spectheory.verification import GrownMatch, PathRule, RankRule, Rule
 from spectheory.verification.registry import ranked_names
 
 Floats = NDArray[np.float64]
+S = TypeVar("S", bound=Shape)
 
 
 @dataclass(frozen=True)
@@ -47,22 +48,22 @@ class ShapeCalls:
     held_out: bool = True
     by_drafted: NDArray[np.int64] | None = None
     starts: Shape | None = None
-    lengths: Sequence[tuple[Stopped, DraftedLengths]] = ()
+    lengths: Sequence[tuple[Shape, DraftedLengths]] = ()
 
 
-def takes(rule: PathRule, wanted: Wanted) -> bool:
+def takes(rule: Rule, wanted: Wanted) -> bool:
     """Whether the rule has a law for the shape: every rule for a chain, a rule with ranks for every fixed shape.
 
     A draft that decides its length is a model's. Grown trees have a rule of their own, which takes no other shape.
     """
-    if rule.grows or isinstance(wanted, Grown):
-        return rule.grows and isinstance(wanted, Grown)
-    if isinstance(wanted, Stopped):
+    if rule.grows or not wanted.fixed:
+        return rule.grows and not wanted.fixed
+    if wanted.stop:
         return rule.uses_draft
-    return isinstance(wanted, Chain) or isinstance(rule, RankRule)
+    return wanted.is_chain or isinstance(rule, RankRule)
 
 
-def drafted(rule: PathRule, shape: Shape, counts: NDArray[np.int64] | None = None, *, parallel: bool = False) -> Shape:
+def drafted(rule: PathRule, shape: S, counts: NDArray[np.int64] | None = None, *, parallel: bool = False) -> S:
     """The shape as the rule drafts it: a chain that is copied from the text costs no draft pass, all of a parallel head
     one.
 
@@ -71,6 +72,7 @@ def drafted(rule: PathRule, shape: Shape, counts: NDArray[np.int64] | None = Non
 
     Examples
     --------
+    >>> from spectheory.drafting import Chain
     >>> from spectheory.verification import PATH_RULES
     >>> [drafted(PATH_RULES[name], Chain(2)).passes for name in ("token", "lookup")]
     [(1, 1), ()]
@@ -78,12 +80,12 @@ def drafted(rule: PathRule, shape: Shape, counts: NDArray[np.int64] | None = Non
     (2,)
     """
     if rule.uses_draft:
-        return in_one_pass(shape) if parallel else shape
-    if not isinstance(shape, Chain):
+        return shape.by(Parallel()) if parallel else shape
+    if not shape.is_chain:
         return shape
     if counts is None or not counts.any():
-        return Copied(shape.k)
-    return Copied(shape.k, tuple((counts.sum(axis=0) / counts.sum()).tolist()))
+        return shape.by(Copied())
+    return shape.by(Copied(tuple((counts.sum(axis=0) / counts.sum()).tolist())))
 
 
 def by_parallel_head(provenance: Mapping[str, Any]) -> bool:
@@ -103,7 +105,7 @@ def calls_by_shape(
     check_shapes(trace, rule, wanted)
     searched = [shape for shape in wanted if isinstance(shape, BestTree)]
     fixed = [shape for shape in wanted if not isinstance(shape, BestTree)]
-    ordered = sorted(fixed, key=lambda shape: not isinstance(shape, Chain))
+    ordered = sorted(fixed, key=lambda shape: not shape.is_chain)
     if ordered:
         blocks = trace.blocks(columns_of(rule, ordered, trace.columns))
         parts = [calls_of_block(block, rule, ordered, prefill_emits_token) for block in blocks]
@@ -121,14 +123,14 @@ def check_shapes(trace: Trace, rule: PathRule, wanted: Sequence[Wanted]) -> None
     for shape in wanted:
         if rule.grows:
             check_grown(trace, shape)
-        if isinstance(shape, Stopped):
+        if shape.stop:
             check_stops(rule, shape.stop, trace.columns, trace.sampling)
-        elif not isinstance(shape, Chain):
+        elif not shape.is_chain:
             _check_ranks(rule, shape)
 
 
 def _check_ranks(rule: PathRule, wanted: Wanted) -> None:
-    if isinstance(wanted, Grown) and not rule.grows:
+    if not wanted.fixed and not rule.grows:
         raise SettingError(
             f"{rule.name} verification is asked for {wanted}",
             limit="trees grown from confidences are matched with the target's own draw",
@@ -145,12 +147,11 @@ def _check_ranks(rule: PathRule, wanted: Wanted) -> None:
 def _of_fixed(trace: Trace, rule: PathRule, shape: Shape, found: BlockCalls) -> ShapeCalls:
     """The calls of a shape that was asked for."""
     starts = shape if "text" in rule.bound_by else None
-    parallel = by_parallel_head(trace.provenance)
-    if isinstance(shape, Stopped) and found.lengths is not None:
-        made = replace(shape, parallel=parallel)
-        return ShapeCalls(shape, made, found.calls, found.first, starts=starts, lengths=[(made, found.lengths)])
-    drafts = drafted(rule, shape, found.by_drafted, parallel=parallel)
-    return ShapeCalls(shape, drafts, found.calls, found.first, by_drafted=found.by_drafted, starts=starts)
+    made = drafted(rule, shape, found.by_drafted, parallel=by_parallel_head(trace.provenance))
+    lengths = [(made, found.lengths)] if found.lengths else []
+    return ShapeCalls(
+        shape, made, found.calls, found.first, by_drafted=found.by_drafted, starts=starts, lengths=lengths
+    )
 
 
 def _of_searched(trace: Trace, rule: PathRule, wanted: BestTree, found: SearchedTree) -> ShapeCalls:

@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.distributions import Sampling
-from spectheory.drafting import Stopped, StoppingRule
+from spectheory.drafting import StoppingRule
 from spectheory.drafting.stopping import TopBelow
 from spectheory.errors import SettingError, TraceError
+from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
 from spectheory.verification import Columns, PathRule
 from spectheory.verification.by_start import along_calls, lacking
 
@@ -65,6 +66,13 @@ def surely_stopped(columns: Columns, stop: StoppingRule, k: int, along: NDArray[
     return np.asarray((along > 0) & below[np.arange(len(along)), np.maximum(along, 1) - 1])
 
 
+def lengths_of_calls(shared: Drafted, stop: StoppingRule, columns: Columns) -> tuple[NDArray[np.int64], DraftedLengths]:
+    """The tokens that a call from each start drafts along the text, ``[N]``, and the calls of each text by them."""
+    along = drafted_along(columns, stop, shared.k).sum(axis=1)
+    sure = surely_stopped(columns, stop, shared.k, along)
+    return along, shared.lengths_of_calls(along, keeps=stop.keeps, sure=sure)
+
+
 def check_stops(rule: PathRule, stop: StoppingRule, columns: Columns, sampling: Sampling | None = None) -> None:
     """Refuse drafts that no model makes, and columns that the stopping rule reads and that are not there.
 
@@ -89,10 +97,10 @@ def check_stops(rule: PathRule, stop: StoppingRule, columns: Columns, sampling: 
         )
 
 
-def stopped_survival(rule: PathRule, shape: Stopped, columns: Columns) -> Floats:
-    r"""P(tau >= i) of a call that starts at each position, ``[N, k]`` (§11, exact).
+def stopped_survival(rule: PathRule, stop: StoppingRule, k: int, columns: Columns) -> Floats:
+    r"""P(tau >= i) of a call of at most k drafts that starts at each position, ``[N, k]`` (§11, exact).
 
     .. math:: P(\tau \ge i \mid x) = P_{rule}(\tau \ge i \mid x)\, 1[\text{drafts } 1..i \text{ are drafted along } x]
     """
-    check_stops(rule, shape.stop, columns)
-    return rule.path_survival(columns, shape.k) * drafted_along(columns, shape.stop, shape.k)
+    check_stops(rule, stop, columns)
+    return rule.path_survival(columns, k) * drafted_along(columns, stop, k)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from spectheory.cost import CostModel
 from spectheory.cost.model import Ends
-from spectheory.drafting import Stopped
+from spectheory.drafting import Shape
 from spectheory.intervals import Interval, Kind
 from spectheory.prediction.call_times import Timed
 from spectheory.prediction.drafted_lengths import DraftedLengths
@@ -43,7 +43,7 @@ def drafted_per_call(prompts: Prompts, found: DraftedLengths, k: int) -> Interva
 
 def stopped_speedup(
     prompts: Prompts,
-    groups: Sequence[tuple[Stopped, DraftedLengths]],
+    groups: Sequence[tuple[Shape, DraftedLengths]],
     tokens: Floats,
     cost: CostModel,
     errors: Sequence[Ends],
@@ -55,7 +55,7 @@ def stopped_speedup(
     """
     found = sum_of(groups)
     calls = prompts.sum(found.calls)
-    k = groups[0][0].k
+    k = groups[0][0].nodes
     late = np.clip((tokens - calls) / k if cost.reads_accepted else prompts.sum(found.full), 0.0, calls)
 
     def times(model: CostModel, calls_of: Callable[[Floats], Floats] = np.asarray) -> Floats:
@@ -73,7 +73,7 @@ def stopped_speedup(
     return Interval(1 / per_token.high, 1 / per_token.best, 1 / per_token.low, per_token.kind)
 
 
-def sum_of(groups: Sequence[tuple[Stopped, DraftedLengths]]) -> DraftedLengths:
+def sum_of(groups: Sequence[tuple[Shape, DraftedLengths]]) -> DraftedLengths:
     """The calls of all texts."""
     return reduce(add, (found for _, found in groups))
 
@@ -104,11 +104,11 @@ def exactly(calls: Floats, at_least: Floats) -> Floats:
     return -np.diff(np.concatenate([calls[:, None], at_least, np.zeros((len(calls), 1))], axis=1), axis=1)
 
 
-def stopped_seconds(cost: CostModel, shape: Stopped) -> Floats:
+def stopped_seconds(cost: CostModel, shape: Shape) -> Floats:
     """Time of a call that drafts 0, ..., k tokens, then what one after a full acceptance takes besides, ``[k + 2]``."""
-    times = [cost.call(shape.cut(drafted)).best for drafted in range(shape.k + 1)]
-    more = float(shape.depth) if cost.reads_accepted else 1.0
-    return np.array([*times, cost.call(shape.cut(shape.k), more).best - times[-1]])
+    times = [cost.call(shape.cut(drafted)).best for drafted in range(shape.nodes + 1)]
+    more = float(shape.nodes) if cost.reads_accepted else 1.0
+    return np.array([*times, cost.call(shape.cut(shape.nodes), more).best - times[-1]])
 
 
 def _cut(estimates: Sequence[Interval], low: Interval, high: Interval) -> Interval:

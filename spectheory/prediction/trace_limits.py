@@ -11,7 +11,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.drafting import Chain, Shape
+from spectheory.drafting import Shape
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.limits import branching_bound, tunstall_bound
@@ -93,11 +93,11 @@ class TraceLimits:
         `prefill_emits_token` as in predictions.
         """
         at_calls = self._find_text(found, prefill_emits_token)
-        chains = sorted({calls.shape.nodes for _, calls in found if isinstance(calls.shape, Chain)})
+        chains = sorted({calls.shape.nodes for _, calls in found if calls.shape.is_chain})
         block = {
             calls.shape.nodes: calls.calls.expected
             for rule, calls in found
-            if type(rule) is BlockVerification and type(calls.shape) is Chain
+            if type(rule) is BlockVerification and calls.shape.is_chain and not calls.shape.stop
         }
         fewest = fewest_calls(self._trace, chains, prefill_emits_token=prefill_emits_token, block=block)
         limits = []
@@ -127,7 +127,7 @@ class TraceLimits:
     ) -> tuple[Limits, Interval | None]:
         """The limits with that of whole decodings, and the regret of a rule that it binds."""
         nodes = found.shape.nodes
-        if nodes not in fewest or not isinstance(found.shape, Chain):
+        if nodes not in fewest or not found.shape.is_chain:
             return own, None
         tokens, least = self._prompts.sum(self._trace.lengths), self._prompts.sum(fewest[nodes])
         most = ratio(tokens, least, limits=(1.0, nodes + 1.0))

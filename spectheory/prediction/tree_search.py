@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.drafting import Tree
-from spectheory.drafting.shapes import at_least_one
+from spectheory.drafting.tree import at_least_one
 from spectheory.drafting.weights import validate_rank_pmf
 from spectheory.errors import ShapeError
 from spectheory.prediction import compiled_calls

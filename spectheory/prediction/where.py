@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.drafting import Chain, Shape, Stopped
+from spectheory.drafting import Chain, Shape
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.prediction.answer import Plan, Prediction
@@ -84,18 +84,18 @@ def settings_of(plan: Plan, *, all_rules: bool = False) -> list[tuple[PathRule, 
     settled = [p for p in plan.predictions if not p.certified]
 
     def shown(p: Prediction) -> bool:
-        usual = all_rules or (p.rule.name == "token" and isinstance(p.wanted, Chain))
-        return usual or p is plan.best or isinstance(p.wanted, Stopped)
+        usual = all_rules or (p.rule.name == "token" and p.wanted.is_chain)
+        return usual or p is plan.best or p.wanted.stop is not None
 
     by_gain = sorted(filter(shown, settled), key=lambda p: p.gain)
-    best = {(p.rule, getattr(p.wanted, "stop", None)): p for p in by_gain}
+    best = {(p.rule, p.wanted.stop): p for p in by_gain}
     if not best:
         raise SettingError(
             "where calls start is asked for, and the trace bounds the rules alone",
             limit="it needs full pmfs of this rule",
             remedy="use the rule token",
         )
-    ordered = sorted(best.values(), key=lambda p: (isinstance(p.wanted, Stopped), p is plan.best))
+    ordered = sorted(best.values(), key=lambda p: (p.wanted.stop is not None, p is plan.best))
     return [(p.rule, p.shape if isinstance(p.wanted, BestTree) else p.wanted) for p in ordered]
 
 

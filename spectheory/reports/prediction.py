@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from spectheory.answers.prediction import PredictionJson
 from spectheory.cost import LatencyTable
-from spectheory.drafting import Chain
 from spectheory.intervals import Interval
 from spectheory.limits.claims import (
     IID_BRANCHING,
@@ -98,7 +97,7 @@ def prediction_report(
 
 def _headline(plan: Plan) -> str:
     best = plan.best
-    chain = isinstance(best.shape, Chain) and not best.label.stop
+    chain = best.shape.is_chain and not best.label.stop
     shape = f"k = {best.shape.nodes}" if chain else str(best.shape)
     setting = f"{best.rule.label}, {shape}"
     tokens = f"{best.tokens_per_call} tokens per target call"

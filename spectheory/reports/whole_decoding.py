@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spectheory.drafting import Chain
 from spectheory.intervals import Interval
 from spectheory.limits.claims import BY_START, TEXT, WHOLE_DECODING, LimitClaim
 from spectheory.prediction import Plan, Prediction
@@ -18,7 +17,7 @@ def whole_decoding(predictions: Sequence[Prediction]) -> list[str]:
 
     The predictions are of one trace; nothing if it has no such limit.
     """
-    chains = [p for p in predictions if isinstance(p.shape, Chain) and p.regret is not None]
+    chains = [p for p in predictions if p.shape.is_chain and p.regret is not None]
     chains = [p for p in chains if p.label.stop is None] or chains  # whole chains first: stopped ones lose by stopping
     if not chains:
         return []

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from spectheory.distributions import Sampling
-from spectheory.drafting import Chain, Stopped, StoppingRule, read_stop
+from spectheory.drafting import Chain, StoppingRule, read_stop
 from spectheory.errors import SettingError
 from spectheory.measure import ModelPair
 from spectheory.measure.decoders import Method, decode
@@ -66,7 +66,7 @@ def counted(method: Method, tokens: int = TOKENS, **how: object) -> tuple[dict[t
 @pytest.mark.parametrize("rule", RULES)
 def test_output_and_calls_are_as_predicted(rule: str, stop: StoppingRule) -> None:
     """The text is the target's, and its calls those of the survival with the stop; without the stop they are others."""
-    mass, calls = counted(Method(rule, Stopped(3, stop)))
+    mass, calls = counted(Method(rule, Chain(3, stop=stop)))
     assert math.isclose(sum(mass.values()), 1.0, abs_tol=EXACT)
     assert distance(mass, target_law(TOKENS)) < EXACT
     off = []
@@ -92,7 +92,7 @@ def test_output_and_calls_are_as_predicted(rule: str, stop: StoppingRule) -> Non
 )
 def test_heads_stop_by_start_and_depth(rule: str, stop: StoppingRule, k: int, kind: type[_Handmade]) -> None:
     """The same of a head, and of a parallel one; at most k drafts."""
-    mass, calls = counted(Method(rule, Stopped(k, stop)), readers=readers_with(kind, k))
+    mass, calls = counted(Method(rule, Chain(k, stop=stop)), readers=readers_with(kind, k))
     assert distance(mass, target_law(TOKENS)) < EXACT
     off = []
     for text, count in calls.items():
@@ -114,7 +114,7 @@ def test_heads_stop_by_start_and_depth(rule: str, stop: StoppingRule, k: int, ki
 def test_an_end_of_text_in_the_drafts() -> None:
     ends = frozenset({0})
     for stop in STOPS:
-        assert distance(law_of(Method("block", Stopped(3, stop)), 3, ends), target_law(3, ends)) < EXACT
+        assert distance(law_of(Method("block", Chain(3, stop=stop)), 3, ends), target_law(3, ends)) < EXACT
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_an_end_of_text_in_the_drafts() -> None:
 def test_passes_and_drafts_of_a_call(stop: str, room: int, end: int, drafted: int, passes: int) -> None:
     """At most k and the room there is, none after an end of text; a token that is not kept costs its pass."""
     tree, pmf = DraftTree(), np.array([0.4, 0.4, 0.2])
-    call = stopped(tree, Stopped(3, read_stop(stop)), room, lambda *_: [len(tree.nodes)], Mock(), frozenset({end}))
+    call = stopped(tree, read_stop(stop), min(3, room), lambda *_: [len(tree.nodes)], Mock(), frozenset({end}))
     made = [next(call)]
     with contextlib.suppress(StopIteration):
         while True:
@@ -148,19 +148,19 @@ def stopped_by_acceptance(tree: DraftTree, target: Pmfs, source: Source) -> Verd
 
 def test_a_stop_that_looks_at_the_coins_is_biased() -> None:
     """Negative control of losslessness: the stop must be a function of the drafts."""
-    law = law_of(Method("token", Stopped(2, STOPS[0])), verifier=stopped_by_acceptance)
+    law = law_of(Method("token", Chain(2, stop=STOPS[0])), verifier=stopped_by_acceptance)
     assert distance(law, target_law(3)) > 1e-2
 
 
 @pytest.mark.parametrize("stop", STOPS, ids=str)
 def test_races_output_what_they_do_without_drafts(stop: StoppingRule) -> None:
     keys = range(100)
-    assert raced_texts(Method("race", Stopped(3, stop)), keys) == raced_texts(Method("race"), keys)
+    assert raced_texts(Method("race", Chain(3, stop=stop)), keys) == raced_texts(Method("race"), keys)
 
 
 def test_a_stop_before_the_first_draft_is_a_plain_call(tiny_pair: ModelPair) -> None:
     """No pmf has a top probability of 1, so nothing is drafted, and the text is the plain one."""
-    method = Method("token", Stopped(3, read_stop("top<1")))
+    method = Method("token", Chain(3, stop=read_stop("top<1")))
     (text,) = decode(tiny_pair, PROMPTS[:1], method, tokens=12, sampling=Sampling(temperature=2.0))
     assert {(call.drafted, call.last) for call in text.calls} == {(0, "plain")}
     assert all(call.draft_seconds > 0 for call in text.calls[:-1])
@@ -168,7 +168,7 @@ def test_a_stop_before_the_first_draft_is_a_plain_call(tiny_pair: ModelPair) -> 
 
 def test_batches_stop_each_by_itself(tiny_pair: ModelPair) -> None:
     """In step or alone: the same texts and calls."""
-    method = Method("token", Stopped(4, read_stop("token<0.2")))
+    method = Method("token", Chain(4, stop=read_stop("token<0.2")))
     alone = decode(tiny_pair, PROMPTS, method, tokens=20, seed=3)
     together = decode(tiny_pair, PROMPTS, method, tokens=20, seed=3, batch=3)
     for one, other in zip(alone, together, strict=True):
@@ -187,7 +187,7 @@ def test_greedy_chains_stop_by_the_plain_softmax(
     """The greedy text, and a call's drafts end where the softmax of a model read by hand says; one-hot pmfs never."""
     plain = decode(tiny_pair, PROMPTS, Method("plain"), tokens=20, sampling=GREEDY)
     for stop in STOPS[:2]:
-        method = Method(rule, Stopped(4, stop))
+        method = Method(rule, Chain(4, stop=stop))
         found = decode(tiny_pair, PROMPTS, method, tokens=20, sampling=GREEDY, batch=3)
         assert [text.output_ids.tolist() for text in found] == [text.output_ids.tolist() for text in plain]
         drafted = [call.drafted for text in found for call in text.calls]
@@ -224,10 +224,10 @@ def drafted_by_hand(pair: ModelPair, prompt: torch.Tensor, text: Decoded, stop: 
 
 def test_no_stop_by_entropy_at_temperature_zero(tiny_pair: ModelPair) -> None:
     with pytest.raises(SettingError, match=r"entropy>0\.6 is asked for at temperature 0.*stop by top or token"):
-        decode(tiny_pair, PROMPTS, Method("token", Stopped(3, STOPS[2])), tokens=4, sampling=GREEDY)
+        decode(tiny_pair, PROMPTS, Method("token", Chain(3, stop=STOPS[2])), tokens=4, sampling=GREEDY)
 
 
 def test_copied_drafts_have_no_draft_that_stops() -> None:
     with pytest.raises(SettingError, match=r"lookup is asked for chain k=3, token<0\.6: its drafts are copied"):
-        Method("lookup", Stopped(3, STOPS[0]))
+        Method("lookup", Chain(3, stop=STOPS[0]))
     assert Method("token", Chain(3)).uses_draft

@@ -18,7 +18,7 @@ from spectheory.answers.plan import PlanJson
 from spectheory.cost import ACCELERATORS, ConstantRatio, Roofline
 from spectheory.deployment import Draft, EngineSettings, engine_settings, serving_engines, without_stop
 from spectheory.deployment.engines import Fact, facts_table
-from spectheory.drafting import Chain, Stopped, Tree, read_stop
+from spectheory.drafting import Chain, Tree, read_stop
 from spectheory.engines import FOLDERS
 from spectheory.engines.sglang.settings import GrownTree
 from spectheory.engines.transformers.settings import ENGINE as TRANSFORMERS
@@ -259,12 +259,12 @@ def test_stopping_rules_go_to_the_engines_that_have_them() -> None:
     shown = replace(trace, columns={**trace.columns, "draft_top": np.maximum(np.exp(trace.columns["log_draft"]), 0.3)})
     fixed = engines_of(Draft("small", shown, cost), k_max=8)
     found = engines_of(Draft("small", shown, cost), k_max=8, stops=stops)
-    tried = plan(shown, cost, rules=[RULES["token"]], shapes=[Stopped(k, stops[0]) for k in range(1, 9)]).best
+    tried = plan(shown, cost, rules=[RULES["token"]], shapes=[Chain(k, stop=stops[0]) for k in range(1, 9)]).best
     best = max(tried.gain, fixed["transformers"].candidate.prediction.gain)
     assert found["transformers"].candidate.prediction.gain == pytest.approx(best)
     for name in NAMES:
         if not found[name].version or name not in ("transformers", "llama.cpp"):
-            assert not isinstance(found[name].candidate.prediction.shape, Stopped)
+            assert not found[name].candidate.prediction.shape.stop
             assert found[name].paste == fixed[name].paste
     (line,) = without_stop([stops[1]])
     assert line == "Only llama.cpp stops by top; settings of other engines have a fixed length."

@@ -54,7 +54,7 @@ ROOMS = (
 PARTS = {"logs": "trace", "bench": "trace", "settings": "deployment", "running": "measure", "gguf": "measure"}
 """A file of an engine counts to the room that asks for it; an engine's package and the list of engines to their own."""
 
-SCRIPTS = ("spectheory/cli", "spectheory/pairs/train.py", "spectheory/pairs/train_heads.py", "spectheory/__main__.py")
+SCRIPTS = ("spectheory/cli", "spectheory/__main__.py")
 """What runs on a terminal may print."""
 
 ORACLES = (

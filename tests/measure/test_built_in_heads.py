@@ -13,13 +13,12 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from benchmarks.training.dense_heads import DenseDFlash, DenseEagle3, DenseHead
+from benchmarks.training.train_heads import DFLASH, EAGLE3, WITH_MATRICES
 from spectheory.measure import ModelPair, load_pair
 from spectheory.measure.heads.base import Head
 from spectheory.measure.heads.hidden import HiddenStates
 from spectheory.pairs import HEADS, PREFIX, PROMPTS, resolve
-from spectheory.pairs.dense_heads import DenseDFlash, DenseEagle3, DenseHead
-from spectheory.pairs.head_checkpoint import WITH_MATRICES
-from spectheory.pairs.train_heads import DFLASH, EAGLE3
 from spectheory.prompts import read_prompts
 
 KIBIBYTE = 1 << 10

@@ -12,7 +12,7 @@ import pytest
 
 from spectheory.cli import main
 from spectheory.cost import ConstantRatio
-from spectheory.drafting import Chain, Grown, Shape, in_one_pass
+from spectheory.drafting import Chain, Grown, Parallel, Shape
 from spectheory.errors import SettingError, SpectheoryError
 from spectheory.measure import MeasureSettings, ModelPair, fingerprint_of_run, measure
 from spectheory.measure.validation import Validation, validate
@@ -87,7 +87,7 @@ def test_a_validation_decodes_the_trees(tiny_pair: ModelPair, tmp_path: Path) ->
 
 def test_trees_of_a_parallel_head_are_the_measured_ones(trace: Trace) -> None:
     """A validation asks for the shape with its one pass: the same calls, drafted for less."""
-    found = predict(trace, GROWN, in_one_pass(SHAPE), ConstantRatio(0.1))
+    found = predict(trace, GROWN, SHAPE.by(Parallel()), ConstantRatio(0.1))
     assert (found.shape.passes, found.tokens_per_call) == ((4,), predicted(trace).tokens_per_call)
     assert found.speedup is not None
     assert found.speedup.best == pytest.approx(found.tokens_per_call.best / 1.1)

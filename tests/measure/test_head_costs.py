@@ -14,7 +14,7 @@ from spectheory.cost import ConstantRatio, LatencyTable, ModelShape, Roofline
 from spectheory.cost.hardware import ACCELERATORS
 from spectheory.deployment.break_even import break_even
 from spectheory.distributions import Sampling
-from spectheory.drafting import Chain, Grown, KAry, Parallel, Shape, Tree, in_one_pass
+from spectheory.drafting import Chain, Grown, KAry, Parallel, Shape, Tree
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.measure import MeasureSettings, ModelPair, differences, filled, measure, measure_latency, with_loop
@@ -62,12 +62,12 @@ def test_the_first_pass_of_a_head_is_on_all_that_was_accepted() -> None:
 def test_a_parallel_head_makes_one_pass() -> None:
     """By hand: one pass on three tokens; with a constant ratio one pass, whatever the length."""
     verify = HEADS.target_pass(4).best
-    assert np.isclose(HEADS.call(Parallel(3)).best, verify + 0.16)
-    assert np.isclose(HEADS.call(Parallel(3), 1.0).best, verify + 0.2)
-    assert ConstantRatio(0.25).call(Parallel(7)).best == 1.25
+    assert np.isclose(HEADS.call(Chain(3, schedule=Parallel())).best, verify + 0.16)
+    assert np.isclose(HEADS.call(Chain(3, schedule=Parallel()), 1.0).best, verify + 0.2)
+    assert ConstantRatio(0.25).call(Chain(7, schedule=Parallel())).best == 1.25
     assert ConstantRatio(0.25).call(Chain(7)).best == 2.75
-    assert in_one_pass(KAry((2, 2))).passes == (2,)
-    assert in_one_pass(KAry((2, 2))) == KAry((2, 2)).tree()
+    assert KAry((2, 2)).by(Parallel()).passes == (2,)
+    assert KAry((2, 2)).tree().by(Parallel()) != KAry((2, 2)).tree()
 
 
 def expected_speedup(cost: LatencyTable, tokens: float, calls: float, full: float, k: int, *, head: bool) -> float:
@@ -100,7 +100,7 @@ def test_a_parallel_draft_is_known_by_its_trace() -> None:
     several = trace_of(kind="eagle3", parallel=False)
     cost = ConstantRatio(0.2)
     found = predict(one, TokenVerification(), Chain(5), cost)
-    assert isinstance(found.shape, Parallel)
+    assert found.shape.schedule == Parallel()
     assert str(found.shape) == "chain k=5"
     tokens = found.tokens_per_call.best
     assert found.speedup is not None
@@ -135,7 +135,7 @@ def test_calls_as_they_were_made_by_a_head() -> None:
     drafting = made_by_table(HEADS, Chain(3), [Made(calls), Made(calls)]).drafting[0]  # type: ignore[list-item]
     third = (0.12 + 0.2) / 2
     assert np.isclose(drafting, (0.3 + (third + 0.2) + 0.3) / 3)
-    in_one = made_by_table(HEADS, Parallel(3), [Made(calls), Made(calls)]).drafting[0]  # type: ignore[list-item]
+    in_one = made_by_table(HEADS, Chain(3, schedule=Parallel()), [Made(calls), Made(calls)]).drafting[0]  # type: ignore[list-item]
     fifth = HEADS.draft_pass(5).best
     assert np.isclose(in_one, (third + fifth + third) / 3)
     models = made_by_table(MODELS, Chain(3), [Made(calls), Made(calls)]).drafting[0]  # type: ignore[list-item]
@@ -147,9 +147,9 @@ def test_calls_as_they_were_made_by_a_head() -> None:
     [
         (Grown(4, 2, 3), Call(2, 2, 0, "recovered", 0.0, 0.0, 0.0), (1, 2, 2)),
         (Grown(3, 2, 3), Call(3, 3, 0, "recovered", 0.0, 0.0, 0.0), (1, 2, 2)),
-        (in_one_pass(Grown(4, 2, 3)), Call(1, 1, 0, "recovered", 0.0, 0.0, 0.0), (3,)),
-        (Parallel(3), Call(1, 1, 0, "recovered", 0.0, 0.0, 0.0), (3,)),
-        (Parallel(3), Call(0, 0, 0, "plain", 0.0, 0.0, 0.0), ()),
+        (Grown(4, 2, 3).by(Parallel()), Call(1, 1, 0, "recovered", 0.0, 0.0, 0.0), (3,)),
+        (Chain(3, schedule=Parallel()), Call(1, 1, 0, "recovered", 0.0, 0.0, 0.0), (3,)),
+        (Chain(3, schedule=Parallel()), Call(0, 0, 0, "plain", 0.0, 0.0, 0.0), ()),
         (Grown(4, 2, 3), Call(0, 0, 0, "plain", 0.0, 0.0, 0.0), ()),
         (Chain(3), Call(1, 1, 0, "recovered", 0.0, 0.0, 0.0), (1,)),
     ],
@@ -291,7 +291,7 @@ def test_a_roofline_of_a_head() -> None:
     assert not Roofline(target, target, ACCELERATORS["H100-SXM"], context=1024).reads_accepted
     assert cost.draft_pass(1).best < 0.06 * cost.target_step().best
     assert cost.call(Chain(4), 4.0).best == cost.call(Chain(4)).best, "few tokens: reading weights decides"
-    assert np.isclose(cost.call(Parallel(4)).best, cost.draft_pass(4).best + cost.target_pass(5).best)
+    assert np.isclose(cost.call(Chain(4, schedule=Parallel())).best, cost.draft_pass(4).best + cost.target_pass(5).best)
 
 
 @pytest.mark.parametrize("config", [head_config("medusa"), {"speculators_model_type": "eagle3"}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -56,15 +57,14 @@ def drafted_by_walking(trace: Trace, k: int, first: int = 0) -> list[int]:
 second = Interval.exact
 
 
+def lookup_chain(k: int, shares: Sequence[float] = ()) -> Chain:
+    """At most k copied tokens."""
+    return Chain(k, schedule=Copied(tuple(shares)))
+
+
 TABLE = LatencyTable({m: second(1 + 0.03 * m) for m in (1, 8, 33)}, {1: second(0.2), 2: second(0.4)}, context=64)
-
-
 LARGE = ModelShape(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
-
-
 SMALL = ModelShape(16, 2048, 8192, heads=32, kv_heads=8, head_dim=64, vocabulary=128256, tied=True)
-
-
 ROOFLINE = Roofline(LARGE, SMALL, ACCELERATORS["H100-SXM"], context=512)
 
 
@@ -74,7 +74,7 @@ ROOFLINE = Roofline(LARGE, SMALL, ACCELERATORS["H100-SXM"], context=512)
 def test_a_call_costs_its_verification(cost: PassCost) -> None:
     for k in (1, 5, 16):
         for share in (0.0, 0.7, 1.0):
-            assert cost.call(Copied(k), share) == cost.target_pass(k + 1)
+            assert cost.call(lookup_chain(k), share) == cost.target_pass(k + 1)
             assert cost.call(Chain(k), share).best > cost.target_pass(k + 1).best
 
 
@@ -82,34 +82,36 @@ def test_the_mean_call_by_hand() -> None:
     """Half of the calls copy nothing, a quarter one token and a quarter three; the ends of intervals likewise."""
     ends = {1: (0.9, 1.0, 1.2), 2: (1.0, 1.2, 1.4), 4: (1.5, 2.0, 3.0)}
     table = LatencyTable({m: Interval(*each, "statistical") for m, each in ends.items()}, {}, 8)
-    call = table.call(Copied(3, (0.5, 0.25, 0.0, 0.25)))
+    call = table.call(lookup_chain(3, (0.5, 0.25, 0.0, 0.25)))
     np.testing.assert_allclose((call.low, call.best, call.high), (1.075, 1.3, 1.7), rtol=1e-15)
     assert call.kind == table.target_pass(1).kind
-    assert table.call(Copied(3, (0.0, 0.0, 0.0, 1.0))) == table.call(Copied(3)) == table.target_pass(4)
-    assert table.call(Copied(3, (1.0, 0.0, 0.0, 0.0))) == table.target_step()
+    assert table.call(lookup_chain(3, (0.0, 0.0, 0.0, 1.0))) == table.call(lookup_chain(3)) == table.target_pass(4)
+    assert table.call(lookup_chain(3, (1.0, 0.0, 0.0, 0.0))) == table.target_step()
 
 
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (0.5, 0.5, 0.5), (1.5, -0.5, 0.0), (1.0, 0.0, 0.0, 0.0)])
 def test_shares_that_are_none(shares: tuple[float, ...]) -> None:
     with pytest.raises(SettingError, match="needs 3 numbers >= 0 of sum 1"):
-        Copied(2, shares)
+        lookup_chain(2, shares)
 
 
 def test_cost_models_without_passes() -> None:
-    assert ConstantRatio(0.3).call(Copied(4)).best == ConstantRatio(0.3).call(Copied(1, (0.5, 0.5))).best == 1
+    assert (
+        ConstantRatio(0.3).call(lookup_chain(4)).best == ConstantRatio(0.3).call(lookup_chain(1, (0.5, 0.5))).best == 1
+    )
     free = Roofline(LARGE, None, ACCELERATORS["H100-SXM"], context=512)
     for k, tokens in ((4, 2.0), (2, 1.3)):
-        assert batch_table(ROOFLINE, Copied(k), tokens, [1, 64, 512], 0.3) == batch_table(
+        assert batch_table(ROOFLINE, lookup_chain(k), tokens, [1, 64, 512], 0.3) == batch_table(
             free, Chain(k), tokens, [1, 64, 512]
         )
-        alone = break_even_batch(ROOFLINE, Copied(k), tokens, 0.3)
+        alone = break_even_batch(ROOFLINE, lookup_chain(k), tokens, 0.3)
         assert alone == break_even_batch(free, Chain(k), tokens)
         assert alone != break_even_batch(ROOFLINE, Chain(k), tokens, 0.3)
 
 
 def test_batches_of_short_drafts() -> None:
     """The table is the mean call at each batch, and the break-even batch is where its speed-up is 1."""
-    shape, whole = Copied(4, (0.5, 0.0, 0.0, 0.1, 0.4)), Copied(4)
+    shape, whole = lookup_chain(4, (0.5, 0.0, 0.0, 0.1, 0.4)), lookup_chain(4)
     for tokens in (1.5, 2.0):
         ends = [break_even_batch(dataclasses.replace(ROOFLINE, context=0), each, tokens) for each in (shape, whole)]
         assert None not in ends
@@ -135,14 +137,14 @@ def test_predicted_from_a_trace(k: int) -> None:
     assert found.speedup is not None
     assert found.speedup.best == pytest.approx(tokens * TABLE.target_pass(1).best / call, rel=1e-12)
     assert call < TABLE.target_pass(k + 1).best
-    assert found.shape == Copied(k, tuple((np.bincount(drafts, minlength=k + 1) / len(drafts)).tolist()))
+    assert found.shape == lookup_chain(k, tuple((np.bincount(drafts, minlength=k + 1) / len(drafts)).tolist()))
     assert (str(found.shape), str(found.label)) == (f"chain k={k}", "lookup")
     (calls,) = calls_by_shape(trace, PATH_RULES["lookup"], [Chain(k)])
     assert calls.shape.passes == ()
     # After a token from the prompt's own pass, calls start one token later.
     after = drafted_by_walking(trace, k, first=1)
     found = predict(trace, LookupMatch(), Chain(k), TABLE, prefill_emits_token=True)
-    assert found.shape == Copied(k, tuple((np.bincount(after, minlength=k + 1) / len(after)).tolist()))
+    assert found.shape == lookup_chain(k, tuple((np.bincount(after, minlength=k + 1) / len(after)).tolist()))
 
 
 def test_texts_of_a_single_token_have_no_shares() -> None:
@@ -150,7 +152,7 @@ def test_texts_of_a_single_token_have_no_shares() -> None:
     columns = {"log_target": np.full(2, -1.0), "log_draft": np.full(2, -1.0)}
     copied = dict.fromkeys(LookupMatch.needs, np.zeros(2, np.int16))
     trace = Trace(columns | copied, (TextInfo("1", 1), TextInfo("2", 1)))
-    assert predict(trace, LookupMatch(), Chain(3), TABLE, prefill_emits_token=True).shape == Copied(3)
+    assert predict(trace, LookupMatch(), Chain(3), TABLE, prefill_emits_token=True).shape == lookup_chain(3)
 
 
 # Half of eight prompts draft one token per call, half sixteen, and every call outputs two.
@@ -193,7 +195,7 @@ def test_times_of_calls_vary_over_prompts(cost: CostModel) -> None:
     def speedup_with(dear: int, of: int, cost: CostModel = cost) -> float:
         shares = [0.0] * (COPIES + 1)
         shares[1], shares[COPIES] = 1 - dear / of, dear / of
-        return cost.speedup(second(2.0), Copied(COPIES, tuple(shares))).best
+        return cost.speedup(second(2.0), lookup_chain(COPIES, tuple(shares))).best
 
     half, all_but_one = UNALIKE // 2, UNALIKE - 1
     without = np.log([speedup_with(half - 1, all_but_one), speedup_with(half, all_but_one)] * half)

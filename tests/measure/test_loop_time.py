@@ -15,8 +15,7 @@ from spectheory.cli import main
 from spectheory.cost import LatencyTable, LoopedTable, LoopTime
 from spectheory.deployment import Draft
 from spectheory.distributions import Sampling
-from spectheory.drafting import Chain, KAry, Shape
-from spectheory.drafting.copied import Copied
+from spectheory.drafting import Chain, Copied, KAry, Shape
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.measure import Decoded, Method, ModelPair, measure_latency, with_loop
@@ -38,8 +37,8 @@ LOOP = LoopTime(plain=0.05, call=0.2, draft_pass=0.03, node=0.01, tree=0.4)
     [
         (Chain(3), 0.2 + 0.09 + 0.03),
         (KAry((2, 1)), 0.2 + 0.06 + 0.04 + 0.4),
-        (Copied(3), 0.05 + 0.03),
-        (Copied(3, (0.5, 0, 0, 0.5)), 0.05 + 0.015),
+        (Chain(3, schedule=Copied()), 0.05 + 0.03),
+        (Chain(3, schedule=Copied((0.5, 0, 0, 0.5))), 0.05 + 0.015),
     ],
 )
 def test_a_call_by_hand(shape: Shape, seconds: float) -> None:

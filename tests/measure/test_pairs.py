@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.training.card import heads_section
+from benchmarks.training.corpus import SourceFile, standard_library
 from spectheory.errors import ModelError
 from spectheory.measure import load_pair
 from spectheory.pairs import HEADS, MODELS, PREFIX, PROMPTS, resolve
-from spectheory.pairs.card import heads_section
-from spectheory.pairs.corpus import SourceFile, standard_library
 from spectheory.prompts import read_prompts
 
 MEGABYTE = 1 << 20

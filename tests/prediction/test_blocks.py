@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spectheory.cost import ConstantRatio
-from spectheory.drafting import Chain, KAry, Shape, Stopped, Tree, read_stop
+from spectheory.drafting import Chain, KAry, Shape, Tree, read_stop
 from spectheory.errors import SettingError
 from spectheory.prediction import compiled_calls, plan
 from spectheory.prediction.best_tree import BestTree, Wanted
@@ -30,7 +30,7 @@ CHAINS: tuple[Wanted, ...] = (Chain(1), Chain(4))
 ASKED: list[tuple[str, tuple[Wanted, ...]]] = [
     *((name, CHAINS) for name in ("token", "block", "lookup", "argmax")),
     *((name, RANKED) for name in ("race", "recursive", "topk")),
-    ("token", (*CHAINS, Stopped(4, read_stop("token<0.3")))),
+    ("token", (*CHAINS, Chain(4, stop=read_stop("token<0.3")))),
 ]
 
 

@@ -15,7 +15,7 @@ from spectheory.answers import plain
 from spectheory.answers.prediction import SettingJson
 from spectheory.cli import main
 from spectheory.cost import ConstantRatio, LatencyTable
-from spectheory.drafting import Batch, Chain, KAry, Shape, Stopped, Tree, read_stop
+from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, read_stop
 from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.prediction import Prediction, plan, predict
@@ -118,7 +118,7 @@ class Pair:
             a = np.array([float(np.asarray(rule.acceptance_given(p, q))[x]) for p, q, x in triples])
             padded = np.concatenate([a, np.zeros(shape.k)])
             survival = np.stack([np.cumprod(padded[n : n + shape.k]) for n in range(len(a))])
-            if isinstance(shape, Stopped):
+            if shape.stop:
                 drawn = np.log([q[x] for _, q, x in triples])
                 survival = survival * drafted_along({"log_draft": drawn}, shape.stop, shape.k)
             return float(lengths.sum() / calls_of_texts(survival, lengths).expected.sum())
@@ -129,7 +129,7 @@ class Pair:
 
 
 RULES = [rule for rule in PATH_RULES.values() if bounds_given(rule)]
-CHAINS = (Chain(3), Stopped(3, read_stop("token<0.1")))
+CHAINS = (Chain(3), Chain(3, stop=read_stop("token<0.1")))
 CASES = [(rule, chain) for rule in RULES if rule.name != "block" for chain in CHAINS] + [
     (rule, shape)
     for rule in RULES

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from spectheory.cost import ConstantRatio, LatencyTable
-from spectheory.drafting import Chain, Stopped, StoppingRule, in_one_pass, read_stop
+from spectheory.drafting import Chain, Parallel, StoppingRule, read_stop
 from spectheory.drafting.stopping import EntropyAbove, TokenBelow, TopBelow
 from spectheory.intervals import Interval
 from spectheory.prediction.clairvoyant import call_seconds, clairvoyant_speedup, least_seconds
@@ -37,12 +37,12 @@ def thresholds(pair: Pair) -> Iterator[StoppingRule]:
 def seconds(pair: Pair, stop: StoppingRule, cost: ConstantRatio, *, chosen: bool) -> float:
     """Expected time of a text by enumeration of all drafts."""
     at_least, calls, _ = decoded(pair, stop, chosen=chosen)
-    return float(exactly(np.array([calls]), at_least[None])[0] @ stopped_seconds(cost, Stopped(K, stop))[:-1])
+    return float(exactly(np.array([calls]), at_least[None])[0] @ stopped_seconds(cost, Chain(K, stop=stop))[:-1])
 
 
 def bound(pair: Pair, rule: str, cost: ConstantRatio) -> float:
     """The bound, averaged over all texts."""
-    times, _ = call_seconds(cost, Stopped(K, NEVER))
+    times, _ = call_seconds(cost, Chain(K, stop=NEVER))
     found = 0.0
     for text, mass in pair.texts():
         if mass > 0:
@@ -117,7 +117,7 @@ def test_what_a_head_reads_next_is_never_overrated() -> None:
     """Of all calls, whatever they draft and accept; one of them takes no more."""
     draft = {m: Interval.exact(seconds) for m, seconds in ((1, 0.1), (2, 0.11), (3, 0.2), (4, 0.21), (5, 0.22))}
     cost = LatencyTable({1: Interval.exact(1.0), 8: Interval.exact(2.0)}, draft, 64, {"draft": {"kind": "eagle3"}})
-    shape = Stopped(4, NEVER)
+    shape = Chain(4, stop=NEVER)
     times, carried = call_seconds(cost, shape)
     spare = [
         cost.call(shape.cut(drafted), float(accepted)).best - times[drafted] - carried[accepted]
@@ -140,8 +140,8 @@ def test_a_parallel_head_may_draft_less_or_nothing() -> None:
     draft = {m: Interval.exact(0.1 * m) for m in (1, 2, 16)}
     target = {1: Interval.exact(1.0), 9: Interval.exact(1.1)}
     cost = LatencyTable(target, draft, 64, {"draft": {"kind": "dflash", "parallel": True}})
-    times, carried = call_seconds(cost, Stopped(8, NEVER, parallel=True))
-    chains = [cost.call(in_one_pass(Chain(k))).best for k in range(1, 9)]
+    times, carried = call_seconds(cost, Chain(8, stop=NEVER, schedule=Parallel()))
+    chains = [cost.call(Chain(k).by(Parallel())).best for k in range(1, 9)]
     assert times.tolist() == pytest.approx([1.0, *chains])
     assert carried.tolist() == pytest.approx([0.1 * accepted for accepted in range(9)])
     wrong = least_seconds(np.zeros((20, 8)), np.array([20]), times, carried)

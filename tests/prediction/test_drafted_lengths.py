@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from spectheory.drafting import Stopped, StoppingRule, read_stop
+from spectheory.drafting import StoppingRule, read_stop
 from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.prediction.stopped import drafted_along, stopped_survival, surely_stopped
@@ -97,9 +97,7 @@ def test_greedy_calls_stop_by_the_plain_softmax(head: bool) -> None:
             columns = {
                 n: np.ones_like(c) if n.endswith("draft_top") else c for n, c in pair.trace(words).columns.items()
             }
-            one_hot = calls_of_texts(
-                stopped_survival(PATH_RULES["token"], Stopped(K, stop), columns), np.array([TOKENS])
-            )
+            one_hot = calls_of_texts(stopped_survival(PATH_RULES["token"], stop, K, columns), np.array([TOKENS]))
             off = max(off, float(calls - one_hot.expected[0]))
     assert off >= 1, "calls are whole numbers"
 

@@ -9,7 +9,7 @@ import pytest
 
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.cost.loop import LoopTime
-from spectheory.drafting import Chain, Stopped, StoppingRule, read_stop
+from spectheory.drafting import Chain, Parallel, StoppingRule, read_stop
 from spectheory.drafting.stopping import EntropyAbove, TokenBelow, TopBelow
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
@@ -67,7 +67,7 @@ def test_a_threshold_that_is_never_reached_is_the_fixed_chain(
     left, prompts = np.tile(np.arange(20, 0, -1), 10), Prompts(given.texts)
     for k in (1, 4, 6):
         fixed = predict(given, PATH_RULES[rule], Chain(k), cost)
-        (found,) = calls_by_shape(given, PATH_RULES[rule], [Stopped(k, NEVER)])
+        (found,) = calls_by_shape(given, PATH_RULES[rule], [Chain(k, stop=NEVER)])
         ((shape, lengths),) = found.lengths
         visits = visits_of(PATH_RULES[rule].path_survival(given.columns, k), given.lengths)
         most = [visits[left > j].sum() for j in range(1, k + 1)]
@@ -85,10 +85,10 @@ def test_a_threshold_that_is_never_reached_is_the_fixed_chain(
 def test_seconds_of_a_call_by_its_drafts() -> None:
     """A token that is not kept costs the pass that looked at it; a parallel head makes one pass in all."""
     cost = ConstantRatio(0.1)
-    kept, looked = Stopped(3, read_stop("token<0.4")), Stopped(3, read_stop("top<0.4"))
+    kept, looked = Chain(3, stop=read_stop("token<0.4")), Chain(3, stop=read_stop("top<0.4"))
     assert stopped_seconds(cost, kept).tolist() == pytest.approx([1.0, 1.1, 1.2, 1.3, 0.0])
     assert stopped_seconds(cost, looked).tolist() == pytest.approx([1.1, 1.2, 1.3, 1.3, 0.0])
-    assert stopped_seconds(cost, Stopped(3, looked.stop, parallel=True)).tolist() == pytest.approx([1.1] * 4 + [0.0])
+    assert stopped_seconds(cost, looked.by(Parallel())).tolist() == pytest.approx([1.1] * 4 + [0.0])
     target = [passes().target_pass(m).best for m in (1, 2, 3, 4)]
     drafts = np.array([1, 2, 3, 3]) * passes().draft_pass(1).best
     assert stopped_seconds(passes(), looked)[:-1].tolist() == pytest.approx((np.array(target) + drafts).tolist())
@@ -99,7 +99,7 @@ def test_seconds_of_a_call_by_its_drafts() -> None:
 def test_calls_are_those_of_the_survival(stop: str, prefill: bool) -> None:
     """By start and by position, for every rule whose drafts a model makes; a threshold costs calls."""
     for given in (head(), Trace(by_position(head().columns), head().texts, SAMPLED)):
-        shape = Stopped(given.depth or 6, read_stop(stop))
+        shape = Chain(given.depth or 6, stop=read_stop(stop))
         for name in ("token", "block", "race", "independent", "argmax", "recursive", "topk"):
             rule = PATH_RULES[name]
             if rule.lacks(given.columns):
@@ -126,7 +126,7 @@ def test_drafted_tokens_of_sampled_texts(rule: str, stop: str) -> None:
     """The estimate from 500 texts is near the truth of all texts and drafts."""
     pair = Pair(4)
     at_least, calls, _ = decoded(pair, read_stop(stop), chosen=rule == "argmax")
-    found = predict(sampled(pair, 500, 1, SAMPLED), PATH_RULES[rule], Stopped(K, read_stop(stop))).drafted
+    found = predict(sampled(pair, 500, 1, SAMPLED), PATH_RULES[rule], Chain(K, stop=read_stop(stop))).drafted
     assert found is not None
     deviation = (found.high - found.low) / (2 * reach(499))
     assert abs(found.best - at_least.sum() / calls) < Z_FALSE_ALARM * deviation
@@ -138,7 +138,7 @@ def test_at_temperature_0_the_range_is_that_of_the_certain_bounds() -> None:
     log_draft = np.where(right, 0.0, -np.inf).ravel()
     columns = {"log_target": np.zeros(10), "log_draft": log_draft, "draft_top": np.tile([0.9, 0.5, 0.9, 0.9, 0.2], 2)}
     given = Trace(columns, (TextInfo("a", 5), TextInfo("b", 5)), GREEDY)
-    found = predict(given, TOKEN, Stopped(2, read_stop("top<0.6")), ConstantRatio(0.1))
+    found = predict(given, TOKEN, Chain(2, stop=read_stop("top<0.6")), ConstantRatio(0.1))
     # Calls of a: 1 draft, accepted (stopped); then a mismatch, 1 or 2 drafts; then 1 left token, 1 draft (stops).
     # Calls of b: 1 draft, accepted; then 2 accepted drafts.
     assert found.tokens_per_call.best == pytest.approx(10 / 5)
@@ -166,7 +166,7 @@ def test_a_call_drafts_one_token_less_than_the_text_could_still_get(ended: bool)
         made = [sum(each >= j for each in calls[ended]) for j in (1, 2, 3)]
         for name in ("low", "going", "stopping", "high"):
             assert getattr(lengths, name)[0].tolist() == made, name
-        found = predict(given, TOKEN, Stopped(3, NEVER)).drafted
+        found = predict(given, TOKEN, Chain(3, stop=NEVER)).drafted
         assert found is not None
         assert (found.low, found.best, found.high) == (sum(made) / len(calls[ended]),) * 3
 
@@ -175,7 +175,7 @@ def test_seconds_lie_between_those_of_the_fewest_and_the_most_drafts() -> None:
     """A first draft that is wrong: 1 to 3 drafts, 2 or 3 passes. Later calls look once and draft nothing."""
     columns = {"log_target": np.zeros(4), "log_draft": np.array([-np.inf, 0.0, 0.0, 0.0])}
     given = Trace({**columns, "draft_top": np.array([0.9, 0.2, 0.2, 0.2])}, (TextInfo("a", 4),), GREEDY)
-    found = predict(given, TOKEN, Stopped(3, read_stop("top<0.6")), ConstantRatio(0.1)).speedup
+    found = predict(given, TOKEN, Chain(3, stop=read_stop("top<0.6")), ConstantRatio(0.1)).speedup
     assert found is not None
     assert [found.low, found.high] == pytest.approx([4 / (1.3 + 3 * 1.1), 4 / (1.2 + 3 * 1.1)])
 
@@ -210,13 +210,12 @@ def two_kinds() -> Trace:
 
 def test_a_prompt_is_scored_with_the_rule_that_is_best_on_others() -> None:
     """Wrong drafts are best left out, right ones best made: the first part gets the choice of the others."""
-    given, never = two_kinds(), Stopped(4, NEVER)
-    always = Stopped(4, read_stop("top<0.6"))
-    found = sweep(given, TOKEN, [always, never], ConstantRatio(0.2))
-    of = {shape: calls.calls > 0 for shape, calls in found.lengths}
+    given, always = two_kinds(), read_stop("top<0.6")
+    found = sweep(given, TOKEN, 4, [always, NEVER], ConstantRatio(0.2))
+    of = {shape.stop: calls.calls > 0 for shape, calls in found.lengths}
     assert found.held_out
-    assert found.shape == always
-    assert of[never].tolist() == [i % 4 == 0 for i in range(8)]
+    assert found.shape == Chain(4, stop=always)
+    assert of[NEVER].tolist() == [i % 4 == 0 for i in range(8)]
     assert of[always].tolist() == [i % 4 != 0 for i in range(8)]
     assert found.calls.expected.tolist() == pytest.approx([120 if i % 4 == 0 else 20 for i in range(8)])
 
@@ -231,13 +230,13 @@ def test_what_adapting_is_worth() -> None:
     assert found.worth == pytest.approx(found.limit.best / found.fixed.speedup.best - 1)
     # Right drafts: 4 calls of 4 drafts and 5 tokens; wrong ones: plain steps.
     assert found.limit.best == pytest.approx(360 / (240 + 6 * 4 * 1.8 - 0))
-    assert {type(shape.stop).name for shape in stopping_grid(head(), 6, 4)} == {"token", "top", "entropy"}
+    assert {type(stop).name for stop in stopping_grid(head(), 4)} == {"token", "top", "entropy"}
     without = Trace({n: c for n, c in head().columns.items() if "draft_top" not in n}, head().texts)
-    assert {type(shape.stop).name for shape in stopping_grid(without, 6, 4)} == {"token", "entropy"}
+    assert {type(stop).name for stop in stopping_grid(without, 4)} == {"token", "entropy"}
 
 
 def stopped(rule: str, given: Trace, stop: str = "token<0.4") -> None:
-    plan(given, rules=[PATH_RULES[rule]], shapes=[Stopped(3, read_stop(stop))])
+    plan(given, rules=[PATH_RULES[rule]], shapes=[Chain(3, stop=read_stop(stop))])
 
 
 OLD = Trace({n: c for n, c in head().columns.items() if "draft_top" not in n}, head().texts)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectheory.drafting import Chain, KAry, Shape, Stopped, read_stop
+from spectheory.drafting import Chain, KAry, Shape, read_stop
 from spectheory.errors import SettingError, TraceError
 from spectheory.pairs import resolve
 from spectheory.plots.where import write_where
@@ -65,8 +65,8 @@ CASES: list[tuple[str, Shape]] = [
     ("block", Chain(4)),
     ("race", Chain(1)),
     ("recursive", KAry((2, 2))),
-    ("token", Stopped(3, read_stop("token<0.4"))),
-    ("block", Stopped(4, read_stop("top<0.6"))),
+    ("token", Chain(3, stop=read_stop("token<0.4"))),
+    ("block", Chain(4, stop=read_stop("top<0.6"))),
     ("lookup", Chain(2)),
 ]
 
@@ -105,7 +105,7 @@ def test_a_call_that_drafted_no_more_is_not_lost(name: str, shape: Shape) -> Non
     expected = np.zeros(len(trace))
     depth = shape.depth
     drafted = np.ones((len(trace), depth), bool)
-    if isinstance(shape, Stopped):
+    if shape.stop:
         drafted = drafted_along(trace.columns, shape.stop, shape.k)
     if isinstance(rule, LookupMatch):
         drafted = trace.columns["lookup_drafted"][:, None] >= np.arange(1, depth + 1)
@@ -119,7 +119,7 @@ def test_a_call_that_drafted_no_more_is_not_lost(name: str, shape: Shape) -> Non
         begin += length
     if name != "recursive":  # a tree's leaves are at several depths
         assert rejected == pytest.approx(expected, abs=CLOSE)
-    if isinstance(shape, Stopped) or isinstance(rule, LookupMatch):
+    if shape.stop or isinstance(rule, LookupMatch):
         assert full.sum() > 0.1, "the case has what it is about"
     assert np.all(rejected >= -CLOSE)
 
@@ -245,7 +245,7 @@ def test_settings_are_those_of_the_plan() -> None:
     assert [rule.name for rule, _ in settings_of(answer)] == ["token", "block"]
     assert settings_of(answer)[-1][1] == answer.best.shape
     stop = read_stop("token<0.4")
-    stopped = [Stopped(k, stop) for k in (1, 2)]
+    stopped = [Chain(k, stop=stop) for k in (1, 2)]
     answer += plan(made(), rules=[PATH_RULES["token"]], shapes=stopped)
     rule, shape = settings_of(answer)[-1]
     assert (rule.name, shape) == ("token", stopped[-1])

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
-from spectheory.drafting import Chain, Stopped, read_stop
+from spectheory.drafting import Chain, read_stop
 from spectheory.errors import TraceError
 from spectheory.prediction import plan
 from spectheory.prediction.paths import calls_of_texts
@@ -154,10 +154,10 @@ def test_what_the_disk_rounds_hardly_moves_stopped_calls(tmp_path: Path) -> None
     """Calls of stopping rules agree to a thousandth, as decisions change next to the threshold alone."""
     written = head(8000)
     written.write(path := tmp_path / "head.parquet")
-    shapes = [Stopped(DEPTH, read_stop(f"{kind}{at / 10}")) for kind in ("top<", "entropy>") for at in range(1, 10)]
+    stops = [read_stop(f"{kind}{at / 10}") for kind in ("top<", "entropy>") for at in range(1, 10)]
 
     def calls(columns: Columns) -> NDArray[np.float64]:
-        laws = (stopped_survival(PATH_RULES["block"], shape, columns) for shape in shapes)
+        laws = (stopped_survival(PATH_RULES["block"], stop, DEPTH, columns) for stop in stops)
         return np.array([calls_of_texts(law, written.lengths).expected.sum() for law in laws])
 
     exact = calls(written.columns)

@@ -95,11 +95,11 @@ def test_calls_as_made_by_the_table() -> None:
     narrow = made_by_table(table, KAry((2, 1)), [Run((0,) * 2, 1, 1.0, (Call(2, 2, 1, "recovered", 0, 0, 0),))] * 2)
     np.testing.assert_allclose(narrow.drafting, 2.0 / 2)  # a draft with a single token: both passes are on one
     calls = [Call(3, 3, 3, "bonus", 0, 0, 0), Call(1, 1, 0, "recovered", 0, 0, 0), Call(0, 0, 0, "plain", 0, 0, 0)]
-    copied = made_by_table(table, Copied(3), [Run((0,) * 6, 3, 1.0, tuple(calls))] * 2)
+    copied = made_by_table(table, Chain(3, schedule=Copied()), [Run((0,) * 6, 3, 1.0, tuple(calls))] * 2)
     np.testing.assert_array_equal(copied.drafting, 0.0)
     np.testing.assert_allclose(copied.verifying, (5.0 + 3.0 + 2.0) / 3 / 2)
     one, shares = np.ones(2), np.array([0.0, 1.0])
-    shape = by_table(table, Known(Copied(3), one, shares, {4: shares, 1: 1 - shares}))
+    shape = by_table(table, Known(Chain(3, schedule=Copied()), one, shares, {4: shares, 1: 1 - shares}))
     np.testing.assert_array_equal(shape.drafting, 0.0)
     np.testing.assert_allclose(shape.verifying, [1.0, 2.5])
     shape = by_table(table, Known(Chain(3), one, shares, {4: one}))

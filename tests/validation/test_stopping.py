@@ -14,7 +14,7 @@ import torch
 
 from spectheory.cli import main
 from spectheory.distributions import Sampling
-from spectheory.drafting import Chain, Stopped, read_stop
+from spectheory.drafting import Chain, read_stop
 from spectheory.errors import SettingError
 from spectheory.measure import ModelPair
 from spectheory.measure.assisted import generate, seeds_of
@@ -27,7 +27,7 @@ from tests.made_up import each
 from tests.toy_heads import TOYS, with_head
 from tests.validation.validation_cases import HOW, PROMPTS, WARM
 
-SHAPES = tuple(Stopped(4, read_stop(text)) for text in ("token<0.4", "top<0.6", "entropy>1.5"))
+SHAPES = tuple(Chain(4, stop=read_stop(text)) for text in ("token<0.4", "top<0.6", "entropy>1.5"))
 RULES = ("token", "block", "race", "argmax", JUDGE, FILTERS_JUDGE)
 QUESTION = Validation(RULES, SHAPES, (WARM,), dataclasses.replace(HOW, tokens=30))
 FALSE_ALARM = 1e-9
@@ -77,7 +77,7 @@ def test_greedy_calls_are_equal_to_the_expected_ones(tiny_pair: ModelPair, tmp_p
 @pytest.mark.parametrize("toy", TOYS)
 def test_heads_stop_too(tiny_pair: ModelPair, toy: Any, tmp_path: Path) -> None:
     """Drafts by start and depth, of an autoregressive and a parallel head; control as above."""
-    shapes = [Stopped(4, read_stop(text)) for text in ("token<0.4", "top<0.8")]
+    shapes = [Chain(4, stop=read_stop(text)) for text in ("token<0.4", "top<0.8")]
     question = Validation(("token", "argmax"), tuple(shapes), (WARM,), QUESTION.how)
     runs = decoded(with_head(tiny_pair, toy), WARM, tmp_path / "rounds.jsonl", question)
     assert all(p_value(of_one) > FALSE_ALARM for of_one in runs.values())
@@ -101,7 +101,7 @@ def test_drafts_of_transformers_are_counted_and_its_threshold_stays(tiny_pair: M
 
 def test_the_answer_names_both_controls(tiny_pair: ModelPair, tmp_path: Path, quick_latencies: None) -> None:
     """A rerun reads what was finished; the report says what was refuted."""
-    shape = Stopped(4, read_stop("top<0.8"))
+    shape = Chain(4, stop=read_stop("top<0.8"))
     question = Validation(("token", "argmax"), (shape,), (WARM,), QUESTION.how)
     pair = with_head(tiny_pair, TOYS[0])
     found, again = (validate(pair, PROMPTS, question, tmp_path / "v") for _ in range(2))
@@ -119,7 +119,7 @@ def test_the_answer_names_both_controls(tiny_pair: ModelPair, tmp_path: Path, qu
 @each("stop", ["top<0.5", "entropy>2", "token<0.4"])
 def test_usual_rules_are_those_that_take_the_stopping_rule(stop: str) -> None:
     """Where no rule is named, transformers is left out of rules other than token<."""
-    usual = {setting.rule for setting in Validation((), (Stopped(2, read_stop(stop)),), (WARM,), HOW).settings(WARM)}
+    usual = {setting.rule for setting in Validation((), (Chain(2, stop=read_stop(stop)),), (WARM,), HOW).settings(WARM)}
     assert {"token", "block", "race"} < usual
     assert (JUDGE in usual) == stop.startswith("token")
 
@@ -128,7 +128,7 @@ def test_close_thresholds_keep_results_of_their_own() -> None:
     """Results are kept under the name, which is also what a threshold is read from."""
     close = ["token<0.1234567", "token<0.12345674", "token<0.4", "token<9.5e-05", "entropy>2", "top<1"]
     assert [str(read_stop(text)) for text in close] == close
-    assert len({Setting("token", Stopped(2, read_stop(text))).key for text in close}) == len(close)
+    assert len({Setting("token", Chain(2, stop=read_stop(text))).key for text in close}) == len(close)
 
 
 def test_what_does_not_stop_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,4 +148,4 @@ def test_what_does_not_stop_is_one_line(tmp_path: Path, capsys: pytest.CaptureFi
     for words, line in cases:
         assert main(["validate", "--out", str(tmp_path / "no"), *words]) == 2
         assert line in " ".join(capsys.readouterr().err.split())
-    assert Stopped(4, SHAPES[0].stop) == SHAPES[0] != Chain(4)
+    assert Chain(4, stop=SHAPES[0].stop) == SHAPES[0] != Chain(4)

@@ -11,7 +11,7 @@ from proofs_check.forms.divergences import overlap
 from proofs_check.prelude import *
 from proofs_check.twins.path_theorem import Survival, accepted_law, all_calls_law, likelihood_ratio
 from proofs_check.twins.tree_theorem import visits
-from spectheory.drafting import Stopped, read_stop
+from spectheory.drafting import read_stop
 from spectheory.prediction.clairvoyant import least_seconds
 from spectheory.prediction.drafted_lengths import Drafted
 from spectheory.prediction.stopped import drafted_along, stopped_survival
@@ -76,7 +76,7 @@ def library_survivals(cut: Cut, target: Table, draft: Table, k: int, length: int
     for name in STOPPABLE:
         exact = texts.survivals(CHAINS[name].survival)
         for stop in STOPS:
-            found = stopped_survival(RULES[name], Stopped(k, read_stop(stop.written)), columns)
+            found = stopped_survival(RULES[name], read_stop(stop.written), k, columns)
             for number, (text, survival) in enumerate(zip(texts.all, exact, strict=True)):
                 of = cut(stop, survival, draft.__getitem__, text)
                 for n in range(length):
@@ -463,7 +463,7 @@ P11 = Entry(
             trials=(40_000, 400_000),
         ),
     ),
-    calculators=public("drafting", "Stopped StoppingRule read_stop")
+    calculators=public("drafting", "StoppingRule read_stop")
     + public("prediction.stopped", "drafted_along stopped_survival check_stops"),
     without={
         "symbolic": "the proof of §7 goes through as it stands: that a draft is judged at all depends on the "

@@ -6,7 +6,6 @@ from typing import Any
 
 from spectheory.deployment.candidates import DRAFT_MODEL
 from spectheory.deployment.engines import ARGMAX, Ask, EngineSettings, Fact, ServingEngine, command
-from spectheory.drafting import Stopped
 from spectheory.drafting.stopping import TopBelow
 
 FIRST_CHOICES = Fact(
@@ -75,7 +74,7 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
     options: dict[str, Any] = {
         "spec-type": ENGINE.method(ask.draft.kind),
         "spec-draft-n-max": best.shape.nodes,
-        "spec-draft-p-min": best.shape.stop.threshold if isinstance(best.shape, Stopped) else 0,
+        "spec-draft-p-min": best.shape.stop.threshold if best.shape.stop else 0,
         "temp": sampling.temperature,
     }
     if not ask.greedy:
@@ -83,7 +82,7 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
     files = [f"{model.name.rpartition('/')[2]}.gguf" for model in (ask.target, ask.drafter)]
     paste = command(["llama-server", "-m", files[0], "-md", files[1]], options)
     remarks = [FIRST_CHOICES.as_rule, *([HEADS.does] if ask.head else []), GGUF.does]
-    remarks += [P_MIN.does] if isinstance(best.shape, Stopped) else []
+    remarks += [P_MIN.does] if best.shape.stop else []
     if not ask.greedy:
         remarks += [f"With spec-draft-sampling probabilistic: {SAMPLED.clause}", DEFAULTS.does]
     if (sampling.top_p or sampling.min_p) and sampling.temperature not in (0, 1):

@@ -17,7 +17,6 @@ from spectheory.deployment.engines import (
     arguments,
 )
 from spectheory.distributions import Sampling
-from spectheory.drafting import Stopped
 from spectheory.drafting.stopping import TokenBelow
 from spectheory.verification.lookup import LOOKUP_NGRAM
 
@@ -128,7 +127,7 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
     assistant: dict[str, Any] = {
         "num_assistant_tokens": best.shape.nodes,
         "num_assistant_tokens_schedule": "constant",
-        "assistant_confidence_threshold": best.shape.stop.threshold if isinstance(best.shape, Stopped) else 0.0,
+        "assistant_confidence_threshold": best.shape.stop.threshold if best.shape.stop else 0.0,
     }
     generate = _sampled(ask.sampling)
     paste = "\n".join(
@@ -138,7 +137,7 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
             f"target.generate(**inputs, assistant_model=draft, {arguments(generate)})",
         ]
     )
-    length = [STOPS, MOVES] if isinstance(best.shape, Stopped) else [NUMBER]
+    length = [STOPS, MOVES] if best.shape.stop else [NUMBER]
     remarks = _remarks(ask, length)
     return ask.settings(ENGINE, best, {"assistant": assistant, "generate": generate}, paste, remarks)
 

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from spectheory.checks import whole
 from spectheory.distributions import Sampling
-from spectheory.drafting import Stopped
 from spectheory.errors import SettingError, TextError
 from spectheory.measure.by_start import check_prompt, too_deep
 from spectheory.measure.columns.noise import text_key
@@ -136,8 +135,8 @@ def _check_numbers(method: Method, sampling: Sampling, seed: int, numbers: dict[
         )
     if method.law is not None:
         check_temperature(method.law, sampling.temperature)
-    if isinstance(method.shape, Stopped):
-        method.shape.stop.check_temperature(sampling.temperature)
+    if method.stop:
+        method.stop.check_temperature(sampling.temperature)
 
 
 def _check_prompts(pair: ModelPair, prompts_ids: Sequence[Tensor], tokens: int, beyond: int) -> None:

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from spectheory.distributions import Sampling
-from spectheory.drafting import Chain, Grown, Shape, Stopped
-from spectheory.drafting.shapes import at_least_one
+from spectheory.drafting import Grown, Shape, StoppingRule
+from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError
 from spectheory.measure.decoders.drafted import DraftTree
 from spectheory.measure.decoders.drafters import CANDIDATES, COPIES, Drafting, Levels, copied, levels_of, shaped
@@ -17,6 +17,7 @@ from spectheory.measure.decoders.growing import grown, heaviest
 from spectheory.measure.decoders.randomness import Source
 from spectheory.measure.decoders.stopping import stopped
 from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, matched, verifier_of
+from spectheory.prediction.shape_calls import takes
 from spectheory.verification import RankRule, Rule
 from spectheory.verification.lookup import LOOKUP_NGRAM
 from spectheory.verification.registry import find_rule, names
@@ -38,6 +39,11 @@ class HeaviestTree:
         if self.max_depth is not None:
             at_least_one("max depth", self.max_depth)
 
+    @property
+    def depth(self) -> int:
+        """The most drafts of a call that can be accepted."""
+        return min(self.nodes, self.max_depth or self.nodes)
+
 
 @dataclass(frozen=True)
 class Method:
@@ -49,6 +55,7 @@ class Method:
 
     Examples
     --------
+    >>> from spectheory.drafting import Chain
     >>> Method("token", Chain(4)).uses_draft, Method("lookup", Chain(4)).uses_draft
     (True, False)
     """
@@ -76,20 +83,23 @@ class Method:
     @property
     def beyond(self) -> int:
         """Tokens that may be drafted past the end of a text: a grown tree has its whole depth everywhere."""
-        return self.shape.depth if isinstance(self.shape, Grown) else 0
+        return self.depth if self.law is not None and self.law.grows else 0
+
+    @property
+    def stop(self) -> StoppingRule | None:
+        """The rule that may end its chains, if one does."""
+        return self.shape.stop if isinstance(self.shape, Shape) else None
 
     def confidences(self, sampling: Sampling) -> Sampling:
         """What the draft's reader gives: drafts are drawn as the text is; a tree grows from the plain softmax (§10),
         and at temperature 0 a stopping rule reads it (§11).
         """
-        plain = isinstance(self.shape, Grown) or (isinstance(self.shape, Stopped) and sampling.temperature == 0)
-        return Sampling() if plain else sampling
+        grows = self.law is not None and self.law.grows
+        return Sampling() if grows or (self.stop and sampling.temperature == 0) else sampling
 
     @property
     def depth(self) -> int:
         """The most drafts of a call that can be accepted."""
-        if isinstance(self.shape, HeaviestTree):
-            return min(self.shape.nodes, self.shape.max_depth or self.shape.nodes)
         return self.shape.depth if self.shape is not None else 0
 
     @property
@@ -107,16 +117,16 @@ class Method:
     ) -> Drafting:
         """Draft a call's tree of at most `room` tokens in depth, after `text`; `greedy` at temperature 0."""
         if isinstance(self.shape, HeaviestTree):
-            most = self.shape.max_depth
-            yield from heaviest(tree, self.shape.nodes, room if most is None else min(room, most), ends)
+            yield from heaviest(tree, self.shape.nodes, min(self.shape.depth, room), ends)
         elif isinstance(self.shape, Grown):
             yield from grown(tree, self.shape, room, ends)
         elif self.shape is not None and not self.uses_draft:
             copied(tree, COPIES[self.rule](np.asarray(text), min(self.shape.depth, room), self.ngram, ends))
         elif self.shape is not None and self.law is not None:
             candidates = CANDIDATES[self.law.drafts, self.law.by_arrival]
-            if isinstance(self.shape, Stopped):
-                yield from stopped(tree, self.shape, room, candidates, source, ends, greedy=greedy)
+            if self.stop:
+                most = min(self.shape.depth, room)
+                yield from stopped(tree, self.stop, most, candidates, source, ends, greedy=greedy)
                 return
             yield from shaped(tree, self._levels, room, candidates, source, ends)
 
@@ -127,20 +137,17 @@ class Method:
     def _takes_shape(self) -> bool:
         if self.law is None or isinstance(self.shape, HeaviestTree):
             return self.rule == TOPTREE and isinstance(self.shape, HeaviestTree)
-        if self.law.grows or isinstance(self.shape, Grown):
-            return self.law.grows and isinstance(self.shape, Grown)
-        if isinstance(self.shape, Stopped) and not self.law.uses_draft:
-            return False
-        if isinstance(self.law, RankRule) and self.shape is not None:
-            return not self.law.consecutive or _is_consecutive(self.shape)
-        return isinstance(self.shape, Chain)
+        assert self.shape is not None
+        if isinstance(self.law, RankRule) and self.law.consecutive and self.shape.fixed:
+            return _is_consecutive(self.shape)
+        return takes(self.law, self.shape)
 
     def _needs(self) -> dict[str, str]:
         if self.rule == PLAIN:
             return {"limit": "it drafts nothing", "remedy": "leave out the shape"}
         if self.rule == TOPTREE:
             return {"limit": "its tree grows with the text", "remedy": "use HeaviestTree(nodes)"}
-        if isinstance(self.shape, Stopped) and self.law is not None and not self.law.uses_draft:
+        if self.stop and self.law is not None and not self.law.uses_draft:
             return {"limit": "its drafts are copied, and no draft decides to stop", "remedy": "leave out --stop"}
         if self.law is not None and self.law.grows:
             return {"limit": "it grows its trees", "remedy": "use Grown(nodes, top, depth), written as grown:16x4x5"}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spectheory.distributions import Sampling
-from spectheory.drafting import Chain, Grown, Shape, Stopped
+from spectheory.drafting import Chain, Grown, Shape, StoppingRule
 from spectheory.measure.columns.noise import text_key
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.grown import grown_columns
@@ -22,7 +22,7 @@ from spectheory.prediction.drafted_lengths import Drafted
 from spectheory.prediction.law import law_of_calls, trimmed
 from spectheory.prediction.paths import calls_of_texts, calls_of_tree
 from spectheory.prediction.shape_calls import survival_of
-from spectheory.prediction.stopped import drafted_along, surely_stopped
+from spectheory.prediction.stopped import lengths_of_calls
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import Columns, PathRule, RankRule, SuffixMatch
 from spectheory.verification.by_start import by_position, deepest
@@ -94,7 +94,7 @@ def expected_calls(
 
     A call drafts nothing at or past the last of `tokens` (those of the text), nor after the text's end.
     """
-    expensive = isinstance(rule, RankRule) and not isinstance(shape, Chain) and rule.recorded_in in _EXPENSIVE
+    expensive = isinstance(rule, RankRule) and not shape.is_chain and rule.recorded_in in _EXPENSIVE
     estimated = isinstance(rule, RankRule) and rule.estimated and shape.max_rank > 1
     deep = shape.depth if pair.draft.head is not None and rule.uses_draft else None
 
@@ -123,22 +123,21 @@ def expected_calls(
         readings.append(_read(rule, shape, columns, len(text)))
         if rule.uses_draft and shape.depth > 1 and deepest(columns) is not None:
             controls.append(_read(rule, shape, by_position(columns), len(text)))
-        if isinstance(shape, Stopped):
-            fixed.append(_read(rule, Chain(shape.k), columns, len(text)))
+        if shape.stop:
+            fixed.append(_read(rule, Chain(shape.depth), columns, len(text)))
     found = replace(_mean(readings), per_position=_mean(controls) if controls else None)
-    if not isinstance(shape, Stopped):
+    if not shape.stop:
         return found
-    return replace(found, fixed=_mean(fixed), drafted=_drafted(rule, shape, columns, len(text), tokens or len(text)))
+    drafted = _drafted(rule, shape.stop, shape.depth, columns, len(text), tokens or len(text))
+    return replace(found, fixed=_mean(fixed), drafted=drafted)
 
 
 def _drafted(
-    rule: PathRule, shape: Stopped, columns: Columns, length: int, tokens: int
+    rule: PathRule, stop: StoppingRule, k: int, columns: Columns, length: int, tokens: int
 ) -> tuple[float, float, float, float]:
     """Drafts of all calls of one text, which ended by itself if it has fewer than `tokens`."""
     trace = Trace(dict(columns), (TextInfo("", length, ended=length < tokens),), {"settings": {"tokens": tokens}})
-    along = drafted_along(columns, shape.stop, shape.k).sum(axis=1)
-    sure = surely_stopped(columns, shape.stop, shape.k, along)
-    found = Drafted(trace, rule, shape.k).lengths_of_calls(along, keeps=shape.stop.keeps, sure=sure)
+    _, found = lengths_of_calls(Drafted(trace, rule, k), stop, columns)
     low, going, stopping, high = (float(each.sum()) for each in (found.low, found.going, found.stopping, found.high))
     return low, going, stopping, high
 

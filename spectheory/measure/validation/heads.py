@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from spectheory.drafting import Chain, Grown, Shape
+from spectheory.drafting import Shape
 from spectheory.errors import SettingError
 from spectheory.measure.assisted import NO_HEADS
 from spectheory.measure.by_start import too_deep
@@ -47,7 +47,7 @@ class HeadLimits:
             return None
         if self.deepest is not None and shape.depth > self.deepest:
             return too_deep(f"{rule} is asked for {shape}", self.name, self.deepest)
-        if not isinstance(law, RankRule) or isinstance(shape, Chain | Grown):
+        if not isinstance(law, RankRule) or shape.is_chain or not shape.fixed:
             return None
         column = PREFIX + law.recorded_in
         if column in BY_START and not (COLUMNS[column].law and shape.max_rank > START_RANKS):
@@ -60,7 +60,7 @@ class HeadLimits:
 
     def usual(self, rules: Iterable[str], shape: Shape) -> tuple[str, ...]:
         """Of the rules that are tried where none is named those that this head takes."""
-        tried = (*rules, *(() if isinstance(shape, Chain | Grown) else (IN_PLACE,)))
+        tried = (*rules, *(() if shape.is_chain or not shape.fixed else (IN_PLACE,)))
         return tuple(rule for rule in tried if self.refusal(rule, shape) is None)
 
     def within(self, depth: int) -> int:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spectheory.drafting import Chain, Grown, KAry, Shape, Stopped, StoppingRule
+from spectheory.drafting import KAry, Shape, StoppingRule
 from spectheory.drafting.stopping import TokenBelow
 from spectheory.errors import SettingError
 from spectheory.measure.decoders.methods import Method, check_temperature
@@ -41,7 +41,7 @@ class Setting:
     parallel: bool = False
 
     def __post_init__(self) -> None:
-        if self.judged and self.shape is not None and not isinstance(self.shape, Chain):
+        if self.judged and self.shape is not None and not self.shape.is_chain:
             raise SettingError(
                 f"{self.rule} is asked for {self.shape}", limit="it judges one chain of drafts", remedy="use a chain"
             )
@@ -72,7 +72,7 @@ class Setting:
     @property
     def stop(self) -> StoppingRule | None:
         """The rule that ends its chains, if one does."""
-        return self.shape.stop if isinstance(self.shape, Stopped) else None
+        return self.shape.stop if self.shape else None
 
     @property
     def baseline(self) -> Setting:
@@ -112,7 +112,7 @@ def settings_for(
         if rule not in JUDGES:
             check_temperature(path_rule(rule), temperature)
     for shape in shapes:
-        if isinstance(shape, Stopped):
+        if shape.stop:
             shape.stop.check_temperature(temperature)
     pairs = [(rule, shape) for shape in dict.fromkeys(shapes) for rule in dict.fromkeys(rules or _usual(shape, head))]
     fitting = [pair for pair in pairs if _refusal(*pair, head) is None]
@@ -124,10 +124,10 @@ def settings_for(
 
 def _usual(shape: Shape, head: HeadLimits | None) -> tuple[str, ...]:
     """Rules that are tried with a shape where none is named."""
-    if isinstance(shape, Grown):
+    if not shape.fixed:
         return (GrownMatch.name,)
-    usual = CHAIN_RULES if isinstance(shape, Chain) else TREE_RULES
-    if isinstance(shape, Stopped):
+    usual = CHAIN_RULES if shape.is_chain else TREE_RULES
+    if shape.stop:
         judged = isinstance(shape.stop, TokenBelow)
         usual = tuple(rule for rule in usual if (judged if rule in JUDGES else path_rule(rule).uses_draft))
     return usual if head is None else head.usual(usual, shape)

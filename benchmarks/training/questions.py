@@ -1,4 +1,4 @@
-"""The built-in prompts: ``python -m spectheory.pairs.questions TOKENIZER OUT`` cuts them from held-out files.
+"""The built-in prompts: ``python -m benchmarks.training.questions TOKENIZER OUT`` cuts them from held-out files.
 
 One prompt per file, in the layout of Spec-Bench's ``question.jsonl``. It consists of whole lines; the hash of the
 file's path decides where it starts.
@@ -14,7 +14,7 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerFast
 
-from spectheory.pairs.corpus import SourceFile, standard_library
+from benchmarks.training.corpus import SourceFile, standard_library
 
 QUESTIONS = 48
 PROMPT_TOKENS = 96

@@ -1,6 +1,6 @@
 """The text of the built-in pair: the sources of Python's standard library, split by file.
 
-Every Python has this text, so the recipe in :mod:`spectheory.pairs.train` runs offline. The hash of a file's path
+Every Python has this text, so the recipe in :mod:`benchmarks.training.train` runs offline. The hash of a file's path
 decides whether it is held out, so the split needs no list, and a new file changes no other.
 """
 

@@ -1,4 +1,4 @@
-"""The model card of the built-in models, from recorded and measured values: ``python -m spectheory.pairs.card``.
+"""The model card of the built-in models, from recorded and measured values: ``python -m benchmarks.training.card``.
 
 Recipe, losses and the heads' acceptance come from each ``training.json``; acceptance rates of the drafts and latencies
 are measured now.
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.training.corpus import HELD_OUT_ONE_IN
 from spectheory.measure import MeasureSettings, load_pair, measure, measure_latency
 from spectheory.pairs import HEADS, MODELS, PREFIX, PROMPTS, resolve
-from spectheory.pairs.corpus import HELD_OUT_ONE_IN
 from spectheory.prompts import read_prompts
 from spectheory.trace import Trace
 
@@ -38,7 +38,7 @@ speculative decoding, not for writing programs.
 
 - **Text.** {files} source files of Python {python}'s standard library, {tokens:,} training tokens; one file in
   {one_in} is held out by the SHA-256 of its path ({held_out_tokens:,} tokens).
-- **Recipe.** `python -m spectheory.pairs.train OUT`: Muon on the matrices and AdamW on embeddings and norms, batches
+- **Recipe.** `python -m benchmarks.training.train OUT`: Muon on the matrices and AdamW on embeddings and norms, batches
   of {batch} x {window} tokens, warm-up, flat, linear decay; seeds {seeds}. The distilled draft starts from the text
   draft and learns from the final target on text, first KL(target || draft), then total variation.
 - **Training time** is wall clock on two CPU cores that other work shared.
@@ -46,7 +46,7 @@ speculative decoding, not for writing programs.
   temperature 1 ({positions:,} positions), +- one standard error by prompt.
 - **c**: median draft step over median target step, {context} tokens in the cache, on {machine}.
 - **Prompts**: `question.jsonl`, excerpts of the held-out files (Python Software Foundation licence), cut by
-  `python -m spectheory.pairs.questions`.
+  `python -m benchmarks.training.questions`.
 - Window {window} tokens; weights in half precision; torch {torch}.
 """
 HEADS_TEMPLATE = """
@@ -59,9 +59,10 @@ HEADS_TEMPLATE = """
 - **Format.** Checkpoints of `speculators`; the target named in them is the built-in one, to be replaced by its folder.
   Embeddings and output matrix are the target's. EAGLE-3's file has copies of both, because speculators 0.9 fills
   missing ones with random numbers.
-- **Recipe.** `python -m spectheory.pairs.train_heads OUT`: one run trains both heads on the same passes of the target,
-  over the pair's training text and {sampled} windows that the target sampled, {batch} windows of {window} tokens a
-  step; first KL(target || draft), then total variation, of all {drafts} drafts of a call; Muon and AdamW, seed {seed}.
+- **Recipe.** `python -m benchmarks.training.train_heads OUT`: one run trains both heads on the same passes of the
+  target, over the pair's training text and {sampled} windows that the target sampled, {batch} windows of {window}
+  tokens a step; first KL(target || draft), then total variation, of all {drafts} drafts of a call;
+  Muon and AdamW, seed {seed}.
 - **Training time** is wall clock of the one run for both, on two CPU cores that other work shared.
 - **Acceptance** by start and depth: the mean over all starts of the held-out prompts, the drafts before being those of
   the text, +- one standard error by prompt of the last.

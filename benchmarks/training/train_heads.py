@@ -1,4 +1,4 @@
-"""The recipe of the built-in heads: ``python -m spectheory.pairs.train_heads OUT`` makes `eagle3` and `dflash`.
+"""The recipe of the built-in heads: ``python -m benchmarks.training.train_heads OUT`` makes `eagle3` and `dflash`.
 
 Both learn from the same passes of the built-in target, over windows of the pair's training text and of text that the
 target has sampled. Every draft of a call is trained, the later ones with less weight. Embeddings and output matrix
@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import GenerationConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from benchmarks.training.corpus import standard_library
+from benchmarks.training.dense_heads import DenseDFlash, DenseEagle3, DenseHead, HeadShape
+from benchmarks.training.train import VOCABULARY, WINDOW, Schedule, batches, distance, encode, optimise
 from spectheory.measure.heads.hidden import HiddenStates
 from spectheory.pairs import PROMPTS, resolve
-from spectheory.pairs.corpus import standard_library
-from spectheory.pairs.dense_heads import DenseDFlash, DenseEagle3, DenseHead, HeadShape
-from spectheory.pairs.head_checkpoint import save
-from spectheory.pairs.train import WINDOW, Schedule, batches, distance, encode, optimise
 from spectheory.prompts import read_prompts
 
 Drafts = Iterator[tuple[Tensor, Tensor]]
@@ -43,6 +43,9 @@ SAMPLED = 512
 PROMPT = 32
 """Tokens of text before a sampled window."""
 PROMPTS_AT_ONCE = 128
+ARCHITECTURES = {"eagle3": "Eagle3DraftModel", "dflash": "DFlashDraftModel"}
+WITH_MATRICES = ("eagle3",)
+"""Checkpoints with copies of the target's two matrices: speculators 0.9 fills missing ones with random numbers."""
 
 
 def read(target: LlamaForCausalLM, window: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -143,6 +146,69 @@ def held_out_acceptance(
     residual = accepted - mean * of[:, None]
     error = np.sqrt(len(of) / (len(of) - 1) * np.sum(residual**2, axis=0)) / of.sum()
     return [round(float(m), 4) for m in mean], [round(float(e), 4) for e in error]
+
+
+def save(head: DenseHead, kind: str, target: LlamaForCausalLM, folder: Path, facts: dict[str, object]) -> None:
+    """Write weights in half precision, the configuration and the facts of the training run."""
+    partial = folder.with_name(folder.name + ".partial")
+    partial.mkdir(parents=True)
+    weights = {name: weight.half().contiguous() for name, weight in head.state_dict().items()}
+    if kind in WITH_MATRICES:
+        for name, matrix in (
+            ("embed_tokens", target.get_input_embeddings()),
+            ("lm_head", target.get_output_embeddings()),
+        ):
+            weights[f"{name}.weight"] = matrix.weight.half()
+    save_file(weights, partial / "model.safetensors", metadata={"format": "pt"})
+    mask = head.mask if isinstance(head, DenseDFlash) else None
+    for name, content in (("config", configuration(head.shape, kind, mask)), ("training", facts)):
+        (partial / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
+    partial.rename(folder)
+
+
+def configuration(shape: HeadShape, kind: str, mask: int | None) -> dict[str, object]:
+    """The checkpoint's config.json."""
+    own: dict[str, object] = {
+        "eagle_aux_hidden_state_layer_ids": list(shape.reads),
+        "norm_before_residual": True,
+    }
+    if mask is not None:
+        own = {
+            "aux_hidden_state_layer_ids": list(shape.reads),
+            "block_size": shape.drafts + 1,
+            "mask_token_id": mask,
+        }
+    return {
+        "architectures": [ARCHITECTURES[kind]],
+        "draft_vocab_size": VOCABULARY,
+        "dtype": "float16",
+        **own,
+        "speculators_config": {
+            "algorithm": kind,
+            "default_proposal_method": "greedy",
+            "proposal_methods": [{"proposal_type": "greedy", "speculative_tokens": shape.drafts}],
+            "verifier": {"architectures": ["LlamaForCausalLM"], "name_or_path": "builtin:target"},
+        },
+        "speculators_model_type": kind,
+        "speculators_version": "0.9.0",
+        "tie_word_embeddings": False,
+        "transformer_layer_config": {
+            "attention_bias": False,
+            "head_dim": shape.per_head,
+            "hidden_act": "silu",
+            "hidden_size": shape.width,
+            "intermediate_size": shape.feed_forward,
+            "max_position_embeddings": WINDOW,
+            "model_type": "llama" if mask is None else "qwen3",
+            "num_attention_heads": shape.heads,
+            "num_hidden_layers": shape.layers,
+            "num_key_value_heads": 1,
+            "rms_norm_eps": shape.eps,
+            "rope_parameters": {"rope_theta": shape.theta, "rope_type": "default"},
+            "tie_word_embeddings": False,
+            "vocab_size": VOCABULARY,
+        },
+    }
 
 
 def make_heads(out: Path) -> None:

@@ -1,4 +1,4 @@
-"""The recipe of the built-in pair: ``python -m spectheory.pairs.train OUT`` makes tokenizer, target and drafts.
+"""The recipe of the built-in pair: ``python -m benchmarks.training.train OUT`` makes tokenizer, target and drafts.
 
 Stages: the byte-level BPE tokenizer, the target on text, the draft on text, and the distilled draft (it starts from the
 text draft and learns from the *final* target). A stage whose folder exists is skipped.
@@ -22,7 +22,7 @@ from torch import nn
 from torch.nn import functional
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from spectheory.pairs.corpus import standard_library
+from benchmarks.training.corpus import standard_library
 
 VOCABULARY = 512
 WINDOW = 256
