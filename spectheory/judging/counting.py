@@ -8,9 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.drafting import Chain, Shape, StoppingRule, read_stop
+from spectheory.drafting.shapes import read_shape
 from spectheory.errors import SettingError, TextError
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import Counters
+from spectheory.verification import PATH_RULES, PathRule
 
 MOST_K = 1024
 
@@ -39,6 +42,28 @@ def counting_of(log: CallLog, k: int | None = None) -> Counting:
         fits = {way: sum(starts_of(r, Counting(1, way)) is not None for r in log.requests) for way in (True, False)}
         prefill = fits[True] >= fits[False]
     return Counting(_longest(log, k), prefill, log.counts_past_end)
+
+
+def shape_of(log: CallLog, k: int, stop: StoppingRule | None = None) -> Shape:
+    """What a call drafts: a chain of k that `stop` may end, or the tree or the stopping rule that the log states.
+
+    Examples
+    --------
+    >>> print(shape_of(CallLog((), provenance={"shape": "1,2,1-1"}), 2))
+    tree 1 2 1-1
+    """
+    named, ended = (log.provenance.get(name) for name in ("shape", "stop"))
+    if stop is None and ended:
+        stop = read_stop(str(ended))
+    if stop is not None:
+        return Chain(k, stop=stop)
+    return read_shape(str(named), [k])[0] if named else Chain(k)
+
+
+def rules_of(log: CallLog) -> tuple[PathRule, ...]:
+    """The rule that the log states; none where it states none that is known here."""
+    known = PATH_RULES.get(str(log.provenance.get("rule")))
+    return (known,) if known else ()
 
 
 def starts_of(request: Request, counting: Counting) -> NDArray[np.int64] | None:

@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from scipy.special import ndtri
 
-from spectheory.drafting import StoppingRule
+from spectheory.drafting import Chain, Shape, StoppingRule
+from spectheory.errors import SettingError, TraceError
 from spectheory.judging.causes import CAUSES
 from spectheory.judging.causes.base import Context, Finding, Reread
 from spectheory.judging.causes.early import stops_early
-from spectheory.judging.counting import Counting, counted, counting_of, past_end, torn
+from spectheory.judging.comparison import READINGS
+from spectheory.judging.counting import Counting, counted, counting_of, past_end, rules_of, shape_of, torn
 from spectheory.judging.divergence import engine_dtype, greedy_tests
 from spectheory.judging.expected import Expected
 from spectheory.judging.matching import check_settings, matched
-from spectheory.judging.output import POSSIBLE, OutputTest, bonus_test, output_tests
-from spectheory.judging.power import smallest_loss
-from spectheory.judging.standing import Bench, Floats, Standing
+from spectheory.judging.output import POSSIBLE, POWER, OutputTest, bonus_test, output_tests
+from spectheory.judging.standing import FALSE_ALARMS, Bench, Floats, Standing
 from spectheory.judging.starts import Calls
+from spectheory.prediction.shape_calls import check_shapes, takes
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters
-from spectheory.verification import PathRule
+from spectheory.verification import GrownMatch, PathRule, RankRule
 from spectheory.verification.matching import ArgmaxDraft, GreedyMatch
 from spectheory.verification.registry import RULES
 
 USUAL_DTYPE = "bfloat16"
 """Precision in which engines serve by default, taken where a log says none."""
+
+STEPS = 12
+"""Halvings of the interval that holds the loss: to 1/4096."""
 
 COUNTS_ALONE = (
     "The causes explain the counts alone. The output is refuted too, and no fault of the draft or of the counting "
@@ -44,6 +51,7 @@ class Judgement:
     - `stated`: names of the rules that the engine is said to run; empty if none is.
     - `output`: tests that the text is a sample of the target, or at temperature 0 its first choices.
     - `causes`: faults that explain what was refuted: certain ones first, the others by their fit, the closest first.
+    - `shape`: what a call drafts; causes are looked for of chains alone.
     - `smallest`: the share by which acceptance would have to be lower for these counts to refute the rule in question
       with probability 0.9, computed under that loss (an estimate, rather too large); None if none would show.
     - `notes`: what biases the counts, one sentence each.
@@ -55,6 +63,7 @@ class Judgement:
     stated: tuple[str, ...] = ()
     output: tuple[OutputTest, ...] = ()
     causes: tuple[Finding, ...] = ()
+    shape: Shape | None = None
     smallest: float | None = None
     notes: tuple[str, ...] = ()
 
@@ -102,6 +111,9 @@ def judge(
     with at least i accepted tokens, over whole texts and, where the log lists calls, at their own starts. Tokens past
     the end of a text have unknown acceptance: what may hold them is compared with the nearer end of an interval.
 
+    Calls draft a chain of k, or the tree or stopped chain that the log's provenance states (``shape``, ``stop``). Of a
+    tree whose rank law is estimated the calls alone are compared, over several readings.
+
     At temperature 0 nothing is random: a draft is accepted where the draft's first choice is the text's token, and
     counts must be equal.
 
@@ -113,13 +125,14 @@ def judge(
         Both models' statistics of these texts, under the log's sampling settings (at temperature 0 under temperature
         1 or 0). Texts are joined by id and output, else by prompt and output; there may be more of them.
     rules
-        The rules that the engine is said to run. Without any, every rule is asked.
+        The rules that the engine is said to run, by default what the log's provenance states (``rule``). Without any,
+        every rule is asked.
     k
         Drafted tokens of a full call, where the log does not say.
     counters
         The engine's totals over these requests, in place of what the requests counted.
     reread
-        Reads the pair again with changed logits, for causes that need it.
+        Reads the pair again with changed logits, for causes that need it, or another key, for laws that are estimated.
     stop
         Ends the chains of the engine (§11). At temperature 0 engines compare the plain softmax, which a trace under
         temperature 1 has, as has ``draft_top`` of one under temperature 0; a rule by entropy is refused there.
@@ -134,42 +147,45 @@ def judge(
     check_settings(trace, log)
     trace = matched(trace, log)
     greedy = log.temperature == 0
-    if stop is not None and greedy:
-        stop.check_temperature(0)
-    counting = counting_of(log, k)
-    bench = _bench(log, counting, counters, stop)
-    asked = _asked(trace, tuple(rules), greedy)
+    counting, rules = counting_of(log, k), tuple(rules) or rules_of(log)
+    bench = _bench(log, counting, counters, shape_of(log, counting.k, stop))
+    if bench.stop is not None and greedy:
+        bench.stop.check_temperature(0)
+    asked = _asked(trace, rules, greedy, bench.shape, reread)
+    more = _more(asked, bench, reread)
     groups = list(_alike([(rule.name, bench.survival(rule, trace)) for rule in asked]))
-    survivals = [survival for _, survival in groups]
+    exact = [survival for names, survival in groups if names[0] not in more]
     served, by_name = {rule.name for rule in asked if rule.served}, {rule.name: rule for rule in asked}
     standings = tuple(
         replace(
             bench.standing(
                 names[0],
                 survival,
-                [o for o in survivals if o is not survival],
+                [o for o in exact if o is not survival],
                 names[1:],
                 bench.undecided(by_name[names[0]], trace),
+                more.get(names[0], ()),
             ),
             served=bool(served.intersection(names)),
         )
         for names, survival in groups
     )
-    stated = tuple(dict.fromkeys(GreedyMatch.name if greedy and rule.uses_draft else rule.name for rule in rules))
+    first = greedy and isinstance(bench.shape, Chain)
+    stated = tuple(dict.fromkeys(GreedyMatch.name if first and rule.uses_draft else rule.name for rule in rules))
     ordered = tuple(sorted(standings, key=_order))
     if greedy:
         output = greedy_tests(trace, dtype=engine_dtype(log) or USUAL_DTYPE)
     else:
         output = output_tests(trace)
-        bonus = bonus_test(trace, bench.calls.bonus) if output and bench.calls and stop is None else None
+        bonus = bonus_test(trace, bench.calls.bonus) if output and bench.calls and bench.stop is None else None
         output += (bonus,) if bonus and output[0].name != POSSIBLE else ()
-    made = Judgement(log, counting, ordered, stated, output, notes=tuple(_notes(log, bench, asked)))
+    made = Judgement(log, counting, ordered, stated, output, shape=bench.shape, notes=tuple(_notes(log, bench, asked)))
     asked_of = min(made.questioned, key=lambda one: one.refuted)
     expected = Expected(bench.survival(by_name[asked_of.rule], trace), bench.lengths, counting)
-    made = replace(made, smallest=smallest_loss(expected, asked_of))
+    made = replace(made, smallest=_smallest_loss(expected, asked_of))
     tried = [
         cause
-        for cause in CAUSES
+        for cause in (CAUSES if isinstance(bench.shape, Chain) else ())
         if made.refuted
         or made.doubtful
         or (cause.structural and torn(log, counting))
@@ -185,7 +201,7 @@ def judge(
         counting,
         blamed,
         [one for one in made.standings if one not in blamed],
-        partial(_again, log, trace, counters, by_name, stop),
+        partial(_again, log, trace, counters, by_name, bench.shape),
         lambda name: bench.survival(by_name[name], trace),
         bench.calls,
         reread,
@@ -196,7 +212,7 @@ def judge(
     return replace(made, causes=causes, notes=made.notes + (COUNTS_ALONE,) * bool(half))
 
 
-def _bench(log: CallLog, counting: Counting, counters: Counters | None, stop: StoppingRule | None) -> Bench:
+def _bench(log: CallLog, counting: Counting, counters: Counters | None, shape: Shape) -> Bench:
     requests = log.requests
     return Bench(
         np.array([len(r.output) for r in requests], dtype=np.int64),
@@ -204,15 +220,19 @@ def _bench(log: CallLog, counting: Counting, counters: Counters | None, stop: St
         tuple(None if counters else r.calls for r in requests),
         counted(log, counting.k, counters),
         counting,
-        Calls.of(log, counting, stopped=stop is not None),
+        Calls.of(log, counting, stopped=shape.stop is not None),
+        shape,
         log.temperature == 0,
-        stop,
         engine_dtype(log) or USUAL_DTYPE,
     )
 
 
-def _asked(trace: Trace, stated: tuple[PathRule, ...], greedy: bool) -> list[PathRule]:
+def _asked(
+    trace: Trace, stated: tuple[PathRule, ...], greedy: bool, shape: Shape, reread: Reread | None
+) -> list[PathRule]:
     """The stated rules, and all about two pmfs that the trace has columns for; greedy text has one of these."""
+    if not isinstance(shape, Chain):
+        return _asked_of_tree(trace, stated, greedy, shape, reread)
     if greedy:
         copied = [rule for rule in stated if not rule.uses_draft]
         for rule in (*copied, *([] if copied else [ArgmaxDraft()])):
@@ -224,6 +244,48 @@ def _asked(trace: Trace, stated: tuple[PathRule, ...], greedy: bool) -> list[Pat
     named = {rule.name for rule in stated}
     others = [r for r in RULES.values() if r.name not in named and r.output == "sample"]
     return [*stated, *(rule for rule in others if not rule.lacks(trace.columns))]
+
+
+def _asked_of_tree(
+    trace: Trace, stated: tuple[PathRule, ...], greedy: bool, shape: Shape, reread: Reread | None
+) -> list[PathRule]:
+    """The stated rules, and all about two pmfs that take the shape and that the trace has columns for."""
+    for rule in stated:
+        check_shapes(trace, rule, [shape])
+    if greedy and shape.fixed:
+        raise SettingError(
+            f"calls of {shape} are judged at temperature 0",
+            limit="a draft has one token there, and what stands beside it in a tree is the engine's choice",
+            remedy="judge chains or grown trees, or compare the calls with spectheory validate",
+        )
+    named = [rule.name for rule in stated]
+    ranked = [rule for rule in RULES.values() if isinstance(rule, RankRule) and rule.output == "sample"]
+    known = [rule for rule in ranked if rule.recorded_in in trace.columns and (reread or not rule.estimated)]
+    others = [rule for rule in known if rule.known_ranks(trace.columns, shape.max_rank) == shape.max_rank]
+    lossless = [rule for rule in (GrownMatch(), *others) if rule.name not in named and takes(rule, shape)]
+    asked = [*stated, *(rule for rule in lossless if not rule.lacks(trace.columns))]
+    if not asked:
+        raise TraceError(
+            f"the trace has no columns by which {shape} is judged",
+            limit="needs the laws of ranks, or the drafts of grown trees",
+            remedy="give the pair with --target and --draft in place of the trace",
+        )
+    return asked
+
+
+def _more(asked: Sequence[PathRule], bench: Bench, reread: Reread | None) -> dict[str, list[Floats]]:
+    """By rule the further readings of laws that are estimated; exact ones need none."""
+    estimated = [r for r in asked if isinstance(r, RankRule) and r.estimated and bench.shape.max_rank > 1]
+    if not estimated:
+        return {}
+    if reread is None:
+        raise TraceError(
+            f"{estimated[0].name} is judged on trees from one trace",
+            limit=f"its law is estimated and needs {READINGS} readings",
+            remedy="give the pair with --target and --draft in place of the trace",
+        )
+    traces = [reread(key=number) for number in range(1, READINGS)]
+    return {rule.name: [bench.survival(rule, trace) for trace in traces] for rule in estimated}
 
 
 def _alike(read: list[tuple[str, Floats]]) -> Iterator[tuple[tuple[str, ...], Floats]]:
@@ -254,13 +316,13 @@ def _again(
     trace: Trace,
     counters: Counters | None,
     rules: Mapping[str, PathRule],
-    stop: StoppingRule | None,
+    shape: Shape,
     rule: str | Floats,
     counting: Counting,
     other: Trace | None = None,
 ) -> Standing:
     """How a rule, or a survival of its own, stands under another way of counting or another reading of the pair."""
-    bench = _bench(log, counting, counters, stop)
+    bench = _bench(log, counting, counters, shape)
     if isinstance(rule, str):
         read = other or trace
         return bench.standing(rule, bench.survival(rules[rule], read), undecided=bench.undecided(rules[rule], read))
@@ -289,5 +351,35 @@ def _notes(log: CallLog, bench: Bench, asked: Sequence[PathRule]) -> Iterator[st
             f"Counts hold {past} accepted tokens past the end of texts: 1 + accepted / calls overstates the "
             f"{(tokens - len(bench.lengths) * bench.counting.prefill) / calls:.3f} tokens per call."
         )
-    if bench.stop is None and (early := stops_early(log, bench.counting, bench.calls)):
+    if (
+        isinstance(bench.shape, Chain)
+        and bench.stop is None
+        and (early := stops_early(log, bench.counting, bench.calls))
+    ):
         yield f"{early[0].upper()}{early[1:]}."
+
+
+def _smallest_loss(expected: Expected, one: Standing) -> float | None:
+    """The smallest share d for which an engine that accepts each draft with 1 - d times the rule's probability would
+    be refuted with probability :data:`~spectheory.judging.output.POWER`; None if these texts would show no loss.
+
+    An estimate that is rather too large: the calls of the whole texts alone decide, their number under the loss is
+    taken as normal, and the rule's p-value is Chernoff's bound.
+    """
+
+    def shown(loss: float) -> bool:
+        depth = np.arange(1, expected.survival.shape[1] + 1)
+        other = replace(expected, survival=expected.survival * (1 - loss) ** depth, undecided=None)
+        mean, variance = (float(sums[:, 0].sum()) for sums in (other.high.expected, other.high.covariance[:, 0]))
+        calls = math.floor(mean - ndtri(POWER) * math.sqrt(max(variance, 0.0)))
+        if one.calls.deviation == 0:
+            return calls > one.calls.high
+        return expected.more_calls(calls) < FALSE_ALARMS / (len(one.every) + 1)
+
+    if not shown(1.0):
+        return None
+    low, high = 0.0, 1.0
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if shown(middle) else (middle, high)
+    return high

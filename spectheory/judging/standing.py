@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.drafting import StoppingRule
-from spectheory.judging.comparison import Comparison
+from spectheory.drafting import Shape, StoppingRule
+from spectheory.judging.comparison import CallLaw, Comparison, compare_calls
 from spectheory.judging.counting import Counted, Counting
 from spectheory.judging.expected import Expected
 from spectheory.judging.near_ties import as_seen, near_ties
 from spectheory.judging.starts import Calls
-from spectheory.prediction.stopped import stopped_survival
+from spectheory.prediction.shape_calls import survival_of
 from spectheory.trace import Trace
 from spectheory.verification import PathRule
 from spectheory.verification.base import Columns
@@ -106,28 +106,31 @@ class Bench:
     found: Counted
     counting: Counting
     calls: Calls | None
+    shape: Shape
     greedy: bool = False
-    stop: StoppingRule | None = None
     dtype: str = ""
 
+    @property
+    def stop(self) -> StoppingRule | None:
+        """The rule that ends its chains, if one does."""
+        return self.shape.stop
+
     def survival(self, rule: PathRule, trace: Trace) -> Floats:
-        """P(tau >= i) at every position, of chains that `stop` ends if there is one (§11); at temperature 0 a draft's
-        tokens are its first choices.
-        """
+        """P(tau >= i) at every position (§7, §11); at temperature 0 the tokens of a chain are its first choices."""
         return self._survival(rule, trace.columns)
 
     def _survival(self, rule: PathRule, columns: Columns) -> Floats:
-        read = ArgmaxDraft() if self.greedy and rule.uses_draft else rule
-        if self.stop is not None:
-            return stopped_survival(read, self.stop, self.counting.k, columns)
-        return np.asarray(read.path_survival(columns, self.counting.k), dtype=np.float64)
+        chosen = self.greedy and rule.uses_draft and self.shape.is_chain
+        survival, _ = survival_of(ArgmaxDraft() if chosen else rule, self.shape, columns)
+        return np.asarray(survival, dtype=np.float64)
 
     def undecided(self, rule: PathRule, trace: Trace) -> tuple[Floats, Floats] | None:
         """P(tau >= i) of a draft of first choices with near-ties rejected, and accepted; None where there are none.
 
         Where calls are listed each near-tie that one met is as it was found, in both: its outcome is right either way.
         """
-        if not (self.greedy and rule.uses_draft) and not isinstance(rule, ArgmaxDraft):
+        first_choices = self.shape.is_chain and self.greedy and rule.uses_draft
+        if not first_choices and not isinstance(rule, ArgmaxDraft):
             return None
         ties = near_ties(trace, self.dtype)
         if not ties.any():
@@ -144,8 +147,11 @@ class Bench:
         others: Sequence[Floats] = (),
         same: tuple[str, ...] = (),
         undecided: tuple[Floats, Floats] | None = None,
+        more: Sequence[Floats] = (),
     ) -> Standing:
-        """How a rule of this survival stands, beside others."""
+        """How a rule of this survival stands, beside others; with `more` readings of an estimated law by its calls."""
+        if more:
+            return Standing(rule, same, compare_calls(self.found.calls, self._laws([survival, *more])))
         if undecided is not None and self.calls is not None:
             survival, undecided = undecided[0], None
         expected = Expected(survival, self.lengths, self.counting, undecided)
@@ -163,6 +169,12 @@ class Bench:
             self.calls.fit(survival),
             texts=self._differing(expected),
         )
+
+    def _laws(self, readings: Sequence[Floats]) -> list[CallLaw]:
+        """The calls of each text by several readings."""
+        read = [Expected(survival, self.lengths, self.counting).decoded for survival in readings]
+        texts = zip(*(np.split(survival, np.cumsum(lengths)[:-1]) for survival, lengths in read), strict=True)
+        return [CallLaw.of(text) for text in texts if len(text[0])]
 
     def _differing(self, expected: Expected) -> tuple[str, ...]:
         """Requests whose calls are not those that are certain."""

@@ -21,9 +21,14 @@ What holds for every function of this package:
 """
 
 from spectheory.measure import _extra  # noqa: F401  imported first: it names the extra that is missing
-from spectheory.measure.assisted import Generated, count_assisted_calls, generate_plain
+from spectheory.measure.assisted import (
+    AssistedComparison,
+    Generated,
+    compare_with_assisted,
+    count_assisted_calls,
+    generate_plain,
+)
 from spectheory.measure.columns.statistics import position_statistics
-from spectheory.measure.comparison import AssistedComparison, compare_with_assisted, predict_calls
 from spectheory.measure.decoders import Decoded, HeaviestTree, Method, decode
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.job import fingerprint_of_run
@@ -58,7 +63,6 @@ __all__ = [
     "measure",
     "measure_latency",
     "position_statistics",
-    "predict_calls",
     "sample_continuations",
     "teacher_forced",
     "with_loop",

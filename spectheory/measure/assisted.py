@@ -1,4 +1,4 @@
-"""Calls of an independent decoder: transformers' assisted generation, with its target calls counted.
+"""Calls of an independent decoder: transformers' assisted generation, counted, and compared with those predicted.
 
 How transformers 5.x works, from its source:
 
@@ -25,6 +25,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from transformers import (
     GenerationConfig,
@@ -40,11 +41,21 @@ from spectheory.checks import whole
 from spectheory.distributions import Sampling
 from spectheory.drafting import StoppingRule
 from spectheory.errors import SettingError, TextError
+from spectheory.judging.comparison import CERTAIN, CallLaw, compare_calls
 from spectheory.measure.columns.truncation import log_pmf
+from spectheory.measure.forward import teacher_forced
 from spectheory.measure.hub import quiet
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.tokens import check_window
+from spectheory.measure.tokens import check_window, encode_prompt
+from spectheory.prediction.law import in_deviations
+from spectheory.prediction.paths import calls_of_texts
+from spectheory.prompts import Prompt
+from spectheory.verification import TokenVerification
 
+_WARM_UP = 8
+"""Tokens of an unmeasured run before the timed ones."""
+_LESS = 0.01
+"""The share of accepted drafts that are not, for a slope."""
 NO_HEADS = "transformers' assisted generation takes no head in this format"
 """Why a draft head is refused."""
 _MOVES_THRESHOLD = "transformers.generation.candidate_generator.is_sklearn_available"
@@ -228,3 +239,114 @@ def _cut(vocabulary: int) -> Callable[[Any, Any, Any], Any]:
         return output
 
     return cut
+
+
+@dataclass(frozen=True)
+class AssistedComparison:
+    """Counted against predicted target calls at k drafts per call; sums over all texts.
+
+    `predicted` is the number of calls expected given these texts, `standard_error` the standard deviation of counted -
+    predicted, `p` the two-sided tail of their law, `full_share` the expected share of calls that follow a call with
+    every draft accepted (§7, exact). `variance_slope` is the variance that a further call adds if drafts are accepted
+    less often. Seconds are wall-clock times; the texts of plain generation are different ones.
+    """
+
+    k: int
+    tokens: int
+    counted: int
+    predicted: float
+    standard_error: float
+    full_share: float
+    assisted_seconds: float
+    plain_seconds: float
+    plain_tokens: int
+    p: float = 1.0
+    variance_slope: float = 0.0
+
+    @property
+    def z(self) -> float:
+        """Counted - predicted in standard deviations; asymptotically standard normal if the theorem holds."""
+        return in_deviations(self.counted - self.predicted, self.standard_error, CERTAIN)
+
+    @property
+    def tokens_per_call(self) -> float:
+        """Counted tokens per call, recovered and bonus tokens included."""
+        return self.tokens / self.counted
+
+    @property
+    def speedup(self) -> float:
+        """Tokens per second of assisted over plain generation, as timed."""
+        return (self.tokens / self.assisted_seconds) / (self.plain_tokens / self.plain_seconds)
+
+
+def compare_with_assisted(
+    pair: ModelPair,
+    prompts: Sequence[Prompt],
+    sampling: Sampling,
+    *,
+    ks: Sequence[int],
+    tokens: int,
+    seed: int = 0,
+    chat_template: bool = False,
+    plain_every: int = 1,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[AssistedComparison]:
+    """Compare transformers' calls with those the path theorem predicts for the same texts, at each k of `ks`.
+
+    Each prompt runs with every k before the next one, and every `plain_every`-th of them plainly too, so that a slow
+    phase of the machine affects all alike. Plain runs are for the measured speed-up alone: no number of calls needs
+    them. `on_progress` gets (runs done, all runs).
+    """
+    report = on_progress or (lambda done, total: None)
+    prompts_ids = [encode_prompt(pair.tokenizer, prompt, chat_template=chat_template) for prompt in prompts]
+    check_runs(pair, prompts_ids, ks, tokens)
+    modes: list[int | None] = [None, *ks]
+    seeds = {k: seeds_of(seed, k, prompts_ids) for k in modes}
+    texts: dict[int | None, list[Generated]] = {k: [] for k in modes}
+    for k in modes:  # unmeasured: some libraries load at first use
+        generate(pair, prompts_ids[0], sampling, k, min(tokens, _WARM_UP), seeds[k][0])
+    runs = [(i, k) for i in range(len(prompts_ids)) for k in modes if k is not None or i % plain_every == 0]
+    for done, (i, k) in enumerate(runs, start=1):
+        texts[k].append(generate(pair, prompts_ids[i], sampling, k, tokens, seeds[k][i]))
+        report(done, len(runs))
+    return [_compare(pair, prompts_ids, sampling, k, texts[k], texts[None]) for k in ks]
+
+
+def _compare(
+    pair: ModelPair,
+    prompts_ids: Sequence[Tensor],
+    sampling: Sampling,
+    k: int,
+    assisted: Sequence[Generated],
+    plain: Sequence[Generated],
+) -> AssistedComparison:
+    """The calls of all texts at one k, read by both models."""
+    rows = [
+        TokenVerification().path_survival(
+            teacher_forced(pair, ids, text.output_ids, sampling, race=False, sampled=True, name=str(number)), k
+        )
+        for number, (ids, text) in enumerate(zip(prompts_ids, assisted, strict=True), start=1)
+    ]
+    survival, lengths = np.concatenate(rows), np.array([len(each) for each in rows])
+    found = compare_calls(sum(text.calls for text in assisted), [CallLaw.of([each]) for each in rows])
+    return AssistedComparison(
+        k=k,
+        tokens=int(lengths.sum()),
+        counted=found.counted,
+        predicted=found.low,
+        standard_error=found.deviation,
+        full_share=float(calls_of_texts(survival, lengths).full.sum()) / found.low,
+        assisted_seconds=sum(text.seconds for text in assisted),
+        plain_seconds=sum(text.seconds for text in plain),
+        plain_tokens=sum(len(text.output_ids) for text in plain),
+        p=found.p,
+        variance_slope=variance_slope(survival, lengths),
+    )
+
+
+def variance_slope(survival: NDArray[np.float64], lengths: NDArray[np.int64]) -> float:
+    """Variance of the calls of texts that a further call adds if every draft is accepted a little less often (§7)."""
+    less = survival * (1 - _LESS) ** np.arange(1, survival.shape[1] + 1)
+    now, then = (calls_of_texts(each, lengths) for each in (survival, less))
+    more = float(then.expected.sum() - now.expected.sum())
+    return float(then.variance.sum() - now.variance.sum()) / more if more > 0 else 0.0

@@ -12,17 +12,24 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spectheory.distributions import Sampling
+from spectheory.drafting import Chain, Grown, Shape
 from spectheory.errors import SettingError, TextError
 from spectheory.judging.changes import LogitChange, Steps
+from spectheory.judging.counting import shape_of
+from spectheory.measure.columns.noise import position_keys, text_key
 from spectheory.measure.columns.statistics import position_statistics
 from spectheory.measure.columns.truncation import log_pmf
 from spectheory.measure.forward import located, paired_logits
+from spectheory.measure.grown import grown_columns
 from spectheory.measure.lookup import lookup_columns
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
+from spectheory.measure.suffix import suffix_columns
 from spectheory.measure.tokens import check_window
 from spectheory.trace import GIVEN_TEXT, IMPOSSIBLE, LAYERS, READ, SOURCES, TextInfo, Trace
 from spectheory.trace.calls import CallLog, Request
+from spectheory.verification import SuffixMatch
+from spectheory.verification.suffix import OWN_TEXT
 
 CUT_SLACK = 2**-4
 """How far an engine's cuts may be off, in proportion: bfloat16 logits near 16 are rounded by up to 2^-4 nats. A cut by
@@ -39,6 +46,7 @@ def judged_trace(
     draft_change: LogitChange | None = None,
     target_change: LogitChange | None = None,
     chunk: int = 256,
+    key: int = 0,
 ) -> Trace:
     """The trace of an engine's outputs, one text per request in their order, by one pass of both models over each.
 
@@ -47,17 +55,22 @@ def judged_trace(
     says. Tokens that the target cannot output under the settings, even if its filters are off by :data:`CUT_SLACK`,
     stand in the provenance under :data:`~spectheory.trace.IMPOSSIBLE`, and have the log-probability
     :data:`SMALLEST` in place of -inf. `draft_change` and `target_change` are other ways to sample
-    (:mod:`spectheory.judging.changes`).
+    (:mod:`spectheory.judging.changes`). Where the log states a tree, the columns of trees are read too, the estimated
+    one with the randomness of `key`.
 
     Raises :class:`~spectheory.errors.TextError` for a request without prompt or output ids, ids that the pair lacks, a
     text that is too long for the models; and :class:`~spectheory.errors.SettingError` if the log says no temperature.
     """
     sampling = _read_at(log)
     check_ids(log)
+    shape = shape_of(log, log.k or 1)
     texts = [_ids(pair, request) for request in log.requests]
     target, draft = (change.steps(sampling) if change else (sampling,) for change in (target_change, draft_change))
-    named = zip(log.requests, texts, strict=True)
-    read = [_columns(pair, request.id, *ids, target, draft, chunk) for request, ids in named]
+    read = [
+        _columns(pair, request.id, *ids, target, draft, chunk, shape, text_key(key, number))
+        | _drafted(pair, request.id, *ids, shape, log.provenance.get("rule"), chunk)
+        for number, (request, ids) in enumerate(zip(log.requests, texts, strict=True))
+    ]
     impossible = [
         f"text {request.id!r}, token {at + 1} (id {request.output[at]})"
         for request, text in zip(log.requests, read, strict=True)
@@ -73,7 +86,7 @@ def judged_trace(
             TextInfo(request.id, len(request.output), ended=request.ended, prompt_tokens=len(ids[0]))
             for request, ids in zip(log.requests, texts, strict=True)
         ),
-        _provenance(pair, log, sampling, {"target": target_change, "draft": draft_change})
+        _provenance(pair, log, sampling, {"target": target_change, "draft": draft_change}, shape)
         | ({IMPOSSIBLE: impossible} if impossible else {}),
     )
 
@@ -115,7 +128,15 @@ def _ids(pair: ModelPair, request: Request) -> tuple[Tensor, Tensor]:
 
 
 def _columns(
-    pair: ModelPair, name: str, prompt_ids: Tensor, output_ids: Tensor, target: Steps, draft: Steps, chunk: int
+    pair: ModelPair,
+    name: str,
+    prompt_ids: Tensor,
+    output_ids: Tensor,
+    target: Steps,
+    draft: Steps,
+    chunk: int,
+    shape: Shape,
+    key: int,
 ) -> dict[str, NDArray[Any]]:
     """The columns of one text, the models sampled by these steps."""
     parts = []
@@ -127,8 +148,9 @@ def _columns(
                 _applied(of_draft, draft[:-1]),
                 tokens,
                 target[-1],
-                race=False,
+                race=shape.fixed and not isinstance(shape, Chain),
                 sampled=True,
+                keys=position_keys(key, done, len(tokens)),
                 draft_sampling=draft[-1],
                 judged=True,
             )
@@ -137,6 +159,17 @@ def _columns(
         parts.append({column: values.cpu() for column, values in part.items()})
     columns = {column: torch.cat([part[column] for part in parts]).numpy() for column in parts[0]}
     return {**columns, **lookup_columns(prompt_ids, output_ids, pair.end_of_text)}
+
+
+def _drafted(
+    pair: ModelPair, name: str, prompt_ids: Tensor, output_ids: Tensor, shape: Shape, rule: object, chunk: int
+) -> dict[str, NDArray[Any]]:
+    """The columns of drafts that depend on the log: trees grown by confidence, and copies from the request's text."""
+    if isinstance(shape, Grown):
+        return grown_columns(pair, prompt_ids, output_ids, shape, chunk=chunk, name=name)
+    if rule == SuffixMatch.name:
+        return dict(suffix_columns([(prompt_ids, output_ids)], OWN_TEXT, pair.end_of_text))
+    return {}
 
 
 def _cut_off(logits: Tensor, tokens: Tensor, sampling: Sampling) -> Tensor:
@@ -158,12 +191,12 @@ def _applied(logits: Tensor, earlier: Steps) -> Tensor:
 
 
 def _provenance(
-    pair: ModelPair, log: CallLog, sampling: Sampling, changes: dict[str, LogitChange | None]
+    pair: ModelPair, log: CallLog, sampling: Sampling, changes: dict[str, LogitChange | None], shape: Shape
 ) -> dict[str, Any]:
     return {
         **pair.describe(),
         SOURCES: {"target": pair.target.source, "draft": pair.draft.source},
-        "settings": {"sampling": asdict(sampling)},
+        "settings": {"sampling": asdict(sampling), **({"grown": shape.size} if isinstance(shape, Grown) else {})},
         "origin": GIVEN_TEXT,
         "engine": {"name": log.engine, "version": log.version},
         "changes": {model: change.says for model, change in changes.items() if change},

@@ -9,6 +9,7 @@ from typing import Any
 from scipy.special import ndtri
 
 from spectheory.intervals import CONFIDENCE
+from spectheory.judging.comparison import CERTAIN
 from spectheory.prediction.law import in_deviations
 from spectheory.reports.table import Column, Table
 
@@ -28,7 +29,7 @@ def of_all(records: Records) -> dict[str, Any]:
     made = {name: sum(record[name] for record in records) for name in ("tokens", "counted", "predicted")}
     variance = sum(record["standard_error"] ** 2 for record in records)
     error, slope = math.sqrt(variance), max(sum(r["variance_slope"] * r["predicted"] for r in records), 0.0)
-    z = in_deviations(made["counted"] - made["predicted"], error)
+    z = in_deviations(made["counted"] - made["predicted"], error, CERTAIN)
     reach, power = float(ndtri((1 + CONFIDENCE) / 2)) * error, float(ndtri(POWER))
     # Calls off by x have the variance v + s x, and x = reach + power * sqrt(v + s x).
     half = power**2 * slope / made["predicted"] / 2 if error else 0.0

@@ -8,6 +8,7 @@ from typing import Any
 
 from spectheory.answers import plain
 from spectheory.answers.judged import JudgementJson
+from spectheory.drafting import Chain
 from spectheory.judging.comparison import Comparison
 from spectheory.judging.judgement import Judgement
 from spectheory.judging.output import POSSIBLE, POWER, SHARE
@@ -165,7 +166,8 @@ def _rules(found: Judgement, *, brief: bool = False) -> Table:
         for one in found.standings
     ]
     requests = "1 request" if len(log) == 1 else f"{len(log)} requests"
-    return Table(f"{requests}, k = {k}{at}: calls", columns, rows)
+    drafts = f"k = {k}" if isinstance(found.shape, Chain | None) else str(found.shape)
+    return Table(f"{requests}, {drafts}{at}: calls", columns, rows)
 
 
 def _positions(one: Standing) -> Iterator[Table]:

@@ -13,7 +13,9 @@ import pytest
 import torch
 
 from spectheory.distributions import Sampling
+from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError
+from spectheory.judging.comparison import compare_calls
 from spectheory.measure import (
     AssistedComparison,
     ModelPair,
@@ -21,8 +23,8 @@ from spectheory.measure import (
     count_assisted_calls,
     generate_plain,
     load_pair,
-    predict_calls,
 )
+from spectheory.measure.validation.expected import expected_calls
 from spectheory.prompts import Prompt
 from spectheory.verification import IndependentMatch, PathRule, TokenVerification
 
@@ -47,8 +49,9 @@ def test_counted_calls_are_the_predicted_ones(sampling: Sampling, k: int, tiny_p
     counted = sum(text.calls for text in texts)
 
     def z(drafts: int, rule: PathRule) -> float:
-        calls = predict_calls(tiny_pair, ids, [text.output_ids for text in texts], sampling, drafts, rule)
-        return (counted - calls.expected.sum()) / math.sqrt(calls.variance.sum())
+        read = [(prompt, text.output_ids) for prompt, text in zip(ids, texts, strict=True)]
+        laws = [expected_calls(tiny_pair, *each, sampling, rule, Chain(drafts)) for each in read]
+        return compare_calls(counted, laws).z
 
     assert abs(z(k, TokenVerification())) < BOUND
     assert abs(z(k, IndependentMatch())) > BOUND

@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from spectheory.measure.comparison import variance_slope
+from spectheory.measure.assisted import variance_slope
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.reports.check import POWER, check_table, of_all
 from tests.made_up import each

@@ -6,7 +6,6 @@ Without ties where top-p is asked for: which of the tied tokens at its cut stay 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,13 @@ from torch import Tensor
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
 from spectheory.errors import SpectheoryError
-from spectheory.measure import MeasureSettings, ModelPair, predict_calls, teacher_forced
+from spectheory.judging.comparison import compare_calls
+from spectheory.measure import MeasureSettings, ModelPair, teacher_forced
 from spectheory.measure.assisted import Generated, generate
 from spectheory.measure.validation import FILTERS_JUDGE, JUDGE, Setting, Validation, validate
+from spectheory.measure.validation.expected import expected_calls
 from spectheory.prompts import Prompt
+from spectheory.verification import TokenVerification
 
 BOUND = 5.2
 """|z| of a right prediction exceeds this in 2e-7 of all runs (normal limit); three predictions are held to it."""
@@ -74,9 +76,9 @@ def test_its_texts_and_calls_are_ours(sampling: Sampling, request: pytest.Fixtur
     assert impossible(pair, texts, dataclasses.replace(sampling, top_k=1)) > len(texts) / 2
 
     def z(drafts: int) -> float:
-        ids = [text.output_ids for text in texts]
-        calls = predict_calls(pair, IDS, ids, sampling, drafts)
-        return (sum(text.calls for text in texts) - calls.expected.sum()) / math.sqrt(calls.variance.sum())
+        read = [(ids, text.output_ids) for ids, text in zip(IDS, texts, strict=True)]
+        laws = [expected_calls(pair, *each, sampling, TokenVerification(), Chain(drafts)) for each in read]
+        return compare_calls(sum(text.calls for text in texts), laws).z
 
     assert abs(z(3)) < BOUND
     assert abs(z(1)) > BOUND

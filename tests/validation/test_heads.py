@@ -16,9 +16,8 @@ from spectheory.drafting import Batch, Chain, KAry
 from spectheory.errors import SettingError
 from spectheory.measure import MeasureSettings, ModelPair, load_pair
 from spectheory.measure.validation import JUDGE, Setting, Validation, validate
-from spectheory.measure.validation.agreement import is_certain, p_value, read_as_control, z_value
 from spectheory.measure.validation.rounds import decoded_rounds
-from spectheory.measure.validation.runs import Run
+from spectheory.measure.validation.runs import Run, compare_runs
 from spectheory.pairs import PROMPTS as BUILT_IN
 from spectheory.pairs import resolve
 from spectheory.prompts import read_prompts
@@ -53,7 +52,7 @@ def test_greedy_calls_are_exact(head: ModelPair, tmp_path: Path) -> None:
     """Counted equals expected for every rule; the control is the next test."""
     runs = decoded(head, 0.0, tmp_path / "rounds.jsonl", prompts=2)
     assert {setting.rule for setting in runs} == RULES
-    assert all(z_value(of_one) == 0 for of_one in runs.values())
+    assert all(compare_runs(of_one).z == 0 for of_one in runs.values())
 
 
 @pytest.mark.parametrize("prompts", [3, pytest.param(8, marks=pytest.mark.evidence)])
@@ -68,14 +67,15 @@ def test_calls_are_those_expected_by_start_alone(head: ModelPair, tmp_path: Path
     runs = decoded(head, WARM, tmp_path / "rounds.jsonl", prompts)
     assert {setting.rule for setting in runs} == RULES
     for setting, of_one in runs.items():
-        assert abs(z_value(of_one)) < SIGMA, setting.name
-        assert p_value(of_one) > 1e-9, setting.name
-        assert (setting.rule in CERTAIN) == is_certain(of_one), setting.name
-    controls = {setting: read_as_control(of_one, "per_position") for setting, of_one in runs.items()}
-    assert {setting for setting, control in controls.items() if not control} == {
-        setting for setting in runs if setting.rule == "lookup"
+        assert abs(compare_runs(of_one).z) < SIGMA, setting.name
+        assert compare_runs(of_one).p > 1e-9, setting.name
+        assert (setting.rule in CERTAIN) == compare_runs(of_one).certain, setting.name
+    read = {
+        setting: of_one for setting, of_one in runs.items() if of_one[0].expected and of_one[0].expected.per_position
     }
-    assert all(z_value(control) == math.inf for s, control in controls.items() if control and s.rule in CERTAIN)
+    assert {setting.rule for setting in runs.keys() - read.keys()} == {"lookup"}
+    certain = [of_one for setting, of_one in read.items() if setting.rule in CERTAIN]
+    assert all(compare_runs(of_one, "per_position").z == math.inf for of_one in certain)
 
 
 @pytest.mark.evidence
@@ -90,8 +90,8 @@ def test_a_trained_head_is_refuted_per_position(tmp_path: Path) -> None:
     rounds = decoded_rounds(pair, read_prompts(BUILT_IN)[:5], question.settings(1.0), question.at(1.0), tmp_path / "r")
     by_rule = {setting.name: [one[setting.name] for one in rounds] for setting in question.settings(1.0)}
     for name, runs in by_rule.items():
-        assert p_value(runs) > 1e-9, name
-    assert p_value([run for runs in by_rule.values() for run in read_as_control(runs, "per_position")]) < 1e-9
+        assert compare_runs(runs).p > 1e-9, name
+    assert compare_runs([run for runs in by_rule.values() for run in runs], "per_position").p < 1e-9
 
 
 @pytest.fixture(scope="module")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from scipy.stats import norm, t
 
 from spectheory.cli import main
 from spectheory.cli import measure as measuring
@@ -24,16 +21,12 @@ from spectheory.errors import TextError, TraceError
 from spectheory.measure import MeasureSettings, ModelPair, loop_time, with_loop
 from spectheory.measure.decoders import decode
 from spectheory.measure.validation import Validation, validate
-from spectheory.measure.validation.agreement import _BEYOND as BEYOND
-from spectheory.measure.validation.agreement import deviation, largest_error, p_value
 from spectheory.measure.validation.answer import answer, answer_at
 from spectheory.measure.validation.evidence import Evidence
-from spectheory.measure.validation.expected import READINGS, Expected
 from spectheory.measure.validation.latencies import kept_latencies
 from spectheory.measure.validation.rounds import decoded_rounds
-from spectheory.measure.validation.runs import Run, run_once
+from spectheory.measure.validation.runs import run_once
 from spectheory.measure.validation.settings import Setting
-from spectheory.prediction.law import tail
 from spectheory.prompts import Prompt
 from spectheory.reports import Table, headline, page, validation_report
 from spectheory.trace import Trace
@@ -178,73 +171,6 @@ def _prompt_file(folder: Path) -> Path:
     rows = [f'{{"question_id": "{p.id}", "category": "", "turns": ["{p.text}"]}}\n' for p in PROMPTS]
     file.write_text("".join(rows))
     return file
-
-
-# Estimated laws
-
-
-FAR = float(t.ppf(1 - BEYOND / 2, READINGS - 1))
-"""Standard deviations that the error of one text's expectation exceeds as often as `BEYOND` says."""
-
-
-def runs_of(law: Sequence[float], noise: float, count: int) -> list[Run]:
-    counts = np.arange(len(law))
-    calls = float(np.array(law) @ counts)
-    variance = float(np.array(law) @ (counts - calls) ** 2)
-    return [Run((0, 1), count, 1.0, expected=Expected(calls, variance, noise, 0, tuple(law)))]
-
-
-def test_tails_of_estimates_are_above_those_of_the_exact_law() -> None:
-    """A skewed law, known up to a small error: the normal limit calls what chance often does impossible."""
-    law = (0.99, *[0.0] * 9, 0.01)
-    exact = [p_value(runs_of(law, 0.0, count)) for count in (0, 10)]
-    found = [p_value(runs_of(law, 1e-6, count)) for count in (0, 10)]
-    assert exact == [1.0, tail([(0, np.array(law))], 10)]
-    assert all(one <= two for one, two in zip(exact, found, strict=True))
-    assert found[1] == pytest.approx(0.02 + BEYOND, rel=1e-9)
-    limit = 2 * norm.sf(9.9 / deviation(runs_of(law, 1e-6, 10)))
-    assert limit < 1e-9, "the control: what the normal limit says"
-
-
-def test_estimates_do_not_refute_what_they_cannot_tell() -> None:
-    """Within the error that four readings leave, which is Student's, nothing is refuted; far beyond it is."""
-    law = (0.0, 0.5, 0.5)
-    within, beyond = ((4.5 / FAR) ** 2, (2.0 / FAR) ** 2)
-    assert p_value(runs_of(law, within, 6)) == 1.0
-    assert p_value(runs_of(law, beyond, 6)) == p_value(runs_of(law, beyond, -4)) == pytest.approx(BEYOND)
-
-
-@pytest.mark.parametrize(("texts", "unequal"), [(1, 1), (2, 3), (16, 10)])
-def test_the_error_of_estimates_is_as_rare_as_stated(texts: int, unequal: float) -> None:
-    """Readings of unequal normal noise: the error exceeds its 1% limit in at most 1.2% of 40,000 runs.
-
-    If it does so in 1% of the runs the test fails with probability 4e-5. The control: the normal limit.
-    """
-    rng, runs, level = np.random.default_rng(texts), 40_000, 0.01
-    spread = np.geomspace(1, unequal, texts)
-    readings = rng.normal(0.0, spread[:, None], (runs, texts, READINGS))
-    noises = readings.var(axis=2, ddof=1) / READINGS
-    errors = np.abs(readings.mean(axis=2).sum(axis=1))
-    limits = np.array([largest_error(list(each), level) for each in noises])
-    assert np.mean(errors > limits) <= 0.012
-    assert np.mean(errors > norm.ppf(1 - level / 2) * np.sqrt(noises.sum(axis=1))) > 0.012, "the control"
-
-
-def test_the_variance_of_estimates_has_no_bias() -> None:
-    """By enumeration of all readings of a law that is one of two: their means are those of the mean law."""
-    laws, counts = np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]), np.arange(3)
-    means = laws @ counts
-    variances = laws @ counts**2 - means**2
-    truth = laws.mean(axis=0)
-    found = []
-    for picked in itertools.product((0, 1), repeat=READINGS):
-        of = list(picked)
-        noise = float(means[of].var(ddof=1)) / READINGS
-        found.append(Expected(float(means[of].mean()), float(variances[of].mean()), noise, 0, (1.0,)))
-    spread, alone = np.mean([one.spread for one in found]), np.mean([one.variance for one in found])
-    exact = truth @ counts**2 - (truth @ counts) ** 2
-    assert spread == pytest.approx(exact, rel=1e-12)
-    assert alone < 0.9 * exact, "the control: without the error of the means"
 
 
 # Loops as they sample

@@ -19,9 +19,8 @@ from spectheory.errors import SettingError
 from spectheory.measure import ModelPair
 from spectheory.measure.assisted import generate, seeds_of
 from spectheory.measure.validation import FILTERS_JUDGE, JUDGE, Setting, Validation, validate
-from spectheory.measure.validation.agreement import p_value, read_as_control, z_value
 from spectheory.measure.validation.rounds import decoded_rounds
-from spectheory.measure.validation.runs import Run
+from spectheory.measure.validation.runs import Run, compare_runs
 from spectheory.reports import validation_report
 from tests.made_up import each
 from tests.toy_heads import TOYS, with_head
@@ -50,12 +49,12 @@ def test_calls_are_those_of_stopped_chains(tiny_pair: ModelPair, tmp_path: Path,
     runs = decoded(tiny_pair, WARM, tmp_path / "rounds.jsonl", prompts=prompts)
     assert len(runs) == 4 * 3 + 2
     for name, of_one in runs.items():
-        assert p_value(of_one) > FALSE_ALARM, name
+        assert compare_runs(of_one).p > FALSE_ALARM, name
         drafted, calls = sum(run.drafted for run in of_one), sum(run.count for run in of_one)
         assert 0 < drafted < 3.5 * calls, name
-    control = {name: read_as_control(of_one, "fixed") for name, of_one in runs.items()}
-    assert all(z_value(of_one) == math.inf for name, of_one in control.items() if name.startswith("argmax"))
-    assert p_value([run for of_one in control.values() for run in of_one]) < FALSE_ALARM
+    certain = [of_one for name, of_one in runs.items() if name.startswith("argmax")]
+    assert all(compare_runs(of_one, "fixed").z == math.inf for of_one in certain)
+    assert compare_runs([run for of_one in runs.values() for run in of_one], "fixed").p < FALSE_ALARM
 
 
 def test_greedy_calls_are_equal_to_the_expected_ones(tiny_pair: ModelPair, tmp_path: Path) -> None:
@@ -66,8 +65,8 @@ def test_greedy_calls_are_equal_to_the_expected_ones(tiny_pair: ModelPair, tmp_p
     question = dataclasses.replace(QUESTION, rules=("token", "race", JUDGE, FILTERS_JUDGE), shapes=SHAPES[:2])
     runs = decoded(tiny_pair, 0.0, tmp_path / "rounds.jsonl", question, prompts=2)
     assert len(runs) == 2 * 2 + 2
-    assert all(z_value(of_one) == 0 for of_one in runs.values())
-    assert all(z_value(read_as_control(of_one, "fixed")) == math.inf for of_one in runs.values())
+    assert all(compare_runs(of_one).z == 0 for of_one in runs.values())
+    assert all(compare_runs(of_one, "fixed").z == math.inf for of_one in runs.values())
     for run in (run for of_one in runs.values() for run in of_one):
         assert run.expected is not None
         assert run.expected.drafted is not None
@@ -80,9 +79,8 @@ def test_heads_stop_too(tiny_pair: ModelPair, toy: Any, tmp_path: Path) -> None:
     shapes = [Chain(4, stop=read_stop(text)) for text in ("token<0.4", "top<0.8")]
     question = Validation(("token", "argmax"), tuple(shapes), (WARM,), QUESTION.how)
     runs = decoded(with_head(tiny_pair, toy), WARM, tmp_path / "rounds.jsonl", question)
-    assert all(p_value(of_one) > FALSE_ALARM for of_one in runs.values())
-    control = [run for of_one in runs.values() for run in read_as_control(of_one, "fixed")]
-    assert p_value(control) < FALSE_ALARM
+    assert all(compare_runs(of_one).p > FALSE_ALARM for of_one in runs.values())
+    assert compare_runs([run for of_one in runs.values() for run in of_one], "fixed").p < FALSE_ALARM
 
 
 def test_drafts_of_transformers_are_counted_and_its_threshold_stays(tiny_pair: ModelPair) -> None:

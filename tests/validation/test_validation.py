@@ -17,12 +17,11 @@ from spectheory.errors import TraceError
 from spectheory.measure import ModelPair, Progress, teacher_forced
 from spectheory.measure.tokens import encode_prompt
 from spectheory.measure.validation import CHAIN_RULES, JUDGE, TREE_RULES, Setting, validate
-from spectheory.measure.validation.agreement import p_value, z_value
 from spectheory.measure.validation.answer import answer_at
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.expected import expected_calls
 from spectheory.measure.validation.rounds import decoded_rounds
-from spectheory.measure.validation.runs import Run, run_once
+from spectheory.measure.validation.runs import Run, compare_runs, run_once
 from spectheory.plots.style import new_figure
 from spectheory.plots.validation import draw
 from spectheory.reports import PARTS
@@ -100,8 +99,8 @@ def test_a_wrong_expectation_is_seen(
             rule, Chain(k),
         )  # fmt: skip
         runs.append(dataclasses.replace(run, expected=wrong))
-    assert abs(z_value(runs)) > SIGMA
-    assert p_value(runs) < 1e-9
+    assert abs(compare_runs(runs).z) > SIGMA
+    assert compare_runs(runs).p < 1e-9
 
 
 # Seconds

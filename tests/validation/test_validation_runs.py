@@ -85,7 +85,13 @@ def test_the_command(
     assert {path.name for path in out.iterdir()} == {
         *("validation.json", "validation.png", "validation.svg"),
         *(f"{what}-{at}.{kind}" for what, kind in KEPT for at in (0, 1)),
+        *("calls-0", "calls-1"),
     }
+    pair = ["--target", str(tiny_folders[0]), "--draft", str(tiny_folders[1]), "--device", "cpu"]
+    for at, rule in ((0, "greedy"), (1, "token"), (1, "lookup")):
+        log = out / f"calls-{at}" / f"{rule.replace('greedy', 'token')}-chain-k=1.jsonl"
+        assert main(["judge", str(log), *pair]) == 0
+        assert f"Counts fit rule {rule}: " in capsys.readouterr().out
     assert main([*command, "--json"]) == 0
     read = capsys.readouterr()
     content = json.loads(read.out)

@@ -21,7 +21,8 @@ EXPLAINED = 0.05
 times the level at which a rule is refuted, so that counts which barely refute it are no sign of every cause."""
 
 Reread = Callable[..., Trace]
-"""Both models on the same texts with changed logits: keywords `draft_change` and `target_change`."""
+"""Both models on the same texts: with changed logits (keywords `draft_change` and `target_change`), or under another
+`key`, the randomness of estimated laws."""
 
 
 @dataclass(frozen=True)

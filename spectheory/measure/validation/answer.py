@@ -7,18 +7,29 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
-from spectheory.measure.validation import budget as parts
-from spectheory.measure.validation.agreement import CERTAIN, calls_off, deviation, p_value, read_as_control, z_value
-from spectheory.measure.validation.budget import Floats
-from spectheory.measure.validation.drafted import drafted_tokens
+from spectheory.intervals import CONFIDENCE, Interval
+from spectheory.judging.comparison import CERTAIN
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.expected import CONTROLS
-from spectheory.measure.validation.runs import Run
+from spectheory.measure.validation.runs import Run, compare_runs
 from spectheory.measure.validation.settings import PLAINLY, Setting
-from spectheory.measure.validation.times import by_table, in_loop, made_by_table
+from spectheory.measure.validation.times import (
+    Floats,
+    Timing,
+    TokensPerCall,
+    budget,
+    by_table,
+    in_loop,
+    made_by_table,
+    speedup,
+)
 from spectheory.prediction.over_prompts import left_out
 from spectheory.reports.validation_terms import FALSE_ALARMS, SCHEMA, WITHIN, median_miss
+
+_ROUNDING = 1e-6
+"""Of sums of some hundred calls."""
 
 
 def answer_at(evidence: Evidence) -> list[dict[str, Any]]:
@@ -39,7 +50,7 @@ def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
         "tokens_per_call": evidence.interval(here.tokens / here.calls, limits=(1.0, shape.depth + 1.0)).as_dict(),
         "expected": _expected(evidence, setting),
         **_controls(evidence, setting),
-        **({"drafted": drafted_tokens(evidence.runs(setting))} if setting.stop else {}),
+        **({"drafted": _drafted_tokens(evidence.runs(setting))} if setting.stop else {}),
         "trace": _from_trace(evidence, setting),
         "speedup": _without_budget(evidence, setting)
         if setting.judged or setting.stop
@@ -54,23 +65,47 @@ def _expected(evidence: Evidence, setting: Setting) -> dict[str, Any]:
 
 def _controls(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     """The same texts held against wrong readings: of draft heads that per position, of stopped chains that always k."""
-    runs = {name: read_as_control(evidence.runs(setting), name) for name in CONTROLS}
-    return {name: _compared(of_one) for name, of_one in runs.items() if of_one}
+    runs = evidence.runs(setting)
+    return {name: _compared(runs, name) for name in CONTROLS if getattr(runs[0].expected, name, None)}
 
 
-def _compared(runs: Sequence[Run]) -> dict[str, Any]:
-    """Counted against expected calls."""
-    known = [run.expected for run in runs if run.expected is not None]
-    calls, z = sum(one.calls for one in known), z_value(runs)
+def _compared(runs: Sequence[Run], control: str = "") -> dict[str, Any]:
+    """Counted against expected calls, or against those that a wrong reading expects."""
+    found = compare_runs(runs, control)
     return {
-        "calls": calls,
-        "off": calls_off(runs),
-        "tokens_per_call": sum(len(run.output) for run in runs) / calls,
-        "deviation": deviation(runs),
-        "of_estimates": math.sqrt(sum(one.noise for one in known)),
+        "calls": found.low,
+        "off": found.off,
+        "tokens_per_call": sum(len(run.output) for run in runs) / found.low,
+        "deviation": found.deviation,
+        "of_estimates": found.of_estimates,
         # Infinite if nothing is random and the calls differ; JSON has no infinity.
-        "z": z if math.isfinite(z) else None,
-        "p": p_value(runs),
+        "z": found.z if math.isfinite(found.z) else None,
+        "p": found.p,
+    }
+
+
+def _drafted_tokens(runs: Sequence[Run]) -> dict[str, Any]:
+    """Drafts per call of a setting, counted and expected of the same texts; `inside` says whether the two agree.
+
+    Counted minus estimated drafts of a prompt have mean 0. The interval is that of Student's law over prompts, 95%,
+    around the two estimates, which differ most where the draft may leave what the target can output; it is cut to the
+    certain bounds. Ratios have heavy tails, so the coverage is approximate, and nothing is decided by it.
+    """
+    known = [(run.drafted, run.expected.drafted) for run in runs if run.expected and run.expected.drafted]
+    counted, bounds = np.array([n for n, _ in known], dtype=float), np.array([of for _, of in known])
+    calls = sum(run.count for run in runs)
+    low, going, stopping, high = bounds.sum(axis=0)
+    off = counted - bounds[:, 1:3].mean(axis=1)
+    room = stdtrit(len(off) - 1, (1 + CONFIDENCE) / 2) * math.sqrt(len(off)) * float(off.std(ddof=1))
+    ends = max(low, min(going, stopping) - room), min(high, max(going, stopping) + room)
+    best = min(max((going + stopping) / 2, ends[0]), ends[1])
+    found = Interval(ends[0] / calls, best / calls, ends[1] / calls, "statistical")
+    total = float(counted.sum())
+    return {
+        "counted": total / calls,
+        "expected": found.as_dict(),
+        "certain": [low / calls, high / calls],
+        "inside": bool(ends[0] - _ROUNDING <= total <= ends[1] + _ROUNDING),
     }
 
 
@@ -90,19 +125,19 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     step = plain.verifying / plain.calls
     plain_overhead = plain.seconds / plain.verifying - 1
     measured, counted = here.per_call(step), here.tokens / here.calls
-    timed = parts.Timing(measured, plain_overhead)
+    timed = Timing(measured, plain_overhead)
     passes = counted / (measured.drafting + measured.verifying)
     of_trace = evidence.of_trace(setting)
     known, shape = of_trace.tokens_per_call, of_trace.shape
     expected = np.array([run.expected.calls for run in evidence.runs(setting) if run.expected is not None])
-    tokens = parts.TokensPerCall(known, here.tokens / left_out(expected), counted)
+    tokens = TokensPerCall(known, here.tokens / left_out(expected), counted)
     by_passes = by_table(evidence.table, of_trace)
     made = made_by_table(evidence.table, setting.drafts, evidence.runs(setting))
     predicted = in_loop(evidence.table, shape, by_passes)
-    miss = parts.speedup(counted, timed) / parts.speedup(known, predicted)
-    shares = vars(parts.budget(tokens, predicted, made, timed))
+    miss = speedup(counted, timed) / speedup(known, predicted)
+    shares = vars(budget(tokens, predicted, made, timed))
     return {
-        "measured": interval(parts.speedup(counted, timed)).as_dict(),
+        "measured": interval(speedup(counted, timed)).as_dict(),
         "passes_alone": interval(passes).as_dict(),
         "machine": float(step[0] / evidence.table.target_step().best),
         "remarks": sorted({remark for run in evidence.runs(setting) for remark in run.remarks}),

@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 
 from spectheory.cost import LatencyTable
 from spectheory.intervals import Interval
-from spectheory.measure.validation.agreement import is_certain
-from spectheory.measure.validation.budget import Floats
-from spectheory.measure.validation.expected import calls_of
-from spectheory.measure.validation.runs import Round, Run
+from spectheory.measure.validation.runs import Round, Run, compare_runs
 from spectheory.measure.validation.settings import Setting
-from spectheory.measure.validation.times import Known, Timed, timed
+from spectheory.measure.validation.times import Floats, Known, Timed, timed
 from spectheory.prediction import predict
 from spectheory.prediction.over_prompts import NO_LIMITS, interval, left_out
-from spectheory.prediction.shape_calls import calls_by_drafted, drafted
+from spectheory.prediction.paths import calls_of_tree
+from spectheory.prediction.shape_calls import calls_by_drafted, drafted, survival_of
 from spectheory.trace import Trace
 
 COARSE = ("bfloat16", "float16")
@@ -53,7 +51,9 @@ class Evidence:
         known = self.trace.provenance
         coarse = any(known.get(who, {}).get("dtype") in COARSE for who in ("target", "draft"))
         greedy = known.get("settings", {}).get("sampling", {}).get("temperature") == 0
-        return not coarse or not setting.path_rule.uses_draft or not (greedy or is_certain(self.runs(setting)))
+        return (
+            not coarse or not setting.path_rule.uses_draft or not (greedy or compare_runs(self.runs(setting)).certain)
+        )
 
     def timed(self, setting: Setting) -> Timed:
         """The sums over a setting's runs."""
@@ -68,7 +68,8 @@ class Evidence:
     def of_trace(self, setting: Setting) -> Known:
         """What the trace predicts of the setting's calls."""
         rule, shape = setting.path_rule, setting.drafts
-        calls = calls_of(rule, setting.shape or shape, self.trace.columns, self.trace.lengths)
+        survival = survival_of(rule, setting.shape or shape, self.trace.columns)
+        calls = calls_of_tree(*survival, self.trace.lengths, variance=True)
         counts = calls_by_drafted(self.trace, rule, shape)
         expected = self._of_texts(calls.expected)
         return Known(

@@ -21,6 +21,7 @@ from spectheory.measure.validation.answer import answer, answer_at
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.heads import HeadLimits
 from spectheory.measure.validation.latencies import context_of, kept_latencies
+from spectheory.measure.validation.logs import write_logs
 from spectheory.measure.validation.rounds import checked_fingerprint, decoded_rounds, with_plain
 from spectheory.measure.validation.settings import Setting, settings_for
 from spectheory.prompts import Prompt
@@ -107,8 +108,9 @@ def validate(
 ) -> dict[str, Any]:
     """Predict from a trace and a latency table, decode, and report the difference and its causes.
 
-    Finished work is kept in the folder `out`: for each temperature T ``latency-T.json``, ``rounds-T.jsonl`` and
-    ``trace-T.parquet``. At least two prompts are needed. Returns a JSON-ready object, described in docs/validating.md.
+    Finished work is kept in the folder `out`: for each temperature T ``latency-T.json``, ``rounds-T.jsonl``,
+    ``trace-T.parquet``, and the call log of each setting in ``calls-T``. At least two prompts are needed. Returns a
+    JSON-ready object, described in docs/validating.md.
     `on_progress` gets a title and a :class:`~spectheory.measure.run.Progress`.
     """
     question = question.with_draft(pair.draft)
@@ -141,6 +143,7 @@ def _validated(
         trace = measure(
             pair, prompts, how, out / f"trace-{at}.parquet", on_progress=partial(show, f"measuring at {at}")
         )
+        write_logs(pair, prompts, settings, how, rounds, out / f"calls-{at}")
         names = tuple(prompt.id for prompt in prompts)
         found[temperature] = answer_at(Evidence(tuple(settings), names, rounds, trace, table))
     measured = {"context": context, "draft_step": statistics.fmean(draft_steps)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any
 
@@ -11,12 +11,13 @@ import torch
 from torch import Tensor
 
 from spectheory.errors import LogitsError, TextError
+from spectheory.judging.comparison import Comparison, compare_calls
 from spectheory.measure.assisted import generate
 from spectheory.measure.columns.noise import text_key
 from spectheory.measure.decoders import Call, decode
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.settings import MeasureSettings
-from spectheory.measure.validation.expected import Expected, expected_calls
+from spectheory.measure.validation.expected import ExpectedCalls, expected_calls
 from spectheory.measure.validation.settings import Setting
 
 
@@ -33,7 +34,7 @@ class Run:
     count: int
     seconds: float
     calls: tuple[Call, ...] = ()
-    expected: Expected | None = None
+    expected: ExpectedCalls | None = None
     remarks: tuple[str, ...] = ()
     drafted: int = 0
 
@@ -58,10 +59,21 @@ class Run:
             content["count"],
             content["seconds"],
             tuple(Call(*call) for call in content["calls"]),
-            None if expected is None else Expected.from_dict(expected),
+            None if expected is None else ExpectedCalls.from_dict(expected),
             tuple(content["remarks"]),
             content["drafted"],
         )
+
+
+def compare_runs(runs: Sequence[Run], control: str = "") -> Comparison:
+    """Counted calls of some runs against those expected; of the wrong reading `control` those that it expects."""
+    known = [
+        (run.count, getattr(run.expected, control) if control else run.expected)
+        for run in runs
+        if run.expected is not None
+    ]
+    laws = [(count, law) for count, law in known if law is not None]
+    return compare_calls(sum(count for count, _ in laws), [law for _, law in laws])
 
 
 _FINEST = 1 << 20

@@ -1,9 +1,8 @@
-"""How counts are held against expectations, and seconds against tables, on numbers made by hand."""
+"""How seconds are held against tables, on numbers made by hand."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import numpy as np
 
@@ -11,50 +10,17 @@ from spectheory.cost import LatencyTable
 from spectheory.drafting import Chain, Copied, KAry
 from spectheory.intervals import Interval
 from spectheory.measure.decoders import Call
-from spectheory.measure.validation.agreement import p_value, z_value
-from spectheory.measure.validation.budget import CallTime, Timing, TokensPerCall, budget, speedup
-from spectheory.measure.validation.expected import Expected
 from spectheory.measure.validation.runs import Run
-from spectheory.measure.validation.times import Known, by_table, made_by_table
-from spectheory.prediction.law import law_of_calls, tail
-from spectheory.prediction.paths import calls_of_texts
-
-
-def test_what_is_certain_must_be_equal() -> None:
-    expected = Expected(calls=3.0, variance=0.0, noise=0.0, least=3, law=(1.0,))
-    assert z_value([Run((1, 2), 3, 1.0, expected=expected)]) == 0
-    assert z_value([Run((1, 2), 4, 1.0, expected=expected)]) == math.inf
-    assert [p_value([Run((1, 2), count, 1.0, expected=expected)]) for count in (2, 3, 4)] == [0, 1, 0]
-
-
-def test_the_law_of_calls_has_the_moments_of_the_theorem() -> None:
-    """On drawn survival functions, what reaches past the end included."""
-    rng = np.random.default_rng(1)
-    for tokens, depth in ((1, 3), (2, 1), (9, 4), (30, 5)):
-        survival = np.multiply.accumulate(rng.random((tokens, depth)), axis=1)
-        calls, law, count = calls_of_texts(survival, np.array([tokens])), law_of_calls(survival), np.arange(tokens + 1)
-        mean = float(law @ count)
-        assert math.isclose(law.sum(), 1, rel_tol=1e-12)
-        assert math.isclose(mean, calls.expected[0], rel_tol=1e-12)
-        assert math.isclose(law @ (count - mean) ** 2, calls.variance[0], rel_tol=1e-9, abs_tol=1e-12)
-
-
-def test_tails_are_no_false_alarms() -> None:
-    """Whatever the law, a tail is below a rate at most so often; here by enumeration, of two texts."""
-    rng = np.random.default_rng(2)
-    laws = [(1, law / law.sum()) for law in rng.random((2, 6)) ** 4]
-    total = np.convolve(laws[0][1], laws[1][1])
-    tails = np.array([tail(laws, 2 + count) for count in range(len(total))])
-    for rate in (0.01, 0.1, 0.5):
-        assert total[tails < rate].sum() <= rate
-
-
-def test_noise_of_estimates_widens_the_deviation() -> None:
-    """By that of the mean of four readings, and by that of one, which its variance lacks: 1 + 0.6 + 4 * 0.6 = 2²."""
-    exact, noisy = (
-        Expected(calls=3.0, variance=1.0, noise=noise, least=2, law=(0.5, 0.0, 0.5)) for noise in (0.0, 0.6)
-    )
-    assert [z_value([Run((1, 2), 5, 1.0, expected=one)]) for one in (exact, noisy)] == [2, 1]
+from spectheory.measure.validation.times import (
+    CallTime,
+    Known,
+    Timing,
+    TokensPerCall,
+    budget,
+    by_table,
+    made_by_table,
+    speedup,
+)
 
 
 def test_a_part_is_what_it_says() -> None:
