@@ -34,14 +34,10 @@ from spectheory.plots import write_figures
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.adaptive import AdaptiveWorth
 from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
-from spectheory.prediction.grown_trees import grown_rules
 from spectheory.prediction.per_prompt import PerPrompt, per_prompt
-from spectheory.prediction.recorded import recorded_rules
 from spectheory.prediction.recorded_readings import recorded_readings
 from spectheory.prediction.shape_calls import Wanted
-from spectheory.prediction.trace_limits import TraceLimits
 from spectheory.prediction.where import settings_of, where
-from spectheory.prediction.whole import ranked_rules
 from spectheory.reports import Report, prediction_report
 from spectheory.reports.check import Records
 from spectheory.reports.provisional import provisional_report
@@ -103,7 +99,7 @@ def _measured(
 
     def brief(trace: Trace, seconds: float | None) -> Report:
         shapes = _shapes(question, trace)
-        answer = _answer(question, trace, _cost(question, passes), rules, shapes, trees=False)
+        answer = plan(trace, _cost(question, passes), rules=rules, shapes=shapes, trees=False, **_asked(question))
         return provisional_report(answer, seconds=seconds, trees_follow=shapes is None)
 
     trace = session.trace(folder / TRACE_FILE, quick=question.quick, brief=brief)
@@ -124,7 +120,7 @@ def _show(
     cost = _cost(question, passes)
     adaptive: list[AdaptiveWorth] = []
     with working("predicting"):
-        answer = _answer(question, trace, cost, rules, _shapes(question, trace))
+        answer = plan(trace, cost, rules=rules, shapes=_shapes(question, trace), **_asked(question))
         if stops or swept:
             answer, adaptive = with_stops(question, trace, cost, rules, answer)
         biased = _bias(question, trace, cost, answer)
@@ -194,21 +190,8 @@ def _cost(question: PredictOptions, passes: CostModel | None) -> CostModel | Non
     return passes.looped if isinstance(passes, LatencyTable) and not question.passes_alone else passes
 
 
-def _answer(
-    question: PredictOptions,
-    trace: Trace,
-    cost: CostModel | None,
-    rules: Sequence[PathRule] | None,
-    shapes: Sequence[Wanted] | None,
-    *,
-    trees: bool = True,
-) -> Plan:
-    """The plan of the trace; shapes that were asked for are those of rules whose ranks are known."""
-    if shapes and not rules:
-        rules = recorded_rules(trace) or [*ranked_rules(trace), *grown_rules(trace)]
-    prefill, limits = question.prefill_token, TraceLimits(trace)
-    how: dict[str, Any] = {"trees": trees, "prefill_emits_token": prefill, "limits": limits}
-    return plan(trace, cost, rules=rules, shapes=shapes, k_max=question.k_max, **how)
+def _asked(question: PredictOptions) -> dict[str, Any]:
+    return {"k_max": question.k_max, "prefill_emits_token": question.prefill_token}
 
 
 def _bias(question: PredictOptions, trace: Trace, cost: CostModel | None, answer: Plan) -> tuple[BiasPoint, ...]:

@@ -17,7 +17,7 @@ from spectheory.prediction.answer import Plan
 from spectheory.prediction.certified import by_lists
 from spectheory.prediction.grown_trees import grown_rules, measured_shape
 from spectheory.prediction.prediction import planned
-from spectheory.prediction.recorded import check_depth
+from spectheory.prediction.recorded import check_depth, recorded_rules
 from spectheory.prediction.shape_calls import BestTree, Wanted
 from spectheory.prediction.trace_limits import TraceLimits
 from spectheory.trace import Trace
@@ -54,8 +54,9 @@ def plan(
     Without `shapes` these are chains of 1 to `k_max` drafts, and unless `trees` is false the best trees of up to
     `k_max` nodes for rules whose ranks are known, and the grown trees that were measured. No shape is deeper than a
     draft is recorded by start (§10). What does not fit the cost model is left out; ``Plan.left_out`` says what and why.
-    Only rules with ranks take shapes other than chains. Of several chains of recorded lengths those are left out that
-    are longer than the longest length. Several plans of one trace share `limits`, which are then computed once.
+    Only rules with ranks take shapes other than chains: these are the default ones where `shapes` has such a shape. Of
+    several chains of recorded lengths those are left out that are longer than the longest length. Several plans of one
+    trace share `limits`, which are then computed once.
 
     Raises
     ------
@@ -84,6 +85,8 @@ def plan(
     if shapes is None and named == [GrownMatch()]:
         shapes = [measured_shape(trace)]
     if shapes is not None:
+        if named is None and not all(isinstance(shape, Chain) for shape in shapes):
+            named = [*recorded_rules(trace)] or [*ranked_rules(trace), *grown_rules(trace)]
         return planned(trace, cost, named, shapes, prefill_emits_token=prefill_emits_token, limits=limits)
     chains = [Chain(k) for k in range(1, check_depth(trace, within(trace.columns, k_max)) + 1)]
     left_out = []

@@ -11,11 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from spectheory.answers import plain
-from spectheory.answers.prediction import SettingJson
 from spectheory.cli import main
 from spectheory.cost import ConstantRatio, LatencyTable
-from spectheory.drafting import KAry
+from spectheory.drafting import Batch, Chain, KAry, Tree
 from spectheory.intervals import Interval
 from spectheory.prediction import plan
 from spectheory.prediction.shape_calls import BestTree
@@ -150,9 +148,28 @@ def test_trees_of_distinct_candidates_take_the_place_of_iid_ones(
     [
         ([], {}),
         (["--c", "0.1"], {"cost": ConstantRatio(0.1)}),
+        (["--c", "0"], {"cost": ConstantRatio(0.0)}),
+        (["--c", "2", "--k-max", "3"], {"cost": ConstantRatio(2.0), "k_max": 3}),
+        (["--k-max", "1"], {"k_max": 1}),
+        (["--k-max", "40"], {"k_max": 40}),
         (["--k-max", "5", "--rule", "token", "--rule", "race"], {"k_max": 5, "rules": ["token", "race"]}),
+        (["--rule", "block"], {"rules": ["block"]}),
+        (["--rule", "race"], {"rules": ["race"]}),
+        (["--rule", "recursive", "--k-max", "4"], {"rules": ["recursive"], "k_max": 4}),
+        (["--shape", "chain", "--k-max", "2"], {"shapes": [Chain(1), Chain(2)]}),
         (["--shape", "2x2", "--rule", "recursive"], {"shapes": [KAry((2, 2))], "rules": ["recursive"]}),
+        (["--shape", "2x2"], {"shapes": [KAry((2, 2))]}),
+        (["--shape", "2x1x1", "--c", "0.1"], {"shapes": [KAry((2, 1, 1))], "cost": ConstantRatio(0.1)}),
+        (["--shape", "1,2,1-1"], {"shapes": [Tree.from_paths([(1,), (2,), (1, 1)])]}),
+        (["--shape", "tree", "--k-max", "3"], {"shapes": [BestTree(1), BestTree(2), BestTree(3)]}),
+        (["--shape", "batch", "--k-max", "2"], {"shapes": [Batch(1), Batch(2)]}),
+        (["--shape", "2x2", "--shape", "batch", "--k-max", "1"], {"shapes": [KAry((2, 2)), Batch(1)]}),
+        (["--prefill-token"], {"prefill_emits_token": True}),
         (["--c", "0.2", "--prefill-token"], {"cost": ConstantRatio(0.2), "prefill_emits_token": True}),
+        (
+            ["--prefill-token", "--rule", "token", "--k-max", "2"],
+            {"prefill_emits_token": True, "rules": ["token"], "k_max": 2},
+        ),
     ],
 )
 def test_python_answers_what_the_command_answers(
@@ -161,8 +178,7 @@ def test_python_answers_what_the_command_answers(
     assert main(["predict", str(trace_file), *options, "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     answer = plan(Trace.read(trace_file), **asked)
-    assert content["predictions"] == plain([SettingJson.view(one) for one in answer.predictions])
-    assert content["best"]["rule"] == answer.best.rule.name
+    assert content == json.loads(json.dumps(prediction_report(answer).as_dict()))
 
 
 def test_one_rule_chosen(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:

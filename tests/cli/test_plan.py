@@ -12,7 +12,11 @@ from typing import Any
 import pytest
 
 from spectheory.cli import console, main
-from spectheory.deployment import serving_engines
+from spectheory.cost import ConstantRatio, LatencyTable
+from spectheory.deployment import Draft, plan, serving_engines
+from spectheory.drafting import read_stop
+from spectheory.reports import deployment_report
+from spectheory.trace import Trace
 from tests.cli.plan_cases import CONFIG, asked, latencies, measured
 from tests.commands import refused
 
@@ -216,3 +220,33 @@ def test_no_value_vanishes_on_a_narrow_terminal(
         speedups.append(re.findall(r"\d\.\d\d±\d\.\d\dx", table))
     assert len(speedups[0]) > 3
     assert speedups[0] == speedups[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "question"),
+    [
+        ([], {}),
+        (["--k-max", "4"], {"k_max": 4}),
+        (["--nodes-max", "1"], {"nodes": 1}),
+        (["--k-max", "6", "--nodes-max", "8"], {"k_max": 6, "nodes": 8}),
+        (["--passes-alone"], {"passes_alone": True}),
+        (["--rule", "token"], {"rules": ["token"]}),
+        (["--rule", "token", "--rule", "race"], {"rules": ["token", "race"]}),
+        (["--rule", "argmax", "--k-max", "2"], {"rules": ["argmax"], "k_max": 2}),
+        (["--stop", "token<0.4"], {"stops": [read_stop("token<0.4")]}),
+        (["--stop", "token<0.4", "--rule", "token"], {"stops": [read_stop("token<0.4")], "rules": ["token"]}),
+        (["--stop", "token<0.2", "--k-max", "4"], {"stops": [read_stop("token<0.2")], "k_max": 4}),
+        (["--c", "0.1"], {"cost": ConstantRatio(0.1)}),
+        (["--c", "0.9", "--k-max", "3"], {"cost": ConstantRatio(0.9), "k_max": 3}),
+    ],
+)
+def test_python_plans_what_the_command_plans(
+    options: list[str], question: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same question in Python gives the same JSON, field by field."""
+    folder = measured(tmp_path)
+    assert main(["plan", str(folder), *options, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    settings = {"cost": LatencyTable.read(folder / "latency.json"), **question}
+    answer = plan([Draft(folder.name, Trace.read(folder), settings.pop("cost"))], **settings)
+    assert shown == json.loads(json.dumps(deployment_report(answer).as_dict()))
