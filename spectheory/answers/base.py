@@ -102,10 +102,20 @@ def _fields(part: type[Part]) -> tuple[_Field, ...]:
             each.encode_name,
             each.type,
             next(_places(each.type), each.encode_name),
-            UnsetType in get_args(each.type) and NoneType not in get_args(each.type),
+            UnsetType in get_args(each.type) and NoneType not in _alternatives(each.type),
         )
         for each in msgspec.structs.fields(part)
     )
+
+
+def _alternatives(kind: Any) -> Iterator[Any]:
+    """The types that a field may have."""
+    of, inner = get_origin(kind), get_args(kind)
+    if of in (Union, UnionType, Annotated):
+        for one in inner[:1] if of is Annotated else inner:
+            yield from _alternatives(one)
+    else:
+        yield kind
 
 
 def _places(kind: Any) -> Iterator[str]:

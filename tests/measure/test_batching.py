@@ -64,8 +64,9 @@ def test_stopped_within_a_batch_and_resumed_is_the_same(
     with pytest.raises(KeyboardInterrupt):
         measure(tiny_pair, PROMPTS, SETTINGS, out, batch=4, on_progress=stop)
     if lost:
-        for path in tmp_path.glob("*/texts-*"):
-            path.unlink()
+        parts = tmp_path / "trace.parquet.parts"
+        lines = parts.read_bytes().splitlines(keepends=True)
+        parts.write_bytes(b"".join(line for line in lines if b'"sampled"' not in line))
     resumed = measure(tiny_pair, PROMPTS, SETTINGS, out, batch=2, on_remark=said.append)
     assert same_bytes(resumed, whole)
     assert [line for line in said if "began" in line] == (

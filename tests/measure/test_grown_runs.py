@@ -49,9 +49,7 @@ def test_the_trace_says_the_size_and_gives_the_calls(trace: Trace) -> None:
     found = predicted(trace)
     assert found.tokens_per_call.best == pytest.approx(len(trace) / calls, rel=1e-12)
     assert 1 < found.tokens_per_call.best < SHAPE.depth + 1
-    assert (found.shape, found.as_dict()["paths"], found.limits.decoding, found.limits.iid_channel) == (SHAPE,) + (
-        None,
-    ) * 3
+    assert (found.shape, found.shape.listed, found.limits.decoding, found.limits.iid_channel) == (SHAPE,) + (None,) * 3
     assert found.limits.text is None or found.limits.text.kind == "statistical"
 
 

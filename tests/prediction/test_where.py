@@ -19,6 +19,7 @@ from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.prediction.stopped import drafted_along
 from spectheory.prediction.where import settings_of, where
 from spectheory.prediction.where_classes import classes_by_frequency, token_class
+from spectheory.reports import Report, prediction_report
 from spectheory.reports.where import where_report
 from spectheory.trace import TextInfo, Trace
 from spectheory.trace.strings import TokenStrings
@@ -165,6 +166,11 @@ def test_groups_add_up() -> None:
     assert found.by_context[0].name.startswith("0")
 
 
+def answer(trace: Trace) -> Report:
+    """What ``predict`` shows of a trace without ``--where``."""
+    return prediction_report(plan(trace, k_max=2))
+
+
 def test_without_prompt_lengths_or_ids_there_is_less() -> None:
     trace = made()
     unknown = tuple(TextInfo(text.id, text.tokens, text.prompt) for text in trace.texts)
@@ -172,7 +178,7 @@ def test_without_prompt_lengths_or_ids_there_is_less() -> None:
     found = where(Trace(columns, unknown), TokenVerification(), Chain(2))
     assert (found.by_context, found.classes, found.ids) == ((), (), ())
     assert found.text.tokens[0] == "#0"
-    notes = " ".join(where_report([found], {}).notes)
+    notes = " ".join(where_report([found], answer(Trace(columns, unknown))).notes)
     assert "does not know the lengths of the prompts" in notes
     assert "no token ids" in notes
 
@@ -236,7 +242,8 @@ def test_texts_without_room_for_a_call_have_less_to_show(tmp_path: Path) -> None
     trace = Trace(known, (TextInfo("a", 1), TextInfo("b", 1)))
     found = where(trace, PATH_RULES["recursive"], KAry((2, 2)))
     assert (found.calls, found.lost, found.depths) == (2.0, 0.0, ())
-    assert where_report([found], {}).headline == "recursive verification, k-ary 2x2: 0 of 2 calls end with a rejection"
+    report = where_report([found], answer(trace))
+    assert report.headline == "recursive verification, k-ary 2x2: 0 of 2 calls end with a rejection"
     assert len(write_where([found], tmp_path)) == 2
 
 

@@ -46,7 +46,7 @@ from simulations.experiments.collect import process_pool
 from spectheory.processes import prepare
 
 def state():
-    return PRELOADED in sys.modules, sum(name.startswith("simulations.kernels.") for name in sys.modules) > 10
+    return PRELOADED in sys.modules, sum(name.startswith("simulations.kernels.") for name in sys.modules) > 5
 
 PRELOADED = "simulations.preloaded"
 if __name__ == "__main__":

@@ -268,7 +268,7 @@ MEAN_RANKS = {name: marginal(twin) for name, twin in RANKED.items()}
 PUBLIC = {
     "verification": "TokenVerification BlockVerification LookupMatch SuffixDrafts RULES PATH_RULES Rule "
     "PathRule PositionRule RankRule Columns",
-    "drafting": "Copied Grown Parallel",
+    "drafting": "Copied Grown Parallel Schedule Sequential",
     "prediction.paths": "TextCalls calls_of_texts calls_of_chains tree_survival calls_of_tree calls_and_visits",
     "prediction.path_laws": "PathLaws",
     "prediction.shape_calls": "BestTree ShapeCalls takes drafted calls_by_drafted calls_by_shape survival_of",
