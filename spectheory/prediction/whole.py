@@ -85,6 +85,7 @@ def plan(
     if shapes is None and named == [GrownMatch()]:
         shapes = [measured_shape(trace)]
     if shapes is not None:
+        shapes = several("shapes", shapes, remedy="name shapes")
         if named is None and not all(isinstance(shape, Chain) for shape in shapes):
             named = [*recorded_rules(trace)] or [*ranked_rules(trace), *grown_rules(trace)]
         return planned(trace, cost, named, shapes, prefill_emits_token=prefill_emits_token, limits=limits)
