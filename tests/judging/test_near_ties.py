@@ -136,7 +136,7 @@ def test_a_call_that_ends_where_nothing_is_near_is_refuted(seed: int, pairs: dic
 
 
 @pytest.mark.evidence
-@each("dtype", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
 def test_engines_of_three_precisions_over_twenty_seeds(dtype: str, pairs: dict[str, ModelPair]) -> None:
     """No alarm in 80 judgements of a precision: 24 prompts, read in float32 and in the engine's own.
 
