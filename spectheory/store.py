@@ -177,7 +177,11 @@ class Store:
             while written < len(line):
                 written += os.write(self._file, line[written:])
             os.fsync(self._file)
-        except BaseException as error:  # a keyboard interrupt between two writes too
+        except BaseException as error:
+            if not isinstance(error, OSError) and os.fstat(self._file).st_size == self.found.end + len(line):
+                self.found.end += len(line)  # interrupted when all was written: the row counts
+                self.found.lines += 1
+                raise
             with contextlib.suppress(OSError):  # a torn row left here is dropped by the next run
                 os.ftruncate(self._file, self.found.end)
             if isinstance(error, OSError):

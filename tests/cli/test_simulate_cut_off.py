@@ -58,9 +58,9 @@ sys.exit(main(sys.argv[1:]))
 
 GRACE_OF_AN_HOUR = """
 import sys
-from simulations.experiments import running
+from simulations.experiments import collect
 from spectheory.cli import main
-running.GRACE = 3600
+collect.GRACE = 3600
 sys.exit(main(sys.argv[1:]))
 """
 

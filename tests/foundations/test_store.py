@@ -42,6 +42,31 @@ def test_rows_and_payloads_come_back(path: Path) -> None:
     assert read_rows(path, KIND).rows[-1] == added
 
 
+def test_a_row_that_was_written_whole_before_an_interruption_counts(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while the disk is waited for; the run may go on. A disk that fails takes the row back."""
+
+    def fails(error: BaseException) -> None:
+        def sync(_: int) -> None:
+            raise error
+
+        monkeypatch.setattr(os, "fsync", sync)
+
+    with opened(path) as store:
+        fails(KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            store.add({"n": 3}, b"three")
+        fails(OSError(5, "Input/output error"))
+        with pytest.raises(OutputError):
+            store.add({"n": 4})
+        monkeypatch.undo()
+        last = store.add({"n": 5}, b"five")
+        assert (last.line, payload_of(path, last)) == (6, b"five")
+    assert [row.content["n"] for row in read_rows(path, KIND)] == [0, 1, 2, 3, 5]
+    assert payload_of(path, read_rows(path, KIND).rows[3]) == b"three"
+
+
 def test_a_file_cut_at_any_byte_goes_on_as_if_it_had_not_been(path: Path) -> None:
     whole = path.read_bytes()
     ends = [i + 1 for i, byte in enumerate(whole) if byte == ord("\n")]
