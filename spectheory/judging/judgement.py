@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -152,60 +153,70 @@ def judge(
     if bench.stop is not None and greedy:
         bench.stop.check_temperature(0)
     asked = _asked(trace, rules, greedy, bench.shape, reread)
+    first = greedy and bench.shape.is_chain
+    made = Judgement(
+        log,
+        counting,
+        tuple(sorted(_standings(bench, trace, asked, reread), key=_order)),
+        tuple(dict.fromkeys(GreedyMatch.name if first and rule.uses_draft else rule.name for rule in rules)),
+        _output(bench, trace, log),
+        shape=bench.shape,
+        notes=tuple(_notes(log, bench, asked)),
+    )
+    by_name = {rule.name: rule for rule in asked}
+    likeliest = min(made.questioned, key=lambda one: one.refuted)
+    expected = Expected(bench.survival(by_name[likeliest.rule], trace), bench.lengths, counting)
+    made = replace(made, smallest=_smallest_loss(expected, likeliest))
+    again = partial(_again, log, trace, counters, by_name, bench.shape)
+    return _explained(made, trace, bench, again, lambda name: bench.survival(by_name[name], trace), reread)
+
+
+def _standings(bench: Bench, trace: Trace, asked: Sequence[PathRule], reread: Reread | None) -> Iterator[Standing]:
+    """Every rule against the counts; rules that accept the same drafts of these texts are one."""
     more = _more(asked, bench, reread)
     groups = list(_alike([(rule.name, bench.survival(rule, trace)) for rule in asked]))
     exact = [survival for names, survival in groups if names[0] not in more]
     served, by_name = {rule.name for rule in asked if rule.served}, {rule.name: rule for rule in asked}
-    standings = tuple(
-        replace(
-            bench.standing(
-                names[0],
-                survival,
-                [o for o in exact if o is not survival],
-                names[1:],
-                bench.undecided(by_name[names[0]], trace),
-                more.get(names[0], ()),
-            ),
-            served=bool(served.intersection(names)),
-        )
-        for names, survival in groups
-    )
-    first = greedy and isinstance(bench.shape, Chain)
-    stated = tuple(dict.fromkeys(GreedyMatch.name if first and rule.uses_draft else rule.name for rule in rules))
-    ordered = tuple(sorted(standings, key=_order))
-    if greedy:
-        output = greedy_tests(trace, dtype=engine_dtype(log) or USUAL_DTYPE)
-    else:
-        output = output_tests(trace)
-        bonus = bonus_test(trace, bench.calls.bonus) if output and bench.calls and bench.stop is None else None
-        output += (bonus,) if bonus and output[0].name != POSSIBLE else ()
-    made = Judgement(log, counting, ordered, stated, output, shape=bench.shape, notes=tuple(_notes(log, bench, asked)))
-    asked_of = min(made.questioned, key=lambda one: one.refuted)
-    expected = Expected(bench.survival(by_name[asked_of.rule], trace), bench.lengths, counting)
-    made = replace(made, smallest=_smallest_loss(expected, asked_of))
+    for names, survival in groups:
+        others = [each for each in exact if each is not survival]
+        undecided = bench.undecided(by_name[names[0]], trace)
+        standing = bench.standing(names[0], survival, others, names[1:], undecided, more.get(names[0], ()))
+        yield replace(standing, served=bool(served.intersection(names)))
+
+
+def _output(bench: Bench, trace: Trace, log: CallLog) -> tuple[OutputTest, ...]:
+    """Tests of the output: first choices at temperature 0, else samples, and bonus tokens where calls are listed."""
+    if log.temperature == 0:
+        return greedy_tests(trace, dtype=engine_dtype(log) or USUAL_DTYPE)
+    tests = output_tests(trace)
+    if not tests or tests[0].name == POSSIBLE or bench.calls is None or bench.stop is not None:
+        return tests
+    bonus = bonus_test(trace, bench.calls.bonus)
+    return tests + ((bonus,) if bonus else ())
+
+
+def _explained(
+    made: Judgement,
+    trace: Trace,
+    bench: Bench,
+    again: Callable[..., Any],
+    survival: Callable[[str], Floats],
+    reread: Reread | None,
+) -> Judgement:
+    """The judgement with the causes that explain it, if anything in it asks for one."""
+    unexplained = made.refuted or made.doubtful
     tried = [
         cause
-        for cause in (CAUSES if isinstance(bench.shape, Chain) else ())
-        if made.refuted
-        or made.doubtful
-        or (cause.structural and torn(log, counting))
+        for cause in (CAUSES if bench.shape.is_chain else ())
+        if unexplained
+        or (cause.structural and torn(made.log, made.counting))
         or (cause.of_output and made.output_refuted)
     ]
     if not tried:
         return made
-    unexplained = made.refuted or made.doubtful
     blamed = [one for one in made.questioned if one.served and unexplained] or list(made.questioned)
-    context = Context(
-        log,
-        trace,
-        counting,
-        blamed,
-        [one for one in made.standings if one not in blamed],
-        partial(_again, log, trace, counters, by_name, bench.shape),
-        lambda name: bench.survival(by_name[name], trace),
-        bench.calls,
-        reread,
-    )
+    others = [one for one in made.standings if one not in blamed]
+    context = Context(made.log, trace, made.counting, blamed, others, again, survival, bench.calls, reread)
     found = [(cause, finding) for cause in tried if (finding := cause.explains(context))]
     causes = tuple(sorted((finding for _, finding in found), key=_closest))
     half = made.output_refuted and found and not any(cause.of_output for cause, _ in found)
