@@ -30,7 +30,8 @@ class Comparison:
     """A count, the interval that holds its expectation given the texts, the standard deviation, and the p-value.
 
     `low` and `high` differ where a count may hold tokens past the end of a text, whose acceptance is unknown. `p` is
-    two-sided, exact or an upper bound: it falls below a with at most probability a if the rule is right.
+    two-sided, and exact or an upper bound where the law is known: it then falls below a with at most probability a if
+    the rule is right. Of an estimated law it is an upper estimate.
     `of_estimates` is the part of the deviation that is the error of an estimated expectation.
     """
 
