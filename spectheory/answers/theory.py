@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, Meta
 
 from spectheory.answers.base import Count, Maybe, Part, Paths, says
 from spectheory.intervals import Interval
@@ -33,7 +33,7 @@ class BoundsJson(Part, kw_only=True):
     letters: Maybe[Annotated[Count, says("ranks with a probability")]] = UNSET
     unit: Annotated[str, says("unit of the values")]
     rows: Annotated[
-        list[dict[str, float | Interval | None]],
+        list[Annotated[dict[str, float | Interval | None], Meta(extra_json_schema={"required": ["nodes"]})]],
         says("a value or null for each number of draft nodes, by the keys of `columns`"),
     ]
     columns: Annotated[dict[str, Column], says("what each value is, and what it claims")]
