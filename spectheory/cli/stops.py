@@ -15,8 +15,8 @@ from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.adaptive import AdaptiveWorth, adaptive_worth
-from spectheory.prediction.asked_stops import check_asked, costs, rules_of_models
 from spectheory.prediction.drafted_lengths import draft_inside_target
+from spectheory.prediction.stop_checks import check_asked, rules_of_models
 from spectheory.trace import Trace
 from spectheory.verification import PathRule
 from spectheory.verification.by_start import within
@@ -38,7 +38,7 @@ def with_stops(
         shapes = [Chain(k, stop=stop) for stop in stops for k in range(1, longest + 1)]
         fixed += plan(trace, cost, rules=drafted, shapes=shapes, prefill_emits_token=prefill)
     if swept:
-        adaptive = [adaptive_worth(trace, rule, longest, costs(cost), prefill_emits_token=prefill) for rule in drafted]
+        adaptive = [adaptive_worth(trace, rule, longest, _costs(cost), prefill_emits_token=prefill) for rule in drafted]
     _remark_impossible(trace, drafted)
     return fixed, adaptive
 
@@ -68,3 +68,14 @@ def refuse_stops(question: Question) -> None:
             limit="both are about chains of a fixed length",
             remedy="leave one of them out",
         )
+
+
+def _costs(cost: CostModel | None) -> CostModel:
+    """The cost model; without one thresholds cannot be compared."""
+    if cost is None:
+        raise SettingError(
+            "--stop best is given without costs",
+            limit="thresholds are compared by seconds: a lower one always needs fewer calls",
+            remedy="give --c or --latency",
+        )
+    return cost

@@ -21,10 +21,10 @@ from spectheory.drafting import StoppingRule
 from spectheory.drafting.tree import at_least_one
 from spectheory.limits.claims import BY_START, WHOLE_DECODING
 from spectheory.prediction.adaptive import AdaptiveWorth, adaptive_worth
-from spectheory.prediction.asked_stops import check_asked
 from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.recorded import check_depth
 from spectheory.prediction.recorded_readings import RecordedReading, recorded_readings
+from spectheory.prediction.stop_checks import check_asked
 from spectheory.prediction.whole import named_rules, ranked_rules
 from spectheory.verification import PathRule, RankRule
 from spectheory.verification.by_start import within

@@ -1,10 +1,9 @@
-"""Stopping rules that a plan is asked for: of which rules they can be, and what adapting is worth."""
+"""Which verification rules a stopping rule can go with: those whose drafts a model makes (§11)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spectheory.cost import CostModel
 from spectheory.drafting import StoppingRule
 from spectheory.errors import SettingError
 from spectheory.prediction.stopped import check_stops
@@ -26,19 +25,8 @@ def rules_of_models(trace: Trace, rules: Sequence[PathRule] | None) -> list[Path
     drafted = [rule for rule in rules or DEFAULT_RULES if rule.uses_draft and not rule.grows]
     if not drafted:
         raise SettingError(
-            f"--stop is given with {', '.join(rule.label for rule in rules or ())}",
+            f"a stopping rule is given with {', '.join(rule.label for rule in rules or ())}",
             limit="a stopping rule reads the pmfs of a draft that a model makes",
             remedy="use a rule whose drafts a model makes, as token or block",
         )
     return [rule for rule in drafted if rules or not rule.lacks(trace.columns)]
-
-
-def costs(cost: CostModel | None) -> CostModel:
-    """The cost model; without one thresholds cannot be compared."""
-    if cost is None:
-        raise SettingError(
-            "--stop best is given without costs",
-            limit="thresholds are compared by seconds: a lower one always needs fewer calls",
-            remedy="give --c or --latency",
-        )
-    return cost
