@@ -12,6 +12,16 @@ from scipy.stats import binom, hypergeom
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
+UNEVEN = np.random.default_rng(1).dirichlet(np.ones(5), size=2)
+PAIRS: dict[str, tuple[Floats, Floats]] = {
+    "crossed": (np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])),
+    "draft lacks a token": (np.array([0.3, 0.1, 0.2, 0.4]), np.array([0.1, 0.5, 0.4, 0.0])),
+    "target lacks a token": (np.array([0.0, 0.6, 0.3, 0.1]), np.array([0.4, 0.1, 0.3, 0.2])),
+    "one-hot draft": (np.array([0.2, 0.3, 0.5]), np.array([1.0, 0.0, 0.0])),
+    "random": (UNEVEN[0], UNEVEN[1]),
+}
+"""Target and draft pmfs of every kind."""
+
 ALARM = 1e-11
 ROUNDED = 1e-12
 """A probability is known to this; one that is smaller is none."""

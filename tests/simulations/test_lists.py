@@ -19,19 +19,15 @@ from simulations.kernels.gumbel_lists import gumbel_list, lazy_gumbel_list
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.verification import GumbelList, RaceVerification
 from tests.made_up import each
+from tests.simulations import laws
 from tests.simulations.laws import Counts, Floats, apart, straying
 
 TRIALS = 250_000
 
-UNEVEN = np.random.default_rng(1).dirichlet(np.ones(5), size=2)
 
 PAIRS: dict[str, tuple[Floats, Floats]] = {
-    "crossed": (np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])),
-    "draft lacks a token": (np.array([0.3, 0.1, 0.2, 0.4]), np.array([0.1, 0.5, 0.4, 0.0])),
-    "target lacks a token": (np.array([0.0, 0.6, 0.3, 0.1]), np.array([0.4, 0.1, 0.3, 0.2])),
-    "one-hot draft": (np.array([0.2, 0.3, 0.5]), np.array([1.0, 0.0, 0.0])),
+    **laws.PAIRS,
     "one-hot target": (np.array([0.0, 0.0, 1.0]), np.array([0.5, 0.3, 0.2])),
-    "random": (UNEVEN[0], UNEVEN[1]),
 }
 
 

@@ -27,19 +27,15 @@ from simulations.reference.positions import Judged
 from simulations.simulators.positions import output_law
 from spectheory.verification import RULES, KSeq, RecursiveRejection, TopKMatch
 from tests.made_up import each
+from tests.simulations import laws
 from tests.simulations.laws import ROUNDED, Counts, Floats, apart, straying
 
 TRIALS, RACES, RANKS = 200_000, 2_000, 3
 
-UNEVEN = np.random.default_rng(1).dirichlet(np.ones(5), size=2)
 PAIRS: dict[str, tuple[Floats, Floats]] = {
     **{name: pair for name, pair in extreme_pairs().items() if name != "large"},
-    "crossed": (np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])),
-    "draft lacks a token": (np.array([0.3, 0.1, 0.2, 0.4]), np.array([0.1, 0.5, 0.4, 0.0])),
-    "target lacks a token": (np.array([0.0, 0.6, 0.3, 0.1]), np.array([0.4, 0.1, 0.3, 0.2])),
-    "one-hot draft": (np.array([0.2, 0.3, 0.5]), np.array([1.0, 0.0, 0.0])),
+    **laws.PAIRS,
     "first choices tie": (np.array([0.4, 0.4, 0.2]), np.array([0.1, 0.45, 0.45])),
-    "random": (UNEVEN[0], UNEVEN[1]),
     "ratios beyond 1e300": (np.array([0.5, 0.25, 0.25]), np.array([1e-305, 1e-310, 1.0])),
     "ratios below 1e-300": (np.array([1e-305, 1e-310, 1.0]), np.array([0.5, 0.25, 0.25])),
 }
