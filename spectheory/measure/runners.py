@@ -34,8 +34,10 @@ from spectheory.processes import DEATHS, WHY_WORKERS_DIE, allowed_cores, begin, 
 from spectheory.runner import Seat, Spread
 from spectheory.trace import Trace
 
-PATIENCE = 10.0
-"""Seconds to wait for a Dask scheduler that does not answer, or that has no worker."""
+CONNECT_SECONDS = 10.0
+"""Seconds to wait for a Dask scheduler that does not answer."""
+WORKER_SECONDS = 10.0
+"""Seconds to wait for the first worker of a Dask scheduler that has none."""
 _KEPT = "finished prompts are kept"
 
 T = TypeVar("T")
@@ -231,20 +233,20 @@ def connected(address: str) -> Iterator[Any]:
     distributed = load_extra("distributed", extra="distributed")
     with _quiet():
         try:
-            client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+            client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             raise WorkerError(
                 f"no Dask scheduler answers at {address!r}",
-                limit=f"waited {PATIENCE:.0f} seconds",
+                limit=f"waited {CONNECT_SECONDS:.0f} seconds",
                 remedy="start one with `dask scheduler`, and pass the address that it prints",
             ) from error
         try:
             with contextlib.suppress(TimeoutError):
-                client.wait_for_workers(1, timeout=PATIENCE)
+                client.wait_for_workers(1, timeout=WORKER_SECONDS)
             if not client.nthreads():
                 raise WorkerError(
                     f"the Dask scheduler at {address} has no worker",
-                    limit=f"waited {PATIENCE:.0f} seconds",
+                    limit=f"waited {WORKER_SECONDS:.0f} seconds",
                     remedy=f"start some with `dask worker {address}`",
                 )
             yield client
@@ -287,7 +289,7 @@ class _Cluster(Seat):
             raise self.lost() from error
         now = time.monotonic()
         self._seen = now if count else self._seen
-        if now - self._seen > PATIENCE:
+        if now - self._seen > WORKER_SECONDS:
             raise WorkerError(
                 f"the Dask scheduler at {self._address} has no worker any more",
                 limit=_KEPT,
