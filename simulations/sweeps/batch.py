@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from simulations.counts.quantities import Mean
 from simulations.models.recipes import chains_of
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
-from simulations.sweeps.observed import dots
+from simulations.sweeps.curves import curve, dots
 from spectheory.limits import batch_expected_rejections, batch_limit, expected_rejections
-from spectheory.plots.style import BLUE, GREY, ORANGE, Axes, Figure, caption, doubling, note, plain_axes, titled
+from spectheory.plots.style import BLUE, GREY, ORANGE, Figure, Look, caption, doubling, note
 
 LENGTH = 50
 TEST_BED = {"chains": "yin2024", "length": LENGTH}
@@ -19,6 +17,7 @@ BY_POSITION = (4, 5)
 PRINTED = (2, 4, 5, 16, 64)
 DRAWN = (*range(1, 17), *(round(2 ** (i / 3)) for i in range(13, 31)))
 """Sizes at which the exact line is worked out."""
+INTENDED = Look(BLUE, "o")
 
 
 def asks(scale: Scale) -> tuple[Ask, ...]:
@@ -54,67 +53,43 @@ def _seen(tallies: Tallies, name: str, drafts: int) -> Data:
     return {"drafts": drafts, **vars(Mean("rejections", 0, LENGTH).estimate(tallies[f"M = {drafts}, {name}"]))}
 
 
-def draw(figure: Figure, data: dict[str, Any]) -> None:
-    """Rejections against M, and how much of them is above the limit."""
+def draw(figure: Figure, data: Data) -> None:
+    """Rejections against M, from one draft to the limit of many, and what is above the limit on logarithmic scales."""
     rejections, above = figure.subplots(1, 2, width_ratios=(1.25, 1))
-    draw_rejections(rejections, data)
-    draw_above(above, data)
+    drafts, values = ([row[name] for row in data["exact"]] for name in ("drafts", "value"))
+    most, one, limit, exact = drafts[-1], data["one"], data["limit"], dict(zip(drafts, values, strict=True))
+    rejections.axhline(one, color=GREY, linewidth=1, linestyle=":")
+    rejections.axhline(limit, color=GREY, linewidth=1, linestyle="--")
+    intended, printed = (([row["drafts"] for row in data[name]], data[name]) for name in ("intended", "printed"))
+    curve(rejections, drafts, values, INTENDED, seen=intended[1], at=intended[0], width=1)
+    dots(rejections, *printed, Look(ORANGE, "D"), filled=False, size=5)
+    rejections.set(
+        title="Rejections of a batch of drafts",
+        ylabel=f"rejections per text of T = {data['length']} tokens",
+        xlim=(0.85, 1.15 * most),
+        ylim=(limit - 0.9, one + 0.9),
+    )
+    for height, text, lift, colour in (
+        (one, f"Algorithm 4 as printed: as one draft, Y1 = {one:.3f}", 7, ORANGE),
+        (limit, f"limit of many drafts, Y4 = {limit:.3f} (exact)", -13, GREY),
+    ):
+        note(rejections, text, (most, height), (0, lift), colour, 8.5, ha="right")
+    for m, seen in zip(*intended, strict=True):
+        if m in data["named"]:
+            text = f"M = {m}: {seen['best']:.3f}, exact {exact[m]:.3f}"
+            note(rejections, text, (m, seen["best"]), (9, 5), BLUE, 8.5)
+    at = (20, limit + 0.29 * (one - limit))
+    rejections.annotate("as intended: all M first\ntokens are tried (Y3, exact)", at, fontsize=8.5, color=BLUE)
+    lifted = [{end: row[end] - limit for end in ("low", "best", "high")} for row in intended[1]]
+    curve(above, drafts, [value - limit for value in values], INTENDED, seen=lifted, at=intended[0], width=1)
+    above.set(title="What more drafts can still save", ylabel="rejections above the limit Y4", yscale="log")
     for ax in (rejections, above):
-        doubling(ax, [2**i for i in range(0, data["exact"][-1]["drafts"].bit_length(), 2)])
+        doubling(ax, [2**i for i in range(0, most.bit_length(), 2)])
         ax.set_xlabel("drafts in the batch, M")
-        plain_axes(ax)
     caption(figure, f"Lines: exact; markers: {data['texts']:,} simulated texts each, with 95% intervals.")
 
 
-def draw_rejections(ax: Axes, data: dict[str, Any]) -> None:
-    """Rejections per text against M, from one draft to the limit of many."""
-    most = data["exact"][-1]["drafts"]
-    ax.axhline(data["one"], color=GREY, linewidth=1, linestyle=":")
-    ax.axhline(data["limit"], color=GREY, linewidth=1, linestyle="--")
-    ax.plot([row["drafts"] for row in data["exact"]], [row["value"] for row in data["exact"]], color=BLUE, linewidth=1)
-    dots(ax, [row["drafts"] for row in data["intended"]], data["intended"], BLUE)
-    dots(ax, [row["drafts"] for row in data["printed"]], data["printed"], ORANGE, marker="D", filled=False, size=5)
-    ax.set_xlim(0.85, 1.15 * most)
-    ax.set_ylim(data["limit"] - 0.9, data["one"] + 0.9)
-    ax.set_ylabel(f"rejections per text of T = {data['length']} tokens")
-    titled(ax, "Rejections of a batch of drafts")
-    notes = (
-        (data["one"], f"Algorithm 4 as printed: as one draft, Y1 = {data['one']:.3f}", 7, ORANGE),
-        (data["limit"], f"limit of many drafts, Y4 = {data['limit']:.3f} (exact)", -13, GREY),
-    )
-    for height, text, lift, colour in notes:
-        note(ax, text, (most, height), (0, lift), colour, 8.5, ha="right")
-    for row in data["intended"]:
-        if row["drafts"] in data["named"]:
-            exact = next(each["value"] for each in data["exact"] if each["drafts"] == row["drafts"])
-            text = f"M = {row['drafts']}: {row['best']:.3f}, exact {exact:.3f}"
-            note(ax, text, (row["drafts"], row["best"]), (9, 5), BLUE, 8.5)
-    at = (20, data["limit"] + 0.29 * (data["one"] - data["limit"]))
-    ax.annotate("as intended: all M first\ntokens are tried (Y3, exact)", at, fontsize=8.5, color=BLUE)
-
-
-def draw_above(ax: Axes, data: dict[str, Any]) -> None:
-    """What is above the limit, on logarithmic scales."""
-    limit = data["limit"]
-    ax.plot(
-        [row["drafts"] for row in data["exact"]],
-        [row["value"] - limit for row in data["exact"]],
-        color=BLUE,
-        linewidth=1,
-    )
-    lifted = [{end: row[end] - limit for end in ("low", "best", "high")} for row in data["intended"]]
-    dots(ax, [row["drafts"] for row in data["intended"]], lifted, BLUE)
-    ax.set_yscale("log")
-    ax.set_ylabel("rejections above the limit Y4")
-    titled(ax, "What more drafts can still save")
-
-
 SWEEP = Sweep(
-    "batch",
-    "A batch of M drafts: rejections fall from Y1 towards the limit Y4",
-    ("Y3", "Y3/printed", "Y4"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.4),
-)
+    "batch", "A batch of M drafts: rejections fall from Y1 towards the limit Y4", ("Y3", "Y3/printed", "Y4"),
+    asks, data, draw, (9.0, 4.4)
+)  # fmt: skip

@@ -13,12 +13,12 @@ from simulations.counts.quantities import Mean, Share
 from simulations.counts.tally import Tally
 from simulations.simulators.decoding import calls_of
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
-from simulations.sweeps.observed import dots
+from simulations.sweeps.curves import curve, dots
 from simulations.verdicts.call_programme import fewest_calls
 from simulations.verdicts.markov_calls import block_moves
 from simulations.verdicts.predictions import Predicted
 from spectheory.plots.line_ends import name_ends
-from spectheory.plots.style import GREY, LOOKS, PINK, Axes, Figure, Look, caption, note, plain_axes, titled
+from spectheory.plots.style import GREY, LOOKS, PINK, Axes, Figure, Look, caption, note
 
 LENGTH = 16
 PAIR: dict[str, Any] = {
@@ -45,11 +45,7 @@ GADGET: dict[str, Any] = {
 }
 """Gadget G behind two tokens on which both models agree (``proofs_check``: B7/in-law)."""
 
-REST: dict[str, Any] = {
-    **GADGET,
-    **{side: GADGET[side][2:] for side in ("target", "draft")},
-    "length": 3,
-}
+REST: dict[str, Any] = {**GADGET, **{side: GADGET[side][2:] for side in ("target", "draft")}, "length": 3}
 """The gadget alone: what is left if the first call stops after one draft, and so gives the two agreed tokens."""
 
 
@@ -91,12 +87,8 @@ def _of_rule(rule: str, tallies: Tallies) -> Data:
     counted = [Mean("calls", 1, LENGTH).estimate(tallies[f"{rule} {k}"]) for k in DRAFTS]
     return {
         "exact": [LENGTH / calls_of(*_run(rule, k)).expected for k in DRAFTS],
-        "observed": [{end: LENGTH / getattr(calls, at) for end, at in ENDS} for calls in counted],
+        "observed": [{"low": LENGTH / c.high, "best": LENGTH / c.best, "high": LENGTH / c.low} for c in counted],
     }
-
-
-ENDS = (("low", "high"), ("best", "best"), ("high", "low"))
-"""Tokens per call are least where calls are most."""
 
 
 def law_of_calls(given: dict[str, Any]) -> NDArray[np.float64]:
@@ -134,26 +126,20 @@ def further(tallies: Tallies) -> Sequence[tuple[str, Tally, Sequence[Predicted]]
         rows += [(f"{rule} {k}", tallies[f"{rule} {k}"], (bound,)) for rule in RULES]
     for label, given in (("gadget", GADGET), ("rest", REST)):
         law = law_of_calls(given)
-        seen = [
-            Predicted(f"P(calls = {c})", "B7/in-law", Share("texts", c), float(share))
-            for c, share in enumerate(law)
-            if 0 < share < 1
-        ]
-        rows.append((label, tallies[label], seen))
+        cells = [(c, float(share)) for c, share in enumerate(law) if 0 < share < 1]
+        stated = [Predicted(f"P(calls = {c})", "B7/in-law", Share("texts", c), share) for c, share in cells]
+        rows.append((label, tallies[label], stated))
     return rows
 
 
-EARLY = Look(PINK, "D")
 TAILS = (
     ("block", "block verification", LOOKS["block"], -0.2),
-    ("early", "first call stops after one draft", EARLY, 0.2),
+    ("early", "first call stops after one draft", Look(PINK, "D"), 0.2),
 )
 """Policies on the gadget: name, words, look, and where their bars stand beside a tick."""
 
-NAMES = {"block": "block", "token": "token", "race": "race"}
 
-
-def draw(figure: Figure, data: dict[str, Any]) -> None:
+def draw(figure: Figure, data: Data) -> None:
     """Means on the left, tails on the right."""
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
     draw_means(left, data)
@@ -166,64 +152,48 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     )
 
 
-def draw_means(ax: Axes, data: dict[str, Any]) -> None:
+def draw_means(ax: Axes, data: Data) -> None:
     """Tokens per call of every rule against k, and the optimum where it is known."""
-    labels = []
-    for rule, row in data["rules"].items():
-        colour, marker = LOOKS[rule]
-        ax.plot(data["drafts"], row["exact"], color=colour)
-        dots(ax, data["drafts"], row["observed"], colour, marker=marker)
-        labels.append((data["drafts"][-1], row["exact"][-1], NAMES[rule], colour))
-    best = data["optimum"]
-    ax.plot(
-        [each["k"] for each in best],
-        [each["tokens"] for each in best],
-        "o",
-        markersize=11,
-        markerfacecolor="none",
-        markeredgecolor=GREY,
-        markeredgewidth=1.3,
+    ends = [
+        curve(ax, data["drafts"], row["exact"], LOOKS[rule], rule, seen=row["observed"])
+        for rule, row in data["rules"].items()
+    ]
+    ks, tokens = ([each[name] for each in data["optimum"]] for name in ("k", "tokens"))
+    ax.plot(ks, tokens, "o", markersize=11, markerfacecolor="none", markeredgecolor=GREY, markeredgewidth=1.3)
+    note(ax, "optimum over\nall policies", (ks[-1], tokens[-1]), (-12, 14), GREY, 8, ha="right")
+    ax.set(
+        title=f"Mean: Markov chains of three tokens, texts of {data['length']}",
+        xlabel="drafts per call, k",
+        ylabel="tokens per call, N / E[calls]",
+        xticks=data["drafts"],
+        ylim=(1.5, None),
     )
-    note(ax, "optimum over\nall policies", (best[-1]["k"], best[-1]["tokens"]), (-12, 14), GREY, 8, ha="right")
-    ax.set_xticks(data["drafts"])
-    ax.set_xlabel("drafts per call, k")
-    ax.set_ylabel("tokens per call, N / E[calls]")
-    ax.set_ylim(1.5, None)
-    titled(ax, f"Mean: Markov chains of three tokens, texts of {data['length']}")
-    name_ends(ax, labels)
+    name_ends(ax, ends)
 
 
-def draw_tails(ax: Axes, gadget: dict[str, Any]) -> None:
+def draw_tails(ax: Axes, gadget: Data) -> None:
     """Tails of the number of calls on the gadget."""
-    for name, label, (colour, marker), shift in TAILS:
+    for name, words, look, shift in TAILS:
         row = gadget[name]
         places = [t + shift for t in range(len(row["exact"]))]
-        ax.bar(
-            places, row["exact"], width=0.36, color=colour, alpha=0.45, label=f"{label}:\nE[calls] = {row['mean']:g}"
-        )
-        shown = [
-            (x, share, seen) for x, share, seen in zip(places, row["exact"], row["observed"], strict=True) if share
-        ]
-        dots(ax, [x for x, _, _ in shown], [seen for _, _, seen in shown], colour, marker=marker)
+        label = f"{words}:\nE[calls] = {row['mean']:g}"
+        ax.bar(places, row["exact"], width=0.36, color=look.colour, alpha=0.45, label=label)
+        shown = [each for each in zip(places, row["exact"], row["observed"], strict=True) if each[1]]
+        dots(ax, [x for x, _, _ in shown], [seen for _, _, seen in shown], look)
         for x, share, _ in shown:
-            note(ax, f"{share:g}", (x, share), (0, 5), colour, ha="center")
-    ax.set_ylim(0, 1.5)
-    ax.set_yticks([0, 0.25, 0.5, 0.75, 1])
-    ax.set_xticks(range(len(gadget["block"]["exact"])))
-    ax.set_xlabel("t, calls")
-    ax.set_ylabel("P(calls > t)")
-    titled(ax, "Tail: gadget G, texts of 5, k = 2")
-    ax.legend(loc="upper right", frameon=False, fontsize=8.5)
-    plain_axes(ax)
+            note(ax, f"{share:g}", (x, share), (0, 5), look.colour, ha="center")
+    ax.set(
+        title="Tail: gadget G, texts of 5, k = 2",
+        xlabel="t, calls",
+        ylabel="P(calls > t)",
+        xticks=range(len(gadget["block"]["exact"])),
+        yticks=[0, 0.25, 0.5, 0.75, 1],
+        ylim=(0, 1.5),
+    )
+    ax.legend(loc="upper right")
 
 
 SWEEP = Sweep(
-    "block",
-    "Block verification over whole decodings: the most tokens per call, not the lightest tail",
-    ("B7", "B7/in-law", "§7"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.6),
-    further=further,
-)
+    "block", "Block verification over whole decodings: the most tokens per call, not the lightest tail",
+    ("B7", "B7/in-law", "§7"), asks, data, draw, (9.0, 4.6), further=further,
+)  # fmt: skip

@@ -12,9 +12,11 @@ from simulations.counts.tally import Tally
 from simulations.draws.alias import Floats
 from simulations.simulators.model_races import all_texts, path_predictions, path_theorem, side_by_side
 from simulations.simulators.trees import channel_limit, paths_of, raced_law, tree_of
-from simulations.sweeps.base import Ask, Scale, Tallies, ask
+from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.verdicts.predictions import Predicted
 from spectheory.drafting import Batch, Chain, KAry, Shape, optimal_tree
+from spectheory.plots.line_ends import LineEnd, name_ends
+from spectheory.plots.style import BLUE, GREEN, ORANGE, PINK, Axes, Figure, Look, caption, note
 
 SEQUENCE, BATCH, K_ARY, OPTIMAL = STRATEGIES = ("sequence", "batch", "k-ary", "tau*")
 
@@ -56,31 +58,21 @@ def order_of_adding(shape: Shape) -> list[int]:
     return [counted[path] for path in shape.tree().paths]
 
 
-def iid_label(strategy: str, nodes: int) -> str:
-    """Label of the simulation of one tree under i.i.d. ranks."""
-    return f"i.i.d.: {model_label(strategy, nodes)}"
-
-
-def model_label(strategy: str, nodes: int) -> str:
+def label_of(strategy: str, nodes: int) -> str:
     """Label of one tree."""
     return f"{strategy} {nodes}"
 
 
 def iid_asks(scale: Scale, *, largest: bool) -> tuple[Ask, ...]:
     """Calls down every tree, or down the largest of each strategy, each position a race of its own."""
-    trees = {strategy: shapes(typical_law(), strategy) for strategy in STRATEGIES}
+    trials, trees = scale.pick(200_000, 2_000_000), {name: shapes(typical_law(), name) for name in STRATEGIES}
     return tuple(
-        ask(
-            iid_label(strategy, nodes),
-            "raced-tree",
-            {"pair": PAIR, "paths": paths_of(shape)},
-            scale,
-            trials=scale.pick(200_000, 2_000_000),
-        )
+        ask(f"i.i.d.: {label_of(strategy, nodes)}", "raced-tree", {"pair": PAIR, "paths": paths_of(shape)}, scale,
+            trials=trials)
         for strategy, by_size in trees.items()
         for nodes, shape in by_size.items()
         if not largest or nodes == max(by_size)
-    )
+    )  # fmt: skip
 
 
 def model_recipes(scale: Scale) -> dict[str, dict[str, Any]]:
@@ -92,8 +84,8 @@ def model_recipes(scale: Scale) -> dict[str, dict[str, Any]]:
         "tokens": TOKENS,
         "temperature": 1.0,
         "text_seed": scale.seed,
-        "shapes": {model_label(s, n): paths_of(shape) for s, by_size in trees.items() for n, shape in by_size.items()},
-        "nodes_of": [model_label(strategy, max(by_size)) for strategy, by_size in trees.items()],
+        "shapes": {label_of(s, n): paths_of(shape) for s, by_size in trees.items() for n, shape in by_size.items()},
+        "nodes_of": [label_of(strategy, max(by_size)) for strategy, by_size in trees.items()],
     }
     size = scale.pick(8, GROUP)
     return {
@@ -138,3 +130,27 @@ def along_text(tallies: Tallies, of: str) -> list[tuple[str, Tally, list[Predict
 def limits(law: Floats) -> list[float]:
     """T1 at every size up to the largest; no tree is better than the best, so its ranks are enough (S2, T1)."""
     return [channel_limit(law, shape.max_rank, k) for k, shape in shapes(law, OPTIMAL, EVERY_SIZE).items()]
+
+
+# How they are drawn
+
+LOOKS = {
+    "tau*": Look(ORANGE, "o"), "k-ary": Look(GREEN, "s"), "sequence": Look(BLUE, "D"), "batch": Look(PINK, "^"),
+}  # fmt: skip
+NAMES = {"tau*": "tree τ*", "k-ary": "k-ary tree", "sequence": "sequence", "batch": "batch"}
+
+
+def names(ax: Axes, ends: Sequence[LineEnd], right: float) -> None:
+    """Names at the ends of lines: beside the axes where a line comes near the right end, else where it ends."""
+    for x, y, text, colour in ends:
+        if x < 0.8 * right:
+            note(ax, text, (x, y), (7, 1), colour, va="bottom", zorder=4)
+    name_ends(ax, [end for end in ends if end[0] >= 0.8 * right])
+
+
+def captions(figure: Figure, left: Axes, right: Axes, data: Data, texts: str) -> None:
+    """Titles of a panel of i.i.d. ranks and one of real text, and how much was simulated."""
+    left.set_title("a  i.i.d. ranks: races of one pair of pmfs\n    lines exact (S1), markers simulated")
+    right.set_title("b  real text: the built-in pair\n    lines exact (path theorem), markers simulated")
+    made = f"a: {data['iid']['calls']:,} calls each; b: {data['models']['runs']} runs through {texts}"
+    caption(figure, f"95% intervals everywhere, mostly narrower than the markers; {made}")

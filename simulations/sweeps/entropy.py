@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -12,10 +11,10 @@ from simulations.counts.quantities import Mean
 from simulations.counts.tally import Tally
 from simulations.draws.alias import Floats
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
-from simulations.sweeps.observed import dots
+from simulations.sweeps.curves import curve
 from spectheory import kl_divergence
-from spectheory.plots.line_ends import LineEnd, name_ends
-from spectheory.plots.style import GREY, LOOKS, Axes, Figure, caption, titled
+from spectheory.plots.line_ends import name_ends
+from spectheory.plots.style import GREY, LOOKS, Figure, Look, caption
 from spectheory.verification import (
     PoissonRace,
     RaceVerification,
@@ -44,13 +43,8 @@ def pair(turn: float) -> tuple[Floats, Floats]:
 
 def asks(scale: Scale) -> tuple[Ask, ...]:
     """Each rule at every dot."""
-    draws = {
-        "poisson": scale.pick(20_000, 200_000),
-        "recursive": scale.pick(20_000, 200_000),
-        "race": scale.pick(50_000, 500_000),
-    }
-    made = []
-    for rule, number in draws.items():
+    iid, made = scale.pick(20_000, 200_000), []
+    for rule, number in (("poisson", iid), ("recursive", iid), ("race", scale.pick(50_000, 500_000))):
         for turn in DOTS:
             p, q = pair(turn)
             parameters = {"rule": rule, "target": p, "draft": q, "max_rank": RANKS[rule], "draws": number}
@@ -104,9 +98,27 @@ RULES = {
 """What a line is called."""
 
 
-def draw(figure: Figure, data: dict[str, Any]) -> None:
-    """One panel, and what its pairs are below it."""
-    draw_entropy(figure.add_subplot(), data)
+def draw(figure: Figure, data: Data) -> None:
+    """H(R) up, KL to the right, both in nats; what i.i.d. candidates cannot reach is shaded."""
+    ax, (x, upper) = figure.add_subplot(), zip(*data["upper"], strict=True)
+    ends = [
+        curve(ax, x, upper, Look(GREY, ""), "upper bound of R1 (li2018)", style="--"),
+        curve(ax, x, x, Look(GREY, ""), "KL, lower bound of i.i.d."),
+    ]
+    ax.fill_between(x, 0, x, color=GREY, alpha=0.10, linewidth=0)
+    for rule, name in RULES.items():
+        seen = data["dots"][rule]
+        across, up = zip(*data["lines"][rule], strict=True)
+        ends.append(curve(ax, across, up, LOOKS[rule], name, seen=seen, at=[dot["kl"] for dot in seen], size=5))
+    ax.text(0.97 * x[-1], 0.12, "out of reach of i.i.d. candidates", color=GREY, fontsize=8.5, ha="right")
+    ax.set(
+        title="Entropy of the rank: i.i.d. candidates stay above KL, distinct ones do not",
+        xlabel="divergence of the draft, KL(P‖Q), nats",
+        ylabel="entropy of the rank, H(R), nats",
+        xlim=(-0.06, 1.015 * x[-1]),
+        ylim=(-0.1, 1.02 * upper[-1]),
+    )
+    name_ends(ax, ends)
     caption(
         figure,
         f"Pairs of {data['tokens']} tokens: the draft turns from the target to its mirror image.  "
@@ -114,36 +126,7 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     )
 
 
-def draw_entropy(ax: Axes, data: dict[str, Any]) -> None:
-    """H(R) up, KL to the right, both in nats; what i.i.d. candidates cannot reach is shaded."""
-    x, upper = zip(*data["upper"], strict=True)
-    ax.plot(x, upper, "--", color=GREY)
-    ax.plot(x, x, "-", color=GREY)
-    ax.fill_between(x, 0, x, color=GREY, alpha=0.10, linewidth=0)
-    labels: list[LineEnd] = [
-        (x[-1], upper[-1], "upper bound of R1 (li2018)", GREY),
-        (x[-1], x[-1], "KL, lower bound of i.i.d.", GREY),
-    ]
-    for rule, name in RULES.items():
-        line, seen, look = data["lines"][rule], data["dots"][rule], LOOKS[rule]
-        ax.plot(*zip(*line, strict=True), color=look.colour)
-        dots(ax, [dot["kl"] for dot in seen], seen, look.colour, marker=look.marker, size=5)
-        labels.append((*line[-1], name, look.colour))
-    ax.set_xlim(-0.06, 1.015 * x[-1])
-    ax.set_ylim(-0.1, 1.02 * upper[-1])
-    ax.text(0.97 * x[-1], 0.12, "out of reach of i.i.d. candidates", color=GREY, fontsize=8.5, ha="right")
-    ax.set_xlabel("divergence of the draft, KL(P‖Q), nats")
-    ax.set_ylabel("entropy of the rank, H(R), nats")
-    titled(ax, "Entropy of the rank: i.i.d. candidates stay above KL, distinct ones do not")
-    name_ends(ax, labels)
-
-
 SWEEP = Sweep(
-    "entropy",
-    "The entropy of the rank against KL: i.i.d. candidates stay above, distinct ones do not",
-    ("H", "H/distinct", "R1", "R2", "R3"),
-    asks,
-    data,
-    draw,
-    (8.4, 5.0),
-)
+    "entropy", "The entropy of the rank against KL: i.i.d. candidates stay above, distinct ones do not",
+    ("H", "H/distinct", "R1", "R2", "R3"), asks, data, draw, (8.4, 5.0),
+)  # fmt: skip

@@ -13,20 +13,7 @@ from simulations.reference.pictured import race_pictured, rejection_pictured
 from simulations.simulators.decoding import calls_of
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from spectheory.drafting import Batch, Chain
-from spectheory.plots.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    SKY,
-    Axes,
-    Figure,
-    caption,
-    note,
-    plain_axes,
-    titled,
-)
+from spectheory.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, SKY, Axes, Figure, caption, note
 
 Path = tuple[int, ...]
 Place = tuple[float, float]
@@ -93,10 +80,10 @@ def data(scale: Scale, tallies: Tallies) -> Data:
     }
 
 
-def _per_text(one: Ask, tallies: Tallies) -> dict[str, Any]:
-    found = Mean("calls").estimate(tallies[one.label])
+def _per_text(one: Ask, tallies: Tallies) -> Data:
+    seen = Mean("calls").estimate(tallies[one.label])
     predicted = calls_of(one.task.kind, one.task.parameters).expected
-    return {"predicted": predicted, "low": found.low, "best": found.best, "high": found.high, "length": LENGTH}
+    return {"predicted": predicted, "low": seen.low, "best": seen.best, "high": seen.high, "length": LENGTH}
 
 
 _MARK = {"accepted": GREEN, "rejected": ORANGE, "not output": ORANGE, "not tried": "#BBBBBB"}
@@ -107,22 +94,25 @@ _LEFT_OUT = 20.0
 """Arrivals later than this are not drawn."""
 
 
-def draw(figure: Figure, data: dict[str, Any]) -> None:
+def draw(figure: Figure, data: Data) -> None:
     """Shapes above, the two calls below them, the clocks of the race at the bottom."""
-    parts: Any = figure.subfigures(3, 1, height_ratios=(0.8, 1.05, 0.95))
-    top, middle, bottom = parts
-    shapes = data["shapes"]
-    widths = [max(x for x, _ in places(_paths(paths)).values()) + 1.6 for paths in shapes.values()]
+    top, middle, bottom = figure.subfigures(3, 1, height_ratios=(0.8, 1.05, 0.95))  # type: ignore[misc]
+    shapes = {name: [tuple(path) for path in paths] for name, paths in data["shapes"].items()}
+    widths = [max(x for x, _ in places(paths).values()) + 1.6 for paths in shapes.values()]
     axes = top.subplots(1, len(shapes), width_ratios=widths)
     for letter, ax, (name, paths) in zip("abcde", axes, shapes.items(), strict=True):
-        _decision_tree(ax, _paths(paths), f"{letter}\n{name}")
+        _decision_tree(ax, paths, f"{letter}\n{name}")
     words = data["words"]
     for letter, ax, (rule, call) in zip("fg", middle.subplots(1, 2), data["calls"].items(), strict=True):
-        _call(ax, call, words, words[data["last"]], f"{letter}  {_title(rule, data)}")
-    races = data["calls"]["race"]["races"]
-    for number, (ax, race) in enumerate(zip(bottom.subplots(1, len(races)), races, strict=True)):
-        before = words[data["last"]] if number == 0 else words[races[number - 1]["output"]]
-        _race(ax, race, words, f'{"hij"[number]}  the race after "{before}"')
+        output, text = " ".join(words[token] for token in call["output"]), data["per_text"][rule]
+        predicted, simulated = (f"{text['length'] / text[end]:.3f}" for end in ("predicted", "best"))
+        name = {"recursive": "recursive rejection", "race": "race"}[rule]
+        tokens = f"    tokens per call: {predicted} predicted, {simulated} simulated"
+        _call(ax, call, words, words[data["last"]], f'{letter}  {name}: one call outputs "{output}"\n{tokens}')
+    races, before = data["calls"]["race"]["races"], data["last"]
+    for letter, ax, race in zip("hij", bottom.subplots(1, len(races)), races, strict=False):
+        _race(ax, race, words, f'{letter}  the race after "{words[before]}"')
+        before = race["output"]
     caption(
         bottom,
         "a-e: black: drafted; green and orange: where an accepted and a rejected draft lead; blue: sampled.\n"
@@ -134,24 +124,10 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     )
 
 
-def _title(rule: str, data: Mapping[str, Any]) -> str:
-    """What the call did, and what a text of that pair takes by prediction and by simulation."""
-    output = " ".join(data["words"][token] for token in data["calls"][rule]["output"])
-    name = {"recursive": "recursive rejection", "race": "race"}[rule]
-    text = data["per_text"][rule]
-    tokens = (text["length"] / text[end] for end in ("predicted", "best"))
-    predicted, simulated = (f"{each:.3f}" for each in tokens)
-    return f'{name}: one call outputs "{output}"\n    tokens per call: {predicted} predicted, {simulated} simulated'
-
-
-def _paths(listed: Sequence[Sequence[int]]) -> list[Path]:
-    return [tuple(path) for path in listed]
-
-
 def _decision_tree(ax: Axes, paths: list[Path], title: str) -> None:
     """A shape with all decisions that may be taken on it."""
     at = places(paths)
-    _blank(ax, at)
+    _blank(ax, at, title)
     for node in paths:
         _line(ax, at[node[:-1]], at[node], BLACK, 1.4)
     first = children(paths, ())
@@ -161,39 +137,32 @@ def _decision_tree(ax: Axes, paths: list[Path], title: str) -> None:
     for node, (x, y) in at.items():
         colour = GREY if node == () else SKY if node[-1] == 0 else BLACK
         ax.plot([x], [y], "o", color=colour, markersize=7, zorder=3)
-    titled(ax, title)
 
 
-def _call(ax: Axes, call: Mapping[str, Any], words: Sequence[str], start: str, title: str) -> None:
+def _call(ax: Axes, call: Data, words: Sequence[str], start: str, title: str) -> None:
     """The drafted tree with its words, and what was decided of each node."""
-    nodes = {tuple(node["path"]): node for node in call["nodes"]}
-    after, output = (
-        max((p for p, n in nodes.items() if n["decision"] == "accepted"), key=len, default=()),
-        call["output"],
-    )
+    nodes, output = {tuple(node["path"]): node for node in call["nodes"]}, call["output"]
+    after = max((path for path, node in nodes.items() if node["decision"] == "accepted"), key=len, default=())
     below = children(list(nodes), after)
     end = (*after, len(below) + 1)
     used = places([*nodes, end], 1.5, sampled=False)
-    _blank(ax, used, 0.6)
+    _blank(ax, used, title, 0.6)
     for path, node in nodes.items():
         _line(ax, used[path[:-1]], used[path], _MARK[node["decision"]], 2.4 if node["decision"] == "accepted" else 1.2)
     _line(ax, used[end[:-1]], used[end], BLUE, 2.4)
     _word(ax, used[()], start, GREY)
     for path, node in nodes.items():
-        colour = _MARK[node["decision"]]
-        _word(ax, used[path], f"{words[node['token']]} {_SIGN[node['decision']]}".strip(), colour)
-        lines = [f"p {node['p']:.2f}  q {node['q']:.2f}"]
+        decision = node["decision"]
+        _word(ax, used[path], f"{words[node['token']]} {_SIGN[decision]}".strip(), _MARK[decision])
+        text = f"p {node['p']:.2f}  q {node['q']:.2f}"
         if node["coin"] is not None:
-            lines.append(
-                f"coin {node['coin']:.2f} {'<' if node['decision'] == 'accepted' else '≥'} {node['chance']:.2f}"
-            )
-        note(ax, "\n".join(lines), used[path], (0, -16), BLACK, 8, ha="center", va="top", bbox=_PLAIN, zorder=3)
+            text += f"\ncoin {node['coin']:.2f} {'<' if decision == 'accepted' else '≥'} {node['chance']:.2f}"
+        note(ax, text, used[path], (0, -16), BLACK, 8, ha="center", va="top", bbox=_PLAIN, zorder=3)
     _word(ax, used[end], words[output[-1]], BLUE)
     note(ax, "recovered" if below else "bonus", used[end], (0, -17), BLUE, 8, ha="center", va="top")
-    titled(ax, title)
 
 
-def _race(ax: Axes, race: Mapping[str, Any], words: Sequence[str], title: str) -> None:
+def _race(ax: Axes, race: Data, words: Sequence[str], title: str) -> None:
     """When each word arrives, for draft and target; the drafts are numbered."""
     for y in range(len(words)):
         for time, marker, colour in ((race["target"][y], "|", ORANGE), (race["draft"][y], "o", BLUE)):
@@ -206,16 +175,13 @@ def _race(ax: Axes, race: Mapping[str, Any], words: Sequence[str], title: str) -
     ax.set_xscale("log")
     ax.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
     ax.minorticks_off()
-    ax.set_xlim(_TICKS[0], _LEFT_OUT * 1.1)
-    ax.set_ylim(len(words) - 0.3, -0.8)
     ax.set_yticks(range(len(words)), [f'"{word}"' for word in words])
-    ax.set_xlabel("time")
-    plain_axes(ax)
-    titled(ax, title)
+    ends = {"xlim": (_TICKS[0], _LEFT_OUT * 1.1), "ylim": (len(words) - 0.3, -0.8)}
+    ax.set(title=title, xlabel="time", **ends)
 
 
-def _blank(ax: Axes, at: Mapping[Any, Place], below: float = 0.4) -> None:
-    ax.set_xlim(min(x for x, _ in at.values()) - 0.7, max(x for x, _ in at.values()) + 0.7)
+def _blank(ax: Axes, at: Mapping[Any, Place], title: str, below: float = 0.4) -> None:
+    ax.set(title=title, xlim=(min(x for x, _ in at.values()) - 0.7, max(x for x, _ in at.values()) + 0.7))
     ax.set_ylim(max(y for _, y in at.values()) + below, -0.5)
     ax.set_axis_off()
 
@@ -295,11 +261,6 @@ def decisions(paths: Sequence[Path]) -> Iterator[tuple[Path, Path, bool]]:
 
 
 SWEEP = Sweep(
-    "example",
-    "Draft trees and their decisions: recursive rejection, and the race beside it",
-    ("R3", "R2", "S1", "§7"),
-    asks,
-    data,
-    draw,
-    (9.0, 10.2),
-)
+    "example", "Draft trees and their decisions: recursive rejection, and the race beside it",
+    ("R3", "R2", "S1", "§7"), asks, data, draw, (9.0, 10.2),
+)  # fmt: skip

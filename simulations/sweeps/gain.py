@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simulations.counts.estimates import exact
 from simulations.counts.tally import Tally
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
-from simulations.sweeps.observed import dots
+from simulations.sweeps.curves import curve
 from spectheory.plots.line_ends import name_ends
-from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, Axes, Figure, Look, caption, note, titled
+from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, Figure, Look, caption, note
 
 MOST = 16
 TARGET_TOKENS = 4
@@ -44,14 +42,9 @@ def asks(scale: Scale) -> tuple[Ask, ...]:
         settings[f"r = {r}"] = (target, [1 / tokens] * tokens)
     for u in DRAFT_SHARES:
         settings[f"u = {u}"] = ([1 - TARGET_SHARE, TARGET_SHARE], [1 - u, u])
+    trials = scale.pick(1_600_000, 16_000_000)
     return tuple(
-        ask(
-            label,
-            "recursive",
-            {"target": target, "draft": draft, "max_rank": MOST},
-            scale,
-            trials=scale.pick(1_600_000, 16_000_000),
-        )
+        ask(label, "recursive", {"target": target, "draft": draft, "max_rank": MOST}, scale, trials=trials)
         for label, (target, draft) in settings.items()
     )
 
@@ -96,11 +89,27 @@ def data(scale: Scale, tallies: Tallies) -> Data:
 _LOOKS = (Look(BLUE, "o"), Look(GREEN, "s"), Look(ORANGE, "D"))
 
 
-def draw(figure: Figure, data: dict[str, Any]) -> None:
+def draw(figure: Figure, data: Data) -> None:
     """Uniform pairs on the left, Bernoulli pairs on the right."""
     uniform, bernoulli = figure.subplots(1, 2)
-    draw_uniform(uniform, data)
-    draw_bernoulli(bernoulli, data["bernoulli"])
+    drafts, pairs, ends = data["drafts"], data["bernoulli"], []
+    for row, look in zip(data["uniform"], _LOOKS, strict=True):
+        uniform.axhline(row["limit"], color=GREY, linewidth=0.8, linestyle="--")
+        name = f"r = {row['ratio']:g}"
+        ends.append(curve(uniform, drafts, row["exact"], look, name, seen=row["observed"], width=1.2))
+    title = "Target uniform, draft uniform on r times as many:\n(1 - 1/r) - (1 - 1/r)$^M$; dashed: TV = 1 - 1/r"
+    uniform.set(title=title, xlabel="drafts, M", xticks=drafts[::3])
+    name_ends(uniform, ends)
+    v, shares, at = pairs["target_share"], pairs["shares"], pairs["draft_shares"]
+    limit = curve(bernoulli, shares, [u - v for u in shares], Look(GREY, ""), "u - v", style="--", width=0.8)
+    for line, look in zip(pairs["lines"], _LOOKS, strict=True):
+        curve(bernoulli, shares, line["exact"], look, seen=line["observed"], at=at, width=1.2)
+    title = "Draft Bernoulli(u), target Bernoulli(v), u ≥ v:\n(u - v)(1 - u$^{M-1}$); dashed: TV = u - v"
+    bernoulli.set(title=title, xlabel=f"the draft's share u of a token; the target's: v = {v:g}")
+    for line, look in zip(pairs["lines"], _LOOKS, strict=True):
+        top, u = max(zip(line["exact"], shares, strict=True), key=lambda point: point[0])
+        note(bernoulli, f"M = {line['drafts']}", (u, top), (2, 5), look.colour, 8.5)
+    name_ends(bernoulli, [limit])
     for ax in (uniform, bernoulli):
         ax.set_ylabel("rejections saved over one draft, per position")
     caption(
@@ -109,50 +118,7 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     )
 
 
-def draw_uniform(ax: Axes, data: dict[str, Any]) -> None:
-    """Savings against M where target and draft are uniform."""
-    labels = []
-    for row, (colour, marker) in zip(data["uniform"], _LOOKS, strict=True):
-        ax.axhline(row["limit"], color=GREY, linewidth=0.8, linestyle="--")
-        ax.plot(data["drafts"], row["exact"], color=colour, linewidth=1.2)
-        dots(ax, data["drafts"], row["observed"], colour, marker=marker)
-        labels.append((data["drafts"][-1], row["exact"][-1], f"r = {row['ratio']:g}", colour))
-    ax.set_xlabel("drafts, M")
-    ax.set_xticks(data["drafts"][::3])
-    titled(
-        ax,
-        "Target uniform, draft uniform on r times as many:\n(1 - 1/r) - (1 - 1/r)$^M$; dashed: TV = 1 - 1/r",
-    )
-    name_ends(ax, labels)
-
-
-def draw_bernoulli(ax: Axes, data: dict[str, Any]) -> None:
-    """Savings against the draft's share where both have two tokens."""
-    labels = []
-    v, shares = data["target_share"], data["shares"]
-    ax.plot(shares, [u - v for u in shares], color=GREY, linewidth=0.8, linestyle="--")
-    for line, (colour, marker) in zip(data["lines"], _LOOKS, strict=True):
-        ax.plot(shares, line["exact"], color=colour, linewidth=1.2)
-        dots(ax, data["draft_shares"], line["observed"], colour, marker=marker)
-        top = max(range(len(shares)), key=lambda i, of=line["exact"]: of[i])  # type: ignore[misc]
-        labels.append((shares[top], line["exact"][top], f"M = {line['drafts']}", colour))
-    labels.append((shares[-1], shares[-1] - v, "u - v", GREY))
-    ax.set_xlabel(f"the draft's share u of a token; the target's: v = {v:g}")
-    titled(
-        ax,
-        "Draft Bernoulli(u), target Bernoulli(v), u ≥ v:\n(u - v)(1 - u$^{M-1}$); dashed: TV = u - v",
-    )
-    for x, y, text, colour in labels[:-1]:
-        note(ax, text, (x, y), (2, 5), colour, 8.5)
-    name_ends(ax, labels[-1:])
-
-
 SWEEP = Sweep(
-    "gain",
-    "What M drafts save at one position, for uniform and Bernoulli pairs",
-    ("Y3", "R3"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.4),
-)
+    "gain", "What M drafts save at one position, for uniform and Bernoulli pairs",
+    ("Y3", "R3"), asks, data, draw, (9.0, 4.4),
+)  # fmt: skip

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from simulations.counts.estimates import Estimate, exact
-from simulations.counts.tally import Tally
+from simulations.counts.estimates import exact
+from simulations.draws.alias import Floats
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
-from simulations.sweeps.observed import dots
+from simulations.sweeps.curves import curve, dots
 from spectheory import total_variation
 from spectheory.plots.line_ends import key
-from spectheory.plots.style import GREY, LOOKS, Axes, Figure, caption, note, plain_axes, titled
+from spectheory.plots.style import GREY, LOOKS, Figure, caption, note
 from spectheory.verification import (
     GumbelList,
     IndependentMatch,
@@ -72,53 +72,45 @@ def of_pair(name: str, tallies: Tallies) -> dict[str, Any]:
     """The gaps at one pair, k = 1, 2, ...; and that of independent match, which has one candidate."""
     target, draft = PAIRS[name]
     optimum = np.asarray(optimal_acceptances(target, draft, MOST))
-    lines = {}
-    for rule, known in RULES.items():
-        lines[rule] = [float(optimum[k - 1] - known.acceptance(target, draft, k)) for k in range(1, MOST + 1)]
+    lines = {
+        rule: [float(optimum[k - 1] - known.acceptance(target, draft, k)) for k in range(1, MOST + 1)]
+        for rule, known in RULES.items()
+    }
     matched = tallies[f"{name} independent"]
-    counted = exact(int(matched.counts["accepted"][0]), matched.trials)
     return {
         "target": target,
         "draft": draft,
         "tv": float(total_variation(target, draft)),
         "optimum": optimum.tolist(),
         "lines": lines,
-        "dots": {rule: above(name, rule, optimum.tolist(), tallies) for rule in RULES},
+        "dots": {rule: [gap(optimum, k, *accepted(name, rule, k, tallies)) for k in _runs(rule)] for rule in RULES},
         "independent": {
             "line": float(optimum[0] - IndependentMatch().acceptance(target, draft)),
-            "dot": {"k": 1, **gap(float(optimum[0]), counted)},
+            "dot": gap(optimum, 1, int(matched.counts["accepted"][0]), matched.trials),
         },
     }
 
 
-def above(name: str, rule: str, optimum: list[float], tallies: Tallies) -> list[dict[str, float]]:
-    """The gaps that were counted, with exact binomial intervals of the acceptance."""
-    found: list[dict[str, float]] = []
-    for k in range(1, MOST + 1) if rule in RANKED else RUNS:
-        tally, accepted = _accepted(rule)(name, k, tallies)
-        found.append({"k": k, **gap(optimum[k - 1], exact(accepted, tally.trials))})
-    return found
+def _runs(rule: str) -> Iterable[int]:
+    """The numbers of candidates that are counted."""
+    return range(1, MOST + 1) if rule in RANKED else RUNS
 
 
-def gap(optimum: float, acceptance: Estimate) -> dict[str, float]:
-    """The optimum less an acceptance, with its interval."""
-    low, best, high = (float(optimum - end) for end in (acceptance.high, acceptance.best, acceptance.low))
-    return {"low": low, "best": best, "high": high}
+def gap(optimum: Floats, k: int, successes: int, trials: int) -> dict[str, float]:
+    """The optimum of k candidates less an acceptance that was counted, with its exact binomial interval."""
+    seen = exact(successes, trials)
+    low, best, high = (float(optimum[k - 1] - end) for end in (seen.high, seen.best, seen.low))
+    return {"k": k, "low": low, "best": best, "high": high}
 
 
-def _accepted(rule: str) -> Callable[[str, int, Tallies], tuple[Tally, int]]:
-    """How often one of k candidates was the output, and in which tally."""
-
-    def ranked(name: str, k: int, tallies: Tallies) -> tuple[Tally, int]:
-        tally, first = tallies[f"{name} {rule}"], RANKED[rule]
-        return tally, int(tally.counts["rank"][first : first + k].sum())
-
-    def listed(name: str, k: int, tallies: Tallies) -> tuple[Tally, int]:
-        tally = tallies[f"{name} {rule} {k}"]
+def accepted(name: str, rule: str, k: int, tallies: Tallies) -> tuple[int, int]:
+    """How often one of k candidates was the output, and in how many trials."""
+    tally = tallies[f"{name} {rule}" if rule in RANKED else f"{name} {rule} {k}"]
+    if rule in RANKED:
+        counts = tally.counts["rank"][RANKED[rule] : RANKED[rule] + k]
+    else:
         counts = tally.counts["hits"][1:] if rule == "gumbel-list" else tally.counts["rank"][:-1]
-        return tally, int(counts.sum())
-
-    return ranked if rule in RANKED else listed
+    return int(counts.sum()), tally.trials
 
 
 STYLES = {
@@ -133,15 +125,25 @@ STYLES = {
 """What a rule is called, by which name it is known, and its line: dashed where candidates are distinct."""
 
 
-def draw(figure: Figure, data: dict[str, Any]) -> None:
-    """Two pairs side by side, on one scale."""
-    axes = figure.subplots(1, len(data["pairs"]), sharey=True)
+def draw(figure: Figure, data: Data) -> None:
+    """Two pairs side by side on one scale: a line for each rule, from one candidate to the most."""
+    ks, axes = list(range(1, data["most"] + 1)), figure.subplots(1, len(data["pairs"]), sharey=True)
     for ax, (name, pair) in zip(axes, data["pairs"].items(), strict=True):
-        draw_pair(ax, name, pair, data["most"])
+        ax.axhline(0.0, color=GREY)
+        for rule, (_, known, style) in STYLES.items():
+            seen = pair["dots"][rule]
+            at = [dot["k"] for dot in seen]
+            curve(ax, ks, pair["lines"][rule], LOOKS[known], seen=seen, at=at, style=style, size=5)
+        dots(ax, [1], [pair["independent"]["dot"]], LOOKS["independent"], size=5)
+        note(ax, "independent match (A4)", (1, pair["independent"]["line"]), (8, -3))
+        title = f"A {name} draft, TV = {pair['tv']:.2f}"
+        ax.set(title=title, xlabel="candidates at the position, k", xticks=ks)
     axes[0].set_ylabel("gap to the optimum: R4 - acceptance")
-    optimum = ("R4, optimum of i.i.d. candidates", {"color": GREY})
-    rules = [(name, {**_line(rule), "linestyle": style}) for name, rule, style in STYLES.values()]
-    key(figure, [*rules, optimum], 4)
+    rules = [
+        (name, {"color": LOOKS[known].colour, "marker": LOOKS[known].marker, "linestyle": style})
+        for name, known, style in STYLES.values()
+    ]
+    key(figure, [*rules, ("R4, optimum of i.i.d. candidates", {"color": GREY})], 4)
     caption(
         figure,
         "Lines: exact; solid: candidates i.i.d. from the draft, dashed: distinct ones, which R4 does not bind.\n"
@@ -149,34 +151,7 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     )
 
 
-def _line(rule: str) -> dict[str, Any]:
-    colour, marker = LOOKS[rule]
-    return {"color": colour, "marker": marker}
-
-
-def draw_pair(ax: Axes, name: str, pair: dict[str, Any], most: int) -> None:
-    """One pair: a line for each rule, from one candidate to `most`."""
-    ks = list(range(1, most + 1))
-    ax.axhline(0.0, color=GREY)
-    for rule, (_, known, style) in STYLES.items():
-        look, seen = LOOKS[known], pair["dots"][rule]
-        ax.plot(ks, pair["lines"][rule], linestyle=style, color=look.colour)
-        dots(ax, [dot["k"] for dot in seen], seen, look.colour, marker=look.marker, size=5)
-    match, look = pair["independent"], LOOKS["independent"]
-    dots(ax, [1], [match["dot"]], look.colour, marker=look.marker, size=5)
-    note(ax, "independent match (A4)", (1, match["line"]), (8, -3))
-    ax.set_xticks(ks)
-    ax.set_xlabel("candidates at the position, k")
-    titled(ax, f"A {name} draft, TV = {pair['tv']:.2f}")
-    plain_axes(ax)
-
-
 SWEEP = Sweep(
-    "gaps",
-    "What every rule lacks to the best acceptance of i.i.d. candidates",
-    ("R8", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "A1", "A4"),
-    asks,
-    data,
-    draw,
-    (9.0, 5.2),
-)
+    "gaps", "What every rule lacks to the best acceptance of i.i.d. candidates",
+    ("R8", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "A1", "A4"), asks, data, draw, (9.0, 5.2),
+)  # fmt: skip

@@ -8,9 +8,9 @@ from typing import Any
 from simulations.counts.quantities import Mean
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from simulations.sweeps.branching import TARGET
-from simulations.sweeps.observed import dots
-from spectheory.plots.line_ends import name_ends
-from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, PINK, Axes, Figure, Look, caption, doubling, titled
+from simulations.sweeps.curves import best, curve, dots
+from spectheory.plots.line_ends import LineEnd, name_ends
+from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, PINK, Axes, Figure, Look, caption, doubling
 
 DRAFTS = ("draft", "distilled")
 """Built-in drafts: trained on text, and distilled from the target."""
@@ -18,12 +18,8 @@ DRAFTS = ("draft", "distilled")
 
 def asks(scale: Scale) -> tuple[Ask, ...]:
     """Trees of both drafts, at starts of their own."""
-    return tuple(_ask(name, scale) for name in DRAFTS)
-
-
-def _ask(name: str, scale: Scale) -> Ask:
-    parameters = {**TARGET, "draft": f"builtin:{name}"}
-    return ask(name, "draft-trees", parameters, scale, trials=scale.pick(48, 384), batch=scale.pick(48, 192))
+    size = {"trials": scale.pick(48, 384), "batch": scale.pick(48, 192)}
+    return tuple(ask(name, "draft-trees", {**TARGET, "draft": f"builtin:{name}"}, scale, **size) for name in DRAFTS)
 
 
 def data(scale: Scale, tallies: Tallies) -> Data:
@@ -72,10 +68,27 @@ LOOKS = {"draft": Look(ORANGE, "D"), "distilled": Look(GREEN, "s")}
 
 
 def draw(figure: Figure, data: Data) -> None:
-    """Left: tokens. Right: loss and its bound."""
+    """Left: trees from the target and from the first draft, what that draft expects, and B6. Right: losses and B8."""
+    capacities, first = data["capacities"], data["drafts"][0]
     left, right = figure.subplots(1, 2)
-    draw_tokens(left, data)
-    draw_loss(right, data)
+    own = ("drafted", f"tree from {first['name']}", LOOKS[first["name"]])
+    doubling(left, capacities)
+    ends = [
+        curve(left, capacities, best(first["B6"]), Look(PINK, ""), "B6, upper bound", width=1.4),
+        curve(left, capacities, best(first["claimed"]), Look(GREY, ""), "as the draft expects", style="--", width=1.4),
+    ]
+    for key, name, look in (("best", "target's own tree", Look(BLUE, "o")), own):
+        dots(left, capacities, first[key], look, size=4.5, clip=False)
+        ends.append((capacities[-1], first[key][-1]["best"], name, look.colour))
+    _finish(left, "Trees grown from the draft predict less", "predicted tokens per call, E[X]", ends)
+    doubling(right, capacities)
+    ends = []
+    for draft in data["drafts"]:
+        look, name, loss = LOOKS[draft["name"]], draft["name"], draft["loss"]
+        ends.append(curve(right, capacities, best(draft["bound"]), look, f"B8, {name}", width=1.5))
+        dots(right, capacities, loss, look, size=4.5, clip=False)
+        ends.append((capacities[-1], loss[-1]["best"], f"loss, {name}", look.colour))
+    _finish(right, "The loss, and what bounds it", "predicted tokens lost per call", ends)
     caption(
         figure,
         f"built-in pair, {data['trials']:,} starts in sampled text for each draft;  markers: measured, 95% intervals;\n"
@@ -83,53 +96,12 @@ def draw(figure: Figure, data: Data) -> None:
     )
 
 
-def draw_tokens(ax: Axes, data: Data) -> None:
-    """Trees from the target and from the first draft at the same starts, what that draft expects, and B6."""
-    doubling(ax, data["capacities"])
-    right, first = data["capacities"][-1], data["drafts"][0]
-    ends = []
-    for key, name, colour in (("B6", "B6, upper bound", PINK), ("claimed", "as the draft expects", GREY)):
-        style = "-" if key == "B6" else "--"
-        ax.plot(data["capacities"], [each["best"] for each in first[key]], color=colour, linewidth=1.4, linestyle=style)
-        ends.append((right, first[key][-1]["best"], name, colour))
-    own = LOOKS[first["name"]]
-    for key, name, colour, marker in (
-        ("best", "target's own tree", BLUE, "o"),
-        ("drafted", f"tree from {first['name']}", *own),
-    ):
-        dots(ax, data["capacities"], first[key], colour, size=4.5, clip=False, marker=marker)
-        ends.append((right, first[key][-1]["best"], name, colour))
-    ax.set_ylim(0)
-    ax.set_xlabel("draft nodes per call, P = k")
-    ax.set_ylabel("predicted tokens per call, E[X]")
-    titled(ax, "Trees grown from the draft predict less")
-    name_ends(ax, ends)
-
-
-def draw_loss(ax: Axes, data: Data) -> None:
-    """The loss of each draft and B8."""
-    doubling(ax, data["capacities"])
-    right, ends = data["capacities"][-1], []
-    for draft in data["drafts"]:
-        colour, marker = LOOKS[draft["name"]]
-        ax.plot(data["capacities"], [each["best"] for each in draft["bound"]], color=colour, linewidth=1.5)
-        dots(ax, data["capacities"], draft["loss"], colour, size=4.5, clip=False, marker=marker)
-        ends.append((right, draft["bound"][-1]["best"], f"B8, {draft['name']}", colour))
-        ends.append((right, draft["loss"][-1]["best"], f"loss, {draft['name']}", colour))
-    ax.set_ylim(0)
-    ax.set_xlabel("draft nodes per call, P = k")
-    ax.set_ylabel("predicted tokens lost per call")
-    titled(ax, "The loss, and what bounds it")
+def _finish(ax: Axes, title: str, up: str, ends: list[LineEnd]) -> None:
+    ax.set(title=title, xlabel="draft nodes per call, P = k", ylabel=up, ylim=(0, None))
     name_ends(ax, ends)
 
 
 SWEEP = Sweep(
-    "imperfect",
-    "Draft trees from imperfect knowledge: what they give and what they lose",
-    ("B8", "B6"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.2),
-    extras=("models:torch", "models:transformers"),
-)
+    "imperfect", "Draft trees from imperfect knowledge: what they give and what they lose",
+    ("B8", "B6"), asks, data, draw, (9.0, 4.2), extras=("models:torch", "models:transformers"),
+)  # fmt: skip

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from simulations.counts.quantities import Mean
+from simulations.counts.tally import Tally
 from simulations.simulators.timing import language_pair
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
-from simulations.sweeps.observed import dots
+from simulations.sweeps.curves import best, curve
 from spectheory.plots.line_ends import LineEnd, name_ends
-from spectheory.plots.style import BLUE, GREEN, ORANGE, PINK, Axes, Figure, Look, caption, note, titled
+from spectheory.plots.style import BLUE, GREEN, ORANGE, PINK, Axes, Figure, Look, caption, note
 
 NOISE, MAX_RANK = 0.5, 16
 VOCABULARIES = (2**7, 2**9, 2**11, 2**13, 2**15, 2**17)
@@ -74,30 +75,25 @@ def asks(scale: Scale) -> tuple[Ask, ...]:
 
 def data(scale: Scale, tallies: Tallies) -> Data:
     """Seconds per race with Student's intervals, and the largest p/q of every pair."""
-    largest = {ratio: largest_ratio(ratio) for ratio in (None, *RATIOS)}
-    found: dict[str, list[dict[str, Any]]] = {"size": [], "ratio": []}
+    largest = {ratio: _largest_ratio(ratio) for ratio in (None, *RATIOS)}
+    rows: dict[str, list[dict[str, Any]]] = {"size": [], "ratio": []}
     for kernel, vocabulary, ratio in points():
         tally = tallies[label_of(kernel, vocabulary, ratio)]
-        row = {
-            "kernel": kernel,
-            "vocabulary": vocabulary,
-            "race": seconds(tally, "nanoseconds"),
-            "call": seconds(tally, "call"),
-        }
+        times = {"race": _seconds(tally, "nanoseconds"), "call": _seconds(tally, "call")}
+        row = {"kernel": kernel, "vocabulary": vocabulary, **times}
         if ratio is None and kernel != "poisson":
-            found["size"].append(row)
+            rows["size"].append(row)
         if vocabulary == LARGEST:
-            found["ratio"].append({**row, "largest_ratio": largest[ratio]})
-    return {"noise": NOISE, "max_rank": MAX_RANK, "vocabulary": LARGEST, **found}
+            rows["ratio"].append({**row, "largest_ratio": largest[ratio]})
+    return {"noise": NOISE, "max_rank": MAX_RANK, "vocabulary": LARGEST, **rows}
 
 
-def largest_ratio(ratio: float | None) -> float:
-    """The largest p/q of the pair with such a worst ratio."""
+def _largest_ratio(ratio: float | None) -> float:
     p, q = language_pair(LARGEST, NOISE, ratio)
     return float(np.max(p / q))
 
 
-def seconds(tally: Any, name: str) -> dict[str, float]:
+def _seconds(tally: Tally, name: str) -> dict[str, float]:
     """Mean seconds with their 95% interval."""
     return {end: value * 1e-9 for end, value in vars(Mean(name).estimate(tally)).items() if end != "confidence"}
 
@@ -113,10 +109,8 @@ NAMES = {
 FAR, GAP = 12.0, 1.5
 """Exponents beyond the first are drawn together, the second behind it."""
 
-Points = list[tuple[float, dict[str, float]]]
 
-
-def draw(figure: Figure, data: dict[str, Any]) -> None:
+def draw(figure: Figure, data: Data) -> None:
     """Sizes left, ratios right, on one scale of time."""
     left, right = figure.subplots(1, 2, sharey=True)
     left.set_yscale("log")
@@ -131,81 +125,56 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     )
 
 
-def draw_sizes(ax: Axes, data: dict[str, Any]) -> list[LineEnd]:
+def draw_sizes(ax: Axes, data: Data) -> list[LineEnd]:
     """Times against the vocabulary; the names and ends of the lines."""
-    labels: list[LineEnd] = []
+    ends: list[LineEnd] = []
     for kernel in ("numpy", "dense", "lazy"):
-        rows = [row for row in data["size"] if row["kernel"] == kernel]
-        labels.append(_line(ax, [(row["vocabulary"], row["race"]) for row in rows], *NAMES[kernel]))
+        rows, (name, look) = [row for row in data["size"] if row["kernel"] == kernel], NAMES[kernel]
+        at, races, calls = ([row[what] for row in rows] for what in ("vocabulary", "race", "call"))
+        ends.append(curve(ax, at, best(races), look, name, seen=races))
         if kernel == "lazy":
-            name = "lazy, tables\nfor one race"
-            labels.append(_line(ax, [(row["vocabulary"], row["call"]) for row in rows], name, NAMES[kernel][1], "--"))
+            ends.append(curve(ax, at, best(calls), look, "lazy, tables\nfor one race", seen=calls, style="--"))
     ax.set_xscale("log", base=2)
-    ax.set_xlabel("tokens in the vocabulary, V")
-    titled(ax, "Time of a race against the vocabulary")
-    return labels
+    ax.set(title="Time of a race against the vocabulary", xlabel="tokens in the vocabulary, V")
+    return ends
 
 
-def draw_ratios(ax: Axes, data: dict[str, Any]) -> list[LineEnd]:
-    """Times against the largest p/q; the names and ends of the lines."""
-    labels: list[LineEnd] = []
+def draw_ratios(ax: Axes, data: Data) -> list[LineEnd]:
+    """Times against the largest p/q, one far beyond the others drawn behind a gap; the names and ends of the lines."""
+    ends: list[LineEnd] = []
     ticks: dict[float, str] = {}
     for kernel, (name, look) in NAMES.items():
         rows = sorted((r for r in data["ratio"] if r["kernel"] == kernel), key=lambda row: row["largest_ratio"])
-        points = [(_place(row["largest_ratio"]), row["race"]) for row in rows]
-        ticks |= {place: _power(row["largest_ratio"]) for (place, _), row in zip(points, rows, strict=True)}
-        near = [point for point in points if point[0] <= FAR]
-        label = _line(ax, near, name, look)
-        if len(near) < len(points):
-            label = _line(ax, points[-1:], name, look)
-            (x, y), (far, at) = near[-1], points[-1]
-            ax.plot([x, far], [y["best"], at["best"]], ":", color=look.colour)
+        exponents = [math.log10(row["largest_ratio"]) for row in rows]
+        at = [exponent if exponent <= FAR else FAR + GAP for exponent in exponents]
+        ticks |= {place: f"$10^{{{round(e)}}}$" for place, e in zip(at, exponents, strict=True)}
+        near, seen = sum(exponent <= FAR for exponent in exponents), [row["race"] for row in rows]
+        curve(ax, at[:near], best(seen[:near]), look, seen=seen[:near])
+        if near < len(at):
+            curve(ax, at[-1:], best(seen[-1:]), look, seen=seen[-1:])
+            curve(ax, at[near - 1 :], best(seen[near - 1 :]), look, style=":")
+        end = (at[-1], seen[-1]["best"])
         if kernel == "poisson":
-            (x, value), text = points[-1], f"{name}:\nmax p/q arrivals"
-            note(ax, text, (x, value["best"]), (8, -4), look.colour)
+            note(ax, f"{name}:\nmax p/q arrivals", end, (8, -4), look.colour)
         else:
-            labels.append(label)
-    ticks = dict(sorted(ticks.items()))
-    ax.set_xticks(list(ticks), _legible(ticks))
-    ax.set_xlabel("largest p/q (the last one is off the scale)")
-    titled(ax, f"Time against the largest p/q, V = {data['vocabulary']:,}")
-    return labels
+            ends.append((*end, name, look.colour))
+    places = sorted(ticks)
+    ax.set_xticks(places, _legible(places, ticks))
+    title = f"Time against the largest p/q, V = {data['vocabulary']:,}"
+    ax.set(title=title, xlabel="largest p/q (the last one is off the scale)")
+    return ends
 
 
-def _line(ax: Axes, points: Points, name: str, look: Look, style: str = "-") -> LineEnd:
-    """Dots with their intervals, joined; what they are called at their end."""
-    x, seen = [at for at, _ in points], [value for _, value in points]
-    ax.plot(x, [value["best"] for value in seen], style, color=look.colour)
-    dots(ax, x, seen, look.colour, marker=look.marker)
-    return (x[-1], seen[-1]["best"], name, look.colour)
-
-
-def _place(ratio: float) -> float:
-    """Where a ratio is drawn: its exponent, if it is not far beyond the others."""
-    exponent = math.log10(ratio)
-    return exponent if exponent <= FAR else FAR + GAP
-
-
-def _legible(ticks: dict[float, str]) -> list[str]:
+def _legible(places: list[float], names: dict[float, str]) -> list[str]:
     """The names of ticks; one that would touch the name before it is left out."""
-    named, before = [], -math.inf
-    for place, name in ticks.items():
-        named.append(name if place - before > GAP else "")
-        before = place if named[-1] else before
-    return named
-
-
-def _power(ratio: float) -> str:
-    return f"$10^{{{round(math.log10(ratio))}}}$"
+    shown, before = [], -math.inf
+    for place in places:
+        shown.append(names[place] if place - before > GAP else "")
+        before = place if shown[-1] else before
+    return shown
 
 
 SWEEP = Sweep(
-    "lazy",
-    "Time of a race: target first against a clock for every token",
-    ("R2", "A2"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.4),
-    alone=True,
-)
+    "lazy", "Time of a race: target first against a clock for every token",
+    ("R2", "A2"), asks, data, draw, (9.0, 4.4), alone=True,
+)  # fmt: skip

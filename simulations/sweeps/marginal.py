@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from simulations.counts.quantities import Mean, Share
 from simulations.counts.tally import Tally
 from simulations.draws.alias import Floats
+from simulations.sweeps import draft_trees
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies
-from simulations.sweeps.draft_trees import (
-    EXTRAS,
-    READING,
-    STRATEGIES,
-    along_text,
-    iid_asks,
-    iid_label,
-    model_asks,
-    model_label,
-    model_tallies,
-    model_theory,
-    order_of_adding,
-    shapes,
-    typical_law,
-)
-from simulations.sweeps.strategies import COLOURS, NAMES, captions, dots, names
+from simulations.sweeps.curves import curve
+from simulations.sweeps.draft_trees import LOOKS, NAMES, READING, STRATEGIES, label_of, order_of_adding, shapes
 from spectheory.drafting import Shape, node_weights
 from spectheory.plots.style import Axes, Figure
 
@@ -33,18 +18,18 @@ BOTH = 0.975
 
 def asks(scale: Scale) -> tuple[Ask, ...]:
     """The largest tree of each strategy under i.i.d. ranks, and the trees along text."""
-    return iid_asks(scale, largest=True) + model_asks(scale)
+    return draft_trees.iid_asks(scale, largest=True) + draft_trees.model_asks(scale)
 
 
 def data(scale: Scale, tallies: Tallies) -> Data:
     """For each node, how many calls accept it, simulated with intervals and exact."""
-    races, theorem = model_tallies(tallies)
-    law = typical_law()
+    races, theorem = draft_trees.model_tallies(tallies)
+    law = draft_trees.typical_law()
     return {
         "iid": {
-            "calls": tallies[iid_label("batch", 32)].trials,
+            "calls": tallies[f"i.i.d.: {label_of('batch', 32)}"].trials,
             "strategies": {
-                strategy: _iid(law, shape, tallies[iid_label(strategy, shape.nodes)])
+                strategy: _iid(law, shape, tallies[f"i.i.d.: {label_of(strategy, shape.nodes)}"])
                 for strategy, shape in _largest(law)
             },
         },
@@ -52,7 +37,7 @@ def data(scale: Scale, tallies: Tallies) -> Data:
             "texts": theorem.trials,
             "runs": races.trials,
             "strategies": {
-                strategy: _along_text(model_label(strategy, shape.nodes), shape, races, theorem)
+                strategy: _along_text(label_of(strategy, shape.nodes), shape, races, theorem)
                 for strategy, shape in _largest(READING)
             },
         },
@@ -65,9 +50,9 @@ def _largest(law: tuple[float, ...] | Floats) -> list[tuple[str, Shape]]:
 
 
 def _iid(law: Floats, shape: Shape, tally: Tally) -> Data:
-    found = [Share("reached", node).estimate(tally) for node in order_of_adding(shape)]
+    seen = [Share("reached", node).estimate(tally) for node in order_of_adding(shape)]
     return {
-        "observed": [{"low": each.low, "best": each.best, "high": each.high} for each in found],
+        "observed": [{"low": each.low, "best": each.best, "high": each.high} for each in seen],
         "exact": node_weights(shape, law).tolist(),
     }
 
@@ -79,9 +64,9 @@ def _along_text(label: str, shape: Shape, races: Tally, theorem: Tally) -> Data:
     observed, exact = [], []
     for node in order_of_adding(shape):
         name = f"{label}: node {node + 1}"
-        found = Mean(name).estimate(races, BOTH)
-        low = max(found.low, 0.0) / calls.high
-        observed.append({"low": low, "best": found.best / calls.best, "high": found.high / calls.low})
+        seen = Mean(name).estimate(races, BOTH)
+        low = max(seen.low, 0.0) / calls.high
+        observed.append({"low": low, "best": seen.best / calls.best, "high": seen.high / calls.low})
         exact.append(float(theorem.moments[name].total) / expected)
     return {"observed": observed, "exact": exact}
 
@@ -90,44 +75,34 @@ LEAST = 1e-3
 """Lower end of the axes."""
 
 
-def draw(figure: Figure, data: dict[str, Any]) -> None:
+def draw(figure: Figure, data: Data) -> None:
     """Dots are simulated, lines exact."""
     left, right = figure.subplots(1, 2, sharey=True)
-    iid, models = data["iid"], data["models"]
-    for ax, panel in ((left, iid), (right, models)):
-        draw_panel(ax, panel)
+    draw_panel(left, data["iid"]["strategies"])
+    draw_panel(right, data["models"]["strategies"])
     left.set_ylabel("probability that the token is accepted")
-    captions(figure, left, right, iid, models, f"{models['texts']} texts")
+    draft_trees.captions(figure, left, right, data, f"{data['models']['texts']} texts")
 
 
-def draw_panel(ax: Axes, panel: dict[str, Any]) -> None:
+def draw_panel(ax: Axes, strategies: Data) -> None:
     """One panel: a line for each way to draft."""
-    labels = []
-    most = max(len(drafted["exact"]) for drafted in panel["strategies"].values())
-    for strategy, drafted in panel["strategies"].items():
-        shown = [(k, value) for k, value in enumerate(drafted["exact"], start=1) if value >= LEAST]
-        seen = [(k, each) for k, each in enumerate(drafted["observed"], start=1) if each["best"] >= LEAST]
-        thin = strategy == "k-ary"  # its line goes up and down: depth by depth, first children first
-        ax.plot(*zip(*shown, strict=True), color=COLOURS[strategy], linewidth=0.5 if thin else 1.3)
-        dots(ax, strategy, [k for k, _ in seen], [each for _, each in seen], size=3.2)
-        labels.append((*shown[-1], NAMES[strategy], COLOURS[strategy]))
-    ax.set_yscale("log")
-    ax.set_ylim(LEAST, 1)
-    ax.set_xticks([1, *range(most // 4, most + 1, most // 4)])
-    ax.set_xlabel("k-th drafted token, in the strategy's order")
+    most, ends = max(len(drafted["exact"]) for drafted in strategies.values()), []
+    for strategy, drafted in strategies.items():
+        line = [(k, value) for k, value in enumerate(drafted["exact"], start=1) if value >= LEAST]
+        shown = [(k, each) for k, each in enumerate(drafted["observed"], start=1) if each["best"] >= LEAST]
+        at, seen = zip(*shown, strict=True)
+        width = 0.5 if strategy == "k-ary" else 1.3  # its line goes up and down: depth by depth, first children first
+        across, up = zip(*line, strict=True)
+        how: Data = {"seen": seen, "at": at, "width": width, "filled": False, "size": 3.2}
+        ends.append(curve(ax, across, up, LOOKS[strategy], NAMES[strategy], **how))
+    ticks = [1, *range(most // 4, most + 1, most // 4)]
+    ax.set(yscale="log", ylim=(LEAST, 1), xticks=ticks, xlabel="k-th drafted token, in the strategy's order")
     ax.grid(axis="y", color="0.92")
-    names(ax, labels, most)
+    draft_trees.names(ax, ends, most)
 
 
 SWEEP = Sweep(
-    "marginal",
-    "Probability that the k-th drafted token is accepted",
-    ("S1", "S2", "R2", "§7"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.4),
-    EXTRAS,
-    theory=model_theory,
-    further=lambda tallies: along_text(tallies, "node"),
-)
+    "marginal", "Probability that the k-th drafted token is accepted",
+    ("S1", "S2", "R2", "§7"), asks, data, draw, (9.0, 4.4), draft_trees.EXTRAS,
+    theory=draft_trees.model_theory, further=lambda tallies: draft_trees.along_text(tallies, "node"),
+)  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +12,11 @@ from simulations.counts.quantities import Share
 from simulations.counts.tally import Tally
 from simulations.simulators.positions import output_law
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
-from simulations.sweeps.observed import dots
+from simulations.sweeps.curves import dots
 from spectheory import total_variation
 from spectheory.intervals import CONFIDENCE
 from spectheory.limits import bias_frontier, biased_loss, rejection_probability, uno_loss
-from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, Axes, Figure, caption, plain_axes, titled
+from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, Axes, Figure, Look, caption
 
 TARGET = (0.36, 0.20, 0.16, 0.14, 0.09, 0.05)
 DRAFT = (0.12, 0.17, 0.11, 0.18, 0.24, 0.18)
@@ -38,14 +37,9 @@ def acceptances() -> dict[str, NDArray[np.float64]]:
 
 def asks(scale: Scale) -> tuple[Ask, ...]:
     """Every acceptance with both recovery laws."""
+    trials, pair = scale.pick(1_000_000, 20_000_000), {"target": TARGET, "draft": DRAFT}
     return tuple(
-        ask(
-            f"{rule}, {name}",
-            "biased",
-            {"target": TARGET, "draft": DRAFT, "accept": b, "recovery": recovery},
-            scale,
-            trials=scale.pick(1_000_000, 20_000_000),
-        )
+        ask(f"{rule}, {name}", "biased", {**pair, "accept": b, "recovery": recovery}, scale, trials=trials)
         for rule, recovery in RECOVERIES.items()
         for name, b in acceptances().items()
     )
@@ -105,78 +99,65 @@ def _law(tallies: Tallies, rule: str) -> Data:
     }
 
 
-_LOOKS = {"OPT": (BLUE, "o"), "UNO": (ORANGE, "D")}
+_LOOKS = {"OPT": Look(BLUE, "o"), "UNO": Look(ORANGE, "D")}
 
 
-def draw(figure: Figure, data: dict[str, Any]) -> None:
+def draw(figure: Figure, data: Data) -> None:
     """The front with both rules, and where the bias of one setting lies."""
     front, law = figure.subplots(1, 2, width_ratios=(1.2, 1))
     draw_front(front, data)
     draw_law(law, data["law"])
-    for ax in (front, law):
-        plain_axes(ax)
     caption(
         figure,
         f"Lines: exact; markers: {data['trials']:,} trials each, 95% intervals, mostly narrower than the markers.",
     )
 
 
-def draw_front(ax: Axes, data: dict[str, Any]) -> None:
+def draw_front(ax: Axes, data: Data) -> None:
     """Rejections against bias of both rules, and what no rule reaches."""
     distance, line = data["distance"], data["uno_line"]
     ax.fill_between([0, distance], [distance, 0], color=GREY, alpha=0.12, linewidth=0)
     ax.plot([0, distance], [distance, 0], color=GREY, linewidth=1.2)
     ax.plot(line["reject"], line["bias"], color=ORANGE, linewidth=1)
     for rule, points in data["rules"].items():
-        colour, marker = _LOOKS[rule]
         for even in (True, False):
             chosen = [point for point in points if point["name"].startswith("theta") == even]
             across, up = ([point[name] for point in chosen] for name in ("reject", "bias"))
-            dots(ax, across, up, colour, marker=marker, filled=even, size=4.5)
-    ax.set_xlim(-0.02 * distance, 1.12 * distance)
-    ax.set_ylim(-0.02 * distance, 1.08 * distance)
-    ax.set_aspect("equal")
-    ax.set_xlabel("probability of a rejection")
-    ax.set_ylabel("bias: TV between output and target")
-    titled(ax, f"Rejection against bias at one position, TV(P, Q) = {distance:g}")
-    _notes(ax, distance)
-
-
-def _notes(ax: Axes, distance: float) -> None:
-    notes = (
+            dots(ax, across, up, _LOOKS[rule], filled=even, size=4.5)
+    ax.set(
+        title=f"Rejection against bias at one position, TV(P, Q) = {distance:g}",
+        xlabel="probability of a rejection",
+        ylabel="bias: TV between output and target",
+        xlim=(-0.02 * distance, 1.12 * distance),
+        ylim=(-0.02 * distance, 1.08 * distance),
+        aspect="equal",
+    )
+    for x, y, text, colour in (
         (0.06, 0.36, "rejection + bias < TV:\nno rule for one draft (Y6)", GREY),
         (0.06, 0.14, "OPT, recovery from (P - Q)$_+$:\non the exact front", BLUE),
         (0.55, 0.86, "UNO, recovery from P:\non its own exact curve", ORANGE),
         (0.55, 0.75, "filled: one share of over-\nacceptance; open: one per token", GREY),
-    )
-    for x, y, text, colour in notes:
+    ):
         ax.annotate(text, (x * distance, y * distance), fontsize=8, color=colour, va="center")
 
 
-def draw_law(ax: Axes, law: dict[str, Any]) -> None:
+def draw_law(ax: Axes, law: Data) -> None:
     """The output law of both rules beside target and draft."""
     tokens = range(len(law["target"]))
     ax.bar(tokens, law["target"], width=0.8, color=GREY, alpha=0.2)
     ax.hlines(law["draft"], [x - 0.4 for x in tokens], [x + 0.4 for x in tokens], color=GREEN, linewidth=1.5)
-    for shift, (rule, found) in zip((-0.18, 0.18), law["rules"].items(), strict=True):
-        colour, marker = _LOOKS[rule]
-        ax.hlines(found["exact"], [x + shift - 0.15 for x in tokens], [x + shift + 0.15 for x in tokens], color=colour)
-        dots(ax, [x + shift for x in tokens], found["observed"], colour, marker=marker, size=4)
-    ax.set_xticks(tokens, [str(x) for x in tokens])
-    ax.set_xlabel("token")
-    ax.set_ylabel("probability of the token")
-    titled(ax, f"Output law of both rules at the share {law['theta']:g}")
+    for shift, (rule, laws) in zip((-0.18, 0.18), law["rules"].items(), strict=True):
+        look, places = _LOOKS[rule], np.array(tokens) + shift
+        ax.hlines(laws["exact"], places - 0.15, places + 0.15, color=look.colour)
+        dots(ax, places.tolist(), laws["observed"], look)
+    title = f"Output law of both rules at the share {law['theta']:g}"
+    ax.set(title=title, xlabel="token", ylabel="probability of the token", xticks=tokens)
     notes = (("target P (bars)", GREY), ("draft Q (lines)", GREEN), ("OPT", BLUE), ("UNO", ORANGE))
     for i, (text, colour) in enumerate(notes):
         ax.annotate(text, (0.97, 0.95 - 0.06 * i), xycoords="axes fraction", ha="right", fontsize=8.5, color=colour)
 
 
 SWEEP = Sweep(
-    "pareto",
-    "Fewer rejections for bias at one position: the straight front",
-    ("Y5", "Y6"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.4),
-)
+    "pareto", "Fewer rejections for bias at one position: the straight front",
+    ("Y5", "Y6"), asks, data, draw, (9.0, 4.4),
+)  # fmt: skip

@@ -14,10 +14,10 @@ from simulations.counts.tally import Tally
 from simulations.models.ngram import PROMPTS_TEXT, text_parameters
 from simulations.simulators.decoding import acceptance_of, calls_of
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
-from simulations.sweeps.observed import dots
+from simulations.sweeps.curves import curve, dots
 from simulations.verdicts.predictions import ALARM
 from spectheory.plots.line_ends import LineEnd, name_ends
-from spectheory.plots.style import BLUE, GREY, LOOKS, ORANGE, Axes, Figure, Look, caption, plain_axes, titled
+from spectheory.plots.style import BLUE, GREY, LOOKS, ORANGE, Axes, Figure, Look, caption
 from spectheory.prediction.paths import calls_of_chains
 from spectheory.verification.registry import BUILT_IN
 
@@ -152,16 +152,21 @@ ABOVE = ("race", "recursive-distinct")
 """Dashed and drawn last: they nearly coincide with another rule in some panel, which shows through the gaps."""
 
 
-def draw(figure: Figure, data: dict[str, Any]) -> None:
+def draw(figure: Figure, data: Data) -> None:
     """Three panels of chains above one of trees and one of residuals."""
     grid = figure.add_gridspec(2, 3)
-    bed, regimes, text = (figure.add_subplot(grid[0, i]) for i in range(3))
-    trees, residuals = figure.add_subplot(grid[1, 0]), figure.add_subplot(grid[1, 1:])
+    places = [grid[0, 0], grid[0, 1], grid[0, 2], grid[1, 0]]
+    *axes, residuals = (figure.add_subplot(place) for place in (*places, grid[1, 1:]))
     lengths, drafts = data["lengths"], "drafts per call, k"
-    draw_panel(bed, data, "test bed", f"a  7 random tokens,\n    texts of {lengths['test bed']}", drafts)
-    draw_panel(regimes, data, "regimes", f"b  two lasting regimes,\n    texts of {lengths['regimes']}", drafts)
-    draw_panel(text, data, "text", f"c  bytes of Python code,\n    texts of {lengths['text']}", drafts)
-    draw_panel(trees, data, "trees", "d  draft trees,\n    7 random tokens", "nodes of the draft tree")
+    for ax, panel, title, across in (
+        (axes[0], "test bed", f"a  7 random tokens,\n    texts of {lengths['test bed']}", drafts),
+        (axes[1], "regimes", f"b  two lasting regimes,\n    texts of {lengths['regimes']}", drafts),
+        (axes[2], "text", f"c  bytes of Python code,\n    texts of {lengths['text']}", drafts),
+        (axes[3], "trees", "d  draft trees,\n    7 random tokens", "nodes of the draft tree"),
+    ):
+        ends = draw_panel(ax, data["panels"][panel], data["iid"].get(panel, {}))
+        ax.set(title=title, xlabel=across, ylabel="tokens per call", ylim=(1.0, None))
+        name_ends(ax, ends)
     draw_residuals(residuals, data)
     caption(
         figure,
@@ -172,29 +177,21 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     )
 
 
-def draw_panel(ax: Axes, data: dict[str, Any], panel: str, title: str, below: str) -> None:
+def draw_panel(ax: Axes, panel: Data, iid: Data) -> list[LineEnd]:
     """The line and the dots of every rule, or pair of models, of a panel."""
-    labels: list[LineEnd] = []
-    lines = sorted(data["panels"][panel].items(), key=lambda line: line[0] in ABOVE)
-    for i, (line, points) in enumerate(lines):
-        look = LOOKS.get(line, PAIRS[i % 2])
-        xs = [point["x"] for point in points]
-        style = "--" if line in ABOVE else "-"
-        ax.plot(xs, [point["predicted"] for point in points], style, color=look.colour)
-        dots(ax, xs, points, look.colour, marker=look.marker, filled=line not in ABOVE, size=4.5)
-        labels.append((xs[-1], points[-1]["predicted"], NAMES.get(line, line), look.colour))
-        if iid := data["iid"].get(panel, {}).get(line):
-            ax.plot(xs, iid, color=GREY, linestyle=":")
-            labels.append((xs[-1], iid[-1], "as if i.i.d.", GREY))
+    ends: list[LineEnd] = []
+    for i, (line, points) in enumerate(sorted(panel.items(), key=lambda line: line[0] in ABOVE)):
+        xs, predicted = ([point[name] for point in points] for name in ("x", "predicted"))
+        look, name, above = LOOKS.get(line, PAIRS[i % 2]), NAMES.get(line, line), line in ABOVE
+        style = "--" if above else "-"
+        ends.append(curve(ax, xs, predicted, look, name, seen=points, style=style, filled=not above, size=4.5))
+        if line in iid:
+            ends.append(curve(ax, xs, iid[line], Look(GREY, ""), "as if i.i.d.", style=":"))
         ax.set_xticks(xs)
-    titled(ax, title)
-    ax.set_xlabel(below)
-    ax.set_ylabel("tokens per call")
-    ax.set_ylim(bottom=1.0)
-    name_ends(ax, labels)
+    return ends
 
 
-def draw_residuals(ax: Axes, data: dict[str, Any]) -> None:
+def draw_residuals(ax: Axes, data: Data) -> None:
     """How far each simulation is from the theorem."""
     groups: dict[tuple[str, bool], list[float]] = {}
     for row in data["residuals"]:
@@ -202,28 +199,20 @@ def draw_residuals(ax: Axes, data: dict[str, Any]) -> None:
     band = data["band"]
     ax.axhspan(-band, band, color=GREY, alpha=0.12, linewidth=0)
     ax.axhline(0, color=GREY, linewidth=0.8)
-    for place, ((rule, _), found) in enumerate(sorted(groups.items())):
-        across = [place + 0.7 * ((i + 0.5) / len(found) - 0.5) for i in range(len(found))]
-        seen = [{"low": z - 1.96, "best": z, "high": z + 1.96} for z in found]
-        dots(ax, across, seen, LOOKS[rule].colour, marker=LOOKS[rule].marker, size=3, cap=0)
+    for place, ((rule, _), zs) in enumerate(sorted(groups.items())):
+        across = [place + 0.7 * ((i + 0.5) / len(zs) - 0.5) for i in range(len(zs))]
+        dots(ax, across, [{"low": z - 1.96, "best": z, "high": z + 1.96} for z in zs], LOOKS[rule], size=3, cap=0)
     names = [NAMES.get(rule, rule) + (", kernel" if compiled else "") for rule, compiled in sorted(groups)]
     ax.set_xticks(range(len(names)), names, rotation=30, ha="right", rotation_mode="anchor")
-    titled(
-        ax,
-        f"e  simulated minus predicted calls, {len(data['residuals'])} settings;\n"
+    ax.set(
+        title=f"e  simulated minus predicted calls, {len(data['residuals'])} settings;\n"
         f"    (predicted as if i.i.d. they are up to {data['iid_missed']:.0f} away)",
+        ylabel="standard errors",
+        ylim=(-band - 1, band + 1),
     )
-    ax.set_ylabel("standard errors")
-    ax.set_ylim(-band - 1, band + 1)
-    plain_axes(ax)
 
 
 SWEEP = Sweep(
-    "paths",
-    "The path theorem: predicted and simulated tokens per call of every rule",
-    ("§7",),
-    asks,
-    data,
-    draw,
-    (9.0, 7.0),
-)
+    "paths", "The path theorem: predicted and simulated tokens per call of every rule",
+    ("§7",), asks, data, draw, (9.0, 7.0),
+)  # fmt: skip

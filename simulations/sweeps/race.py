@@ -10,7 +10,7 @@ from simulations.counts.quantities import Share
 from simulations.draws.streams import Stream, words
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from spectheory import total_variation
-from spectheory.plots.style import BLUE, ORANGE, Axes, Figure, caption, note, plain_axes, titled
+from spectheory.plots.style import BLUE, ORANGE, Axes, Figure, caption, note
 from spectheory.verification import RaceVerification
 
 TARGET = (0.42, 0.26, 0.14, 0.10, 0.05, 0.03)
@@ -53,7 +53,7 @@ def data(scale: Scale, tallies: Tallies) -> Data:
 _FIRST = {"accepted": "both arrive first with the same token", "rejected": "different tokens arrive first"}
 
 
-def draw(figure: Figure, data: dict[str, Any]) -> None:
+def draw(figure: Figure, data: Data) -> None:
     """Two races side by side, on one scale of time."""
     axes = figure.subplots(1, 2, sharey=True)
     for ax, outcome in zip(axes, _FIRST, strict=True):
@@ -68,43 +68,32 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     )
 
 
-def draw_race(ax: Axes, data: dict[str, Any], outcome: str) -> None:
+def draw_race(ax: Axes, data: Data, outcome: str) -> None:
     """One race: the arrivals of every token for target and draft."""
     race, tokens = data[outcome], data["tokens"]
     rows = range(len(tokens))
-    for who, marker, colour in (("target", "o", BLUE), ("draft", "D", ORANGE)):
+    for who, name, marker, colour, lift in (
+        ("target", "output", "o", BLUE, 0.14),
+        ("draft", "draft token", "D", ORANGE, -0.14),
+    ):
         times, first = race["arrivals"][who], race["first"][who]
-        lift = 0.14 if who == "target" else -0.14
         ax.hlines([y - lift for y in rows], 1e-9, times, color=colour, linewidth=0.8, alpha=0.5)
         ax.plot(times, [y - lift for y in rows], marker, color=colour, markersize=5, markerfacecolor="white")
         ax.plot([times[first]], [first - lift], marker, color=colour, markersize=8)
-        name = "output" if who == "target" else "draft token"
-        note(
-            ax,
-            f"{name}: “{tokens[first]}”",
-            (times[first], first - lift),
-            (9, 0),
-            colour,
-            9,
-            va="center",
-            fontweight="bold",
-        )
+        at, words = (times[first], first - lift), f"{name}: “{tokens[first]}”"
+        note(ax, words, at, (9, 0), colour, 9, va="center", fontweight="bold")
     labels = [f"{t}  P {p:.2f}  Q {q:.2f}" for t, p, q in zip(tokens, data["target"], data["draft"], strict=True)]
     ax.set_yticks(rows, labels)
-    ax.set_ylim(len(tokens) - 0.5, -0.5)
-    ax.set_xlim(0, 1.05 * max(max(race["arrivals"][who]) for who in ("target", "draft")))
-    ax.set_xlabel("arrival time  E/P (circles), E/Q (diamonds)")
     rank = f"Rank of the output in the draft's race: R = {race['rank']}"
-    titled(ax, f"{outcome.capitalize()}: {_FIRST[outcome]}\n{rank}")
-    plain_axes(ax)
+    ax.set(
+        title=f"{outcome.capitalize()}: {_FIRST[outcome]}\n{rank}",
+        xlabel="arrival time  E/P (circles), E/Q (diamonds)",
+        xlim=(0, 1.05 * max(max(race["arrivals"][who]) for who in ("target", "draft"))),
+        ylim=(len(tokens) - 0.5, -0.5),
+    )
 
 
 SWEEP = Sweep(
-    "race",
-    "The exponential race: one clock per token, read by target and draft",
-    ("A2", "R2"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.4),
-)
+    "race", "The exponential race: one clock per token, read by target and draft",
+    ("A2", "R2"), asks, data, draw, (9.0, 4.4),
+)  # fmt: skip

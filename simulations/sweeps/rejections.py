@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +12,10 @@ from scipy.special import logsumexp
 from simulations.counts.quantities import Mean, Share
 from simulations.models.recipes import Pair, chains_of
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
-from simulations.sweeps.observed import dots
+from simulations.sweeps.curves import curve, dots
 from spectheory.limits import expected_rejections, rejection_profile
-from spectheory.plots.line_ends import name_ends
-from spectheory.plots.style import BLUE, GREY, ORANGE, Axes, Figure, Look, note, plain_axes, titled
+from spectheory.plots.line_ends import LineEnd, name_ends
+from spectheory.plots.style import BLUE, GREY, ORANGE, Axes, Figure, Look, note
 
 Floats = NDArray[np.float64]
 
@@ -42,46 +41,41 @@ def asks(scale: Scale) -> tuple[Ask, ...]:
     """Independent runs, a batch each, and many texts for the profile."""
     looks = checkpoints(scale)
     running = tuple(
-        ask(
-            f"T = {length}, run {run + 1}",
-            "rejections-running",
-            {**recipe(length), "checkpoints": looks, "run": run},
-            scale,
-            trials=looks[-1],
-            batch=looks[-1],
-        )
+        ask(f"T = {length}, run {run + 1}", "rejections-running", {**recipe(length), "checkpoints": looks, "run": run},
+            scale, trials=looks[-1], batch=looks[-1])
         for length in LENGTHS
         for run in range(RUNS)
-    )
+    )  # fmt: skip
     return (*running, ask("profile", "rejections", recipe(LENGTHS[0]), scale, trials=scale.pick(1_600_000, 16_000_000)))
 
 
 def data(scale: Scale, tallies: Tallies) -> Data:
     """Running means with the band about Y1, and shares by position beside the TV there."""
-    looks = checkpoints(scale)
-    return {
-        "checkpoints": looks,
-        "lengths": [
+    looks, rows = checkpoints(scale), []
+    for length in LENGTHS:
+        chains, runs = chains_of(recipe(length)), [tallies[f"T = {length}, run {run + 1}"] for run in range(RUNS)]
+        rows.append(
             {
                 "length": length,
-                "expected": float(expected_rejections(*chains_of(recipe(length)))),
-                "band": band(law_of_rejections(chains_of(recipe(length))), looks),
-                "runs": [_run(tallies[f"T = {length}, run {run + 1}"], looks, length) for run in range(RUNS)],
+                "expected": float(expected_rejections(*chains)),
+                "band": band(law_of_rejections(chains), looks),
+                "runs": [
+                    {
+                        "means": [int(n) / texts for n, texts in zip(run.counts["running"], looks, strict=True)],
+                        "end": vars(Mean("rejections", 0, length).estimate(run)),
+                    }
+                    for run in runs
+                ],
             }
-            for length in LENGTHS
-        ],
+        )
+    return {
+        "checkpoints": looks,
+        "lengths": rows,
         "profile": {
             "texts": tallies["profile"].trials,
             "exact": rejection_profile(*chains_of(recipe(LENGTHS[0]))).tolist(),
             "observed": [vars(Share("positions", n).estimate(tallies["profile"])) for n in range(LENGTHS[0])],
         },
-    }
-
-
-def _run(tally: Any, looks: list[int], length: int) -> Data:
-    return {
-        "means": [int(seen) / texts for seen, texts in zip(tally.counts["running"], looks, strict=True)],
-        "end": vars(Mean("rejections", 0, length).estimate(tally)),
     }
 
 
@@ -126,32 +120,26 @@ LOOKS = (Look(BLUE, "o"), Look(ORANGE, "D"))
 """One for each length of text."""
 
 
-def draw(figure: Figure, data: dict[str, Any]) -> None:
+def draw(figure: Figure, data: Data) -> None:
     """Three panels: running means, their distance from the exact number, rejections by position."""
     grid = figure.add_gridspec(2, 2, height_ratios=(1.1, 1))
     means, errors, profile = (figure.add_subplot(place) for place in (grid[0, 0], grid[0, 1], grid[1, :]))
+    texts, ends = data["checkpoints"], []
     for rows, look in zip(data["lengths"], LOOKS, strict=True):
-        draw_means(means, data["checkpoints"], rows, look)
-        draw_errors(errors, data["checkpoints"], rows, look)
-    runs = len(data["lengths"][0]["runs"])
-    titled(means, f"a  Running means of {runs} runs, and the exact mean Y1")
-    means.set_ylabel("rejections per text")
-    means.set_ylim(0, 1.35 * data["lengths"][-1]["expected"])
-    errors.set_yscale("log")
-    errors.set_ylim(min(_reach(rows)[-1] for rows in data["lengths"]) / 100, None)
-    errors.set_ylabel("|running mean - Y1|, rejections")
-    titled(errors, "b  Distance of the running means from Y1")
+        draw_means(means, texts, rows, look)
+        ends.append(draw_errors(errors, texts, rows, look))
     for ax in (means, errors):
-        ax.set_xscale("log")
-        ax.set_xlabel("texts simulated")
-        plain_axes(ax)
+        ax.set(xscale="log", xlabel="texts simulated")
+    runs, highest = len(data["lengths"][0]["runs"]), data["lengths"][-1]["expected"]
+    means.set(title=f"a  Running means of {runs} runs, and the exact mean Y1", ylabel="rejections per text")
+    means.set_ylim(0, 1.35 * highest)
+    errors.set(title="b  Distance of the running means from Y1", ylabel="|running mean - Y1|, rejections")
+    errors.set(yscale="log", ylim=(min(reach for _, reach, _, _ in ends) / 100, None))
     draw_profile(profile, data["profile"])
-    ends = zip(data["lengths"], LOOKS, strict=True)
-    last = data["checkpoints"][-1]
-    name_ends(errors, [(last, _reach(rows)[-1], f"95%, T = {rows['length']}", look.colour) for rows, look in ends])
+    name_ends(errors, ends)
 
 
-def draw_means(ax: Axes, texts: list[int], rows: dict[str, Any], look: Look) -> None:
+def draw_means(ax: Axes, texts: list[int], rows: Data, look: Look) -> None:
     """Running means of one length of text, and their 95% band."""
     low, high = zip(*rows["band"], strict=True)
     ax.fill_between(texts, low, high, color=GREY, alpha=0.15, linewidth=0)
@@ -164,29 +152,23 @@ def draw_means(ax: Axes, texts: list[int], rows: dict[str, Any], look: Look) -> 
         note(ax, "grey: holds at least 95% of running\nmeans, at each number of texts", (texts[1], low[1]), (26, -18))
 
 
-def draw_errors(ax: Axes, texts: list[int], rows: dict[str, Any], look: Look) -> None:
+def draw_errors(ax: Axes, texts: list[int], rows: Data, look: Look) -> LineEnd:
     """Distances of the runs, and the reach of the band as a line; a distance below the plot is left out."""
-    ax.plot(texts, _reach(rows), color=look.colour)
+    reach = [max(rows["expected"] - low, high - rows["expected"]) for low, high in rows["band"]]
+    end = curve(ax, texts, reach, look, f"95%, T = {rows['length']}")
     for run in rows["runs"]:
         away = [abs(mean - rows["expected"]) for mean in run["means"]]
         ax.plot(texts, away, look.marker, color=look.colour, markersize=3, alpha=0.7, markeredgewidth=0)
+    return end
 
 
-def _reach(rows: dict[str, Any]) -> list[float]:
-    """How far from Y1 the band goes."""
-    return [max(rows["expected"] - low, high - rows["expected"]) for low, high in rows["band"]]
-
-
-def draw_profile(ax: Axes, profile: dict[str, Any]) -> None:
+def draw_profile(ax: Axes, profile: Data) -> None:
     """Probability of a rejection by position."""
     positions = range(1, len(profile["exact"]) + 1)
     ax.step(positions, profile["exact"], where="mid", color=GREY, linewidth=0.9)
-    dots(ax, positions, profile["observed"], BLUE)
-    ax.set_ylim(0, None)
-    ax.set_xlabel("position in the text")
-    ax.set_ylabel("probability of a rejection")
-    titled(ax, f"c  Where rejections fall in {profile['texts']:,} texts of T = 50, on the exact mean TV (grey)")
-    plain_axes(ax)
+    dots(ax, positions, profile["observed"], LOOKS[0])
+    title = f"c  Where rejections fall in {profile['texts']:,} texts of T = 50, on the exact mean TV (grey)"
+    ax.set(title=title, xlabel="position in the text", ylabel="probability of a rejection", ylim=(0, None))
 
 
 SWEEP = Sweep(

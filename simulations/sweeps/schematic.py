@@ -1,13 +1,77 @@
-"""Plain, speculative and batch decoding beside each other, from a recorded run of the built-in pair."""
+"""Plain, speculative and batch decoding beside each other, from a recorded run of the built-in pair, every call timed.
+
+``python -m simulations.sweeps.schematic`` decodes again and writes the record anew; its seconds are those of the
+machine, everything else is the same up to rounding.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from simulations.sweeps.base import Data, Scale, Sweep, Tallies
-from simulations.sweeps.decoding_run import BRANCHES, DRAFTS, recorded
-from spectheory.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, Axes, Figure, caption, plain_axes, titled
+from spectheory.files import write_whole
+from spectheory.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, Axes, Figure, caption
+
+FILE = Path(__file__).with_name("decoding_run.json")
+PROMPT = "def read_lines(path):\n    "
+TOKENS, SEED, REPEATS = 16, 20, 400
+DRAFTS, BRANCHES = 4, 3
+"""Depth of the drafts of a call, and chains of a batch."""
+METHODS = ("plain", "token", "batch")
+
+
+def recorded() -> dict[str, Any]:
+    """The run in the file."""
+    return dict(json.loads(FILE.read_text(encoding="utf-8")))
+
+
+def run() -> dict[str, Any]:
+    """Decode the prompt by every method, several times: the repetitions give the same text."""
+    from spectheory.distributions import Sampling
+    from spectheory.drafting import Chain, KAry
+    from spectheory.measure import Method, decode, load_pair
+    from spectheory.measure.machine import hardware, versions
+    from spectheory.pairs import resolve
+
+    pair = load_pair(resolve("builtin:target"), resolve("builtin:distilled"))
+    ids = pair.tokenizer(PROMPT, return_tensors="pt").input_ids[0]
+    shapes = {"token": Chain(DRAFTS), "batch": KAry((BRANCHES, *[1] * (DRAFTS - 1)))}
+    methods = {name: Method({"batch": "recursive"}.get(name, name), shapes.get(name)) for name in METHODS}
+    texts: dict[str, list[Any]] = {name: [] for name in METHODS}
+    for _ in range(REPEATS):  # in turn, so that other work on the machine slows all of them alike
+        for name, method in methods.items():
+            texts[name] += decode(pair, [ids], method, tokens=TOKENS, seed=SEED)
+    return {
+        "prompt": PROMPT,
+        "settings": {"tokens": TOKENS, "seed": SEED, "repeats": REPEATS, "sampling": asdict(Sampling())},
+        "pair": {"target": pair.target.name, "draft": pair.draft.name},
+        "hardware": hardware(),
+        "versions": versions(),
+        "methods": {name: _least(repeated, pair.tokenizer) for name, repeated in texts.items()},
+    }
+
+
+def _least(texts: list[Any], tokenizer: Any) -> list[dict[str, Any]]:
+    """The calls with the strings of their tokens; every time is the least of the repetitions, without interruptions."""
+    strings = [tokenizer.decode([token]) for token in texts[0].output_ids.tolist()]
+    calls, first = [], 0
+    for repeated in zip(*(text.calls for text in texts), strict=True):
+        parts = [(c.draft_seconds, c.target_seconds, c.seconds - c.draft_seconds - c.target_seconds) for c in repeated]
+        draft, target, rest = map(min, zip(*parts, strict=True))
+        times = {"draft_seconds": draft, "target_seconds": target, "seconds": draft + target + rest}
+        last = first + repeated[0].tokens
+        calls.append({**asdict(repeated[0]), **times, "output": strings[first:last]})
+        first = last
+    return calls
+
+
+def _write(content: dict[str, Any], path: Path) -> None:
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
 
 TITLES = {
     "plain": "plain decoding: every token takes a pass of the target",
@@ -32,17 +96,22 @@ _HEIGHT = 0.8
 """Of an output token, where the bars of passes are 1 high."""
 
 
-def draw(figure: Figure, data: dict[str, Any]) -> None:
+def draw(figure: Figure, data: Data) -> None:
     """The rows below each other on one axis of time."""
     rows = data["rows"]
     most = [max(len(call["output"]) for call in row["calls"]) for row in rows]
     axes = figure.subplots(len(rows), 1, sharex=True, height_ratios=[1.25 + _HEIGHT * (each + 0.2) for each in most])
-    longest = max(_seconds(row) for row in rows) * _MILLI
+    longest = max(sum(call["seconds"] for call in row["calls"]) for row in rows) * _MILLI
     for letter, ax, row, lines in zip("abc", axes, rows, most, strict=True):
-        draw_row(ax, row, longest, lines)
-        tokens = sum(len(call["output"]) for call in row["calls"])
-        titled(ax, f"{letter}  {row['title']}:  {tokens} tokens in {len(row['calls'])} calls, "
-                   f"{_seconds(row) * _MILLI:.1f} ms")  # fmt: skip
+        calls, end = row["calls"], 0.0
+        for call in calls:
+            begin, end = end, end + call["seconds"] * _MILLI
+            _passes(ax, call, begin, end)
+            _tokens(ax, call, (begin + end) / 2)
+        tokens, took = sum(len(call["output"]) for call in calls), sum(call["seconds"] for call in calls) * _MILLI
+        title = f"{letter}  {row['title']}:  {tokens} tokens in {len(calls)} calls, {took:.1f} ms"
+        ax.set(title=title, xlim=(0, longest * 1.005), ylim=(-_HEIGHT * (lines + 0.2), 1.05), yticks=[])
+        ax.spines["left"].set_visible(False)
     axes[-1].set_xlabel("time, ms")
     caption(
         figure,
@@ -52,26 +121,7 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     )
 
 
-def _seconds(row: Mapping[str, Any]) -> float:
-    return float(sum(call["seconds"] for call in row["calls"]))
-
-
-def draw_row(ax: Axes, row: Mapping[str, Any], longest: float, lines: int) -> None:
-    """One way to decode: its calls one after the other, with room for so many output tokens each."""
-    begin = 0.0
-    for call in row["calls"]:
-        end = begin + call["seconds"] * _MILLI
-        _passes(ax, call, begin, end)
-        _tokens(ax, call, begin, end)
-        begin = end
-    ax.set_ylim(-_HEIGHT * (lines + 0.2), 1.05)
-    ax.set_xlim(0, longest * 1.005)
-    ax.set_yticks([])
-    plain_axes(ax)
-    ax.spines["left"].set_visible(False)
-
-
-def _passes(ax: Axes, call: Mapping[str, Any], begin: float, end: float) -> None:
+def _passes(ax: Axes, call: Data, begin: float, end: float) -> None:
     """Draft passes, alike in length as their sum alone is recorded, then the target's; the rest is the loop."""
     drafts = call["depth"] if call["draft_seconds"] else 0
     each = call["draft_seconds"] * _MILLI / drafts if drafts else 0.0
@@ -86,27 +136,21 @@ def _passes(ax: Axes, call: Mapping[str, Any], begin: float, end: float) -> None
         ax.text(at, 0.5, f"✗ {lost}", ha="center", va="center", fontsize=8, color="white")
 
 
-def _tokens(ax: Axes, call: Mapping[str, Any], begin: float, end: float) -> None:
+def _tokens(ax: Axes, call: Data, middle: float) -> None:
     """What the call outputs, one token below the other, in the colour of its kind."""
-    middle = (begin + end) / 2
     for i, token in enumerate(call["output"]):
         colour = GREEN if i < call["accepted"] else _OUTPUT[call["last"]]
         box = {"boxstyle": "round,pad=0.18", "facecolor": "white", "edgecolor": colour, "linewidth": 1.3}
-        ax.text(middle, -_HEIGHT * (i + 0.6), _shown(token), ha="center", va="center", fontsize=8, family="monospace",
-                color=colour, bbox=box)  # fmt: skip
-
-
-def _shown(token: str) -> str:
-    """White space made visible; a dollar sign would be read as mathematics."""
-    return token.replace("\n", "⏎").replace(" ", "·").replace("$", r"\$")
+        # White space is made visible; a dollar sign would be read as mathematics.
+        shown = token.replace("\n", "⏎").replace(" ", "·").replace("$", r"\$")
+        how: Data = {"ha": "center", "va": "center", "fontsize": 8, "family": "monospace", "bbox": box}
+        ax.text(middle, -_HEIGHT * (i + 0.6), shown, color=colour, **how)
 
 
 SWEEP = Sweep(
-    "schematic",
-    "Plain, speculative and batch decoding of one prompt, call by call",
-    ("A1", "R3", "Y3"),
-    lambda _: (),
-    data,
-    draw,
-    (9.0, 6.4),
-)
+    "schematic", "Plain, speculative and batch decoding of one prompt, call by call",
+    ("A1", "R3", "Y3"), lambda _: (), data, draw, (9.0, 6.4),
+)  # fmt: skip
+
+if __name__ == "__main__":
+    write_whole(FILE, partial(_write, run()))

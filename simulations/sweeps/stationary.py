@@ -12,9 +12,9 @@ import numpy as np
 from simulations.counts.quantities import Mean
 from simulations.simulators.stretch_trees import best_values, entropy_rate
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
-from simulations.sweeps.observed import dots
+from simulations.sweeps.curves import curve, dots
 from spectheory.plots.line_ends import name_ends
-from spectheory.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, Axes, Figure, Look, caption, doubling, titled
+from spectheory.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, Figure, Look, caption, doubling, note
 
 CAPACITIES = [1, 4, 16, 64, 256, 1024, 4096]
 LINE = [1 << n for n in range(1, 17)]
@@ -53,9 +53,7 @@ def _stretches(r: float, label: str, tallies: Tallies) -> dict[str, Any]:
 
 def chain_rate(rows: Sequence[Sequence[float]]) -> float:
     """Entropy rate of a chain on two tokens, nats."""
-    return float(
-        sum(share * -sum(p * math.log(p) for p in row) for share, row in zip(_shares(rows), rows, strict=True))
-    )
+    return sum(share * -sum(p * math.log(p) for p in row) for share, row in zip(_shares(rows), rows, strict=True))
 
 
 def chain_values(rows: Sequence[Sequence[float]], capacities: Sequence[int]) -> list[float]:
@@ -91,10 +89,45 @@ TICKS = [1, 16, 256, 4096, 65536]
 
 
 def draw(figure: Figure, data: Data) -> None:
-    """Left: as a multiple of log P/h. Right: on a logarithmic axis."""
+    """E[X]: left as a multiple of log P/h, right on logarithmic axes."""
+    line, capacities = data["line"], data["capacities"]
+    blocks = [(f"blocks, r = {part['r']:g}", part, look) for part, look in zip(data["stretches"], LOOKS, strict=True)]
+    parts = [("Markov chain", data["markov"], Look(BLACK, "")), *blocks]
     left, right = figure.subplots(1, 2)
-    draw_ratios(left, data)
-    draw_tokens(right, data)
+    doubling(left, TICKS, ",")
+    left.axhline(1.0, color=GREY, linewidth=0.8, linestyle=":")
+    ends = []
+    for name, part, look in parts:
+        multiples = [(P, value * part["h"] / math.log(P)) for P, value in zip(line, part["value"], strict=True)]
+        shown = [(P, multiple) for P, multiple in multiples if multiple <= 1.7 and P > 2]
+        across, up = zip(*shown, strict=True)
+        end = curve(left, across, up, look, name, width=1.5)
+        if len(shown) < len(line) - 1:  # leaves the panel
+            note(left, name, shown[-1], (4, 2), look.colour)
+        else:
+            ends.append(end)
+    left.set(
+        title="Multiple of log P/h: 1 in the limit if stretches are short",
+        xlabel="draft nodes per call, P = k",
+        ylabel="E[X] as a multiple of log P/h",
+        xlim=(2, line[-1]),
+        ylim=(0, 1.7),
+    )
+    name_ends(left, ends)
+    doubling(right, TICKS, ",")
+    right.set_yscale("log", base=2)
+    right.set_yticks([1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1,024"])
+    right.minorticks_off()
+    ends = [curve(right, line, part["value"], look, name, width=1.5) for name, part, look in parts]
+    for _, part, look in blocks:
+        dots(right, capacities, part["seen"], look, clip=False)
+    right.set(
+        title="Tokens: with long stretches a power of P",
+        xlabel="draft nodes per call, P = k",
+        ylabel="predicted tokens per call, E[X]",
+        xlim=(1, line[-1]),
+    )
+    name_ends(right, ends)
     caption(
         figure,
         f"lines: exact, best trees;  dots: simulated, {data['trials']:,} random starts each, 95% intervals;\n"
@@ -102,60 +135,7 @@ def draw(figure: Figure, data: Data) -> None:
     )
 
 
-def draw_ratios(ax: Axes, data: Data) -> None:
-    """E[X] as a multiple of log P/h."""
-    doubling(ax, TICKS, ",")
-    line, ends = data["line"], []
-    ax.axhline(1.0, color=GREY, linewidth=0.8, linestyle=":")
-    for name, part, colour in _parts(data):
-        values = [value * part["h"] / math.log(nodes) for nodes, value in zip(line, part["value"], strict=True)]
-        shown = [(nodes, value) for nodes, value in zip(line, values, strict=True) if value <= 1.7 and nodes > 2]
-        ax.plot(*zip(*shown, strict=True), color=colour, linewidth=1.5)
-        if len(shown) < len(line) - 1:  # leaves the panel
-            ax.annotate(name, shown[-1], xytext=(4, 2), textcoords="offset points", color=colour, fontsize=8)
-        else:
-            ends.append((*shown[-1], name, colour))
-    ax.set_xlim(2, line[-1])
-    ax.set_ylim(0, 1.7)
-    ax.set_xlabel("draft nodes per call, P = k")
-    ax.set_ylabel("E[X] as a multiple of log P/h")
-    titled(ax, "Multiple of log P/h: 1 in the limit if stretches are short")
-    name_ends(ax, ends)
-
-
-def draw_tokens(ax: Axes, data: Data) -> None:
-    """E[X] on logarithmic axes."""
-    doubling(ax, TICKS, ",")
-    ax.set_yscale("log", base=2)
-    ax.set_yticks([1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1,024"])
-    ax.minorticks_off()
-    line, ends = data["line"], []
-    for name, part, colour in _parts(data):
-        ax.plot(line, part["value"], color=colour, linewidth=1.5)
-        ends.append((line[-1], part["value"][-1], name, colour))
-    for part, look in zip(data["stretches"], LOOKS, strict=True):
-        dots(ax, data["capacities"], part["seen"], look.colour, marker=look.marker, clip=False)
-    ax.set_xlim(1, line[-1])
-    ax.set_xlabel("draft nodes per call, P = k")
-    ax.set_ylabel("predicted tokens per call, E[X]")
-    titled(ax, "Tokens: with long stretches a power of P")
-    name_ends(ax, ends)
-
-
-def _parts(data: Data) -> list[tuple[str, dict[str, Any], str]]:
-    stretches = zip(data["stretches"], LOOKS, strict=True)
-    return [
-        ("Markov chain", data["markov"], BLACK),
-        *((f"blocks, r = {part['r']:g}", part, look.colour) for part, look in stretches),
-    ]
-
-
 SWEEP = Sweep(
-    "stationary",
-    "Predicted tokens against log P/h on stationary ergodic text",
-    ("B9", "B9/stretches"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.2),
-)
+    "stationary", "Predicted tokens against log P/h on stationary ergodic text",
+    ("B9", "B9/stretches"), asks, data, draw, (9.0, 4.2),
+)  # fmt: skip

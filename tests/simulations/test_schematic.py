@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simulations.sweeps import Scale, sweeps
-from simulations.sweeps.decoding_run import BRANCHES, DRAFTS, METHODS, SEED, TOKENS, recorded, run
+from simulations.sweeps.schematic import BRANCHES, DRAFTS, METHODS, SEED, TOKENS, recorded, run
 
 CALLS = {name: recorded()["methods"][name] for name in METHODS}
 
@@ -38,9 +38,9 @@ def test_the_figure_shows_the_recorded_run() -> None:
 def test_the_run_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same tokens and calls again; negative control: another seed gives others."""
     told = ("drafted", "depth", "accepted", "last", "output")
-    monkeypatch.setattr("simulations.sweeps.decoding_run.REPEATS", 1)
+    monkeypatch.setattr("simulations.sweeps.schematic.REPEATS", 1)
     expected = {name: [[call[each] for each in told] for call in CALLS[name]] for name in METHODS}
     for seed, same in ((SEED, True), (SEED + 1, False)):
-        monkeypatch.setattr("simulations.sweeps.decoding_run.SEED", seed)
+        monkeypatch.setattr("simulations.sweeps.schematic.SEED", seed)
         again = {name: [[call[each] for each in told] for call in calls] for name, calls in run()["methods"].items()}
         assert (again == expected) is same
