@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulations.kernels.stopped_decoding import stopped_calls, stops_of
-from simulations.models.chains import Chains
+from simulations.models.pairs import Chains
 from spectheory.drafting import Chain
 from spectheory.prediction.drafted_lengths import DraftedLengths
 from spectheory.prediction.paths import calls_of_texts

@@ -26,13 +26,10 @@ from _timing import dispatch, language_logits, median_seconds, softmax
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
-from simulations.counts.tally import Tally
-from simulations.draws.alias import Alias, Tokens, alias, drawn
-from simulations.draws.streams import Stream, Words, exponential, uniform, words
+from simulations.counts import Tally
+from simulations.draws import Alias, Stream, Tokens, Words, alias, alias_draw, exponential, uniform, words
 from simulations.experiments import PRELOADED
-from simulations.experiments.batches import Failure, run_batch
-from simulations.experiments.collect import collect, process_pool
-from simulations.experiments.stopping import Stop
+from simulations.experiments.collect import Failure, Stop, collect, process_pool, run_batch
 from simulations.experiments.tasks import task
 from simulations.kernels.batch_rejection import batch_rejections
 from simulations.kernels.block_decoding import block_calls
@@ -42,7 +39,7 @@ from simulations.kernels.markov_decoding import LANES, lane_streams, token_calls
 from simulations.kernels.races import dense_race, lazy_race
 from simulations.kernels.random_pmf_trees import random_pmf_trees
 from simulations.kernels.ranked_trees import raced_tree, ranked_tree
-from simulations.models.chains import CallCounts
+from simulations.models.pairs import CallCounts
 from simulations.reference.decoding import DraftTree, Pair, batch_text, block_call, decoded
 from simulations.simulators import decoding, positions  # noqa: F401  decoding registers what the workers do
 from spectheory.drafting import Chain, KAry
@@ -110,7 +107,7 @@ def draws(table: Alias, runs: int, tokens: int, uniforms: int, exponentials: int
     total = 0.0
     for _ in range(runs):
         for _ in range(tokens):
-            total += drawn(table[0], table[1], uniform(state))
+            total += alias_draw(table[0], table[1], uniform(state))
         for _ in range(uniforms):
             total += uniform(state)
         for _ in range(exponentials):
@@ -142,7 +139,7 @@ def plain_chain(keep: Floats, other: Tokens, state: Words, length: int) -> int:
     last, checked = np.zeros(lanes, np.int64), 0
     for _ in range(length):
         for lane in range(lanes):
-            last[lane] = drawn(keep[last[lane]], other[last[lane]], uniform(state[lane]))
+            last[lane] = alias_draw(keep[last[lane]], other[last[lane]], uniform(state[lane]))
             checked += last[lane]
     return checked
 

@@ -5,7 +5,7 @@ import gc
 import numpy as np
 
 import simulations.simulators  # noqa: F401  registers all kinds
-from simulations.draws.alias import alias
+from simulations.draws import alias
 
 alias(np.ones(1))
 

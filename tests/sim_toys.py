@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from simulations.counts.tally import Tally
-from simulations.draws.streams import Stream, Words
-from simulations.experiments.registry import simulator
-from simulations.experiments.tasks import Task, task
+from simulations.counts import Tally
+from simulations.draws import Stream, Words
+from simulations.experiments.tasks import Task, simulator, task
 
 P = 0.3
 COIN = "coin of the tests"

@@ -14,10 +14,8 @@ from typing import Any
 
 from proofs_check.evidence.entries import Control, Evidence
 from proofs_check.statement.findings import Effort, Finding
-from simulations.counts.quantities import Mean
-from simulations.counts.tally import Tally
-from simulations.experiments.registry import registered
-from simulations.experiments.tasks import Task, task
+from simulations.counts import Mean, Tally
+from simulations.experiments.tasks import Task, registered, task
 from simulations.models.families import FAMILIES
 from simulations.verdicts.predictions import Comparison, Predicted, Side, compare, predictions
 from spectheory import kl_divergence
@@ -118,7 +116,7 @@ def _compared(settings: Sequence[Setting], reading: Reading, effort: Effort, tri
 @lru_cache(maxsize=64)
 def _tally(asked: Task) -> Tally:
     """Kept, as a check and its control read the same tallies."""
-    from simulations.experiments.batches import batch_stream
+    from simulations.experiments.collect import batch_stream
 
     found: Tally = registered(asked.kind).run(asked.parameters, asked.trials, batch_stream(asked, 0))
     return found

@@ -8,23 +8,129 @@ finds them there.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from simulations.counts.tally import Tally
+from simulations.counts import Estimate, Mean, Quantity, Tally
+from simulations.draws import Words, words
 from simulations.experiments import PRELOADED
-from simulations.experiments.batches import Failure, run_batch
-from simulations.experiments.registry import registered
 from simulations.experiments.results import ResultsWriter
-from simulations.experiments.stopping import Stop
-from simulations.experiments.tasks import Task
-from spectheory.errors import OutputError, SettingError, WorkerError
+from simulations.experiments.tasks import Task, registered
+from spectheory.errors import OutputError, SettingError, SpectheoryError, WorkerError
+from spectheory.intervals import CONFIDENCE
 from spectheory.processes import DEATHS, WHY_WORKERS_DIE, begin, fresh_processes, processors
 from spectheory.runner import Maker, Seat, Spread
+
+# When a task has enough batches: decided on them in their order, so that who ran them does not matter
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Stop at the first batch that brings so many trials or, before, so narrow an interval.
+
+    The width is that of the quantity's plain interval. Looked at after every batch, it misses slightly more often than
+    stated: 5.6% at worst for a 95% interval, in 20 exactly computed cases of coins. :meth:`interval` holds at its
+    confidence wherever the run stops (Student's approximately), by :func:`share_of_look`.
+
+    A verdict on a prediction needs a number of trials fixed beforehand: leave `width` out.
+
+    - ``trials``: enough trials; the last batch is run whole.
+    - ``width``: narrow enough: width of the interval over the observed value.
+
+    Examples
+    --------
+    >>> from simulations.counts import Share
+    >>> stop = Stop(trials=10_000, width=0.5, of=Share("heads"))
+    >>> stop.met(Tally.of(100, counts={"heads": [50]}).as_batch(0)), stop.met(Tally.of(10_000).as_batch(0))
+    (True, True)
+    """
+
+    trials: int
+    width: float | None = None
+    of: Quantity | None = None
+    confidence: float = CONFIDENCE
+
+    def __post_init__(self) -> None:
+        if self.trials < 1:
+            raise SettingError(f"trials is {self.trials}", limit="must be >= 1", remedy="raise it")
+        if (self.width is None) != (self.of is None):
+            raise SettingError("one of width and of is missing", limit="a width is of something", remedy="state both")
+        if self.width is not None and not self.width > 0:
+            raise SettingError(f"width is {self.width}", limit="must be > 0", remedy="leave it out to count trials")
+        if not 0 < self.confidence < 1:
+            raise SettingError(f"confidence is {self.confidence}", limit="must lie in (0, 1)", remedy="use 0.95")
+
+    def batches(self, task: Task) -> int:
+        """How many batches a task has at most."""
+        return -(-self.trials // task.trials)
+
+    def met(self, tally: Tally) -> bool:
+        """Whether a prefix of the batches is enough."""
+        if tally.trials >= self.trials:
+            return True
+        if self.width is None or not tally.trials or (isinstance(self.of, Mean) and self.of.moments(tally).n < 2):
+            return False
+        return self.of is not None and self.of.estimate(tally, self.confidence).relative_width <= self.width
+
+    def interval(self, tally: Tally) -> Estimate:
+        """The interval of the quantity after so many batches, valid although the batches were looked at one by one."""
+        if self.of is None:
+            raise SettingError("no quantity was watched", limit="the rule has no of", remedy="use estimate of a Share")
+        found = self.of.estimate(tally, 1 - share_of_look(1 - self.confidence, max(tally.size, 1)))
+        return replace(found, confidence=self.confidence)
+
+
+def share_of_look(rate: float, look: int) -> float:
+    """The share of an error rate at a look: rate / (b (b + 1)) at look b, whose sum over all looks is the rate."""
+    return rate / (look * (look + 1))
+
+
+# One batch of a task, run by a worker: its stream depends on the task and the batch number alone
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a batch has no result, in a line; what a worker sends where an error might not travel."""
+
+    error: str
+
+
+def batch_stream(task: Task, batch: int) -> Words:
+    """The words of the stream of one batch: a child of the root seed by the task's id and the batch number."""
+    return words(task.seed, *task.key, batch)
+
+
+def run_batch(task: Task, batch: int, module: str) -> Tally | Failure:
+    """Run one batch; `module` is imported first, it registers the simulator."""
+    try:
+        importlib.import_module(module)
+        known = registered(task.kind)
+        if known.version != task.version:
+            raise SettingError(
+                f"{task.kind} is of version {known.version} at a worker",
+                limit=f"the task is of version {task.version}",
+                remedy="install the same release everywhere",
+            )
+        tally = known.run(task.parameters, task.trials, batch_stream(task, batch))
+        if not isinstance(tally, Tally) or tally.trials != task.trials:
+            made = f"{tally.trials} trials" if isinstance(tally, Tally) else type(tally).__name__
+            raise SettingError(
+                f"{task.kind} returned {made}", limit=f"a Tally of {task.trials} trials was due", remedy="correct it"
+            )
+        return tally.as_batch(batch)
+    except SpectheoryError as error:
+        return Failure(str(error))
+    except Exception as error:
+        return Failure(" ".join(f"{type(error).__name__}: {error}".split()))
+
+
+# Runs
+
 
 Progress = Callable[[Task, Tally], None]
 
@@ -70,8 +176,8 @@ def collect(
     Examples
     --------
     >>> from concurrent.futures import ThreadPoolExecutor
-    >>> from simulations.draws.streams import Stream
-    >>> from simulations.experiments.registry import simulator
+    >>> from simulations.draws import Stream
+    >>> from simulations.experiments.tasks import simulator
     >>> from simulations.experiments.tasks import task
     >>> @simulator("a coin for show", version="1")
     ... def coin(parameters, trials, state):

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
-from simulations.counts.tally import Tally
-from simulations.experiments.arrays import Arrays
-from simulations.experiments.tasks import Task
+from simulations.counts import Tally
+from simulations.experiments.tasks import Arrays, Task
 from spectheory.errors import SpectheoryError
 from spectheory.store import Contents, Row, Rows, Store, read_rows
 

@@ -1,23 +1,203 @@
 """What an experiment is: a registered simulator, its parameters, the root seed and how many trials a batch has.
 
 A task is named by the hash of all that decides its numbers, so results find their task again, and only theirs. Large
-arrays stand outside the JSON of its parameters.
+arrays stand outside the JSON of its parameters. A simulator is a function of an importable module.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from simulations.experiments.arrays import LARGE, Arrays, folded, named_in, unfolded
-from simulations.experiments.registry import registered
 from spectheory.errors import SettingError
+from spectheory.store import Row, payload_of
+
+S = TypeVar("S", bound=Callable[..., Any])
+
+
+class Simulator(NamedTuple):
+    """``run(parameters, trials, state)`` returns a tally; numbers of different versions never mix."""
+
+    run: Callable[..., Any]
+    version: str
+
+    @property
+    def trial(self) -> str:
+        """What a trial is: the first line of the function's docstring."""
+        first = (self.run.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+        return first[:1].lower() + first[1:]
+
+
+_registered: dict[str, Simulator] = {}
+
+
+def simulator(kind: str, *, version: str) -> Callable[[S], S]:
+    """Register a simulator under a name; use it as a decorator of a function of an importable module.
+
+    Raise the version whenever the same stream gives other numbers than before.
+
+    Examples
+    --------
+    >>> @simulator("nothing at all", version="1")
+    ... def nothing(parameters, trials, state): ...
+    >>> registered("nothing at all").version
+    '1'
+    """
+
+    def register(run: S) -> S:
+        known = _registered.get(kind)
+        if known is not None and _place(known.run) != _place(run):
+            raise SettingError(
+                f"the simulator {kind!r} is {_place(known.run)} already",
+                limit="one function has one name",
+                remedy="choose another name",
+            )
+        _registered[kind] = Simulator(run, version)
+        return run
+
+    return register
+
+
+def kinds() -> list[str]:
+    """All names, sorted."""
+    return sorted(_registered)
+
+
+def registered(kind: str) -> Simulator:
+    """The simulator of a name."""
+    if kind not in _registered:
+        raise SettingError(
+            f"no simulator is called {kind!r}",
+            limit=f"known here are {', '.join(kinds()) or 'none'}",
+            remedy="import the module that registers it",
+        )
+    return _registered[kind]
+
+
+def _place(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+# Large arrays of a task's parameters: outside its JSON, in rows of the results file named by their hash
+#
+# Every list of at least :data:`LARGE` floats, or row of an array, is one. In JSON stands ``{"sha256": ...}`` in its
+# place.
+
+
+LARGE = 4096
+"""Numbers from which an array is no longer written as JSON."""
+
+_NAMED = "sha256"
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Large arrays by hash: `held` in memory, the others in `rows` of the results file at `path`."""
+
+    held: Mapping[str, Floats] = field(default_factory=dict)
+    path: Path = field(default_factory=Path)
+    rows: dict[str, Row] = field(default_factory=dict)
+
+    def of(self, name: str) -> Floats:
+        """A copy of an array."""
+        if name in self.held:
+            return self.held[name].copy()
+        if name not in self.rows:
+            raise self._unreadable("its row is damaged")
+        line, _, start, size = self.rows[name]
+        try:
+            return _read(name, self.path, line, start, size).copy()
+        except OSError as error:
+            raise self._unreadable(error.strerror or str(error)) from error
+
+    def only(self, names: Iterable[str]) -> Arrays:
+        """Those of these names that the file has."""
+        return Arrays(path=self.path, rows={name: self.rows[name] for name in names if name in self.rows})
+
+    def _unreadable(self, why: str) -> SettingError:
+        return SettingError(
+            f"an array in {self.path} cannot be read ({why})",
+            limit="a task's parameters hold it",
+            remedy="describe the task anew, its results are found again",
+        )
+
+
+@lru_cache(maxsize=8)  # the next batch needs them again
+def _read(name: str, path: Path, line: int, start: int, size: int) -> Floats:
+    numbers = np.frombuffer(payload_of(path, Row(line, {}, start, size)))
+    if digest(numbers) != name:
+        raise OSError(errno.EIO, f"row {line} holds other numbers than its name says")
+    return numbers
+
+
+def digest(numbers: Floats) -> str:
+    """SHA-256 of type, size and numbers."""
+    return hashlib.sha256(f"{numbers.dtype.str}{numbers.size}:".encode() + numbers.tobytes()).hexdigest()
+
+
+def folded(value: Any) -> tuple[Any, dict[str, Floats]]:
+    """A value with hashes in the place of large arrays, and the arrays."""
+    held: dict[str, Floats] = {}
+
+    def name(numbers: Floats) -> dict[str, str]:
+        held[digest(numbers)] = numbers
+        return {_NAMED: digest(numbers)}
+
+    return _folded(value, name), held
+
+
+def _folded(value: Any, name: Callable[[Floats], Any]) -> Any:
+    if isinstance(value, Mapping):
+        if set(value) == {_NAMED}:
+            raise SettingError(
+                f"a parameter has the key {_NAMED!r} alone",
+                limit="it stands for a large array",
+                remedy="use another key",
+            )
+        return {key: _folded(value[key], name) for key in value}
+    if isinstance(value, np.ndarray) and value.ndim > 1:
+        return [_folded(row, name) for row in value]
+    if not isinstance(value, list | tuple | np.ndarray) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        return value
+    if len(value) < LARGE:
+        return [_folded(item, name) for item in value] if isinstance(value, list | tuple) else value
+    floats = value.dtype.kind == "f" if isinstance(value, np.ndarray) else set(map(type, value)) == {float}
+    numbers = np.array(value, dtype=np.float64) if floats else None
+    # What is not finite is refused where JSON is written.
+    return value if numbers is None or not np.isfinite(numbers).all() else name(numbers)
+
+
+def unfolded(value: Any, arrays: Arrays) -> Any:
+    """The value with its arrays."""
+    if isinstance(value, dict):
+        if set(value) == {_NAMED}:
+            return arrays.of(value[_NAMED])
+        return {key: unfolded(value[key], arrays) for key in value}
+    return [unfolded(item, arrays) for item in value] if isinstance(value, list) else value
+
+
+def named_in(value: Any) -> list[str]:
+    """The hashes that stand in a folded value."""
+    if isinstance(value, dict):
+        return (
+            [value[_NAMED]] if set(value) == {_NAMED} else [name for each in value.values() for name in named_in(each)]
+        )
+    return [name for each in value for name in named_in(each)] if isinstance(value, list) else []
+
+
+# Tasks
+
 
 ID_WORDS = 8
 """A task's id is 256 bits; as the key of its streams it is this many words of 32 bits."""
@@ -139,7 +319,7 @@ def task(kind: str, parameters: Mapping[str, Any] | None = None, *, seed: int, t
 
     Examples
     --------
-    >>> from simulations.experiments.registry import simulator
+    >>> from simulations.experiments.tasks import simulator
     >>> @simulator("a toy", version="1")
     ... def toy(parameters, trials, state): ...
     >>> one = task("a toy", {"p": 0.25, "k": 2}, seed=1, trials=1000)

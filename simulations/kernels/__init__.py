@@ -7,7 +7,7 @@ None calls a closed form of :mod:`spectheory`. What all of them take and give:
   before the text, which is not counted;
 - ``trials``, ``texts``, ``calls``: how many independent ones, at least 1;
 - ``max_rank``: the highest rank that has its own count; ``by_output``: whether each output token has its own counts;
-- ``state``: a stream ``[4]`` (:func:`simulations.draws.streams.words`), advanced in place.
+- ``state``: a stream ``[4]`` (:func:`simulations.draws.words`), advanced in place.
 
 Counts are int64 arrays; counts of separate runs add up.
 """

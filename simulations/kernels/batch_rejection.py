@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from simulations.draws.alias import Floats, Tokens, alias, drawn
-from simulations.draws.streams import Words, uniform
-from simulations.models.chains import Counts, RejectionCounts, checked_chains, checked_stream
-from simulations.models.positions import whole_number
+from simulations.draws import Floats, Tokens, Words, alias, alias_draw, uniform
+from simulations.models.pairs import Counts, RejectionCounts, checked_chains, checked_stream, whole_number
 from spectheory.kernels.compiling import compiled
 
 
@@ -39,7 +37,7 @@ def batch_rejections(
 
     Examples
     --------
-    >>> from simulations.draws.streams import words
+    >>> from simulations.draws import words
     >>> fair, sure = np.full((2, 2), 0.5), np.array([[1.0, 0.0], [1.0, 0.0]])
     >>> batch_rejections(fair, sure, [1, 0], length=3, drafts=4, texts=8, state=words(1)).texts.sum()
     np.int64(8)
@@ -78,7 +76,7 @@ def _inverted(pmf: Floats, u: float) -> int:
 def _position(left: Floats, q: Floats, keep: Floats, other: Tokens, tries: int, state: Words) -> tuple[int, int]:
     """The output token and whether it was recovered, after at most `tries` drafts."""
     for m in range(tries):
-        token = drawn(keep, other, uniform(state))
+        token = alias_draw(keep, other, uniform(state))
         if uniform(state) * q[token] < left[m, token]:
             return token, 0
     return _inverted(left[tries], uniform(state)), 1
@@ -97,7 +95,7 @@ def _batch_rejections(
     totals: Counts,
 ) -> None:
     for _ in range(texts):
-        last, recovered, rejections = drawn(start_table[0], start_table[1], uniform(state)), 1, 0
+        last, recovered, rejections = alias_draw(start_table[0], start_table[1], uniform(state)), 1, 0
         for n in range(positions.size):
             at = n if q.shape[0] > 1 else 0
             tries = first_tries if recovered else 1

@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulations.draws.alias import Floats, Tokens, alias, drawn
-from simulations.draws.streams import Words, uniform
-from simulations.models.chains import CallCounts, Chains, Counts, checked_chains, checked_stream
-from simulations.models.positions import whole_number
+from simulations.draws import Floats, Tokens, Words, alias, alias_draw, uniform
+from simulations.models.pairs import CallCounts, Chains, Counts, checked_chains, checked_stream, whole_number
 from spectheory.kernels.compiling import compiled
 
 
@@ -66,7 +64,7 @@ def block_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, t
 
     Examples
     --------
-    >>> from simulations.draws.streams import words
+    >>> from simulations.draws import words
     >>> same = np.full((2, 2), 0.5)
     >>> block_calls(same, same, [1, 0], length=7, k=2, texts=100, state=words(1)).accepted
     array([100,   0, 200])
@@ -127,7 +125,7 @@ def _block_call(t: BlockTables, n: int, k: int, path: Tokens, running: Floats, s
         last, w = path[depth], running[depth]
         if depth == k:
             if k == 0 or uniform(state) < w:
-                path[k + 1] = drawn(t.keep[at, last], t.other[at, last], uniform(state))
+                path[k + 1] = alias_draw(t.keep[at, last], t.other[at, last], uniform(state))
                 return k
             continue
         count = _leading(t.least[at, last], w)
@@ -153,7 +151,7 @@ def _block_calls(
     k = counts.size - 1
     path, running = np.empty(k + 2, np.int32), np.ones(k + 1)
     for _ in range(texts):
-        last, n, calls = drawn(keep, other, uniform(state)), 0, 0
+        last, n, calls = alias_draw(keep, other, uniform(state)), 0, 0
         while n < length:
             path[0] = last
             accepted = _block_call(tables, n, min(k, length - n - 1), path, running, state)

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.draws.alias import Floats, Tokens, alias, drawn
-from simulations.draws.streams import Words, uniform
-from simulations.models.chains import checked_stream
-from simulations.models.positions import one_pair, whole_number
+from simulations.draws import Floats, Tokens, Words, alias, alias_draw, uniform
+from simulations.models.pairs import checked_stream, one_pair, whole_number
 from spectheory.errors import SettingError, ShapeError
 from spectheory.kernels.compiling import compiled, compiled_in_any_order
 
@@ -48,12 +46,12 @@ def _in_turn(
     for _ in range(trials):
         rank, token = 0, -1
         while rank < most:
-            token = drawn(keep, other, uniform(state))
+            token = alias_draw(keep, other, uniform(state))
             if uniform(state) * scaled[token] < accepted[rank, token]:
                 break
             rank += 1
         if rank == most:
-            token = drawn(last_keep, last_other, uniform(state))
+            token = alias_draw(last_keep, last_other, uniform(state))
         counts[rank, token] += 1
 
 
@@ -75,7 +73,7 @@ def single_draft(target: Any, draft: Any, rule: str, trials: int, *, state: Word
 
     Examples
     --------
-    >>> from simulations.draws.streams import words
+    >>> from simulations.draws import words
     >>> single_draft([0.5, 0.5], [1.0, 0.0], "token", 1000, state=words(1)).tolist()
     [[0, 487], [513, 0]]
     """
@@ -101,7 +99,7 @@ def top_k_match(target: Any, draft: Any, max_rank: int, trials: int, *, state: W
 
     Examples
     --------
-    >>> from simulations.draws.streams import words
+    >>> from simulations.draws import words
     >>> top_k_match([0.5, 0.5], [0.2, 0.8], 1, 1000, state=words(1)).tolist()
     [[0, 491], [509, 0]]
     """
@@ -120,15 +118,15 @@ def _matched(
 ) -> None:  # fmt: skip
     """Compare draft and output; either is the one given, or sampled if that is below 0."""
     for _ in range(trials):
-        x = drafted if drafted >= 0 else drawn(keep, other, uniform(state))
-        y = output if output >= 0 else drawn(p_keep, p_other, uniform(state))
+        x = drafted if drafted >= 0 else alias_draw(keep, other, uniform(state))
+        y = output if output >= 0 else alias_draw(p_keep, p_other, uniform(state))
         counts[1 if x == y else 0, y] += 1
 
 
 @compiled
 def _listed(keep: Floats, other: Tokens, candidates: Counts, trials: int, counts: Counts, state: Words) -> None:
     for _ in range(trials):
-        output, place = drawn(keep, other, uniform(state)), 0
+        output, place = alias_draw(keep, other, uniform(state)), 0
         while place < candidates.size and candidates[place] != output:
             place += 1
         counts[place if place < candidates.size else counts.shape[0] - 1, output] += 1
@@ -156,7 +154,7 @@ def biased_verification(
 
     Examples
     --------
-    >>> from simulations.draws.streams import words
+    >>> from simulations.draws import words
     >>> biased_verification([0.5, 0.5], [1.0, 0.0], [0.75, 1.0], 1000, state=words(1)).tolist()
     [[766, 0], [0, 234]]
     """
@@ -214,7 +212,7 @@ def kseq(target: Any, draft: Any, k: int, trials: int, *, state: Words) -> Count
 
     Examples
     --------
-    >>> from simulations.draws.streams import words
+    >>> from simulations.draws import words
     >>> kseq([0.5, 0.5], [1.0, 0.0], 1, 1000, state=words(1)).tolist()
     [[513, 0], [0, 487]]
     """
@@ -261,7 +259,7 @@ def recursive_rejection(
 
     Examples
     --------
-    >>> from simulations.draws.streams import words
+    >>> from simulations.draws import words
     >>> recursive_rejection([0.5, 0.5], [1.0, 0.0], 1, 1000, state=words(1)).tolist()
     [[513, 0], [0, 487]]
     """
@@ -298,7 +296,7 @@ def _distinct_trials(
     most = counts.shape[0] - 1
     left, rest, gone = np.empty(p.size), np.empty(p.size), np.zeros(p.size, np.bool_)
     for _ in range(trials):
-        token, rank = drawn(keep, other, uniform(state)), 0
+        token, rank = alias_draw(keep, other, uniform(state)), 0
         accepted = uniform(state) * q[token] < p[token]
         mass = total = 1.0
         while not accepted:

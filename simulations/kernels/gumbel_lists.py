@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.draws.alias import Floats, Tokens, alias, drawn
-from simulations.draws.streams import Words, uniform
-from simulations.models.positions import one_pair, whole_number
+from simulations.draws import Floats, Tokens, Words, alias, alias_draw, uniform
+from simulations.models.pairs import one_pair, whole_number
 from spectheory.kernels.compiling import compiled
 
 Counts = NDArray[np.int64]
@@ -36,7 +35,7 @@ def gumbel_list(target: Any, draft: Any, k: int, trials: int, *, state: Words) -
 
     Examples
     --------
-    >>> from simulations.draws.streams import words
+    >>> from simulations.draws import words
     >>> gumbel_list([0.5, 0.5], [0.5, 0.5], 2, 1000, state=words(1)).sum(axis=1).tolist()
     [0, 0, 1000]
     """
@@ -93,7 +92,7 @@ def lazy_gumbel_list(target: Any, draft: Any, k: int, trials: int, *, state: Wor
 
     Examples
     --------
-    >>> from simulations.draws.streams import words
+    >>> from simulations.draws import words
     >>> lazy_gumbel_list([0.5, 0.5], [0.5, 0.5], 2, 1000, state=words(1)).sum(axis=1).tolist()
     [0, 0, 1000]
     """
@@ -119,7 +118,7 @@ def _lazy_trials(
     state: Words,
 ) -> None:
     for _ in range(trials):
-        output = drawn(keep_p, other_p, uniform(state))
+        output = alias_draw(keep_p, other_p, uniform(state))
         hit = 0
         if ratios[output] < np.inf:
             t = -np.log(1.0 - uniform(state)) / k
@@ -138,6 +137,6 @@ def _draft(ratios: Floats, keep: Floats, other: Tokens, t: float, output: int, u
         s -= np.log(1.0 - uniform(state))
         if s >= until:
             return output
-        y = drawn(keep, other, uniform(state))
+        y = alias_draw(keep, other, uniform(state))
         if s > t * ratios[y]:
             return y

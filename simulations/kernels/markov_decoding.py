@@ -13,10 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.draws.alias import Alias, Floats, Tokens, alias, drawn
-from simulations.draws.streams import Words, next_word, words
-from simulations.models.chains import CallCounts, Counts, RejectionCounts, checked_chains, checked_stream
-from simulations.models.positions import paired_rows, whole_number
+from simulations.draws import Alias, Floats, Tokens, Words, alias, alias_draw, next_word, words
+from simulations.models.pairs import (
+    CallCounts,
+    Counts,
+    RejectionCounts,
+    checked_chains,
+    checked_stream,
+    paired_rows,
+    whole_number,
+)
 from spectheory.distributions import validate_pmf
 from spectheory.errors import ShapeError
 from spectheory.kernels.compiling import compiled
@@ -148,7 +154,7 @@ def _outcome(rows: Rows, state: int, u: float) -> int:
 
 @compiled
 def _uniforms(streams: Words, u: Floats) -> None:
-    """The next uniform of every lane, :func:`simulations.draws.streams.uniform` written so that it runs on vectors."""
+    """The next uniform of every lane, :func:`simulations.draws.uniform` written so that it runs on vectors."""
     first, second, third, fourth = streams[0], streams[1], streams[2], streams[3]
     for lane in range(u.size):
         a, b, c, d = first[lane], second[lane], third[lane], fourth[lane]
@@ -174,7 +180,7 @@ def _token_calls(
         active = min(lanes, texts - first)
         _uniforms(streams, u)
         for lane in range(active):
-            last[lane] = drawn(keep, other, u[lane])
+            last[lane] = alias_draw(keep, other, u[lane])
         for n in range(length):
             at_end = int(n == length - 1)
             _uniforms(streams, u)  # apart from the loads, so that many of these are under way at once
@@ -203,7 +209,7 @@ def _horizon_rejections(
         rejected[:] = 0
         _uniforms(streams, u)
         for lane in range(active):
-            last[lane] = drawn(keep, other, u[lane])
+            last[lane] = alias_draw(keep, other, u[lane])
         for n in range(length):
             _uniforms(streams, u)
             for lane in range(active):
@@ -241,7 +247,7 @@ def ngram_calls(
 
     Examples
     --------
-    >>> from simulations.draws.streams import words
+    >>> from simulations.draws import words
     >>> same, stay = np.full((2, 3), 1 / 3), [[0, 0, 0], [1, 1, 1]]
     >>> ngram_calls(same, same, stay, [1, 0], length=7, k=2, texts=100, state=words(1)).accepted
     array([100,   0, 200])

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.draws.alias import Floats, Tokens, alias, drawn
-from simulations.draws.streams import Words, uniform
-from simulations.models.chains import checked_stream
+from simulations.draws import Floats, Tokens, Words, alias, alias_draw, uniform
+from simulations.models.pairs import checked_stream
 from spectheory.distributions import validate_pair
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.kernels.compiling import compiled
@@ -82,7 +81,7 @@ def dense_race(
 
     Examples
     --------
-    >>> from simulations.draws.streams import words
+    >>> from simulations.draws import words
     >>> dense_race([0.5, 0.5], [1.0, 0.0], trials=1000, state=words(1), max_rank=2).tolist()
     [504, 496, 0, 0]
     """
@@ -168,7 +167,7 @@ def lazy_race(
 
     Examples
     --------
-    >>> from simulations.draws.streams import words
+    >>> from simulations.draws import words
     >>> lazy_race([0.5, 0.5], [1.0, 0.0], trials=1000, state=words(1), max_rank=2).tolist()
     [483, 517, 0, 0]
     """
@@ -269,7 +268,7 @@ def poisson_race(
 
     Examples
     --------
-    >>> from simulations.draws.streams import words
+    >>> from simulations.draws import words
     >>> poisson_race([0.5, 0.5], [1.0, 0.0], trials=1000, state=words(1), max_rank=2).tolist()
     [502, 498, 0, 0]
     """
@@ -307,13 +306,13 @@ def _poisson_races(
         output = rank = arrivals = 0
         if mass > 0.0:
             least = -np.log(1.0 - uniform(state)) / mass
-            output = drawn(unseen_keep, unseen_other, uniform(state))
+            output = alias_draw(unseen_keep, unseen_other, uniform(state))
         while True:
             time -= np.log(1.0 - uniform(state))
             if time > least * largest:
                 break
             arrivals += 1
-            x = drawn(keep, other, uniform(state))
+            x = alias_draw(keep, other, uniform(state))
             if ratios[x] > 0.0 and time / ratios[x] < least:
                 output, least, rank = x, time / ratios[x], arrivals
         counts[output if counts.shape[0] > 1 else 0, min(rank, beyond)] += 1

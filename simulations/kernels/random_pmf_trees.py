@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.draws.streams import Words, uniform
-from simulations.models.positions import Floats, pmf_rows, whole_number
+from simulations.draws import Floats, Words, uniform
+from simulations.models.pairs import pmf_rows, whole_number
 from spectheory.errors import SettingError
 from spectheory.kernels.compiling import compiled
 
@@ -38,7 +38,7 @@ def random_pmf_trees(pmfs: Any, capacities: Sequence[int], trees: int, *, state:
 
     Examples
     --------
-    >>> from simulations.draws.streams import words
+    >>> from simulations.draws import words
     >>> random_pmf_trees([0.75, 0.25], [1, 3], 1, state=words(1))
     array([[0.75    , 1.734375]])
     """

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.draws.alias import Tokens, alias, drawn
-from simulations.draws.streams import Words, uniform
-from simulations.models.positions import Floats, paired_rows, whole_number
+from simulations.draws import Floats, Tokens, Words, alias, alias_draw, uniform
+from simulations.models.pairs import paired_rows, whole_number
 from spectheory.drafting import Shape, Tree
 from spectheory.drafting.weights import validate_rank_pmf
 from spectheory.errors import SettingError, ShapeError
@@ -42,7 +41,7 @@ def ranked_tree(shape: Shape, rank_pmf: Any, calls: int, *, state: Words) -> Tre
 
     Examples
     --------
-    >>> from simulations.draws.streams import words
+    >>> from simulations.draws import words
     >>> from spectheory.drafting import Chain
     >>> counts = ranked_tree(Chain(2), [1.0], 10, state=words(1))
     >>> counts.accepted.tolist(), counts.exits.tolist()
@@ -71,7 +70,7 @@ def raced_tree(
 
     Examples
     --------
-    >>> from simulations.draws.streams import words
+    >>> from simulations.draws import words
     >>> from spectheory.drafting import Chain
     >>> raced_tree(Chain(2), [0.5, 0.5], [0.5, 0.5], 10, state=words(1)).accepted.tolist()
     [0, 0, 10]
@@ -107,7 +106,7 @@ def _walks(keep: Floats, other: Tokens, children: Tokens, calls: int, exits: Cou
     for _ in range(calls):
         node = 0
         while True:
-            letter = drawn(keep, other, uniform(state))
+            letter = alias_draw(keep, other, uniform(state))
             following = children[node, letter]
             if following < 0:
                 break

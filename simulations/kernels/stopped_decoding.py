@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.models.chains import Chains
+from simulations.models.pairs import Chains
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

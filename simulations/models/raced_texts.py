@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from simulations.draws.alias import Floats
+from simulations.draws import Floats
 from simulations.experiments.tasks import canonical
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from simulations.draws.alias import Floats
+from simulations.draws import Floats
 from simulations.reference import positions
 from simulations.reference.drawing import Draws
 from simulations.reference.positions import Judged

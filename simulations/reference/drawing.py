@@ -1,4 +1,4 @@
-"""What the readable algorithms draw: from a :class:`~simulations.draws.streams.Stream`, or all outcomes one by one."""
+"""What the readable algorithms draw: from a :class:`~simulations.draws.Stream`, or all outcomes one by one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from simulations.draws.alias import Floats
+from simulations.draws import Floats
 
 Outcome = TypeVar("Outcome")
 

@@ -10,8 +10,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from simulations.draws.alias import Floats
-from simulations.draws.streams import Stream, words
+from simulations.draws import Floats, Stream, words
 from simulations.reference.decoding import DraftTree, Pair, Path
 from simulations.reference.positions import arrivals, finish, iid_rejection, race
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from simulations.draws.alias import Floats
+from simulations.draws import Floats
 from simulations.reference.drawing import Draws
 
 

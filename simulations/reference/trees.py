@@ -6,8 +6,7 @@ import heapq
 import math
 from collections.abc import Callable, Sequence
 
-from simulations.draws.alias import Floats
-from simulations.draws.streams import Stream
+from simulations.draws import Floats, Stream
 
 Prefix = tuple[int, ...]
 PmfAfter = Callable[[Sequence[int]], Floats]

@@ -32,13 +32,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.counts.quantities import Mean
-from simulations.counts.tally import Tally
-from simulations.draws.streams import Words, uniform
-from simulations.experiments.registry import simulator
+from simulations.counts import Mean, Tally
+from simulations.draws import Words, uniform
+from simulations.experiments.tasks import simulator
 from simulations.models.model_growth import Floats, Reader, Tokens, inverted
-from simulations.simulators.draft_trees import builtin_network
-from simulations.simulators.model_trees import builtin_target
+from simulations.simulators.model_trees import builtin_network, builtin_target
 from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.errors import SettingError
 

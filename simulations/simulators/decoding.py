@@ -1,6 +1,6 @@
 """Whole texts decoded call by call: a trial is a text, or a batch of texts in lock-step.
 
-Parameters are ``length`` and ``k``, and the chains (:func:`simulations.models.recipes.chains_of`) or the n-gram models
+Parameters are ``length`` and ``k``, and the chains (:func:`simulations.models.pairs.chains_of`) or the n-gram models
 (:func:`simulations.models.ngram.ngram_pair_of`); of ``decode`` ``rule`` and ``paths`` of the draft tree, a chain of 2
 as [[1], [1, 1]]; of ``lock-step`` ``batch``, the texts of a batch; of ``stopped`` ``stop``, a rule as ``token<0.4``, or
 None.
@@ -22,19 +22,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.counts.moments import Moments
-from simulations.counts.quantities import Mean
-from simulations.counts.tally import Tally
-from simulations.draws.streams import Stream, Words, next_word
-from simulations.experiments.registry import simulator
-from simulations.experiments.tasks import canonical
+from simulations.counts import Mean, Moments, Tally
+from simulations.draws import Stream, Words, next_word
+from simulations.experiments.tasks import canonical, simulator
 from simulations.kernels.block_decoding import block_calls
 from simulations.kernels.markov_decoding import Tables, ngram_tables, tabled_calls, token_calls
 from simulations.kernels.stopped_decoding import stopped_calls, stops_of
-from simulations.models.chains import CallCounts, checked_chains, checked_stream
 from simulations.models.ngram import ngram_pair_of
-from simulations.models.positions import whole_number
-from simulations.models.recipes import chains_of
+from simulations.models.pairs import CallCounts, chains_of, checked_chains, checked_stream, whole_number
 from simulations.reference.decoding import ALGORITHMS, DraftTree, Pair, decoded
 from simulations.verdicts.markov_calls import MarkovCalls, markov_call_law, markov_calls, mean_acceptance
 from simulations.verdicts.predictions import Predicted, predicts

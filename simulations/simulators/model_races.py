@@ -20,13 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.counts.moments import Moments
-from simulations.counts.quantities import Mean
-from simulations.counts.tally import Tally
-from simulations.draws.streams import Words
-from simulations.experiments.registry import simulator
-from simulations.experiments.tasks import canonical
-from simulations.models.positions import Floats
+from simulations.counts import Mean, Moments, Tally
+from simulations.draws import Floats, Words
+from simulations.experiments.tasks import canonical, simulator
 from simulations.models.raced_texts import models, pmfs_along, sampling, texts
 from simulations.simulators.trees import tree_of
 from simulations.verdicts.predictions import Predicted

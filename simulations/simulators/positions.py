@@ -3,7 +3,7 @@
 Parameters are ``target`` and ``draft``, pmfs ``[V]``, and ``rule``, ``max_rank`` or ``k``; of over-acceptance
 ``accept``, ``[V]``, and ``recovery``, "optimal" or "target". Counted are
 
-- ``output``, ``[V]``, up to :data:`simulations.models.positions.MOST_OUTPUTS` tokens;
+- ``output``, ``[V]``, up to :data:`simulations.models.pairs.MOST_OUTPUTS` tokens;
 - of races ``rank``, ``[max_rank + 2]``: no rank, rank 1, 2, ..., higher; of candidates ``[max_rank + 1]`` or
   ``[k + 1]``, the last none;
 - of Gumbel lists ``hits``: misses, by another race, by the output's own race; of one draft ``accepted``, ``[1]``; of
@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.counts.quantities import Share
-from simulations.counts.tally import Tally
-from simulations.draws.streams import Words
-from simulations.experiments.registry import simulator
+from simulations.counts import Share, Tally
+from simulations.draws import Words
+from simulations.experiments.tasks import simulator
 from simulations.kernels.candidates import (
     Counts,
     biased_verification,
@@ -32,7 +31,7 @@ from simulations.kernels.candidates import (
 )
 from simulations.kernels.gumbel_lists import gumbel_list, lazy_gumbel_list
 from simulations.kernels.races import dense_race, lazy_race, poisson_race
-from simulations.models.positions import MOST_OUTPUTS, by_output
+from simulations.models.pairs import MOST_OUTPUTS, by_output
 from simulations.verdicts.predictions import Predicted, predicts
 from spectheory import total_variation
 from spectheory.limits import biased_loss, optimal_recovery, rejection_probability, uno_loss

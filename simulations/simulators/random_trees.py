@@ -14,11 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulations.counts.quantities import Mean
-from simulations.counts.tally import Tally
-from simulations.draws.streams import Words
-from simulations.experiments.registry import simulator
-from simulations.experiments.tasks import canonical
+from simulations.counts import Mean, Tally
+from simulations.draws import Words
+from simulations.experiments.tasks import canonical, simulator
 from simulations.kernels.random_pmf_trees import random_pmf_trees
 from simulations.models.families import Floats, population
 from simulations.verdicts.predictions import Predicted, predicts

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma, exp1
 
-from simulations.counts.quantities import Mean
-from simulations.counts.tally import Tally
-from simulations.draws.streams import Words
-from simulations.experiments.registry import simulator
+from simulations.counts import Mean, Tally
+from simulations.draws import Words
+from simulations.experiments.tasks import simulator
 from simulations.kernels.candidates import recursive_rejection
 from simulations.kernels.races import Counts, dense_race, poisson_race
 from simulations.verdicts.predictions import Predicted, predicts

@@ -1,6 +1,6 @@
 """Rejections on Markov chains when drafts run to the horizon (yin2024): a trial is a text.
 
-Parameters are the chains (:func:`simulations.models.recipes.chains_of`) and ``length``, T. Counted are ``positions``,
+Parameters are the chains (:func:`simulations.models.pairs.chains_of`) and ``length``, T. Counted are ``positions``,
 ``[T]``, texts with a rejection there, and ``texts``, ``[T + 1]``, texts by their number of rejections, whose moments
 are ``rejections``. With ``positions`` false they are not counted by position. ``rejections-running`` counts
 ``running``, ``[C]``, rejections in the first ``checkpoints[c]`` texts, in place of ``positions``; the last checkpoint
@@ -14,15 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from simulations.counts.moments import Moments
-from simulations.counts.quantities import Mean, Share
-from simulations.counts.tally import Tally
-from simulations.draws.streams import Words
-from simulations.experiments.registry import simulator
+from simulations.counts import Mean, Moments, Share, Tally
+from simulations.draws import Words
+from simulations.experiments.tasks import simulator
 from simulations.kernels.batch_rejection import batch_rejections
 from simulations.kernels.markov_decoding import horizon_rejections
-from simulations.models.chains import RejectionCounts
-from simulations.models.recipes import chains_of
+from simulations.models.pairs import RejectionCounts, chains_of
 from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.errors import SettingError
 from spectheory.limits import rejection_profile

@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.counts.quantities import Mean
-from simulations.counts.tally import Tally
-from simulations.draws.streams import Words, uniform
-from simulations.experiments.registry import simulator
+from simulations.counts import Mean, Tally
+from simulations.draws import Words, uniform
+from simulations.experiments.tasks import simulator
 from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.errors import SettingError
 

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from simulations.counts.tally import Tally
-from simulations.draws.alias import Floats
-from simulations.draws.streams import Words
-from simulations.experiments.registry import simulator
+from simulations.counts import Tally
+from simulations.draws import Floats, Words
+from simulations.experiments.tasks import simulator
 from simulations.kernels.races import Counts, dense_race, enter_race, lazy_race, poisson_race
 from spectheory.errors import SettingError
 

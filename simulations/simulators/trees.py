@@ -16,12 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from simulations.counts.moments import Moments
-from simulations.counts.quantities import Mean, Share
-from simulations.counts.tally import Tally
-from simulations.draws.alias import Floats
-from simulations.draws.streams import Words
-from simulations.experiments.registry import simulator
+from simulations.counts import Mean, Moments, Share, Tally
+from simulations.draws import Floats, Words
+from simulations.experiments.tasks import simulator
 from simulations.kernels.ranked_trees import Counts, TreeCounts, raced_tree, ranked_tree
 from simulations.simulators.positions import race_ranks
 from simulations.verdicts.predictions import Predicted, predicts

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import simulations.simulators  # noqa: F401
-from simulations.counts.tally import Tally
-from simulations.experiments.registry import registered
-from simulations.experiments.stopping import Stop
-from simulations.experiments.tasks import Task, task
+from simulations.counts import Tally
+from simulations.experiments.collect import Stop
+from simulations.experiments.tasks import Task, registered, task
 from simulations.verdicts.predictions import Comparison, Predicted, compare, predictions
 from spectheory.errors import SettingError
 

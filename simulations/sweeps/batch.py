@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simulations.counts.quantities import Mean
-from simulations.models.recipes import chains_of
+from simulations.counts import Mean
+from simulations.models.pairs import chains_of
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from simulations.sweeps.curves import curve, dots
 from spectheory.limits import batch_expected_rejections, batch_limit, expected_rejections

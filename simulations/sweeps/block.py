@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.counts.quantities import Mean, Share
-from simulations.counts.tally import Tally
+from simulations.counts import Mean, Share, Tally
 from simulations.simulators.decoding import calls_of
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from simulations.sweeps.curves import curve, dots

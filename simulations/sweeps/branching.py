@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from simulations.counts.estimates import Estimate
-from simulations.counts.quantities import Mean
+from simulations.counts import Estimate, Mean
 from simulations.models.families import CAPACITIES, FAMILIES
 from simulations.simulators.random_trees import moments, renewal_bounds
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from simulations.counts.tally import Tally
-from simulations.draws.alias import Floats
+from simulations.counts import Tally
+from simulations.draws import Floats
 from simulations.simulators.model_races import all_texts, path_predictions, path_theorem, side_by_side
 from simulations.simulators.trees import channel_limit, paths_of, raced_law, tree_of
 from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask

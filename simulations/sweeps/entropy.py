@@ -6,10 +6,8 @@ import math
 
 import numpy as np
 
-from simulations.counts.estimates import Estimate
-from simulations.counts.quantities import Mean
-from simulations.counts.tally import Tally
-from simulations.draws.alias import Floats
+from simulations.counts import Estimate, Mean, Tally
+from simulations.draws import Floats
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from simulations.sweeps.curves import curve
 from spectheory import kl_divergence

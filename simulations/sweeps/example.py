@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from simulations.counts.quantities import Mean
+from simulations.counts import Mean
 from simulations.reference.decoding import DraftTree, Pair
 from simulations.reference.pictured import race_pictured, rejection_pictured
 from simulations.simulators.decoding import calls_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simulations.counts.estimates import exact
-from simulations.counts.tally import Tally
+from simulations.counts import Tally, exact
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from simulations.sweeps.curves import curve
 from spectheory.plots.line_ends import name_ends

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from simulations.counts.estimates import exact
-from simulations.draws.alias import Floats
+from simulations.counts import exact
+from simulations.draws import Floats
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from simulations.sweeps.curves import curve, dots
 from spectheory import total_variation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from simulations.counts.quantities import Mean
+from simulations.counts import Mean
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from simulations.sweeps.branching import TARGET
 from simulations.sweeps.curves import best, curve, dots

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from simulations.counts.quantities import Mean
-from simulations.counts.tally import Tally
+from simulations.counts import Mean, Tally
 from simulations.simulators.timing import language_pair
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from simulations.sweeps.curves import best, curve

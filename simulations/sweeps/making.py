@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from simulations.counts.tally import Tally
-from simulations.experiments.collect import collect
-from simulations.experiments.stopping import Stop
+from simulations.counts import Tally
+from simulations.experiments.collect import Stop, collect
 from simulations.experiments.tasks import Task
 from simulations.sweeps.base import Ask, Data, Scale, Sweep
 from simulations.verdicts.predictions import ALARM

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from simulations.counts.quantities import Mean, Share
-from simulations.counts.tally import Tally
-from simulations.draws.alias import Floats
+from simulations.counts import Mean, Share, Tally
+from simulations.draws import Floats
 from simulations.sweeps import draft_trees
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies
 from simulations.sweeps.curves import curve

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulations.counts.quantities import Mean
+from simulations.counts import Mean
 from simulations.simulators.biased_texts import PAIRS
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from simulations.sweeps.curves import best, curve, dots

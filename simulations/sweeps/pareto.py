@@ -7,9 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.counts.estimates import Estimate
-from simulations.counts.quantities import Share
-from simulations.counts.tally import Tally
+from simulations.counts import Estimate, Share, Tally
 from simulations.simulators.positions import output_law
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from simulations.sweeps.curves import dots

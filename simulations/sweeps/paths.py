@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from simulations.counts.quantities import Mean
-from simulations.counts.tally import Tally
+from simulations.counts import Mean, Tally
 from simulations.models.ngram import PROMPTS_TEXT, text_parameters
 from simulations.simulators.decoding import acceptance_of, calls_of
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from simulations.counts.quantities import Share
-from simulations.draws.streams import Stream, words
+from simulations.counts import Share
+from simulations.draws import Stream, words
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from spectheory import total_variation
 from spectheory.plots.style import BLUE, ORANGE, Axes, Figure, caption, note

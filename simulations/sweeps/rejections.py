@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
-from simulations.counts.quantities import Mean, Share
-from simulations.models.recipes import Pair, chains_of
+from simulations.counts import Mean, Share
+from simulations.models.pairs import Pair, chains_of
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from simulations.sweeps.curves import curve, dots
 from spectheory.limits import expected_rejections, rejection_profile

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from simulations.counts.quantities import Mean
+from simulations.counts import Mean
 from simulations.simulators.stretch_trees import best_values, entropy_rate
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from simulations.sweeps.curves import curve, dots

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simulations.counts.quantities import Mean
-from simulations.counts.tally import Tally
-from simulations.draws.alias import Floats
+from simulations.counts import Mean, Tally
+from simulations.draws import Floats
 from simulations.simulators.trees import pair_of
 from simulations.sweeps import draft_trees
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies

@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from simulations.counts.quantities import Mean
-from simulations.counts.tally import Tally
-from simulations.draws.streams import words
-from simulations.experiments.collect import collect
-from simulations.experiments.registry import registered
-from simulations.experiments.stopping import Stop, share_of_look
-from simulations.experiments.tasks import Task
+from simulations.counts import Mean, Tally
+from simulations.draws import words
+from simulations.experiments.collect import Stop, collect, share_of_look
+from simulations.experiments.tasks import Task, registered
 from simulations.verdicts.predictions import ALARM, Comparison, Predicted, compare, predictions
 from spectheory.errors import SettingError
 

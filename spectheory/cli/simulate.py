@@ -112,7 +112,7 @@ def _judged(question: SettingOptions, setting: Setting, run: RunOptions) -> Verd
 def _show_kinds(*, as_json: bool) -> None:
     """All registered kinds: first those that the command runs, then those of figures and the ledger."""
     import simulations.simulators  # noqa: F401  registers all kinds
-    from simulations.experiments.registry import kinds, registered
+    from simulations.experiments.tasks import kinds, registered
 
     names = [*SETTINGS, *(kind for kind in kinds() if kind not in SETTINGS)]
     listed = [(kind, registered(kind).trial, SETTINGS.get(kind)) for kind in names]
@@ -132,7 +132,7 @@ def _show_kinds(*, as_json: bool) -> None:
 
 
 def _show(verdict: Verdict) -> None:
-    from simulations.experiments.registry import registered
+    from simulations.experiments.tasks import registered
 
     title = f"{verdict.tally.trials:,} trials: {registered(verdict.task.kind).trial}"
     rows: list[list[str]] = []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from simulations.counts.quantities import Share
+from simulations.counts import Share
 from simulations.verdicts import predictions
 from simulations.verdicts.predictions import Predicted
 from spectheory.cli import main

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulations.counts.quantities import Share
-from simulations.counts.tally import Tally
+from simulations.counts import Share, Tally
 from simulations.experiments.results import read_results
 from simulations.verdicts import predictions
 from simulations.verdicts.predictions import Predicted
@@ -165,8 +164,8 @@ def test_the_table_says_what_was_found(capsys: pytest.CaptureFixture[str], monke
 
 def test_the_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     """Every kind, in the order of the table, with its options."""
-    from simulations.experiments.registry import kinds as known
-    from simulations.experiments.registry import registered
+    from simulations.experiments.tasks import kinds as known
+    from simulations.experiments.tasks import registered
 
     kinds = ask(capsys, "simulate", "list")["kinds"]
     assert [each["kind"] for each in kinds if each["options"] is not None] == list(SETTINGS)
@@ -304,9 +303,9 @@ def test_bad_input_is_one_line(name: str, tmp_path: Path, capsys: pytest.Capture
 def test_results_of_another_version_are_left_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from simulations.experiments import registry
+    from simulations.experiments import tasks
 
     ask(capsys, "simulate", "race", *PAIR, *FEW, "--out", tmp_path)
-    monkeypatch.setitem(registry._registered, "race", registry.registered("race")._replace(version="2"))
+    monkeypatch.setitem(tasks._registered, "race", tasks.registered("race")._replace(version="2"))
     assert main(["simulate", "race", *PAIR, *FEW, "--out", str(tmp_path)]) == 0
     assert "4 batches of race are of version 1, not 2: ignored" in capsys.readouterr().err

@@ -46,12 +46,12 @@ ENDLESS = ("race", *PAIR, "--trials", "10", "--batch-size", str(10**12), "--work
 
 SLOW_TRIAL = """
 import sys
-from simulations.experiments import registry
+from simulations.experiments import tasks
 from simulations import simulators
 from spectheory.cli import main
-race = registry.registered("race")
+race = tasks.registered("race")
 endless = lambda parameters, trials, state: print("begun", file=sys.stderr) or race.run(parameters, 10**12, state)
-registry._registered["race"] = race._replace(run=endless)
+tasks._registered["race"] = race._replace(run=endless)
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.draws.streams import Stream, words
+from simulations.draws import Stream, words
 from simulations.reference.decoding import ALGORITHMS, Call, DraftTree, Pair
 from spectheory.divergences import entropy, hockey_stick, second_log_moment, total_variation
 from spectheory.trace import TextInfo, Trace

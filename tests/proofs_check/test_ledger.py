@@ -23,7 +23,7 @@ from proofs_check.run import pages
 from proofs_check.run.ledger import ledger
 from proofs_check.run.verify import Key, check_one, keys_of
 from proofs_check.statement.findings import KINDS, Effort, Finding
-from simulations.experiments.registry import Simulator, _registered, registered
+from simulations.experiments.tasks import Simulator, _registered, registered
 from simulations.verdicts.predictions import Predicted, Side
 from spectheory.errors import SettingError
 from spectheory.verification import RULES, RankRule, Rule

@@ -7,11 +7,8 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 
 import pytest
 
-from simulations.counts.quantities import Share
-from simulations.counts.tally import Tally, total
-from simulations.experiments.batches import run_batch
-from simulations.experiments.collect import process_pool
-from simulations.experiments.stopping import Stop
+from simulations.counts import Share, Tally, total
+from simulations.experiments.collect import Stop, process_pool, run_batch
 from simulations.experiments.tasks import Task
 from tests import sim_toys
 from tests.sim_toys import BATCH

@@ -10,7 +10,7 @@ import numpy as np
 from proofs_check.algorithms import enumeration
 from simulations.kernels.block_decoding import block_calls
 from simulations.kernels.markov_decoding import token_calls
-from simulations.models.chains import CallCounts
+from simulations.models.pairs import CallCounts
 from simulations.reference.decoding import DraftTree, Pair
 from tests.simulations.laws import Floats
 

@@ -14,14 +14,11 @@ import numpy as np
 import pytest
 
 import simulations.simulators  # noqa: F401  registers the kinds
-from simulations.counts.tally import Tally
+from simulations.counts import Tally
 from simulations.experiments import arrays, tasks
-from simulations.experiments.arrays import LARGE, Arrays
-from simulations.experiments.batches import run_batch
-from simulations.experiments.collect import Collected, collect
+from simulations.experiments.collect import Collected, Stop, collect, run_batch
 from simulations.experiments.results import ResultsWriter, read_results
-from simulations.experiments.stopping import Stop
-from simulations.experiments.tasks import Task, canonical, task
+from simulations.experiments.tasks import LARGE, Arrays, Task, canonical, task
 from spectheory.errors import SettingError
 
 MODULE = "simulations.simulators.positions"

@@ -15,16 +15,14 @@ import pytest
 from numpy.typing import NDArray
 
 import simulations.simulators  # noqa: F401  registers them
-from simulations.counts.quantities import Mean, Share
-from simulations.counts.tally import Tally
-from simulations.draws.streams import words
-from simulations.experiments.batches import Failure, run_batch
-from simulations.experiments.registry import registered
-from simulations.experiments.tasks import Task, task
+from simulations.counts import Mean, Share, Tally
+from simulations.draws import words
+from simulations.experiments.collect import Failure, run_batch
+from simulations.experiments.tasks import Task, registered, task
 from simulations.kernels.candidates import biased_verification
 from simulations.kernels.markov_decoding import horizon_rejections
-from simulations.models.chains import RejectionCounts
-from simulations.models.recipes import paper_chains as bed
+from simulations.models.pairs import RejectionCounts
+from simulations.models.pairs import paper_chains as bed
 from simulations.simulators.positions import output_law
 from simulations.sweeps import Scale, batch, gain, pareto, rejections
 from simulations.verdicts.predictions import Predicted, compare, predictions

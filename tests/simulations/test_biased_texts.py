@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from simulations.counts.quantities import Mean
-from simulations.draws.streams import Stream, words
+from simulations.counts import Mean
+from simulations.draws import Stream, words
 from simulations.simulators.biased_texts import Trio, accepted_with, texts_of
 from simulations.sweeps.opt_uno import table
 from simulations.verdicts.predictions import Predicted, compare, predictions

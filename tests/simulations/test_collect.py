@@ -11,14 +11,10 @@ from typing import Any
 
 import pytest
 
-from simulations.counts.quantities import Mean, Share
-from simulations.counts.tally import total
-from simulations.experiments.batches import run_batch
-from simulations.experiments.collect import collect
-from simulations.experiments.registry import simulator
+from simulations.counts import Mean, Share, total
+from simulations.experiments.collect import Stop, collect, run_batch
 from simulations.experiments.results import read_results
-from simulations.experiments.stopping import Stop
-from simulations.experiments.tasks import Task
+from simulations.experiments.tasks import Task, simulator
 from spectheory.errors import SettingError
 from tests import sim_toys
 from tests.sim_toys import BATCH, COIN, coins

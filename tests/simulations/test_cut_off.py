@@ -16,11 +16,9 @@ from typing import Any
 
 import pytest
 
-from simulations.counts.quantities import Share
-from simulations.counts.tally import Tally, total
-from simulations.experiments.collect import collect, process_pool
+from simulations.counts import Share, Tally, total
+from simulations.experiments.collect import Stop, collect, process_pool
 from simulations.experiments.results import read_results
-from simulations.experiments.stopping import Stop
 from simulations.experiments.tasks import Task, task
 from spectheory.errors import SettingError, ShapeError, WorkerError
 from tests.sim_toys import BATCH, COIN, P, coins
@@ -177,7 +175,7 @@ KILLED = """
 from pathlib import Path
 import sys
 from simulations.experiments.collect import collect
-from simulations.experiments.stopping import Stop
+from simulations.experiments.collect import Stop
 from tests.sim_toys import BATCH, coins
 if __name__ == "__main__":
     collect([coins(sleep=0.05)], stop=Stop(trials=40 * BATCH), results=Path(sys.argv[1]), workers=2)

@@ -15,7 +15,7 @@ import pytest
 
 from proofs_check.algorithms import enumeration
 from proofs_check.algorithms.batch_algorithm import batch_decoding
-from simulations.draws.streams import words
+from simulations.draws import words
 from simulations.kernels.batch_rejection import batch_rejections
 from simulations.kernels.markov_decoding import LANES, horizon_rejections
 from simulations.reference.decoding import ALGORITHMS, Pair, batch_text, decoded

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from proofs_check.algorithms import enumeration
-from simulations.draws.streams import words
+from simulations.draws import words
 from simulations.kernels.markov_decoding import acceptance_law, acceptance_rows
-from simulations.models.chains import CallCounts
+from simulations.models.pairs import CallCounts
 from simulations.reference.decoding import Pair
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.verification import BlockVerification, TokenVerification

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulations.counts.quantities import Mean
-from simulations.draws.streams import Stream, words
+from simulations.counts import Mean
+from simulations.draws import Stream, words
 from simulations.reference.trees import PmfAfter, heaviest_prefixes, model_trial
-from simulations.simulators.draft_trees import drafted_trees
-from simulations.simulators.model_trees import Target
+from simulations.simulators.model_trees import Target, drafted_trees
 from simulations.verdicts.predictions import Predicted, compare, predictions
 from spectheory.errors import SettingError
 from tests.simulations.model_cases import PROMPTS, pmf_of

@@ -13,13 +13,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from simulations.counts.estimates import bernstein, exact, student
-from simulations.counts.moments import Moments
-from simulations.counts.quantities import Mean, Share
-from simulations.counts.tally import Tally, total
-from simulations.experiments.batches import run_batch
-from simulations.experiments.stopping import Stop
-from simulations.verdicts.agreement import POWER, accepted_counts, agrees, known_variance_reach
+from simulations.counts import Mean, Moments, Share, Tally, bernstein, exact, student, total
+from simulations.experiments.collect import Stop, run_batch
+from simulations.verdicts.predictions import POWER, accepted_counts, agrees, known_variance_reach
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from tests import sim_toys

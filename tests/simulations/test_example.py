@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from simulations.draws.streams import Stream, words
+from simulations.draws import Stream, words
 from simulations.reference.decoding import ALGORITHMS, DraftTree, Pair
 from simulations.reference.pictured import Pictured, race_pictured, rejection_pictured
 from simulations.sweeps.example import DRAFT, LAST, PATHS, SEEDS, TARGET, decisions, places

@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from simulations.draws.streams import words
+from simulations.draws import words
 from simulations.kernels.candidates import _inverted, recursive_rejection
 from simulations.kernels.gumbel_lists import gumbel_list, lazy_gumbel_list
 from spectheory.errors import PmfError, SettingError, ShapeError

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import simulations.simulators  # noqa: F401  registers them
-from simulations.draws.streams import words
-from simulations.experiments.registry import registered
-from simulations.models.recipes import chains_of
+from simulations.draws import words
+from simulations.experiments.tasks import registered
+from simulations.models.pairs import chains_of
 from simulations.verdicts.markov_calls import markov_call_law, markov_calls
 from simulations.verdicts.predictions import predictions
 from spectheory.drafting import Chain

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 from proofs_check.library.strategies import Floats, extreme_pairs
-from simulations.counts.quantities import Share
-from simulations.counts.tally import Tally
-from simulations.draws.streams import words
+from simulations.counts import Share, Tally
+from simulations.draws import words
 from simulations.models.raced_texts import pmfs_along, texts
 from simulations.reference.decoding import walk
 from simulations.simulators.model_races import (

@@ -19,10 +19,9 @@ import pytest
 from numpy.typing import NDArray
 
 import simulations.simulators  # noqa: F401  registers them
-from simulations.counts.quantities import Mean
-from simulations.counts.tally import Tally
-from simulations.draws.streams import Stream, uniform, words
-from simulations.experiments.registry import registered
+from simulations.counts import Mean, Tally
+from simulations.draws import Stream, uniform, words
+from simulations.experiments.tasks import registered
 from simulations.models.families import FAMILIES, population
 from simulations.models.model_growth import Reader, grow, sample
 from simulations.reference.trees import PmfAfter, heaviest_prefixes, model_trial

@@ -10,15 +10,20 @@ import numpy as np
 import pytest
 
 from proofs_check.library.strategies import Floats
-from simulations.draws.streams import words
+from simulations.draws import words
 from simulations.kernels.markov_decoding import ngram_calls, ngram_tables, token_calls
 from simulations.models.ngram import (
+    MOST_CONTEXTS,
+    Automaton,
+    Ngram,
+    automaton,
     byte_tokens,
+    contexts_of,
+    ngram,
     ngram_pair,
     text_of,
     text_parameters,
 )
-from simulations.models.ngram_models import MOST_CONTEXTS, Automaton, Ngram, automaton, contexts_of, ngram
 
 Model = Callable[[tuple[int, ...]], Floats]
 """Pmf after all tokens so far."""

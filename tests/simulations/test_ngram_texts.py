@@ -11,26 +11,25 @@ import numpy as np
 import pytest
 
 from proofs_check.library.strategies import Floats
-from simulations.counts.moments import Moments
-from simulations.counts.quantities import Mean
-from simulations.counts.tally import Tally
-from simulations.draws.alias import Tokens
-from simulations.draws.streams import words
-from simulations.experiments.batches import Failure, batch_stream, run_batch
+from simulations.counts import Mean, Moments, Tally
+from simulations.draws import Tokens, words
+from simulations.experiments.collect import Failure, batch_stream, run_batch
 from simulations.experiments.tasks import task
 from simulations.kernels.block_decoding import block_calls
 from simulations.kernels.markov_decoding import ngram_calls, token_calls
-from simulations.models.chains import CallCounts
 from simulations.models.ngram import (
+    Automaton,
+    automaton,
     file_parameters,
+    ngram,
     ngram_pair,
     ngram_pair_of,
     text_of,
     text_parameters,
 )
-from simulations.models.ngram_models import Automaton, automaton, ngram
+from simulations.models.pairs import CallCounts
 from simulations.simulators import decoding
-from simulations.verdicts.agreement import Agreement, agrees
+from simulations.verdicts.predictions import Agreement, agrees
 from spectheory.errors import PmfError, SettingError, ShapeError, SpectheoryError, TextError
 
 ALARM = 1e-10

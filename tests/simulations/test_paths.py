@@ -21,18 +21,15 @@ from proofs_check.agreement.path_cases import CHAINS, RANKED, TREES
 from proofs_check.algorithms.enumeration import Decoding, Model, given_text, text_law
 from proofs_check.theorems.path.call_counts import moments, numbers
 from proofs_check.twins.tree_theorem import depth
-from simulations.counts.quantities import Mean
-from simulations.counts.tally import Tally
-from simulations.draws.streams import Stream, words
-from simulations.experiments.batches import run_batch
-from simulations.experiments.registry import registered
-from simulations.experiments.tasks import task
+from simulations.counts import Mean, Tally
+from simulations.draws import Stream, words
+from simulations.experiments.collect import run_batch
+from simulations.experiments.tasks import registered, task
 from simulations.models.ngram import text_parameters
 from simulations.reference.decoding import ALGORITHMS, DraftTree, Pair, decoded
 from simulations.simulators.decoding import acceptance_of, calls_of
-from simulations.verdicts.agreement import accepted_counts, agrees
 from simulations.verdicts.markov_calls import markov_calls
-from simulations.verdicts.predictions import compare, predictions
+from simulations.verdicts.predictions import accepted_counts, agrees, compare, predictions
 from spectheory.drafting import Chain, Tree
 from spectheory.errors import SettingError, ShapeError
 from spectheory.prediction.paths import calls_of_chains

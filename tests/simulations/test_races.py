@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulations.draws.streams import words
+from simulations.draws import words
 from simulations.kernels.races import dense_race, lazy_race, poisson_race
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.verification import PoissonRace, RaceVerification

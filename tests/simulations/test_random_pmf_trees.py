@@ -17,9 +17,9 @@ import pytest
 
 import simulations.simulators  # noqa: F401  registers all kinds
 from proofs_check.theorems.branching.random_pmf_trees import Ensemble, mean_best, mean_best_by_depth
-from simulations.counts.tally import Tally
-from simulations.draws.streams import words
-from simulations.experiments.registry import registered
+from simulations.counts import Tally
+from simulations.draws import words
+from simulations.experiments.tasks import registered
 from simulations.kernels.random_pmf_trees import random_pmf_trees
 from simulations.reference.drawing import Draws, exact_law
 from simulations.reference.trees import heaviest_prefixes

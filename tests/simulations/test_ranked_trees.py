@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulations.draws.streams import Stream, words
+from simulations.draws import Stream, words
 from simulations.kernels.ranked_trees import TreeCounts, raced_tree, ranked_tree
 from simulations.reference.decoding import walk
 from simulations.reference.drawing import exact_law

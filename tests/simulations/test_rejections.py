@@ -12,16 +12,15 @@ import pytest
 
 from proofs_check.algorithms.batch_algorithm import batch_decoding
 from proofs_check.theorems.rejections.batch_recursion import left_after, profile
-from simulations.draws.streams import Words, words
+from simulations.draws import Words, words
 from simulations.kernels.batch_rejection import batch_rejections
 from simulations.kernels.block_decoding import block_calls
 from simulations.kernels.markov_decoding import (
     horizon_rejections,
     token_calls,
 )
-from simulations.models.chains import RejectionCounts
-from simulations.models.ngram import BYTES, byte_tokens, text_of, text_parameters
-from simulations.models.ngram_models import ngram
+from simulations.models.ngram import BYTES, byte_tokens, ngram, text_of, text_parameters
+from simulations.models.pairs import RejectionCounts
 from spectheory.errors import PmfError, SettingError, ShapeError, SpectheoryError
 from spectheory.limits import expected_calls, expected_rejections
 from spectheory.limits.rejections import rejection_profile

@@ -19,11 +19,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulations.counts.moments import Moments
-from simulations.counts.tally import Tally, total
-from simulations.experiments.collect import collect
+from simulations.counts import Moments, Tally, total
+from simulations.experiments.collect import Stop, collect
 from simulations.experiments.results import RESULTS, ResultsWriter, read_results
-from simulations.experiments.stopping import Stop
 from spectheory.errors import OutputError, SettingError, ShapeError
 from tests.sim_toys import BATCH, coins
 

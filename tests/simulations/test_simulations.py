@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 from proofs_check.algorithms import enumeration
-from simulations.draws.streams import Stream, words
+from simulations.draws import Stream, words
 from simulations.reference.decoding import ALGORITHMS, Pair, TreeCall, decoded, race_with_kept_clocks
 from simulations.reference.positions import finish
 from spectheory.divergences import hockey_stick

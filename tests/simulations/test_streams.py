@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 
 from proofs_check.library.strategies import Floats, pmfs
-from simulations.draws.alias import alias, drawn
-from simulations.draws.streams import Stream, exponential, next_word, uniform, words
+from simulations.draws import Stream, alias, alias_draw, exponential, next_word, uniform, words
 from tests.simulations.laws import straying
 
 SUMMED = 1e-13
@@ -57,7 +56,9 @@ def test_a_uniform_draws_the_column_and_then_the_token(tokens: int) -> None:
     """Evenly spaced uniforms give every token its share."""
     pmf = np.random.default_rng(tokens).dirichlet(np.ones(tokens))
     table, cells = alias(pmf), 4000 * tokens
-    tally = np.bincount([drawn(table.keep, table.other, (i + 0.5) / cells) for i in range(cells)], minlength=tokens)
+    tally = np.bincount(
+        [alias_draw(table.keep, table.other, (i + 0.5) / cells) for i in range(cells)], minlength=tokens
+    )
     np.testing.assert_allclose(tally / cells, pmf, atol=tokens / cells)
 
 

@@ -13,9 +13,9 @@ import pytest
 import simulations.simulators  # noqa: F401  registers them
 from proofs_check.theorems.branching.random_pmf_trees import best
 from proofs_check.theorems.branching.stationary_targets import S, U, Z, entropy_rate, in_block, stationary_value
-from simulations.counts.quantities import Mean
-from simulations.draws.streams import words
-from simulations.experiments.registry import registered
+from simulations.counts import Mean
+from simulations.draws import words
+from simulations.experiments.tasks import registered
 from simulations.simulators import stretch_trees as stretches
 from simulations.sweeps.stationary import CHAIN, chain_rate, chain_values
 from simulations.verdicts.predictions import Predicted, compare, predictions

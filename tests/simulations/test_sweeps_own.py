@@ -21,18 +21,15 @@ from scipy.stats import binom
 
 import simulations.simulators  # noqa: F401  registers the kinds
 from proofs_check.library.strategies import Floats
-from simulations.counts.quantities import Mean, Share
-from simulations.counts.tally import Tally
-from simulations.draws.streams import words
-from simulations.experiments.batches import run_batch
-from simulations.experiments.registry import registered
-from simulations.experiments.tasks import Task, task
+from simulations.counts import Mean, Share, Tally
+from simulations.draws import words
+from simulations.experiments.collect import run_batch
+from simulations.experiments.tasks import Task, registered, task
 from simulations.kernels.candidates import RULES, kseq, single_draft, top_k_match
 from simulations.simulators.rank_entropy import lacking, seen_entropy
 from simulations.simulators.timing import KERNELS, language_pair
 from simulations.sweeps import Scale, Sweep, entropy, gaps, lazy
-from simulations.verdicts.agreement import agrees
-from simulations.verdicts.predictions import compare, predictions
+from simulations.verdicts.predictions import agrees, compare, predictions
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.plots.style import new_figure
 from spectheory.verification import KSeq, TokenVerification

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulations.experiments.batches import batch_stream
-from simulations.experiments.registry import simulator
-from simulations.experiments.tasks import Task, canonical, task
+from simulations.experiments.collect import batch_stream
+from simulations.experiments.tasks import Task, canonical, simulator, task
 from spectheory.errors import SettingError
 from tests import sim_toys
 from tests.sim_toys import COIN, coins

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulations.counts.tally import Tally
-from simulations.draws.streams import words
+from simulations.counts import Tally
+from simulations.draws import words
 from simulations.simulators.trees import paths_of, raced, raced_law, tree, tree_of
 from simulations.sweeps.draft_trees import EVERY_SIZE, OPTIMAL, limits, order_of_adding, shapes, typical_law
 from simulations.verdicts.predictions import compare, predictions

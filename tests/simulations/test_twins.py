@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from proofs_check.library.strategies import extreme_pairs
-from simulations.draws.streams import Stream, Words, words
+from simulations.draws import Stream, Words, words
 from simulations.kernels.candidates import biased_verification, kseq, recursive_rejection, single_draft, top_k_match
 from simulations.kernels.gumbel_lists import gumbel_list, lazy_gumbel_list
 from simulations.kernels.races import dense_race, lazy_race, poisson_race

@@ -38,7 +38,7 @@ from proofs_check.twins.block_values import (
     token_masses,
     weighed,
 )
-from simulations.counts.quantities import Mean
+from simulations.counts import Mean
 from simulations.verdicts.predictions import Predicted
 from spectheory.verification import BlockVerification, TokenVerification
 

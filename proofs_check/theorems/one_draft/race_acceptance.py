@@ -7,7 +7,7 @@ from proofs_check.forms.divergences import g, overlap, reciprocal, similarity
 from proofs_check.forms.ranks import race
 from proofs_check.prelude import *
 from proofs_check.statement.calculus import exp, some_function
-from simulations.counts.quantities import Share
+from simulations.counts import Share
 from simulations.verdicts.predictions import Predicted, Side
 from spectheory.verification import RaceVerification, TokenVerification, race_enclosure, race_inequalities
 

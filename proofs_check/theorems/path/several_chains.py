@@ -6,7 +6,7 @@ from proofs_check.agreement.path_cases import random_chains
 from proofs_check.algorithms.lossless_calls import most_agreement
 from proofs_check.prelude import *
 from proofs_check.twins.list_transport import optimum
-from simulations.counts.quantities import Share
+from simulations.counts import Share
 from simulations.verdicts.predictions import Predicted
 from spectheory.limits.several_chains import several_chain_terms, several_chains_bound
 

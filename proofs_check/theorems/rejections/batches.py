@@ -17,7 +17,7 @@ from proofs_check.theorems.rejections.batch_recursion import (
     uncovered,
     y1_profile,
 )
-from simulations.counts.quantities import Mean
+from simulations.counts import Mean
 from simulations.verdicts.predictions import Predicted
 from spectheory.intervals import Interval
 from spectheory.limits import batch_expected_rejections, batch_limit, expected_calls, rejection_profile

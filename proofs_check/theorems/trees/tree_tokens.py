@@ -35,7 +35,7 @@ from proofs_check.twins.rank_trees import (
     trees_of,
     weight,
 )
-from simulations.counts.quantities import Share
+from simulations.counts import Share
 from simulations.verdicts.predictions import Predicted
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, expected_tokens, node_weights, survival
 

@@ -26,7 +26,7 @@ from proofs_check.twins.rank_trees import (
     tokens,
     trees_of,
 )
-from simulations.counts.quantities import Mean
+from simulations.counts import Mean
 from simulations.verdicts.predictions import Predicted
 from spectheory import entropy as library_entropy
 from spectheory.drafting import Tree, exit_law, expected_tokens

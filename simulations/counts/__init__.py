@@ -1,1 +1,0 @@
-"""What simulations count: exact tallies, the quantities read from them, and their confidence intervals."""

@@ -1,1 +1,0 @@
-"""Random numbers of the kernels and of the readable algorithms."""
