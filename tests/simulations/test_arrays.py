@@ -15,7 +15,7 @@ import pytest
 
 import simulations.simulators  # noqa: F401  registers the kinds
 from simulations.counts import Tally
-from simulations.experiments import arrays, tasks
+from simulations.experiments import tasks
 from simulations.experiments.collect import Collected, Stop, collect, run_batch
 from simulations.experiments.results import ResultsWriter, read_results
 from simulations.experiments.tasks import LARGE, Arrays, Task, canonical, task
@@ -33,7 +33,7 @@ def lists(target: Any = P, draft: Any = Q, **change: Any) -> Task:
 def inline(monkeypatch: pytest.MonkeyPatch) -> Task:
     """The same task with its pmfs in its JSON."""
     with monkeypatch.context() as patch:
-        patch.setattr(arrays, "LARGE", sys.maxsize)
+        patch.setattr(tasks, "LARGE", sys.maxsize)
         return lists(P.tolist(), Q.tolist())
 
 
