@@ -24,7 +24,7 @@ from spectheory.verification import (
     poisson_rank_entropy,
     rule_order,
 )
-from spectheory.verification.merged_odds import Atoms
+from spectheory.verification.rank_entropy import Atoms
 
 Pmf = NDArray[np.float64]
 

@@ -45,7 +45,7 @@ from spectheory.verification import (
     TopKMatch,
 )
 from spectheory.verification.base import RankRule
-from spectheory.verification.distinct import most_ranks
+from spectheory.verification.recursive import most_ranks
 
 # Races
 

@@ -19,7 +19,8 @@ def compiled(function: F) -> F:
     """Compile a function on its first call, and cache it on disk if a folder is writable.
 
     Products may be fused into sums, nothing else: sums keep their order, and infinities and NaN their meaning.
-    Functions compiled into one another must share a file: the disk cache is renewed only when *its* file changes.
+    Functions compiled into one another must share a file, all but :func:`plus`, which stays as it is: the disk cache is
+    renewed only when *its* file changes.
     """
     return _compiled(function, {"contract"})
 
@@ -38,6 +39,12 @@ def _compiled(function: F, freedoms: set[str]) -> F:
         return cast(F, numba.njit(cache=True, **options)(function))
     except RuntimeError:  # neither the package's folder nor the user's cache can be written
         return cast(F, numba.njit(**options)(function))
+
+
+@compiled_in_any_order
+def plus(total: Any, term: Any) -> Any:
+    """A sum whose order is free."""
+    return total + term
 
 
 def scratch(name: str, size: int, dtype: Any = np.float64) -> NDArray[Any]:

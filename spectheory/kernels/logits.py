@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.kernels import Floats
-from spectheory.kernels.compiling import compiled, compiled_in_any_order, scratch
+from spectheory.kernels.compiling import compiled, plus, scratch
 
 LOWEST = -708.0
 """Smaller arguments give exactly 0: their exponentials are no normal floats."""
@@ -76,17 +76,12 @@ def _exponentials(values: Floats, found: Floats) -> None:
         found[i] = _exp(values[i])
 
 
-@compiled_in_any_order
-def _plus(total: float, term: float) -> float:
-    return total + term
-
-
 @compiled
 def sum_of_exponentials(logits: NDArray[np.floating], best: float, warmth: float) -> float:
     """Sum of exp((x - best) / warmth) over logits x with maximum `best`."""
     total = 0.0
     for i in range(logits.size):
-        total = _plus(total, _exp((logits[i] - best) / warmth))
+        total = plus(total, _exp((logits[i] - best) / warmth))
     return total
 
 
@@ -107,8 +102,8 @@ def _weigh(
         a = a if p > 0.0 else 0.0
         b = b if p > 0.0 else 0.0
         grown_p[i], grown_q[i] = p, q
-        sum_p, sum_q = _plus(sum_p, p), _plus(sum_q, q)
-        first, second, cross = _plus(first, p * a), _plus(second, p * a * a), _plus(cross, p * b)
+        sum_p, sum_q = plus(sum_p, p), plus(sum_q, q)
+        first, second, cross = plus(first, p * a), plus(second, p * a * a), plus(cross, p * b)
     return sum_p, sum_q, first, second, cross
 
 
@@ -133,5 +128,5 @@ def _compare(
         series = _E2 - z * (_E3 - z * (_E4 - z * (_E5 - z * (_E6 - z * (_E7 - z * (_E8 - z * _E9))))))
         term = p * (z * z * series) if (abs(z) < NEAR) & (p > 0.0) else p * z - p + q
         both = p + q if p + q > 0.0 else 1.0
-        tv, kl, harmonic = _plus(tv, abs(p - q)), _plus(kl, term), _plus(harmonic, p * q / both)
+        tv, kl, harmonic = plus(tv, abs(p - q)), plus(kl, term), plus(harmonic, p * q / both)
     return tv, kl, harmonic

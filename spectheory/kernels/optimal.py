@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from spectheory.kernels import Floats, rows
-from spectheory.kernels.compiling import compiled, compiled_in_any_order
-from spectheory.kernels.ratio_order import ratio_order
+from spectheory.kernels.compiling import compiled, plus
+from spectheory.kernels.race import ratio_order
 
 BLOCK = 128
 """Tokens between two prefixes that are always evaluated."""
@@ -33,20 +33,15 @@ def _unsupported(target: Floats, draft: Floats) -> float:
         return float(target[np.isinf(target / draft)].sum())
 
 
-@compiled_in_any_order
-def _plus(total: float, term: float) -> float:
-    return total + term
-
-
 @compiled
 def _distance(target: Floats, draft: Floats) -> float:
     """TV, the gap for k = 1, as a sum of differences on a side with at most 3/4 of the mass (see its array twin)."""
     above = below = weight_above = weight_below = 0.0
     for i in range(target.size):
         excess, both = target[i] - draft[i], target[i] + draft[i]
-        above, below = _plus(above, max(excess, 0.0)), _plus(below, max(-excess, 0.0))
-        weight_above = _plus(weight_above, both if excess > 0.0 else 0.0)
-        weight_below = _plus(weight_below, both if excess < 0.0 else 0.0)
+        above, below = plus(above, max(excess, 0.0)), plus(below, max(-excess, 0.0))
+        weight_above = plus(weight_above, both if excess > 0.0 else 0.0)
+        weight_below = plus(weight_below, both if excess < 0.0 else 0.0)
     return max(above if weight_above < 1.5 else 0.0, below if weight_below < 1.5 else 0.0)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.kernels import Floats
-from spectheory.kernels.compiling import compiled, compiled_in_any_order
+from spectheory.kernels.compiling import compiled, plus
 
 BLOCK = 4096
 """Entries that all sums are taken over before the next ones, so that they are read once."""
@@ -59,11 +59,6 @@ def position_sums(
         own[6] = q[row, found[3]]
 
 
-@compiled_in_any_order
-def _plus(total: float, term: float) -> float:
-    return total + term
-
-
 @compiled
 def _add_target_sums(p: NDArray[Any], log_p: NDArray[Any], log_q: NDArray[Any], found: Floats) -> None:
     entropy = second = kl = 0.0
@@ -73,7 +68,7 @@ def _add_target_sums(p: NDArray[Any], log_p: NDArray[Any], log_q: NDArray[Any], 
         # A product with a logarithm of -inf is none where there is no mass.
         a, b = (log_p[i], log_q[i]) if own > none else (none, none)
         term = own * a
-        entropy, second, kl = _plus(entropy, term), _plus(second, term * a), _plus(kl, own * (a - b))
+        entropy, second, kl = plus(entropy, term), plus(second, term * a), plus(kl, own * (a - b))
     found[0] += entropy
     found[1] += second
     found[2] += kl
@@ -87,9 +82,9 @@ def _add_draft_sums(p: NDArray[Any], q: NDArray[Any], log_q: NDArray[Any], ratio
         own = q[i]
         both = p[i] + own + tiny
         excess = ratio * own - p[i]
-        entropy = _plus(entropy, own * (log_q[i] if own > none else none))
-        harmonic = _plus(harmonic, p[i] * (own / both))
-        g = _plus(g, excess if excess > none else none)
+        entropy = plus(entropy, own * (log_q[i] if own > none else none))
+        harmonic = plus(harmonic, p[i] * (own / both))
+        g = plus(g, excess if excess > none else none)
     found[3] += entropy
     found[4] += 2 * harmonic
     found[5] += g

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.kernels.compiling import compiled, compiled_in_any_order
+from spectheory.kernels.compiling import compiled, plus
 
 Singles = NDArray[np.float32]
 
@@ -40,18 +40,13 @@ def softmax(log: Singles, pmf: Singles, finite: NDArray[np.bool_], warmth: float
         finite[row] = _normalise(pmf[row], log[row], np.float32(1 / total), np.float32(math.log(total))) == 0
 
 
-@compiled_in_any_order
-def _plus(total: float, term: float) -> float:
-    return total + term
-
-
 @compiled
 def _exponentials(log: Singles, pmf: Singles, warmth: np.float32) -> float:
     total = 0.0
     for i in range(log.size):
         log[i] /= warmth
         pmf[i] = _exp(log[i])
-        total = _plus(total, np.float64(pmf[i]))
+        total = plus(total, np.float64(pmf[i]))
     return total
 
 

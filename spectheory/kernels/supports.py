@@ -6,14 +6,13 @@ The readable twin is :func:`spectheory.measure.columns.supports.kept`.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.distributions import Sampling
 from spectheory.kernels import Floats
-from spectheory.kernels.compiling import compiled, compiled_in_any_order, scratch
+from spectheory.kernels.compiling import compiled, plus, scratch
 from spectheory.kernels.logits import exponentials, sum_of_exponentials
 
 Ids = NDArray[np.int64]
@@ -78,17 +77,12 @@ def _above(values: NDArray[np.floating], floor: float, ids: Ids) -> int:
     for start in range(0, values.size, _RUN):
         run, passing = values[start : start + _RUN], np.float32(0.0)
         for value in run:
-            passing = _plus(passing, np.float32(1.0) if value >= least else np.float32(0.0))
+            passing = plus(passing, np.float32(1.0) if value >= least else np.float32(0.0))
         if passing > 0:
             for j in range(run.size):
                 ids[count] = start + j
                 count += run[j] >= least
     return count
-
-
-@compiled_in_any_order
-def _plus(total: Any, term: Any) -> Any:
-    return total + term
 
 
 @compiled
@@ -210,3 +204,60 @@ def _admit(own: float, token: int, ids: Ids, log: Floats, count: int, mass: floa
         ids[i], log[i] = ids[i - 1], log[i - 1]
     ids[place], log[place] = token, own
     return count + 1, mass + math.exp(own)
+
+
+# The union of the tokens that two models keep, by merging.
+#
+# The readable twin is :func:`spectheory.measure.columns.union.in_torch`.
+
+
+def merged(
+    target: Ids, log_target: Floats, draft: Ids, log_draft: Floats, tokens: Ids, size: int
+) -> tuple[Ids, Floats, Floats, Ids]:
+    """Union ``[rows, W]`` of ascending ids ``[rows, n]``, padded with `size`, and one token of each row.
+
+    Returns the ids, both log-probabilities (-inf where a list lacks the id), and each token's place ``[rows, 1]``.
+    """
+    shape = len(tokens), target.shape[1] + draft.shape[1] + 1
+    ids, place = np.full(shape, size), np.empty((len(tokens), 1), dtype=np.int64)
+    logs = np.full(shape, -math.inf), np.full(shape, -math.inf)
+    width = _merge(target, log_target, draft, log_draft, tokens, size, ids, *logs, place)
+    return ids[:, :width], logs[0][:, :width], logs[1][:, :width], place
+
+
+@compiled
+def _merge(
+    target: Ids,
+    log_target: Floats,
+    draft: Ids,
+    log_draft: Floats,
+    tokens: Ids,
+    size: int,
+    ids: Ids,
+    log_p: Floats,
+    log_q: Floats,
+    place: Ids,
+) -> int:
+    """Write the union of each row; return the width of the longest."""
+    width = 0
+    for row in range(tokens.size):
+        i = j = count = 0
+        while True:
+            a = target[row, i] if i < target.shape[1] else size
+            b = draft[row, j] if j < draft.shape[1] else size
+            c = tokens[row] if count == 0 or ids[row, count - 1] < tokens[row] else size
+            least = min(a, b, c)
+            if least == size:
+                break
+            ids[row, count] = least
+            if a == least:
+                log_p[row, count] = log_target[row, i]
+                i += 1
+            if b == least:
+                log_q[row, count] = log_draft[row, j]
+                j += 1
+            if c == least:
+                place[row, 0] = count
+            count += 1
+        width = max(width, count)
+    return width

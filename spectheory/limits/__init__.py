@@ -19,11 +19,12 @@ from spectheory.limits.branching import branching_bound, branching_speedup
 from spectheory.limits.channel import tunstall_bound
 from spectheory.limits.cross_entropy import (
     acceptance_at_least,
+    first_choice_at_least,
+    first_choice_at_most,
     race_acceptance_at_least,
     sufficient_divergence,
     total_variation_at_most,
 )
-from spectheory.limits.first_choices import first_choice_at_least, first_choice_at_most
 from spectheory.limits.imperfect import ImperfectTree, imperfect_tree
 from spectheory.limits.random_trees import random_tree_totals, random_tree_value, stationary_tree_value
 from spectheory.limits.rejections import (
@@ -36,9 +37,8 @@ from spectheory.limits.rejections import (
 )
 from spectheory.limits.renewal import renewal_bound
 from spectheory.limits.several_chains import several_chain_terms, several_chains_bound
-from spectheory.limits.stationary import window_bound
 from spectheory.limits.step_law import StepLaw
-from spectheory.limits.text import branching_bound_from_text
+from spectheory.limits.text import branching_bound_from_text, window_bound
 
 __all__ = [
     "BiasFrontier",

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from spectheory.checks import BEYOND, amount, choice
 from spectheory.errors import SettingError
-from spectheory.limits.capacity import checked_capacity
+from spectheory.limits.inputs import checked_capacity
 from spectheory.limits.renewal import renewal_bound
 from spectheory.limits.step_law import StepLaw, a_step_law
 from spectheory.limits.text import best_threshold, branching_bound_from_text, surprisal_walks, threshold_terms

@@ -32,7 +32,7 @@ from spectheory.distributions import (
     validate_pmf,
 )
 from spectheory.errors import PmfError, SettingError, ShapeError, TextError
-from spectheory.limits.capacity import checked_capacity
+from spectheory.limits.inputs import checked_capacity
 
 MOST_STEPS = 2**24
 """Longest horizon."""

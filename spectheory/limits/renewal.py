@@ -24,7 +24,7 @@ import numpy as np
 from spectheory.checks import amount, choice, real
 from spectheory.errors import SettingError
 from spectheory.intervals import CONFIDENCE, Interval
-from spectheory.limits.capacity import checked_capacity
+from spectheory.limits.inputs import checked_capacity
 from spectheory.limits.step_law import Floats, StepLaw, a_step_law
 
 RenewalForm = Literal["plain", "dual"]

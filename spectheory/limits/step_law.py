@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spectheory.checks import instance
 from spectheory.distributions import as_integers, as_numpy, validate_pmf
 from spectheory.errors import PmfError, SettingError, ShapeError, TextError
-from spectheory.limits.surprisals import checked_surprisals
+from spectheory.limits.inputs import checked_surprisals
 
 Floats = NDArray[np.float64]
 

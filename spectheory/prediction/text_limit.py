@@ -135,7 +135,7 @@ class TextLimit:
         found = np.zeros((len(block), len(self._ks)))
         surprisals, beyond = -block.columns["log_target"], np.array(self._ks) * np.exp(-self._thresholds) + 1
         if compiled_calls.pays(len(block)):
-            from spectheory.kernels.text_terms import text_terms
+            from spectheory.kernels.path_calls import text_terms
 
             text_terms(surprisals, block.lengths, half, self._thresholds, np.array(self._ks), found)
         else:

@@ -15,16 +15,16 @@ at a time; :func:`mean_interval` averages over positions. All of them share one 
 
 from spectheory.truncated.candidates import gumbel_list_acceptance_bound, optimal_acceptance
 from spectheory.truncated.divergences import (
+    entropy,
     harmonic_mean_distance,
     harmonic_mean_similarity,
     hockey_stick,
+    second_log_moment,
     total_variation,
 )
-from spectheory.truncated.moments import entropy, second_log_moment
-from spectheory.truncated.outward import mean_interval
 from spectheory.truncated.rank_entropy import largest_rank_entropy, poisson_rank_entropy
 from spectheory.truncated.rules import acceptance, acceptance_given, bounds_given, rank_pmf, rank_pmf_given
-from spectheory.truncated.top import TopLogProbs
+from spectheory.truncated.top import TopLogProbs, mean_interval
 from spectheory.truncated.unbounded import chi_square, kl_divergence, renyi_divergence
 
 __all__ = [

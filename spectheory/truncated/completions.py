@@ -30,9 +30,7 @@ import numpy as np
 from spectheory.distributions import ratio
 from spectheory.errors import ShapeError
 from spectheory.intervals import Interval
-from spectheory.truncated.masses import EPS, Floats
-from spectheory.truncated.outward import outward, rounding_slack, settled
-from spectheory.truncated.top import TopLogProbs, a_top
+from spectheory.truncated.top import EPS, Floats, TopLogProbs, a_top, outward, rounding_slack, settled
 
 _REST = 16 * EPS
 """A remainder below this share of its mass comes from rounding."""

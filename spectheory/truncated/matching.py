@@ -9,9 +9,7 @@ import numpy as np
 
 from spectheory.intervals import Interval
 from spectheory.truncated.completions import all_known, overlap
-from spectheory.truncated.masses import Floats, Ids
-from spectheory.truncated.outward import outward, rounding_slack, settled
-from spectheory.truncated.top import TopLogProbs
+from spectheory.truncated.top import Floats, Ids, TopLogProbs, outward, rounding_slack, settled
 from spectheory.verification.base import at_least_one
 
 _UNDECIDED = Interval(0.0, 0.5, 1.0, "bound")

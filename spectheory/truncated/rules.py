@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from spectheory.checks import instance, whole
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.truncated import candidates, given, matching, ranks
-from spectheory.truncated.distinct import distinct_race_acceptance
+from spectheory.truncated import candidates, matching, ranks
+from spectheory.truncated.ranks import distinct_race_acceptance
 from spectheory.truncated.top import TopLogProbs, a_top
 from spectheory.verification.base import Rule, at_least_one
 from spectheory.verification.block import BlockVerification
@@ -38,7 +38,7 @@ class Known(NamedTuple):
 
 _MANY = float("inf")
 _TOKEN = Known(
-    lambda p, q, k: candidates.token_acceptance(p, q), lambda p, q, x, k: given.token_acceptance_given(p, q, x)
+    lambda p, q, k: candidates.token_acceptance(p, q), lambda p, q, x, k: ranks.token_acceptance_given(p, q, x)
 )
 _RECURSIVE = Known(
     candidates.recursive_acceptance,
@@ -53,11 +53,11 @@ TABLE: dict[Rule, Known] = {
     TokenVerification(): _TOKEN,
     BlockVerification(): _TOKEN,
     RaceVerification(): Known(
-        distinct_race_acceptance, lambda p, q, x, k: given.race_acceptance_given(p, q, x), most=_MANY
+        distinct_race_acceptance, lambda p, q, x, k: ranks.race_acceptance_given(p, q, x), most=_MANY
     ),
     PoissonRace(): Known(
         candidates.poisson_race_acceptance,
-        given.poisson_race_acceptance_given,
+        ranks.poisson_race_acceptance_given,
         ranks.poisson_rank_pmf,
         ranks.poisson_rank_pmf_given,
         most=_MANY,
@@ -69,7 +69,7 @@ TABLE: dict[Rule, Known] = {
     GumbelList(): Known(candidates.gumbel_list_acceptance, most=_MANY),
     IndependentMatch(): Known(
         lambda p, q, k: matching.independent_acceptance(p, q),
-        lambda p, q, x, k: given.independent_acceptance_given(q, x),
+        lambda p, q, x, k: ranks.independent_acceptance_given(q, x),
     ),
     ArgmaxDraft(): Known(matching.top_k_acceptance, lambda p, q, x, k: matching.top_k_acceptance_given(q, x, k)),
     TopKMatch(): Known(

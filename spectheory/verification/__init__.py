@@ -9,6 +9,7 @@ from spectheory.verification.base import Columns, PathRule, PositionRule, RankRu
 from spectheory.verification.biased import BiasedVerification
 from spectheory.verification.block import BlockVerification
 from spectheory.verification.channel_simulation import RankInformation, entropy_at_least_kl
+from spectheory.verification.copied import RecordedMatch
 from spectheory.verification.grown import GrownMatch
 from spectheory.verification.gumbel_list import GumbelList
 from spectheory.verification.kseq import KSeq
@@ -18,8 +19,7 @@ from spectheory.verification.optimal import optimal_acceptance, optimal_acceptan
 from spectheory.verification.order import RuleStanding, rule_order
 from spectheory.verification.poisson import PoissonRace
 from spectheory.verification.race import RaceVerification
-from spectheory.verification.race_bounds import race_enclosure
-from spectheory.verification.race_inequalities import RaceInequalities, race_inequalities
+from spectheory.verification.race_bounds import RaceInequalities, race_enclosure, race_inequalities
 from spectheory.verification.rank_entropy import (
     expected_log_rank,
     poisson_rank_entropy,
@@ -27,10 +27,9 @@ from spectheory.verification.rank_entropy import (
     poisson_rank_log_bound,
     rank_entropy,
     rank_entropy_bound,
+    recursive_rank_entropies,
 )
-from spectheory.verification.recorded import RecordedMatch
 from spectheory.verification.recursive import RecursiveRejection
-from spectheory.verification.recursive_entropy import recursive_rank_entropies
 from spectheory.verification.registry import PATH_RULES, RULES
 from spectheory.verification.suffix import SuffixDrafts, SuffixMatch
 from spectheory.verification.token import TokenVerification

@@ -12,11 +12,15 @@ from spectheory.divergences import kl_divergence
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.verification.base import RankRule, Rule
-from spectheory.verification.geometric_mixture import tolerance_in_nats
 from spectheory.verification.poisson import PoissonRace
-from spectheory.verification.rank_entropy import one_pair, poisson_rank_entropy, poisson_rank_entropy_given
+from spectheory.verification.rank_entropy import (
+    one_pair,
+    poisson_rank_entropy,
+    poisson_rank_entropy_given,
+    recursive_rank_entropies,
+    tolerance_in_nats,
+)
 from spectheory.verification.recursive import RecursiveRejection
-from spectheory.verification.recursive_entropy import recursive_rank_entropies
 
 
 @dataclass(frozen=True)

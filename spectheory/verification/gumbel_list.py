@@ -10,9 +10,8 @@ import numpy as np
 
 from spectheory.distributions import Array, ratio, validate_pair
 from spectheory.divergences import hockey_stick_at_ratios
-from spectheory.verification.base import Accepted, Floats, Rule, at_least_one
+from spectheory.verification.base import Accepted, Floats, Rule, at_least_one, least_mean, too_long
 from spectheory.verification.kseq import RANK_DEPENDS_ON_K
-from spectheory.verification.means import least_mean, too_long
 
 _STEP = 0.125
 _LOG_TIMES = (-20.0, 5.0)

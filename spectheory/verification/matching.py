@@ -20,9 +20,9 @@ from spectheory.verification.base import (
     RankRule,
     at_least_one,
     at_token,
+    exact_mean,
     single_candidate,
 )
-from spectheory.verification.means import exact_mean
 
 
 @dataclass(frozen=True)

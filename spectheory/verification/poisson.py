@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from spectheory.distributions import Array, validate_pair
 from spectheory.divergences import hockey_stick_at_ratios
 from spectheory.intervals import Interval
-from spectheory.verification.base import Columns, Floats, RankRule, at_least_one, at_token
-from spectheory.verification.means import endless_entropy
+from spectheory.verification.base import Columns, Floats, RankRule, at_least_one, at_token, endless_entropy
 from spectheory.verification.rank_entropy import poisson_rank_entropy
 
 _TOLERANCE = 1e-5

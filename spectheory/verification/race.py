@@ -22,9 +22,11 @@ from spectheory.verification.base import (
     RankRule,
     at_least_one,
     at_token,
+    exact_mean,
+    least_mean,
     recorded_ranks,
+    too_long,
 )
-from spectheory.verification.means import exact_mean, least_mean, too_long
 from spectheory.verification.poisson import PoissonRace
 from spectheory.verification.rank_entropy import rank_entropy
 

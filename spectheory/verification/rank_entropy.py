@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -14,7 +17,198 @@ from spectheory.distributions import Array, as_floats, as_numpy, sum_tolerance, 
 from spectheory.divergences import hockey_stick_at_ratios
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.intervals import Interval
-from spectheory.verification.geometric_mixture import GeometricMixture, tolerance_in_nats
+
+# A mixture of geometric laws with its odds merged, between two mixtures of few odds.
+#
+# Let :math:`P_\mu(r) = \int g^{r-1}/(1+g)^r \, d\mu(g)`. For a concave function :math:`\varphi` of the rank,
+# :math:`\int E_g[\varphi(R)] \, d\mu` falls when mass is spread out at its mean: R - 1 is Poisson of mean g E with E ~
+# Exp(1), and the second derivative in g of a Poisson mean of :math:`\varphi` is a mean of second differences. log r is
+# concave. So is :math:`-\log P_\mu`, as a mixture of geometric laws is log-convex. If :math:`\nu` is :math:`\mu` spread
+# out, then
+#
+# .. math:: H(P_\nu) \le E_\nu[-\log P_\mu] \le E_\mu[-\log P_\mu] = H(P_\mu),
+#
+# the first step by Gibbs. So merging tokens at their mean odds can only raise the entropy and E log R, and moving them
+# to the ends of their cell at the same mean can only lower both. What is lost is of second order in the width of a
+# cell.
+
+
+Floats = NDArray[np.float64]
+
+
+_LARGEST = math.log(sys.float_info.max)
+"""The largest log(1 + g)."""
+
+
+class Atoms(NamedTuple):
+    """Weights and odds of a mixture."""
+
+    weights: Floats
+    odds: Floats
+
+
+def merged(weights: Floats, odds: Floats, step: float) -> tuple[Atoms, Atoms]:
+    """Two mixtures around that of finite `odds`: a lower one, spread out to the ends of cells of log(1 + g) that are
+    `step` wide, and an upper one, at the cells' means (exact up to rounding); twice the same if that saves nothing.
+    """
+    number, cell = np.unique(np.floor(np.log1p(odds) / step), return_inverse=True)
+    if 2 * number.size >= odds.size:
+        return (Atoms(weights, odds),) * 2
+    left, right = _edge(number, step), _edge(number + 1, step)
+    width = right - left
+    share = np.clip((odds - left[cell]) / width[cell], 0.0, 1.0)
+    mass, up = (_summed(cell, each) for each in (weights, weights * share))
+    upper = Atoms(mass, left + width * np.minimum(up / mass, 1.0))
+    ends, place = np.unique(np.concatenate([number, number + 1]), return_inverse=True)
+    lower = Atoms(_summed(place, np.concatenate([np.maximum(mass - up, 0.0), up])), _edge(ends, step))
+    return lower, upper
+
+
+def _summed(place: NDArray[np.int64], values: Floats) -> Floats:
+    """Sums of the values of each place."""
+    return np.bincount(place, values).astype(np.float64, copy=False)
+
+
+def _edge(number: Floats, step: float) -> Floats:
+    """The odds at which a cell begins."""
+    return np.expm1(np.minimum(number * step, _LARGEST))
+
+
+# Certified means over a mixture of geometric laws: what the rank of the Poisson race is (R1), however heavy its tail.
+#
+# The mean rank of a real pair may be beyond 1e20, so ranks are not added one by one. They are taken in blocks that grow
+# with the rank, and both functions averaged here, log r and the surprisal -log P(R = r) of a log-convex law, are
+# concave: in a block of known mass and mean rank the average lies between the chord and Jensen's bound.
+
+
+_ENTRIES = 1 << 18
+"""Entries of one array at a time."""
+_CHUNK = 256
+"""Blocks after which the rest is looked at."""
+_LAST_RANK = 1e307
+"""Blocks end there; what is beyond is bounded as it is."""
+_MOST_BLOCKS = 1 << 20
+"""Blocks after which the rest is bounded as it is, however wide."""
+
+
+def tolerance_in_nats(tolerance: float) -> float:
+    """The width asked of an interval as a float."""
+    inside = "must be in [1e-11, 1] nats"
+    return real("tolerance", tolerance, lambda nats: 1e-11 <= nats <= 1, limit=inside, remedy="1e-6 is usual")
+
+
+@dataclass(frozen=True)
+class GeometricMixture:
+    r"""The law :math:`P(R=r) = \sum_x p_x g_x^{r-1}/(1+g_x)^r`, r = 1, 2, ..., of `weights` p and `odds` g >= 0."""
+
+    weights: Floats
+    odds: Floats
+
+    def mean_of(self, what: Literal["log rank", "surprisal"], tolerance: float) -> Interval:
+        """E log R, or the entropy E[-log P(R)], nats: certain up to rounding; at most `tolerance` wide below a million
+        blocks.
+        """
+        tolerance = tolerance_in_nats(tolerance)
+        if not np.any(self.odds > 0):
+            return Interval.exact(0.0)
+        growth = 4 * tolerance**0.5
+        while True:
+            # Cells a quarter as wide as blocks lose less than these.
+            lower, upper = (GeometricMixture(*atoms) for atoms in merged(self.weights, self.odds, growth / 4))
+            low, high, blocks = lower._sum(what, growth, tolerance)
+            if lower.odds is not upper.odds:
+                _, high, blocks = upper._sum(what, growth, tolerance)
+            if high - low <= tolerance or blocks >= _MOST_BLOCKS:
+                # In a short block the chord misses twice what Jensen's bound does, as do a cell's ends beside its mean.
+                return Interval(low, low + (high - low) * 2 / 3, high, "bound")
+            growth /= 2
+
+    def _sum(self, what: str, growth: float, tolerance: float) -> tuple[float, float, int]:
+        """Lower and upper sum over blocks whose ends grow by `growth`, and their number."""
+        low = high = 0.0
+        blocks = 0
+        for start, length in _blocks(growth, min(_CHUNK, max(1, _ENTRIES // self.odds.size))):
+            below, above = self._bounds(what, start, length)
+            low, high, blocks = low + float(below.sum()), high + float(above.sum()), blocks + start.size
+            rest = self._bounds(what, start[-1:] + length[-1:], np.array([np.inf]))
+            narrow = rest[1][0] - rest[0][0] <= tolerance / 4
+            if narrow or blocks >= _MOST_BLOCKS or start[-1] >= _LAST_RANK:
+                return low + float(rest[0][0]), high + float(rest[1][0]), blocks
+        raise AssertionError("the blocks have no end")
+
+    def _bounds(self, what: str, start: Floats, length: Floats) -> tuple[Floats, Floats]:
+        """Chord and Jensen sums ``[B]`` of blocks of ranks start, ..., start + length - 1; a length may be infinite."""
+        mass, offset = self._moments(start, length)
+
+        def value(at: Floats) -> Floats:
+            return np.log(at) if what == "log rank" else -self._log_pmf(at)
+
+        jensen = value(start + offset)
+        # An endless block has no far end: the function grows, so it is at least what it is at the start.
+        far = np.where(np.isinf(length), start, start + length - 1)
+        first = value(start)
+        chord = first + (value(far) - first) * np.where(length > 1, offset / np.maximum(length - 1, 1), 0.0)
+        single = length == 1
+        return mass * np.where(single, first, np.minimum(chord, jensen)), mass * np.where(single, first, jensen)
+
+    def _moments(self, start: Floats, length: Floats) -> tuple[Floats, Floats]:
+        """Mass of each block, and the mean of R - start in it."""
+        first, rate, odds = self._going(start)
+        shares = first * -np.expm1(-length[:, None] * rate)
+        endless = np.isinf(length)[:, None]
+        bounded = np.where(endless, 1.0, length[:, None])
+        within = np.where(endless, odds, mean_offset(rate, bounded))
+        # R = 1 for sure where the odds are 0.
+        mass = shares.sum(axis=1)
+        offset = (shares * within).sum(axis=1) / np.where(mass > 0, mass, 1.0)
+        return mass + np.where(start == 1, self._certain, 0.0), offset
+
+    def _log_pmf(self, at: Floats) -> Floats:
+        """Log of the law at ranks ``[B]``, real ones too; 0 where it is below the floats, and so is its weight."""
+        first, _, odds = self._going(at)
+        pmf = (first / (1 + odds)).sum(axis=1) + np.where(at == 1, self._certain, 0.0)
+        return np.log(np.where(pmf > 0, pmf, 1.0))
+
+    def _going(self, rank: Floats) -> tuple[Floats, Floats, Floats]:
+        """P(X = x, R >= rank) ``[B, n]``, rates log(1 + 1/g) and odds ``[n]`` of the x with positive odds."""
+        odds = self.odds[self.odds > 0]
+        # log(1 + 1/g), without the quotient where it may be beyond the floats
+        rate = np.log1p(np.minimum(odds, 1 / np.maximum(odds, 1.0))) - np.log(np.minimum(odds, 1.0))
+        return self.weights[self.odds > 0] * np.exp(-(rank[:, None] - 1) * rate), rate, odds
+
+    @property
+    def _certain(self) -> float:
+        return float(self.weights[self.odds == 0].sum())
+
+
+def _blocks(growth: float, count: int) -> Iterator[tuple[Floats, Floats]]:
+    """Starts and lengths of the blocks 1, 2, ... whose ends grow by the factor 1 + growth, `count` at a time."""
+    at = 1.0
+    while True:
+        starts = np.empty(count + 1)
+        for i in range(count + 1):
+            starts[i] = at
+            if i < count:
+                at = min(max(at + 1, math.floor(at * (1 + growth))), _LAST_RANK)
+        yield starts[:-1], np.diff(starts)
+
+
+def mean_offset(rate: Floats, length: Floats) -> Floats:
+    """Mean of j = 0, 1, ..., length - 1 under weights exp(-rate j), entrywise."""
+    return _bent(rate) - length * _bent(length * rate)
+
+
+def _bent(u: Floats) -> Floats:
+    """1/(e^u - 1) - 1/u, which is -1/2 + u/12 - u^3/720 + ... near 0."""
+    near = u < 0.02
+    small = np.where(near, u, 0.0)
+    series = -0.5 + small * (1 / 12 - small**2 * (1 / 720 - small**2 / 30240))
+    far = np.where(near, 1.0, u)
+    with np.errstate(over="ignore"):
+        return np.where(near, series, 1 / np.expm1(far) - 1 / far)
+
+
+# The entropy of a rank
 
 
 def rank_entropy(rank_pmf: Any) -> Array:
@@ -172,3 +366,124 @@ def _odds(target: Any, draft: Any) -> tuple[NDArray[np.float64], NDArray[np.floa
     one_pair(p, q)
     g, mass = as_numpy(hockey_stick_at_ratios(p, q, xp)), as_numpy(p)
     return mass[mass > 0], g[mass > 0]
+
+
+# The entropy of the whole rank of recursive rejection with i.i.d. candidates (R3), by one sort.
+#
+# The mass left after m rejections is :math:`G(s) = \sum_x (p_x - s q_x)_+` at :math:`s = s_{m+1}`, linear between
+# neighbouring ratios p/q, and the next s is s + G. So while no ratio is passed each rejection takes the same share of
+# G, the draft's mass of ratios above s: R is geometric piece by piece, and a piece is one closed form, however long.
+
+
+def recursive_rank_entropies(target: Any, draft: Any) -> tuple[float, float]:
+    """H(R|X) and H(R) of the whole rank of recursive rejection with i.i.d. candidates, nats (R3, exact): O(V log V).
+
+    Never below KL: candidates are i.i.d. and R is finite (§3). A draft that lacks a token of the target is refused.
+
+    Examples
+    --------
+    >>> conditional, entropy = recursive_rank_entropies([0.5, 0.5], [0.25, 0.75])
+    >>> round(conditional, 6), round(entropy, 6)
+    (0.908909, 1.12467)
+    """
+    p, q, _ = validate_pair(target, draft)
+    one_pair(p, q)
+    p, q = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
+    p, q = p[p > 0], q[p > 0]
+    with np.errstate(divide="ignore", over="ignore"):
+        lacking = np.isinf(p / q)
+    if np.any(lacking):
+        raise SettingError(
+            f"the draft lacks tokens of target probability {p[lacking].sum():.3g}",
+            limit="their rank is infinite, and H(R) needs a finite rank",
+            remedy="use rank_entropy of the cut rank",
+        )
+    order = np.argsort(p / q, kind="stable")
+    return _Sweep(p[order], q[order]).run()
+
+
+@dataclass
+class _Sweep:
+    """One pass over the ratios p/q in ascending order; `s`, `weighted`: sums of the masses G and of G log G so far.
+
+    `left` is the current G. Until a token's ratio is passed, P(R = r, X = x) = G q_x: so these sums give its ranks.
+    """
+
+    p: Floats
+    q: Floats
+    s: float = 0.0
+    left: float = 1.0
+    weighted: float = 0.0
+    given: float = 0.0
+    whole: float = 0.0
+
+    def run(self) -> tuple[float, float]:
+        """H(R|X) and H(R)."""
+        ratio = self.p / self.q
+        above = np.minimum(np.cumsum(self.q[::-1])[::-1], 1.0)
+        # G at each ratio, summed up from steps that are positive: b (r' - r) for the step between neighbours.
+        steps = np.append(above[1:] * np.diff(ratio), 0.0)
+        left_at = np.cumsum(steps[::-1])[::-1]
+        first = 0
+        while first < ratio.size and self.left > 0:
+            share, goal = float(above[first]), float(left_at[first])
+            self._ranks(share, _ranks_before(self.left, goal, share))
+            if goal == 0:  # the largest ratio is never passed
+                self._finish(slice(first, None), ratio, np.zeros(0))
+                break
+            after = self.s + self.left
+            passed = max(int(np.searchsorted(ratio, after, side="right")), first + 1)
+            self._pass(slice(first, passed), ratio, above, left_at, after)
+            first = passed
+        return self.given, self.whole
+
+    def _ranks(self, share: float, count: float) -> None:
+        """Take `count` ranks, possibly without end, at which nothing is passed: each leaves 1 - share of G."""
+        if count == 0:
+            return
+        rate = -math.log1p(-share) if share < 1 else 0.0  # of one rank at most, if share is 1
+        if math.isinf(count):
+            ranks, mean = 1 / share, (1 - share) / share
+        else:
+            ranks = -math.expm1(-count * rate) / share
+            mean = float(mean_offset(np.array(rate), np.array(count)))
+        # With u = 1 - share: ranks = sum of u^j over the j-th of these ranks, spread = sum of -u^j log u^j.
+        spread = rate * ranks * mean
+        self.whole += share * self.left * (spread - ranks * (math.log(share) + math.log(self.left)))
+        self.weighted += self.left * (ranks * math.log(self.left) - spread)
+        self.s += self.left * ranks
+        self.left *= 0.0 if math.isinf(count) else math.exp(-count * rate)
+
+    def _pass(self, tokens: slice, ratio: Floats, above: Floats, left_at: Floats, after: float) -> None:
+        """Take one rank at which the ratios of `tokens` are passed: each gives what it has left."""
+        parts = np.maximum(self.q[tokens] * (ratio[tokens] - self.s), 0.0)
+        self._finish(tokens, ratio, parts)
+        further = tokens.stop < ratio.size
+        mass = float(parts.sum()) + (self.left * float(above[tokens.stop]) if further else 0.0)
+        self.whole += float(_surprisal(np.array(mass), 1.0))
+        self.weighted += self.left * math.log(self.left)
+        self.s = after
+        at = tokens.stop
+        self.left = float(left_at[at] + above[at] * max(ratio[at] - after, 0.0)) if further else 0.0
+
+    def _finish(self, tokens: slice, ratio: Floats, parts: Floats) -> None:
+        """Add the ranks of tokens, given each: G/r at all ranks so far, and the part at the rank that passes it."""
+        own = self.q[tokens] * (self.s * np.log(ratio[tokens]) - self.weighted)
+        self.given += float(own.sum())
+        if parts.size:
+            self.given += float(_surprisal(parts, self.p[tokens]).sum())
+
+
+def _ranks_before(left: float, goal: float, share: float) -> float:
+    """How many ranks leave at least `goal` of the mass `left`, when each leaves the share 1 - share; 0 at the least."""
+    if goal == 0:
+        return math.inf
+    if goal >= left or share >= 1:
+        return 0.0
+    return float(math.floor(math.log(goal / left) / math.log1p(-share)))
+
+
+def _surprisal(share: Floats, whole: Any) -> Floats:
+    """Entrywise -share log(share/whole), 0 at 0."""
+    positive = share > 0
+    return np.where(positive, share * (np.log(whole) - np.log(np.where(positive, share, 1.0))), 0.0)

@@ -152,7 +152,7 @@ def test_what_would_take_minutes_is_estimated_or_bounded(
 ) -> None:
     """With hardly any work allowed: what is shown instead, with its reason, and drawn from the seed."""
     p, q = "0.4,0.3,0.1,0.1,0.05,0.05", "0.1,0.1,0.3,0.3,0.1,0.1"
-    monkeypatch.setattr("spectheory.verification.means.MOST_WORK", 1 << 7)
+    monkeypatch.setattr("spectheory.verification.base.MOST_WORK", 1 << 7)
     arguments = ["rules", "--target-pmf", p, "--draft-pmf", q, "--candidates", 3]
     rough = by_rule(ask(*arguments, "--seed", 1))
     estimate = rough["recursive-distinct"]

@@ -16,7 +16,7 @@ from proofs_check.twins import oracle
 from proofs_check.twins.oracle import MP, Real
 from spectheory.divergences import hockey_stick_at_ratios
 from spectheory.errors import PmfError, ShapeError
-from spectheory.kernels import race, race_bracket, ratio_order
+from spectheory.kernels import race
 from spectheory.verification import RaceVerification
 from spectheory.verification.race_bounds import race_enclosure
 from tests.foundations.kernel_cases import (
@@ -67,7 +67,7 @@ def race_by_one_sort(p: Floats, q: Floats) -> Real:
 def test_the_ratio_order_is_a_sort(name: str) -> None:
     """Every token once, ratios ascending, and what has no ratio apart."""
     p, q = HARD[name]
-    ratios, carried, left = ratio_order.ratio_order(p, q, np.arange(float(TOKENS)))
+    ratios, carried, left = race.ratio_order(p, q, np.arange(float(TOKENS)))
     with np.errstate(all="ignore"):
         every = p / q
     usable = (every > 0) & np.isfinite(every)
@@ -85,8 +85,8 @@ def test_the_ratio_order_of_any_size(tokens: int, seed: int, spread: float, crow
     q = rng.dirichlet(np.ones(tokens))
     p = q * np.exp(spread * rng.standard_normal(tokens)) * (rng.random(tokens) < 0.9)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ratio_order, "CROWD", crowd)
-        ratios, carried, left = ratio_order.ratio_order(p, q, q)
+        patch.setattr(race, "CROWD", crowd)
+        ratios, carried, left = race.ratio_order(p, q, q)
     order = np.argsort(p / q, kind="stable")[left.size :]
     np.testing.assert_array_equal(ratios, (p / q)[order])
     assert carried.sum() == pytest.approx(q[order].sum(), rel=RELATIVE)
@@ -195,7 +195,7 @@ def test_the_enclosure_of_a_large_vocabulary(scale: float) -> None:
     assert found.high - found.low <= WIDTH
     assert not found.low <= exact - WIDTH
     assert not exact + WIDTH <= found.high
-    low, high, _ = race_bracket.race_bracket(p, q, width=1.0)
+    low, high, _ = race.race_bracket(p, q, width=1.0)
     assert low < exact < high
 
 

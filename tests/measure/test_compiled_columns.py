@@ -161,7 +161,7 @@ def test_the_entropy_of_an_almost_certain_token(size: int) -> None:
 @pytest.mark.parametrize("precision", [torch.float32, torch.float64])
 def test_bounds_hold_the_race(kind: str, precision: torch.dtype) -> None:
     """The exact rate is between bounds as narrow as promised, and that of a pair 1e-5 apart is not."""
-    from spectheory.kernels.race_cells import WIDTH, race_bounds
+    from spectheory.kernels.race_columns import WIDTH, race_bounds
 
     target, draft, _ = logits(kind)
     p, q = (x.double().softmax(-1).to(precision) for x in (target, draft))

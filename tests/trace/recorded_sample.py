@@ -42,7 +42,7 @@ def requests() -> Iterator[dict[str, Any]]:
     from spectheory.measure.tokens import encode_prompt
     from spectheory.pairs import PROMPTS, resolve
     from spectheory.prompts import read_prompts
-    from spectheory.verification.recorded import run_of
+    from spectheory.verification.copied import run_of
 
     pair = load_pair(target=resolve("builtin:target"), draft=resolve("builtin:draft"))
     prompts = read_prompts(PROMPTS)[:REQUESTS]

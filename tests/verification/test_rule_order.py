@@ -143,7 +143,7 @@ def test_no_row_is_nan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     Less work is allowed than usual, so that the large pair takes a second: its race is bounded, its rejections drawn.
     """
-    monkeypatch.setattr("spectheory.verification.means.MOST_WORK", 1 << 20)
+    monkeypatch.setattr("spectheory.verification.base.MOST_WORK", 1 << 20)
     p, q = PAIRS[name]
     for row in rule_order(p, q, 2, rng=np.random.default_rng(0)):
         assert math.isfinite(best(row))
@@ -184,7 +184,7 @@ def test_what_is_too_long_is_estimated_or_bounded(monkeypatch: pytest.MonkeyPatc
     rng = np.random.default_rng(5)
     p, q = rng.dirichlet(np.ones(6)), rng.dirichlet(np.ones(6))
     exact = table(p, q, 3)
-    monkeypatch.setattr("spectheory.verification.means.MOST_WORK", 1 << 7)
+    monkeypatch.setattr("spectheory.verification.base.MOST_WORK", 1 << 7)
     rough = {row.rule: row for row in rule_order(p, q, 3, rng=np.random.default_rng(1))}
     estimate = rough["recursive-distinct"].acceptance
     assert estimate is not None

@@ -87,7 +87,7 @@ def _laws(p: Tensor, q: Tensor, out: _Output, heights: Tensor, scratch: Tensor) 
 
 
 def _compiled_laws(p: Tensor, q: Tensor, out: _Output, heights: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
-    from spectheory.kernels.distinct_laws import distinct_laws
+    from spectheory.kernels.rejections import distinct_laws
 
     laws, starved = np.empty((len(p), DISTINCT_RANKS)), np.empty(len(p), np.bool_)
     given = (p, q, out.token[:, 0], out.ratio[:, 0], heights)

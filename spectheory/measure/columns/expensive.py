@@ -48,7 +48,7 @@ def _losses(p: Tensor, q: Tensor, kept: Tensor, scratch: Tensor) -> Tensor:
 
 
 def _compiled_losses(p: Tensor, q: Tensor, kept: Tensor) -> Tensor:
-    from spectheory.kernels.residual_masses import uno_losses
+    from spectheory.kernels.rejections import uno_losses
 
     losses = np.empty(tuple(kept.shape))
     spread(uno_losses, p, q, kept, losses, constants=(np.array(UNO_SHARES),))

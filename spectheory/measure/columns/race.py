@@ -14,10 +14,10 @@ def race_acceptance(p: Tensor, q: Tensor, scratch: Tensor) -> Tensor:
     r"""Acceptance rate of the race, :math:`\sum_x p_x / (1 + g(p_x/q_x))`, ``[rows, V]`` to ``[rows]`` (A2).
 
     Exact up to rounding; compiled, the middle of bounds that are less than 1.5e-6 apart
-    (:mod:`spectheory.kernels.race_cells`). `scratch` ``[rows, V]`` is overwritten.
+    (:mod:`spectheory.kernels.race_columns`). `scratch` ``[rows, V]`` is overwritten.
     """
     if fits(p):
-        from spectheory.kernels.race_cells import race_bounds
+        from spectheory.kernels.race_columns import race_bounds
 
         bounds = np.empty((len(p), 2))
         spread(race_bounds, p, q, bounds)

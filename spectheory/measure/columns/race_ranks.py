@@ -64,7 +64,7 @@ def quadrature() -> tuple[Floats, Floats]:
 
 
 def _compiled_laws(p: Tensor, q: Tensor, c: Tensor, times: Floats, weights: Floats, scratch: Tensor) -> Tensor:
-    from spectheory.kernels.race_law import race_law
+    from spectheory.kernels.race_columns import race_law
 
     laws = np.empty((len(p), RECORDED_RANKS))
     limits = (_LARGEST_RATE, FLOOR, SHARE, SINGLED_OUT, _MOST_ARRIVALS)

@@ -42,7 +42,7 @@ def _masses(p: Tensor, q: Tensor, scratch: Tensor, ranks: int) -> Tensor:
 
 
 def _compiled_masses(p: Tensor, q: Tensor, ranks: int) -> Tensor:
-    from spectheory.kernels.residual_masses import residual_masses
+    from spectheory.kernels.rejections import residual_masses
 
     left = np.empty((len(p), ranks))
     spread(residual_masses, p, q, left)

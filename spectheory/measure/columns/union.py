@@ -110,7 +110,7 @@ def _at(kept: Kept, ids: Tensor, size: int) -> Tensor:
 
 def _compiled(p: Kept, q: Kept, tokens: Tensor, size: int) -> Union:
     """The same by merging, compiled."""
-    merged = importlib.import_module("spectheory.kernels.unions").merged
+    merged = importlib.import_module("spectheory.kernels.supports").merged
     parts = merged(*(x.numpy() for x in (*p, *q, tokens[:, 0])), size)
     return Union(*(torch.from_numpy(x) for x in parts))
 

@@ -1,16 +1,31 @@
-"""The surprisals of texts, checked once for every limit that reads them."""
+"""What limits are given, checked once: the number of draft nodes P, and the surprisals of texts."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.checks import several
+from spectheory.checks import real, several
 from spectheory.distributions import as_numpy
 from spectheory.errors import TextError
+
+
+def checked_capacity(capacity: Any, name: str = "capacity") -> float:
+    """A number of draft nodes, or of drafts, as a float, as it may exceed every integer type."""
+    return real(
+        name,
+        capacity,
+        lambda nodes: 1 <= nodes < math.inf and nodes == math.floor(nodes),
+        limit="must be a whole number >= 1",
+        remedy="no draft means plain decoding",
+    )
+
+
+# The surprisals of texts, checked once for every limit that reads them
 
 
 def checked_surprisals(texts: Sequence[Any]) -> list[NDArray[np.float64]]:

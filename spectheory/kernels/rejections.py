@@ -1,8 +1,4 @@
-"""Sequences of rejected tokens and the rank laws they estimate, for recursive rejection over distinct candidates (R3).
-
-The loops of :mod:`spectheory.measure.columns.distinct_ranks`: the same heights give the same tokens, except where a
-height is within rounding of the boundary between two.
-"""
+"""Masses of positive parts of combinations of two pmfs: one pass each, terms in the pmfs' precision, sums in double."""
 
 from __future__ import annotations
 
@@ -12,7 +8,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.kernels import Floats
-from spectheory.kernels.compiling import compiled, compiled_in_any_order
+from spectheory.kernels.compiling import compiled, plus
+
+
+@compiled
+def residual_masses(p: NDArray[Any], q: NDArray[Any], left: Floats) -> None:
+    r"""Write :math:`G_0 = 1, G_m = \sum(p - s_{m+1} q)_+, s_{m+1} = s_m + G_{m-1}` to `left` ``[rows, ranks]`` (R3)."""
+    for row in range(p.shape[0]):
+        own, taken = left[row], 0.0
+        own[0] = 1.0
+        for rank in range(1, own.size):
+            taken += own[rank - 1]
+            own[rank] = min(_above(p[row], q[row], p.dtype.type(taken)), own[rank - 1])
+
+
+@compiled
+def uno_losses(p: NDArray[Any], q: NDArray[Any], kept: Floats, losses: Floats, shares: Floats) -> None:
+    """Write the masses of (1-t) min(p,q) + t q above kept p for each share t to `losses` ``[rows, shares]`` (Y5)."""
+    for row in range(p.shape[0]):
+        for i in range(shares.size):
+            part, both = p.dtype.type(shares[i]), p.dtype.type(1 - shares[i])
+            losses[row, i] = _above_kept(p[row], q[row], p.dtype.type(kept[row, i]), part, both)
+
+
+@compiled
+def _above(p: NDArray[Any], q: NDArray[Any], taken: float) -> float:
+    total, none = 0.0, taken * 0
+    for i in range(p.size):
+        rest = p[i] - taken * q[i]
+        total = plus(total, np.float64(rest if rest > none else none))
+    return total
+
+
+@compiled
+def _above_kept(p: NDArray[Any], q: NDArray[Any], kept: float, part: float, both: float) -> float:
+    total, none = 0.0, kept * 0
+    for i in range(p.size):
+        lower = p[i] if p[i] < q[i] else q[i]
+        rest = both * lower + (part * q[i] - kept * p[i])
+        total = plus(total, np.float64(rest if rest > none else none))
+    return total
+
+
+# Sequences of rejected tokens and the rank laws they estimate, for recursive rejection over distinct candidates (R3).
+#
+# The loops of :mod:`spectheory.measure.columns.distinct_ranks`: the same heights give the same tokens, except where a
+# height is within rounding of the boundary between two.
+
 
 BLOCK = 1024
 """Entries whose mass is added up before a token is looked for among them."""
@@ -93,16 +135,11 @@ def _sequence(
     return starved
 
 
-@compiled_in_any_order
-def _plus(total: float, term: float) -> float:
-    return total + term
-
-
 @compiled
 def _total(values: NDArray[Any]) -> float:
     total = 0.0
     for i in range(values.size):
-        total = _plus(total, np.float64(values[i]))
+        total = plus(total, np.float64(values[i]))
     return total
 
 
@@ -123,7 +160,7 @@ def _mass(p: NDArray[Any], q: NDArray[Any], taken: float, weight: float) -> floa
     for i in range(p.size):
         residual = p[i] - taken * q[i]
         excess = weight * q[i] - (residual if residual > none else none)
-        total = _plus(total, np.float64(excess if excess > none else none))
+        total = plus(total, np.float64(excess if excess > none else none))
     return total
 
 
