@@ -40,7 +40,7 @@ _CELLS = 512
 """Cells of an unknown slope or height; the ends are loose by about k^2/2 times the tail over this number."""
 
 
-class Remainders(NamedTuple):
+class _Remainders(NamedTuple):
     """Ranges of :math:`s_{m+1}` and :math:`G_m`, m = 0..k, each ``[k + 1]``."""
 
     s_low: Floats
@@ -49,7 +49,7 @@ class Remainders(NamedTuple):
     left_high: Floats
 
 
-def remainders(target: TopLogProbs, draft: TopLogProbs, k: int) -> Remainders:
+def remainders(target: TopLogProbs, draft: TopLogProbs, k: int) -> _Remainders:
     """Certified ranges for k rejections, up to rounding: 512 O(k m)."""
     near, far = best_completion(target, draft), disjoint_tails(target, draft)
     both = len(far[0]) - 2
@@ -65,7 +65,7 @@ def remainders(target: TopLogProbs, draft: TopLogProbs, k: int) -> Remainders:
         high = _left(*known, s_least) + mass * cells[1:]
         rows.append((float(s_least[0]), float(s_most[0]), float(low.min()), float(high.max())))
     s_low, s_high, left_low, left_high = np.array(rows).T
-    return Remainders(s_low, np.maximum(s_low, s_high), left_low, np.maximum(left_low, left_high))
+    return _Remainders(s_low, np.maximum(s_low, s_high), left_low, np.maximum(left_low, left_high))
 
 
 def remainder_scale(k: int) -> float:
@@ -125,7 +125,7 @@ def recursive_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Int
     return recursive_ends(target, draft, remainders(target, draft, k), k)
 
 
-def recursive_ends(target: TopLogProbs, draft: TopLogProbs, left: Remainders, k: int) -> Interval:
+def recursive_ends(target: TopLogProbs, draft: TopLogProbs, left: _Remainders, k: int) -> Interval:
     """P(R <= k) of recursive rejection from what is left over after k or more rejections, not all being known."""
     best = float(optimal.optimal_acceptance(*best_completion(target, draft), k))
     low, high = 1 - float(left.left_high[k]), 1 - float(left.left_low[k])

@@ -48,7 +48,7 @@ def _meet(p_mass: float, p_cap: float, q_mass: float, q_cap: float) -> float:
     return full * p_cap * q_cap + min(p_cap, p_mass - full * p_cap) * min(q_cap, q_mass - full * q_cap)
 
 
-class Places(NamedTuple):
+class _Places(NamedTuple):
     """Of the known tokens `ids`, how many tokens surely and at most come before each in the draft's order.
 
     `before_hidden` known tokens surely come before every token that is not known.
@@ -60,7 +60,7 @@ class Places(NamedTuple):
     before_hidden: int
 
 
-def places(top: TopLogProbs, hidden_from: int | None = None) -> Places:
+def _places(top: TopLogProbs, hidden_from: int | None = None) -> _Places:
     """The places of tokens by probability, lowest id first among equals, as far as the stated error and cap decide."""
     ids, logs = np.append(top.tokens, top.extra_tokens), np.append(top.log_probs, top.extra_log_probs)
     order = np.lexsort((ids, -logs))
@@ -72,7 +72,7 @@ def places(top: TopLogProbs, hidden_from: int | None = None) -> Places:
         surely = np.where(possible, np.searchsorted(-logs, -(logs + margin), "left"), surely)
         at_most = np.where(possible, np.searchsorted(-logs, -(logs - margin), "right") - 1, at_most)
     if not top.hidden:
-        return Places(ids, surely, at_most, len(ids))
+        return _Places(ids, surely, at_most, len(ids))
     # Tokens that are not known: at most the cap each, and the unseen mass together.
     tie = (logs == cap) & ((top.error == 0) | (cap == -np.inf))
     lower = ids - np.searchsorted(top.known, ids)
@@ -82,7 +82,7 @@ def places(top: TopLogProbs, hidden_from: int | None = None) -> Places:
     if hidden_from is None:
         hidden_from = int(np.argmax(np.append(top.known, -1) != np.arange(len(ids) + 1)))
     below = (logs > cap + margin) | (tie & (ids < hidden_from)) | (least > most)
-    return Places(ids, surely, at_most + np.minimum(ahead, room).astype(np.int64), int(below.sum()))
+    return _Places(ids, surely, at_most + np.minimum(ahead, room).astype(np.int64), int(below.sum()))
 
 
 def top_k_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
@@ -95,7 +95,7 @@ def top_k_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interva
     overlap(target, draft)
     if k >= target.vocabulary:
         return Interval.exact(1.0)
-    order = places(draft)
+    order = _places(draft)
     sure = order.at_most < k
     chosen = np.isin(target.known, order.ids[sure], assume_unique=True)
     mass = math.fsum(target.probabilities[chosen])
@@ -129,7 +129,7 @@ def greedy_acceptance(target: TopLogProbs, draft: TopLogProbs) -> Interval:
 
 def _first(top: TopLogProbs) -> tuple[Ids, bool, bool]:
     """The known tokens that may be the most probable, whether one surely is, and whether an unknown one may be."""
-    order = places(top)
+    order = _places(top)
     sure = bool(np.any(order.at_most == 0))
     return order.ids[order.surely == 0], sure, bool(top.hidden) and not sure and order.before_hidden == 0
 
@@ -140,7 +140,7 @@ def top_k_acceptance_given(draft: TopLogProbs, token: int, k: int) -> Interval:
     draft.range(token)
     if k >= draft.vocabulary:
         return Interval.exact(1.0)
-    order = places(draft, token)
+    order = _places(draft, token)
     at = np.flatnonzero(order.ids == token)
     if at.size and order.at_most[at[0]] < k:
         return Interval.exact(1.0)

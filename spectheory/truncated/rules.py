@@ -25,7 +25,7 @@ Law = tuple[Interval, ...]
 Top = TopLogProbs
 
 
-class Known(NamedTuple):
+class _Known(NamedTuple):
     """What is known of a rule: acceptance, alone and given the token, and rank laws; up to `most` candidates each."""
 
     acceptance: Callable[[Top, Top, int], Interval] | None = None
@@ -37,10 +37,10 @@ class Known(NamedTuple):
 
 
 _MANY = float("inf")
-_TOKEN = Known(
+_TOKEN = _Known(
     lambda p, q, k: candidates.token_acceptance(p, q), lambda p, q, x, k: ranks.token_acceptance_given(p, q, x)
 )
-_RECURSIVE = Known(
+_RECURSIVE = _Known(
     candidates.recursive_acceptance,
     ranks.recursive_acceptance_given,
     ranks.recursive_rank_pmf,
@@ -49,13 +49,13 @@ _RECURSIVE = Known(
     most_given=_MANY,
 )
 
-TABLE: dict[Rule, Known] = {
+TABLE: dict[Rule, _Known] = {
     TokenVerification(): _TOKEN,
     BlockVerification(): _TOKEN,
-    RaceVerification(): Known(
+    RaceVerification(): _Known(
         distinct_race_acceptance, lambda p, q, x, k: ranks.race_acceptance_given(p, q, x), most=_MANY
     ),
-    PoissonRace(): Known(
+    PoissonRace(): _Known(
         candidates.poisson_race_acceptance,
         ranks.poisson_race_acceptance_given,
         ranks.poisson_rank_pmf,
@@ -65,20 +65,20 @@ TABLE: dict[Rule, Known] = {
     ),
     RecursiveRejection(): _RECURSIVE,
     RecursiveRejection(replacement=False): _TOKEN,
-    KSeq(): Known(candidates.kseq_acceptance, most=_MANY),
-    GumbelList(): Known(candidates.gumbel_list_acceptance, most=_MANY),
-    IndependentMatch(): Known(
+    KSeq(): _Known(candidates.kseq_acceptance, most=_MANY),
+    GumbelList(): _Known(candidates.gumbel_list_acceptance, most=_MANY),
+    IndependentMatch(): _Known(
         lambda p, q, k: matching.independent_acceptance(p, q),
         lambda p, q, x, k: ranks.independent_acceptance_given(q, x),
     ),
-    ArgmaxDraft(): Known(matching.top_k_acceptance, lambda p, q, x, k: matching.top_k_acceptance_given(q, x, k)),
-    TopKMatch(): Known(
+    ArgmaxDraft(): _Known(matching.top_k_acceptance, lambda p, q, x, k: matching.top_k_acceptance_given(q, x, k)),
+    TopKMatch(): _Known(
         matching.top_k_acceptance,
         lambda p, q, x, k: matching.top_k_acceptance_given(q, x, k),
         most=_MANY,
         most_given=_MANY,
     ),
-    GreedyMatch(): Known(
+    GreedyMatch(): _Known(
         lambda p, q, k: matching.greedy_acceptance(p, q), lambda p, q, x, k: matching.greedy_acceptance(p, q)
     ),
 }
@@ -176,7 +176,7 @@ def _known(rule: Rule, k: int, what: str, most: str) -> Callable[..., Any]:
     """The function of the table, or the error that says what is not known of the rule."""
     k = at_least_one("k", k)
     instance("rule", rule, Rule, remedy="PoissonRace() is one")
-    entry = TABLE.get(rule, Known()) if isinstance(rule, Hashable) else Known()
+    entry = TABLE.get(rule, _Known()) if isinstance(rule, Hashable) else _Known()
     found: Callable[..., Any] | None = getattr(entry, what)
     if found is None or k > getattr(entry, most):
         asked = {"acceptance": "acceptance", "given": "acceptance given the output"}.get(what, "law of the rank")

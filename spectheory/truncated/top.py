@@ -31,7 +31,7 @@ LOWEST = math.log(sys.float_info.min)
 EPS = float(np.finfo(np.float64).eps)
 
 
-def column(tokens: Any, log_probs: Any, vocabulary: int, error: float, name: str) -> tuple[Ids, Floats]:
+def _column(tokens: Any, log_probs: Any, vocabulary: int, error: float, name: str) -> tuple[Ids, Floats]:
     """Return both as one-dimensional arrays of one length, entries checked; `error` is that of a log-probability."""
     logs = np.atleast_1d(as_numpy(log_probs, "the log-probabilities")).copy()
     ids = np.atleast_1d(as_integers(tokens, name))
@@ -56,7 +56,7 @@ def column(tokens: Any, log_probs: Any, vocabulary: int, error: float, name: str
     return ids, np.minimum(logs, 0.0)
 
 
-def check_distinct(ids: Ids) -> None:
+def _check_distinct(ids: Ids) -> None:
     """Refuse a token that comes twice."""
     values, counts = np.unique(ids, return_counts=True)
     if len(values) < len(ids):
@@ -67,7 +67,7 @@ def check_distinct(ids: Ids) -> None:
         )
 
 
-def fit(p: Floats, cap: float, vocabulary: int, error: float) -> tuple[Floats, float, float, float]:
+def _fit(p: Floats, cap: float, vocabulary: int, error: float) -> tuple[Floats, float, float, float]:
     r"""Probabilities, cap, unseen mass and miss, after the scaling that makes the masses possible.
 
     A log-probability rounded by `error` scales its probability by a factor within :math:`e^{\pm\text{error}}`: the
@@ -145,12 +145,12 @@ class TopLogProbs:
             "error", self.error, lambda e: 0 <= e <= 1e-2, limit="must be 0 to 0.01 nats", remedy="1e-6 suits floats"
         )
         vocabulary = whole("vocabulary", self.vocabulary, most=2**53, remedy="give the number of tokens")
-        tokens, log_probs = column(self.tokens, self.log_probs, vocabulary, error, "tokens")
-        extra, extra_logs = column(self.extra_tokens, self.extra_log_probs, vocabulary, error, "extra_tokens")
+        tokens, log_probs = _column(self.tokens, self.log_probs, vocabulary, error, "tokens")
+        extra, extra_logs = _column(self.extra_tokens, self.extra_log_probs, vocabulary, error, "extra_tokens")
         if not len(tokens):
             raise ShapeError("there are no log-probabilities", limit="needs at least 1", remedy="ask the server for 1")
         ids, logs = np.concatenate([tokens, extra]), np.concatenate([log_probs, extra_logs])
-        check_distinct(ids)
+        _check_distinct(ids)
         lowest = float(log_probs.min())
         if len(extra) and extra_logs.max() > lowest + MASS_TOLERANCE + 2 * error:
             raise PmfError(
@@ -158,7 +158,7 @@ class TopLogProbs:
                 limit=f"must not exceed the smallest of the top ones, {lowest:g}",
                 remedy="list it among the top ones",
             )
-        p, cap, unseen, miss = fit(np.exp(logs), math.exp(lowest), vocabulary, error)
+        p, cap, unseen, miss = _fit(np.exp(logs), math.exp(lowest), vocabulary, error)
         order = np.argsort(ids)
         ranked = np.lexsort((tokens, -log_probs))
         slack = ROUNDING_ULPS * EPS * (len(ids) + 3) + 2 * (miss + error)

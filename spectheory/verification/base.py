@@ -52,7 +52,7 @@ def least_mean(bounds: Any) -> Interval:
     return Interval(low, low, max(low, 1.0), "bound")
 
 
-def interval_mean(found: Sequence[Interval]) -> Interval:
+def _interval_mean(found: Sequence[Interval]) -> Interval:
     """The mean of intervals, of the weakest kind."""
     low, best, high = (float(np.mean([getattr(one, end) for one in found])) for end in ("low", "best", "high"))
     return Interval(low, best, high, weakest(*(one.kind for one in found)))
@@ -75,7 +75,7 @@ def endless_entropy(
     if too_long(pairs * min(32 * tokens, _FEW_ODDS + 4 * tokens)):
         return None, f"no H(R): {pairs} x {tokens} tokens would take minutes"
     try:
-        return interval_mean([entropy(p, q) for p, q in zip(target, draft, strict=True)]), ""
+        return _interval_mean([entropy(p, q) for p, q in zip(target, draft, strict=True)]), ""
     except SettingError:
         return None, "no H(R): the draft lacks tokens of the target, whose rank is infinite"
 

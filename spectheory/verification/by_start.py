@@ -43,14 +43,14 @@ def shape_of(columns: Columns, name: str) -> tuple[int, ...]:
     return np.shape(columns[name]) if shapes is None else shapes[name]
 
 
-def of_draft(name: str) -> bool:
+def _of_draft(name: str) -> bool:
     """Whether a column by position says something of the draft, so that it may depend on the start."""
     return not (name in OF_TEXT or name.startswith(OF_TARGET))
 
 
 def read_as(columns: Columns, name: str) -> str:
     """The column that calls read for one by position: that by start where the draft's pmfs depend on it."""
-    return PREFIX + name if deepest(columns) is not None and of_draft(name) else name
+    return PREFIX + name if deepest(columns) is not None and _of_draft(name) else name
 
 
 def lacking(columns: Columns, needs: Sequence[str]) -> list[str]:
@@ -139,7 +139,7 @@ class AtDepth(Mapping[str, NDArray[Any]]):
         if own is not None:
             return own[:, self._depth - 1]
         values = self._columns[name]
-        if self._by_start and of_draft(name):
+        if self._by_start and _of_draft(name):
             raise TraceError(
                 f"the trace has no {PREFIX}{name}",
                 limit="the draft's pmfs depend on where the call starts, and this column is by position alone",

@@ -98,7 +98,7 @@ def tolerance_in_nats(tolerance: float) -> float:
 
 
 @dataclass(frozen=True)
-class GeometricMixture:
+class _GeometricMixture:
     r"""The law :math:`P(R=r) = \sum_x p_x g_x^{r-1}/(1+g_x)^r`, r = 1, 2, ..., of `weights` p and `odds` g >= 0."""
 
     weights: Floats
@@ -114,7 +114,7 @@ class GeometricMixture:
         growth = 4 * tolerance**0.5
         while True:
             # Cells a quarter as wide as blocks lose less than these.
-            lower, upper = (GeometricMixture(*atoms) for atoms in merged(self.weights, self.odds, growth / 4))
+            lower, upper = (_GeometricMixture(*atoms) for atoms in merged(self.weights, self.odds, growth / 4))
             low, high, blocks = lower._sum(what, growth, tolerance)
             if lower.odds is not upper.odds:
                 _, high, blocks = upper._sum(what, growth, tolerance)
@@ -157,7 +157,7 @@ class GeometricMixture:
         shares = first * -np.expm1(-length[:, None] * rate)
         endless = np.isinf(length)[:, None]
         bounded = np.where(endless, 1.0, length[:, None])
-        within = np.where(endless, odds, mean_offset(rate, bounded))
+        within = np.where(endless, odds, _mean_offset(rate, bounded))
         # R = 1 for sure where the odds are 0.
         mass = shares.sum(axis=1)
         offset = (shares * within).sum(axis=1) / np.where(mass > 0, mass, 1.0)
@@ -193,7 +193,7 @@ def _blocks(growth: float, count: int) -> Iterator[tuple[Floats, Floats]]:
         yield starts[:-1], np.diff(starts)
 
 
-def mean_offset(rate: Floats, length: Floats) -> Floats:
+def _mean_offset(rate: Floats, length: Floats) -> Floats:
     """Mean of j = 0, 1, ..., length - 1 under weights exp(-rate j), entrywise."""
     return _bent(rate) - length * _bent(length * rate)
 
@@ -259,7 +259,7 @@ def poisson_rank_entropy(target: Any, draft: Any, *, tolerance: float = 1e-6) ->
             limit="their rank is infinite, and H(R) needs a finite rank",
             remedy="use rank_entropy of the cut rank",
         )
-    return GeometricMixture(p, g).mean_of("surprisal", tolerance)
+    return _GeometricMixture(p, g).mean_of("surprisal", tolerance)
 
 
 def poisson_rank_entropy_given(target: Any, draft: Any) -> Array:
@@ -302,7 +302,7 @@ def expected_log_rank(target: Any, draft: Any, *, tolerance: float = 1e-6) -> In
     p, g = _odds(target, draft)
     if np.any(np.isinf(g)):
         return Interval.exact(math.inf)
-    return GeometricMixture(p, g).mean_of("log rank", tolerance)
+    return _GeometricMixture(p, g).mean_of("log rank", tolerance)
 
 
 def poisson_rank_log_bound(target: Any, draft: Any) -> Array:
@@ -446,7 +446,7 @@ class _Sweep:
             ranks, mean = 1 / share, (1 - share) / share
         else:
             ranks = -math.expm1(-count * rate) / share
-            mean = float(mean_offset(np.array(rate), np.array(count)))
+            mean = float(_mean_offset(np.array(rate), np.array(count)))
         # With u = 1 - share: ranks = sum of u^j over the j-th of these ranks, spread = sum of -u^j log u^j.
         spread = rate * ranks * mean
         self.whole += share * self.left * (spread - ranks * (math.log(share) + math.log(self.left)))

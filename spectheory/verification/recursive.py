@@ -52,7 +52,7 @@ def most_ranks(tokens: int, max_rank: int) -> int:
     return rank
 
 
-def check_size(tokens: int, max_rank: int) -> None:
+def _check_size(tokens: int, max_rank: int) -> None:
     """Refuse an enumeration that is too long."""
     if most_ranks(tokens, max_rank) < max_rank:
         raise SettingError(
@@ -62,7 +62,7 @@ def check_size(tokens: int, max_rank: int) -> None:
         )
 
 
-def distinct_ranks(p: Array, q: Array, max_rank: int, xp: Any) -> Iterator[Array]:
+def _distinct_ranks(p: Array, q: Array, max_rank: int, xp: Any) -> Iterator[Array]:
     """P(R = r, X = x), ``[..., V]``, for r = 1..max_rank (exact)."""
     shape, size = p.shape, p.shape[-1]
     rows_p, rows_q = xp.reshape(p, (-1, size)), xp.reshape(q, (-1, size))
@@ -82,7 +82,7 @@ def _visit(law: list[Array], p: Array, q: Array, open_: Array, weight: Array, ra
     if rank + 1 == len(law):
         return
     size = p.shape[1]
-    left, mass = residual(p, q, xp)
+    left, mass = _residual(p, q, xp)
     # (q-p)+ sums to the same TV, but not in floats: its own sum keeps the digits of a rare rejection.
     excess = xp.where((q > p) & (mass > 0), q - p, xp.zeros_like(p))
     whole = xp.sum(excess, axis=-1, keepdims=True)
@@ -93,19 +93,19 @@ def _visit(law: list[Array], p: Array, q: Array, open_: Array, weight: Array, ra
         at = places[start : min(start + step, places.shape[0])]
         order, token = at // size, at % size
         kept = xp.take(open_, order, axis=0) & (xp.arange(size, device=p.device) != token[:, None])
-        following = shortened(xp.take(q, order, axis=0), kept, xp)
+        following = _shortened(xp.take(q, order, axis=0), kept, xp)
         heavier = xp.take(xp.reshape(rejected, (-1,)), at)
         _visit(law, xp.take(left, order, axis=0), following, kept, heavier, rank + 1, xp)
 
 
-def residual(p: Array, q: Array, xp: Any) -> tuple[Array, Array]:
+def _residual(p: Array, q: Array, xp: Any) -> tuple[Array, Array]:
     """The residual norm (p - q)+ ``[..., V]`` and its mass TV ``[..., 1]``; zeros where nothing is left."""
     left = xp.maximum(p - q, xp.zeros_like(p[..., :1]))
     mass = xp.sum(left, axis=-1, keepdims=True)
     return left / xp.where(mass > 0, mass, xp.ones_like(mass)), mass
 
 
-def shortened(q: Array, kept: Array, xp: Any) -> Array:
+def _shortened(q: Array, kept: Array, xp: Any) -> Array:
     """The draft without its rejected tokens, normalised; uniform over the others when nothing is left of it."""
     q = xp.where(kept, q, xp.zeros_like(q))
     flat = xp.astype(kept, q.dtype)
@@ -114,7 +114,7 @@ def shortened(q: Array, kept: Array, xp: Any) -> Array:
     return q / xp.where(total > 0, total, xp.ones_like(total))
 
 
-def estimated_ranks(
+def _estimated_ranks(
     p: Array, q: Array, max_rank: int, trials: int, rng: np.random.Generator, xp: Any
 ) -> tuple[Array, Array]:
     """Mean and standard error ``[..., max_rank]`` over trials that draw what is rejected (unbiased)."""
@@ -134,13 +134,13 @@ def _trials(p: Array, q: Array, max_rank: int, trials: int, rng: np.random.Gener
         if rank + 1 == max_rank:
             break
         rejected = xp.cumulative_sum(xp.maximum(q - p, xp.zeros_like(p[..., :1])), axis=-1)
-        p, mass = residual(p, q, xp)
+        p, mass = _residual(p, q, xp)
         weight = weight * mass[..., 0]
         # In (0, 1], so that the first entry that reaches it has a mass of its own.
         height = xp.asarray(1 - rng.random((trials, *leading, 1)), dtype=p.dtype, device=p.device)
         token = xp.sum(xp.astype(rejected < height * rejected[..., -1:], xp.int64), axis=-1, keepdims=True)
         kept = kept & (xp.arange(size, device=p.device) != token)
-        q = shortened(q, kept, xp)
+        q = _shortened(q, kept, xp)
     return xp.stack(shares, axis=-1)
 
 
@@ -250,7 +250,7 @@ class RecursiveRejection(RankRule):
         trials = whole("trials", trials, least=2, most=MOST_WORK, remedy="an error needs two trials")
         rng = generator(rng)
         p, q, xp = validate_pair(target, draft)
-        return estimated_ranks(p + 0 * q, q + 0 * p, max_rank, trials, rng, xp)
+        return _estimated_ranks(p + 0 * q, q + 0 * p, max_rank, trials, rng, xp)
 
     def rank_law(self, columns: Columns, max_rank: int) -> NDArray[np.float64]:
         """P(R = r | text), ``[N, max_rank]``, as recorded; one rank needs the two log-probabilities alone (R3, exact).
@@ -295,14 +295,14 @@ class RecursiveRejection(RankRule):
         max_rank = at_least_one("max_rank", max_rank)
         p, q, xp = validate_pair(target, draft)
         if not self.replacement:
-            check_size(p.shape[-1], max_rank)
+            _check_size(p.shape[-1], max_rank)
         return p + 0 * q, q + 0 * p, xp
 
     def _ranks(self, p: Array, q: Array, max_rank: int, xp: Any) -> Iterator[Array]:
         """P(R = r, X = x), ``[..., V]``, for r = 1..max_rank."""
         if self.replacement:
             return islice(iid_ranks(p, q, xp), max_rank)
-        return distinct_ranks(p, q, max_rank, xp)
+        return _distinct_ranks(p, q, max_rank, xp)
 
 
 def iid_ranks(p: Array, q: Array, xp: Any) -> Iterator[Array]:
