@@ -265,6 +265,7 @@ def recursive_rejection(
     """
     ranks, runs = whole_number("max_rank", max_rank), whole_number("trials", trials)
     p, q = one_pair(target, draft)
+    checked_stream(state)
     counts = np.zeros((ranks + 1, p.size), dtype=np.int64)
     if replacement:
         left = _residuals(p, q, ranks)

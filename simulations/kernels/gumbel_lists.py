@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulations.draws import Floats, Tokens, Words, alias, alias_draw, uniform
-from simulations.models.pairs import one_pair, whole_number
+from simulations.models.pairs import checked_stream, one_pair, whole_number
 from spectheory.kernels.compiling import compiled
 
 Counts = NDArray[np.int64]
@@ -42,7 +42,7 @@ def gumbel_list(target: Any, draft: Any, k: int, trials: int, *, state: Words) -
     races, runs = whole_number("k", k), whole_number("trials", trials)
     p, q = one_pair(target, draft)
     counts = np.zeros((3, p.size), dtype=np.int64)
-    _dense_trials(p, q, races, runs, counts, state)
+    _dense_trials(p, q, races, runs, counts, checked_stream(state))
     return counts
 
 
@@ -101,7 +101,7 @@ def lazy_gumbel_list(target: Any, draft: Any, k: int, trials: int, *, state: Wor
     with np.errstate(over="ignore"):
         ratios = np.divide(p, q, out=np.full(p.size, np.inf), where=q > 0)
     counts = np.zeros((3, p.size), dtype=np.int64)
-    _lazy_trials(ratios, *alias(p), *alias(q), races, runs, counts, state)
+    _lazy_trials(ratios, *alias(p), *alias(q), races, runs, counts, checked_stream(state))
     return counts
 
 

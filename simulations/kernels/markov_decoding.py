@@ -234,14 +234,10 @@ class Tables(NamedTuple):
     start: Alias
 
 
-def ngram_calls(
-    target: Any, draft: Any, following: Any, initial: Any, *, length: int, k: int, texts: int, state: Words
-) -> CallCounts:
-    """Calls of token verification, over whole texts.
+def tabled_calls(tables: Tables, *, length: int, k: int, texts: int, state: Words) -> CallCounts:
+    """Calls of token verification on an automaton, over whole texts, as :func:`token_calls` counts them.
 
-    Calls are those of :func:`token_calls`.
-
-    - ``following``, ``[S, V]``: the state after each state and token.
+    - ``tables``: of :func:`ngram_tables`, which serve many runs over one pair.
 
     Returns CallCounts: calls by accepted drafts, texts by calls.
 
@@ -249,22 +245,19 @@ def ngram_calls(
     --------
     >>> from simulations.draws import words
     >>> same, stay = np.full((2, 3), 1 / 3), [[0, 0, 0], [1, 1, 1]]
-    >>> ngram_calls(same, same, stay, [1, 0], length=7, k=2, texts=100, state=words(1)).accepted
+    >>> tables = ngram_tables(same, same, stay, [1, 0])
+    >>> tabled_calls(tables, length=7, k=2, texts=100, state=words(1)).accepted
     array([100,   0, 200])
     """
-    tables = ngram_tables(target, draft, following, initial)
-    return tabled_calls(tables, length=length, k=k, texts=texts, state=state)
-
-
-def tabled_calls(tables: Tables, *, length: int, k: int, texts: int, state: Words) -> CallCounts:
-    """The same with tables made beforehand (:func:`ngram_tables`), for many runs over one pair."""
     drafts, size, runs = (whole_number(*each) for each in (("k", k), ("length", length), ("texts", texts)))
     lanes = lane_streams(checked_stream(state), min(LANES, runs))
     return calls_of_rows(*tables, lanes, length=size, k=drafts, texts=runs)
 
 
 def ngram_tables(target: Any, draft: Any, following: Any, initial: Any) -> Tables:
-    """Check an automaton and make its tables; parameters and errors as in :func:`ngram_calls`.
+    """Check an automaton and make its tables.
+
+    - ``following``, ``[S, V]``: the state after each state and token.
 
     A law is off by less than max(S, V)^2/2^59 (or 2^-53 if that is larger), and so is the chance of a draw that a table
     in floats would decide otherwise.

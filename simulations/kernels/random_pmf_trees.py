@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulations.draws import Floats, Words, uniform
-from simulations.models.pairs import pmf_rows, whole_number
+from simulations.models.pairs import checked_stream, pmf_rows, whole_number
 from spectheory.errors import SettingError
 from spectheory.kernels.compiling import compiled
 
@@ -45,7 +45,7 @@ def random_pmf_trees(pmfs: Any, capacities: Sequence[int], trees: int, *, state:
     sizes, runs = _ascending(capacities), whole_number("trees", trees)
     rows = np.ascontiguousarray(np.sort(pmf_rows(pmfs), axis=-1)[:, ::-1])
     totals = np.empty((runs, sizes.size))
-    _grow(rows, sizes, totals, state)
+    _grow(rows, sizes, totals, checked_stream(state))
     return totals
 
 

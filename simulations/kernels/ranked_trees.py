@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulations.draws import Floats, Tokens, Words, alias, alias_draw, uniform
-from simulations.models.pairs import paired_rows, whole_number
+from simulations.models.pairs import checked_stream, paired_rows, whole_number
 from spectheory.drafting import Shape, Tree
 from spectheory.drafting.weights import validate_rank_pmf
 from spectheory.errors import SettingError, ShapeError
@@ -53,7 +53,7 @@ def ranked_tree(shape: Shape, rank_pmf: Any, calls: int, *, state: Words) -> Tre
         raise ShapeError(f"the rank pmf has shape {law.shape}", limit="needs [A]", remedy="simulate row by row")
     tree, children, exits = _prepared(shape, law.size)
     table = alias(np.append(law, max(1.0 - law.sum(), 0.0)))
-    _walks(table.keep, table.other, children, runs, exits, state)
+    _walks(table.keep, table.other, children, runs, exits, checked_stream(state))
     return _counts(tree, exits)
 
 
@@ -79,7 +79,7 @@ def raced_tree(
     p, q = paired_rows(target, draft)
     most = shape.max_rank if max_rank is None else whole_number("max_rank", max_rank)
     tree, children, exits = _prepared(shape, most)
-    _race_walks(p, q, children, runs, exits, state)
+    _race_walks(p, q, children, runs, exits, checked_stream(state))
     return _counts(tree, exits)
 
 

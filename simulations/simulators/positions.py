@@ -13,6 +13,7 @@ Parameters are ``target`` and ``draft``, pmfs ``[V]``, and ``rule``, ``max_rank`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,11 @@ from spectheory.verification.recursive import most_ranks
 Kernel = Callable[..., Counts]
 
 
+def _tally(trials: int, counts: Counts, rows: str = "rank") -> Tally:
+    """The tally of counts ``[rows, V]``: trials by row, and by output where tokens are few enough to be counted."""
+    return Tally.of(trials, counts={rows: counts.sum(axis=1), **by_output(counts.sum(axis=0))})
+
+
 @simulator("race", version="1")
 def race(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """A race over distinct tokens, target first (R2)."""
@@ -71,18 +77,10 @@ def poisson(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
 
 
 def _race_tally(kernel: Kernel, parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    sorted_out = len(parameters["target"]) <= MOST_OUTPUTS
-    counts = kernel(
-        parameters["target"],
-        parameters["draft"],
-        trials=trials,
-        state=state,
-        max_rank=parameters["max_rank"],
-        by_output=sorted_out,
-    )
-    if not sorted_out:
-        return Tally.of(trials, counts={"rank": counts})
-    return Tally.of(trials, counts={"rank": counts.sum(axis=0), "output": counts.sum(axis=1)})
+    target, draft, most = (parameters[name] for name in ("target", "draft", "max_rank"))
+    sort = len(target) <= MOST_OUTPUTS
+    counts = kernel(target, draft, trials=trials, state=state, max_rank=most, by_output=sort)
+    return _tally(trials, counts.T) if sort else Tally.of(trials, counts={"rank": counts})
 
 
 MOST_WORK = 3 << 24
@@ -139,36 +137,32 @@ def outputs(parameters: dict[str, Any]) -> Iterator[Predicted]:
 @simulator("recursive", version="1")
 def recursive(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """Recursive rejection of i.i.d. candidates (R3)."""
-    return _judged(parameters, trials, state, replacement=True)
+    return _listed(recursive_rejection, "max_rank", parameters, trials, state)
 
 
 @simulator("recursive-distinct", version="1")
 def recursive_distinct(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """Recursive rejection of distinct candidates (R3)."""
-    return _judged(parameters, trials, state, replacement=False)
-
-
-def _judged(parameters: Mapping[str, Any], trials: int, state: Words, *, replacement: bool) -> Tally:
-    target, draft = parameters["target"], parameters["draft"]
-    counts = recursive_rejection(target, draft, parameters["max_rank"], trials, state=state, replacement=replacement)
-    return Tally.of(trials, counts={"rank": counts.sum(axis=1), **by_output(counts.sum(axis=0))})
+    return _listed(partial(recursive_rejection, replacement=False), "max_rank", parameters, trials, state)
 
 
 @simulator("gumbel-list", version="2")
 def gumbel(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """A Gumbel list of k drafts, output first (R6)."""
-    return _listed(lazy_gumbel_list, parameters, trials, state)
+    return _listed(lazy_gumbel_list, "k", parameters, trials, state, "hits")
 
 
 @simulator("gumbel-list-dense", version="1")
 def gumbel_dense(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """The same with k clocks for every token (R6)."""
-    return _listed(gumbel_list, parameters, trials, state)
+    return _listed(gumbel_list, "k", parameters, trials, state, "hits")
 
 
-def _listed(kernel: Callable[..., Counts], parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    counts = kernel(parameters["target"], parameters["draft"], parameters["k"], trials, state=state)
-    return Tally.of(trials, counts={"hits": counts.sum(axis=1), **by_output(counts.sum(axis=0))})
+def _listed(
+    kernel: Kernel, size: str, parameters: Mapping[str, Any], trials: int, state: Words, rows: str = "rank"
+) -> Tally:
+    target, draft, most = (parameters[name] for name in ("target", "draft", size))
+    return _tally(trials, kernel(target, draft, most, trials, state=state), rows)
 
 
 @predicts("recursive")
@@ -209,18 +203,18 @@ def single(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
 @simulator("top-k", version="1")
 def top_k(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """A sampled output among the draft's most probable tokens (R7)."""
-    return _ranked(
-        top_k_match(parameters["target"], parameters["draft"], parameters["max_rank"], trials, state=state), trials
-    )
+    return _ranked(top_k_match, "max_rank", parameters, trials, state)
 
 
 @simulator("k-seq", version="1")
 def k_seq(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """A list of k i.i.d. candidates against a scaled target: k-SEQ (R5)."""
-    return _ranked(kseq(parameters["target"], parameters["draft"], parameters["k"], trials, state=state), trials)
+    return _ranked(kseq, "k", parameters, trials, state)
 
 
-def _ranked(counts: Counts, trials: int) -> Tally:
+def _ranked(kernel: Kernel, size: str, parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+    target, draft, most = (parameters[name] for name in ("target", "draft", size))
+    counts = kernel(target, draft, most, trials, state=state)
     return Tally.of(trials, counts={"rank": counts.sum(axis=1), "output": counts.sum(axis=0)})
 
 

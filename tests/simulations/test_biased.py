@@ -7,7 +7,6 @@ probability of 0.1 is known to 0.003, one of 0.5 to 0.005.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from simulations.counts import Mean, Share, Tally
 from simulations.draws import words
 from simulations.experiments.collect import Failure, run_batch
 from simulations.experiments.tasks import Task, registered, task
-from simulations.kernels.candidates import biased_verification
 from simulations.kernels.markov_decoding import horizon_rejections
 from simulations.models.pairs import RejectionCounts
 from simulations.models.pairs import paper_chains as bed
@@ -27,7 +25,6 @@ from simulations.simulators.positions import output_law
 from simulations.sweeps import Scale, batch, gain, pareto, rejections
 from simulations.verdicts.predictions import Predicted, compare, predictions
 from spectheory import total_variation
-from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.limits import biased_loss, expected_rejections, rejection_probability, rejection_profile, uno_loss
 from spectheory.verification import RecursiveRejection
 
@@ -119,36 +116,6 @@ def test_wrong_theory_is_caught() -> None:
         given = (parameters["target"], parameters["draft"], parameters["accept"])
         bent = float(total_variation(*given[:2])) - float(uno_loss(*given))
         assert not all(compare(tally, [Predicted("TV - UNO's loss", "none", Share("rejected"), bent)], ALARM))
-
-
-def test_runs_add_up() -> None:
-    p, q = PAIRS["figure"]
-    state, whole = words(3), words(3)
-    parts = [biased_verification(p, q, an_accept(p, q), n, state=state) for n in (700, 300)]
-    np.testing.assert_array_equal(sum(parts), biased_verification(p, q, an_accept(p, q), 1000, state=whole))
-
-
-def test_bad_input_is_one_clear_line() -> None:
-    p, q = PAIRS["figure"]
-    b = an_accept(p, q)
-    for x, value in ((3, 0.59), (0, 0.99), (4, 1.01), (5, math.nan)):
-        wrong = np.array(b)
-        wrong[x] = value
-        with pytest.raises(SettingError, match=rf"accept\[{x}\] is .*must be in \[min\(1, p/q\), 1\]"):
-            biased_verification(p, q, wrong, 10, state=words(1))
-    for count in (0, -3, 2.5, True):
-        with pytest.raises(SettingError, match="trials is"):
-            biased_verification(p, q, b, count, state=words(1))  # type: ignore[arg-type]
-    with pytest.raises(SettingError, match="recovery is 'best': must be one of optimal, target"):
-        biased_verification(p, q, b, 10, state=words(1), recovery="best")
-    with pytest.raises(SettingError, match="state is no stream"):
-        biased_verification(p, q, b, 10, state=np.zeros(4, dtype=np.uint64))
-    with pytest.raises(ShapeError, match="accept has shape"):
-        biased_verification(p, q, b[:-1], 10, state=words(1))
-    with pytest.raises(PmfError, match="sums to"):
-        biased_verification(p, q / 2, b, 10, state=words(1))
-    with pytest.raises(ShapeError, match="one position"):
-        biased_verification([p, p], q, b, 10, state=words(1))
 
 
 # What the figures count

@@ -7,16 +7,14 @@ probability below 5e-9, of the suite's 1e-6. With `TRIALS` trials a probability 
 
 from __future__ import annotations
 
-import math
 from functools import cache
 
 import numpy as np
 import pytest
 
 from simulations.draws import words
-from simulations.kernels.candidates import _inverted, recursive_rejection
+from simulations.kernels.candidates import _inverted
 from simulations.kernels.gumbel_lists import gumbel_list, lazy_gumbel_list
-from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.verification import GumbelList, RaceVerification
 from tests.made_up import each
 from tests.simulations import laws
@@ -97,35 +95,3 @@ def test_wrong_laws_of_r6_are_caught(kernel: str) -> None:
         assert stray(counts, 1, float(GumbelList().acceptance_bound(p, q, 4)))
         assert stray(counts, 1, 1 - (1 - alpha) ** 4)
         assert stray(counts, 2, alpha)
-
-
-# The door
-
-
-def test_bad_input_is_one_clear_line() -> None:
-    p, q = PAIRS["crossed"]
-    for run in (recursive_rejection, gumbel_list, lazy_gumbel_list):
-        for count in (0, -3, 2.5, True):
-            with pytest.raises(SettingError, match="must be a whole number >= 1"):
-                run(p, q, count, 10, state=words(1))  # type: ignore[arg-type]
-            with pytest.raises(SettingError, match="trials is"):
-                run(p, q, 2, count, state=words(1))  # type: ignore[arg-type]
-        with pytest.raises(PmfError, match="sums to"):
-            run(p, [0.5, 0.4, 0.0], 2, 10, state=words(1))
-        with pytest.raises(PmfError, match=r"\[1\] is -0.5"):
-            run([1.5, -0.5, 0.0], q, 2, 10, state=words(1))
-        with pytest.raises(PmfError, match="nan"):
-            run([math.nan, 0.5, 0.5], q, 2, 10, state=words(1))
-        with pytest.raises(ShapeError, match="one vocabulary"):
-            run(p, [0.5, 0.5], 2, 10, state=words(1))
-        with pytest.raises(ShapeError, match="one position"):
-            run([p, p], q, 2, 10, state=words(1))
-
-
-def test_runs_add_up() -> None:
-    """Two runs of one stream are one long run."""
-    p, q = PAIRS["random"]
-    for run in (recursive_rejection, gumbel_list, lazy_gumbel_list):
-        state, whole = words(3), words(3)
-        parts = run(p, q, 3, 700, state=state) + run(p, q, 3, 300, state=state)
-        np.testing.assert_array_equal(parts, run(p, q, 3, 1000, state=whole))

@@ -11,7 +11,7 @@ import pytest
 
 from proofs_check.library.strategies import Floats
 from simulations.draws import words
-from simulations.kernels.markov_decoding import ngram_calls, ngram_tables, token_calls
+from simulations.kernels.markov_decoding import ngram_tables, tabled_calls, token_calls
 from simulations.models.ngram import (
     MOST_CONTEXTS,
     Automaton,
@@ -141,8 +141,10 @@ def test_a_markov_chain_is_a_special_case(tokens: int) -> None:
     target, draft = rng.dirichlet(np.full(tokens, 0.3), size=(2, tokens))
     start, itself = np.full(tokens, 1 / tokens), np.tile(np.arange(tokens), (tokens, 1))
     chain = token_calls(target, draft, start, length=50, k=3, texts=500, state=words(1))
-    same = ngram_calls(target, draft, itself, start, length=50, k=3, texts=500, state=words(1))
-    other = ngram_calls(target, draft, (itself + 1) % tokens, start, length=50, k=3, texts=500, state=words(1))
+    same, other = (
+        tabled_calls(ngram_tables(target, draft, after, start), length=50, k=3, texts=500, state=words(1))
+        for after in (itself, (itself + 1) % tokens)
+    )
     assert same.texts.tolist() == chain.texts.tolist() != other.texts.tolist()
     assert same.accepted.tolist() == chain.accepted.tolist()
 

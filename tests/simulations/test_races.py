@@ -17,7 +17,6 @@ import pytest
 
 from simulations.draws import words
 from simulations.kernels.races import dense_race, lazy_race, poisson_race
-from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.verification import PoissonRace, RaceVerification
 from tests.made_up import each
 from tests.simulations.laws import Counts, Floats, apart, straying
@@ -203,32 +202,3 @@ def test_inputs_are_left_as_they_are(name: str) -> None:
     kept = p.copy(), q.copy()
     KERNELS[name](p, q, trials=10, state=words(1))
     np.testing.assert_array_equal((p, q), kept)
-
-
-BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"trials": 0}, SettingError, "trials is 0: must be a whole number >= 1; ask for at least 1"),
-    ({"trials": -3}, SettingError, "trials is -3"),
-    ({"trials": 2.5}, SettingError, "trials is 2.5"),
-    ({"max_rank": 0}, SettingError, "max_rank is 0"),
-    ({"state": np.zeros(4, np.uint64)}, SettingError, "state is no stream"),
-    ({"state": np.arange(4)}, SettingError, "state is no stream"),
-    ({"target": [0.5, 0.6]}, PmfError, "target sums to 1.1"),
-    ({"draft": [-0.5, 1.5]}, PmfError, r"draft\[0\] is -0.5"),
-    ({"target": [1.0]}, ShapeError, "target has 1 tokens and draft 2"),
-    ({"target": [[0.5, 0.5]]}, ShapeError, "a race is at one position"),
-    ({"draft": [1.0, 1e-320]}, PmfError, "target/draft at token 1 is 0.5/9.99989e-321: p/q must be a finite float"),
-]
-
-
-@each("name", KERNELS)
-@each("changes, error, message", BAD)
-def test_bad_input(name: str, changes: dict[str, Any], error: type[Exception], message: str) -> None:
-    settings: dict[str, Any] = {"target": [0.5, 0.5], "draft": [0.5, 0.5], "trials": 1, "state": words(1)} | changes
-    with pytest.raises(error, match=message) as raised:
-        KERNELS[name](settings.pop("target"), settings.pop("draft"), **settings)
-    assert "\n" not in str(raised.value)
-
-
-def test_the_poisson_race_refuses_to_wait_for_ever() -> None:
-    with pytest.raises(SettingError, match=r"1000 trials at a largest p/q of 1e\+10 take 1e\+13 arrivals"):
-        poisson_race(*HEAVY["ratio of 1e10"], trials=1000, state=words(1))

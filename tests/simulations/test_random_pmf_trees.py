@@ -25,7 +25,6 @@ from simulations.reference.drawing import Draws, exact_law
 from simulations.reference.trees import heaviest_prefixes
 from simulations.verdicts.predictions import compare, predictions
 from spectheory.drafting import expected_tokens, optimal_tree
-from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.limits import stationary_tree_value
 from tests.simulations.laws import Floats, straying, strays
 
@@ -147,20 +146,3 @@ def test_capacities_do_not_change_the_trees() -> None:
     np.testing.assert_array_equal(every[:, [4, 39]], random_pmf_trees(pmfs, [5, 40], 50, state=words(2)))
     assert np.all(np.diff(every, axis=1) > 0)
     assert np.all(np.diff(every, n=2, axis=1) <= SUMMED), "the heaviest first"
-
-
-def test_bad_input_is_one_clear_line() -> None:
-    pmf = [0.5, 0.5]
-    for trees in (0, -2, 1.5):
-        with pytest.raises(SettingError, match="trees is"):
-            random_pmf_trees(pmf, [1], trees, state=words(1))  # type: ignore[arg-type]
-    for capacities in ([], [2, 1], [3, 3]):
-        with pytest.raises(SettingError, match="must ascend"):
-            random_pmf_trees(pmf, capacities, 1, state=words(1))
-    with pytest.raises(SettingError, match="a capacity is 0"):
-        random_pmf_trees(pmf, [0, 1], 1, state=words(1))
-    with pytest.raises(PmfError, match="sums to"):
-        random_pmf_trees([0.5, 0.4], [1], 1, state=words(1))
-    for shape in ((1, 2, 1), (0, 3)):
-        with pytest.raises(ShapeError, match="one pmf a row"):
-            random_pmf_trees(np.ones(shape), [1], 1, state=words(1))

@@ -19,7 +19,6 @@ from simulations.reference.decoding import walk
 from simulations.reference.drawing import exact_law
 from simulations.reference.positions import race
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, exit_law, expected_tokens, survival
-from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.verification import PoissonRace, RaceVerification
 from tests.made_up import each
 from tests.simulations.laws import ROUNDED, Counts, Floats, apart, straying, strays
@@ -164,27 +163,3 @@ def test_another_shapes_survival_is_caught() -> None:
     counts = walked("k-ary", "whole")
     reached = counts.accepted[::-1].cumsum()[::-1][1:]
     assert straying(reached, survival(Chain(3), LAWS["whole"]), CALLS) != []
-
-
-# The door
-
-
-def test_bad_input_is_one_clear_line() -> None:
-    shape = SHAPES["tree"]
-    for calls in (0, -1, 1.5):
-        with pytest.raises(SettingError, match="calls is"):
-            ranked_tree(shape, [0.5, 0.25, 0.25], calls, state=words(1))  # type: ignore[arg-type]
-        with pytest.raises(SettingError, match="calls is"):
-            raced_tree(shape, *PAIRS["three pairs"], calls, state=words(1))  # type: ignore[arg-type]
-    with pytest.raises(SettingError, match="the shape has rank 3"):
-        ranked_tree(shape, [0.5, 0.25], 10, state=words(1))
-    with pytest.raises(SettingError, match="the shape has rank 3"):
-        raced_tree(shape, *PAIRS["three pairs"], 10, state=words(1), max_rank=2)
-    with pytest.raises(PmfError, match="at most 1"):
-        ranked_tree(shape, [0.5, 0.25, 0.5], 10, state=words(1))
-    with pytest.raises(ShapeError, match="needs \\[A\\]"):
-        ranked_tree(shape, [[0.5, 0.25, 0.25]], 10, state=words(1))
-    with pytest.raises(PmfError, match="sums to"):
-        raced_tree(shape, [0.5, 0.4], [0.5, 0.5], 10, state=words(1))
-    with pytest.raises(ShapeError, match="one pmf a row"):
-        raced_tree(shape, np.ones((2, 2, 1)), np.ones((2, 2, 1)), 10, state=words(1))

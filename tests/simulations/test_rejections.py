@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache
 from itertools import product
 
@@ -12,16 +11,14 @@ import pytest
 
 from proofs_check.algorithms.batch_algorithm import batch_decoding
 from proofs_check.theorems.rejections.batch_recursion import left_after, profile
-from simulations.draws import Words, words
+from simulations.draws import words
 from simulations.kernels.batch_rejection import batch_rejections
-from simulations.kernels.block_decoding import block_calls
 from simulations.kernels.markov_decoding import (
     horizon_rejections,
     token_calls,
 )
 from simulations.models.ngram import BYTES, byte_tokens, ngram, text_of, text_parameters
 from simulations.models.pairs import RejectionCounts
-from spectheory.errors import PmfError, SettingError, ShapeError, SpectheoryError
 from spectheory.limits import expected_calls, expected_rejections
 from spectheory.limits.rejections import rejection_profile
 from tests.simulations.decoding_cases import model, tenths_chain
@@ -149,55 +146,3 @@ def test_rejections_on_real_text() -> None:
     counts = horizon_rejections(p, q, start, length=10, texts=100_000, state=words(12))
     assert straying(counts.positions, rejection_profile(p, q, start, horizon=10), 100_000) == []
     assert len(straying(counts.positions, rejection_profile(p, other, start, horizon=10), 100_000)) == 10
-
-
-# The doors
-
-HALF = [[0.5, 0.5], [0.5, 0.5]]
-
-
-BAD: list[tuple[dict[str, object], type[SpectheoryError]]] = [
-    ({"target": [[0.5, 0.6], [0.5, 0.5]]}, PmfError),
-    ({"draft": [[-0.5, 1.5], [0.5, 0.5]]}, PmfError),
-    ({"target": [[math.nan, 0.5], [0.5, 0.5]]}, PmfError),
-    ({"initial": [0.5, 0.6]}, PmfError),
-    ({"initial": [1.0]}, ShapeError),
-    ({"draft": np.full((3, 3), 1 / 3)}, ShapeError),
-    ({"target": [0.5, 0.5]}, ShapeError),
-    ({"target": np.full((4, 2, 2), 0.5)}, ShapeError),
-    ({"length": 0}, SettingError),
-    ({"texts": 0}, SettingError),
-    ({"texts": -3}, SettingError),
-    ({"texts": 2.5}, SettingError),
-    ({"state": np.zeros(4, dtype=np.uint64)}, SettingError),
-    ({"state": 7}, SettingError),
-]
-
-
-DOORS: dict[str, tuple[Callable[..., object], str | None]] = {
-    "token": (token_calls, "k"),
-    "block": (block_calls, "k"),
-    "batch": (batch_rejections, "drafts"),
-    "horizon": (horizon_rejections, None),
-}
-
-
-def through(door: str, **changed: object) -> object:
-    """Call a door with a small good case, but for what is changed."""
-    function, drafts = DOORS[door]
-    state: Words = words(1)
-    given: dict[str, object] = {"target": HALF, "draft": HALF, "initial": [0.5, 0.5], "length": 3, "texts": 2}
-    given |= {"state": state} | ({drafts: 2} if drafts else {}) | changed
-    chains = [given.pop(name) for name in ("target", "draft", "initial")]
-    return function(*chains, **given)
-
-
-@pytest.mark.parametrize("door", DOORS)
-def test_bad_input_is_refused(door: str) -> None:
-    assert through(door) is not None
-    drafts = DOORS[door][1]
-    more: list[tuple[dict[str, object], type[SpectheoryError]]] = [({drafts: 0}, SettingError)] if drafts else []
-    for changed, error in BAD + more:
-        with pytest.raises(error) as caught:
-            through(door, **changed)
-        assert "\n" not in str(caught.value)
