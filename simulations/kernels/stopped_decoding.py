@@ -57,8 +57,9 @@ def stopped_calls(
         ratios = target[states, drafts] / draft[states, drafts]
         refused = (drafts >= 0) & (rng.random(drafts.shape) >= ratios)
         accepted = np.where(refused.any(axis=1), refused.argmax(axis=1), count)
-        before = np.concatenate([states, _after(states, drafts, count)[:, None]], axis=1)
-        before = np.where(accepted < count, before[np.arange(len(going)), accepted], before[:, -1])
+        rows = np.arange(len(going))  # the state before the last token: after all drafts, or before the refused one
+        after = np.where(count > 0, drafts[rows, np.maximum(count, 1) - 1], states[:, 0])
+        before = np.where(accepted < count, states[rows, np.minimum(accepted, k - 1)], after)
         law = np.where((accepted < count)[:, None], tables["excess"][before], tables["p"][before])
         last[going] = _drawn(law, rng)
         place[going] += accepted + 1
@@ -79,12 +80,6 @@ def _drafts(state: Ints, room: Ints, k: int, cdf: Floats, stops: Stops, rng: np.
         state = np.where(on, token, state)
         on = on & ~(stops.keeps & ended)
     return states, drafts
-
-
-def _after(states: Ints, drafts: Ints, count: Ints) -> Ints:
-    """The state after the last draft; without drafts the first."""
-    rows = np.arange(len(count))
-    return np.where(count > 0, drafts[rows, np.maximum(count, 1) - 1], states[:, 0])
 
 
 def _cdf(pmf: Floats) -> Floats:

@@ -113,17 +113,13 @@ def _trials(target: Target, parameters: Mapping[str, Any], trials: int, state: W
     texts = sample(reader, uniforms[:, 2:])
     weights = grow(reader, texts.pmfs[np.arange(trials), starts], starts, capacities[-1])
     samples = _of_text(texts, places)
-    walks = _walks(texts.surprisals, capacities[-1])
+    # Cumulative surprisal from every place with so many tokens left, [rows, places, depth].
+    walks = np.cumsum(np.lib.stride_tricks.sliding_window_view(texts.surprisals, capacities[-1], axis=1), axis=-1)
     for capacity, threshold in zip(capacities, parameters["thresholds"], strict=True):
         tree = weights[:, :capacity].sum(axis=1)
         text = -np.expm1(np.minimum(walks[..., :capacity] - threshold, 0.0)).sum(axis=-1).mean(axis=1)
         samples |= {f"P={capacity}": tree, f"text P={capacity}": text, f"P={capacity} less text": tree - text}
     return samples
-
-
-def _walks(surprisals: Floats, depth: int) -> Floats:
-    """Cumulative surprisal S_1, ..., S_depth from every place with so many tokens left, ``[rows, places, depth]``."""
-    return np.cumsum(np.lib.stride_tricks.sliding_window_view(surprisals, depth, axis=1), axis=-1)
 
 
 def _of_text(texts: Texts, places: int) -> dict[str, Floats]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from simulations.counts import Tally
 from simulations.draws import Floats, Words
@@ -32,18 +33,13 @@ def language_pair(vocabulary: int, noise: float, worst_ratio: float | None = Non
     """Softmax of normal logits and of the same with noise; tokens of 1% of the target's mass have the `worst_ratio`."""
     rng = np.random.default_rng(vocabulary)
     logits = SPREAD * rng.standard_normal(vocabulary)
-    p, q = (_softmax(row) for row in (logits, logits + noise * rng.standard_normal(vocabulary)))
+    p, q = (softmax(row) for row in (logits, logits + noise * rng.standard_normal(vocabulary)))
     if worst_ratio is not None:
         order = rng.permutation(vocabulary)
         forgotten = order[np.cumsum(p[order]) <= STARVED]
         q[forgotten] = p[forgotten] / worst_ratio
         q /= q.sum()
     return p, q
-
-
-def _softmax(logits: Floats) -> Floats:
-    grown = np.exp(logits - logits.max())
-    return grown / grown.sum()
 
 
 def numpy_race(

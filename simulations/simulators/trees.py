@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from simulations.counts import Mean, Moments, Share, Tally
 from simulations.draws import Floats, Words
@@ -69,12 +70,7 @@ def pair_of(parameters: Mapping[str, Any]) -> tuple[Any, Any]:
         return parameters["target"], parameters["draft"]
     rng = np.random.default_rng(recipe["seed"])
     logits = recipe["spread"] * rng.standard_normal(recipe["tokens"])
-    return _softmax(logits), _softmax(logits + recipe["noise"] * rng.standard_normal(recipe["tokens"]))
-
-
-def _softmax(logits: Floats) -> Floats:
-    weights = np.exp(logits - logits.max())
-    return np.asarray(weights / weights.sum(), dtype=np.float64)
+    return softmax(logits), softmax(logits + recipe["noise"] * rng.standard_normal(recipe["tokens"]))
 
 
 def _tally(shape: Tree, counts: TreeCounts) -> Tally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -76,6 +75,12 @@ def of_pair(name: str, tallies: Tallies) -> dict[str, Any]:
         rule: [float(optimum[k - 1] - known.acceptance(target, draft, k)) for k in range(1, MOST + 1)]
         for rule, known in RULES.items()
     }
+    seen = {
+        rule: [
+            gap(optimum, k, *accepted(name, rule, k, tallies)) for k in (range(1, MOST + 1) if rule in RANKED else RUNS)
+        ]
+        for rule in RULES
+    }
     matched = tallies[f"{name} independent"]
     return {
         "target": target,
@@ -83,17 +88,12 @@ def of_pair(name: str, tallies: Tallies) -> dict[str, Any]:
         "tv": float(total_variation(target, draft)),
         "optimum": optimum.tolist(),
         "lines": lines,
-        "dots": {rule: [gap(optimum, k, *accepted(name, rule, k, tallies)) for k in _runs(rule)] for rule in RULES},
+        "dots": seen,
         "independent": {
             "line": float(optimum[0] - IndependentMatch().acceptance(target, draft)),
             "dot": gap(optimum, 1, int(matched.counts["accepted"][0]), matched.trials),
         },
     }
-
-
-def _runs(rule: str) -> Iterable[int]:
-    """The numbers of candidates that are counted."""
-    return range(1, MOST + 1) if rule in RANKED else RUNS
 
 
 def gap(optimum: Floats, k: int, successes: int, trials: int) -> dict[str, float]:

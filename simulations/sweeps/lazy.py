@@ -74,7 +74,8 @@ def asks(scale: Scale) -> tuple[Ask, ...]:
 
 def data(scale: Scale, tallies: Tallies) -> Data:
     """Seconds per race with Student's intervals, and the largest p/q of every pair."""
-    largest = {ratio: _largest_ratio(ratio) for ratio in (None, *RATIOS)}
+    pairs = {ratio: language_pair(LARGEST, NOISE, ratio) for ratio in (None, *RATIOS)}
+    largest = {ratio: float(np.max(p / q)) for ratio, (p, q) in pairs.items()}
     rows: dict[str, list[dict[str, Any]]] = {"size": [], "ratio": []}
     for kernel, vocabulary, ratio in points():
         tally = tallies[label_of(kernel, vocabulary, ratio)]
@@ -85,11 +86,6 @@ def data(scale: Scale, tallies: Tallies) -> Data:
         if vocabulary == LARGEST:
             rows["ratio"].append({**row, "largest_ratio": largest[ratio]})
     return {"noise": NOISE, "max_rank": MAX_RANK, "vocabulary": LARGEST, **rows}
-
-
-def _largest_ratio(ratio: float | None) -> float:
-    p, q = language_pair(LARGEST, NOISE, ratio)
-    return float(np.max(p / q))
 
 
 def _seconds(tally: Tally, name: str) -> dict[str, float]:

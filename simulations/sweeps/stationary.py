@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -36,19 +35,17 @@ def asks(scale: Scale) -> tuple[Ask, ...]:
 
 def data(scale: Scale, tallies: Tallies) -> Data:
     """Dots where text was drawn, lines of the exact value."""
-    stretches = [_stretches(r, one.label, tallies) for r, one in zip(SHARES, asks(scale), strict=True)]
+    labels, stretches = [one.label for one in asks(scale)], []
+    for r, label in zip(SHARES, labels, strict=True):
+        seen = [vars(Mean(f"P={capacity}").estimate(tallies[label])) for capacity in CAPACITIES]
+        stretches.append({"r": r, "h": entropy_rate(r), "seen": seen, "value": best_values(r, LINE)})
     return {
         "capacities": CAPACITIES,
         "line": LINE,
-        "trials": tallies[asks(scale)[0].label].trials,
+        "trials": tallies[labels[0]].trials,
         "stretches": stretches,
         "markov": {"rows": [list(row) for row in CHAIN], "h": chain_rate(CHAIN), "value": chain_values(CHAIN, LINE)},
     }
-
-
-def _stretches(r: float, label: str, tallies: Tallies) -> dict[str, Any]:
-    seen = [vars(Mean(f"P={capacity}").estimate(tallies[label])) for capacity in CAPACITIES]
-    return {"r": r, "h": entropy_rate(r), "seen": seen, "value": best_values(r, LINE)}
 
 
 def chain_rate(rows: Sequence[Sequence[float]]) -> float:

@@ -144,9 +144,10 @@ def distinct_race_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) ->
     if all_known(target, draft) and draft.complete:
         return settled(low, scale, target, draft)
     earliest = np.hstack([known, _heaped(target, draft, c)])
-    high = float(p @ _passed_by_fewer(earliest, k)) + min(
-        reachable(target, draft), _leaves_known(parts.both_draft, math.fsum([spare, *parts.draft_only]), k)
-    )
+    # Where the first k distinct candidates are not all among the tokens known to both: the others race as one.
+    other = math.fsum([spare, *parts.draft_only])
+    leaves_known = float(_passed_by_fewer(parts.both_draft[None, :] / other, k)[0]) if other > 0 else 0.0
+    high = float(p @ _passed_by_fewer(earliest, k)) + min(reachable(target, draft), leaves_known)
     return outward(low, max(low, high), scale * rounding_slack(target, draft), ceiling=1.0)
 
 
@@ -159,11 +160,6 @@ def _heaped(target: TopLogProbs, draft: TopLogProbs, c: Floats) -> Floats:
     before = np.cumsum(np.append(0.0, -np.sort(-caps)))
     left = np.maximum(total[:, None] - c[:, None] * before, 0.0)
     return np.hstack([left[:, :-1] - left[:, 1:], left[:, -1:]])
-
-
-def _leaves_known(q: Floats, other: float, k: int) -> float:
-    """P(the first k distinct candidates are not all among the tokens of draft masses q): the others race as one."""
-    return float(_passed_by_fewer(q[None, :] / other, k)[0]) if other > 0 else 0.0
 
 
 def _passed_by_fewer(rates: Floats, k: int, even: Floats | None = None, tokens: int = 0) -> Floats:

@@ -88,7 +88,9 @@ class _Side(NamedTuple):
 
 def least_renyi_divergence(target: TopLogProbs, draft: TopLogProbs, order: float) -> float:
     """Certain lower bound of the Rényi divergence of all completions, any order > 0: 1 is KL, inf the largest ratio."""
-    wide = rounding_slack(target, draft) + EPS * _depth(target, draft)
+    # The exponential of the largest logarithm of a mass has half as many units in the last place of error.
+    deepest = max(-math.log(float(top.probabilities[top.probabilities > 0].min())) for top in (target, draft))
+    wide = rounding_slack(target, draft) + EPS * deepest
     parts = overlap(target, draft)
     p, q = _sides(target, draft, parts, wide)
     above = _log_ratios(parts, p, q, p.least, q.most)
@@ -102,11 +104,6 @@ def least_renyi_divergence(target: TopLogProbs, draft: TopLogProbs, order: float
         far = above if order > 1 else _log_ratios(parts, p, q, p.most, q.most)
         bound = max(bound, _far_from_one(p, q, far, order, wide))
     return _down(bound)
-
-
-def _depth(*tops: TopLogProbs) -> float:
-    """The largest logarithm of a mass: its exponential has half as many units in the last place of error."""
-    return max(-math.log(float(top.probabilities[top.probabilities > 0].min())) for top in tops)
 
 
 def _sides(target: TopLogProbs, draft: TopLogProbs, parts: Overlap, wide: float) -> tuple[_Side, _Side]:
@@ -282,7 +279,8 @@ def _unbounded(
     order 1 it rises in both, and the divergence is largest at the disjoint tails.
     """
     slack = rounding_slack(target, draft)
-    farthest = _ratios(*disjoint_tails(target, draft)) if order < 1 else farthest_ratios(target, draft)
+    p, q = disjoint_tails(target, draft)  # target masses and their ratios, infinite where the draft has none
+    farthest = (p[p > 0], ratio(p, q, np)[p > 0]) if order < 1 else farthest_ratios(target, draft)
     finite = farthest[1][farthest[1] < math.inf]
     # A mean log-ratio moves with the masses by the largest log-ratio, x log x by e log e.
     factor = 1.0 if squared or order in (1, math.inf) else (1 + order) / abs(order - 1)
@@ -295,8 +293,3 @@ def _unbounded(
     far = value(*farthest)
     high = outward(far, far, scale * slack, relative=squared).high
     return outward(low, max(low, high), 0.0)
-
-
-def _ratios(p: Floats, q: Floats) -> tuple[Floats, Floats]:
-    """Target masses and their ratios p/q, inf where the draft has none."""
-    return p[p > 0], ratio(p, q, np)[p > 0]

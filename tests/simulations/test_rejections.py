@@ -9,7 +9,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from proofs_check.algorithms.batch_algorithm import batch_decoding
 from proofs_check.theorems.rejections.batch_recursion import left_after, profile
 from simulations.draws import words
 from simulations.kernels.batch_rejection import batch_rejections
@@ -91,34 +90,6 @@ def test_calls_to_the_horizon_are_one_and_the_rejections_before_the_end() -> Non
 
 BATCH_TEXTS = 300_000
 """A share of texts is known to 0.007."""
-
-
-@pytest.mark.parametrize(("tokens", "drafts"), [(2, 2), (2, 3), (3, 2)])
-@pytest.mark.parametrize("printed", [False, True])
-def test_batches_are_the_enumerated_ones(tokens: int, drafts: int, printed: bool) -> None:
-    """Both forms of Algorithm 4, every draft run and coin in fractions: positions, and a text's rejections."""
-    steps = 3 if tokens == 2 else 2
-    (p, target), (q, draft) = tenths_chain(3, tokens, steps), tenths_chain(4, tokens, steps)
-    counts = batch_rejections(
-        target,
-        draft,
-        [1] + [0] * (tokens - 1),
-        length=steps,
-        drafts=drafts,
-        texts=BATCH_TEXTS,
-        state=words(9),
-        printed=printed,
-    )
-
-    def wrong(form: bool) -> int:
-        positions, texts = np.zeros(steps), np.zeros(steps + 1)
-        for outcome, share in batch_decoding(model(p), model(q), steps, drafts, printed=form).items():
-            positions[[n - 1 for n in outcome.rejected]] += float(share)
-            texts[len(outcome.rejected)] += float(share)
-        return len(straying(counts.positions, positions, BATCH_TEXTS)) + len(straying(counts.texts, texts, BATCH_TEXTS))
-
-    assert wrong(printed) == 0
-    assert wrong(not printed) > 0, "negative control: the other form"
 
 
 def test_a_recursion_that_starts_at_zero_is_caught() -> None:
