@@ -36,7 +36,7 @@ from simulations.counts import Mean, Tally
 from simulations.draws import Words, uniform
 from simulations.experiments.tasks import simulator
 from simulations.models.model_growth import Floats, Reader, Tokens, inverted
-from simulations.simulators.model_trees import builtin_network, builtin_target
+from simulations.simulators.model_trees import builtin_network, builtin_target, in_parts
 from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.errors import SettingError
 
@@ -102,9 +102,7 @@ def texts_of(trio: Trio, parameters: Mapping[str, Any], trials: int, state: Word
         )
     networks = (trio.target, trio.draft, trio.judge)
     readers = [Reader(network, trio.vocabulary, trio.prompts) for network in networks]
-    sizes = [min(TOGETHER, trials - done) for done in range(0, trials, TOGETHER)]
-    parts = [_trials(readers, parameters, size, state) for size in sizes]
-    return Tally.of(trials, samples={name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+    return in_parts(trials, TOGETHER, lambda size: _trials(readers, parameters, size, state))
 
 
 def _trials(readers: Sequence[Reader], parameters: Mapping[str, Any], trials: int, state: Words) -> dict[str, Floats]:

@@ -33,7 +33,7 @@ Draws of a trial, in order: a uniform for the prompt, one for the start, one for
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -83,7 +83,12 @@ def builtin_target() -> Target:
 def trees_of(target: Target, parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """The same of any target."""
     checked(target, parameters)
-    parts = [_trials(target, parameters, min(TOGETHER, trials - done), state) for done in range(0, trials, TOGETHER)]
+    return in_parts(trials, TOGETHER, lambda size: _trials(target, parameters, size, state))
+
+
+def in_parts(trials: int, most: int, run: Callable[[int], dict[str, Floats]]) -> Tally:
+    """The tally of trials of which at most so many are read together; `run` gives the samples of a number of them."""
+    parts = [run(min(most, trials - done)) for done in range(0, trials, most)]
     return Tally.of(trials, samples={name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
 
 
@@ -156,9 +161,7 @@ def drafted_trees(target: Target, draft: Any, parameters: Mapping[str, Any], tri
     """The same of any two models over one vocabulary."""
     checked(target, parameters)
     readers = [Reader(network, target.vocabulary, target.prompts) for network in (target.network, draft)]
-    sizes = [min(DRAFTED_TOGETHER, trials - done) for done in range(0, trials, DRAFTED_TOGETHER)]
-    parts = [_drafted_trials(target, readers, parameters, size, state) for size in sizes]
-    return Tally.of(trials, samples={name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+    return in_parts(trials, DRAFTED_TOGETHER, lambda size: _drafted_trials(target, readers, parameters, size, state))
 
 
 def _drafted_trials(

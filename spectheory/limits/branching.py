@@ -15,17 +15,6 @@ from spectheory.errors import SettingError
 from spectheory.limits.inputs import checked_capacity
 from spectheory.limits.renewal import renewal_bound
 from spectheory.limits.step_law import StepLaw, a_step_law
-from spectheory.limits.text import best_threshold, branching_bound_from_text, surprisal_walks, threshold_terms
-
-__all__ = [
-    "Form",
-    "best_threshold",
-    "branching_bound",
-    "branching_bound_from_text",
-    "branching_speedup",
-    "surprisal_walks",
-    "threshold_terms",
-]
 
 Form = Literal["published", "lorden", "best_t", "sharp", "numeric"]
 
@@ -56,8 +45,8 @@ def branching_bound(
       it exceed ``sharp``, which is B3' with U replaced by Lorden's bound :math:`t/\mu + K`.
 
     Every form is at most P. Assumes conditional pmfs i.i.d. across prefixes; on real text it is the i.i.d. *reading*
-    (:func:`branching_bound_from_text` needs no such assumption). From an estimated law the value is an estimate;
-    :func:`spectheory.limits.renewal_bound` gives its interval.
+    (:func:`~spectheory.limits.branching_bound_from_text` needs no such assumption). From an estimated law the value is
+    an estimate; :func:`spectheory.limits.renewal_bound` gives its interval.
 
     Examples
     --------

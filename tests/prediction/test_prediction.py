@@ -13,7 +13,7 @@ from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.limits import branching_bound, branching_bound_from_text, tunstall_bound
-from spectheory.limits.branching import best_threshold, surprisal_walks
+from spectheory.limits.text import best_threshold, surprisal_walks
 from spectheory.prediction import plan, predict
 from spectheory.prediction.one_call import one_call_bound
 from spectheory.prediction.over_prompts import Prompts

@@ -27,6 +27,7 @@ from simulations.verdicts.predictions import Predicted, compare, predictions
 from spectheory import total_variation
 from spectheory.limits import biased_loss, expected_rejections, rejection_probability, rejection_profile, uno_loss
 from spectheory.verification import RecursiveRejection
+from tests.simulations import laws
 
 ALARM = 1e-9
 TRIALS = 500_000
@@ -35,9 +36,7 @@ Floats = NDArray[np.float64]
 
 PAIRS: dict[str, tuple[Floats, Floats]] = {
     "figure": (np.array(pareto.TARGET), np.array(pareto.DRAFT)),
-    "draft lacks a token": (np.array([0.3, 0.1, 0.2, 0.4]), np.array([0.1, 0.5, 0.4, 0.0])),
-    "target lacks a token": (np.array([0.0, 0.6, 0.3, 0.1]), np.array([0.4, 0.1, 0.3, 0.2])),
-    "one-hot draft": (np.array([0.2, 0.3, 0.5]), np.array([1.0, 0.0, 0.0])),
+    **{name: laws.PAIRS[name] for name in ("draft lacks a token", "target lacks a token", "one-hot draft")},
     "one-hot target": (np.array([0.0, 0.0, 1.0]), np.array([0.5, 0.3, 0.2])),
     "disjoint": (np.array([1.0, 0.0]), np.array([0.0, 1.0])),
     "equal": (np.array([0.25, 0.75]), np.array([0.25, 0.75])),

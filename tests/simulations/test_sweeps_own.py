@@ -34,21 +34,18 @@ from spectheory.errors import SettingError
 from spectheory.plots.style import new_figure
 from spectheory.verification import KSeq, TokenVerification
 from tests.made_up import each
+from tests.simulations import laws
 
 ALARM = 1e-10
 TRIALS = 500_000
 RANKS = 3
 QUICK = Scale(full=False)
 
-UNEVEN = np.random.default_rng(1).dirichlet(np.ones(5), size=2)
 PAIRS: dict[str, tuple[Floats, Floats]] = {
-    "crossed": (np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])),
-    "draft lacks a token": (np.array([0.3, 0.1, 0.2, 0.4]), np.array([0.1, 0.5, 0.4, 0.0])),
-    "target lacks a token": (np.array([0.0, 0.6, 0.3, 0.1]), np.array([0.4, 0.1, 0.3, 0.2])),
+    **laws.PAIRS,
     "first choices tie": (np.array([0.4, 0.4, 0.2]), np.array([0.1, 0.45, 0.45])),
-    "equal": (UNEVEN[0], UNEVEN[0]),
+    "equal": (laws.UNEVEN[0], laws.UNEVEN[0]),
     "disjoint": (np.array([0.0, 0.0, 1.0]), np.array([0.5, 0.5, 0.0])),
-    "random": (UNEVEN[0], UNEVEN[1]),
 }
 KINDS = [("single", {"rule": rule}) for rule in RULES] + [("top-k", {"max_rank": RANKS})]
 KINDS += [("k-seq", {"k": k}) for k in (1, 2, 4)] + [("race-numpy", {"max_rank": RANKS})]

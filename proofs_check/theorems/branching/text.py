@@ -9,7 +9,7 @@ from proofs_check.theorems.branching.random_pmf_trees import Ensemble, best, hea
 from proofs_check.theorems.branching.steps import ANY_TARGET, DUALITY
 from spectheory.drafting import Chain
 from spectheory.limits import branching_bound_from_text
-from spectheory.limits.branching import best_threshold, surprisal_walks, threshold_terms
+from spectheory.limits.text import best_threshold, surprisal_walks, threshold_terms
 from spectheory.prediction import predict
 from spectheory.prediction.one_call import one_call_bound
 from spectheory.prediction.over_prompts import Prompts
