@@ -9,11 +9,11 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, wraps
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -228,6 +228,29 @@ def _plain(value: Any) -> Any:
             return value
         return [_plain(item) for item in value]
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def cache_by_text(
+    most: int | None = None, *, only: Collection[str] = (), but: Collection[str] = ()
+) -> Callable[[S], S]:
+    """Keep what a function makes of parameters, its last argument, by their JSON text; a decorator.
+
+    It is given those named in `only`, if any are, and without those in `but`, which are nothing to it.
+    """
+
+    def decorate(function: S) -> S:
+        @lru_cache(maxsize=most)
+        def of_text(*before: Any, text: str) -> Any:
+            return function(*before, json.loads(text))
+
+        @wraps(function)
+        def of_parameters(*given: Any) -> Any:
+            read = {name: given[-1][name] for name in given[-1] if name not in but and (not only or name in only)}
+            return of_text(*given[:-1], text=canonical(read))
+
+        return cast(S, of_parameters)
+
+    return decorate
 
 
 @dataclass(frozen=True)

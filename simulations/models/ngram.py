@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import json
 import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simulations.experiments.tasks import canonical
+from simulations.experiments.tasks import cache_by_text
 from simulations.models.pairs import whole_number
 from spectheory.errors import SettingError, ShapeError, TextError
 from spectheory.pairs import PROMPTS
@@ -241,6 +239,7 @@ def text_of(parameters: Mapping[str, Any]) -> str:
     return text
 
 
+@cache_by_text(4, only=(*_TEXTS, *_MODELS))
 def ngram_pair_of(parameters: Mapping[str, Any]) -> Automaton:
     """The pair a task asks for, as :func:`ngram_pair` makes it; kept for the next time.
 
@@ -249,12 +248,6 @@ def ngram_pair_of(parameters: Mapping[str, Any]) -> Automaton:
     """
     if missing := [name for name in ("order", "draft_order") if name not in parameters]:
         raise SettingError(f"no {missing[0]} is given", limit="the models have an order each", remedy="state it")
-    return _pair_of(canonical({name: parameters[name] for name in (*_TEXTS, *_MODELS) if name in parameters}))
-
-
-@lru_cache(maxsize=4)
-def _pair_of(recipe: str) -> Automaton:
-    parameters = json.loads(recipe)
     settings = {name: parameters[name] for name in _MODELS if name in parameters}
     other = text_of(parameters["draft"]) if "draft" in parameters else None
     return ngram_pair(text_of(parameters), other, **settings)

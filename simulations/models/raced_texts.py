@@ -6,7 +6,6 @@ each; ``tokens`` of each, to the last one; ``temperature`` of both models; ``tex
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from simulations.draws import Floats
-from simulations.experiments.tasks import canonical
+from simulations.experiments.tasks import cache_by_text
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError
 from spectheory.pairs import PREFIX, PROMPTS, resolve
@@ -54,17 +53,13 @@ def models(draft: str) -> ModelPair:
     return load_pair(resolve(f"{PREFIX}target"), resolve(PREFIX + draft), device="cpu")
 
 
+@cache_by_text(4, only=RECIPE)
 def texts(recipe: Mapping[str, Any]) -> tuple[Text, ...]:
     """The texts of a recipe, prompt by prompt; each prompt has a stream of its own."""
-    return _texts(canonical({name: recipe[name] for name in RECIPE}))
-
-
-@lru_cache(maxsize=4)
-def _texts(recipe_text: str) -> tuple[Text, ...]:
     from spectheory.measure import sample_continuations
     from spectheory.measure.tokens import encode_prompt
 
-    recipe, made = json.loads(recipe_text), []
+    made: list[Text] = []
     pair, prompts = models(recipe["draft"]), read_prompts(PROMPTS)
     for number in recipe["prompts"]:
         if not 0 <= number < len(prompts):

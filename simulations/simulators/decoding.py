@@ -13,9 +13,8 @@ independent, so those that a kernel decodes are put into batches at random. Of s
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache, lru_cache, partial
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 
 from simulations.counts import Mean, Moments, Tally
 from simulations.draws import Stream, Words, next_word
-from simulations.experiments.tasks import canonical, simulator
+from simulations.experiments.tasks import cache_by_text, simulator
 from simulations.kernels.block_decoding import block_calls
 from simulations.kernels.markov_decoding import Tables, ngram_tables, tabled_calls, token_calls
 from simulations.kernels.stopped_decoding import stopped_calls, stops_of
@@ -56,16 +55,14 @@ def block(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
 @simulator("ngram", version="1")
 def ngram(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """A text by token verification, n-gram models of real text (§7)."""
-    models = canonical({name: parameters[name] for name in parameters if name not in ("length", "k")})
-    return _call_tally(
-        tabled_calls(_tables(models), length=parameters["length"], k=parameters["k"], texts=trials, state=state)
-    )
+    how = {"length": parameters["length"], "k": parameters["k"], "texts": trials, "state": state}
+    return _call_tally(tabled_calls(_tables(parameters), **how))
 
 
-@lru_cache(maxsize=2)
-def _tables(models: str) -> Tables:
+@cache_by_text(2, but=("length", "k"))
+def _tables(models: Mapping[str, Any]) -> Tables:
     """A worker makes the tables of a pair once, for many batches."""
-    return ngram_tables(*ngram_pair_of(json.loads(models)))
+    return ngram_tables(*ngram_pair_of(models))
 
 
 def _on_chains(kernel: Callable[..., CallCounts], parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
@@ -123,35 +120,21 @@ CHAINED = {"token": "token", "block": "block", "ngram": "token"}
 """Simulators of chains of ``k`` drafts, and the rule they run; ``decode`` states its rule and tree."""
 
 
+@cache_by_text()
 def calls_of(kind: str, parameters: Mapping[str, Any]) -> MarkovCalls:
     """Mean and variance of the calls of a text that a simulator decodes (§7, exact); worked out once per setting."""
-    return _calls_of(kind, canonical(parameters))
-
-
-def acceptance_of(kind: str, parameters: Mapping[str, Any]) -> float:
-    """Acceptance rate of the simulator's rule on the mean over positions and texts: what C1 knows of a setting."""
-    return _acceptance_of(kind, canonical({name: parameters[name] for name in parameters if name not in _SHAPE}))
-
-
-_SHAPE = ("k", "paths")
-"""What a call drafts, which is nothing to the acceptance of one draft."""
-
-
-@cache
-def _acceptance_of(kind: str, text: str) -> float:
-    parameters = json.loads(text)
-    target, draft, following, initial = _models_of(kind, parameters)
-    rule, length = _rule_of(kind, parameters), parameters["length"]
-    return mean_acceptance(rule, target, draft, initial, length=length, following=following)
-
-
-@cache
-def _calls_of(kind: str, text: str) -> MarkovCalls:
-    parameters = json.loads(text)
     tree = _tree_of(kind, parameters)
     target, draft, following, initial = _models_of(kind, parameters)
     rule, length = _rule_of(kind, parameters), parameters["length"]
     return markov_calls(rule, target, draft, initial, length=length, tree=tree, following=following)
+
+
+@cache_by_text(but=("k", "paths"))
+def acceptance_of(kind: str, parameters: Mapping[str, Any]) -> float:
+    """Acceptance rate of the simulator's rule on the mean over positions and texts: what C1 knows of a setting."""
+    target, draft, following, initial = _models_of(kind, parameters)
+    rule, length = _rule_of(kind, parameters), parameters["length"]
+    return mean_acceptance(rule, target, draft, initial, length=length, following=following)
 
 
 def _tree_of(kind: str, parameters: Mapping[str, Any]) -> Tree:

@@ -11,10 +11,8 @@ of a run read the same ranks. Samples are ``LABEL: calls``, the calls that all t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ from numpy.typing import NDArray
 
 from simulations.counts import Mean, Moments, Tally
 from simulations.draws import Floats, Words
-from simulations.experiments.tasks import canonical, simulator
+from simulations.experiments.tasks import cache_by_text, simulator
 from simulations.models.raced_texts import models, pmfs_along, sampling, texts
 from simulations.simulators.trees import tree_of
 from simulations.verdicts.predictions import Predicted
@@ -102,14 +100,9 @@ def decoded(children: Children, ranks: Sequence[int]) -> list[int]:
 # What theory says
 
 
+@cache_by_text(8)
 def path_theorem(recipe: Mapping[str, Any]) -> Tally:
     """The expected counts of "model-races" (§7, exact), a sample for each text, by the names of the counts."""
-    return _path_theorem(canonical(recipe))
-
-
-@lru_cache(maxsize=8)
-def _path_theorem(recipe_text: str) -> Tally:
-    recipe = json.loads(recipe_text)
     shapes = {label: tree_of(paths) for label, paths in recipe["shapes"].items()}
     rows: list[dict[str, float]] = []
     for law in _rank_laws(recipe):

@@ -7,7 +7,6 @@ Samples are ``P=1`` and so on: total probability of the P heaviest prefixes, a c
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ import numpy as np
 
 from simulations.counts import Mean, Tally
 from simulations.draws import Words
-from simulations.experiments.tasks import canonical, simulator
+from simulations.experiments.tasks import cache_by_text, simulator
 from simulations.kernels.random_pmf_trees import random_pmf_trees
 from simulations.models.families import Floats, population
 from simulations.verdicts.predictions import Predicted, predicts
@@ -76,14 +75,8 @@ def moments(parameters: dict[str, Any]) -> Moments:
     return Moments(law.mean, max(law.second_moment, law.mean**2))
 
 
-def renewal_bounds(parameters: dict[str, Any]) -> tuple[float, ...]:
-    """B3' at each capacity of a task, numerically certain from above."""
-    return _renewal_bounds(canonical(parameters))
-
-
-@lru_cache(maxsize=32)
-def _renewal_bounds(text: str) -> tuple[float, ...]:
-    """Kept, as both the comparison and the drawing ask."""
-    parameters = json.loads(text)
+@cache_by_text(32)
+def renewal_bounds(parameters: Mapping[str, Any]) -> tuple[float, ...]:
+    """B3' at each capacity of a task, numerically certain from above; both the comparison and the drawing ask."""
     law = StepLaw.from_pmfs(pmfs_of(parameters))
     return tuple(renewal_bound(law, capacity).high for capacity in parameters["capacities"])
