@@ -14,15 +14,6 @@ from proofs_check.prelude import *
 from proofs_check.theorems.branching.random_pmf_trees import Ensemble, mean_best, walk
 from spectheory.limits.branching import Form, branching_bound
 
-# fmt: off
-__all__ = [  # what the statements of this topic import by one line
-    "ASSUMPTIONS", "MODERATE", "UNCERTAIN", "WALKED", "arrays", "as_floats", "best_t_form", "drawn_ensembles",
-    "drawn_moderate", "drawn_settings", "ensemble_cases", "ensemble_space", "excess", "leading", "library_form",
-    "lorden_form", "plain_bound", "random_ensembles", "setting_cases", "setting_space", "shared_cases", "sharp_form",
-    "small_ensembles", "threshold_cases", "with_value",
-]
-# fmt: on
-
 
 def excess(mu: Real, mu2: Real) -> Real:
     """K, what Lorden's inequality adds to t/mu."""
