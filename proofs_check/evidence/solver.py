@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from fractions import Fraction
 from typing import Any
 
 from proofs_check.evidence.judge import judge, leaves, outline
 from proofs_check.statement.arithmetic import Transcendental, nonzero_terms
 from proofs_check.statement.claims import POSITIVE, Claim, ClaimError, Compared, shown
 from proofs_check.statement.findings import Finding
+from proofs_check.statement.fractions import Fraction
 from proofs_check.statement.unmixed import Unmixed
 from spectheory.errors import load_extra
 

@@ -5,9 +5,10 @@ A float among intervals would be taken for the exact number it is not meant to b
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import cache
 from typing import Any
+
+from proofs_check.statement.fractions import is_fraction
 
 Interval = Any
 """An mpmath interval."""
@@ -19,6 +20,7 @@ def enclosures() -> Any:
 
     Examples
     --------
+    >>> from fractions import Fraction
     >>> iv = enclosures()
     >>> third = iv.mpf(Fraction(1, 3))
     >>> bool(third.a * 3 <= 1 <= third.b * 3), bool((Fraction(1, 2) * third).b < 1)
@@ -31,8 +33,8 @@ def enclosures() -> Any:
 
         def convert(self, x: Any) -> Interval:
             """The interval of a number."""
-            if isinstance(x, Fraction):
-                return self.mpf(x.numerator) / self.mpf(x.denominator)
+            if is_fraction(x):
+                return self.mpf(int(x.numerator)) / self.mpf(int(x.denominator))
             if isinstance(x, float):
                 raise TypeError(f"the float {x!r} among intervals: write a fraction")
             return super().convert(x)

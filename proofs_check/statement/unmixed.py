@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from numbers import Rational
 from typing import Any
 
-from proofs_check.statement import fractions
 from proofs_check.statement.claims import ClaimError
 
 _OF_TWO = ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "mod", "rmod", "pow", "rpow")
@@ -14,20 +14,19 @@ _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 _OF_ONE = ("neg", "pos", "abs")
 
 
-class Unmixed(fractions.Fraction):
+class Unmixed(Fraction):
     """A fraction whose arithmetic and comparisons with a float raise a `ClaimError`; so do those of its results.
 
-    It derives from the ledger's fractions, so that Python asks it first also where one of them stands on its left.
+    The ledger's own fractions, on its left too, become one of these.
 
     Examples
     --------
+    >>> from proofs_check.statement.fractions import Fraction as Constant
     >>> Unmixed(1, 2) + 1 >= Fraction(3, 2)
     True
+    >>> type(Constant(1, 3) - Unmixed(1, 2)).__name__
+    'Unmixed'
     """
-
-    def __new__(cls, numerator: Any = 0, denominator: Any = None) -> Any:
-        """Make one as Python makes its fractions."""
-        return Fraction.__new__(cls, numerator, denominator)
 
 
 def _refusing(name: str) -> Callable[[Fraction, Any], Any]:
@@ -41,7 +40,7 @@ def _refusing(name: str) -> Callable[[Fraction, Any], Any]:
                     limit="a float is another number to a solver than to a fraction",
                     remedy="write it as a Fraction",
                 )
-        found = exact(self, *others)
+        found = exact(self, *(Fraction(each) if isinstance(each, Rational) else each for each in others))
         return Unmixed(found) if isinstance(found, Fraction) else found
 
     return operation

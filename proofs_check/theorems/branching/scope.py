@@ -146,7 +146,7 @@ def timed_cases(effort: Effort) -> Iterator[Case]:
 
 def drawn_times() -> st.SearchStrategy[Case]:
     """Three fair tokens and drawn times."""
-    times = st.fractions(Fraction(1, 1000), 1000)
+    times = st.fractions("1/1000", 1000).map(Fraction)
     pmf = (Fraction(1, 2), Fraction(1, 3), Fraction(1, 6))
     return st.fixed_dictionaries(
         {"pmf": st.just(pmf), "capacity": st.integers(1, 3), "step": times, "verification": times, "draft": times}
