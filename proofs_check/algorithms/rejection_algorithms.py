@@ -23,16 +23,6 @@ from proofs_check.statement.claims import Case
 from proofs_check.statement.findings import Effort
 from proofs_check.statement.fractions import Fraction
 
-# fmt: off
-__all__ = [  # what the statements of this topic import by one line
-    "THETAS", "Chain", "Pmf", "Reach", "Table", "accepted", "any_rule", "array_of", "best_recovery", "biased_rule",
-    "chains", "decoded", "distance", "drawn_mixtures", "drawn_rules", "drawn_tables", "excess", "followed", "kept",
-    "loss_of", "mixed", "mixed_pairs", "mixture", "model_of", "normed", "outcome", "over_accepting", "positions",
-    "rule_of_class", "rule_space", "standard", "start_of", "stated_loss", "steps_of", "table_of", "tables",
-    "with_thetas",
-]
-# fmt: on
-
 Pmf = tuple[Real, ...]
 Table = Mapping[Prefix, Pmf]
 """A pmf after every prefix shorter than the horizon."""

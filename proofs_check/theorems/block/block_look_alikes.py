@@ -5,18 +5,7 @@ from __future__ import annotations
 from proofs_check.agreement.block_limits import SOLVED
 from proofs_check.prelude import *
 from proofs_check.twins import path_theorem
-from proofs_check.twins.block_values import (
-    Masses,
-    Problem,
-    beyond,
-    block_masses,
-    drop,
-    expected_calls,
-    now_and_then,
-    texts,
-    token_masses,
-    tokens_after,
-)
+from proofs_check.twins.block_values import *
 from proofs_check.twins.path_theorem import Survival
 from proofs_check.twins.policy_programme import fewest_calls
 

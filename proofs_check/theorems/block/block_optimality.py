@@ -2,42 +2,13 @@
 
 from __future__ import annotations
 
-from proofs_check.agreement.block_limits import (
-    LONG,
-    SMALL,
-    decoded,
-    ending,
-    going_on,
-    library,
-    longer,
-    optimal,
-    optimal_by_text,
-    own_family,
-    priced,
-    problem,
-    run_through_masses,
-    varied,
-    whole,
-)
+from proofs_check.agreement.block_limits import *
 from proofs_check.agreement.path_cases import CHAINS
 from proofs_check.algorithms.enumeration import race_coupling
 from proofs_check.prelude import *
 from proofs_check.proofs.block_proofs import FAMILY, LENGTHS, REGRET, THEOREM
 from proofs_check.statement.findings import Kind
-from proofs_check.twins.block_values import (
-    Masses,
-    MassesOf,
-    Problem,
-    block_masses,
-    drop,
-    expected_calls,
-    least_of_products,
-    masses_of_law,
-    stops,
-    texts,
-    token_masses,
-    weighed,
-)
+from proofs_check.twins.block_values import *
 from simulations.counts.quantities import Mean
 from simulations.verdicts.predictions import Predicted
 from spectheory.verification import BlockVerification, TokenVerification

@@ -10,15 +10,7 @@ from proofs_check.statement import calculus
 from proofs_check.statement.calculus import algebra
 from proofs_check.theorems.branching import steps as lorden
 from proofs_check.theorems.branching.branching_forms import *
-from proofs_check.theorems.branching.random_pmf_trees import (
-    Ensemble,
-    best,
-    best_of_one,
-    mean_best,
-    mean_best_by_depth,
-    moments,
-    visits,
-)
+from proofs_check.theorems.branching.random_pmf_trees import *
 from proofs_check.theorems.branching.steps import DUALITY, MANY_TO_ONE, dual_at, growth, integrated
 from simulations.models.families import CAPACITIES, FAMILIES, MIXED, population
 from spectheory.limits import StepLaw, random_tree_value

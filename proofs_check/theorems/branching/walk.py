@@ -6,14 +6,7 @@ from proofs_check.evidence.simulated import FOREST, TREES
 from proofs_check.prelude import *
 from proofs_check.theorems.branching import steps as lorden
 from proofs_check.theorems.branching.branching_forms import *
-from proofs_check.theorems.branching.random_pmf_trees import (
-    Ensemble,
-    assignments,
-    many_steps,
-    mean_best_by_depth,
-    moments,
-    visits,
-)
+from proofs_check.theorems.branching.random_pmf_trees import *
 from proofs_check.theorems.branching.steps import MANY_TO_ONE, TWO_THRESHOLDS
 
 

@@ -4,43 +4,17 @@ from __future__ import annotations
 
 from proofs_check.forms.divergences import g
 from proofs_check.prelude import *
-from proofs_check.statement.calculus import log
+from proofs_check.statement import calculus
 from proofs_check.theorems.path.completions import NO_EXTRAS, Extras, Lengths, Pairs, Seen, best, most_minima, seen
 from proofs_check.theorems.path.truncated_cases import drawn, every_setting, few_pairs, pairs
-from proofs_check.theorems.path.truncated_intervals import (
-    ENCLOSED,
-    LAWS,
-    LOGARITHMIC,
-    MONOTONE,
-    RATIONAL,
-    SYMMETRIC,
-    at_the_ends,
-    cap_of_all,
-    even_tails,
-    evenly_filled,
-    given_inside,
-    inside,
-    matching_inside,
-    naive,
-    no_better_than_even,
-    only_listed,
-    peaks_forgotten,
-    rank_entropies,
-    read,
-    steep_ends,
-    twice_the_mean,
-    with_ends,
-    with_odds,
-    within_poisson,
-    within_recursive,
-)
+from proofs_check.theorems.path.truncated_intervals import *
 from spectheory import truncated
 
 # What §9 rests on, in steps: ends of sums, one completion that is best, what follows from it, moments, other rules.
 
 
 def _entropy_of_two(x: Real, y: Real) -> Real:
-    return -x * log(x) - y * log(y)
+    return -x * calculus.log(x) - y * calculus.log(y)
 
 
 def _first_of(k: Real, m: Real) -> Real:
@@ -163,7 +137,7 @@ FOLLOWS: tuple[Step, ...] = (
     ),
     same(
         "KL for example: r log r - r + 1 is the integral of (c - r)/c over r <= c <= 1, and on the other side alike",
-        lambda r, c: (r * log(r) - r + 1, integral((c - r) / c, c, r, 1)),
+        lambda r, c: (r * calculus.log(r) - r + 1, integral((c - r) / c, c, r, 1)),
     ),
     same(
         "and chi-square: (r - 1)^2 is the integral of 2(c - r) over r <= c <= 1",
@@ -220,7 +194,7 @@ FOLLOWS: tuple[Step, ...] = (
 MOMENTS: tuple[Step, ...] = (
     same(
         "moving e from x to y changes -x log x - y log y at the rate log(x - e) - log(y + e)",
-        lambda x, y, e: (slope(_entropy_of_two(x - e, y + e), e), log(x - e) - log(y + e)),
+        lambda x, y, e: (slope(_entropy_of_two(x - e, y + e), e), calculus.log(x - e) - calculus.log(y + e)),
     ),
     valid(
         "so from a token of no more to one of no less, x <= y, it falls, and back it rises, as x - e <= y + e: H(p) is "
@@ -230,7 +204,10 @@ MOMENTS: tuple[Step, ...] = (
     ),
     same(
         "x log^2 x has the slope h = log x (log x + 2), and h(y) - h(x) = (log y - log x)(log x + log y + 2)",
-        lambda x, y: (slope(y * log(y) ** 2, y) - slope(x * log(x) ** 2, x), (log(y) - log(x)) * (log(x) + log(y) + 2)),
+        lambda x, y: (
+            slope(y * calculus.log(y) ** 2, y) - slope(x * calculus.log(x) ** 2, x),
+            (calculus.log(y) - calculus.log(x)) * (calculus.log(x) + calculus.log(y) + 2),
+        ),
     ),
     valid(
         "for x < y that is not positive if xy <= e^-2, which x + y <= 2/e gives",

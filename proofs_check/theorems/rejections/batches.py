@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from proofs_check.algorithms.rejection_algorithms import *
 from proofs_check.prelude import *
-from proofs_check.theorems.rejections.batch_recursion import (
-    Left,
-    enumerated,
-    left_after,
-    left_early,
-    left_with_one_fewer,
-    nothing,
-    profile,
-    rarest,
-    tried,
-    uncovered,
-    y1_profile,
-)
+from proofs_check.theorems.rejections.batch_recursion import *
 from simulations.counts.quantities import Mean
 from simulations.verdicts.predictions import Predicted
 from spectheory.intervals import Interval

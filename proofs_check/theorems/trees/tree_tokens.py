@@ -19,22 +19,7 @@ from proofs_check.algorithms.tree_enumeration import (
 from proofs_check.evidence.simulated import RACED, RANKED
 from proofs_check.prelude import *
 from proofs_check.theorems.trees.exits import ADD_A_NODE
-from proofs_check.twins.rank_trees import (
-    LAWS,
-    UNSORTED,
-    Nodes,
-    Path,
-    RankPmf,
-    all_trees,
-    deepest,
-    drawn_trees,
-    expanded,
-    in_order,
-    read,
-    tokens,
-    trees_of,
-    weight,
-)
+from proofs_check.twins.rank_trees import *
 from simulations.counts.quantities import Share
 from simulations.verdicts.predictions import Predicted
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, expected_tokens, node_weights, survival

@@ -12,20 +12,7 @@ from proofs_check.prelude import *
 from proofs_check.proofs.divergence_proofs import LOGARITHM
 from proofs_check.statement import calculus
 from proofs_check.theorems.trees.exits import ADD_A_NODE, channel, exit_count, exits, log_exits
-from proofs_check.twins.rank_trees import (
-    LAWS,
-    UNSORTED,
-    Nodes,
-    Path,
-    RankPmf,
-    all_trees,
-    drawn_trees,
-    expanded,
-    law_space,
-    read,
-    tokens,
-    trees_of,
-)
+from proofs_check.twins.rank_trees import *
 from simulations.counts.quantities import Mean
 from simulations.verdicts.predictions import Predicted
 from spectheory import entropy as library_entropy
