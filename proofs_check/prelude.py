@@ -75,7 +75,6 @@ from proofs_check.statement.claims import (
     Case,
     Claim,
     Compared,
-    Described,
     at_least,
     at_most,
     computed,

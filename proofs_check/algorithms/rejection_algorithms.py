@@ -228,7 +228,7 @@ def over_accepting(effort: Effort) -> Iterator[Case]:
 
 
 def any_rule(effort: Effort) -> Iterator[Case]:
-    """Pairs on 2 and 3 tokens, any acceptance, over or under, and any recovery law of a grid."""
+    """Acceptances from 0 to 1 and all recovery laws of a grid, 2 and 3 tokens."""
     ends = (Fraction(0), Fraction(1, 2), Fraction(2, 3), Fraction(1))
     rng = random.Random(53)
     for pair in cases.random_pairs(54, effort.pick(60, 600), 3, spread=4):
@@ -277,7 +277,7 @@ def mixed_pairs(effort: Effort) -> Iterator[Case]:
 
 
 def positions(effort: Effort) -> Iterator[Case]:
-    """Pairs at several positions, each with an over-acceptance of its own."""
+    """Random pairs at up to 5 positions."""
     rng = random.Random(62)
     for count in (1, 2, 5) * effort.pick(6, 60):
         pairs = tuple((case["p"], case["q"]) for case in cases.random_pairs(rng.randrange(10**6), count, 4))
@@ -285,5 +285,5 @@ def positions(effort: Effort) -> Iterator[Case]:
 
 
 def drawn_mixtures() -> st.SearchStrategy[Case]:
-    """Extreme pairs on 3 tokens and an over-acceptance."""
+    """3 tokens, entries of all sizes."""
     return st.fixed_dictionaries({"p": exact_pmfs(3), "q": exact_pmfs(3), "theta": st.sampled_from(THETAS)})

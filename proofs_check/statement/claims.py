@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from proofs_check.statement.arithmetic import Transcendental, every
-from proofs_check.statement.findings import Effort
 from proofs_check.statement.fractions import is_exact, plain
 from spectheory.errors import SpectheoryError
 
@@ -18,18 +17,6 @@ Case = Mapping[str, Any]
 """What a claim is about: names to values, as p and q to pmfs."""
 
 Relation = Literal["==", "<=", "~"]
-
-
-@dataclass(frozen=True)
-class Described:
-    """Cases by effort, with the words that say which they are."""
-
-    over: str
-    draw: Callable[[Effort], Iterable[Case]]
-
-    def __call__(self, effort: Effort) -> Iterable[Case]:
-        """The cases that this effort allows."""
-        return self.draw(effort)
 
 
 class ClaimError(SpectheoryError):

@@ -83,7 +83,7 @@ def trees_of(most: int, laws: Sequence[Pmf] = LAWS, *, least: int = 0) -> Iterat
 
 
 def drawn_trees() -> st.SearchStrategy[dict[str, Any]]:
-    """A law of 4 or 5 letters and a tree on ranks 1 to 3."""
+    """Trees of up to 6 nodes, laws of any spread."""
     trees = strategies.draft_trees(6, 3).map(lambda tree: tuple(nodes_of(tree)[1:]))
     return st.fixed_dictionaries({"pi": st.integers(4, 5).flatmap(strategies.exact_pmfs), "tree": trees})
 

@@ -384,7 +384,6 @@ B7_LENGTHS = Entry(
         exact(
             Claim("costs by text: the same", partial(optimal_by_text, block_masses)),
             priced(5),
-            over="random models and costs that the next token of the draft does not raise in the mean",
             wrong=Claim("token verification is optimal", partial(optimal_by_text, token_masses)),
         ),
     ),

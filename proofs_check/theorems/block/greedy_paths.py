@@ -31,7 +31,7 @@ def small_pairs(effort: Effort) -> Iterator[Case]:
 
 
 def tie_free(effort: Effort) -> Iterator[Case]:
-    """More of them."""
+    """First among the pairs on 2 tokens without ties by their denominator."""
     return cases.all_pairs(2, effort.pick(9, 12))
 
 
@@ -131,7 +131,6 @@ V3_FEWER = Entry(
                 "nor where no ratios are equal", of_pairs(partial(no_fewer, greedy_block(2)), k=1), (POSITIVE, NO_TIES)
             ),
             tie_free,
-            over="first among the pairs on 2 tokens without ties by their denominator",
             true=Claim("one path is block verification", of_pairs(partial(no_fewer, greedy_block(1)), k=1)),
         ),
     ),

@@ -184,7 +184,7 @@ def threshold_cases(effort: Effort) -> Iterator[Case]:
 
 
 def shared_cases(effort: Effort) -> Iterator[Case]:
-    """Two pmfs, P up to 6, thresholds at powers of the probabilities."""
+    """Two pmfs on 2 or 3 tokens, P up to 6."""
     for pmfs in small_ensembles():
         if len(pmfs) == 2 and UNCERTAIN.met(pmfs):
             for capacity in (1, 2, 4, 6):

@@ -212,7 +212,7 @@ def wrapped(pairs: Iterable[Case]) -> Iterator[Case]:
 
 
 def pairs() -> st.SearchStrategy[Case]:
-    """Pairs on 2 to 5 tokens."""
+    """2 to 5 tokens."""
     return strategies.exact_pairs().map(lambda pair: {"pair": Pair(**pair)})
 
 
@@ -432,7 +432,7 @@ def selections() -> st.SearchStrategy[Case]:
 
 
 def laws() -> st.SearchStrategy[Case]:
-    """Laws of a rank."""
+    """Any law on up to 7 ranks."""
     return strategies.rank_laws(7).map(lambda law: {"law": Ranks(law)})
 
 
@@ -585,14 +585,12 @@ H = Entry(
         searched(
             Claim("KL <= H(R|X), E log R <= sum p log(1 + p/q) <= KL + log 2 in the Poisson race", closed, (FINITE,)),
             pairs,
-            over="2 to 5 tokens",
             spaces=(object_space(pair_space(2), lambda p, q: {"pair": Pair(p, q)}),),
             wrong=Claim("without log 2", lambda pair: closed(pair, extra=False), (FINITE,)),
         ),
         searched(
             Claim("H(R) <= E log R + log(E log R + 1) + 1 in nats and in bits", of_a_law),
             laws,
-            over="any law on up to 7 ranks",
             spaces=(object_space(rules_of_two(), broken),),
             wrong=Claim("without the 1", lambda law: of_a_law(law, less=1)),
         ),

@@ -176,7 +176,7 @@ def pmfs(effort: Effort) -> Iterator[Case]:
 
 
 def small_pmfs() -> Any:
-    """A Hypothesis strategy of two pmfs on 2 to 4 tokens."""
+    """2 to 4 tokens."""
     from hypothesis import strategies as st
 
     def pair(tokens: int) -> Any:
@@ -260,7 +260,7 @@ A4_ENTROPY = Entry(
             over="the same pmfs",
             wrong=Claim("with one token more", lambda p, q: library_ends(1, p, q)),
         ),
-        searched(BETWEEN, small_pmfs, over="2 to 4 tokens", wrong=TIGHTER),
+        searched(BETWEEN, small_pmfs, wrong=TIGHTER),
     ),
     calculators=("spectheory.limits.first_choice_at_least", "spectheory.limits.first_choice_at_most"),
     without={"exact": "logarithms enter"},

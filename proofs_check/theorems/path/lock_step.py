@@ -194,7 +194,7 @@ def some_laws(effort: Effort) -> Iterator[Case]:
 
 
 def any_laws() -> Any:
-    """A Hypothesis strategy of laws of calls and a batch of as many texts at most."""
+    """Laws of up to 4 calls, up to 4 texts."""
     from hypothesis import strategies as st
 
     def law(longest: int) -> Any:
@@ -270,7 +270,6 @@ P12_LOCK_STEP = Entry(
                 ordered,
             ),
             any_laws,
-            over="laws of up to 4 calls, up to 4 texts",
             wrong=Claim(
                 "E[max] is at most the largest mean", lambda laws, batch: at_most(slowest(laws), max(map(calls, laws)))
             ),

@@ -353,7 +353,7 @@ def never_lowered(value: Callable[[AnyPmf, AnyPmf, int], Real]) -> Callable[[Any
 
 
 def mergers(effort: Effort) -> Iterator[Case]:
-    """Fewer candidates first; pairs on three tokens by their denominator, p falling, and every two of their tokens."""
+    """First with two candidates on three tokens by the denominator; one candidate has none."""
     for k in effort.pick((1, 2), (1, 2, 3)):
         for pair in cases.pairs(3, 6):
             if pair["p"][0] >= pair["p"][1] >= pair["p"][2]:
@@ -496,12 +496,7 @@ P9_MONOTONE = Entry(
     latex=r"(P,Q)\succeq(P',Q')\ \Rightarrow\ P_{R3}(R\le k)(P,Q)\le P_{R3}(R\le k)(P',Q')",
     assumptions=("candidates are i.i.d. from the draft", "a channel merges tokens and splits them in proportion"),
     evidence=(
-        counterexample(
-            RECURSIVE,
-            mergers,
-            over="first with two candidates on three tokens by the denominator; one candidate has none",
-            true=POISSON,
-        ),
+        counterexample(RECURSIVE, mergers, true=POISSON),
         counterexample(RECURSIVE, one_merger, over="p = (.8, .15, .05, 0), q = (.2, .1, .1, .6), k = 2", true=POISSON),
     ),
 )

@@ -87,7 +87,7 @@ def asked_speedups(effort: Effort) -> Iterator[Case]:
 
 
 def drawn() -> Any:
-    """A Hypothesis strategy of alpha and c."""
+    """Any alpha and c."""
     from hypothesis import strategies as st
 
     share = st.integers(1, 10**6).flatmap(lambda n: st.integers(0, n).map(lambda i: Fraction(i, n)))
@@ -224,7 +224,7 @@ def mixture(alphas: Sequence[Real], k: int) -> Real:
 
 
 def mixtures(effort: Effort) -> Iterator[Case]:
-    """Two rates in tenths and coarser, shorter chains and simpler rates first."""
+    """First with the shortest chain and the simplest pair of rates."""
     for k, parts in product(range(1, 5), range(1, effort.pick(10, 20) + 1)):
         for low, high in combinations(range(parts + 1), 2):
             yield {"alphas": (Fraction(low, parts), Fraction(high, parts)), "k": k}
@@ -317,7 +317,7 @@ C1 = Entry(
                 lambda wanted, k, c: equal(solvable(wanted, k, c).left, int(1 <= wanted <= k + 1)),
             ),
         ),
-        searched(ALL_LENGTHS, drawn, over="any alpha and c", spaces=(rate_space(),), wrong=TWO_PAY),
+        searched(ALL_LENGTHS, drawn, spaces=(rate_space(),), wrong=TWO_PAY),
     ),
 )
 
@@ -330,9 +330,7 @@ C1_MIXTURE = Entry(
     latex=r"\mathbb E\sum_{i\le k}A^i \le \sum_{i\le k}(\mathbb E A)^i",
     assumptions=("a call's acceptances are independent given its rate",),
     evidence=(
-        counterexample(
-            AT_THE_MEAN, mixtures, over="first with the shortest chain and the simplest pair of rates", true=JENSEN
-        ),
+        counterexample(AT_THE_MEAN, mixtures, true=JENSEN),
         counterexample(
             AT_THE_MEAN,
             lambda effort: [{"alphas": (Fraction(1, 2), Fraction(9, 10)), "k": 4}],

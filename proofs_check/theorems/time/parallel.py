@@ -68,14 +68,14 @@ def inequalities(tokens: int, alpha: Real, t_target: Real, t_draft: Real) -> Ite
 
 
 def settings(effort: Effort) -> Iterator[Case]:
-    """Up to 7 tokens, acceptance rates in quarters, a few times of a pass."""
+    """Up to 7 tokens, alpha in quarters, five pairs of times."""
     times = ((1, 1), (4, 2), (10, 3), (7, 1), (5, 4))
     for tokens, i, (t_target, t_draft) in product(range(1, effort.pick(7, 11) + 1), range(5), times):
         yield {"tokens": tokens, "alpha": Fraction(i, 4), "t_target": Fraction(t_target), "t_draft": Fraction(t_draft)}
 
 
 def drawn() -> Any:
-    """A Hypothesis strategy of settings, drafts slower than the target among them."""
+    """Any rate and times, up to 50 tokens."""
     from hypothesis import strategies as st
 
     size = st.integers(1, 1000)
@@ -164,13 +164,11 @@ C5 = Entry(
                 lambda **case: with_replicas(0, **case),
             ),
             settings,
-            over="up to 7 tokens, alpha in quarters, five pairs of times",
             wrong=Claim("one target fewer takes no longer", lambda **case: with_replicas(1, **case)),
         ),
         agreement(
             Claim("the library's time, speed-up and number of targets", library),
             settings,
-            over="up to 7 tokens, alpha in quarters, five pairs of times",
             wrong=Claim(
                 "every token is led on by the draft or the target, the last one too",
                 lambda tokens, alpha, t_target, t_draft: computed(
@@ -182,7 +180,6 @@ C5 = Entry(
         searched(
             NEVER_SLOWER,
             drawn,
-            over="any rate and times, up to 50 tokens",
             spaces=(setting_space(),),
             wrong=Claim("never slower, however slow the draft", inequalities),
         ),

@@ -260,7 +260,6 @@ S2 = Entry(
                 lambda pi, tree: at_most(tokens(pi, tree), tokens(pi, heaviest_tree(pi, len(tree)))),
             ),
             drawn_trees,
-            over="trees of up to 6 nodes, laws of any spread",
             spaces=(law_space(3, ((1,), (2,), (1, 1), (2, 1))), law_space(3, ((3,), (3, 3), (3, 3, 1)))),
             wrong=Claim(
                 "no tree gives more than the chain of the likeliest rank",

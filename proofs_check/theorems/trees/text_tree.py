@@ -86,7 +86,7 @@ def searched_for(seeds: range) -> Iterator[Case]:
 
 
 def drawn_texts() -> st.SearchStrategy[dict[str, Any]]:
-    """A text of up to four positions and a tree of up to four nodes."""
+    """Texts of up to 4 positions, trees of up to 4 nodes."""
     rows = st.lists(strategies.exact_pmfs(3), min_size=1, max_size=4).map(tuple)
     grown = strategies.draft_trees(4, WIDEST).map(lambda tree: tuple(nodes_of(tree)[1:]))
     return st.fixed_dictionaries({"text": rows, "tree": grown})
@@ -280,7 +280,6 @@ S4 = Entry(
                 lambda text, tree: at_most(accepted(text, tree), accepted(text, greedy_tree(text, len(tree)))),
             ),
             drawn_texts,
-            over="texts of up to 4 positions, trees of up to 4 nodes",
             spaces=(text_space(3, ((1,), (1, 2))),),
             wrong=Claim(
                 "no tree takes fewer calls than those nodes",

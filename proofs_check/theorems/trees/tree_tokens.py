@@ -197,12 +197,7 @@ S1 = Entry(
                 lambda pi, branching: named(pi, branching, lambda pi, bs: 1 + sum(sum(pi[:b]) for b in bs)),
             ),
         ),
-        searched(
-            READING,
-            drawn_trees,
-            over="trees of up to 6 nodes, laws of any spread",
-            wrong=Claim("a node weighs what its last rank does", by_depth_alone),
-        ),
+        searched(READING, drawn_trees, wrong=Claim("a node weighs what its last rank does", by_depth_alone)),
         simulated(
             "accepted drafts and nodes of calls down trees, ranks from laws",
             RANKED,

@@ -184,7 +184,6 @@ T1 = Entry(
         searched(
             Claim("E[tokens] H(R) <= log((k+1)(A-1)+1)", channel),
             drawn_trees,
-            over="trees of up to 6 nodes, laws of any spread",
             spaces=(law_space(3, ((1,), (1, 1))), law_space(3, ((1,), (2,), (1, 2), (1, 2, 3)))),
             wrong=Claim("E[tokens] H(R) <= log(k+1)", no_letters),
         ),
@@ -372,7 +371,6 @@ S3 = Entry(
         searched(
             Claim("E[tokens] H(R) = H(exit leaf)", lossless),
             drawn_trees,
-            over="trees of up to 6 nodes, laws of any spread",
             wrong=Claim("E[tokens] H(R) = H(last node)", last_node),
         ),
         simulated(
