@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
+
 from proofs_check.forms.divergences import entropy
 from proofs_check.prelude import *
-from proofs_check.twins.rank_trees import Nodes, Path, RankPmf, tokens, weight
+from proofs_check.twins import path_theorem
+from proofs_check.twins.rank_trees import Nodes, Path, RankPmf, all_trees, deepest, in_order, tokens, weight
+from proofs_check.twins.tree_theorem import tree_survival
 
 
 def exits(pi: RankPmf, tree: Nodes) -> dict[Path, Real]:
@@ -57,3 +61,196 @@ EXCHANGE: tuple[Step, ...] = (
     ),
 )
 """The first k of an order by weight weigh the most, whatever the weights."""
+
+
+# The best draft tree of a size, three ways: by trying every tree, by a heap, and by a dynamic programme.
+
+
+RANKS = 3
+"""Largest rank of the trees that are tried one by one."""
+
+
+def heaviest_tree(pi: RankPmf, nodes: int, depth: int | None = None, width: int | None = None) -> Nodes:
+    """The heaviest nodes of positive weight from a heap, of equal ones the shallowest, within the tree's limits."""
+    found: list[Path] = []
+    heap: list[tuple[Real, int, Path]] = [(-1, 0, ())]
+    while heap and len(found) <= nodes:
+        negative, deep, node = heapq.heappop(heap)
+        if width is not None and sum(len(other) == deep for other in found) == width:
+            continue
+        found.append(node)
+        if depth is None or deep < depth:
+            below = ((negative * share, deep + 1, (*node, rank)) for rank, share in enumerate(pi, 1) if share > 0)
+            for child in below:
+                heapq.heappush(heap, child)
+    return tuple(found[1:])
+
+
+def heaviest_set(pi: RankPmf, nodes: int, depth: int | None = None) -> Real:
+    """The most that any set of so many nodes weighs, tree or not, with the root's 1."""
+    depths = range(1, 1 + (depth or nodes))
+    paths = (path for d in depths for path in product(range(1, len(pi) + 1), repeat=d))
+    return 1 + sum(sorted((weight(pi, path) for path in paths), reverse=True)[:nodes])
+
+
+Limits = tuple[int, int, int, bool]
+"""Nodes, depth, width of a tree, and whether its siblings have ranks 1..m."""
+
+
+@cache
+def described_trees(nodes: int) -> list[tuple[Nodes, Limits]]:
+    """Every tree of so many nodes on ranks 1 to 3, and what limits may speak of."""
+
+    def limits(tree: Nodes) -> Limits:
+        depths = [len(node) for node in tree]
+        return len(tree), deepest(tree), max(map(depths.count, depths)), in_order(tree)
+
+    return [(tree, limits(tree)) for tree in all_trees(nodes, RANKS)]
+
+
+@cache
+def bests(pi: Pmf, nodes: int) -> dict[Limits, Fraction]:
+    """The most tokens of the trees of so many nodes that are alike in all that limits may speak of."""
+    weights: dict[Path, Fraction] = {}
+    best: dict[Limits, Fraction] = {}
+    for tree, limits in described_trees(nodes):
+        for node in tree:
+            if node not in weights:
+                weights[node] = Fraction(weight(pi, node))
+        best[limits] = max(best.get(limits, Fraction(0)), 1 + sum((weights[node] for node in tree), Fraction(0)))
+    return best
+
+
+def most_tokens(
+    pi: Pmf, nodes: int, depth: int | None = None, width: int | None = None, consecutive: bool = False
+) -> Fraction:
+    """The most tokens of any tree of up to so many nodes within the limits, by trying every tree."""
+    return max(
+        value
+        for size in range(1, nodes + 1)
+        for (_, deep, wide, ordered), value in bests(pi, size).items()
+        if deep <= (depth or nodes) and wide <= (width or nodes) and ordered >= consecutive
+    )
+
+
+def programme(pi: RankPmf, nodes: int, depth: int | None = None) -> Real:
+    """The most tokens of a tree of up to so many nodes whose siblings have ranks 1..m, subtree by subtree."""
+
+    @cache
+    def from_rank(rank: int, below: int, deep: int) -> Real:
+        """The most of up to `below` nodes under a node of weight 1: children of this rank and later ones."""
+        options = [0]
+        if rank < len(pi) and deep:
+            for size in range(1, below + 1):
+                subtree = 1 + from_rank(0, size - 1, deep - 1)
+                options.append(pi[rank] * subtree + from_rank(rank + 1, below - size, deep))
+        return max(options)
+
+    return 1 + from_rank(0, nodes, depth or nodes)
+
+
+def one_by_one(pi: RankPmf, nodes: int, depth: int | None) -> Real:
+    """Wrong: always the heaviest node that may come next."""
+    tree: list[Path] = []
+    for _ in range(nodes):
+        inside = [(), *tree]
+        ranks = {node: 1 + sum(other[:-1] == node for other in tree) for node in inside}
+        following = [(*node, r) for node, r in ranks.items() if r <= len(pi) and len(node) < (depth or nodes)]
+        tree += [max(following, key=lambda node: weight(pi, node))] if following else []
+    return tokens(pi, tuple(tree))
+
+
+# Draft trees along a text whose rank law changes: weights on average, the calls, and small texts as cases.
+
+
+Text = Sequence[RankPmf]
+"""The rank law at each position: P(R = r | text), r = 1, 2, ...; what is missing to one is no draft's."""
+
+WIDEST = 2
+"""Largest rank of the trees that are tried one by one."""
+
+
+def at_start(text: Text, node: Path, n: int) -> Real:
+    """The probability that a call which starts at n accepts a node; none past the end of the text."""
+    return math.prod(text[n + j][rank - 1] for j, rank in enumerate(node)) if n + len(node) <= len(text) else 0
+
+
+def average(text: Text, node: Path) -> Real:
+    """S4's weight of a node: the mean over the starts."""
+    return sum(at_start(text, node, n) for n in range(len(text))) * Fraction(1, len(text))
+
+
+def accepted(text: Text, tree: Nodes) -> Real:
+    """Accepted drafts of a call whose start is drawn uniformly: the sum of the weights."""
+    return sum(average(text, node) for node in tree)
+
+
+def greedy_tree(text: Text, nodes: int) -> Nodes:
+    """The heaviest nodes by their averages, from a heap."""
+    found: list[Path] = []
+    heap: list[tuple[Real, int, Path]] = [(-1, 0, ())]
+    while len(found) <= nodes:
+        _, deep, node = heapq.heappop(heap)
+        found.append(node)
+        for rank in range(1, len(text[0]) + 1):
+            heapq.heappush(heap, (-average(text, (*node, rank)), deep + 1, (*node, rank)))
+    return tuple(found[1:])
+
+
+def calls(text: Text, tree: Nodes) -> Fraction:
+    """C(0) of the path theorem: the expected calls the text takes."""
+    shape = frozenset(tree)
+    return path_theorem.calls(tree_survival(text, shape), deepest(tree), len(text))[0]
+
+
+trees = cache(all_trees)
+
+
+def heaviest_trees(text: Text, nodes: int) -> list[Nodes]:
+    """All trees with the most average weight: there may be ties."""
+    weights = {tree: accepted(text, tree) for tree in trees(nodes, WIDEST)}
+    return [tree for tree, own in weights.items() if own == max(weights.values())]
+
+
+# Cases
+
+ALTERNATING: Text = ((Fraction(2, 10000), Fraction(9997, 10000)), (Fraction(955, 1000), Fraction(26, 1000))) * 20
+"""Two positions that alternate, forty in all."""
+
+
+def texts(length: int, denominator: int) -> Iterator[Text]:
+    """Every text of so many positions, each with a law of ranks 1, 2 and later in multiples of 1/denominator."""
+    return product([law[:WIDEST] for law in cases.grid(WIDEST + 1, denominator)], repeat=length)
+
+
+def short_texts(length: int, nodes: int, denominator: int) -> Iterator[Case]:
+    """By length, then nodes, then denominator."""
+    sizes = product(range(1, length + 1), range(1, nodes + 1), range(1, denominator + 1))
+    return ({"text": text, "nodes": k} for n, k, d in sizes for text in texts(n, d))
+
+
+def best_on_average(text: Text, nodes: int) -> Compared:
+    """The greedy tree against every tree of as many nodes."""
+    return equal(accepted(text, greedy_tree(text, nodes)), max(accepted(text, tree) for tree in trees(nodes, WIDEST)))
+
+
+def fewest_calls(text: Text, nodes: int) -> Compared:
+    """The false reading: some tree with the most average weight takes as few calls as any tree."""
+    return at_most(
+        min(calls(text, tree) for tree in heaviest_trees(text, nodes)),
+        min(calls(text, tree) for tree in trees(nodes, WIDEST)),
+    )
+
+
+def certain_text(ranks: Sequence[int]) -> Text:
+    """A text whose ranks are what they are."""
+    return tuple(tuple(Fraction(int(rank == r)) for r in range(1, WIDEST + 1)) for rank in ranks)
+
+
+AVERAGE = Claim("the heaviest nodes by average weight are the best tree for a uniform start", best_on_average)
+
+FEWEST = Claim("a tree of the k heaviest average weights takes as few calls as any tree of k nodes", fewest_calls)
+
+NEVER_COSTS = Claim(
+    "one more node never adds calls", lambda text, tree, node: at_most(calls(text, (*tree, node)), calls(text, tree))
+)

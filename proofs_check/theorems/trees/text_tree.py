@@ -7,7 +7,7 @@ from itertools import chain as joined
 from proofs_check.algorithms.tree_enumeration import nodes_of, tree_walk
 from proofs_check.library import strategies
 from proofs_check.prelude import *
-from proofs_check.theorems.trees.best_trees import *
+from proofs_check.theorems.trees.exits import *
 from proofs_check.theorems.trees.exits import ADD_A_NODE, EXCHANGE
 from proofs_check.twins import path_theorem
 from proofs_check.twins.rank_trees import Nodes, Path, deepest, in_order
