@@ -6,7 +6,7 @@ from proofs_check.agreement.path_agreement import Texts
 from proofs_check.agreement.path_cases import CHAINS, edge_chains, random_chains
 from proofs_check.prelude import *
 from proofs_check.twins.block_values import *
-from proofs_check.twins.policy_programme import fewest_calls
+from proofs_check.twins.block_values import fewest_calls
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.verification import PathRule
 

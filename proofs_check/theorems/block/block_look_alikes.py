@@ -6,8 +6,8 @@ from proofs_check.agreement.block_limits import SOLVED
 from proofs_check.prelude import *
 from proofs_check.twins import path_theorem
 from proofs_check.twins.block_values import *
+from proofs_check.twins.block_values import fewest_calls
 from proofs_check.twins.path_theorem import Survival
-from proofs_check.twins.policy_programme import fewest_calls
 
 # Look-alikes of B7 at small models: gadgets behind one-hot tokens, single texts, rules by depth, drafts by start.
 

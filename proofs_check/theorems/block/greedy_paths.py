@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from proofs_check.agreement.path_agreement import all_calls
+from proofs_check.agreement.path_agreement import accepted, all_calls, lossless, of_pairs, of_tables, turned
 from proofs_check.agreement.path_cases import CHAINS, PathTwin, edge_chains, random_chains
-from proofs_check.agreement.whole_calls import accepted, lossless, of_pairs, of_tables, turned
 from proofs_check.algorithms.rivals import by_clipped_ratio, first_of_equals, greedy_block, largest
 from proofs_check.library.strategies import plain_pairs
 from proofs_check.prelude import *

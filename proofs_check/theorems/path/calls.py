@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import product as tuples
 from math import prod
 
+from proofs_check.agreement.path_agreement import accepted, bound, library, ratio_of_sums
 from proofs_check.agreement.path_cases import CHAINS, SurvivalOf, constant, edge_chains, greedy, random_chains
-from proofs_check.agreement.whole_calls import accepted, bound, library, ratio_of_sums
 from proofs_check.algorithms.lossless_calls import most_accepted, most_agreement
 from proofs_check.forms.divergences import overlap
 from proofs_check.prelude import *

@@ -5,11 +5,10 @@ from __future__ import annotations
 from proofs_check.agreement.block_limits import SOLVED
 from proofs_check.agreement.path_cases import CHAINS
 from proofs_check.prelude import *
-from proofs_check.proofs.block_proofs import MASSES
-from proofs_check.theorems.path.start_cases import HeadTable, by_start, from_start, head_trace, random_heads
-from proofs_check.twins.block_values import Problem
+from proofs_check.proofs.path_proofs import MASSES
+from proofs_check.theorems.path.start_survival import HeadTable, by_start, from_start, head_trace, random_heads
+from proofs_check.twins.block_values import Problem, fewest_calls
 from proofs_check.twins.path_theorem import calls, least_calls
-from proofs_check.twins.policy_programme import fewest_calls
 from spectheory.prediction import decoding_limit
 
 # L, the limit of whole decodings for drafts by start (§12), in fractions and against linear programmes.

@@ -11,6 +11,7 @@ from proofs_check.agreement.path_agreement import (
     rank_columns,
     survivals,
     tokens_per_call,
+    turned,
 )
 from proofs_check.agreement.path_cases import (
     CHAINS,
@@ -26,7 +27,6 @@ from proofs_check.agreement.path_cases import (
     random_chains,
     started,
 )
-from proofs_check.agreement.whole_calls import turned
 from proofs_check.algorithms.drafts import copying, repeated
 from proofs_check.algorithms.enumeration import TextLaw, output_law
 from proofs_check.algorithms.lossless_calls import most_accepted

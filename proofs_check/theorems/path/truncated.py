@@ -5,8 +5,20 @@ from __future__ import annotations
 from proofs_check.forms.divergences import g
 from proofs_check.prelude import *
 from proofs_check.statement import calculus
-from proofs_check.theorems.path.completions import NO_EXTRAS, Extras, Lengths, Pairs, Seen, best, most_minima, seen
-from proofs_check.theorems.path.truncated_cases import drawn, every_setting, few_pairs, pairs
+from proofs_check.theorems.path.completions import (
+    NO_EXTRAS,
+    Extras,
+    Lengths,
+    Pairs,
+    Seen,
+    best,
+    drawn,
+    every_setting,
+    few_pairs,
+    most_minima,
+    pairs,
+    seen,
+)
 from proofs_check.theorems.path.truncated_intervals import *
 from spectheory import truncated
 

@@ -8,9 +8,18 @@ from proofs_check.algorithms.rank_laws import rank_law
 from proofs_check.algorithms.tree_enumeration import REJECTION
 from proofs_check.forms.divergences import entropy
 from proofs_check.prelude import *
-from proofs_check.theorems.trees.exits import *
-from proofs_check.theorems.trees.exits import EXCHANGE, log_exits
-from proofs_check.twins.rank_trees import Nodes, RankPmf, deepest, drawn_trees, in_order, law_space, tokens
+from proofs_check.theorems.trees.rank_trees import *
+from proofs_check.theorems.trees.rank_trees import (
+    EXCHANGE,
+    Nodes,
+    RankPmf,
+    deepest,
+    drawn_trees,
+    in_order,
+    law_space,
+    log_exits,
+    tokens,
+)
 from spectheory.drafting import expected_tokens, optimal_tree
 
 

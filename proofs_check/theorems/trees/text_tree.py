@@ -7,10 +7,9 @@ from itertools import chain as joined
 from proofs_check.algorithms.tree_enumeration import nodes_of, tree_walk
 from proofs_check.library import strategies
 from proofs_check.prelude import *
-from proofs_check.theorems.trees.exits import *
-from proofs_check.theorems.trees.exits import ADD_A_NODE, EXCHANGE
+from proofs_check.theorems.trees.rank_trees import *
+from proofs_check.theorems.trees.rank_trees import ADD_A_NODE, EXCHANGE, Nodes, Path, deepest, in_order
 from proofs_check.twins import path_theorem
-from proofs_check.twins.rank_trees import Nodes, Path, deepest, in_order
 from proofs_check.twins.tree_theorem import tree_survival, visits
 from spectheory.prediction.tree_search import FoundTree, text_tree
 

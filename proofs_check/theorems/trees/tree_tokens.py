@@ -18,8 +18,8 @@ from proofs_check.algorithms.tree_enumeration import (
 )
 from proofs_check.evidence.simulated import RACED, RANKED
 from proofs_check.prelude import *
-from proofs_check.theorems.trees.exits import ADD_A_NODE
-from proofs_check.twins.rank_trees import *
+from proofs_check.theorems.trees.rank_trees import *
+from proofs_check.theorems.trees.rank_trees import ADD_A_NODE
 from simulations.counts.quantities import Share
 from simulations.verdicts.predictions import Predicted
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, expected_tokens, node_weights, survival

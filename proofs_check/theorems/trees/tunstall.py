@@ -11,8 +11,8 @@ from proofs_check.forms.divergences import entropy
 from proofs_check.prelude import *
 from proofs_check.proofs.divergence_proofs import LOGARITHM
 from proofs_check.statement import calculus
-from proofs_check.theorems.trees.exits import ADD_A_NODE, channel, exit_count, exits, log_exits
-from proofs_check.twins.rank_trees import *
+from proofs_check.theorems.trees.rank_trees import *
+from proofs_check.theorems.trees.rank_trees import ADD_A_NODE, channel, exit_count, exits, log_exits
 from simulations.counts.quantities import Mean
 from simulations.verdicts.predictions import Predicted
 from spectheory import entropy as library_entropy
