@@ -117,14 +117,14 @@ def pairs_and_shares(effort: Effort) -> Iterator[Case]:
         yield {**pair, "theta": Fraction(share, 3)}
 
 
-def _mean(p: Pmf, q: Pmf, theta: Real) -> Iterator[Compared]:
+def _mean(p: Pmf, q: Pmf, theta: Real, survivals: Callable[..., Sequence[Real]]) -> Iterator[Compared]:
     """One draft: no condition on the supports."""
     rule = BiasedVerification(float(theta))
     yield equal(mean_coin(p, q, theta), acceptance(p, q, theta))
     drawn = [x for x, share in enumerate(p) if share > 0]
     columns = _columns([p[x] for x in drawn], [q[x] for x in drawn])
     for survival in (rule.weighted_survival(columns, 1), rule.weighted_survival_above(columns, 1)):
-        yield from map(computed, survival[:, 0], coin(p, q, theta))
+        yield from map(computed, survival[:, 0], survivals(p, q, theta))
 
 
 def _own_text(p: Pmf, q: Pmf, theta: Real, most: bool = True) -> Iterator[Compared]:
@@ -183,12 +183,12 @@ def _mean_uno(target: Table, draft: Table, theta: Real) -> Real:
 
 TEXT = (
     agreement(
-        Claim("E (t + (1-t) min(1, rho)) over the target = P(accept), and both survivals of one draft", _mean),
-        pairs_and_shares,
-        wrong=Claim(
-            "E min((1-t) + t rho, rho) = P(accept)",
-            lambda p, q, theta: equal(mean_weight(p, q, theta), acceptance(p, q, theta)),
+        Claim(
+            "E (t + (1-t) min(1, rho)) over the target = P(accept), and both survivals of one draft",
+            partial(_mean, survivals=coin),
         ),
+        pairs_and_shares,
+        wrong=Claim("the survivals are min((1-t) + t rho, rho)", partial(_mean, survivals=weighted)),
     ),
     agreement(
         Claim("the rule's acceptance of a token it output is min(1, q/m), m = (1-t)p + tq; 0 where q = 0", _own_text),
