@@ -35,7 +35,7 @@ from proofs_check.algorithms.enumeration import (
 )
 from proofs_check.evidence.entries import Entry, Evidence, public
 from proofs_check.evidence.makers import agreement, certified, counterexample, exact, proof, searched, solved
-from proofs_check.evidence.search import Space, pair_space, rational
+from proofs_check.evidence.search import Space, pair_space, rational, softmax
 from proofs_check.evidence.simulated import (
     LACKING,
     NEAR,

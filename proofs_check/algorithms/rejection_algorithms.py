@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from proofs_check.algorithms.enumeration import CallLaw, Decoding, Model, Prefix, Rule, draft_paths, output_law
-from proofs_check.evidence.search import Space, rational
+from proofs_check.evidence.search import Space, softmax
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pmfs, models
 from proofs_check.statement.arithmetic import Real, absolute, floats, is_zero, positive_part, smaller
@@ -249,16 +249,11 @@ def rule_space(tokens: int) -> Space:
     """Pairs of pmfs, acceptances and recovery laws, for the optimiser."""
 
     def weights(x: NDArray[np.float64]) -> Case:
-        rows = x.reshape(4, tokens)
-        grown = np.exp(rows - rows.max(axis=1, keepdims=True))
-        p, q, r = (tuple((row / row.sum()).tolist()) for row in grown[:3])
-        return {"p": p, "q": q, "r": r, "b": tuple((1 / (1 + np.exp(-rows[3].clip(-30, 30)))).tolist())}
+        *rows, shares = x.reshape(4, tokens)
+        p, q, r = map(softmax, rows)
+        return {"p": p, "q": q, "r": r, "b": tuple((1 / (1 + np.exp(-shares.clip(-30, 30)))).tolist())}
 
-    def case(x: NDArray[np.float64]) -> Case:
-        read = weights(x)
-        return {name: tuple(map(Fraction, read[name])) if name == "b" else rational(read[name]) for name in read}
-
-    return Space(4 * tokens, weights, case)
+    return Space(4 * tokens, weights, "p q r")
 
 
 THETAS = (Fraction(0), Fraction(1, 3), Fraction(3, 4), Fraction(1))

@@ -80,4 +80,4 @@ def root_space(tokens: int, k: int) -> Space:
         beta, pmfs = parts(x)
         return at_root(k, Fraction(beta), *(rational(pmf) for pmf in pmfs))
 
-    return Space(2 * tokens + 1, floats, fractions)
+    return Space(2 * tokens + 1, floats, exactly=fractions)

@@ -431,7 +431,7 @@ def laws() -> st.SearchStrategy[Case]:
 
 def object_space(space: Space, wrap: Any) -> Space:
     """A space whose case is made of that of another one."""
-    return Space(space.dimension, lambda x: wrap(**space.weights(x)), lambda x: wrap(**space.case(x)))
+    return Space(space.dimension, lambda x: wrap(**space.weights(x)), exactly=lambda x: wrap(**space.case(x)))
 
 
 def broken(q: Any, rule: Any) -> Case:

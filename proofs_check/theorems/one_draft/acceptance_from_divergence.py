@@ -101,8 +101,6 @@ def two_positions(effort: Effort) -> Iterator[Case]:
 
 def any_positions() -> Any:
     """Two positions of two tokens, shares of up to 198."""
-    from hypothesis import strategies as st
-
     weights = st.lists(st.integers(0, 99), min_size=2, max_size=2).filter(any)
     pmf = weights.map(lambda w: tuple(Fraction(each, sum(w)) for each in w))
     one = st.fixed_dictionaries({"p": pmf, "q": pmf})

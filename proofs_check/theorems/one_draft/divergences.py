@@ -239,8 +239,6 @@ def weighed(effort: Effort) -> Iterator[dict[str, Any]]:
 
 def weighed_pairs() -> Any:
     """2 to 5 tokens."""
-    from hypothesis import strategies as st
-
     weights = st.one_of(st.fractions(0, 4, max_denominator=50), st.integers(0, 10**9).map(Fraction))
     share = st.fractions(0, 1, max_denominator=50)
     return st.tuples(exact_pairs(), weights, weights, share).map(
@@ -252,17 +250,11 @@ def weighed_space(tokens: int) -> Space:
     """The optimiser's walk over pairs and two values of c up to a few hundred."""
     pair = pair_space(tokens)
 
-    def rest(x: NDArray[np.float64]) -> dict[str, float]:
+    def weights(x: NDArray[np.float64]) -> Case:
         a, b = sorted(float(value) for value in np.exp(np.clip(x[-3:-1], -30, 6)))
-        return {"a": a, "b": b, "s": float(1 / (1 + np.exp(-np.clip(x[-1], -30, 30))))}
+        return {**pair.weights(x[:-3]), "a": a, "b": b, "s": float(1 / (1 + np.exp(-np.clip(x[-1], -30, 30))))}
 
-    def weights(x: NDArray[np.float64]) -> Mapping[str, Any]:
-        return {**pair.weights(x[:-3]), **rest(x)}
-
-    def case(x: NDArray[np.float64]) -> Mapping[str, Any]:
-        return {**pair.case(x[:-3]), **{name: Fraction(value) for name, value in rest(x).items()}}
-
-    return Space(pair.dimension + 3, weights, case)
+    return Space(pair.dimension + 3, weights)
 
 
 STICK_TERMS: tuple[Step, ...] = (

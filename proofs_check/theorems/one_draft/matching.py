@@ -177,7 +177,6 @@ def pmfs(effort: Effort) -> Iterator[Case]:
 
 def small_pmfs() -> Any:
     """2 to 4 tokens."""
-    from hypothesis import strategies as st
 
     def pair(tokens: int) -> Any:
         weights = st.lists(st.integers(0, 99), min_size=tokens, max_size=tokens).filter(any)

@@ -79,23 +79,16 @@ def library(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
 
 def joint_laws() -> Any:
     """2 to 4 tokens."""
-    from hypothesis import strategies as st
-
     return st.integers(2, 4).flatmap(lambda n: exact_pmfs(n * n).map(lambda law: {"joint": _rows(law, n)}))
 
 
 def joint_space(tokens: int) -> Space:
     """The optimiser's walk over joint laws."""
-
-    def weights(x: NDArray[np.float64]) -> Case:
-        grown = np.exp(x - x.max())
-        return {"joint": _rows([float(share) for share in grown / grown.sum()], tokens)}
-
-    def case(x: NDArray[np.float64]) -> Case:
-        (joint,) = weights(x).values()
-        return {"joint": _rows(rational([share for row in joint for share in row]), tokens)}
-
-    return Space(tokens * tokens, weights, case)
+    return Space(
+        tokens * tokens,
+        lambda x: {"joint": _rows(softmax(x), tokens)},
+        exactly=lambda x: {"joint": _rows(rational(softmax(x)), tokens)},
+    )
 
 
 def _rows(law: Sequence[Real], tokens: int) -> tuple[tuple[Real, ...], ...]:

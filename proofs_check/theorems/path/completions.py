@@ -220,8 +220,6 @@ def every_setting(effort: Effort) -> Iterator[Case]:
 
 def drawn() -> Any:
     """A Hypothesis strategy of pairs over thirty orders of magnitude, on 2 to 4 tokens, with lists and extra tokens."""
-    from hypothesis import strategies as st
-
     token = st.integers(0, 3)
     extra = st.one_of(st.just(()), st.tuples(token))
     setting = st.tuples(st.tuples(st.integers(1, 2), st.integers(1, 2)), st.tuples(extra, extra))

@@ -195,7 +195,6 @@ def some_laws(effort: Effort) -> Iterator[Case]:
 
 def any_laws() -> Any:
     """Laws of up to 4 calls, up to 4 texts."""
-    from hypothesis import strategies as st
 
     def law(longest: int) -> Any:
         weights = st.lists(st.integers(0, 20), min_size=longest, max_size=longest).filter(any)

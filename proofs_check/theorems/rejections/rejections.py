@@ -148,22 +148,12 @@ def one_position(tokens: int) -> Space:
     """Pairs of pmfs and shares, for the optimiser."""
 
     def weights(x: NDArray[np.float64]) -> Case:
-        rows = x.reshape(3, tokens)
-        target, draft = np.exp(rows[:2] - rows[:2].max(axis=1, keepdims=True))
-        shares = 1 / (1 + np.exp(-rows[2].clip(-30, 30)))
-        parts = target / target.sum(), draft / draft.sum(), shares
-        return {
-            name: {(): tuple(part.tolist())} for name, part in zip(("target", "draft", "shares"), parts, strict=True)
-        }
+        target, draft, shares = x.reshape(3, tokens)
+        parts = {"target": softmax(target), "draft": softmax(draft)}
+        parts["shares"] = tuple((1 / (1 + np.exp(-shares.clip(-30, 30)))).tolist())
+        return {name: {(): part} for name, part in parts.items()}
 
-    def case(x: NDArray[np.float64]) -> Case:
-        read = weights(x)
-        return {
-            name: {(): tuple(map(Fraction, read[name][()])) if name == "shares" else rational(read[name][()])}
-            for name in read
-        }
-
-    return Space(3 * tokens, weights, case)
+    return Space(3 * tokens, weights, "target draft")
 
 
 def repeated_pairs(denominator: int) -> Iterator[Case]:

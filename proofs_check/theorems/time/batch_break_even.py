@@ -164,8 +164,6 @@ def tied_to_the_knee(context: int, k: int, tokens: Fraction, free: bool) -> Comp
 
 def drawn() -> Any:
     """Any times, batches up to 987."""
-    from hypothesis import strategies as st
-
     positive, share = (st.integers(low, 2000).map(lambda i: Fraction(i, 20)) for low in (1, 0))
     time = st.tuples(positive, share, positive, share)
     tokens = st.integers(20, 140).map(lambda i: Fraction(i, 20))
@@ -182,15 +180,7 @@ def time_space() -> Space:
         tokens = 1 + 3 / (1 + float(np.exp(-np.clip(x[5], -40, 40))))
         return {"target": (1.0, cache, token, 0.0), "draft": (weights, other, small, 0.0), "k": 2, "tokens": tokens}
 
-    def fractions(x: NDArray[np.float64]) -> Case:
-        case = floats(x)
-        return case | {
-            "target": tuple(map(Fraction, case["target"])),
-            "draft": tuple(map(Fraction, case["draft"])),
-            "tokens": Fraction(case["tokens"]),
-        }
-
-    return Space(6, floats, fractions)
+    return Space(6, floats)
 
 
 PAYS_AT_ONE = Assumption("it pays at batch 1", lambda target, draft, k, tokens: gain(target, draft, k, tokens, 1) > 0)

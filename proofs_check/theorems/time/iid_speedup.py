@@ -88,8 +88,6 @@ def asked_speedups(effort: Effort) -> Iterator[Case]:
 
 def drawn() -> Any:
     """Any alpha and c."""
-    from hypothesis import strategies as st
-
     share = st.integers(1, 10**6).flatmap(lambda n: st.integers(0, n).map(lambda i: Fraction(i, n)))
     return st.fixed_dictionaries({"alpha": share, "c": share.map(lambda c: 2 * c)})
 
@@ -100,7 +98,7 @@ def rate_space() -> Space:
     def floats(x: NDArray[np.float64]) -> Case:
         return {"alpha": float(1 / (1 + np.exp(-x[0]))), "c": float(np.exp(np.clip(x[1], -40, 5)))}
 
-    return Space(2, floats, lambda x: {name: Fraction(value) for name, value in floats(x).items()})
+    return Space(2, floats)
 
 
 GEOMETRIC: tuple[Step, ...] = (

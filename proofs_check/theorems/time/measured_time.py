@@ -183,8 +183,6 @@ def too_narrow(lows: Sequence[Real], widths: Sequence[Real], places: Sequence[Re
 
 def ranges() -> Any:
     """Any ranges of positive numbers."""
-    from hypothesis import strategies as st
-
     share = st.integers(1, 1000).flatmap(lambda n: st.integers(0, n).map(lambda i: Fraction(i, n)))
     three = st.tuples(share, share, share)
     positive = three.map(lambda values: tuple(value + Fraction(1, 1000) for value in values))
@@ -199,7 +197,7 @@ def range_space() -> Space:
         values = [float(value) for value in (*sizes, *shares)]
         return {"lows": tuple(values[:3]), "widths": tuple(values[3:6]), "places": tuple(values[6:])}
 
-    return Space(9, floats, lambda x: {name: tuple(map(Fraction, values)) for name, values in floats(x).items()})
+    return Space(9, floats)
 
 
 MEAN_CALL: tuple[Step, ...] = (

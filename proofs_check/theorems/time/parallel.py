@@ -76,8 +76,6 @@ def settings(effort: Effort) -> Iterator[Case]:
 
 def drawn() -> Any:
     """Any rate and times, up to 50 tokens."""
-    from hypothesis import strategies as st
-
     size = st.integers(1, 1000)
     share = size.flatmap(lambda n: st.integers(0, n).map(lambda i: Fraction(i, n)))
     time = st.tuples(size, size).map(lambda drawn: Fraction(*drawn))
@@ -91,11 +89,7 @@ def setting_space() -> Space:
         alpha, ratio = (float(value) for value in 1 / (1 + np.exp(-np.clip(x[:2], -30, 30))))
         return {"tokens": 9, "alpha": alpha, "t_target": 1.0, "t_draft": ratio}
 
-    def fractions(x: NDArray[np.float64]) -> Case:
-        case = floats(x)
-        return case | {name: Fraction(case[name]) for name in ("alpha", "t_target", "t_draft")}
-
-    return Space(2, floats, fractions)
+    return Space(2, floats)
 
 
 FASTER_DRAFT = Assumption(

@@ -154,8 +154,6 @@ def printed(name: str) -> Iterator[Compared]:
 
 def chunks() -> Any:
     """Three chunks of any times."""
-    from hypothesis import strategies as st
-
     three = st.tuples(*[st.integers(0, 10**4).map(lambda i: Fraction(i, 100))] * 3)
     return st.fixed_dictionaries({"reading": three, "computing": three})
 
@@ -167,7 +165,7 @@ def chunk_space() -> Space:
         values = tuple(float(value) for value in np.exp(np.clip(x, -30, 30)))
         return {"reading": values[:3], "computing": values[3:]}
 
-    return Space(6, floats, lambda x: {name: tuple(map(Fraction, values)) for name, values in floats(x).items()})
+    return Space(6, floats)
 
 
 ROOFLINE: tuple[Step, ...] = (

@@ -94,12 +94,7 @@ def drawn_trees() -> st.SearchStrategy[dict[str, Any]]:
 
 def law_space(letters: int, tree: Nodes) -> Space:
     """The laws of so many letters, as the softmax of a vector, with one tree."""
-
-    def case(x: Any) -> Case:
-        grown = np.exp(x - x.max())
-        return {"pi": tuple((grown / grown.sum()).tolist()), "tree": tree}
-
-    return Space(letters, case, lambda x: {"pi": rational(case(x)["pi"]), "tree": tree})
+    return Space(letters, lambda x: {"pi": softmax(x), "tree": tree}, "pi")
 
 
 # The exit leaf of a draft tree and the channel bound on tokens per call (T1).

@@ -98,15 +98,8 @@ def drawn_texts() -> st.SearchStrategy[dict[str, Any]]:
 
 def text_space(length: int, tree: Nodes) -> Space:
     """Texts of so many positions with laws of three letters, and one tree."""
-
-    def case(x: Any) -> Case:
-        rows = x.reshape(length, WIDEST + 1)
-        grown = np.exp(rows - rows.max(axis=1, keepdims=True))
-        return {"text": tuple(map(tuple, (grown / grown.sum(axis=1, keepdims=True)).tolist())), "tree": tree}
-
-    return Space(
-        length * (WIDEST + 1), case, lambda x: {"text": tuple(rational(row) for row in case(x)["text"]), "tree": tree}
-    )
+    rows = length, WIDEST + 1
+    return Space(math.prod(rows), lambda x: {"text": tuple(map(softmax, x.reshape(rows))), "tree": tree}, "text")
 
 
 def example(text: Text, nodes: int, tree: Nodes = BETTER) -> Iterator[Compared]:
