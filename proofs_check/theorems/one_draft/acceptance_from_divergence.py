@@ -5,6 +5,7 @@ from __future__ import annotations
 from proofs_check.forms.divergences import kl, overlap, total_variation
 from proofs_check.forms.ranks import race
 from proofs_check.library.cases import all_pairs, grid, random_pairs
+from proofs_check.library.strategies import plain_pairs
 from proofs_check.prelude import *
 from proofs_check.proofs.divergence_proofs import BRETAGNOLLE_HUBER, PINSKER, TANGENT
 from proofs_check.statement import arithmetic
@@ -101,10 +102,7 @@ def two_positions(effort: Effort) -> Iterator[Case]:
 
 def any_positions() -> Any:
     """Two positions of two tokens, shares of up to 198."""
-    weights = st.lists(st.integers(0, 99), min_size=2, max_size=2).filter(any)
-    pmf = weights.map(lambda w: tuple(Fraction(each, sum(w)) for each in w))
-    one = st.fixed_dictionaries({"p": pmf, "q": pmf})
-    return st.tuples(one, one).map(lambda both: pairs_of(*both))
+    return st.tuples(*[plain_pairs(2, 99)] * 2).map(lambda both: pairs_of(*both))
 
 
 def two_drafts(effort: Effort) -> Iterator[Case]:

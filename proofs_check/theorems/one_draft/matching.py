@@ -7,6 +7,7 @@ from proofs_check.algorithms.enumeration import argmax_coupling, independent_cou
 from proofs_check.forms.divergences import entropy, overlap
 from proofs_check.forms.ranks import first, independent
 from proofs_check.library.cases import grid, random_pairs
+from proofs_check.library.strategies import plain_pairs
 from proofs_check.prelude import *
 from proofs_check.proofs.divergence_proofs import ENTROPY, LOGARITHM
 from proofs_check.statement.calculus import log as log_of
@@ -177,13 +178,7 @@ def pmfs(effort: Effort) -> Iterator[Case]:
 
 def small_pmfs() -> Any:
     """2 to 4 tokens."""
-
-    def pair(tokens: int) -> Any:
-        weights = st.lists(st.integers(0, 99), min_size=tokens, max_size=tokens).filter(any)
-        pmf = weights.map(lambda w: tuple(Fraction(each, sum(w)) for each in w))
-        return st.fixed_dictionaries({"p": pmf, "q": pmf})
-
-    return st.integers(2, 4).flatmap(pair)
+    return st.integers(2, 4).flatmap(lambda tokens: plain_pairs(tokens, 99))
 
 
 BETWEEN = Claim("e^-H <= max p, and H <= h(e) + e log(V-1) with e = 1 - max p, for means", between)
