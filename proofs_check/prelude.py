@@ -33,8 +33,18 @@ from proofs_check.algorithms.enumeration import (
     text_law,
     token_verification,
 )
-from proofs_check.evidence.entries import Entry, Evidence, public
-from proofs_check.evidence.makers import agreement, certified, counterexample, exact, proof, searched, solved
+from proofs_check.evidence.entries import (
+    Entry,
+    Evidence,
+    agreement,
+    certified,
+    counterexample,
+    exact,
+    proof,
+    public,
+    searched,
+    solved,
+)
 from proofs_check.evidence.search import Space, pair_space, rational, softmax
 from proofs_check.evidence.simulated import (
     LACKING,
@@ -53,21 +63,7 @@ from proofs_check.evidence.symbolic import Step, cited, in_words, same, valid
 from proofs_check.library import cases
 from proofs_check.library.cases import every_pair, random_model, random_pmf
 from proofs_check.library.strategies import exact_pairs, exact_pmfs
-from proofs_check.statement.arithmetic import (
-    AnyPmf,
-    Real,
-    absolute,
-    every,
-    exp,
-    floats,
-    interval,
-    is_zero,
-    larger,
-    log,
-    positive_part,
-    shares,
-    smaller,
-)
+from proofs_check.statement.arithmetic import *
 from proofs_check.statement.calculus import integral, limit, slope
 from proofs_check.statement.claims import (
     POSITIVE,

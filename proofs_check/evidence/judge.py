@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proofs_check.statement.arithmetic import Transcendental, evaluated_in, interval, is_interval
+from proofs_check.statement.arithmetic import Transcendental, enclosures, evaluated_in, interval, is_interval
 from proofs_check.statement.claims import Assumption, AssumptionError, Case, Claim, ClaimError, Compared, further, shown
-from proofs_check.statement.enclosures import enclosures
 from proofs_check.statement.findings import Finding, Status
 from proofs_check.statement.fractions import Fraction, is_exact, plain
 

@@ -11,12 +11,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs_check.statement.enclosures import enclosures
 from proofs_check.statement.fractions import Fraction, is_exact, is_fraction
 
 Real = Any
@@ -164,3 +164,34 @@ def _interval_larger(a: Real, b: Real) -> Real:
     iv = enclosures()
     left, right = iv.mpf(a), iv.mpf(b)
     return iv.mpf([max(left.a, right.a), max(left.b, right.b)])
+
+
+# Certified intervals: mpmath's interval arithmetic, which here takes fractions too, and refuses floats.
+
+
+@cache
+def enclosures() -> Any:
+    """The arithmetic; its ``dps`` is the precision in force.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> iv = enclosures()
+    >>> third = iv.mpf(Fraction(1, 3))
+    >>> bool(third.a * 3 <= 1 <= third.b * 3), bool((Fraction(1, 2) * third).b < 1)
+    (True, True)
+    """
+    from mpmath.ctx_iv import MPIntervalContext  # type: ignore[import-untyped]
+
+    class Enclosures(MPIntervalContext):  # type: ignore[misc]
+        """Intervals of fractions and integers."""
+
+        def convert(self, x: Any) -> Any:
+            """The interval of a number."""
+            if is_fraction(x):
+                return self.mpf(int(x.numerator)) / self.mpf(int(x.denominator))
+            if isinstance(x, float):
+                raise TypeError(f"the float {x!r} among intervals: write a fraction")
+            return super().convert(x)
+
+    return Enclosures()

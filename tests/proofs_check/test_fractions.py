@@ -11,7 +11,7 @@ import z3
 
 from proofs_check import Claim, ClaimError, at_most
 from proofs_check.evidence.judge import judge
-from proofs_check.statement.enclosures import enclosures
+from proofs_check.statement.arithmetic import enclosures
 from proofs_check.statement.fractions import Fraction
 
 

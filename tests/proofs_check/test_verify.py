@@ -19,8 +19,7 @@ from typing import Any
 import pytest
 
 from proofs_check import Claim, at_most
-from proofs_check.evidence.entries import Control, Entry, Evidence
-from proofs_check.evidence.makers import exact, proof
+from proofs_check.evidence.entries import Control, Entry, Evidence, exact, proof
 from proofs_check.evidence.symbolic import same
 from proofs_check.run import verify
 from proofs_check.run.ledger import select
