@@ -175,6 +175,7 @@ def _words(made: Callable[..., Any]) -> str:
 
     Examples
     --------
+    >>> from proofs_check.library.cases import every_pair
     >>> _words(every_pair(3, 5))
     'every pair on 2 and 3 tokens of denominator up to 3'
     """
