@@ -5,17 +5,8 @@ from __future__ import annotations
 from proofs_check.agreement.path_agreement import Texts
 from proofs_check.agreement.path_cases import CHAINS, edge_chains, random_chains
 from proofs_check.prelude import *
-from proofs_check.twins.block_values import (
-    MassesOf,
-    Problem,
-    block_masses,
-    drop,
-    expected_calls,
-    masses_of_law,
-    texts,
-    weighed,
-)
-from proofs_check.twins.policy_programme import fewest_calls
+from proofs_check.twins.block_values import *
+from proofs_check.twins.block_values import fewest_calls
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.verification import PathRule
 
@@ -79,9 +70,10 @@ def varied(steepest: int, rounds: int) -> Callable[[Effort], Iterator[Case]]:
 
 
 def priced(rounds: int) -> Callable[[Effort], Iterator[Case]]:
-    """Random costs by text that the draft's next token does not raise in the mean."""
+    """Random costs by text, so many times as often in a deep run."""
 
     def draw(effort: Effort) -> Iterator[Case]:
+        """Random models and costs that the next token of the draft does not raise in the mean."""
         rng = random.Random(f"costs {effort.seed}")
         for case in random_chains(effort, ((2, 4, 2), (2, 4, 3), (3, 3, 2)), rounds):
             costs: dict[Prefix, Fraction] = {(): Fraction(1)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 from math import prod
+from typing import Any
 
 from proofs_check.algorithms.enumeration import Model, Prefix, draft_paths, text_law
 from proofs_check.statement.fractions import Fraction
@@ -73,13 +74,13 @@ def _largest(rows: Sequence[Row], gains: Sequence[Terms], variables: int) -> lis
     z3 = load_extra("z3", extra="proofs")
     shares = [z3.Real(f"c{number}") for number in range(variables)]
 
-    def linear(terms: Terms) -> object:
-        return z3.Sum([z3.Q(c.numerator, c.denominator) * shares[n] for n, c in terms.items()] or [z3.RealVal(0)])
+    def linear(terms: Terms) -> Any:
+        return z3.Sum([c * shares[n] for n, c in terms.items()] or [z3.RealVal(0)])
 
     programme = z3.Optimize()
     programme.set("priority", "box")  # each goal by itself
     programme.add(*(share >= 0 for share in shares))
-    programme.add(*(linear(row) == z3.Q(total.numerator, total.denominator) for row, total in rows))
+    programme.add(*(linear(row) == total for row, total in rows))
     goals = [programme.maximize(linear(gain)) for gain in gains]
     if programme.check() != z3.sat:
         raise ValueError("no lossless call was found, though plain sampling is one")

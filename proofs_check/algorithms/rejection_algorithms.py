@@ -15,23 +15,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from proofs_check.algorithms.enumeration import CallLaw, Decoding, Model, Prefix, Rule, draft_paths, output_law
-from proofs_check.evidence.search import Space, rational
+from proofs_check.evidence.search import Space, softmax
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pmfs, models
 from proofs_check.statement.arithmetic import Real, absolute, floats, is_zero, positive_part, smaller
 from proofs_check.statement.claims import Case
 from proofs_check.statement.findings import Effort
 from proofs_check.statement.fractions import Fraction
-
-# fmt: off
-__all__ = [  # what the statements of this topic import by one line
-    "THETAS", "Chain", "Pmf", "Reach", "Table", "accepted", "any_rule", "array_of", "best_recovery", "biased_rule",
-    "chains", "decoded", "distance", "drawn_mixtures", "drawn_rules", "drawn_tables", "excess", "followed", "kept",
-    "loss_of", "mixed", "mixed_pairs", "mixture", "model_of", "normed", "outcome", "over_accepting", "positions",
-    "rule_of_class", "rule_space", "standard", "start_of", "stated_loss", "steps_of", "table_of", "tables",
-    "with_thetas",
-]
-# fmt: on
 
 Pmf = tuple[Real, ...]
 Table = Mapping[Prefix, Pmf]
@@ -238,7 +228,7 @@ def over_accepting(effort: Effort) -> Iterator[Case]:
 
 
 def any_rule(effort: Effort) -> Iterator[Case]:
-    """Pairs on 2 and 3 tokens, any acceptance, over or under, and any recovery law of a grid."""
+    """Acceptances from 0 to 1 and all recovery laws of a grid, 2 and 3 tokens."""
     ends = (Fraction(0), Fraction(1, 2), Fraction(2, 3), Fraction(1))
     rng = random.Random(53)
     for pair in cases.random_pairs(54, effort.pick(60, 600), 3, spread=4):
@@ -259,16 +249,11 @@ def rule_space(tokens: int) -> Space:
     """Pairs of pmfs, acceptances and recovery laws, for the optimiser."""
 
     def weights(x: NDArray[np.float64]) -> Case:
-        rows = x.reshape(4, tokens)
-        grown = np.exp(rows - rows.max(axis=1, keepdims=True))
-        p, q, r = (tuple((row / row.sum()).tolist()) for row in grown[:3])
-        return {"p": p, "q": q, "r": r, "b": tuple((1 / (1 + np.exp(-rows[3].clip(-30, 30)))).tolist())}
+        *rows, shares = x.reshape(4, tokens)
+        p, q, r = map(softmax, rows)
+        return {"p": p, "q": q, "r": r, "b": tuple((1 / (1 + np.exp(-shares.clip(-30, 30)))).tolist())}
 
-    def case(x: NDArray[np.float64]) -> Case:
-        read = weights(x)
-        return {name: tuple(map(Fraction, read[name])) if name == "b" else rational(read[name]) for name in read}
-
-    return Space(4 * tokens, weights, case)
+    return Space(4 * tokens, weights, "p q r")
 
 
 THETAS = (Fraction(0), Fraction(1, 3), Fraction(3, 4), Fraction(1))
@@ -287,7 +272,7 @@ def mixed_pairs(effort: Effort) -> Iterator[Case]:
 
 
 def positions(effort: Effort) -> Iterator[Case]:
-    """Pairs at several positions, each with an over-acceptance of its own."""
+    """Random pairs at up to 5 positions."""
     rng = random.Random(62)
     for count in (1, 2, 5) * effort.pick(6, 60):
         pairs = tuple((case["p"], case["q"]) for case in cases.random_pairs(rng.randrange(10**6), count, 4))
@@ -295,5 +280,5 @@ def positions(effort: Effort) -> Iterator[Case]:
 
 
 def drawn_mixtures() -> st.SearchStrategy[Case]:
-    """Extreme pairs on 3 tokens and an over-acceptance."""
+    """3 tokens, entries of all sizes."""
     return st.fixed_dictionaries({"p": exact_pmfs(3), "q": exact_pmfs(3), "theta": st.sampled_from(THETAS)})

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
-from proofs_check.statement.arithmetic import Transcendental, evaluated_in, interval, is_interval
+from proofs_check.statement.arithmetic import Transcendental, enclosures, evaluated_in, interval, is_interval
 from proofs_check.statement.claims import Assumption, AssumptionError, Case, Claim, ClaimError, Compared, further, shown
-from proofs_check.statement.enclosures import enclosures
 from proofs_check.statement.findings import Finding, Status
+from proofs_check.statement.fractions import Fraction, is_exact, plain
 
 DIGITS = (40, 160, 640)
 """Precisions tried one after the other, in decimal digits, until intervals decide."""
@@ -109,7 +108,8 @@ def _rounded_gap(gap: Fraction) -> float:
 def _number(value: Any, claim: Claim, case: Case) -> None:
     if is_interval(value):
         raise Transcendental("an interval among fractions")
-    if not isinstance(value, Fraction | int) or isinstance(value, bool):
+    if not is_exact(value):
+        value = plain(value)
         raise ClaimError(
             f"claim {claim.says!r} compares {value!r} ({type(value).__name__}) at {shown(case)}",
             limit="fractions give fractions",

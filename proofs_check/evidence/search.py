@@ -39,11 +39,34 @@ FLOOR = 1e-9
 
 @dataclass(frozen=True)
 class Space:
-    """Where the optimiser walks: a vector to a case of floats, and the same vector to the exact case that is judged."""
+    """Where the optimiser walks: a vector to a case of floats, and the same vector to the exact case that is judged.
+
+    The latter has the floats' own values; entries that `pmfs` names, between blanks, are normalised anew. `exactly`
+    makes it in another way.
+    """
 
     dimension: int
     weights: Callable[[NDArray[np.float64]], Case]
-    case: Callable[[NDArray[np.float64]], Case]
+    pmfs: str = "p q"
+    exactly: Callable[[NDArray[np.float64]], Case] | None = None
+
+    def case(self, x: NDArray[np.float64]) -> Case:
+        """The exact case."""
+        if self.exactly:
+            return self.exactly(x)
+        return {name: _exact(value, name in self.pmfs.split()) for name, value in self.weights(x).items()}
+
+
+def _exact(value: Any, pmf: bool) -> Any:
+    """A value with every float as a fraction, rows of pmfs normalised."""
+    if isinstance(value, float):
+        return Fraction(value)
+    if isinstance(value, dict):
+        return {key: _exact(item, pmf) for key, item in value.items()}
+    if not isinstance(value, tuple):
+        return value
+    row = pmf and value and isinstance(value[0], float)
+    return rational(value) if row else tuple(_exact(item, pmf) for item in value)
 
 
 def pair_space(tokens: int, *, faces: bool = False) -> Space:
@@ -51,15 +74,8 @@ def pair_space(tokens: int, *, faces: bool = False) -> Space:
 
     faces: next to the faces of the simplex, where the vector's negative entries are :data:`FLOOR`.
     """
-    pmf = _clipped if faces else _softmax
-
-    def floats(x: NDArray[np.float64]) -> Case:
-        return {"p": pmf(x[:tokens]), "q": pmf(x[tokens:])}
-
-    def fractions(x: NDArray[np.float64]) -> Case:
-        return {name: rational(each) for name, each in floats(x).items()}
-
-    return Space(2 * tokens, floats, fractions)
+    pmf = _clipped if faces else softmax
+    return Space(2 * tokens, lambda x: {"p": pmf(x[:tokens]), "q": pmf(x[tokens:])})
 
 
 def rational(pmf: Sequence[float], denominator: int | None = None) -> tuple[Fraction, ...]:
@@ -211,7 +227,8 @@ def _starts(rng: np.random.Generator, dimension: int, count: int) -> Iterator[ND
         yield rng.standard_normal(dimension) * (0.3, 1.0, 3.0, 8.0)[number % 4]
 
 
-def _softmax(x: NDArray[np.float64]) -> tuple[float, ...]:
+def softmax(x: NDArray[np.float64]) -> tuple[float, ...]:
+    """The pmf of logits."""
     grown = np.exp(x - x.max())
     return tuple(float(value) for value in grown / grown.sum())
 

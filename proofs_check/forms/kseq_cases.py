@@ -45,7 +45,7 @@ def roots(denominator: int) -> Iterator[Case]:
 
 
 def drawn_roots() -> st.SearchStrategy[Case]:
-    """Pairs on up to four tokens with their rho, k = 2, 3, 4."""
+    """Up to 4 tokens, k = 2, 3, 4."""
     four = st.tuples(*[exact_weights()] * 4)
     return st.builds(_drawn, st.integers(2, 4), st.integers(1, 12), st.integers(0, 12), st.integers(1, 3), four, four)
 
@@ -80,4 +80,4 @@ def root_space(tokens: int, k: int) -> Space:
         beta, pmfs = parts(x)
         return at_root(k, Fraction(beta), *(rational(pmf) for pmf in pmfs))
 
-    return Space(2 * tokens + 1, floats, fractions)
+    return Space(2 * tokens + 1, floats, exactly=fractions)

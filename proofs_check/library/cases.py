@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from math import gcd
 
-from proofs_check.statement.claims import Case, Described
+from proofs_check.statement.claims import Case
 from proofs_check.statement.findings import Effort
 from proofs_check.statement.fractions import Fraction
 
@@ -55,7 +55,9 @@ def _inside(pmf: Pmf, share: Fraction) -> Pmf:
     return tuple(mass - given if x == top else mass or share for x, mass in enumerate(pmf))
 
 
-def every_pair(denominator: int, deep: int, *, others: tuple[int, int, int] | None = None) -> Described:
+def every_pair(
+    denominator: int, deep: int, *, others: tuple[int, int, int] | None = None
+) -> Callable[[Effort], Iterator[Case]]:
     """Every pair on 2 and 3 tokens up to a denominator; `others`: numbers of random ones, and their most tokens."""
 
     def draw(effort: Effort) -> Iterator[Case]:
@@ -64,7 +66,8 @@ def every_pair(denominator: int, deep: int, *, others: tuple[int, int, int] | No
             yield from random_pairs(effort.seed, effort.pick(*others[:2]), others[2])
 
     said = f"every pair on 2 and 3 tokens of denominator up to {denominator}"
-    return Described(said + (", and random ones" if others else ""), draw)
+    draw.__doc__ = said + ", and random ones" * bool(others)
+    return draw
 
 
 def random_pmf(rng: random.Random, tokens: int, spread: int = 12) -> Pmf:

@@ -1,7 +1,4 @@
-"""Results of long runs as they come: a line of JSON for each finished check, so that a kill loses nothing finished.
-
-A rerun takes the lines that the same code, effort and versions have written, and runs the rest.
-"""
+"""Finished checks of long runs, so that a kill loses nothing: a rerun takes those of the same code and versions."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import json
-import os
 import platform
 from dataclasses import asdict
 from functools import cache
@@ -17,11 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from proofs_check.run.verify import Checked, Key
-from proofs_check.statement.findings import KINDS, Effort, Finding
+from proofs_check.statement.findings import Effort, Finding
 from spectheory.errors import OutputError
+from spectheory.store import Contents, Store
 
 PACKAGES = ("proofs_check", "simulations", "spectheory")
-VERSIONS = ("numpy", "scipy", "sympy", "z3-solver", "mpmath", "hypothesis", "numba")
+VERSIONS = ("numpy", "scipy", "sympy", "z3-solver", "mpmath", "gmpy2", "hypothesis", "numba")
+
+CHECKS = Contents("checks", 1, "finished checks", OutputError, "choose another --out", identity=lambda _: None)
+"""Runs of any code and effort share a file: each row says whose it is."""
 
 
 @cache
@@ -38,72 +38,24 @@ def fingerprint() -> str:
     return digest.hexdigest()[:16]
 
 
-def read_record(path: Path, effort: Effort) -> tuple[dict[Key, Checked], str]:
-    """The checks of this code and effort in a file, and a remark on what else it holds."""
-    if path.exists() and not path.is_file():
-        raise OutputError(
-            f"{path} is no file", limit="needs a file of an earlier run, or none", remedy="choose another --out"
-        )
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    except (OSError, UnicodeError) as error:
-        raise OutputError(
-            f"{path} cannot be read ({error})", limit="needs a file of an earlier run", remedy="choose another --out"
-        ) from error
+def finished(store: Store, effort: Effort) -> tuple[dict[Key, Checked], str]:
+    """The checks of this code and effort that an open store holds, and a remark on what else it does."""
     known: dict[Key, Checked] = {}
-    other = torn = 0
-    for line in lines:
-        try:
-            row = json.loads(line)
-            if row["run"] != _run(effort):
-                other += 1
-                continue
-            checked = _checked(row["checked"])
-        except (ValueError, KeyError, TypeError):
-            torn += 1
-            continue
-        known[checked.id, checked.place] = checked
+    for row in (row.content for row in store.found):
+        if row["run"] == _run(effort):
+            parts = {name: row["checked"][name] and Finding(**row["checked"][name]) for name in ("finding", "control")}
+            checked = Checked(**{**row["checked"], **parts})
+            known[checked.id, checked.place] = checked
+    other, torn = len(store.found.rows) - len(known), len(store.found.damaged) + store.found.torn
     remarks = [f"{other} lines of other code or effort are not used"] * (other > 0)
     remarks += [f"{torn} torn lines are dropped"] * (torn > 0)
     return known, "; ".join(remarks)
 
 
-def ready(path: Path) -> None:
-    """Make sure that lines can be added, before any work is done for them."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.open("a", encoding="utf-8").close()
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def append(path: Path, checked: Checked, effort: Effort) -> None:
-    """Add a finished check."""
-    line = json.dumps({"run": _run(effort), "checked": asdict(checked)}, default=str)
-    try:
-        with path.open("ab+") as file:
-            if file.tell() > 0:
-                file.seek(-1, os.SEEK_END)
-                line = "\n" * (file.read(1) != b"\n") + line  # the last row is torn: it stays a line of its own
-            file.write(f"{line}\n".encode())
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> OutputError:
-    return OutputError(
-        f"{path} cannot be written ({error.strerror or error})",
-        limit="needs a writable file with room",
-        remedy="choose another --out",
-    )
+def keep(store: Store, checked: Checked, effort: Effort) -> None:
+    """Add a finished check to an open store."""
+    store.add(json.loads(json.dumps({"run": _run(effort), "checked": asdict(checked)}, default=str)))
 
 
 def _run(effort: Effort) -> dict[str, Any]:
     return {"code": fingerprint(), **asdict(effort)}
-
-
-def _checked(row: dict[str, Any]) -> Checked:
-    if row["kind"] not in KINDS:
-        raise ValueError(f"no kind of evidence: {row['kind']}")
-    parts = {name: Finding(**row[name]) if row[name] else None for name in ("finding", "control")}
-    return Checked(**{**row, **parts})

@@ -11,13 +11,13 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from fractions import Fraction
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs_check.statement.enclosures import enclosures
+from proofs_check.statement.fractions import Fraction, is_exact, is_fraction
 
 Real = Any
 """A fraction, a float, an mpmath interval or a solver's term."""
@@ -119,9 +119,9 @@ def evaluated_in(mode: Mode) -> Iterator[None]:
 def _transcendental(name: Literal["log", "exp"], a: Real, *, trivial: int, value: int) -> Real:
     if is_term(a):
         raise Transcendental(f"the {name} of a solver's term")
-    if is_interval(a) or (isinstance(a, Fraction | int) and _mode.get() == "interval"):
+    if is_interval(a) or (is_exact(a) and _mode.get() == "interval"):
         return getattr(enclosures(), name)(a)
-    if isinstance(a, Fraction | int) and _mode.get() == "exact":
+    if is_exact(a) and _mode.get() == "exact":
         if a == trivial:
             return Fraction(value)
         raise Transcendental(f"the {name} of a fraction")
@@ -150,7 +150,7 @@ def floats(values: Iterable[Real]) -> NDArray[np.float64]:
 
 def interval(value: Any) -> Any:
     """The value with every fraction in it enclosed by an interval; tuples, lists, dictionaries and integers stay."""
-    if isinstance(value, Fraction):
+    if is_fraction(value):
         return enclosures().mpf(value)
     if isinstance(value, tuple | list):
         return type(value)(interval(item) for item in value)
@@ -164,3 +164,34 @@ def _interval_larger(a: Real, b: Real) -> Real:
     iv = enclosures()
     left, right = iv.mpf(a), iv.mpf(b)
     return iv.mpf([max(left.a, right.a), max(left.b, right.b)])
+
+
+# Certified intervals: mpmath's interval arithmetic, which here takes fractions too, and refuses floats.
+
+
+@cache
+def enclosures() -> Any:
+    """The arithmetic; its ``dps`` is the precision in force.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> iv = enclosures()
+    >>> third = iv.mpf(Fraction(1, 3))
+    >>> bool(third.a * 3 <= 1 <= third.b * 3), bool((Fraction(1, 2) * third).b < 1)
+    (True, True)
+    """
+    from mpmath.ctx_iv import MPIntervalContext  # type: ignore[import-untyped]
+
+    class Enclosures(MPIntervalContext):  # type: ignore[misc]
+        """Intervals of fractions and integers."""
+
+        def convert(self, x: Any) -> Any:
+            """The interval of a number."""
+            if is_fraction(x):
+                return self.mpf(int(x.numerator)) / self.mpf(int(x.denominator))
+            if isinstance(x, float):
+                raise TypeError(f"the float {x!r} among intervals: write a fraction")
+            return super().convert(x)
+
+    return Enclosures()

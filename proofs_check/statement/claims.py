@@ -7,29 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Literal
 
 from proofs_check.statement.arithmetic import Transcendental, every
-from proofs_check.statement.findings import Effort
+from proofs_check.statement.fractions import is_exact, plain
 from spectheory.errors import SpectheoryError
 
 Case = Mapping[str, Any]
 """What a claim is about: names to values, as p and q to pmfs."""
 
 Relation = Literal["==", "<=", "~"]
-
-
-@dataclass(frozen=True)
-class Described:
-    """Cases by effort, with the words that say which they are."""
-
-    over: str
-    draw: Callable[[Effort], Iterable[Case]]
-
-    def __call__(self, effort: Effort) -> Iterable[Case]:
-        """The cases that this effort allows."""
-        return self.draw(effort)
 
 
 class ClaimError(SpectheoryError):
@@ -207,8 +194,7 @@ def shown(value: Any, *, brief: bool = False) -> str:
         return f"({first}, ..., {last}: {len(value)} entries)"
     if isinstance(value, tuple | list):
         return "(" + ", ".join(shown(item, brief=brief) for item in value) + ")"
-    if brief and isinstance(value, Fraction) and value.denominator > LONG:
+    if brief and is_exact(value) and value.denominator > LONG:
         return f"{float(value):.6g}"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return str(value)
+    value = plain(value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

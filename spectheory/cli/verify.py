@@ -6,7 +6,7 @@ import os
 import runpy
 import sys
 import time
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from spectheory.cli.theory_options import VerifyOptions
 from spectheory.errors import SettingError, SpectheoryError, load_extra
 from spectheory.files import read_text
 from spectheory.processes import prepare
+from spectheory.store import Store
 
 if TYPE_CHECKING:
     from proofs_check.run.report import Report
@@ -88,24 +89,23 @@ def _kind(name: str | None) -> Kind | None:
     return found
 
 
-def _collect(record: Path | None, effort: Effort, keys: list[Key], count: int, checks: list[Checked]) -> None:
+def _collect(path: Path | None, effort: Effort, keys: list[Key], count: int, checks: list[Checked]) -> None:
     """Run the checks, each added to `checks`, and to the file if there is one, as it finishes."""
-    from proofs_check.run.record import append, read_record, ready
+    from proofs_check.run.record import CHECKS, finished, keep
     from proofs_check.run.verify import verify
 
-    known, remark = read_record(record, effort) if record else ({}, "")
-    if record:
-        ready(record)
-    if remark:
-        remarks.print(f"{record}: {remark}")
-    waiting = sum(key not in known for key in keys)
-    with progress() as bar:
-        task = bar.add_task("checking", total=len(keys))
-        for checked in verify(keys, effort, processes=max(1, min(count, waiting)), known=known):
-            checks.append(checked)
-            if record and (checked.id, checked.place) not in known:
-                append(record, checked, effort)
-            bar.update(task, advance=1, description=checked.id)
+    with Store(path, CHECKS, {}) if path else nullcontext() as store:
+        known, remark = finished(store, effort) if store else ({}, "")
+        if remark:
+            remarks.print(f"{path}: {remark}")
+        waiting = sum(key not in known for key in keys)
+        with progress() as bar:
+            task = bar.add_task("checking", total=len(keys))
+            for checked in verify(keys, effort, processes=max(1, min(count, waiting)), known=known):
+                checks.append(checked)
+                if store and (checked.id, checked.place) not in known:
+                    keep(store, checked, effort)
+                bar.update(task, advance=1, description=checked.id)
 
 
 def _show(report: Report, question: VerifyOptions) -> None:

@@ -277,7 +277,7 @@ def test_a_theorem_file_that_imports_another_would_be_seen(monkeypatch: pytest.M
     for line, path in (
         ("from proofs_check.theorems.trees.tunstall import ENTRIES", "theorems/exit_leaf.py"),
         ("from proofs_check.theorems import tunstall", "theorems/exit_leaf.py"),
-        ("from proofs_check.theorems.trees.exits import ADD_A_NODE", "forms/exits.py"),
+        ("from proofs_check.theorems.trees.rank_trees import ADD_A_NODE", "forms/exits.py"),
     ):
         monkeypatch.setattr(sys.modules[__name__], "tree", lambda _, line=line: ast.parse(line))
         assert len(of_later_rooms(Path("proofs_check") / path)) == 1, line

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from proofs_check.statement.findings import Effort
-from proofs_check.theorems.path.start_cases import CALLED, by_position, by_start, head_calls, random_heads
+from proofs_check.theorems.path.start_survival import CALLED, by_position, by_start, head_calls, random_heads
 from spectheory.cli import main
 from spectheory.cost import ConstantRatio
 from spectheory.deployment import Draft, rank_drafts
@@ -56,7 +56,7 @@ def read_by_position(trace: Trace) -> Trace:
 @pytest.mark.parametrize("name", list(CALLED))
 def test_no_rule_has_the_per_position_reading(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each rule and tree by itself: the survival by start is exact in fractions, that by position is wrong."""
-    monkeypatch.setattr("proofs_check.theorems.path.start_cases.CALLED", {name: CALLED[name]})
+    monkeypatch.setattr("proofs_check.theorems.path.start_survival.CALLED", {name: CALLED[name]})
     cases = list(random_heads(Effort(), ((2, 3, 2), (3, 2, 2)), 2))
     for reading, holds in ((by_start, True), (by_position, False)):
         compared = [each for case in cases for each in head_calls(reading, **case)]

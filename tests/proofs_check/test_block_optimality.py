@@ -14,17 +14,19 @@ from proofs_check.library.cases import random_model
 from proofs_check.run.ledger import ledger
 from proofs_check.theorems.block.block_look_alikes import G, crowded, gadget, right, stopped_early
 from proofs_check.twins.block_values import (
+    Goal,
     Problem,
     beyond,
     block_masses,
     expected_calls,
+    fewest_calls,
+    least,
     masses_of_law,
     stops,
     texts,
     token_masses,
     tokens_after,
 )
-from proofs_check.twins.policy_programme import Goal, fewest_calls, least
 from simulations.sweeps import block as figure
 from simulations.verdicts import call_programme
 from simulations.verdicts.markov_calls import markov_calls

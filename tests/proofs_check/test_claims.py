@@ -16,8 +16,8 @@ from proofs_check.evidence.search import pair_space, rational, search_claim
 from proofs_check.evidence.solver import prove_claim
 from proofs_check.evidence.symbolic import cited, prove, same, valid
 from proofs_check.library import cases, strategies
+from proofs_check.statement.arithmetic import enclosures
 from proofs_check.statement.claims import Assumption, AssumptionError, ClaimError, Compared, computed
-from proofs_check.statement.enclosures import enclosures
 from proofs_check.statement.findings import Effort
 from spectheory.errors import SpectheoryError
 from tests.made_up import each

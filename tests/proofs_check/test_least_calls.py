@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from proofs_check.statement.findings import Effort
-from proofs_check.theorems.path.decoding_limit import certain_head, heads, least_of_text, policies
-from proofs_check.theorems.path.start_cases import by_start, from_start
-from proofs_check.twins.block_values import Problem
+from proofs_check.theorems.path.start_survival import by_start, certain_head, from_start, heads, least_of_text, policies
+from proofs_check.twins.block_values import Problem, fewest_calls
 from proofs_check.twins.path_theorem import block_survival, calls
-from proofs_check.twins.policy_programme import fewest_calls
 
 
 def test_the_counterexample_of_heads() -> None:

@@ -6,7 +6,10 @@ fail here.
 
 from __future__ import annotations
 
+import ast
 import importlib
+import inspect
+import pkgutil
 import re
 import subprocess
 import sys
@@ -16,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from proofs_check import theorems
 from proofs_check.agreement.path_cases import CHAINS, RANKED
 from proofs_check.evidence.entries import Entry, Evidence
 from proofs_check.evidence.simulated import ALARM, Parameters, instead, simulated, stated
@@ -194,6 +198,26 @@ def test_the_ledger_loads_without_a_compiler() -> None:
     line = "import sys; from proofs_check.run.ledger import ledger; ledger(); print('numba' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True, cwd=ROOT)
     assert run.stdout.strip() == "False"
+
+
+def _brought(line: ast.ImportFrom) -> dict[str, object]:
+    """The functions that an import brings, by name."""
+    source = vars(importlib.import_module(str(line.module)))
+    names = [name for each in line.names if not each.asname for name in (source if each.name == "*" else [each.name])]
+    return {name: source[name] for name in names if inspect.isfunction(source.get(name)) and name[0] != "_"}
+
+
+def test_no_star_import_hides_another_function_of_the_same_name() -> None:
+    for info in pkgutil.walk_packages(theorems.__path__, "proofs_check.theorems."):
+        tree = ast.parse(inspect.getsource(importlib.import_module(info.name)))
+        before: dict[str, object] = {}
+        own = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        for line in (node for node in tree.body if isinstance(node, ast.ImportFrom)):
+            brought = _brought(line)
+            if line.names[0].name == "*":
+                hidden = {name for name in brought if before.get(name, brought[name]) is not brought[name]}
+                assert hidden <= own, info
+            before |= brought
 
 
 def test_a_refuted_entry_is_named_after_the_true_one_it_resembles() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from proofs_check.agreement.path_agreement import accepted, mean_calls
 from proofs_check.agreement.path_cases import TREES, constant
-from proofs_check.agreement.whole_calls import accepted, mean_calls
 from proofs_check.algorithms.enumeration import (
     Decoding,
     Pmf,

@@ -19,16 +19,16 @@ from typing import Any
 import pytest
 
 from proofs_check import Claim, at_most
-from proofs_check.evidence.entries import Control, Entry, Evidence
-from proofs_check.evidence.makers import exact, proof
+from proofs_check.evidence.entries import Control, Entry, Evidence, exact, proof
 from proofs_check.evidence.symbolic import same
 from proofs_check.run import verify
 from proofs_check.run.ledger import select
-from proofs_check.run.record import append, read_record, ready
+from proofs_check.run.record import CHECKS, finished, keep
 from proofs_check.run.report import Report
 from proofs_check.statement.findings import Effort, Finding
 from spectheory.cli import console, main
 from spectheory.errors import SettingError
+from spectheory.store import Store
 from tests.made_up import each
 
 CASES: list[dict[str, Any]] = [{"x": Fraction(n, 7)} for n in range(8)]
@@ -171,25 +171,21 @@ def alive(pid: int) -> bool:
 
 
 def test_the_record_is_read_back_by_the_same_code_and_effort(tmp_path: Path) -> None:
+    """Of a torn row the beginning is cut off: the next one stands alone."""
     path, key = tmp_path / "deep" / "run.jsonl", ("A3/look-alike", 0)
-    ready(path)
     checked = verify.check_one(key, Effort())
-    append(path, checked, Effort())
-    assert read_record(path, Effort()) == ({key: checked}, "")
-    known, remark = read_record(path, Effort(seed=1))
-    assert (known, remark) == ({}, "1 lines of other code or effort are not used")
-    assert read_record(tmp_path / "none", Effort()) == ({}, "")
-
-
-def test_a_torn_row_is_dropped_and_the_next_one_stands_alone(tmp_path: Path) -> None:
-    path, key = tmp_path / "run.jsonl", ("A3/look-alike", 0)
-    checked = verify.check_one(key, Effort())
-    append(path, checked, Effort())
+    with Store(path, CHECKS, {}) as store:
+        assert finished(store, Effort()) == ({}, "")
+        keep(store, checked, Effort())
+    with Store(path, CHECKS, {}) as store:
+        assert finished(store, Effort()) == ({key: checked}, "")
+        assert finished(store, Effort(seed=1)) == ({}, "1 lines of other code or effort are not used")
     path.write_text(path.read_text()[:-40])
-    known, remark = read_record(path, Effort())
-    assert (known, remark) == ({}, "1 torn lines are dropped")
-    append(path, checked, Effort())
-    assert read_record(path, Effort())[0] == {key: checked}
+    with Store(path, CHECKS, {}) as store:
+        assert finished(store, Effort()) == ({}, "1 torn lines are dropped")
+        keep(store, checked, Effort())
+    with Store(path, CHECKS, {}) as store:
+        assert finished(store, Effort()) == ({key: checked}, "")
 
 
 def test_what_is_recorded_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +291,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "a device as record": (["A3/look-alike", "--out", "/dev/full"], "cannot be written"),
     "a claim that is no number": (["--claim", "{folder}/number.py"], "needs at_most"),
     "an unwritable record": (["A3/look-alike", "--out", "/proc/none"], "cannot be"),
-    "a folder as record": (["A3/look-alike", "--out", "{folder}/taken"], "is no file"),
+    "a folder as record": (["A3/look-alike", "--out", "{folder}/taken"], "Is a directory"),
 }
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from proofs_check.library.strategies import Floats
-from proofs_check.theorems.path.truncated_cases import corners, small_pairs
+from proofs_check.theorems.path.completions import corners, small_pairs
 from spectheory import truncated
 from spectheory.intervals import Interval
 from spectheory.truncated import TopLogProbs

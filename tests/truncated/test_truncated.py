@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import spectheory
 from proofs_check.library.strategies import Floats, extreme_pairs, pairs, theorem
-from proofs_check.theorems.path.truncated_cases import corners, spread, vertices
+from proofs_check.theorems.path.completions import corners, spread, vertices
 from spectheory import truncated
 from spectheory.truncated import TopLogProbs
 from spectheory.truncated.completions import best_completion

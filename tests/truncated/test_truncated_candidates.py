@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 
 from proofs_check.algorithms.rank_laws import gumbel_list_hit
 from proofs_check.library.strategies import Floats, extreme_pairs, pairs, theorem
-from proofs_check.theorems.path.truncated_cases import spread
+from proofs_check.theorems.path.completions import spread
 from proofs_check.twins.race_ranks import rank_law
 from spectheory import truncated
 from spectheory.intervals import Interval

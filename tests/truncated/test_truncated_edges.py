@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs_check.library.strategies import Floats, pairs, theorem
-from proofs_check.theorems.path.truncated_cases import corners
+from proofs_check.theorems.path.completions import corners
 from spectheory import truncated
 from spectheory.errors import ShapeError
 from spectheory.intervals import Interval

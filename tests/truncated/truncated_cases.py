@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from proofs_check.library.strategies import Floats
-from proofs_check.theorems.path.truncated_cases import small_pairs, spread
+from proofs_check.theorems.path.completions import small_pairs, spread
 from spectheory import truncated
 from spectheory.intervals import Interval
 from spectheory.truncated import TopLogProbs

@@ -5,20 +5,9 @@ from __future__ import annotations
 from proofs_check.agreement.block_limits import SOLVED
 from proofs_check.prelude import *
 from proofs_check.twins import path_theorem
-from proofs_check.twins.block_values import (
-    Masses,
-    Problem,
-    beyond,
-    block_masses,
-    drop,
-    expected_calls,
-    now_and_then,
-    texts,
-    token_masses,
-    tokens_after,
-)
+from proofs_check.twins.block_values import *
+from proofs_check.twins.block_values import fewest_calls
 from proofs_check.twins.path_theorem import Survival
-from proofs_check.twins.policy_programme import fewest_calls
 
 # Look-alikes of B7 at small models: gadgets behind one-hot tokens, single texts, rules by depth, drafts by start.
 
@@ -195,7 +184,7 @@ def along_one_text(
 
 
 def ratios_of_texts(_: Effort) -> Iterator[Case]:
-    """Ratios of 1/2, 1 and 2, the shortest text first."""
+    """Ratios q/p along the text of 1/2, 1 and 2; first by the length of the text and k."""
     for length in range(1, 6):
         for k, ratios in product(range(1, min(length, 2) + 1), product((HALF, ONE, 2 * ONE), repeat=length)):
             yield {"ratios": ratios, "k": k}
@@ -235,7 +224,7 @@ def free_token(depths: int | None, text: Prefix, k: int) -> Iterator[Compared]:
 
 
 def binary(_: Effort) -> Iterator[Case]:
-    """Texts of 0 and 1, the shortest first, then by the number of drafts."""
+    """Texts of 0 and 1; the shortest text and the fewest drafts first."""
     for length, k in product(range(1, 7), (1, 2, 3)):
         yield from ({"text": text, "k": k} for text in product((0, 1), repeat=length))
 
@@ -398,7 +387,6 @@ B7_ONE_TEXT = Entry(
         counterexample(
             Claim("a first call with fewer drafts saves no expected calls", partial(along_one_text, running)),
             ratios_of_texts,
-            over="ratios q/p along the text of 1/2, 1 and 2; first by the length of the text and k",
             true=Claim("with token verification it saves none along any text", partial(along_one_text, by_position)),
         ),
     ),
@@ -454,7 +442,6 @@ B7_BY_DEPTH = Entry(
         counterexample(
             Claim("one draft more costs no calls", partial(longer_by_depth, 1)),
             binary,
-            over="texts of 0 and 1; the shortest text and the fewest drafts first",
             true=Claim("none does where every depth accepts 0 alone", partial(longer_by_depth, None)),
         ),
         counterexample(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from proofs_check.agreement.path_agreement import all_calls
+from proofs_check.agreement.path_agreement import accepted, all_calls, lossless, of_pairs, of_tables, turned
 from proofs_check.agreement.path_cases import CHAINS, PathTwin, edge_chains, random_chains
-from proofs_check.agreement.whole_calls import accepted, lossless, of_pairs, of_tables, turned
 from proofs_check.algorithms.rivals import by_clipped_ratio, first_of_equals, greedy_block, largest
 from proofs_check.library.strategies import plain_pairs
 from proofs_check.prelude import *
@@ -31,7 +30,7 @@ def small_pairs(effort: Effort) -> Iterator[Case]:
 
 
 def tie_free(effort: Effort) -> Iterator[Case]:
-    """More of them."""
+    """First among the pairs on 2 tokens without ties by their denominator."""
     return cases.all_pairs(2, effort.pick(9, 12))
 
 
@@ -131,7 +130,6 @@ V3_FEWER = Entry(
                 "nor where no ratios are equal", of_pairs(partial(no_fewer, greedy_block(2)), k=1), (POSITIVE, NO_TIES)
             ),
             tie_free,
-            over="first among the pairs on 2 tokens without ties by their denominator",
             true=Claim("one path is block verification", of_pairs(partial(no_fewer, greedy_block(1)), k=1)),
         ),
     ),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from proofs_check.agreement.path_agreement import accepted, bound, lossless, mean_calls, of_pairs, of_tables, turned
 from proofs_check.agreement.path_cases import edge_chains, random_chains
-from proofs_check.agreement.whole_calls import accepted, bound, lossless, mean_calls, of_pairs, of_tables, turned
 from proofs_check.algorithms.rivals import hierarchical, hierarchical_naive, hierarchical_published, passes
 from proofs_check.library.strategies import plain_pairs
 from proofs_check.prelude import *

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from proofs_check.agreement.path_agreement import accepted
 from proofs_check.agreement.path_cases import PathTwin
-from proofs_check.agreement.whole_calls import accepted
 from proofs_check.algorithms.rivals import greedy_block
 from proofs_check.prelude import *
 from proofs_check.proofs.path_proofs import BLOCK, TELESCOPE

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from proofs_check.agreement.path_agreement import accepted, lossless, mean_calls, of_tables, turned
 from proofs_check.agreement.path_cases import TREES, chain, edge_chains, random_chains
-from proofs_check.agreement.whole_calls import accepted, lossless, mean_calls, of_tables, turned
 from proofs_check.algorithms.rivals import of_remaining, traversal
 from proofs_check.algorithms.tree_enumeration import Tree, drawn_tree
 from proofs_check.library.strategies import plain_pairs

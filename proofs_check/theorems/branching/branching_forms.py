@@ -14,15 +14,6 @@ from proofs_check.prelude import *
 from proofs_check.theorems.branching.random_pmf_trees import Ensemble, mean_best, walk
 from spectheory.limits.branching import Form, branching_bound
 
-# fmt: off
-__all__ = [  # what the statements of this topic import by one line
-    "ASSUMPTIONS", "MODERATE", "UNCERTAIN", "WALKED", "arrays", "as_floats", "best_t_form", "drawn_ensembles",
-    "drawn_moderate", "drawn_settings", "ensemble_cases", "ensemble_space", "excess", "leading", "library_form",
-    "lorden_form", "plain_bound", "random_ensembles", "setting_cases", "setting_space", "shared_cases", "sharp_form",
-    "small_ensembles", "threshold_cases", "with_value",
-]
-# fmt: on
-
 
 def excess(mu: Real, mu2: Real) -> Real:
     """K, what Lorden's inequality adds to t/mu."""
@@ -107,15 +98,14 @@ def drawn_moderate() -> st.SearchStrategy[Case]:
 def ensemble_space(pmfs: int, tokens: int, capacity: int) -> Space:
     """Ensembles of so many pmfs, each the softmax of a part of the vector, at a fixed P."""
 
-    def weights(x: NDArray[np.float64]) -> Case:
-        grown = np.exp(x.reshape(pmfs, tokens) - x.reshape(pmfs, tokens).max(axis=1, keepdims=True))
-        rows: Any = [tuple(map(float, row)) for row in grown / grown.sum(axis=1, keepdims=True)]
-        return {**with_value(rows, capacity), "capacity": float(capacity)}
+    def rows(x: NDArray[np.float64]) -> list[Any]:
+        return [softmax(row) for row in x.reshape(pmfs, tokens)]
 
-    def case(x: NDArray[np.float64]) -> Case:
-        return with_value([rational(row) for row in weights(x)["pmfs"]], capacity)
-
-    return Space(pmfs * tokens, weights, case)
+    return Space(
+        pmfs * tokens,
+        lambda x: {**with_value(rows(x), capacity), "capacity": float(capacity)},
+        exactly=lambda x: with_value([rational(row) for row in rows(x)], capacity),
+    )
 
 
 def setting_cases(effort: Effort) -> Iterator[Mapping[str, Fraction]]:
@@ -143,10 +133,7 @@ def setting_space() -> Space:
         mu, ratio, capacity = np.exp(np.clip(x, -20, 20)) + np.array([0, 1, 1])
         return {"mu": float(mu), "mu2": float(ratio * mu * mu), "capacity": float(np.round(capacity))}
 
-    def case(x: NDArray[np.float64]) -> Mapping[str, Fraction]:
-        return {name: Fraction(value) for name, value in weights(x).items()}
-
-    return Space(3, weights, case)
+    return Space(3, weights)
 
 
 def library_form(mu: Real, mu2: Real, capacity: Real, form: Form) -> float:
@@ -193,7 +180,7 @@ def threshold_cases(effort: Effort) -> Iterator[Case]:
 
 
 def shared_cases(effort: Effort) -> Iterator[Case]:
-    """Two pmfs, P up to 6, thresholds at powers of the probabilities."""
+    """Two pmfs on 2 or 3 tokens, P up to 6."""
     for pmfs in small_ensembles():
         if len(pmfs) == 2 and UNCERTAIN.met(pmfs):
             for capacity in (1, 2, 4, 6):

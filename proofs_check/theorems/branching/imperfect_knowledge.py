@@ -68,7 +68,7 @@ def table_cases(effort: Effort) -> Iterator[Case]:
 
 
 def drawn_weights() -> st.SearchStrategy[Case]:
-    """Probabilities of six prefixes under both models; the bound asks for no tree."""
+    """Any six path probabilities under both models, P up to 5."""
     row = st.lists(st.integers(0, 20), min_size=6, max_size=6).map(lambda parts: [Fraction(n, 20) for n in parts])
     return st.fixed_dictionaries({"p": row, "q": row, "capacity": st.integers(1, 5)})
 
@@ -140,7 +140,7 @@ def _prefixes(tokens: int) -> list[Prefix]:
 
 
 def pair_cases(effort: Effort) -> Iterator[Case]:
-    """Pairs on 2 tokens by their denominator, P = 1 to 4; the i.i.d. tree to depth 3."""
+    """First among pairs on 2 tokens by their denominator and P."""
     for pair in cases.pairs(2, effort.pick(4, 6)):
         for capacity in range(1, 5):
             yield {**pair, "capacity": capacity}
@@ -157,7 +157,7 @@ def claimed(target: Table, draft: Table, capacity: int, bound: bool = False) -> 
 
 
 def claim_cases(effort: Effort) -> Iterator[Case]:
-    """Pairs of pmfs on 2 tokens for every prefix, by their denominator; P = 1 to 4."""
+    """First among pairs on 2 tokens by their denominator and P."""
     for case in pair_cases(effort):
         target, draft = (dict.fromkeys(_prefixes(2), case[name]) for name in ("p", "q"))
         yield {"target": target, "draft": draft, "capacity": case["capacity"]}
@@ -196,7 +196,6 @@ B8 = Entry(
         searched(
             Claim("0 <= loss <= sum_A (p - q)+ + sum_B (q - p)+", loss_of_weights),
             drawn_weights,
-            over="any six path probabilities under both models, P up to 5",
             wrong=Claim("loss <= sum_A (p - q)+", lambda **case: loss_of_weights(**case, half=True)),
         ),
     ),
@@ -214,7 +213,6 @@ B8_ONE_STEP = Entry(
         counterexample(
             Claim("loss <= TV of one token", one_step),
             pair_cases,
-            over="first among pairs on 2 tokens by their denominator and P",
             true=Claim("loss <= the bound of B8", lambda **case: one_step(**case, bound=True)),
         ),
     ),
@@ -232,7 +230,6 @@ B8_CLAIMED = Entry(
         counterexample(
             Claim("sum over T_q of q <= E[X]", claimed),
             claim_cases,
-            over="first among pairs on 2 tokens by their denominator and P",
             true=Claim("E[X] is at most that of the target's own tree", lambda **case: claimed(**case, bound=True)),
         ),
     ),

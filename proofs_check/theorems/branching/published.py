@@ -189,7 +189,7 @@ def from_below(pmfs: Ensemble, capacity: Fraction, value: Fraction, c: Fraction,
 
 
 def lower_cases(effort: Effort) -> Iterator[Case]:
-    """Ensembles without certain tokens, P up to 12, thresholds down to 1/20."""
+    """One or two pmfs, P up to 8, e^t up to 20."""
     ensembles = [pmfs for pmfs in small_ensembles() if LESS_CERTAIN.met(pmfs)]
     for pmfs in ensembles:
         for capacity in (1, 3, effort.pick(8, 12)):
@@ -240,7 +240,6 @@ B1 = Entry(
         exact(
             Claim("E[X] >= U(t) - E[Z N]/P and E[Z N] <= U(1+U) + e^t (1+U)^2/(1-r)", from_below, (LESS_CERTAIN,)),
             lower_cases,
-            over="one or two pmfs, P up to 8, e^t up to 20",
             wrong=Claim("E[Z N] <= U (1 + U)", lambda **case: from_below(**case, power=0), (LESS_CERTAIN,)),
         ),
         certified(WITH_CONSTANT, ensemble_cases, over="E[X] in fractions, 1 to 3 pmfs, P up to 6", wrong=LEADING),

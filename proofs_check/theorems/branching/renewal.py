@@ -47,7 +47,7 @@ BELOW_B3_WRONG = Claim(
 
 
 def dyadic_cases(effort: Effort) -> Iterator[Case]:
-    """Ensembles of pmfs in powers of one half, whose steps lie on a lattice of span log 2."""
+    """Pmfs in powers of 1/2, P up to 300."""
     half, quarter, eighth = Fraction(1, 2), Fraction(1, 4), Fraction(1, 8)
     rows = [
         (half, half, 0 * half, 0 * half),
@@ -160,7 +160,7 @@ ONE_PMF_WRONG = Claim(
 
 
 def single_cases(effort: Effort) -> Iterator[Case]:
-    """Single pmfs on 2 to 4 tokens at P = 1 to 24."""
+    """Pmfs on 2 to 4 tokens, P up to 12."""
     for tokens, denominator in ((2, 6), (3, 5), (4, 4)):
         for pmf in grid(tokens, denominator):
             for capacity in (1, 2, 5, effort.pick(12, 24)):
@@ -251,7 +251,6 @@ B3 = Entry(
         agreement(
             Claim("the library's B3 and B3' on the lattice", on_lattice),
             dyadic_cases,
-            over="pmfs in powers of 1/2, P up to 300",
             wrong=Claim("the library's bounds, one prefix more", lambda **case: on_lattice(**case, more=1)),
         ),
         searched(
@@ -281,7 +280,7 @@ B3_PRIME = Entry(
             (*MANY_TO_ONE, *DUALITY, *BELOW),
         ),
         exact(BELOW_B3P, ensemble_cases, over="E[X] and the walk in fractions, P up to 6", wrong=BELOW_B3P_WRONG),
-        exact(ONE_PMF, single_cases, over="pmfs on 2 to 4 tokens, P up to 12", wrong=ONE_PMF_WRONG),
+        exact(ONE_PMF, single_cases, wrong=ONE_PMF_WRONG),
         agreement(
             Claim(
                 "the library's interval holds B3', and its numeric form lies between B3' and B2'", off_lattice, WALKED

@@ -10,15 +10,7 @@ from proofs_check.statement import calculus
 from proofs_check.statement.calculus import algebra
 from proofs_check.theorems.branching import steps as lorden
 from proofs_check.theorems.branching.branching_forms import *
-from proofs_check.theorems.branching.random_pmf_trees import (
-    Ensemble,
-    best,
-    best_of_one,
-    mean_best,
-    mean_best_by_depth,
-    moments,
-    visits,
-)
+from proofs_check.theorems.branching.random_pmf_trees import *
 from proofs_check.theorems.branching.steps import DUALITY, MANY_TO_ONE, dual_at, growth, integrated
 from simulations.models.families import CAPACITIES, FAMILIES, MIXED, population
 from spectheory.limits import StepLaw, random_tree_value
@@ -207,7 +199,7 @@ def regimes(tokens: int, share: Fraction, capacity: int) -> Case:
 
 
 def regime_cases(_: Effort) -> Iterator[Case]:
-    """By the number of tokens, P, and the share's denominator."""
+    """First by tokens, P and the share of certain text."""
     for tokens in (2, 3):
         for capacity in range(1, 7):
             for share in (Fraction(1, 2), Fraction(1, 3), Fraction(2, 3)):
@@ -251,7 +243,7 @@ def sticky_text(regime: int, c: Fraction) -> Fraction:
 
 
 def sticky_cases(effort: Effort) -> Iterator[Case]:
-    """Two regimes that show in the tokens and last 1,000 tokens each, P = 64: the best trees, and B6 at t = log P."""
+    """Two regimes of 1,000 tokens that show in the tokens, P = 64."""
     value = (sticky_best(0) + sticky_best(1)) / 2
     text = (sticky_text(0, Fraction(1, NODES)) + sticky_text(1, Fraction(1, NODES))) / 2
     yield {"pmfs": ROWS, "capacity": Fraction(NODES), "value": value, "text": text}
@@ -287,7 +279,7 @@ B2_PRIME = Entry(
         exact(
             EVERY_T, threshold_cases, over="E[X] and the walk in fractions, 1 to 3 pmfs, P up to 6", wrong=EVERY_T_WRONG
         ),
-        exact(BY_DEPTH, shared_cases, over="two pmfs on 2 or 3 tokens, P up to 6", wrong=ONE_FOR_ALL),
+        exact(BY_DEPTH, shared_cases, wrong=ONE_FOR_ALL),
         certified(FORM, ensemble_cases, over="E[X] in fractions, 1 to 3 pmfs, P up to 6", wrong=FORM_WRONG),
         certified(ORDER, setting_cases, over="mu from 0.001 to 20, mu2/mu^2 up to 90, P up to 10^4", wrong=ORDER_WRONG),
         agreement(
@@ -326,14 +318,12 @@ B2_PRIME_DEPENDENT = Entry(
         counterexample(
             Claim("B2' with the moments of all contexts bounds E[X] on dependent text", read_iid),
             regime_cases,
-            over="first by tokens, P and the share of certain text",
             true=FRESH,
             kind="certified",
         ),
         counterexample(
             Claim("E[X] is at most seven times any i.i.d. form", sticky),
             sticky_cases,
-            over="two regimes of 1,000 tokens that show in the tokens, P = 64",
             true=Claim("B6 bounds it", lambda **case: sticky(**case, own=True)),
             kind="certified",
         ),

@@ -309,7 +309,7 @@ def stretched(r: Fraction, capacity: int, value: Fraction, short: Fraction, own:
 
 
 def stretch_cases(_: Effort) -> Iterator[Case]:
-    """P = 2, 4, ..., 256."""
+    """Blocks with r = 2/5, P = 2, 4, ..., 256."""
     for n in range(1, 9):
         r, capacity = Fraction(2, 5), 1 << n
         short = stationary_value(Fraction(1, 8), capacity)
@@ -361,7 +361,7 @@ B9 = Entry(
             over="Markov chains on 2 or 3 tokens, P up to 64",
             wrong=Claim("with one window more", lambda **case: library(**case, lost=1), (UNPREDICTABLE,)),
         ),
-        searched(SANDWICH, drawn_chains, over="chains on 2 tokens", wrong=SANDWICH_WRONG),
+        searched(SANDWICH, drawn_chains, wrong=SANDWICH_WRONG),
     ),
 )
 
@@ -378,7 +378,6 @@ B9_STRETCHES = Entry(
         counterexample(
             Claim("E[X] <= log P/h + 1", stretched),
             stretch_cases,
-            over="blocks with r = 2/5, P = 2, 4, ..., 256",
             true=Claim("it holds for r = 1/8, of short stretches", lambda **case: stretched(**case, own=True)),
             kind="certified",
         ),

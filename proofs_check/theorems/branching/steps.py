@@ -137,12 +137,7 @@ def drawn_steps() -> st.SearchStrategy[Case]:
 
 def step_space(size: int) -> Space:
     """Laws of a step of 0, 1, ..., as the softmax of a vector."""
-
-    def weights(x: NDArray[np.float64]) -> Case:
-        grown = np.exp(x - x.max())
-        return {"steps": tuple(map(float, grown / grown.sum()))}
-
-    return Space(size, weights, lambda x: {"steps": rational(weights(x)["steps"])})
+    return Space(size, lambda x: {"steps": softmax(x)}, "steps")
 
 
 # Steps of the branching bounds: many-to-one, thresholds, and the dual form (B).

@@ -95,14 +95,14 @@ def from_texts(model: Table, capacity: int, fitted: bool = False) -> Iterator[Co
 
 
 def model_cases(effort: Effort) -> Iterator[Case]:
-    """Targets with a pmf of their own after every prefix of up to 3 tokens, P = 1 to 3."""
+    """A pmf of its own after every prefix, every text, every t."""
     rng = random.Random(effort.seed)
     for number in range(effort.pick(30, 300)):
         yield {"model": random_model(rng, 2 + number % 2, 4), "capacity": 1 + number % 3}
 
 
 def drawn_models() -> st.SearchStrategy[Case]:
-    """The same on 2 tokens, drawn."""
+    """Targets on 2 tokens, P up to 2."""
     return st.fixed_dictionaries({"model": models(2, 3), "capacity": st.integers(1, 2)})
 
 
@@ -118,7 +118,7 @@ def iid_least(pmfs: Ensemble, capacity: Fraction, value: Fraction) -> Iterator[C
 
 
 def iid_cases(effort: Effort) -> Iterator[Case]:
-    """One or two pmfs on 2 or 3 tokens, P = 1 to 4."""
+    """One or two pmfs, P up to 4."""
     for pmfs in small_ensembles():
         for capacity in range(1, effort.pick(5, 7)):
             yield with_value(pmfs, capacity)
@@ -173,7 +173,7 @@ def on_text(texts: Texts, capacity: int, c: Fraction, short: int = 0) -> Iterato
 
 
 def text_cases(effort: Effort) -> Iterator[Case]:
-    """Texts of random token probabilities."""
+    """Four texts of 4 to 12 tokens, P up to 4."""
     rng = random.Random(effort.seed)
     for number in range(effort.pick(40, 400)):
         texts = tuple(tuple(Fraction(rng.randint(5, 999), 1009) for _ in range(rng.randint(4, 12))) for _ in range(4))
@@ -233,12 +233,11 @@ B6 = Entry(
     + public("prediction.text_limit", "TextLimit"),
     evidence=(
         proof("a text runs through a prefix with its probability; duality; the mean over starts", ANY_TEXT),
-        exact(TEXT, model_cases, over="a pmf of its own after every prefix, every text, every t", wrong=TEXT_WRONG),
-        exact(IID, iid_cases, over="one or two pmfs, P up to 4", wrong=IID_WRONG),
+        exact(TEXT, model_cases, wrong=TEXT_WRONG),
+        exact(IID, iid_cases, wrong=IID_WRONG),
         agreement(
             Claim("the library's B6, its terms and its best threshold", on_text),
             text_cases,
-            over="four texts of 4 to 12 tokens, P up to 4",
             wrong=Claim("with a start too near the end", lambda **case: on_text(**case, short=1)),
         ),
         agreement(
@@ -246,7 +245,6 @@ B6 = Entry(
                 "the limits of a trace: B6 cross-fitted over halves of the prompts, the one-call bound", along_traces
             ),
             text_cases,
-            over="four texts of 4 to 12 tokens, P up to 4",
             wrong=Claim("each half with its own threshold", lambda **case: along_traces(**case, crossed=False)),
         ),
         agreement(
@@ -255,6 +253,6 @@ B6 = Entry(
             over="mu from 0.001 to 20, mu2/mu^2 up to 90, P up to 8",
             wrong=Claim("it is B2'", lambda **case: reading(**case, bonus=0)),
         ),
-        searched(TEXT, drawn_models, over="targets on 2 tokens, P up to 2", wrong=TEXT_WRONG),
+        searched(TEXT, drawn_models, wrong=TEXT_WRONG),
     ),
 )

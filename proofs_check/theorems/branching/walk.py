@@ -6,14 +6,7 @@ from proofs_check.evidence.simulated import FOREST, TREES
 from proofs_check.prelude import *
 from proofs_check.theorems.branching import steps as lorden
 from proofs_check.theorems.branching.branching_forms import *
-from proofs_check.theorems.branching.random_pmf_trees import (
-    Ensemble,
-    assignments,
-    many_steps,
-    mean_best_by_depth,
-    moments,
-    visits,
-)
+from proofs_check.theorems.branching.random_pmf_trees import *
 from proofs_check.theorems.branching.steps import MANY_TO_ONE, TWO_THRESHOLDS
 
 
@@ -32,7 +25,7 @@ def weights_of_depth(pmfs: Ensemble, depth: int) -> dict[Fraction, Fraction]:
 
 
 def depth_cases(effort: Effort) -> Iterator[Case]:
-    """Ensembles with depths that can be enumerated."""
+    """Every assignment of pmfs to prefixes, depths 1 to 3."""
     for pmfs in small_ensembles():
         for depth in range(1, 4 if len(pmfs[0]) == 2 else 3):
             yield {"pmfs": pmfs, "depth": depth}
@@ -117,11 +110,11 @@ B2 = Entry(
             "many-to-one along the text, Lorden's inequality by subadditivity, two choices of t",
             (*MANY_TO_ONE, *TWO_THRESHOLDS),
         ),
-        exact(MANY, depth_cases, over="every assignment of pmfs to prefixes, depths 1 to 3", wrong=MANY_WRONG),
+        exact(MANY, depth_cases, wrong=MANY_WRONG),
         exact(lorden.STEPS, lorden.step_cases, over="steps 0 to 6, t up to 12", wrong=lorden.STEPS_WRONG),
         exact(lorden.INEQUALITY, lorden.step_cases, over="steps 0 to 6, t up to 12", wrong=lorden.HALVED),
         exact(EVERY_T, threshold_cases, over="E[X] and U in fractions, 1 to 3 pmfs, P up to 6", wrong=EVERY_T_WRONG),
-        exact(BY_DEPTH, shared_cases, over="two pmfs on 2 or 3 tokens, P up to 6", wrong=BY_DEPTH_WRONG),
+        exact(BY_DEPTH, shared_cases, wrong=BY_DEPTH_WRONG),
         certified(FORMS, ensemble_cases, over="E[X] in fractions, 1 to 3 pmfs, P up to 6", wrong=FORMS_WRONG),
         agreement(
             Claim("the library's two forms", library),

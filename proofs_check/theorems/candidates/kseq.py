@@ -259,7 +259,7 @@ R5 = Entry(
             over="pairs on 2 and 3 tokens of rational rho, k = 1, 2, 3",
             wrong=Claim("with one candidate more", lambda p, q, k, rho: library(p, q, k, rho, more=1)),
         ),
-        searched(OF_R4, drawn_roots, over="up to 4 tokens, k = 2, 3, 4", spaces=(root_space(3, 2),), wrong=ALL_OF_R4),
+        searched(OF_R4, drawn_roots, spaces=(root_space(3, 2),), wrong=ALL_OF_R4),
         simulated(
             "the accepted candidate of three, and the output",
             at(("k-seq",), (TURNED, LACKING), k=3),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from proofs_check.algorithms.enumeration import race_coupling
-from proofs_check.algorithms.rank_laws import poisson_race
-from proofs_check.forms.ranks import at_rank, drawn, odds, rank_of, rates
+from proofs_check.algorithms.rank_laws import poisson_race, rank_law
+from proofs_check.forms.ranks import drawn, odds, rank_of, rates
 from proofs_check.prelude import *
 from proofs_check.statement.calculus import exp, factorial
 from proofs_check.theorems.candidates.rank_rules import WINNER, mean_computed, over_all, ranks_computed
@@ -31,9 +31,10 @@ def geometric(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
 
 
 def one_success(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
-    """The law of the rank as one geometric law for all outputs."""
+    """The law of the rank, integrated, as one geometric law for all outputs."""
+    law = rank_law(poisson_race(tuple(p), tuple(q), RANKS[-1]), RANKS[-1])
     for rank in RANKS:
-        yield equal(sum(at_rank(p, q, r) for r in range(1, rank + 1)), 1 - (1 - at_rank(p, q, 1)) ** rank)
+        yield equal(sum(law[:rank]), 1 - (1 - law[0]) ** rank)
 
 
 def calculated(p: AnyPmf, q: AnyPmf, rule: RaceVerification | PoissonRace) -> Iterator[Compared]:

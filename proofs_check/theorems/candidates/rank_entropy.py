@@ -212,7 +212,7 @@ def wrapped(pairs: Iterable[Case]) -> Iterator[Case]:
 
 
 def pairs() -> st.SearchStrategy[Case]:
-    """Pairs on 2 to 5 tokens."""
+    """2 to 5 tokens."""
     return strategies.exact_pairs().map(lambda pair: {"pair": Pair(**pair)})
 
 
@@ -309,18 +309,11 @@ MANY = 60
 """The same where an interval of the library's has to be met; of small denominators less than 1e-7 is beyond."""
 
 
-def no_likelier(p: Any, q: Any) -> Iterator[Compared]:
+def no_likelier(replacement: bool, p: Any, q: Any) -> Iterator[Compared]:
     """P(R = r, X = x) <= q_x of the Poisson race and of recursive rejection, run through."""
-    run = rank_laws.poisson_race(p, q, RANKS), rank_laws.recursive_rejection(p, q, 3, replacement=True)
+    run = rank_laws.poisson_race(p, q, RANKS), rank_laws.recursive_rejection(p, q, 3, replacement=replacement)
     for law, rank, x in product(run, range(1, RANKS + 1), range(len(p))):
         yield at_most(law.get((rank, x), 0), q[x])
-
-
-def of_distinct_tokens(p: Any, q: Any) -> Iterator[Compared]:
-    """The same of the race over distinct tokens."""
-    for x, mass in enumerate(p):
-        for share in race_ranks.rank_given(p, q, x):
-            yield at_most(mass * share, q[x])
 
 
 def selected(rule: Selection, *, swapped: bool = False) -> Iterator[Compared]:
@@ -432,13 +425,13 @@ def selections() -> st.SearchStrategy[Case]:
 
 
 def laws() -> st.SearchStrategy[Case]:
-    """Laws of a rank."""
+    """Any law on up to 7 ranks."""
     return strategies.rank_laws(7).map(lambda law: {"law": Ranks(law)})
 
 
 def object_space(space: Space, wrap: Any) -> Space:
     """A space whose case is made of that of another one."""
-    return Space(space.dimension, lambda x: wrap(**space.weights(x)), lambda x: wrap(**space.case(x)))
+    return Space(space.dimension, lambda x: wrap(**space.weights(x)), exactly=lambda x: wrap(**space.case(x)))
 
 
 def broken(q: Any, rule: Any) -> Case:
@@ -534,10 +527,10 @@ H = Entry(
         proof("E log R <= sum p log(1 + p/q) <= KL + log 2", LOG_RANK),
         proof("H(R) <= E log R + log(E log R + 1) + 1, in any unit", FROM_THE_LOG),
         exact(
-            Claim("P(R = r, X = x) <= q_x in the Poisson race and in recursive rejection", no_likelier),
+            Claim("P(R = r, X = x) <= q_x in the Poisson race and in recursive rejection", partial(no_likelier, True)),
             lambda effort: cases.all_pairs(3, effort.pick(4, 7)),
             over="every candidate, pairs on 2 and 3 tokens of denominator up to 4",
-            wrong=Claim("in the race over distinct tokens", of_distinct_tokens),
+            wrong=Claim("in recursive rejection of distinct candidates too", partial(no_likelier, False)),
         ),
         certified(
             Claim("KL <= H(R|X) <= H(R) in the Poisson race and in recursive rejection", chain, (FINITE,)),
@@ -585,14 +578,12 @@ H = Entry(
         searched(
             Claim("KL <= H(R|X), E log R <= sum p log(1 + p/q) <= KL + log 2 in the Poisson race", closed, (FINITE,)),
             pairs,
-            over="2 to 5 tokens",
             spaces=(object_space(pair_space(2), lambda p, q: {"pair": Pair(p, q)}),),
             wrong=Claim("without log 2", lambda pair: closed(pair, extra=False), (FINITE,)),
         ),
         searched(
             Claim("H(R) <= E log R + log(E log R + 1) + 1 in nats and in bits", of_a_law),
             laws,
-            over="any law on up to 7 ranks",
             spaces=(object_space(rules_of_two(), broken),),
             wrong=Claim("without the 1", lambda law: of_a_law(law, less=1)),
         ),

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-import numpy as np
-from hypothesis import strategies as st
-
 from proofs_check.prelude import *
 from proofs_check.statement.calculus import exp
 from proofs_check.twins.list_transport import lists
@@ -61,11 +58,7 @@ def rules_of_two() -> Space:
         rows = [(float(share), float(1 - share)) for share in 1 / (1 + np.exp(-np.clip(x, -700, 700)))]
         return {"q": rows[0], "rule": tuple(rows[1:])}
 
-    def fractions(x: Any) -> Case:
-        found = weights(x)
-        return {"q": rational(found["q"]), "rule": tuple(rational(row) for row in found["rule"])}
-
-    return Space(5, weights, fractions)
+    return Space(5, weights, "q rule")
 
 
 # Steps about several candidates for one token that several statements share.

@@ -233,9 +233,7 @@ R8 = Entry(
             wrong=Claim("with one candidate more", lambda p, q, k, rho: rows(p, q, k, rho, more=1)),
         ),
         searched(BELOW_R4, lambda: exact_pairs(4), over="2 to 4 tokens", spaces=(pair_space(2),), wrong=BELOW_ONE),
-        searched(
-            KSEQ_BELOW, drawn_roots, over="up to 4 tokens, k = 2, 3, 4", spaces=(root_space(3, 2),), wrong=KSEQ_ABOVE
-        ),
+        searched(KSEQ_BELOW, drawn_roots, spaces=(root_space(3, 2),), wrong=KSEQ_ABOVE),
         searched(
             Claim("P(R2 > 2 | x) is at most P(R1 > 2 | x)", share_of_repetitions),
             lambda: exact_pairs(6),

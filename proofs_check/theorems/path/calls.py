@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import product as tuples
 from math import prod
 
+from proofs_check.agreement.path_agreement import accepted, bound, library, ratio_of_sums
 from proofs_check.agreement.path_cases import CHAINS, SurvivalOf, constant, edge_chains, greedy, random_chains
-from proofs_check.agreement.whole_calls import accepted, bound, library, ratio_of_sums
 from proofs_check.algorithms.lossless_calls import most_accepted, most_agreement
 from proofs_check.forms.divergences import overlap
 from proofs_check.prelude import *
@@ -52,7 +52,7 @@ def alternating(difference: bool, a: Fraction, b: Fraction) -> Iterator[Compared
 
 
 def two_positions(_: Effort) -> Iterator[Case]:
-    """Acceptances in halves, thirds, ..."""
+    """First by the denominator of the positions' acceptances a and b."""
     for d in range(1, 9):
         for a, b in product(range(d + 1), repeat=2):
             yield {"a": Fraction(a, d), "b": Fraction(b, d)}
@@ -157,7 +157,6 @@ P7_MEAN = Entry(
         counterexample(
             Claim("in a long text of two positions in turn with k = 1 the two agree", partial(alternating, False)),
             two_positions,
-            over="first by the denominator of the positions' acceptances a and b",
             true=Claim("the calls' own mean is larger by (a-b)^2/(2(2-a-b))", partial(alternating, True)),
         ),
     ),
@@ -410,12 +409,12 @@ def calls(effort: Effort) -> Iterator[Case]:
 
 
 def texts(effort: Effort) -> Iterator[Case]:
-    """Texts with room for one call and more."""
+    """Traces of all texts of random models, every start with room for a call."""
     return random_chains(effort, ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 2)), 2)
 
 
 def drawn_sums(_: Effort) -> Iterator[Case]:
-    """Sums of four texts of two prompts."""
+    """Four texts of two prompts."""
     for numbers in tuples((0, 1, 2), repeat=2):
         yield {"above": (*numbers, 1, 3), "below": (1, 2, *numbers)}
 
@@ -481,13 +480,11 @@ P7_ONE_CALL = Entry(
                 partial(library, path_theorem.one_call_terms),
             ),
             texts,
-            over="traces of all texts of random models, every start with room for a call",
             wrong=Claim("they are block verification's survival", partial(library, path_theorem.block_survival)),
         ),
         agreement(
             Claim("a ratio of sums over prompts, inside its interval", partial(ratio_of_sums, 0)),
             drawn_sums,
-            over="four texts of two prompts",
             wrong=Claim("with one more", partial(ratio_of_sums, 1)),
         ),
     ),

@@ -194,8 +194,7 @@ def some_laws(effort: Effort) -> Iterator[Case]:
 
 
 def any_laws() -> Any:
-    """A Hypothesis strategy of laws of calls and a batch of as many texts at most."""
-    from hypothesis import strategies as st
+    """Laws of up to 4 calls, up to 4 texts."""
 
     def law(longest: int) -> Any:
         weights = st.lists(st.integers(0, 20), min_size=longest, max_size=longest).filter(any)
@@ -270,7 +269,6 @@ P12_LOCK_STEP = Entry(
                 ordered,
             ),
             any_laws,
-            over="laws of up to 4 calls, up to 4 texts",
             wrong=Claim(
                 "E[max] is at most the largest mean", lambda laws, batch: at_most(slowest(laws), max(map(calls, laws)))
             ),

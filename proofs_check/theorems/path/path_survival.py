@@ -11,6 +11,7 @@ from proofs_check.agreement.path_agreement import (
     rank_columns,
     survivals,
     tokens_per_call,
+    turned,
 )
 from proofs_check.agreement.path_cases import (
     CHAINS,
@@ -26,7 +27,6 @@ from proofs_check.agreement.path_cases import (
     random_chains,
     started,
 )
-from proofs_check.agreement.whole_calls import turned
 from proofs_check.algorithms.drafts import copying, repeated
 from proofs_check.algorithms.enumeration import TextLaw, output_law
 from proofs_check.algorithms.lossless_calls import most_accepted
@@ -99,7 +99,7 @@ def kept(shared: bool, target: Table, draft: Table, k: int, length: int, parts: 
 
 
 def noisy_cases(effort: Effort) -> Iterator[Case]:
-    """Random models whose shares are multiples of one part in 4 or 3."""
+    """All noise of random models, drafts and outputs read off one cumulative scale."""
     rng = random.Random(f"noise {effort.seed}")
     for tokens, parts, k, length in ((2, 4, 1, 3), (2, 4, 2, 3), (3, 4, 2, 3), (2, 3, 3, 3)) * effort.pick(1, 6):
         pmfs = list(grid(tokens, parts))
@@ -183,7 +183,6 @@ CALLS = (
             partial(kept, False),
         ),
         noisy_cases,
-        over="all noise of random models, drafts and outputs read off one cumulative scale",
         wrong=Claim("positions may share one piece of noise", partial(kept, True)),
     ),
     agreement(

@@ -170,7 +170,7 @@ def one_draft(scale: int, p: AnyPmf, q: AnyPmf) -> Compared:
 
 
 def small_pairs(_: Effort) -> Iterator[Case]:
-    """One draft, two chains: pairs on two tokens, by the common denominator."""
+    """Two tokens, one draft; first by the common denominator."""
     for d in range(1, 7):
         for a in range(d + 1):
             for b in range(d + 1):
@@ -261,7 +261,6 @@ P12_ONE_CHAIN = Entry(
         counterexample(
             Claim("the largest acceptance is at most 1 - TV", partial(bounded, in_one)),
             small_pairs,
-            over="two tokens, one draft; first by the common denominator",
             true=Claim("it is at most the sum of min(P, 2Q)", partial(bounded, counted)),
         ),
     ),

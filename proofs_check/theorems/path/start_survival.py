@@ -2,8 +2,178 @@
 
 from __future__ import annotations
 
+from proofs_check.agreement.block_limits import SOLVED
+from proofs_check.agreement.path_agreement import RANK_RULES, Texts, columns_of, library_tree
+from proofs_check.agreement.path_cases import CHAINS, RANKED, TREES, PathTwin, SurvivalOf, chain, survival_by_tree
+from proofs_check.algorithms.enumeration import output_law
 from proofs_check.prelude import *
-from proofs_check.theorems.path.start_cases import by_position, by_start, head_calls, library, random_heads
+from proofs_check.proofs.path_proofs import MASSES
+from proofs_check.twins import path_theorem
+from proofs_check.twins.block_values import Problem, fewest_calls
+from proofs_check.twins.path_theorem import Survival, all_calls_law, calls, least_calls
+from proofs_check.twins.tree_theorem import depth
+from spectheory import Trace, drafting, predict
+from spectheory.drafting import Shape
+from spectheory.prediction import decoding_limit
+from spectheory.prediction.one_call import call_terms
+from spectheory.prediction.paths import calls_of_tree
+from spectheory.prediction.shape_calls import BestTree, survival_of
+from spectheory.trace.columns import BY_START, START_RANKS
+from spectheory.verification import RULES, PathRule
+from spectheory.verification.by_start import PREFIX
+
+HeadTable = Mapping[tuple[Prefix, Prefix], Pmf]
+"""A pmf for each text before a call and each run of drafts in it."""
+
+Reading = Callable[[SurvivalOf, Model, HeadTable, Prefix], Survival]
+"""From a survival of drafts by position to that of a head's."""
+
+
+def random_head(rng: random.Random, tokens: int, length: int, deepest: int, spread: int = 8) -> HeadTable:
+    """Random pmfs for every text shorter than `length` and every run of drafts up to its end and `deepest` beyond."""
+    starts = [start for n in range(length) for start in product(range(tokens), repeat=n)]
+    return {
+        (start, run): random_pmf(rng, tokens, spread)
+        for start in starts
+        for n in range(length - len(start) + deepest)
+        for run in product(range(tokens), repeat=n)
+    }
+
+
+def from_start(head: HeadTable, start: Prefix) -> Model:
+    """The draft of the call after `start`; of shorter texts the first drafts, which the call does not read."""
+    return lambda prefix: head[prefix[: len(start)], prefix[len(start) :]]
+
+
+def headed(rule: Rule, head: HeadTable) -> Rule:
+    """A whole call whose drafts come from the head."""
+
+    def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
+        return rule(target, from_start(head, prefix), prefix, k)
+
+    return call
+
+
+def by_start(of: SurvivalOf, target: Model, head: HeadTable, text: Prefix) -> Survival:
+    """§10: the survival with the pmfs of the call's own start."""
+    return lambda n, i: of(target, from_start(head, text[:n]), text)(n, i)
+
+
+def by_position(of: SurvivalOf, target: Model, head: HeadTable, text: Prefix) -> Survival:
+    """The per-position reading: every draft has the pmf of a first draft at its position."""
+    return of(target, lambda prefix: head[prefix, ()], text)
+
+
+TREE = TREES[1]
+
+
+def random_heads(effort: Effort, sizes: tuple[tuple[int, int, int], ...], rounds: int) -> Iterator[Case]:
+    """Random targets and heads {target, head, k, length}, for each (tokens, length, k)."""
+    rng = random.Random(f"heads {effort.seed}")
+    for _ in range(effort.pick(rounds, 8 * rounds)):
+        for tokens, length, k in sizes:
+            deepest = max(k, depth(TREE))
+            target = random_model(rng, tokens, length + deepest, 8)
+            yield {"target": target, "head": random_head(rng, tokens, length, deepest), "k": k, "length": length}
+
+
+CALLED: dict[str, PathTwin] = {
+    **{name: CHAINS[name] for name in ("token", "block", "argmax", "race", "independent", "recursive")},
+    **{
+        f"{name}, tree": PathTwin(RANKED[name].call(TREE, len), survival_by_tree(RANKED[name].given, TREE))
+        for name in ("race", "recursive", "topk")
+    },
+}
+"""Whole calls, by rules of the library's names: chains, and a tree of two levels."""
+
+
+def head_calls(reading: Reading, target: Table, head: HeadTable, k: int, length: int) -> Iterator[Compared]:
+    """The text is the target's; given all of it the calls are independent with the survival of the reading."""
+    p = target.__getitem__
+    texts = text_law(p, length)
+    for name, twin in CALLED.items():
+        drafts = depth(TREE) if name.endswith("tree") else k
+        law = Decoding(headed(twin.algorithm, head), drafts, length).law(p, p)
+        yield equal(output_law(law), texts)
+        for text in texts:
+            survival = reading(twin.survival, p, head, text)
+            yield equal(given_text(law, text), all_calls_law(survival, drafts, length))
+
+
+# The library's columns by start (§10) against the exact values, from pmfs to columns and predictions.
+
+
+CHECKED = ("token", "block", "argmax", "greedy", "independent", "race", "poisson", "recursive", "topk")
+"""Rules that read columns by start."""
+
+
+def head_trace(target: Table, head: HeadTable, k: int, length: int) -> Trace:
+    """All texts with the columns by start to depth k, and those of the first drafts by position."""
+    texts = Texts(target, {start: head[start, ()] for start, run in head if not run}, length)
+    found = [_at_depth(texts, head, i) for i in range(k)]
+    deep = {name: np.stack([at[name] for at in found], axis=1) for name in found[0]}
+    plain = texts.trace()
+    return replace(plain, columns={**plain.columns, **deep})
+
+
+def _at_depth(texts: Texts, head: HeadTable, i: int) -> dict[str, NDArray[Any]]:
+    """The columns by start of draft i + 1 of the call at each position; past the end those of the last position."""
+    rows = []
+    for text in texts.all:
+        for n in range(texts.length):
+            m = min(n + i, texts.length - 1)
+            rows.append((texts.target[text[:m]], head[text[:n], text[n:m]], text[m]))
+    columns = columns_of(rows)
+    ours = {name: columns[name.removeprefix(PREFIX)] for name in BY_START if name.removeprefix(PREFIX) in columns}
+    return {name: values[:, :START_RANKS] if values.ndim == 2 else values for name, values in ours.items()}
+
+
+def exactly(reading: Reading, of: SurvivalOf, texts: Texts, head: HeadTable) -> list[Survival]:
+    """The exact survival of each text."""
+    return [reading(of, texts.target.__getitem__, head, text) for text in texts.all]
+
+
+def library(reading: Reading, target: Table, head: HeadTable, k: int, length: int) -> Iterator[Compared]:
+    """Survivals, calls and tokens per call of every rule with a chain, and with a tree if it has ranks."""
+    texts, trace = Texts(target, {}, length), head_trace(target, head, k, length)
+    for name in CHECKED:
+        exact = exactly(reading, CHAINS[name].survival, texts, head)
+        yield from _shape(trace, RULES[name], drafting.Chain(k), exact, k, length)
+    for name in RANK_RULES.keys() & set(CHECKED):
+        for tree in TREES[:3]:
+            exact = exactly(reading, survival_by_tree(RANKED[name].given, tree), texts, head)
+            yield from _shape(trace, RULES[name], library_tree(tree), exact, depth(tree), length)
+        best = predict(trace, RULES[name], BestTree(3)).shape
+        paths = frozenset(best.tree().paths)
+        of = CHAINS[name].survival if paths == chain(len(paths)) else survival_by_tree(RANKED[name].given, paths)
+        yield from _shape(trace, RULES[name], best, exactly(reading, of, texts, head), depth(paths), length)
+    yield from _one_call(trace, exactly(reading, path_theorem.one_call_terms, texts, head), k, length)
+
+
+def _shape(
+    trace: Trace, rule: PathRule, shape: Shape, exact: list[Survival], most: int, length: int
+) -> Iterator[Compared]:
+    survival, leaves = survival_of(rule, shape, trace.columns)
+    found = calls_of_tree(survival, leaves, trace.lengths, variance=True)
+    taken = [calls(of, most, length) for of in exact]
+    for number, of in enumerate(exact):
+        for n in range(length):
+            for i in range(1, min(most, length - n) + 1):
+                yield computed(survival[number * length + n, i - 1], of(n, i))
+        yield computed(found.expected[number], taken[number][0])
+        yield computed(found.variance[number], taken[number][1])
+    tokens = Fraction(len(exact) * length) / sum((mean for mean, _ in taken), Fraction(0))
+    yield computed(predict(trace, rule, shape).tokens_per_call.best, tokens)
+
+
+def _one_call(trace: Trace, exact: list[Survival], k: int, length: int) -> Iterator[Compared]:
+    """The terms of the one-call bound, with the ratio by start and depth."""
+    terms = call_terms(trace.columns, k)
+    for number, of in enumerate(exact):
+        for n in range(length):
+            for i in range(1, min(k, length - n) + 1):
+                yield computed(terms[number * length + n, i - 1], of(n, i))
+
 
 HEADS = "over random targets and heads, whose pmfs at every start and run of drafts are unrelated, zeros included"
 
@@ -134,4 +304,151 @@ P10_RECUT = Entry(
             true=Claim("they do for lists that a draft model can have", within, (ONE_RUN,)),
         ),
     ),
+)
+
+
+# L, the limit of whole decodings where drafts depend on the start of their call, so that B7 does not hold (§12).
+
+
+DRAWN = ("token", "block", "race", "poisson", "recursive", "independent")
+"""Lossless rules whose chain of drafts is drawn."""
+
+
+def least_of_text(name: str, target: Table, head: HeadTable, k: int, text: Prefix) -> Fraction:
+    """L(0) of a text, from the survival of a rule: block verification's is the right one."""
+    return least_calls(by_start(CHAINS[name].survival, target.__getitem__, head, text), k, len(text))
+
+
+def policies(name: str, target: Table, head: HeadTable, k: int, length: int) -> Iterator[Compared]:
+    """In the mean over texts no policy takes fewer calls, by a linear programme over all of them."""
+    given = Problem(
+        target.__getitem__,
+        lambda text: from_start(head, text),
+        lambda _: k,
+        lambda text: len(text) >= length,
+        len(target[()]),
+    )
+    least = sum(
+        (
+            share * least_of_text(name, target, head, k, text)
+            for text, share in text_law(target.__getitem__, length).items()
+        ),
+        Fraction(0),
+    )
+    yield at_most(least, Fraction(fewest_calls(given)) + SOLVED)
+
+
+def along_texts(name: str, target: Table, head: HeadTable, k: int, length: int) -> Iterator[Compared]:
+    """Along every text each rule takes so many calls or more."""
+    p = target.__getitem__
+    for text in text_law(p, length):
+        least = least_of_text(name, target, head, k, text)
+        for rule in DRAWN:
+            yield at_most(least, calls(by_start(CHAINS[rule].survival, p, head, text), k, length)[0])
+
+
+def library_limit(limited: bool, target: Table, head: HeadTable, k: int, length: int) -> Iterator[Compared]:
+    """The library's L of each text; or block verification's calls in its place."""
+    trace = head_trace(target, head, k, length)
+    found = decoding_limit.fewest_calls(trace, [k])[k]
+    for text, each in zip(text_law(target.__getitem__, length), found.tolist(), strict=True):
+        survival = by_start(CHAINS["block"].survival, target.__getitem__, head, text)
+        yield computed(each, least_calls(survival, k, length) if limited else calls(survival, k, length)[0])
+
+
+def heads(effort: Effort) -> Iterator[Case]:
+    """The head of B7/starts, then random ones."""
+    yield certain_head((1, 2, 0, 0), 2)
+    yield from random_heads(effort, ((2, 3, 1), (2, 3, 2), (2, 4, 2), (3, 2, 2)), 3)
+
+
+def certain_head(right: Sequence[int], k: int) -> Case:
+    """A target that always says 0, and a head that is right on so many drafts of the call from each start."""
+    sure, wrong = (Fraction(1), Fraction(0)), (Fraction(0), Fraction(1))
+    drawn = random_heads(Effort(), ((2, len(right), k),), 1)
+    case = next(iter(drawn))
+    target = dict.fromkeys(case["target"], sure)
+    head = {(start, run): sure if len(run) < right[len(start)] else wrong for start, run in case["head"]}
+    return {"target": target, "head": head, "k": k, "length": len(right)}
+
+
+STEPS: tuple[Step, ...] = (
+    *MASSES,
+    valid(
+        "here q and Q are those of the call's own start. The text after x is fresh given that tau >= i and the drafts "
+        "begin with x, so given the whole text P(tau >= i) = s_i(x)/P(x) <= mu_i(x)/P(x) = M_i, whatever was before",
+        lambda s, m, P: at_most(s / P, m / P),
+        lambda s, m, P: [P > 0, s >= 0, s <= m],
+    ),
+    same(
+        "with a_i = P(tau >= i), a_0 = 1, and m_i = min over j <= i of L(n+j+1): E m_tau = m_0 + sum_(i>=1) a_i (m_i - "
+        "m_(i-1)), here with two drafts",
+        lambda a, b, m, n, r: ((1 - a) * m + (a - b) * n + b * r, m + a * (n - m) + b * (r - n)),
+    ),
+    valid(
+        "m does not rise, so a_i <= M_i gives E m_tau >= m_0 + sum M_i (m_i - m_(i-1)) = L(n) - 1",
+        lambda a, b, A, B, m, n, r: at_most(m + A * (n - m) + B * (r - n), m + a * (n - m) + b * (r - n)),
+        lambda a, b, A, B, m, n, r: [a <= A, b <= B, n <= m, r <= n],
+    ),
+    valid(
+        "backwards from the end: if J >= L is what any policy still needs at all later positions, it needs 1 + E J(n + "
+        "tau + 1) >= 1 + E L(n + tau + 1) >= 1 + E m_tau >= L(n), here with two outcomes",
+        lambda a, J, K, k, u, v, L: at_most(L, 1 + a * J + (1 - a) * K),
+        lambda a, J, K, k, u, v, L: [a >= 0, a <= 1, u <= J, v <= K, 1 + a * u + (1 - a) * v >= L],
+    ),
+)
+"""No policy needs fewer calls along any text."""
+
+TOYS = (
+    "over the head of B7/starts, then random targets and heads, whose pmfs at every start and run of drafts are "
+    "unrelated, zeros included"
+)
+
+
+P12_L = Entry(
+    id="§12/L",
+    title="The limit of a whole decoding for drafts by start",
+    kind="lower bound",
+    plain="let M_i(n) be block verification's survival with the pmfs of the call's own start, M_0 = 1, M_(k+1) = 0."
+    " Given the text, every lossless fresh policy on chains of at most k drafts drawn from such pmfs needs L(0) "
+    "calls or more, L(n) = 1 + sum_(i<=k) (M_i - M_(i+1)) min over j <= i of L(n+j+1), L = 0 from the end on. It "
+    "need not be attained; block verification may need more (B7/starts), and for a draft model it needs V >= E L",
+    latex=r"L(n) = 1 + \sum_{i=0}^{k} (M_i - M_{i+1}) \min_{j\le i} L(n+j+1) \le E[\text{calls} \mid x]",
+    assumptions=(
+        "every call is lossless and fresh: given all before it, the text from its start on is the target's",
+        "a call draws one chain of at most k drafts from pmfs that depend on the text before the call and on its "
+        "drafts before",
+    ),
+    evidence=(
+        proof("masses by start, summation by parts, induction from the end", STEPS),
+        exact(
+            Claim(
+                "in the mean over texts no policy needs fewer calls, by a linear programme over all of them",
+                partial(policies, "block"),
+            ),
+            heads,
+            over=TOYS,
+            wrong=Claim("nor than L from token verification's survival", partial(policies, "token")),
+        ),
+        exact(
+            Claim(
+                "along every text token, block, race, poisson, recursive and match chains need L calls or more",
+                partial(along_texts, "block"),
+            ),
+            heads,
+            over=TOYS,
+            wrong=Claim("L from token verification's survival, or more", partial(along_texts, "token")),
+        ),
+        agreement(
+            Claim("the library's L of every text, from columns by start", partial(library_limit, True)),
+            heads,
+            over=f"all texts, {TOYS}",
+            wrong=Claim("block verification's calls are", partial(library_limit, False)),
+        ),
+    ),
+    calculators=public("prediction.decoding_limit", "least_calls fewest_calls"),
+    without={
+        "search": "the cases are enumerated in fractions",
+        "simulation": "decoders for heads are held to §10 in the tests; whole policies are enumerated here",
+    },
 )

@@ -421,6 +421,17 @@ def lossless(law: Callable[[AnyPmf, AnyPmf], tuple[Fraction, ...]], p: AnyPmf, q
 
 
 KEPT = Claim("judged in place of dropped, it does", partial(lossless, partial(first_token, lambda p, q: False)))
+SELECTED = (
+    ("a draft of q below 0.4 dropped", partial(first_token, lambda p, q: q < Fraction(2, 5)), KEPT),
+    ("a draft of p below q dropped", partial(first_token, lambda p, q: p < q), KEPT),
+    ("a rejected draft taken for a stop", coin_taken_for_stop, KEPT),
+    (
+        "no draft where the target's sample, the output there, is 0",
+        by_target_sample,
+        Claim("with no draft where its p(0) is below 1/2 it is", partial(lossless, by_target_pmf)),
+    ),
+)
+"""Stops that select among the tokens, and what selects none."""
 
 
 P11 = Entry(
@@ -604,42 +615,13 @@ P11_DROPPED = Entry(
     "sample or at the coins of acceptance: the tokens that stay are a selection; one that reads the target's pmf is)",
     latex=r"P(X_1 = x) = p(x)",
     assumptions=("one draft drawn from q, token verification; after a stop the next token is drawn from p",),
-    evidence=(
+    evidence=tuple(
         counterexample(
-            Claim(
-                "with a draft of q below 0.4 dropped the token is the target's",
-                partial(lossless, partial(first_token, lambda p, q: q < Fraction(2, 5))),
-            ),
+            Claim(f"with {false} the token is the target's", partial(lossless, law)),
             lambda _: cases.pairs(2, 6),
             over=BY_DENOMINATOR,
-            true=KEPT,
-        ),
-        counterexample(
-            Claim(
-                "with a draft of p below q dropped the token is the target's",
-                partial(lossless, partial(first_token, lambda p, q: p < q)),
-            ),
-            lambda _: cases.pairs(2, 6),
-            over=BY_DENOMINATOR,
-            true=KEPT,
-        ),
-        counterexample(
-            Claim(
-                "with a rejected draft taken for a stop the token is the target's",
-                partial(lossless, coin_taken_for_stop),
-            ),
-            lambda _: cases.pairs(2, 6),
-            over=BY_DENOMINATOR,
-            true=KEPT,
-        ),
-        counterexample(
-            Claim(
-                "with no draft where the target's sample, the output there, is 0 the token is the target's",
-                partial(lossless, by_target_sample),
-            ),
-            lambda _: cases.pairs(2, 6),
-            over=BY_DENOMINATOR,
-            true=Claim("with no draft where its p(0) is below 1/2 it is", partial(lossless, by_target_pmf)),
-        ),
+            true=true,
+        )
+        for false, law, true in SELECTED
     ),
 )

@@ -56,6 +56,9 @@ WEIGHTS = (Fraction(1, 2), Fraction(1), Fraction(2))
 RANKS = 3
 """Ranks of the laws."""
 
+BEYOND = 1e-9
+"""What a wrong claim is given beyond rounding, so that it fails for its own reason."""
+
 
 class Quantity(NamedTuple):
     """One calculator of §9: the library's interval, and the value or values of full pmfs that it is to contain.
@@ -97,8 +100,11 @@ def _bound(quantity: Quantity, target: TopLogProbs, draft: TopLogProbs) -> Inter
     return quantity.bound(target, draft)
 
 
-def contained(found: Interval, value: Any) -> Iterator[Compared]:
-    """A value of a completion is within the interval; no tolerance but the interval's own rounding."""
+def contained(found: Interval, value: Any, inner: float = 1.0) -> Iterator[Compared]:
+    """A value of a completion is within the interval; no tolerance but the interval's own rounding.
+
+    Wrong: within an inner part of it.
+    """
     if value is None:
         yield equal(int(found.high == math.inf), 1)
         return
@@ -107,19 +113,20 @@ def contained(found: Interval, value: Any) -> Iterator[Compared]:
     if found.kind == "exact":
         yield computed(found.best, most)
         return
-    if found.low < math.inf:
-        yield at_least(least, end_like(found.low, least))
+    width = found.high - found.low
+    cut = (1 - inner) * width / 2 if BEYOND < width < math.inf else 0.0
+    yield at_least(least, end_like(found.low + cut, least))
     if found.high < math.inf:
-        yield at_most(most, end_like(found.high, most))
+        yield at_most(most, end_like(found.high - cut, most))
 
 
-def inside(quantities: Sequence[Quantity]) -> Holds:
-    """A claim's function: every quantity of the pair is within its interval from the lists."""
+def inside(quantities: Sequence[Quantity], inner: float = 1.0) -> Holds:
+    """A claim's function: every quantity of the pair is within its interval from the lists, or an inner part of it."""
 
     def holds(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
         pair = lists(p, q, m, extra)
         for quantity in quantities:
-            yield from contained(_bound(quantity, *pair), quantity.value(p, q))
+            yield from contained(_bound(quantity, *pair), quantity.value(p, q), inner)
 
     return holds
 
@@ -136,35 +143,6 @@ def at_the_ends(quantities: Sequence[Quantity], near: Callable[[Seen], Pairs] = 
             for end, pmfs in zip(ends, (closest, farthest), strict=True):
                 least, most = _range(quantity.value(pmfs[0], pmfs[1]))
                 yield computed(end, (least + most) * Fraction(1, 2))
-
-    return holds
-
-
-def naive(quantities: Sequence[Quantity]) -> Holds:
-    """A claim's function: every quantity lies between its values at the best completion and at disjoint tails."""
-
-    def holds(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
-        known = seen(p, q, m, extra)
-        closest, farthest = ([list(side) for side in zip(*found(known), strict=True)] for found in (best, disjoint))
-        for quantity in quantities:
-            values = [_range(quantity.value(*pair)) for pair in ((p, q), closest, farthest)]
-            yield at_least(values[0][1], smaller(values[1][0], values[2][0]))
-            yield at_most(values[0][0], larger(values[1][1], values[2][1]))
-
-    return holds
-
-
-def no_better_than_even(quantities: Sequence[Quantity]) -> Holds:
-    """A claim's function: a completion with even tails is best of all."""
-
-    def holds(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
-        pair = even_tails(p, q, m, extra)
-        for quantity in quantities:
-            value, at_even = quantity.value(p, q), quantity.value(*pair)
-            if value is not None and at_even is not None:
-                (least, most), (low, high) = _range(value), _range(at_even)
-                yield at_most(least, high) if quantity.rises else at_least(most, low)
-        yield at_least(p[0], 0)
 
     return holds
 
@@ -406,15 +384,15 @@ def with_odds(cases: Iterable[Case]) -> Iterator[Case]:
 
 
 def rank_entropies(
-    p: AnyPmf, q: AnyPmf, m: Lengths, extra: Extras, behind: Sequence[tuple[Real, Real]]
+    p: AnyPmf, q: AnyPmf, m: Lengths, extra: Extras, behind: Sequence[tuple[Real, Real]], part: float = 1.0
 ) -> Iterator[Compared]:
     """The Poisson race's H(R): above the low end lies H(R|X) already, below the high end the sum of the first ranks.
 
-    And of p as the law of a rank: no more than the largest entropy at its mean logarithm.
+    And of p as the law of a rank: no more than the largest entropy at its mean logarithm, or a part of that.
     """
     mean = _mean_logarithm(p)
     largest = truncated.largest_rank_entropy(math.nextafter(float(floats([mean])[0]), math.inf))
-    yield at_most(entropy(p) + 0 * p[0], end_like(largest, mean))
+    yield at_most(entropy(p) + 0 * p[0], end_like(part * largest, mean))
     target, draft = lists(p, q, m, extra)
     if any(is_zero(b) and not is_zero(a) for a, b in zip(p, q, strict=True)):
         return  # R is infinite
@@ -425,11 +403,6 @@ def rank_entropies(
     if found.high < math.inf:
         some = _first_ranks(behind)
         yield at_most(some, end_like(found.high + KNOWN, some))
-
-
-def twice_the_mean(p: AnyPmf, q: AnyPmf, m: Lengths, extra: Extras, behind: Sequence[tuple[Real, Real]]) -> Compared:
-    """Of p as the law of a rank: an entropy of at most twice the mean logarithm."""
-    return at_most(entropy(p) + 0 * p[0], 2 * _mean_logarithm(p))
 
 
 def _mean_logarithm(p: AnyPmf) -> Real:
@@ -453,10 +426,6 @@ def _first_ranks(behind: Sequence[tuple[Real, Real]]) -> Real:
 
 
 # §9 given the output token, and matching rules: intervals from two lists beside the exact values they enclose.
-
-
-BEYOND = 1e-9
-"""What a wrong claim is given beyond rounding, so that it fails for its own reason."""
 
 
 def given_inside(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
@@ -491,25 +460,19 @@ def peaks_forgotten(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = N
     yield at_least(p[0], 0)
 
 
-def matching_inside(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
-    """Top-k drafts for every k, alone and given the output, and the first choices."""
+def matching_inside(
+    p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS, inner: float = 1.0
+) -> Iterator[Compared]:
+    """Top-k drafts for every k, alone and given the output, and the first choices; the former in an inner part."""
     target, draft = lists(p, q, m, extra)
     order = ranked(q)
     for k in range(1, len(p) + 1):
-        yield from contained(truncated.acceptance(TopKMatch(), target, draft, k), sum(p[x] for x in order[:k]))
+        yield from contained(truncated.acceptance(TopKMatch(), target, draft, k), sum(p[x] for x in order[:k]), inner)
         for x in range(len(p)):
             drafted = int(x in order[:k]) + 0 * p[x]
             yield from contained(truncated.acceptance_given(TopKMatch(), target, draft, x, k), drafted)
     yield from contained(truncated.acceptance(ArgmaxDraft(), target, draft), p[order[0]])
     yield from contained(truncated.acceptance(GreedyMatch(), target, draft), int(ranked(p)[0] == order[0]) + 0 * p[0])
-
-
-def only_listed(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
-    """What the target's list lacks is never accepted."""
-    shown = {int(x) for x in lists(p, q, m, extra)[0].known}
-    for k in range(1, len(p) + 1):
-        drafts = ranked(q)[:k]
-        yield at_most(sum(p[x] for x in drafts), sum((p[x] for x in drafts if x in shown), 0 * p[0]))
 
 
 def ranked(pmf: AnyPmf) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from proofs_check.algorithms.rejection_algorithms import *
 from proofs_check.prelude import *
+from proofs_check.theorems.rejections.batch_recursion import *
 from proofs_check.theorems.rejections.batch_recursion import (
     Left,
     enumerated,
@@ -33,19 +34,19 @@ def batches(effort: Effort) -> Iterator[Case]:
 
 
 def batch_chains(effort: Effort) -> Iterator[Case]:
-    """Random chains and M = 1 to 6."""
+    """Random non-stationary chains, zeros among their entries, M = 1 to 6."""
     for case in chains(32, ((2, 1), (2, 6), (3, 4), (5, 3)), effort.pick(2, 20)):
         yield from ({**case, "drafts": drafts} for drafts in range(1, 7))
 
 
 def drawn_batches() -> st.SearchStrategy[Case]:
-    """Models on 2 tokens over 2 steps with extreme entries, M = 2 or 3."""
+    """2 tokens, 2 steps, M = 2 or 3, entries of all sizes."""
     drafts = st.fixed_dictionaries({"drafts": st.integers(2, 3)})
     return st.tuples(drawn_tables(2, 2), drafts).map(lambda drawn: {**drawn[0], **drawn[1]})
 
 
 def one_position(effort: Effort) -> Iterator[Case]:
-    """Uniform on V' against uniform on r V' tokens, and two Bernoulli laws of which the draft's is the larger."""
+    """Uniform on V' against uniform on rV' tokens; Bernoulli(v) against Bernoulli(u), u >= v."""
     for inner, ratio, drafts in product((1, 2, 4), (1, 2, 3), (1, 2, 3, effort.pick(6, 20))):
         size = inner * ratio
         p = tuple(Fraction(int(x < inner), inner) for x in range(size))
@@ -147,13 +148,13 @@ def with_drafts(cases: Iterator[Case], counts: tuple[int, ...]) -> Iterator[Case
 
 
 def models_and_drafts(effort: Effort) -> Iterator[Case]:
-    """Random models of the whole prefix, M up to 40."""
+    """Random models of the whole prefix, drafts that lack tokens among them, M up to 40."""
     sizes = (2, 1), (3, 1), (5, 1), (2, 2), (3, 2), (2, 4)
     return with_drafts(tables(41, sizes, effort.pick(6, 40)), (1, 2, 3, 8, effort.pick(40, 200)))
 
 
 def drawn_models() -> st.SearchStrategy[Case]:
-    """Models on 2 tokens over 2 steps with extreme entries, M = 1 to 4."""
+    """2 tokens, 2 steps, M = 1 to 4, entries of all sizes."""
     drafts = st.fixed_dictionaries({"drafts": st.integers(1, 4)})
     return st.tuples(drawn_tables(2, 2), drafts).map(lambda drawn: {**drawn[0], **drawn[1]})
 
@@ -335,19 +336,16 @@ Y3_ENTRY = Entry(
         agreement(
             Claim("the library's rejections, calls and profile are those of Y3", _computed),
             batch_chains,
-            over="random non-stationary chains, zeros among their entries, M = 1 to 6",
             wrong=Claim("the same with recovery from p^M", lambda **case: _computed(**case, left=left_early)),
         ),
         agreement(
             Claim("one position saves (1-1/r) - (1-1/r)^M, or (u-v)(1-u^{M-1}); the library's too", _gain),
             one_position,
-            over="uniform on V' against uniform on rV' tokens; Bernoulli(v) against Bernoulli(u), u >= v",
             wrong=Claim("the saving of M + 1 drafts", lambda **case: _gain(**case, more=1)),
         ),
         searched(
             Y3,
             drawn_batches,
-            over="2 tokens, 2 steps, M = 2 or 3, entries of all sizes",
             wrong=Claim("the same with one draft fewer", lambda **case: _y3(**case, left=left_with_one_fewer)),
         ),
         simulated(
@@ -373,12 +371,7 @@ Y4 = Entry(
     calculators=public("limits", "batch_limit batch_expected_rejections rejection_profile"),
     evidence=(
         proof("the rest on supp q shrinks geometrically; two batches are compared from the last position back", LIMIT),
-        exact(
-            APPROACHED,
-            models_and_drafts,
-            over="random models of the whole prefix, drafts that lack tokens among them, M up to 40",
-            wrong=PAPER,
-        ),
+        exact(APPROACHED, models_and_drafts, wrong=PAPER),
         exact(
             Claim("at T = 1 the limit is o", _one_position),
             lambda effort: map(_first_position, tables(42, ((2, 1), (3, 1), (5, 1)), effort.pick(30, 300))),
@@ -391,7 +384,7 @@ Y4 = Entry(
             over="random non-stationary chains whose drafts lack tokens",
             wrong=Claim("the same without o", lambda **case: _computed_limit(**case, left=nothing)),
         ),
-        searched(APPROACHED, drawn_models, over="2 tokens, 2 steps, M = 1 to 4, entries of all sizes", wrong=PAPER),
+        searched(APPROACHED, drawn_models, wrong=PAPER),
         simulated(
             "rejections of 4 and of 200 drafts, T = 6, drafts that lack tokens and such as lack none",
             SETTINGS,

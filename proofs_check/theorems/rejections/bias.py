@@ -93,7 +93,7 @@ def _uno(p: Pmf, q: Pmf, b: Pmf) -> Compared:
 
 
 def by_denominator(effort: Effort) -> Iterator[Case]:
-    """Pairs on 2 tokens by denominator, from no over-acceptance to all."""
+    """First among pairs on 2 tokens by denominator, from the unbiased acceptance up."""
     for pair in cases.pairs(2, effort.pick(5, 8)):
         for share in (Fraction(0), Fraction(1, 2), Fraction(1)):
             yield {**pair, "b": accepted(pair["p"], pair["q"], (share, share))}
@@ -127,7 +127,6 @@ Y5 = Entry(
         exact(
             Claim("loss >= Loss*, and = if and only if c r <= (p - bq)+", _recoveries),
             any_rule,
-            over="acceptances from 0 to 1 and all recovery laws of a grid, 2 and 3 tokens",
             wrong=Claim(
                 "only the law proportional to (p - bq)+ reaches Loss*", lambda **case: _recoveries(**case, strict=True)
             ),
@@ -167,7 +166,6 @@ Y5_UNO = Entry(
         counterexample(
             Claim(UNO, _uno),
             by_denominator,
-            over="first among pairs on 2 tokens by denominator, from the unbiased acceptance up",
             true=Claim(
                 "recovery from norm (p - q)+ loses no more",
                 lambda p, q, b: at_most(loss_of(p, q, b, normed(excess(p, q), p)), stated_loss(p, q, b)),

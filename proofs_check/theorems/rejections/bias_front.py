@@ -112,19 +112,19 @@ def texts(effort: Effort, full: bool) -> Iterator[Case]:
 
 
 def pairs_and_shares(effort: Effort) -> Iterator[Case]:
-    """Pairs on 2 and 3 tokens by denominator, whatever their supports, and over-acceptances."""
+    """Pairs on 2 and 3 tokens, whatever their supports."""
     for pair, share in product(cases.all_pairs(3, effort.pick(4, 6)), range(4)):
         yield {**pair, "theta": Fraction(share, 3)}
 
 
-def _mean(p: Pmf, q: Pmf, theta: Real) -> Iterator[Compared]:
+def _mean(p: Pmf, q: Pmf, theta: Real, survivals: Callable[..., Sequence[Real]]) -> Iterator[Compared]:
     """One draft: no condition on the supports."""
     rule = BiasedVerification(float(theta))
     yield equal(mean_coin(p, q, theta), acceptance(p, q, theta))
     drawn = [x for x, share in enumerate(p) if share > 0]
     columns = _columns([p[x] for x in drawn], [q[x] for x in drawn])
     for survival in (rule.weighted_survival(columns, 1), rule.weighted_survival_above(columns, 1)):
-        yield from map(computed, survival[:, 0], coin(p, q, theta))
+        yield from map(computed, survival[:, 0], survivals(p, q, theta))
 
 
 def _own_text(p: Pmf, q: Pmf, theta: Real, most: bool = True) -> Iterator[Compared]:
@@ -183,18 +183,16 @@ def _mean_uno(target: Table, draft: Table, theta: Real) -> Real:
 
 TEXT = (
     agreement(
-        Claim("E (t + (1-t) min(1, rho)) over the target = P(accept), and both survivals of one draft", _mean),
-        pairs_and_shares,
-        over="pairs on 2 and 3 tokens, whatever their supports",
-        wrong=Claim(
-            "E min((1-t) + t rho, rho) = P(accept)",
-            lambda p, q, theta: equal(mean_weight(p, q, theta), acceptance(p, q, theta)),
+        Claim(
+            "E (t + (1-t) min(1, rho)) over the target = P(accept), and both survivals of one draft",
+            partial(_mean, survivals=coin),
         ),
+        pairs_and_shares,
+        wrong=Claim("the survivals are min((1-t) + t rho, rho)", partial(_mean, survivals=weighted)),
     ),
     agreement(
         Claim("the rule's acceptance of a token it output is min(1, q/m), m = (1-t)p + tq; 0 where q = 0", _own_text),
         pairs_and_shares,
-        over="pairs on 2 and 3 tokens, whatever their supports",
         wrong=Claim("acceptance cut at 1 from below", lambda **case: _own_text(**case, most=False)),
     ),
     agreement(
@@ -338,7 +336,7 @@ FAMILY = Claim("b = (1-t) min(1, p/q) + t outputs (1-t)p + tq, rejects (1-t) TV,
 
 
 def all_pairs(effort: Effort) -> Iterator[Case]:
-    """Pairs on 2 tokens by denominator, then over-acceptances."""
+    """First among pairs on 2 tokens by denominator, t = 0, 1/2, 1."""
     for pair, share in product(cases.pairs(2, effort.pick(5, 8)), (0, 1, 2)):
         yield {**pair, "theta": Fraction(share, 2)}
 
@@ -403,7 +401,6 @@ Y6 = Entry(
         agreement(
             Claim("the library's front of the mean; a t for each position stays on the line", _computed_positions),
             positions,
-            over="random pairs at up to 5 positions",
             wrong=Claim("the mean over one more position", lambda **case: _computed_positions(**case, counted=1)),
         ),
         agreement(
@@ -423,7 +420,6 @@ Y6 = Entry(
         searched(
             FAMILY,
             drawn_mixtures,
-            over="3 tokens, entries of all sizes",
             wrong=Claim("the same recovering from p", lambda **case: _mixture(**case, standard_loss=False)),
         ),
         simulated(
@@ -450,7 +446,6 @@ Y6_SUPPORT = Entry(
         counterexample(
             Claim(WEIGHTS, lambda p, q, theta: equal(mean_weight(p, q, theta), acceptance(p, q, theta))),
             all_pairs,
-            over="first among pairs on 2 tokens by denominator, t = 0, 1/2, 1",
             true=Claim(
                 "the mean and t q(outside supp p) are the acceptance, so the mean is no more",
                 lambda p, q, theta: [

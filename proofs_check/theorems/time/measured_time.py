@@ -68,7 +68,7 @@ def without_the_second_token(k: int, accepted: Sequence[int]) -> Compared:
 
 
 def runs(effort: Effort) -> Iterator[Case]:
-    """Every run of up to four calls of chains up to 3."""
+    """Every run of up to 4 calls of chains up to 3."""
     for k, calls in product(range(1, 4), range(1, effort.pick(4, 6) + 1)):
         yield from ({"k": k, "accepted": accepted} for accepted in product(range(k + 1), repeat=calls))
 
@@ -141,7 +141,7 @@ def looped_by_hand(nodes: frozenset[Node], *, plain: Fraction = AROUND["plain"])
 
 
 def trees(effort: Effort) -> Iterator[Case]:
-    """Every tree of ranks 1 and 2 and depth up to 3 with few nodes."""
+    """Trees of ranks 1 and 2, up to 4 nodes."""
     grown: set[frozenset[Node]] = {frozenset([(1,)]), frozenset([(2,)])}
     for _ in range(effort.pick(4, 6)):
         yield from ({"nodes": nodes} for nodes in sorted(grown, key=sorted))
@@ -182,9 +182,7 @@ def too_narrow(lows: Sequence[Real], widths: Sequence[Real], places: Sequence[Re
 
 
 def ranges() -> Any:
-    """A Hypothesis strategy of three ranges and places in them."""
-    from hypothesis import strategies as st
-
+    """Any ranges of positive numbers."""
     share = st.integers(1, 1000).flatmap(lambda n: st.integers(0, n).map(lambda i: Fraction(i, n)))
     three = st.tuples(share, share, share)
     positive = three.map(lambda values: tuple(value + Fraction(1, 1000) for value in values))
@@ -199,7 +197,7 @@ def range_space() -> Space:
         values = [float(value) for value in (*sizes, *shares)]
         return {"lows": tuple(values[:3]), "widths": tuple(values[3:6]), "places": tuple(values[6:])}
 
-    return Space(9, floats, lambda x: {name: tuple(map(Fraction, values)) for name, values in floats(x).items()})
+    return Space(9, floats)
 
 
 MEAN_CALL: tuple[Step, ...] = (
@@ -259,13 +257,11 @@ C2 = Entry(
         exact(
             Claim("calls simulated one after the other take the time of the formula", identity),
             runs,
-            over="every run of up to 4 calls of chains up to 3",
             wrong=Claim("every draft pass is on one token", without_the_second_token),
         ),
         agreement(
             Claim("a table's speed-up with its range, a constant ratio's and that of free drafts", library),
             runs,
-            over="every run of up to 4 calls of chains up to 3",
             wrong=Claim(
                 "a table gives the tokens per call themselves",
                 lambda k, accepted: computed(
@@ -282,7 +278,6 @@ C2 = Entry(
                 lambda nodes: computed(interpolated(nodes), tree_call(nodes)),
             ),
             trees,
-            over="trees of ranks 1 and 2, up to 4 nodes",
             wrong=Claim(
                 "a tree's call drafts one token per pass",
                 lambda nodes: computed(
@@ -297,7 +292,6 @@ C2 = Entry(
                 lambda nodes: computed(looped(nodes), looped_by_hand(nodes)),
             ),
             trees,
-            over="trees of ranks 1 and 2, up to 4 nodes",
             wrong=Claim(
                 "calls alone take longer by the loop",
                 lambda nodes: computed(looped(nodes), looped_by_hand(nodes, plain=Fraction(0))),
@@ -315,7 +309,6 @@ C2 = Entry(
         searched(
             Claim("any values within their ranges give a speed-up within its range", inside),
             ranges,
-            over="any ranges of positive numbers",
             spaces=(range_space(),),
             wrong=Claim("the low ends of step and call belong together", too_narrow),
         ),

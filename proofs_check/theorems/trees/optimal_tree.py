@@ -8,16 +8,18 @@ from proofs_check.algorithms.rank_laws import rank_law
 from proofs_check.algorithms.tree_enumeration import REJECTION
 from proofs_check.forms.divergences import entropy
 from proofs_check.prelude import *
-from proofs_check.theorems.trees.best_trees import (
-    RANKS,
-    heaviest_set,
-    heaviest_tree,
-    most_tokens,
-    one_by_one,
-    programme,
+from proofs_check.theorems.trees.rank_trees import *
+from proofs_check.theorems.trees.rank_trees import (
+    EXCHANGE,
+    Nodes,
+    RankPmf,
+    deepest,
+    drawn_trees,
+    in_order,
+    law_space,
+    log_exits,
+    tokens,
 )
-from proofs_check.theorems.trees.exits import EXCHANGE, log_exits
-from proofs_check.twins.rank_trees import Nodes, RankPmf, deepest, drawn_trees, in_order, law_space, tokens
 from spectheory.drafting import expected_tokens, optimal_tree
 
 
@@ -267,7 +269,6 @@ S2 = Entry(
                 lambda pi, tree: at_most(tokens(pi, tree), tokens(pi, heaviest_tree(pi, len(tree)))),
             ),
             drawn_trees,
-            over="trees of up to 6 nodes, laws of any spread",
             spaces=(law_space(3, ((1,), (2,), (1, 1), (2, 1))), law_space(3, ((3,), (3, 3), (3, 3, 1)))),
             wrong=Claim(
                 "no tree gives more than the chain of the likeliest rank",

@@ -18,23 +18,8 @@ from proofs_check.algorithms.tree_enumeration import (
 )
 from proofs_check.evidence.simulated import RACED, RANKED
 from proofs_check.prelude import *
-from proofs_check.theorems.trees.exits import ADD_A_NODE
-from proofs_check.twins.rank_trees import (
-    LAWS,
-    UNSORTED,
-    Nodes,
-    Path,
-    RankPmf,
-    all_trees,
-    deepest,
-    drawn_trees,
-    expanded,
-    in_order,
-    read,
-    tokens,
-    trees_of,
-    weight,
-)
+from proofs_check.theorems.trees.rank_trees import *
+from proofs_check.theorems.trees.rank_trees import ADD_A_NODE
 from simulations.counts import Share
 from simulations.verdicts.predictions import Predicted
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, expected_tokens, node_weights, survival
@@ -212,12 +197,7 @@ S1 = Entry(
                 lambda pi, branching: named(pi, branching, lambda pi, bs: 1 + sum(sum(pi[:b]) for b in bs)),
             ),
         ),
-        searched(
-            READING,
-            drawn_trees,
-            over="trees of up to 6 nodes, laws of any spread",
-            wrong=Claim("a node weighs what its last rank does", by_depth_alone),
-        ),
+        searched(READING, drawn_trees, wrong=Claim("a node weighs what its last rank does", by_depth_alone)),
         simulated(
             "accepted drafts and nodes of calls down trees, ranks from laws",
             RANKED,

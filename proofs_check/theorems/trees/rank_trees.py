@@ -1,13 +1,159 @@
-"""The best draft tree of a size, three ways: by trying every tree, by a heap, and by a dynamic programme."""
+"""Draft trees under i.i.d. ranks: every small one, what its nodes weigh, and the walk down it, in any arithmetic."""
 
 from __future__ import annotations
 
 import heapq
+from itertools import chain as joined
 
+from proofs_check.algorithms.tree_enumeration import nodes_of, tree_walk
+from proofs_check.forms.divergences import entropy
+from proofs_check.library import strategies
 from proofs_check.prelude import *
 from proofs_check.twins import path_theorem
-from proofs_check.twins.rank_trees import Nodes, Path, RankPmf, all_trees, deepest, in_order, tokens, weight
 from proofs_check.twins.tree_theorem import tree_survival
+
+Path = tuple[int, ...]
+Nodes = tuple[Path, ...]
+"""A draft tree in a case: its nodes but for the root, parents first."""
+
+RankPmf = Sequence[Real]
+"""P(R = r), r = 1, 2, ...; where it makes one in all, its last letter may stand for all later ranks."""
+
+
+def all_trees(nodes: int, ranks: int) -> list[Nodes]:
+    """Every tree of so many nodes whose ranks are at most `ranks`."""
+    trees: set[frozenset[Path]] = {frozenset()}
+    for _ in range(nodes):
+        trees = {
+            tree | {(*node, rank)}
+            for tree in trees
+            for node in [(), *tree]
+            for rank in range(1, ranks + 1)
+            if (*node, rank) not in tree
+        }
+    return sorted(tuple(nodes_of(tree)[1:]) for tree in trees)
+
+
+def in_order(tree: Nodes) -> bool:
+    """Whether siblings have ranks 1..m, as recursive rejection tries them."""
+    return all(node[-1] == 1 or (*node[:-1], node[-1] - 1) in tree for node in tree)
+
+
+def weight(pi: RankPmf, node: Path) -> Real:
+    """The product of the ranks' probabilities on the way to a node."""
+    return math.prod(pi[rank - 1] for rank in node)
+
+
+def tokens(pi: RankPmf, tree: Nodes) -> Real:
+    """S1: the weights of all nodes and of the root."""
+    return 1 + sum(weight(pi, node) for node in tree)
+
+
+def read(pi: Pmf, tree: Nodes) -> dict[Path, Fraction]:
+    """The law of the ranks a call reads, the last of which leads out of the tree, by walking every way down."""
+    walk = tree_walk(lambda law, _, __: {(r, r): share for r, share in enumerate(law, 1)}, frozenset(tree))
+    law = walk(lambda _: pi, lambda _: pi, (), deepest(tree))
+    return {ranks: share for (ranks, _), share in law.items()}
+
+
+def deepest(tree: Nodes) -> int:
+    """The most drafts a call can accept."""
+    return max(map(len, tree), default=0)
+
+
+def expanded(branching: Path) -> Nodes:
+    """The nodes of a k-ary expansion."""
+    levels = (product(*(range(1, b + 1) for b in branching[:d])) for d in range(1, len(branching) + 1))
+    return tuple(joined.from_iterable(levels))
+
+
+# Cases
+
+LAWS: tuple[Pmf, ...] = tuple(
+    tuple(Fraction(w, sum(weights)) for w in weights)
+    for weights in ((4, 2, 1, 1), (1, 3, 2, 1), (0, 1, 0, 0), (1, 0, 1, 1), (1, 1, 1, 0), (1, 1, 1, 97))
+)
+"""Laws of four letters: falling and dyadic, not in order, certain, with gaps, uniform, and mostly out of reach."""
+
+UNSORTED: Pmf = (Fraction(1, 7), Fraction(4, 7), Fraction(2, 7))
+"""One law of three letters, for the many trees of four nodes and more."""
+
+
+def trees_of(most: int, laws: Sequence[Pmf] = LAWS, *, least: int = 0) -> Iterator[Case]:
+    """Every law with every tree on ranks 1 to 3 of up to `most` nodes, small trees first."""
+    for nodes in range(least, most + 1):
+        for tree, pi in product(all_trees(nodes, 3), laws):
+            yield {"pi": pi, "tree": tree}
+
+
+def drawn_trees() -> st.SearchStrategy[dict[str, Any]]:
+    """Trees of up to 6 nodes, laws of any spread."""
+    trees = strategies.draft_trees(6, 3).map(lambda tree: tuple(nodes_of(tree)[1:]))
+    return st.fixed_dictionaries({"pi": st.integers(4, 5).flatmap(strategies.exact_pmfs), "tree": trees})
+
+
+def law_space(letters: int, tree: Nodes) -> Space:
+    """The laws of so many letters, as the softmax of a vector, with one tree."""
+    return Space(letters, lambda x: {"pi": softmax(x), "tree": tree}, "pi")
+
+
+# The exit leaf of a draft tree and the channel bound on tokens per call (T1).
+
+
+def exits(pi: RankPmf, tree: Nodes) -> dict[Path, Real]:
+    """The law of the exit leaf: a node, and the letter by which a call leaves it."""
+    inside = {(), *tree}
+    leaves = ((*node, r) for node in ((), *tree) for r in range(1, len(pi) + 1) if (*node, r) not in inside)
+    return {leaf: weight(pi, leaf) for leaf in leaves}
+
+
+def exit_count(letters: int, nodes: int) -> int:
+    """The number of exits of a tree of so many nodes."""
+    return (nodes + 1) * (letters - 1) + 1
+
+
+def log_exits(pi: RankPmf, tree: Nodes) -> Real:
+    """Its logarithm."""
+    return log(exit_count(len(pi), len(tree)))
+
+
+def channel(pi: RankPmf, tree: Nodes) -> Compared:
+    """T1 without a division: E[tokens] H(R) <= log((k+1)(A-1)+1)."""
+    return at_most(tokens(pi, tree) * entropy(pi), log_exits(pi, tree))
+
+
+# Steps about draft trees that several statements share.
+
+
+ADD_A_NODE: Step = same(
+    "the root alone gives one token, its weight; a node of weight w and depth d, whose children have probability c "
+    "together, ends a call with probability w(1-c), at d+1 tokens; a new child of rank probability x takes wx of it, "
+    "ends calls with wx, at d+2 tokens, and nothing else changes: E[tokens] grows by the new node's weight wx",
+    lambda w, c, x, d: (w * (1 - c - x) * (d + 1) + w * x * (d + 2) - w * (1 - c) * (d + 1), w * x),
+)
+
+EXCHANGE: tuple[Step, ...] = (
+    valid(
+        "w <= (w - t)+ + t for every t, so k nodes weigh at most the sum of (w - t)+ over them, hence over all nodes, "
+        "plus k t",
+        lambda w, t: (at_most(w, positive_part(w - t) + t), at_least(positive_part(w - t), 0)),
+    ),
+    valid(
+        "let t be the weight of the k-th node of the order: each of the first k has (w - t)+ + t = w ...",
+        lambda w, t: equal(positive_part(w - t) + t, w),
+        lambda w, t: [w >= t],
+    ),
+    valid(
+        "... and every other one (w - t)+ = 0: the bound is the sum of the first k, and no k nodes weigh more",
+        lambda w, t: equal(positive_part(w - t), 0),
+        lambda w, t: [w <= t],
+    ),
+)
+"""The first k of an order by weight weigh the most, whatever the weights."""
+
+
+# The best draft tree of a size, three ways: by trying every tree, by a heap, and by a dynamic programme.
+
 
 RANKS = 3
 """Largest rank of the trees that are tried one by one."""
