@@ -17,13 +17,13 @@ from spectheory.cost.table import LOOP_ROUNDS, PASS_ROUNDS
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Shape
 from spectheory.measure import MeasureSettings, Model, ModelPair, measure_latency, teacher_forced, with_loop
-from spectheory.measure.budget import Budget
 from spectheory.measure.columns.statistics import position_statistics
-from spectheory.measure.devices import wait_for
-from spectheory.measure.filled import timed
 from spectheory.measure.forward import paired_logits
-from spectheory.measure.heads.kinds import HEADS
-from spectheory.measure.texts import Encoded, texts_of
+from spectheory.measure.heads.load import HEADS
+from spectheory.measure.job import Encoded, texts_of
+from spectheory.measure.latency import timed
+from spectheory.measure.machine import wait_for
+from spectheory.measure.rounds import Budget
 from spectheory.prompts import Prompt
 
 

@@ -35,7 +35,7 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Tree
 from spectheory.intervals import Interval
 from spectheory.measure import MeasureSettings, ModelPair, load_pair
-from spectheory.measure.validation.evidence import Evidence
+from spectheory.measure.validation.answer import Evidence
 from spectheory.measure.validation.rounds import decoded_rounds
 from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.measure.validation.times import Timed

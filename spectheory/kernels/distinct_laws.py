@@ -1,6 +1,6 @@
 """Sequences of rejected tokens and the rank laws they estimate, for recursive rejection over distinct candidates (R3).
 
-The loops of :mod:`spectheory.measure.columns.distinct_ranks`: the same heights give the same tokens, except where a
+The loops of :mod:`spectheory.measure.columns.rejection`: the same heights give the same tokens, except where a
 height is within rounding of the boundary between two.
 """
 

@@ -1,6 +1,6 @@
 """The law of the rank of the race over distinct tokens, without a sort (R2).
 
-The loops of :mod:`spectheory.measure.columns.race_ranks`, which has the formulas and their errors.
+The loops of :mod:`spectheory.measure.columns.race`, which has the formulas and their errors.
 """
 
 from __future__ import annotations

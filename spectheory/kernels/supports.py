@@ -1,6 +1,6 @@
 """The tokens that truncated sampling keeps in one row of logits, by partial selection.
 
-The readable twin is :func:`spectheory.measure.columns.supports.kept`.
+The readable twin is :func:`spectheory.measure.columns.pmf.kept`.
 """
 
 from __future__ import annotations

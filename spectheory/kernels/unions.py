@@ -1,6 +1,6 @@
 """The union of the tokens that two models keep, by merging.
 
-The readable twin is :func:`spectheory.measure.columns.union.in_torch`.
+The readable twin is :func:`spectheory.measure.columns.statistics.in_torch`.
 """
 
 from __future__ import annotations

@@ -42,9 +42,9 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import StoppingRule
 from spectheory.errors import SettingError, TextError
 from spectheory.judging.comparison import CERTAIN, CallLaw, compare_calls
-from spectheory.measure.columns.truncation import log_pmf
+from spectheory.measure.columns.pmf import log_pmf
 from spectheory.measure.forward import teacher_forced
-from spectheory.measure.hub import quiet
+from spectheory.measure.model_files import quiet
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.tokens import check_window, encode_prompt
 from spectheory.prediction.law import in_deviations

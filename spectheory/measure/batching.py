@@ -6,14 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from spectheory.measure.causality import cache_of_causal
-from spectheory.measure.memory import free_bytes
-from spectheory.measure.padded import why_alone
+from spectheory.measure.job import Encoded, MeasureSettings
+from spectheory.measure.machine import free_bytes
 from spectheory.measure.pair import Model, ModelPair
-from spectheory.measure.reading import takes
-from spectheory.measure.roomy import bytes_per_token
-from spectheory.measure.settings import MeasureSettings
-from spectheory.measure.texts import Encoded
+from spectheory.measure.reading import bytes_per_token, cache_of_causal, takes, why_alone
 
 MOST_PROMPTS = {"cpu": 16}
 """Most prompts that are sampled together unless more are asked for; a larger batch of a CPU is hardly faster."""

@@ -17,14 +17,13 @@ from spectheory.errors import SettingError, TextError
 from spectheory.judging.changes import LogitChange, Steps
 from spectheory.judging.counting import shape_of
 from spectheory.measure.columns.noise import position_keys, text_key
+from spectheory.measure.columns.pmf import log_pmf
 from spectheory.measure.columns.statistics import position_statistics
-from spectheory.measure.columns.truncation import log_pmf
+from spectheory.measure.copied import lookup_columns, suffix_columns
 from spectheory.measure.forward import located, paired_logits
 from spectheory.measure.grown import grown_columns
-from spectheory.measure.lookup import lookup_columns
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.suffix import suffix_columns
 from spectheory.measure.tokens import check_window
 from spectheory.trace import GIVEN_TEXT, IMPOSSIBLE, LAYERS, READ, SOURCES, TextInfo, Trace
 from spectheory.trace.calls import CallLog, Request

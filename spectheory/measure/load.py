@@ -10,15 +10,29 @@ import torch
 import transformers
 
 from spectheory.errors import ModelError
-from spectheory.measure.causality import cache_of_causal
-from spectheory.measure.devices import find_device
-from spectheory.measure.folder import check_folder, fingerprint_of, is_local, weight_files
-from spectheory.measure.frequencies import moving, remark_on
 from spectheory.measure.heads.load import head_remarks, is_head, load_head, refuse_as_model
-from spectheory.measure.hub import file_of, guarded, hub_answers, pickled, quiet, reason_of_foreign
+from spectheory.measure.machine import find_device
+from spectheory.measure.model_files import (
+    check_folder,
+    file_of,
+    fingerprint_of,
+    guarded,
+    hub_answers,
+    is_local,
+    is_mtp,
+    layers_beyond,
+    left_out,
+    moving,
+    pickled,
+    quiet,
+    reason_of_foreign,
+    remark_on,
+    weight_files,
+    weight_names,
+)
 from spectheory.measure.pair import Model, ModelPair
+from spectheory.measure.reading import cache_of_causal
 from spectheory.measure.tokens import ADDED, added_on_loading, common_vocabulary, same_tokenizer
-from spectheory.measure.weight_names import is_mtp, layers_beyond, left_out, weight_names
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 """Precisions that models are loaded in; ``auto`` is that of the weights."""

@@ -16,13 +16,11 @@ from spectheory.cost import LatencyTable, LoopTime
 from spectheory.cost.table import LOOP_ROUNDS, PASS_ROUNDS
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Parallel, Shape
-from spectheory.measure.budget import Budget
 from spectheory.measure.decoders import Call, Method, decode
 from spectheory.measure.heads.base import PAIR_BEFORE, Head
-from spectheory.measure.machine import hardware, versions
+from spectheory.measure.machine import Watch, hardware, versions
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.rounds import Stopped
-from spectheory.measure.threads import Watch
+from spectheory.measure.rounds import Budget, Stopped
 
 CALIBRATION: tuple[tuple[str, Shape], ...] = (
     ("token", Chain(1)),

@@ -14,13 +14,20 @@ from spectheory.checks import whole
 from spectheory.errors import TraceError
 from spectheory.files import held
 from spectheory.measure.batching import batch_for, batch_remarks
-from spectheory.measure.job import Job, Stage, completed, job_of, provenance_of, stages_of
+from spectheory.measure.copied import with_suffix
+from spectheory.measure.job import (
+    Encoded,
+    Measurement,
+    MeasureSettings,
+    Stage,
+    completed,
+    measurement_of,
+    provenance_of,
+    stages_of,
+)
+from spectheory.measure.machine import most_threads, threads_in_use, use_threads
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.runners import Due, Read, Runner, Sample, here, workers_of
-from spectheory.measure.settings import MeasureSettings
-from spectheory.measure.suffix import with_suffix
-from spectheory.measure.texts import Encoded
-from spectheory.measure.threads import most_threads, threads_in_use, use_threads
 from spectheory.prompts import Prompt
 from spectheory.trace import PROVISIONAL, Trace
 from spectheory.trace.parquet import parts_of
@@ -58,12 +65,12 @@ def measure(
     """
     if batch is not None:
         whole("batch", batch, remedy="use 1 or more")
-    job = job_of(pair, prompts, settings)
-    return run_job(job, out, batch=batch, runner=runner, on_progress=on_progress, on_remark=on_remark)
+    job = measurement_of(pair, prompts, settings)
+    return run_measurement(job, out, batch=batch, runner=runner, on_progress=on_progress, on_remark=on_remark)
 
 
-def run_job(
-    job: Job,
+def run_measurement(
+    job: Measurement,
     out: Path,
     *,
     batch: int | None = None,
@@ -92,10 +99,10 @@ def run_job(
             together, threads = store.began(fitting, threads_in_use())
             if threads != threads_in_use():
                 remark(f"{use_threads(min(threads, most_threads()))}: so this measurement began")
-            return _Measurement(job, out, store, runner, report, remark).run(together, batch, quick, on_stage)
+            return _Run(job, out, store, runner, report, remark).run(together, batch, quick, on_stage)
 
 
-def check_out(job: Job, out: Path) -> None:
+def check_out(job: Measurement, out: Path) -> None:
     """Refuse a file, or parts of one, that are of another measurement."""
     if out.exists():
         _finished_trace(out, job.fingerprint)
@@ -104,10 +111,10 @@ def check_out(job: Job, out: Path) -> None:
 
 
 @dataclass(frozen=True)
-class _Measurement:
+class _Run:
     """A job on its way to a trace; no other run writes its files."""
 
-    job: Job
+    job: Measurement
     out: Path
     store: PartStore
     runner: Runner

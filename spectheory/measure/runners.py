@@ -24,12 +24,9 @@ import torch
 from torch import Tensor
 
 from spectheory.errors import ModelError, SettingError, WorkerError, load_extra
-from spectheory.measure.devices import find_device
-from spectheory.measure.machine import versions
+from spectheory.measure.job import Encoded, MeasureSettings, texts_of, trace_of
+from spectheory.measure.machine import cpu_quota, find_device, versions
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.settings import MeasureSettings
-from spectheory.measure.texts import Encoded, texts_of, trace_of
-from spectheory.measure.threads import cpu_quota
 from spectheory.processes import DEATHS, WHY_WORKERS_DIE, allowed_cores, begin, share_of, starting_on
 from spectheory.runner import Seat, Spread
 from spectheory.trace import Trace

@@ -12,12 +12,10 @@ from torch import Tensor
 from spectheory.checks import whole
 from spectheory.distributions import Sampling
 from spectheory.errors import DeviceMemoryError
-from spectheory.measure.columns.pmf import token_at
-from spectheory.measure.columns.supports import cuts, divisor, kept
-from spectheory.measure.devices import widest
-from spectheory.measure.padded import padded, why_alone
+from spectheory.measure.columns.pmf import cuts, divisor, kept, token_at
+from spectheory.measure.machine import widest
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.reading import Reading, enough_memory
+from spectheory.measure.reading import Reading, enough_memory, padded, why_alone
 from spectheory.measure.tokens import check_window
 
 
@@ -61,7 +59,7 @@ def sample_together(
 
     The prompts are padded in front to the longest one. A text depends on the others of its batch by rounding alone.
     A text that ends leaves the batch at the latest when half of the texts have ended. A target whose logits change with
-    padding (:func:`~spectheory.measure.padded.why_alone`) samples the prompts one after the other. Where the device
+    padding (:func:`~spectheory.measure.reading.why_alone`) samples the prompts one after the other. Where the device
     runs out of memory, the batch is halved and goes on after the tokens it has: `remark` takes a sentence that says so.
     """
     for name, value in (("tokens", tokens), ("count", count)):

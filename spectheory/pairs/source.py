@@ -40,7 +40,7 @@ class PairSource:
 
     def absolute(self) -> PairSource:
         """The same with whole paths of folders, for processes that work in another folder."""
-        from spectheory.measure.folder import is_local
+        from spectheory.measure.model_files import is_local
 
         target, draft = (str(Path(name).resolve()) if is_local(name) else name for name in (self.target, self.draft))
         return replace(self, target=target, draft=draft)

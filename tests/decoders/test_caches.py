@@ -10,8 +10,7 @@ import torch
 from spectheory.distributions import Sampling
 from spectheory.measure import ModelPair
 from spectheory.measure.decoders.drafted import ROOT, DraftTree
-from spectheory.measure.decoders.kept import KeptReader
-from spectheory.measure.decoders.rereading import RereadingReader
+from spectheory.measure.decoders.readers import KeptReader, RereadingReader
 
 ROUNDING = 1e-5
 """Two passes of different widths give pmfs that differ by so little in float32: some 30 roundings of 6e-8 each."""

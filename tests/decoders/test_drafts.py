@@ -9,12 +9,18 @@ import numpy as np
 import pytest
 
 from spectheory.drafting import Chain, KAry, Shape, Tree
+from spectheory.measure.copied import continuation
 from spectheory.measure.decoders import HeaviestTree, Method
 from spectheory.measure.decoders.drafted import DraftTree, Floats
-from spectheory.measure.decoders.drafters import Drafting, by_arrival, by_arrival_with_repeats, copied, first_of
-from spectheory.measure.decoders.growing import heaviest
+from spectheory.measure.decoders.methods import (
+    Drafting,
+    by_arrival,
+    by_arrival_with_repeats,
+    copied,
+    first_of,
+    heaviest,
+)
 from spectheory.measure.decoders.randomness import Clocks, Drawn, Source
-from spectheory.measure.lookup import continuation
 from tests.made_up import each
 
 V = 7

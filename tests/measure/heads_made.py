@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from spectheory.measure.heads.checkpoint import CheckpointHead
-from spectheory.measure.heads.kinds import HEADS
+from spectheory.measure.heads.load import HEADS
 
 V, WIDTH, LAYERS = 64, 32, 2
 """Of the tiny target of conftest."""

@@ -12,12 +12,11 @@ import pytest
 import torch
 
 from spectheory.errors import DeviceMemoryError, SettingError
-from spectheory.measure import MeasureSettings, ModelPair, Progress, batching, measure, memory, run
+from spectheory.measure import MeasureSettings, ModelPair, Progress, batching, machine, measure, run
 from spectheory.measure.batching import batch_for
-from spectheory.measure.causality import cache_of_causal
-from spectheory.measure.roomy import RoomyLayer, bytes_per_token
+from spectheory.measure.job import encode
+from spectheory.measure.reading import PreallocatedLayer, bytes_per_token, cache_of_causal
 from spectheory.measure.runners import here, local_workers, workers_of
-from spectheory.measure.texts import encode
 from spectheory.prompts import Prompt
 from spectheory.trace import Trace
 
@@ -140,21 +139,21 @@ def test_the_estimate_is_above_what_the_cache_takes(tiny_pair: ModelPair) -> Non
 
 def test_free_memory_of_this_machine_and_of_a_container(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     cpu, (info, limit, used) = torch.device("cpu"), (tmp_path / name for name in ("info", "limit", "used"))
-    assert memory.free_bytes(cpu) > 0
-    monkeypatch.setattr(memory, "_MEMINFO", info)
-    monkeypatch.setattr(memory, "_LIMITS", ((limit, used),))
-    assert memory.free_bytes(cpu) > 0, "a share of all memory where the system does not say"
+    assert machine.free_bytes(cpu) > 0
+    monkeypatch.setattr(machine, "_MEMINFO", info)
+    monkeypatch.setattr(machine, "_LIMITS", ((limit, used),))
+    assert machine.free_bytes(cpu) > 0, "a share of all memory where the system does not say"
     info.write_text("MemTotal: 9 kB\nMemAvailable: 5 kB\n")
-    assert memory.free_bytes(cpu) == 5 * 1024
+    assert machine.free_bytes(cpu) == 5 * 1024
     limit.write_text("max\n")
     used.write_text("1000\n")
-    assert memory.free_bytes(cpu) == 5 * 1024
+    assert machine.free_bytes(cpu) == 5 * 1024
     limit.write_text("3000\n")
-    assert memory.free_bytes(cpu) == 2000
+    assert machine.free_bytes(cpu) == 2000
     limit.write_text("500\n")
-    assert memory.free_bytes(cpu) == 0
+    assert machine.free_bytes(cpu) == 0
     monkeypatch.setattr(torch, "cuda", SimpleNamespace(mem_get_info=lambda device: (7, 9)))
-    assert memory.free_bytes(torch.device("cuda")) == 7
+    assert machine.free_bytes(torch.device("cuda")) == 7
 
 
 def remarks_of(pair: ModelPair, prompts: tuple[Prompt, ...], batch: int | None, tmp_path: Path) -> list[str]:
@@ -209,7 +208,7 @@ def test_a_cache_with_room_is_one_without(tiny_pair: ModelPair) -> None:
     rows = torch.tensor([1, 0, 1])
     grown, roomy = cache_of_causal(tiny_pair.target), cache_of_causal(tiny_pair.target)
     grown.batch_select_indices(rows)
-    roomy.layers = [RoomyLayer(layer, rows, 2) for layer in roomy.layers]
+    roomy.layers = [PreallocatedLayer(layer, rows, 2) for layer in roomy.layers]
     for token in ids.T:
         for cache in (grown, roomy):
             with torch.inference_mode():

@@ -17,10 +17,8 @@ from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.measure import ModelPair, differences, loop_time, measure_latency, with_loop
-from spectheory.measure.budget import Budget
 from spectheory.measure.decoders import Decoded, Method, decode
-from spectheory.measure.looks import LEAST_REPEATS, LOOKS
-from spectheory.measure.rounds import Rounds
+from spectheory.measure.rounds import LEAST_REPEATS, LOOKS, Budget, Rounds
 from spectheory.prediction import plan
 from spectheory.reports import prediction_report
 from spectheory.reports.timing import timing_notes

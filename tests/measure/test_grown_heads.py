@@ -13,8 +13,7 @@ from spectheory.measure import ModelPair
 from spectheory.measure.decoders import Method, decode
 from spectheory.measure.decoders.drafted import DraftTree
 from spectheory.measure.grown import grown_columns
-from spectheory.measure.heads.base import AutoregressiveReading, ParallelReading
-from spectheory.measure.heads.hidden import HiddenStates
+from spectheory.measure.heads.base import AutoregressiveReading, HiddenStates, ParallelReading
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.verification import PATH_RULES
 from tests.decoders.test_drafts import paths_of

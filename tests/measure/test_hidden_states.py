@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from spectheory.measure import ModelPair
-from spectheory.measure.heads.hidden import HiddenStates
+from spectheory.measure.heads.base import HiddenStates
 
 LAYERS = (2, 0, 1)
 """The last one, the embeddings and the one between, out of order."""

@@ -12,10 +12,8 @@ import torch
 from spectheory.drafting import Batch, KAry
 from spectheory.errors import SettingError
 from spectheory.measure import ModelPair, measure_latency
-from spectheory.measure.budget import Budget
-from spectheory.measure.filled import BURST
-from spectheory.measure.latency import DRAFT_TOKENS, TAKING, _passes, _round
-from spectheory.measure.rounds import PLAIN, Pass
+from spectheory.measure.latency import BURST, DRAFT_TOKENS, TAKING, _passes, _round
+from spectheory.measure.rounds import PLAIN, Budget, Pass
 
 
 def test_table(tiny_pair: ModelPair) -> None:

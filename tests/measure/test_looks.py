@@ -10,8 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from spectheory.measure.looks import LEAST_REPEATS, LOOKS, median_at, miss_rate, rank_at
-from spectheory.measure.rounds import Rounds
+from spectheory.measure.rounds import LEAST_REPEATS, LOOKS, Rounds, median_at, miss_rate, rank_at
 
 Floats = NDArray[np.float64]
 RUNS = 20_000

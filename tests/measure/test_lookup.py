@@ -13,8 +13,8 @@ import pytest
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
 from spectheory.measure import ModelPair
+from spectheory.measure.copied import lookup_columns
 from spectheory.measure.decoders import Decoded, Method, decode
-from spectheory.measure.lookup import lookup_columns
 from spectheory.prediction.call_system import TextCalls
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.verification import LookupMatch

@@ -12,7 +12,7 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TraceError
 from spectheory.measure import MeasureSettings, ModelPair, measure, teacher_forced
-from spectheory.measure.decoders.drafters import COPIES
+from spectheory.measure.decoders.methods import COPIES
 from spectheory.prediction import plan, predict
 from spectheory.prompts import Prompt
 from spectheory.trace import MEASURED, Trace

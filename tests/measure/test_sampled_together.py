@@ -16,8 +16,7 @@ from torch import Tensor
 from spectheory.distributions import Sampling
 from spectheory.errors import DeviceMemoryError
 from spectheory.measure import Model, ModelPair, load_pair, sample_continuations
-from spectheory.measure.padded import why_alone
-from spectheory.measure.reading import Reading
+from spectheory.measure.reading import Reading, why_alone
 from spectheory.measure.sampling import draw, sample_together
 from spectheory.pairs import PROMPTS as BUILT_IN
 from spectheory.pairs import resolve

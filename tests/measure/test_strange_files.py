@@ -14,8 +14,7 @@ import pytest
 
 from spectheory.errors import ModelError
 from spectheory.measure import ModelPair, load_pair
-from spectheory.measure.templates import templated
-from spectheory.measure.tokens import encode_prompt
+from spectheory.measure.tokens import encode_prompt, templated
 from spectheory.prompts import Prompt
 from tests.made_up import each
 

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from spectheory import kernels
 from spectheory.distributions import Sampling
-from spectheory.measure.columns import distinct_ranks, statistics, union
+from spectheory.measure.columns import rejection, statistics
 from spectheory.measure.columns.noise import position_keys
+from spectheory.measure.columns.pmf import Kept, kept, kept_in_torch
 from spectheory.measure.columns.statistics import position_statistics
-from spectheory.measure.columns.supports import Kept, in_torch, kept
 from spectheory.trace import DISTINCT_RANKS
 from tests.made_up import each
 
@@ -79,7 +79,7 @@ def test_kept_tokens_are_those_of_the_definition(sampling: Sampling, kind: str) 
     """Whole sorts in double precision of the same logits; both ways to select, where numba is there."""
     logits = rows_of(kind, 5000)
     expected = sampling.log_pmf(logits.double())
-    for found in (kept(logits, sampling), in_torch(logits, sampling), kept(logits.double(), sampling)):
+    for found in (kept(logits, sampling), kept_in_torch(logits, sampling), kept(logits.double(), sampling)):
         torch.testing.assert_close(found.over(5000), expected, rtol=EXACT, atol=EXACT)
         assert (found.ids.diff(dim=1)[found.ids[:, 1:] < 5000] > 0).all()
         assert torch.equal(found.ids == 5000, found.log == -math.inf)
@@ -91,7 +91,7 @@ def test_kept_tokens_are_those_of_the_definition(sampling: Sampling, kind: str) 
 def test_kept_tokens_of_16_bits(sampling: Sampling, dtype: torch.dtype) -> None:
     """Many logits are equal after rounding."""
     logits = rows_of("random", 5000).to(dtype)
-    for found in (kept(logits, sampling), in_torch(logits, sampling)):
+    for found in (kept(logits, sampling), kept_in_torch(logits, sampling)):
         expected = sampling.log_pmf(logits.double())
         torch.testing.assert_close(found.over(5000), expected, rtol=EXACT, atol=EXACT)
 
@@ -103,7 +103,7 @@ def test_admitted_tokens_keep_their_odds(sampling: Sampling, kind: str) -> None:
     logits = rows_of(kind, 5000)
     tokens = torch.tensor([[5], [102], [4999], [0], [2500], [3]])
     before, after = kept(logits, sampling), kept(logits, sampling, tokens)
-    assert_same(after, in_torch(logits, sampling, tokens))
+    assert_same(after, kept_in_torch(logits, sampling, tokens))
     own, old = after.over(5000), before.over(5000)
     if sampling.temperature == 0:
         assert torch.equal(own == 0, torch.arange(5000) == tokens)
@@ -130,7 +130,7 @@ def test_a_wrong_cut_is_caught() -> None:
 def test_unions_by_merging_and_by_sorting(kind: str) -> None:
     target, draft, tokens = pair_of(kind, 5000)
     both = kept(target, Sampling(top_k=40)), kept(draft, Sampling(0.5, top_p=0.9)), tokens[:, None], 5000
-    merged, sorted_ = union.union(*both), union.in_torch(*both)
+    merged, sorted_ = statistics.union(*both), statistics.union_in_torch(*both)
     for name in ("ids", "log_target", "log_draft", "place"):
         assert torch.equal(getattr(merged, name), getattr(sorted_, name)), name
     assert torch.equal(merged.ids.gather(1, merged.place), tokens[:, None])
@@ -258,7 +258,7 @@ def test_the_estimated_law_of_improbable_tokens(seed: int, off: float, monkeypat
     draft = target + torch.randn(1, 60, generator=generator)
     draft[0, target.argmin()] = draft.min() - 0.1
     token, sampling, own = target.topk(15).indices[:, -1], Sampling(0.25, top_k=5), Sampling(0.25, top_k=20)
-    heights = distinct_ranks._heights(position_keys(0, 0, 1))[0].numpy()
+    heights = rejection._heights(position_keys(0, 0, 1))[0].numpy()
     with mp.workdps(50):
         p, q = weights_of(target[0], sampling, int(token)), weights_of(draft[0], own)
         law = np.array(distinct_law(p, q, int(token), heights), dtype=float)

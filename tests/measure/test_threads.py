@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 import torch
 
+import spectheory.measure.machine as threads
 from spectheory.cli import main
 from spectheory.cli.loading import earlier_threads
 from spectheory.cost import LatencyTable
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.measure import threads
-from spectheory.measure.machine import hardware
-from spectheory.measure.threads import use_threads
+from spectheory.measure.machine import hardware, use_threads
 
 Machine = Callable[..., None]
 

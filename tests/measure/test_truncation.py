@@ -9,7 +9,7 @@ import torch
 
 from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError
-from spectheory.measure.columns.truncation import log_pmf
+from spectheory.measure.columns.pmf import log_pmf
 from tests.made_up import each
 
 SETTINGS = [

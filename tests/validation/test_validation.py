@@ -17,11 +17,9 @@ from spectheory.errors import TraceError
 from spectheory.measure import ModelPair, Progress, teacher_forced
 from spectheory.measure.tokens import encode_prompt
 from spectheory.measure.validation import CHAIN_RULES, JUDGE, TREE_RULES, Setting, validate
-from spectheory.measure.validation.answer import answer_at
-from spectheory.measure.validation.evidence import Evidence
-from spectheory.measure.validation.expected import expected_calls
+from spectheory.measure.validation.answer import Evidence, answer_at
 from spectheory.measure.validation.rounds import decoded_rounds
-from spectheory.measure.validation.runs import Run, compare_runs, run_once
+from spectheory.measure.validation.runs import Run, compare_runs, expected_calls, run_once
 from spectheory.plots.style import new_figure
 from spectheory.plots.validation import draw
 from spectheory.reports import PARTS

@@ -15,7 +15,7 @@ from spectheory.errors import EngineError, SettingError
 from spectheory.files import held
 from spectheory.measure.engines.base import Engine, Job, Models
 from spectheory.measure.engines.processes import find_program, running, version_of
-from spectheory.measure.folder import fingerprint_of
+from spectheory.measure.model_files import fingerprint_of
 from spectheory.trace.calls import Request
 
 _DRIVER = Path(__file__).with_name("driver.py")

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from spectheory.engines import of_engines
 from spectheory.errors import FOREIGN, EngineError, SettingError
 from spectheory.measure.engines.base import Engine, Job, Models
-from spectheory.measure.engines.http import LONGEST, MOST_BYTES, Http
+from spectheory.measure.engines.processes import LONGEST, MOST_BYTES, Http
 from spectheory.trace.calls import MOST_COUNTED, MOST_DRAFTS, Request
 from spectheory.trace.importers.answers import counts_of
 

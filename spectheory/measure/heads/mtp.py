@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from spectheory.errors import ModelError
 from spectheory.measure.heads.blocks import HYBRID, Family, Keys, family_of, mask_of
-from spectheory.measure.heads.config import HeadConfig
+from spectheory.measure.heads.checkpoint import HeadConfig
 from spectheory.measure.heads.pairs import AutoregressiveHead
 
 

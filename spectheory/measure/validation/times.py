@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from spectheory.cost import LatencyTable
 from spectheory.drafting import Shape
-from spectheory.measure.decoders.events import Call
+from spectheory.measure.decoders.decode import Call
 from spectheory.measure.validation.runs import Run
 from spectheory.prediction.over_prompts import left_out
 

@@ -1,4 +1,4 @@
-"""The columns of a position that cost little: sums over the vocabulary, the rank law of i.i.d. drafts, ranks."""
+"""The columns of a position from both pmfs: sums, places, rank laws, those of the race, those that judge outputs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from spectheory.measure.columns.compiled import fits, spread
-from spectheory.measure.columns.order import order_statistics
-from spectheory.measure.columns.pmf import Pmf
-from spectheory.measure.columns.race_ranks import race_ranks, ratio
-from spectheory.measure.columns.rejection_ranks import rejection_ranks
-from spectheory.measure.devices import widest
-from spectheory.trace import RECORDED_RANKS, START_RANKS
+from spectheory.measure.columns.noise import Keys
+from spectheory.measure.columns.pmf import Pmf, order_statistics
+from spectheory.measure.columns.race import race_acceptance, race_ranks, ratio
+from spectheory.measure.columns.rejection import distinct_ranks, rejection_ranks
+from spectheory.measure.machine import widest
+from spectheory.trace import RECORDED_RANKS, START_RANKS, UNO_SHARES
 
 _OF_STARTS = ("draft_entropy", "draft_top", "race_g", "draft_rank", "greedy_agreement")
 """The sums and places that a draft has by start and depth."""
@@ -130,3 +130,73 @@ def _race_g(p: Tensor, q: Tensor, log_target: Tensor, log_draft: Tensor, scratch
     torch.addcmul(p, q, c[:, None], value=-1, out=scratch)
     g = scratch.clamp_(max=0.0).sum(dim=-1).neg_().to(log_target.dtype)
     return g.masked_fill_(log_draft == -math.inf, math.inf)
+
+
+def output_masses(p: Pmf, at: Tensor, scratch: Tensor) -> dict[str, Tensor]:
+    """Columns of :data:`spectheory.trace.JUDGED`, ``[rows]``, from the pmf in use and the tokens `at` ``[rows, 1]``."""
+    wide, values = widest(p.pmf), p.order()
+    own = values.gather(1, at)
+    above, tied = (
+        compare(values, own, out=scratch).mul_(p.pmf).sum(dim=-1).to(wide) for compare in (torch.gt, torch.eq)
+    )
+    return {
+        "target_above": above.clamp_(max=1.0),
+        "target_tied": tied.clamp_(max=1.0),
+        "target_top": p.pmf.amax(dim=-1).to(wide),
+    }
+
+
+def output_logits(logits: Tensor, tokens: Tensor, model: str) -> dict[str, Tensor]:
+    """The other columns: gap, margin and scale of a model's logits ``[rows, V]`` before temperature and filters."""
+    wide = widest(logits)
+    first, second = _two_largest(logits).unbind(dim=-1)
+    return {
+        f"{model}_gap": (first - logits.gather(1, tokens)[:, 0].to(wide)).clamp_(min=0.0),
+        f"{model}_margin": first - second,
+        f"{model}_scale": torch.nan_to_num(logits, posinf=0.0, neginf=0.0).abs().amax(dim=-1).to(wide),
+    }
+
+
+def _two_largest(logits: Tensor) -> Tensor:
+    """The two largest logits of each row in double precision; -inf where there is no second token."""
+    largest = logits.topk(min(2, logits.shape[1])).values.to(widest(logits))
+    return torch.nn.functional.pad(largest, (0, 2 - largest.shape[1]), value=-math.inf)
+
+
+def expensive(p: Pmf, q: Pmf, at: Tensor, columns: dict[str, Tensor], keys: Keys, buffers: Tensor) -> dict[str, Tensor]:
+    """The columns of the race, of distinct candidates and of biased rules."""
+    scratch, log_target, log_draft = buffers[1], columns["log_target"], columns["log_draft"]
+    return {
+        "race_acceptance": race_acceptance(p.pmf, q.pmf, scratch).to(widest(p.pmf)),
+        "race_rank": race_ranks(p.pmf, q.pmf, log_target, log_draft, scratch),
+        "distinct_rank": distinct_ranks(p, q, at, log_target, log_draft, keys, buffers),
+        "uno_loss": uno_loss(p.pmf, q.pmf, columns["total_variation"], buffers),
+    }
+
+
+def uno_loss(p: Tensor, q: Tensor, total_variation: Tensor, scratch: Tensor) -> Tensor:
+    """Bias ``[rows, shares]`` of over-acceptance b = (1-t) min(1, p/q) + t with recovery from p (Y5, UNO).
+
+    The output law is :math:`b q + c p`, c = (1-t) TV. Its distance to p is the part of b q above (1-c) p.
+    """
+    kept = torch.stack([1 - (1 - share) * total_variation for share in UNO_SHARES], dim=1)
+    return _compiled_losses(p, q, kept) if fits(p) else _losses(p, q, kept, scratch)
+
+
+def _losses(p: Tensor, q: Tensor, kept: Tensor, scratch: Tensor) -> Tensor:
+    both, above = scratch
+    torch.minimum(p, q, out=both)
+    losses = []
+    for i, share in enumerate(UNO_SHARES):
+        torch.mul(p, -kept[:, i, None].to(p.dtype), out=above)
+        above.add_(both, alpha=1 - share).add_(q, alpha=share)
+        losses.append(above.clamp_(min=0.0).sum(dim=-1).to(kept.dtype))
+    return torch.stack(losses, dim=-1)
+
+
+def _compiled_losses(p: Tensor, q: Tensor, kept: Tensor) -> Tensor:
+    from spectheory.kernels.residual_masses import uno_losses
+
+    losses = np.empty(tuple(kept.shape))
+    spread(uno_losses, p, q, kept, losses, constants=(np.array(UNO_SHARES),))
+    return torch.from_numpy(losses)

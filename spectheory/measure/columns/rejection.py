@@ -1,4 +1,4 @@
-r"""The law of the rank of recursive rejection over distinct candidates, estimated at every position (R3).
+r"""The laws of the rank of recursive rejection at every position (R3): exact for i.i.d. candidates, else estimated.
 
 With candidate m drawn from :math:`q^m` and :math:`P^1 = p, W_1 = 1`,
 
@@ -29,8 +29,46 @@ from torch import Tensor
 from spectheory.measure.columns.compiled import fits, spread
 from spectheory.measure.columns.noise import Keys, uniforms
 from spectheory.measure.columns.pmf import Pmf, between, token_at
-from spectheory.measure.columns.rejection_ranks import LARGEST_LOG
 from spectheory.trace import DISTINCT_RANKS
+
+LARGEST_LOG = 700.0
+"""Cap on the logarithm of a ratio, so that the ratio is finite; larger ones have the same effect."""
+
+
+def rejection_ranks(p: Tensor, q: Tensor, log_rho: Tensor, scratch: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
+    r"""P(R = r | token), ``[rows, ranks]``, of recursive rejection with i.i.d. drafts (R3), and TV.
+
+    With :math:`s_1 = 0, G_0 = 1, s_{m+1} = s_m + G_{m-1}`, m rejections leave :math:`(p - s_{m+1} q)_+` of mass
+    :math:`G_m`, and :math:`P(R = r, X = x) = \min((p_x - s_r q_x)_+, G_{r-1} q_x)`: one pass a rank. `scratch` ``[rows,
+    V]`` is overwritten.
+    """
+    left = _compiled_masses(p, q, ranks) if fits(p) else _masses(p, q, scratch, ranks)
+    before = left.to(log_rho.dtype)
+    taken = before.cumsum(dim=-1) - before
+    rho = torch.exp(log_rho.clamp(max=LARGEST_LOG))[:, None]
+    law = torch.minimum((1 - taken * rho).clamp_(min=0.0), before * rho)
+    # log_rho is infinite for a token without target mass; no rank outputs it.
+    return law.nan_to_num_(nan=0.0).masked_fill_((log_rho == math.inf)[:, None], 0.0), before[:, 1]
+
+
+def _masses(p: Tensor, q: Tensor, scratch: Tensor, ranks: int) -> Tensor:
+    """The masses left before each rank, ``[rows, ranks]``."""
+    left = [torch.ones_like(p[:, :1])]
+    taken = torch.zeros_like(left[0])
+    for _ in range(ranks - 1):
+        taken = taken + left[-1]
+        torch.addcmul(p, q, taken, value=-1, out=scratch)
+        left.append(torch.minimum(scratch.clamp_(min=0.0).sum(dim=-1, keepdim=True), left[-1]))
+    return torch.cat(left, dim=1)
+
+
+def _compiled_masses(p: Tensor, q: Tensor, ranks: int) -> Tensor:
+    from spectheory.kernels.residual_masses import residual_masses
+
+    left = np.empty((len(p), ranks))
+    spread(residual_masses, p, q, left)
+    return torch.from_numpy(left)
+
 
 SEQUENCES = 4
 """Sequences of rejected tokens per position, whose laws are averaged."""
