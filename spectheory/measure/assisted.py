@@ -143,7 +143,11 @@ def generate(
     with contextlib.ExitStack() as stack:
         stack.enter_context(quiet())
         stack.enter_context(_blank_settings(pair, sampling, k, 0.0 if stop is None else stop.threshold))
-        read = stack.enter_context(_counted(pair.target.network))
+        read: list[int] = []  # tokens of each pass of the target
+        hook = pair.target.network.register_forward_pre_hook(
+            lambda module, inputs, named: read.append(named["input_ids"].shape[1]), with_kwargs=True
+        )
+        stack.callback(hook.remove)
         stack.enter_context(torch.random.fork_rng(devices=[device] if device.type == "cuda" else []))
         torch.manual_seed(int(seed.generate_state(1)[0]))
         started = time.perf_counter()
@@ -160,6 +164,16 @@ def generate(
     return Generated(text, len(read), seconds, sum(read) - len(ids) - (len(read) - 1))
 
 
+class _Settings(LogitsProcessor):
+    """Temperature, top-k, top-p and min-p as in the rest of this package."""
+
+    def __init__(self, sampling: Sampling) -> None:
+        self.sampling = sampling
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        return log_pmf(scores, self.sampling)
+
+
 def own_processors(sampling: Sampling) -> LogitsProcessorList:
     """The processors that transformers makes of these settings, in its order; none for greedy decoding."""
     made = LogitsProcessorList()
@@ -174,31 +188,6 @@ def own_processors(sampling: Sampling) -> LogitsProcessorList:
     if sampling.min_p is not None:
         made.append(MinPLogitsWarper(sampling.min_p))
     return made
-
-
-class _Settings(LogitsProcessor):
-    """Temperature, top-k, top-p and min-p as in the rest of this package."""
-
-    def __init__(self, sampling: Sampling) -> None:
-        self.sampling = sampling
-
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        return log_pmf(scores, self.sampling)
-
-
-@contextlib.contextmanager
-def _counted(network: Any) -> Iterator[list[int]]:
-    """The tokens that each pass of a model reads while the block runs."""
-    read: list[int] = []
-
-    def count(module: Any, inputs: Any, named: Any) -> None:
-        read.append(named["input_ids"].shape[1])
-
-    hook = network.register_forward_pre_hook(count, with_kwargs=True)
-    try:
-        yield read
-    finally:
-        hook.remove()
 
 
 @contextlib.contextmanager
@@ -218,7 +207,12 @@ def _blank_settings(pair: ModelPair, sampling: Sampling, k: int | None, threshol
         num_assistant_tokens_schedule="constant",
         assistant_confidence_threshold=threshold,
     )
-    hooks = [n.register_forward_hook(_cut(pair.vocabulary)) for n in networks]
+
+    def cut(module: Any, inputs: Any, output: Any) -> Any:
+        output.logits = output.logits[..., : pair.vocabulary]
+        return output
+
+    hooks = [network.register_forward_hook(cut) for network in networks]
     try:
         for network in networks:
             network.generation_config = settings
@@ -231,14 +225,6 @@ def _blank_settings(pair: ModelPair, sampling: Sampling, k: int | None, threshol
         for network, (generation_config, vocab_size) in zip(networks, kept, strict=True):
             network.generation_config = generation_config
             network.config.get_text_config().vocab_size = vocab_size
-
-
-def _cut(vocabulary: int) -> Callable[[Any, Any, Any], Any]:
-    def cut(module: Any, inputs: Any, output: Any) -> Any:
-        output.logits = output.logits[..., :vocabulary]
-        return output
-
-    return cut
 
 
 @dataclass(frozen=True)

@@ -36,16 +36,11 @@ def batch_for(pair: ModelPair, prompts: Sequence[Encoded], settings: MeasureSett
         return 1
     most = min(MOST_PROMPTS.get(pair.target.device.type, MOST_ELSEWHERE), MOST_TEXTS // settings.count)
     free = free_bytes(pair.target.device)
-    if workers:
-        free = max(0, free - workers * _weights_bytes(pair)) // workers
+    if workers:  # weights that are shared count once
+        weights = {id(each): each for model in (pair.target, pair.draft) for each in model.network.parameters()}
+        free = max(0, free - workers * sum(each.nbytes for each in weights.values())) // workers
     needed = _prompt_bytes(pair.target, longest, settings)
     return max(1, min(most, len(prompts), int(_SHARE * free / needed)))
-
-
-def _weights_bytes(pair: ModelPair) -> int:
-    """Bytes of the weights of both models, those that are shared counted once."""
-    held = {id(each): each for model in (pair.target, pair.draft) for each in model.network.parameters()}
-    return sum(each.numel() * each.element_size() for each in held.values())
 
 
 def _prompt_bytes(target: Model, longest: int, settings: MeasureSettings) -> float:
@@ -73,13 +68,7 @@ def batch_remarks(
     reason = why_alone(pair.target, max(lengths) + tokens) if len(lengths) > 1 and asked != 1 else None
     if reason is not None:
         yield f"{pair.target.name} {reason}: prompts are sampled one after the other"
-    else:
-        yield from _padding(max(batches, key=_wasted), batch)
-
-
-def _padding(prompts: Sequence[Encoded], batch: int) -> Iterator[str]:
-    """A remark about the batch with the largest share of padding, if that is large."""
-    if _wasted(prompts) > _WASTE:
+    elif _wasted(prompts := max(batches, key=_wasted)) > _WASTE:
         shortest, *_, longest = sorted(prompts, key=lambda each: len(each.ids))
         yield (
             f"prompts of {len(shortest.ids)} to {len(longest.ids)} tokens are sampled together "

@@ -169,7 +169,10 @@ def _continued(tokens: Ids, at: NDArray[np.int64], ending: int, most: int, least
     found: list[int] = []
     score, probability, here = np.float32(0), np.float32(1), len(at) + ending
     while len(found) < most and len(at):
-        following = tokens[at + len(found)] if at[-1] + len(found) < len(tokens) else _padded(tokens, at + len(found))
+        then, last = at + len(found), len(tokens) - 1
+        following = (
+            tokens[then] if then[-1] <= last else np.where(then <= last, tokens[np.minimum(then, last)], NOTHING)
+        )
         token, count = most_frequent(following)
         probability *= np.float32(count) / np.float32(here)
         if token == NOTHING or probability < np.float32(least):
@@ -178,11 +181,6 @@ def _continued(tokens: Ids, at: NDArray[np.int64], ending: int, most: int, least
         score += probability
         at, here = at[following == token], count
     return Draft(found, float(score))
-
-
-def _padded(tokens: Ids, at: NDArray[np.int64]) -> Ids:
-    """The tokens at these places, nothing past the end."""
-    return np.where(at < len(tokens), tokens[np.minimum(at, len(tokens) - 1)], NOTHING)
 
 
 def most_frequent(following: Ids) -> tuple[int, int]:

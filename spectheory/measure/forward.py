@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -58,19 +58,14 @@ def depth_of(draft: Model, depth: int | None) -> int | None:
     if depth is None:
         return min(head.trained, most)
     if not isinstance(depth, int) or not 1 <= depth <= most:
+        why = "its pass drafts no more" if head.parallel else "beyond, training and engines give it different states"
+        why = f": {why}" if head.deepest else ""
         raise SettingError(
             f"--depth is {depth}",
-            limit=f"the head {draft.name!r} is measured to 1..{most} drafts in a call{_reason(head)}",
+            limit=f"the head {draft.name!r} is measured to 1..{most} drafts in a call{why}",
             remedy=f"use {most} at most",
         )
     return depth
-
-
-def _reason(head: Head) -> str:
-    """Why a head drafts no deeper."""
-    if head.deepest is None:
-        return ""
-    return ": its pass drafts no more" if head.parallel else ": beyond, training and engines give it different states"
 
 
 def too_deep(what: str, head: str, deepest: int) -> SettingError:
@@ -106,10 +101,15 @@ def starts(pair: ModelPair, prompt_ids: Tensor, output_ids: Tensor, *, depth: in
         known += len(logits)
         ended = known == len(output_ids)
         whole_calls = known if ended else max(known - depth + 1, begun)
-        for begin, end in _groups(begun, whole_calls, chunk // depth if head.parallel else chunk + depth - 1):
+        size = max(1, chunk // depth if head.parallel else chunk + depth - 1)
+        for begin in range(begun, whole_calls, size):
+            end = min(begin + size, whole_calls)
+            # The drafts before are those of the text from each start on; past its end any token.
+            at = torch.arange(begin, end)[:, None] + torch.arange(depth - 1)
+            earlier = output_ids[at.clamp(max=len(output_ids) - 1)].to(device)
             rows = slice(begin, min(end + depth - 1, known))
             pairs = torch.arange(begin, end, device=device) + len(prompt_ids) - PAIR_BEFORE
-            drafts = reading.depths(pairs, _earlier(output_ids, begin, end, depth).to(device), depth)
+            drafts = reading.depths(pairs, earlier, depth)
             tokens = output_ids[rows].to(logits.device)
             yield Starts(
                 begin, kept[rows.start - begun : rows.stop - begun], tokens, _logits(pair, drafts, end - begin)
@@ -132,18 +132,6 @@ def _target_passes(
                 logits = reading.read(piece[None], keep=len(piece) if followed else 1)[0]
                 read += len(piece)
                 yield logits if followed else None, states.take()[0, -len(piece) :], read
-
-
-def _groups(begun: int, end: int, size: int) -> Iterator[tuple[int, int]]:
-    """Ranges of at most `size` starts."""
-    for begin in range(begun, end, max(size, 1)):
-        yield begin, min(begin + max(size, 1), end)
-
-
-def _earlier(output_ids: Tensor, begin: int, end: int, depth: int) -> Tensor:
-    """The text ``[starts, depth - 1]`` from each start on: the drafts before; past the end of the text any token."""
-    at = torch.arange(begin, end)[:, None] + torch.arange(depth - 1)
-    return output_ids[at.clamp(max=len(output_ids) - 1)]
 
 
 def _logits(pair: ModelPair, drafts: Iterator[Tensor], calls: int) -> Iterator[Tensor]:
@@ -198,7 +186,14 @@ def teacher_forced(
             for calls in starts(pair, prompt_ids, output_ids, depth=chosen, chunk=chunk)
         ]
     columns = {column: torch.cat([part[column] for part in parts]).numpy() for column in parts[0]}
-    check_possible(columns, name)
+    impossible = columns["log_target"] == -math.inf
+    if impossible.any():
+        at = int(impossible.argmax())
+        raise ImpossibleTextError(
+            f"text {name!r}, token {at + 1} (id {int(columns['token'][at])}) has target probability 0",
+            limit="the settings must be able to output the text",
+            remedy="use the temperature and filters that made it",
+        )
     ends = pair.end_of_text if stop_at_end else ()
     return {**columns, **lookup_columns(prompt_ids.cpu(), output_ids.cpu(), ends)}
 
@@ -288,16 +283,3 @@ def located(name: str, done: int) -> Iterator[None]:
         raise TextError(
             f"text {name!r}, token {done + error.row + 1}: {error.what}", limit=error.limit, remedy=error.remedy
         ) from error
-
-
-def check_possible(columns: Mapping[str, NDArray[Any]], name: str) -> None:
-    """Refuse a text with a token that the target cannot output."""
-    impossible = columns["log_target"] == -math.inf
-    if not impossible.any():
-        return
-    at = int(impossible.argmax())
-    raise ImpossibleTextError(
-        f"text {name!r}, token {at + 1} (id {int(columns['token'][at])}) has target probability 0",
-        limit="the settings must be able to output the text",
-        remedy="use the temperature and filters that made it",
-    )

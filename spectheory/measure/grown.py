@@ -48,8 +48,8 @@ class CachedText:
         self.model, self.vocabulary = model, vocabulary
         self.tokens = 0
         self._cache: Any = None
-        self._logits = torch.empty(0)
-        self._place, self._depth, self._above = self._no_nodes()
+        self._logits, self._place = torch.empty(0), torch.empty(0)
+        self.forget()
 
     def read(self, ids: Tensor) -> None:
         """Read the next tokens ``[m]``: the places that :meth:`first` knows."""
@@ -71,26 +71,21 @@ class CachedText:
         above[of_node] = self._above[node]
         above = torch.cat([above, torch.eye(new, dtype=torch.bool, device=device)], dim=1)
         text = torch.arange(self.tokens, device=device) <= place[:, None]
-        logits = self._pass(tokens, new, self._seen(torch.cat([text, above], dim=1), place + depth))
+        seen, dtype = torch.cat([text, above], dim=1), self.model.network.dtype
+        mask = torch.zeros(seen.shape, dtype=dtype, device=device).masked_fill_(~seen, torch.finfo(dtype).min)
+        options = {"attention_mask": mask[None, None], "position_ids": (place + depth)[None]}
+        logits = self._pass(tokens, new, options)
         self._place, self._depth = torch.cat([self._place, place]), torch.cat([self._depth, depth])
         self._above = torch.cat([torch.nn.functional.pad(self._above, (0, new)), above])
         return logits
 
     def forget(self) -> None:
         """Forget all drafted nodes."""
+        nothing = torch.zeros(0, dtype=torch.int64, device=self.model.device)
         if len(self._place):
             self._cache.crop(-len(self._place))
-        self._place, self._depth, self._above = self._no_nodes()
-
-    def _no_nodes(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Place, depth and the nodes above each of no nodes."""
-        nothing = torch.zeros(0, dtype=torch.int64, device=self.model.device)
-        return nothing, nothing, torch.zeros(0, 0, dtype=torch.bool, device=self.model.device)
-
-    def _seen(self, seen: Tensor, positions: Tensor) -> dict[str, Tensor]:
-        dtype = self.model.network.dtype
-        mask = torch.zeros(seen.shape, dtype=dtype, device=seen.device).masked_fill_(~seen, torch.finfo(dtype).min)
-        return {"attention_mask": mask[None, None], "position_ids": positions[None]}
+        self._place, self._depth = nothing, nothing
+        self._above = torch.zeros(0, 0, dtype=torch.bool, device=self.model.device)
 
     def _pass(self, ids: Tensor, keep: int, options: dict[str, Tensor]) -> Tensor:
         output, _ = forward(self.model, ids[None], keep, past_key_values=self._cache, use_cache=True, **options)
@@ -189,7 +184,8 @@ def grown_columns(
         for reading, places, start in _placed(pair, ids, len(prompt_ids), shape, chunk, name):
             at = len(prompt_ids) + start + torch.arange(len(places), device=ids.device)
             try:
-                following = _following(ids, at, shape.depth)
+                following = torch.nn.functional.pad(ids, (0, shape.depth), value=-1)  # -1 past the end
+                following = following[at[:, None] + torch.arange(shape.depth, device=ids.device)]
                 parts.append(matches(reading, places, following, shape, pair.vocabulary))
             except LogitsError as error:
                 what = f"text {name!r}, trees from token {start + 1} on: {error.what}"
@@ -259,12 +255,6 @@ def _depth_kept(confidences: list[Tensor], found: list[Tensor], nodes: int) -> T
     sizes = [level.shape[1] for level in found]
     inside = [(k & f).any(dim=1) for k, f in zip(kept.split(sizes, dim=1), found, strict=True)]
     return torch.stack(inside, dim=1).long().cumprod(dim=1).sum(dim=1)
-
-
-def _following(ids: Tensor, at: Tensor, depth: int) -> Tensor:
-    """The tokens ``[s, depth]`` from each start on, -1 past the end."""
-    padded = torch.nn.functional.pad(ids, (0, depth), value=-1)
-    return padded[at[:, None] + torch.arange(depth, device=ids.device)]
 
 
 def _placed(pair: ModelPair, ids: Tensor, prompt: int, shape: Grown, chunk: int, name: str) -> Placed:

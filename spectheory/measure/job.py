@@ -86,17 +86,16 @@ class Encoded:
 
 def encode(pair: ModelPair, prompts: Sequence[Prompt], settings: MeasureSettings) -> list[Encoded]:
     """The prompts in token ids, checked before the first model runs."""
-    return [_encoded(pair, place, prompt, settings) for place, prompt in enumerate(prompts)]
-
-
-def _encoded(pair: ModelPair, place: int, prompt: Prompt, settings: MeasureSettings) -> Encoded:
-    ids = encode_prompt(pair.tokenizer, prompt, chat_template=settings.chat_template)
-    given = encode_output(pair.tokenizer, prompt)[: settings.tokens] if settings.given_text else None
-    check_prompt(pair.draft, prompt.id, len(ids))
-    beyond = Grown.sized_as(settings.grown).depth if settings.grown else 0
-    output = settings.tokens if given is None else len(given)
-    check_window(prompt.id, len(ids), output, pair.window, beyond=beyond)
-    return Encoded(place, prompt, ids, given)
+    encoded = []
+    for place, prompt in enumerate(prompts):
+        ids = encode_prompt(pair.tokenizer, prompt, chat_template=settings.chat_template)
+        given = encode_output(pair.tokenizer, prompt)[: settings.tokens] if settings.given_text else None
+        check_prompt(pair.draft, prompt.id, len(ids))
+        beyond = Grown.sized_as(settings.grown).depth if settings.grown else 0
+        output = settings.tokens if given is None else len(given)
+        check_window(prompt.id, len(ids), output, pair.window, beyond=beyond)
+        encoded.append(Encoded(place, prompt, ids, given))
+    return encoded
 
 
 def texts_of(
@@ -247,7 +246,8 @@ def stages_of(total: int, batch: int = 1) -> tuple[Stage, ...]:
     left, made = list(range(total)), list[Stage]()
     done: frozenset[int] = frozenset()
     while left:
-        own = _spread(left, math.ceil(len(done) / batch) * batch if done else FIRST)
+        count = min(math.ceil(len(done) / batch) * batch if done else FIRST, len(left))
+        own = [left[(2 * i + 1) * len(left) // (2 * count)] for i in range(count)]  # the middle of each of equal parts
         size = math.ceil(len(own) / math.ceil(len(own) / batch))
         done |= set(own)
         left = [place for place in left if place not in done]
@@ -259,9 +259,3 @@ def completed(stages: Sequence[Stage], finished: Collection[int]) -> Stage | Non
     """The last stage of which every prompt is finished, and of those before it."""
     whole = [stage for stage in stages if stage.places <= set(finished)]
     return whole[-1] if whole else None
-
-
-def _spread(places: Sequence[int], count: int) -> list[int]:
-    """So many of the places, one from the middle of each of equal parts."""
-    count = min(count, len(places))
-    return [places[(2 * i + 1) * len(places) // (2 * count)] for i in range(count)]

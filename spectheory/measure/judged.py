@@ -60,7 +60,11 @@ def judged_trace(
     Raises :class:`~spectheory.errors.TextError` for a request without prompt or output ids, ids that the pair lacks, a
     text that is too long for the models; and :class:`~spectheory.errors.SettingError` if the log says no temperature.
     """
-    sampling = _read_at(log)
+    if log.sampling is None:
+        raise SettingError(
+            "the log does not say its temperature", limit="pmfs depend on it", remedy="state the engine's settings"
+        )
+    sampling = log.sampling if log.sampling.temperature else Sampling()  # at which texts are read
     check_ids(log)
     shape = shape_of(log, log.k or 1)
     texts = [_ids(pair, request) for request in log.requests]
@@ -101,15 +105,6 @@ def check_ids(log: CallLog) -> None:
                 limit="models read token ids, at least one",
                 remedy="let the engine return token ids, or leave the request out",
             )
-
-
-def _read_at(log: CallLog) -> Sampling:
-    """The settings at which texts are read."""
-    if log.sampling is None:
-        raise SettingError(
-            "the log does not say its temperature", limit="pmfs depend on it", remedy="state the engine's settings"
-        )
-    return log.sampling if log.sampling.temperature else Sampling()
 
 
 def _ids(pair: ModelPair, request: Request) -> tuple[Tensor, Tensor]:

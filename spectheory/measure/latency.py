@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import torch
 
@@ -17,8 +16,7 @@ from spectheory.checks import whole
 from spectheory.cost import LatencyTable
 from spectheory.cost.table import PASS_ROUNDS
 from spectheory.errors import SettingError
-from spectheory.intervals import Interval
-from spectheory.measure.heads.base import AutoregressiveReading, Head, HiddenStates, ParallelReading
+from spectheory.measure.heads.base import AutoregressiveReading, HiddenStates, ParallelReading
 from spectheory.measure.machine import Watch, hardware, versions, wait_for
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import Reading
@@ -212,30 +210,26 @@ def measure_latency(
         report(number + 1, warm_up + repeats)
         return taken
 
-    rounds = Rounds(_passes(draft, target, sizes), budget.width, repeats, REPEATED)
+    passes = [("draft", m) for m in sorted({*DRAFT_TOKENS, *sizes, *draft.longer})]  # beside the plain step
+    passes = [*([(TAKING, 1)] if head else []), *(("target", m) for m in sizes if m > 1), *passes]
+    rounds = Rounds(passes, budget.width, repeats, REPEATED)
     warmed = _measure(rounds, measured, warm_up, budget.seconds, watch)
     found = rounds.medians()
+    taking = found.get((TAKING, 1), found[PLAIN]) + -found[PLAIN].best
     provenance = {
-        **_described(pair, found, [each.model.name for each in (target, draft) if not each.keeps]),
+        **pair.describe(),
+        "batch": 1,
+        "read_again": [each.model.name for each in (target, draft) if not each.keeps],
+        # What taking hidden states for a head adds to a pass of the target on one token.
+        **({"hidden_states": {"layers": list(head.layers), "seconds": taking.as_dict()}} if head else {}),
+        "hardware": hardware(),
+        "versions": versions(),
         "warm_up": warmed,
         **rounds.as_dict(),
         PASS_ROUNDS: {"wanted": asdict(budget), **watch.as_dict(), **rounds.ended()},
     }
     medians = {model: {m: one for (who, m), one in found.items() if who == model} for model in ("target", "draft")}
     return LatencyTable(medians["target"], medians["draft"], context, provenance)
-
-
-def _described(pair: ModelPair, found: Mapping[Pass, Interval], read_again: Sequence[str]) -> dict[str, Any]:
-    """The pair, its head's hidden states, and the machine."""
-    head = pair.draft.head
-    return {
-        **pair.describe(),
-        "batch": 1,
-        "read_again": list(read_again),
-        **({"hidden_states": _taken(head, found)} if head else {}),
-        "hardware": hardware(),
-        "versions": versions(),
-    }
 
 
 def _measure(
@@ -249,18 +243,6 @@ def _measure(
     while due := rounds.due((1 - _FOR_LOOP) * seconds - watch.seconds):
         rounds.add(measured(warmed + len(rounds.plain), due))
     return warmed
-
-
-def _taken(head: Head, found: Mapping[Pass, Interval]) -> dict[str, Any]:
-    """Which hidden states the target's passes take for a head, and the seconds that this adds to one token's."""
-    return {"layers": list(head.layers), "seconds": (found[TAKING, 1] + -found[PLAIN].best).as_dict()}
-
-
-def _passes(draft: WarmModel | WarmHead, target: WarmModel, sizes: Sequence[int]) -> list[Pass]:
-    """The passes of a full round, beside the plain step."""
-    taking = [(TAKING, 1)] if target.layers else []
-    drafts = sorted({*DRAFT_TOKENS, *sizes, *draft.longer})
-    return [*taking, *(("target", m) for m in sizes if m > 1), *(("draft", m) for m in drafts)]
 
 
 def _round(draft: WarmModel | WarmHead, target: WarmModel, sizes: Sequence[int], number: int, due: set[Pass]) -> Round:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import transformers
@@ -65,13 +65,21 @@ def load_pair(
         raise ModelError("device and device map are given", limit="use one of them", remedy="leave out the device")
     named = (target, target_revision), (draft, draft_revision)
     place = None if device_map is not None else find_device(device)
-    precision = _precision(dtype)
+    if dtype not in DTYPES:
+        raise ModelError(f"dtype is {dtype!r}", limit=f"there are {', '.join(DTYPES)}", remedy="use one of them")
     with quiet():
         tokenizer, head = shared_tokenizer(*named)
         causal = named[:1] if head else named
-        loaded = [_load(*each, precision, place, device_map) for each in causal]
+        loaded = [_load(*each, dtype, place, device_map) for each in causal]
         for model in loaded:
-            _check_pass(model)
+            try:
+                cache_of_causal(model)
+            except Exception as error:  # some faults of a configuration show in the first pass alone
+                raise ModelError(
+                    f"{model.name!r} cannot read a text ({reason_of_foreign(error)})",
+                    limit="config.json must describe a network that runs",
+                    remedy="download or save the model again",
+                ) from error
         if head:
             loaded.append(load_head(draft, loaded[0], revision=draft_revision))
     vocabulary = common_vocabulary(tokenizer, *loaded)
@@ -124,15 +132,6 @@ def _added_tokens(tokenizer: Any, source: str | Path, revision: str | None) -> l
     ]
 
 
-def _precision(name: str) -> torch.dtype | Literal["auto"]:
-    if name == "auto":
-        return "auto"
-    if name not in DTYPES:
-        raise ModelError(f"dtype is {name!r}", limit=f"there are {', '.join(DTYPES)}", remedy="use one of them")
-    dtype: torch.dtype = getattr(torch, name)
-    return dtype
-
-
 def _from_pretrained(kind: Any, part: str, source: str | Path, revision: str | None, **options: Any) -> Any:
     """A part of a model by transformers' loader; without `trust_remote_code` it asks whether to run a model's code."""
     return guarded(
@@ -148,9 +147,7 @@ def _from_pretrained(kind: Any, part: str, source: str | Path, revision: str | N
     )
 
 
-def _load(
-    source: str | Path, revision: str | None, dtype: torch.dtype | str, device: torch.device | None, device_map: Any
-) -> Model:
+def _load(source: str | Path, revision: str | None, dtype: str, device: torch.device | None, device_map: Any) -> Model:
     _check_size(source, revision)
     network, info = _from_pretrained(
         transformers.AutoModelForCausalLM,
@@ -184,6 +181,12 @@ def _load(
     )
 
 
+def _window(config: Any) -> int | None:
+    """Longest text: the model's, and no longer than its position embeddings stay as they are."""
+    stated, held = getattr(config, "max_position_embeddings", None), moving(config)
+    return min((length for length in (stated, held and held[1]) if length is not None), default=None)
+
+
 def _check_size(source: str | Path, revision: str | None) -> None:
     """Refuse a local model with more weights than its files can hold, before memory is taken for them."""
     if not is_local(source):
@@ -199,25 +202,6 @@ def _check_size(source: str | Path, revision: str | None) -> None:
             limit=f"a byte holds {_WEIGHTS_PER_BYTE} weights at most",
             remedy="download or save the model again",
         )
-
-
-def _check_pass(model: Model) -> None:
-    """Refuse a model that is not causal, or whose first pass fails: some faults of a configuration show there alone."""
-    try:
-        cache_of_causal(model)
-    except Exception as error:
-        raise ModelError(
-            f"{model.name!r} cannot read a text ({reason_of_foreign(error)})",
-            limit="config.json must describe a network that runs",
-            remedy="download or save the model again",
-        ) from error
-
-
-def _window(config: Any) -> int | None:
-    """Longest text: the model's, and no longer than its position embeddings stay as they are."""
-    stated, held = getattr(config, "max_position_embeddings", None), moving(config)
-    lengths = [length for length in (stated, held and held[1]) if length is not None]
-    return min(lengths, default=None)
 
 
 def _check_weights(source: str | Path, info: dict[str, Any], beyond: range) -> None:

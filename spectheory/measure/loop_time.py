@@ -65,24 +65,22 @@ def with_loop(
     methods = [Method("plain"), *(Method(rule, shape) for rule, shape in _calibration(pair.draft.head))]
     prompt = _prompt(pair, table.context, methods)
     calls: list[list[Call]] = [[] for _ in methods]
-    stopped, number = None, 0
+    stopped: Stopped | None = None
+    number = 0
     while stopped is None:
         for kept, method in zip(calls, methods, strict=True):
             kept += _calls(pair, prompt, method, sampling, seed + number)
         number += 1
-        stopped = _why_no_more(max(map(_spread, calls)), number, watch.seconds, budget.width, left)
+        seconds = watch.seconds
+        if max(map(_spread, calls)) <= budget.width:
+            stopped = "width"
+        elif number == ROUNDS:
+            stopped = "repeats"
+        elif seconds * (number + 1) / number > left:  # another decoding of each setting would exceed it
+            stopped = "budget"
     how = {"stopped": stopped, "repeats": number, "spread": max(map(_spread, calls)), **watch.as_dict()}
     provenance = {**table.provenance, LOOP_SAMPLING: dataclasses.asdict(sampling), LOOP_ROUNDS: how}
     return dataclasses.replace(table, loop=_fitted(pair, table, methods, calls), provenance=provenance)
-
-
-def _why_no_more(spread: float, number: int, seconds: float, width: float, left: float) -> Stopped | None:
-    """Why no other decoding of each setting follows, if none does; one that would exceed what is left does not."""
-    if spread <= width:
-        return "width"
-    if number == ROUNDS:
-        return "repeats"
-    return "budget" if seconds * (number + 1) / number > left else None
 
 
 def _fitted(

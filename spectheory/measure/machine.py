@@ -6,6 +6,7 @@ import math
 import os
 import platform
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,26 +65,15 @@ def free_bytes(device: torch.device) -> int:
         return int(getattr(torch, device.type).mem_get_info(device)[0])
     if device.type == "mps":
         return max(0, torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory())
-    return max(0, min([_available(), *_left_in_container()]))
-
-
-def _available() -> int:
     try:
         lines = _MEMINFO.read_text().splitlines()
-        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+        left = [1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))]
     except (OSError, StopIteration):
-        return int(_UNKNOWN_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-
-
-def _left_in_container() -> list[int]:
-    """What a container may still use; empty without a limit."""
-    left = []
+        left = [int(_UNKNOWN_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))]
     for limit, used in _LIMITS:
-        try:
+        with suppress(OSError, ValueError):  # another version, or "max"
             left.append(int(limit.read_text()) - int(used.read_text()))
-        except (OSError, ValueError):  # another version, or "max"
-            continue
-    return left
+    return max(0, min(left))
 
 
 _WATCHED = 0.25
@@ -201,21 +191,17 @@ def versions() -> dict[str, str]:
 
 def hardware() -> dict[str, Any]:
     """Processor, threads and accelerators of this machine."""
+    try:  # `platform` does not report the processor's model on Linux
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    cpu = names[0] if names else platform.processor() or "unknown"
     found: dict[str, Any] = {
         "system": f"{platform.system()} {platform.machine()}",
-        "cpu": _cpu_name(),
+        "cpu": cpu,
         "threads": torch.get_num_threads(),
     }
     if torch.cuda.is_available():
         found["gpu"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     return found
-
-
-def _cpu_name() -> str:
-    """The processor's model name, which `platform` does not report on Linux."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or "unknown"
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or "unknown"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -15,6 +14,7 @@ from torch import Tensor
 from transformers.cache_utils import DynamicLayer
 
 from spectheory.errors import DeviceMemoryError, ModelError, out_of_memory
+from spectheory.measure.model_files import moving
 from spectheory.measure.pair import Model
 
 
@@ -233,26 +233,12 @@ def why_alone(model: Model, longest: int) -> str | None:
     to rounding. That is done once for a network. Beyond some length rotary positions may turn by the longest text of a
     pass, which short texts do not show: the configuration says so.
     """
-    if longest > (fixed := _fixed_up_to(model.network.config)):
-        return f"turns the positions of all texts of a pass by the longest one beyond {fixed} tokens"
+    rope = moving(model.network.config.get_text_config())
+    if rope and longest > rope[1]:
+        return f"turns the positions of all texts of a pass by the longest one beyond {rope[1]} tokens"
     if model.network not in _FOUND:
         _FOUND[model.network] = _reason(model)
     return _FOUND[model.network]
-
-
-def _fixed_up_to(config: Any) -> float:
-    """The longest text in tokens that leaves the rotary positions of others as they are."""
-    config = config.get_text_config()
-    rotary = getattr(config, "rope_parameters", None) or {}
-    kinds = [
-        rotary,
-        *(each for each in rotary.values() if isinstance(each, dict)),
-    ]  # one, or one for each kind of layer
-    moving = [each for each in kinds if each.get("rope_type") == "longrope" or "dynamic" in each.get("rope_type", "")]
-    return min(
-        (each.get("original_max_position_embeddings") or config.max_position_embeddings for each in moving),
-        default=math.inf,
-    )
 
 
 def _reason(model: Model) -> str | None:

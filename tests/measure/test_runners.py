@@ -17,7 +17,7 @@ import torch
 from spectheory.errors import ModelError, OutputError, SettingError, TraceError, WorkerError
 from spectheory.measure import ModelPair, Progress, measure, runners
 from spectheory.measure.job import MeasureSettings, encode, measurement_of
-from spectheory.measure.run import run_job
+from spectheory.measure.run import run_measurement
 from spectheory.measure.runners import (
     Done,
     Due,
@@ -176,7 +176,7 @@ def test_a_quick_answer_closes_the_runner(tiny_pair: ModelPair, tmp_path: Path) 
 
     prompts = [replace(prompt, id=f"{prompt.id}-{i}") for i in range(3) for prompt in PROMPTS]
     job = measurement_of(tiny_pair, prompts, SETTINGS)
-    trace = run_job(job, tmp_path / "trace.parquet", batch=4, runner=noted, quick=True)
+    trace = run_measurement(job, tmp_path / "trace.parquet", batch=4, runner=noted, quick=True)
     assert trace.provenance["provisional"] == {"prompts": 12, "of": 18}
     assert closed == [2], "two batches are left"
 

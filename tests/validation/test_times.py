@@ -14,8 +14,6 @@ from spectheory.measure.validation.runs import Run
 from spectheory.measure.validation.times import (
     CallTime,
     Known,
-    Timing,
-    TokensPerCall,
     budget,
     by_table,
     made_by_table,
@@ -25,29 +23,25 @@ from spectheory.measure.validation.times import (
 
 def test_a_part_is_what_it_says() -> None:
     """One cause at a time: only its own part of the budget is not zero."""
-    tokens = TokensPerCall(*np.full((3, 1), 2.0))
-    table = CallTime(np.array([0.5]), np.array([1.1]), np.array([0.1]))
-    predicted = Timing(table, 0.05)
+    table = CallTime(np.array([0.5]), np.array([1.1]), np.array([0.1]), 0.05)
 
-    def parts(
-        tokens: TokensPerCall = tokens, made: CallTime = table, timed: CallTime = table, plain: float = 0.05
-    ) -> list[str]:
-        measured = Timing(timed, plain)
-        found = budget(tokens, predicted, made, measured)
-        miss = np.log(speedup(tokens.counted, measured) / speedup(tokens.trace, predicted))
-        assert np.isclose(sum(vars(found).values()), miss, atol=1e-12)
-        return [name for name, part in vars(found).items() if abs(part[0]) > 1e-12]
+    def parts(made: CallTime = table, timed: CallTime = table, trace: float = 2.0, counted: float = 2.0) -> list[str]:
+        tokens = np.array([[trace], [2.0], [counted]])
+        found = budget(*tokens, table, made, timed)
+        miss = np.log(speedup(tokens[2], timed) / speedup(tokens[0], table))
+        assert np.isclose(sum(found.values()), miss, atol=1e-12)
+        return [name for name, part in found.items() if abs(part[0]) > 1e-12]
 
     slower = {
         name: dataclasses.replace(table, **{name: np.array([1.3])}) for name in ("drafting", "verifying", "overhead")
     }
     assert parts() == []
-    assert parts(dataclasses.replace(tokens, trace=np.array([2.5]))) == ["texts"]
-    assert parts(dataclasses.replace(tokens, counted=np.array([2.5]))) == ["acceptance"]
+    assert parts(trace=2.5) == ["texts"]
+    assert parts(counted=2.5) == ["acceptance"]
     for name, timed in slower.items():
         assert parts(timed=timed) == [name]
     assert parts(made=slower["drafting"], timed=slower["drafting"]) == ["cut"]
-    assert parts(plain=0.2) == ["plain"]
+    assert parts(timed=dataclasses.replace(table, plain=0.2)) == ["plain"]
 
 
 def test_calls_as_made_by_the_table() -> None:

@@ -84,7 +84,7 @@ def _sums(p: Pmf, q: Pmf, at: Tensor, log_target: Tensor, log_draft: Tensor, buf
         # `scratch` still holds the products of the line above.
         "target_second_moment": _dot(scratch, p.log, scratch).to(wide),
         "kl": _kl(p, q, scratch).to(wide),
-        "harmonic_similarity": _harmonic_similarity(p.pmf, q.pmf, scratch).to(wide),
+        "harmonic_similarity": 2 * _dot(p.pmf, _shares(p.pmf, q.pmf, scratch), scratch).to(wide),
         **_draft_sums(p, q, at, log_target, log_draft, buffers),
     }
 
@@ -117,11 +117,10 @@ def _kl(p: Pmf, q: Pmf, scratch: Tensor) -> Tensor:
     return kl.masked_fill_(lacking, math.inf)
 
 
-def _harmonic_similarity(p: Tensor, q: Tensor, scratch: Tensor) -> Tensor:
-    """Sum of 2 p q / (p + q), where 0/0 counts as 0."""
+def _shares(p: Tensor, q: Tensor, scratch: Tensor) -> Tensor:
+    """Q / (p + q), where 0/0 counts as 0."""
     torch.add(p, q, out=scratch).clamp_(min=torch.finfo(torch.float32).tiny)
-    torch.div(q, scratch, out=scratch)
-    return 2 * _dot(p, scratch, scratch)
+    return torch.div(q, scratch, out=scratch)
 
 
 def _race_g(p: Tensor, q: Tensor, log_target: Tensor, log_draft: Tensor, scratch: Tensor) -> Tensor:
@@ -149,18 +148,13 @@ def output_masses(p: Pmf, at: Tensor, scratch: Tensor) -> dict[str, Tensor]:
 def output_logits(logits: Tensor, tokens: Tensor, model: str) -> dict[str, Tensor]:
     """The other columns: gap, margin and scale of a model's logits ``[rows, V]`` before temperature and filters."""
     wide = widest(logits)
-    first, second = _two_largest(logits).unbind(dim=-1)
+    largest = logits.topk(min(2, logits.shape[1])).values.to(wide)
+    first, second = torch.nn.functional.pad(largest, (0, 2 - largest.shape[1]), value=-math.inf).unbind(dim=-1)
     return {
         f"{model}_gap": (first - logits.gather(1, tokens)[:, 0].to(wide)).clamp_(min=0.0),
         f"{model}_margin": first - second,
         f"{model}_scale": torch.nan_to_num(logits, posinf=0.0, neginf=0.0).abs().amax(dim=-1).to(wide),
     }
-
-
-def _two_largest(logits: Tensor) -> Tensor:
-    """The two largest logits of each row in double precision; -inf where there is no second token."""
-    largest = logits.topk(min(2, logits.shape[1])).values.to(widest(logits))
-    return torch.nn.functional.pad(largest, (0, 2 - largest.shape[1]), value=-math.inf)
 
 
 def expensive(p: Pmf, q: Pmf, at: Tensor, columns: dict[str, Tensor], keys: Keys, buffers: Tensor) -> dict[str, Tensor]:
@@ -180,23 +174,16 @@ def uno_loss(p: Tensor, q: Tensor, total_variation: Tensor, scratch: Tensor) -> 
     The output law is :math:`b q + c p`, c = (1-t) TV. Its distance to p is the part of b q above (1-c) p.
     """
     kept = torch.stack([1 - (1 - share) * total_variation for share in UNO_SHARES], dim=1)
-    return _compiled_losses(p, q, kept) if fits(p) else _losses(p, q, kept, scratch)
+    if fits(p):
+        from spectheory.kernels.residual_masses import uno_losses
 
-
-def _losses(p: Tensor, q: Tensor, kept: Tensor, scratch: Tensor) -> Tensor:
-    both, above = scratch
+        losses = np.empty(tuple(kept.shape))
+        spread(uno_losses, p, q, kept, losses, constants=(np.array(UNO_SHARES),))
+        return torch.from_numpy(losses)
+    (both, above), parts = scratch, []
     torch.minimum(p, q, out=both)
-    losses = []
     for i, share in enumerate(UNO_SHARES):
         torch.mul(p, -kept[:, i, None].to(p.dtype), out=above)
         above.add_(both, alpha=1 - share).add_(q, alpha=share)
-        losses.append(above.clamp_(min=0.0).sum(dim=-1).to(kept.dtype))
-    return torch.stack(losses, dim=-1)
-
-
-def _compiled_losses(p: Tensor, q: Tensor, kept: Tensor) -> Tensor:
-    from spectheory.kernels.residual_masses import uno_losses
-
-    losses = np.empty(tuple(kept.shape))
-    spread(uno_losses, p, q, kept, losses, constants=(np.array(UNO_SHARES),))
-    return torch.from_numpy(losses)
+        parts.append(above.clamp_(min=0.0).sum(dim=-1).to(kept.dtype))
+    return torch.stack(parts, dim=-1)

@@ -26,10 +26,6 @@ def race_acceptance(p: Tensor, q: Tensor, scratch: Tensor) -> Tensor:
         bounds = np.empty((len(p), 2))
         spread(race_bounds, p, q, bounds)
         return torch.from_numpy(bounds.mean(axis=1))
-    return _by_sort(p, q, scratch)
-
-
-def _by_sort(p: Tensor, q: Tensor, scratch: Tensor) -> Tensor:
     ratio, q = _sorted_pairs(p, q, scratch)
     below = q.cumsum(dim=-1, dtype=widest(p)).mul_(ratio)
     # p, recomputed from the ratio; where q = 0 < p the race never accepts, and the token is left out.
@@ -98,8 +94,7 @@ def race_ranks(p: Tensor, q: Tensor, log_target: Tensor, log_draft: Tensor, scra
     outside the nodes. tests/measure/race_rank_bounds.py evaluates this and bounds the error of the series.
     """
     c = ratio(log_target, log_draft, p.dtype)
-    laws = _compiled_laws if fits(p) else _laws
-    law = laws(p, q, c, *quadrature(), scratch)
+    law = _laws(p, q, c, *quadrature(), scratch)
     # The four terms leave a rank of almost no probability a little below 0.
     return law.clamp_(min=0.0).masked_fill_((log_draft == -math.inf)[:, None], 0.0)
 
@@ -110,16 +105,14 @@ def quadrature() -> tuple[Floats, Floats]:
     return np.exp(log_times), np.exp(log_times - np.exp(log_times)) * (log_times[1] - log_times[0])
 
 
-def _compiled_laws(p: Tensor, q: Tensor, c: Tensor, times: Floats, weights: Floats, scratch: Tensor) -> Tensor:
-    from spectheory.kernels.race_law import race_law
-
-    laws = np.empty((len(p), RECORDED_RANKS))
-    limits = (_LARGEST_RATE, FLOOR, SHARE, SINGLED_OUT, _MOST_ARRIVALS)
-    spread(race_law, p, q, c, laws, constants=((times, weights), limits))
-    return torch.from_numpy(laws)
-
-
 def _laws(p: Tensor, q: Tensor, c: Tensor, times: Floats, weights: Floats, scratch: Tensor) -> Tensor:
+    if fits(p):
+        from spectheory.kernels.race_law import race_law
+
+        laws = np.empty((len(p), RECORDED_RANKS))
+        limits = (_LARGEST_RATE, FLOOR, SHARE, SINGLED_OUT, _MOST_ARRIVALS)
+        spread(race_law, p, q, c, laws, constants=((times, weights), limits))
+        return torch.from_numpy(laws)
     torch.addcmul(p, q, c[:, None].to(p.dtype), value=-1, out=scratch).neg_().clamp_(min=0.0, max=_LARGEST_RATE)
     # A sum in single precision would be off by more than the small rates.
     whole = scratch.sum(dim=-1, keepdim=True, dtype=c.dtype)

@@ -42,8 +42,7 @@ def rejection_ranks(p: Tensor, q: Tensor, log_rho: Tensor, scratch: Tensor, rank
     :math:`G_m`, and :math:`P(R = r, X = x) = \min((p_x - s_r q_x)_+, G_{r-1} q_x)`: one pass a rank. `scratch` ``[rows,
     V]`` is overwritten.
     """
-    left = _compiled_masses(p, q, ranks) if fits(p) else _masses(p, q, scratch, ranks)
-    before = left.to(log_rho.dtype)
+    before = _masses(p, q, scratch, ranks).to(log_rho.dtype)
     taken = before.cumsum(dim=-1) - before
     rho = torch.exp(log_rho.clamp(max=LARGEST_LOG))[:, None]
     law = torch.minimum((1 - taken * rho).clamp_(min=0.0), before * rho)
@@ -53,6 +52,12 @@ def rejection_ranks(p: Tensor, q: Tensor, log_rho: Tensor, scratch: Tensor, rank
 
 def _masses(p: Tensor, q: Tensor, scratch: Tensor, ranks: int) -> Tensor:
     """The masses left before each rank, ``[rows, ranks]``."""
+    if fits(p):
+        from spectheory.kernels.residual_masses import residual_masses
+
+        masses = np.empty((len(p), ranks))
+        spread(residual_masses, p, q, masses)
+        return torch.from_numpy(masses)
     left = [torch.ones_like(p[:, :1])]
     taken = torch.zeros_like(left[0])
     for _ in range(ranks - 1):
@@ -60,14 +65,6 @@ def _masses(p: Tensor, q: Tensor, scratch: Tensor, ranks: int) -> Tensor:
         torch.addcmul(p, q, taken, value=-1, out=scratch)
         left.append(torch.minimum(scratch.clamp_(min=0.0).sum(dim=-1, keepdim=True), left[-1]))
     return torch.cat(left, dim=1)
-
-
-def _compiled_masses(p: Tensor, q: Tensor, ranks: int) -> Tensor:
-    from spectheory.kernels.residual_masses import residual_masses
-
-    left = np.empty((len(p), ranks))
-    spread(residual_masses, p, q, left)
-    return torch.from_numpy(left)
 
 
 SEQUENCES = 4
@@ -102,8 +99,7 @@ def distinct_ranks(
     """
     out = _Output(tokens, log_target[:, None], log_draft[:, None])
     heights = _heights(keys).to(log_target)
-    laws = _compiled_laws if fits(p.pmf) else _laws
-    law, starved = laws(p.pmf, q.pmf, out, heights, scratch)
+    law, starved = _laws(p.pmf, q.pmf, out, heights, scratch)
     (rows,) = torch.nonzero(starved, as_tuple=True)
     at_once = len(starved) if q.listed is not None else max(1, len(starved) // _PARTS)
     for part in rows.split(at_once) if len(rows) else ():
@@ -113,24 +109,22 @@ def distinct_ranks(
 
 def _laws(p: Tensor, q: Tensor, out: _Output, heights: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
     """The mean law of the sequences ``[rows, 4]``, and the rows where single precision has no draft left."""
+    if fits(p):
+        from spectheory.kernels.distinct_laws import distinct_laws
+
+        mean, short = np.empty((len(p), DISTINCT_RANKS)), np.empty(len(p), np.bool_)
+        given = (p, q, out.token[:, 0], out.ratio[:, 0], heights)
+        spread(distinct_laws, *given, mean, short, constants=(_LEAST_LEFT,))
+        return torch.from_numpy(mean), torch.from_numpy(short)
     torch.sub(q, p, out=scratch[0])
     first, mass = _rejected(heights[:, :, 0], scratch)
     laws, starved = [], torch.zeros_like(out.token[:, 0], dtype=torch.bool)
     for sequence in range(SEQUENCES):
         one = slice(sequence, sequence + 1)
-        law, short = _sequence(p, q, out, first[:, one], mass[:, one], heights[:, sequence, 1:], scratch)
+        law, missing = _sequence(p, q, out, first[:, one], mass[:, one], heights[:, sequence, 1:], scratch)
         laws.append(law)
-        starved |= short
+        starved |= missing
     return torch.stack(laws).mean(dim=0), starved
-
-
-def _compiled_laws(p: Tensor, q: Tensor, out: _Output, heights: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
-    from spectheory.kernels.distinct_laws import distinct_laws
-
-    laws, starved = np.empty((len(p), DISTINCT_RANKS)), np.empty(len(p), np.bool_)
-    given = (p, q, out.token[:, 0], out.ratio[:, 0], heights)
-    spread(distinct_laws, *given, laws, starved, constants=(_LEAST_LEFT,))
-    return torch.from_numpy(laws), torch.from_numpy(starved)
 
 
 def _heights(keys: Keys) -> Tensor:

@@ -32,7 +32,7 @@ DEVICE_BLOCK = 2**25
 
 
 @dataclass(frozen=True)
-class Settings:
+class _Settings:
     """How both models are sampled, whether tokens were sampled so, and which columns are wanted."""
 
     target: Sampling
@@ -43,17 +43,17 @@ class Settings:
     by_start: bool
 
 
-def entries_at_once(device: torch.device) -> int:
+def _entries_at_once(device: torch.device) -> int:
     """Entries of one array of a block."""
     return CPU_BLOCK if device.type == "cpu" else DEVICE_BLOCK
 
 
-def rows_at_once(logits: Tensor) -> int:
+def _rows_at_once(logits: Tensor) -> int:
     """Rows of logits ``[n, V]`` in a block."""
-    return max(1, entries_at_once(logits.device) // max(logits.shape[1], 1))
+    return max(1, _entries_at_once(logits.device) // max(logits.shape[1], 1))
 
 
-def pmf_columns(p: Pmf, q: Pmf, at: Tensor, settings: Settings, keys: Keys, buffers: Tensor) -> dict[str, Tensor]:
+def _pmf_columns(p: Pmf, q: Pmf, at: Tensor, settings: _Settings, keys: Keys, buffers: Tensor) -> dict[str, Tensor]:
     """Columns that depend on both pmfs alone, of the tokens at places ``[rows, 1]``; `buffers` are overwritten."""
     if settings.by_start:
         return by_start(p, q, at, buffers, race=settings.race)
@@ -65,10 +65,10 @@ def pmf_columns(p: Pmf, q: Pmf, at: Tensor, settings: Settings, keys: Keys, buff
     return columns
 
 
-def logit_columns(target: Tensor, draft: Tensor, tokens: Tensor, settings: Settings) -> dict[str, Tensor]:
+def _logit_columns(target: Tensor, draft: Tensor, tokens: Tensor, settings: _Settings) -> dict[str, Tensor]:
     """The token ``[rows, 1]`` itself, and columns that read whole rows of logits ``[rows, V]``."""
     columns = {} if settings.by_start else {"token": tokens[:, 0]}
-    rows = rows_at_once(target)
+    rows = _rows_at_once(target)
     if settings.draft.temperature == 0:
         columns["draft_top"] = _plain_tops(draft)
     if settings.judged and not settings.by_start:
@@ -80,7 +80,7 @@ def logit_columns(target: Tensor, draft: Tensor, tokens: Tensor, settings: Setti
 
 def _plain_tops(logits: Tensor) -> Tensor:
     """Largest probability ``[rows]`` of the softmax of logits, as engines' stopping rules read it at temperature 0."""
-    rows = max(1, rows_at_once(logits) // 2)
+    rows = max(1, _rows_at_once(logits) // 2)
     scratch = torch.empty((min(rows, len(logits)), logits.shape[1]), device=logits.device)
     tops = []
     for part in logits.split(rows):
@@ -104,11 +104,6 @@ class Union:
     log_target: Tensor
     log_draft: Tensor
     place: Tensor
-
-    def pmfs(self, size: int) -> tuple[Pmf, Pmf]:
-        """Target and draft over the listed tokens of a vocabulary of this size."""
-        listed = Listed(self.ids, size)
-        return _pmf(self.log_target, listed), _pmf(self.log_draft, listed)
 
     def vocabulary_rank(self, log: Tensor, rank: Tensor, size: int) -> Tensor:
         """Ranks ``[rows]`` in the vocabulary from those in the list: all cut tokens are tied behind the kept ones."""
@@ -135,35 +130,32 @@ class Union:
         return Union(ids, log_target, log_draft, self.place[rows])
 
 
-def union_statistics(
-    target: Tensor, draft: Tensor, tokens: Tensor, settings: Settings, keys: Keys
-) -> dict[str, Tensor]:
-    """All columns of positions where both models' settings truncate."""
-    at, size = tokens[:, None], target.shape[1]
+def _listed(target: Tensor, draft: Tensor, at: Tensor, settings: _Settings, keys: Keys) -> dict[str, Tensor]:
+    """The columns of both pmfs at positions where both models' settings truncate, with ranks in the vocabulary."""
+    size = target.shape[1]
     both = union(kept(target, settings.target, at if settings.sampled else None), kept(draft, settings.draft), at, size)
     order, parts = [], []
-    for rows, part in both.by_width(size, entries_at_once(target.device)):
+    for rows, part in both.by_width(size, _entries_at_once(target.device)):
         order.append(rows)
-        parts.append(_listed_columns(part, settings, keys[rows.numpy()], size))
+        p, q = (_pmf(log, Listed(part.ids, size)) for log in (part.log_target, part.log_draft))
+        with listed_from(size):
+            buffers = p.pmf.new_empty((2, *p.pmf.shape))
+            columns = _pmf_columns(p, q, part.place, settings, keys[rows.numpy()], buffers)
+        for name, log in (("target_rank", part.log_target), ("draft_rank", part.log_draft)):
+            if name in columns:
+                columns[name] = part.vocabulary_rank(log, columns[name], size)
+        parts.append(columns)
     place = torch.cat(order).argsort().to(target.device)
-    columns = {name: torch.cat([part[name] for part in parts])[place] for name in parts[0]}
-    return columns | logit_columns(target, draft, at, settings)
-
-
-def _listed_columns(both: Union, settings: Settings, keys: Keys, size: int) -> dict[str, Tensor]:
-    """The columns of both pmfs, with ranks in the vocabulary."""
-    p, q = both.pmfs(size)
-    with listed_from(size):
-        columns = pmf_columns(p, q, both.place, settings, keys, p.pmf.new_empty((2, *p.pmf.shape)))
-    for name, log in (("target_rank", both.log_target), ("draft_rank", both.log_draft)):
-        if name in columns:
-            columns[name] = both.vocabulary_rank(log, columns[name], size)
-    return columns
+    return {name: torch.cat([each[name] for each in parts])[place] for name in parts[0]}
 
 
 def union(p: Kept, q: Kept, tokens: Tensor, size: int) -> Union:
     """The union of two supports and a token ``[rows, 1]`` of each row, from a vocabulary of this size."""
-    return _union_compiled(p, q, tokens, size) if compiles(tokens.device, size) else union_in_torch(p, q, tokens, size)
+    if not compiles(tokens.device, size):
+        return union_in_torch(p, q, tokens, size)
+    merged = importlib.import_module("spectheory.kernels.unions").merged
+    parts = merged(*(x.numpy() for x in (*p, *q, tokens[:, 0])), size)
+    return Union(*(torch.from_numpy(x) for x in parts))
 
 
 def union_in_torch(p: Kept, q: Kept, tokens: Tensor, size: int) -> Union:
@@ -179,13 +171,6 @@ def _at(kept: Kept, ids: Tensor, size: int) -> Tensor:
     at = torch.searchsorted(kept.ids.contiguous(), ids)
     own = pad(kept.ids, (0, 1), value=size).gather(1, at) == ids
     return pad(kept.log, (0, 1), value=-math.inf).gather(1, at).masked_fill_(~own, -math.inf)
-
-
-def _union_compiled(p: Kept, q: Kept, tokens: Tensor, size: int) -> Union:
-    """The same by merging, compiled."""
-    merged = importlib.import_module("spectheory.kernels.unions").merged
-    parts = merged(*(x.numpy() for x in (*p, *q, tokens[:, 0])), size)
-    return Union(*(torch.from_numpy(x) for x in parts))
 
 
 def _pmf(log: Tensor, listed: Listed) -> Pmf:
@@ -238,9 +223,9 @@ def position_statistics(
             remedy="cut both to the common ids",
         )
     size = target_logits.shape[1]
-    settings = Settings(sampling, draft_sampling or sampling, race, sampled, judged, by_start)
+    settings = _Settings(sampling, draft_sampling or sampling, race, sampled, judged, by_start)
     truncated = cuts(settings.target, size) and cuts(settings.draft, size)
-    rows = rows_at_once(target_logits)
+    rows = _rows_at_once(target_logits)
     if truncated and compiles(target_logits.device, size):
         rows = _TRUNCATED
     buffers = torch.empty((0 if truncated else 6, min(rows, len(tokens)), size), device=target_logits.device)
@@ -248,12 +233,15 @@ def position_statistics(
     parts = []
     for start in range(0, len(tokens), rows):
         target, draft, token = (x[start : start + rows] for x in (target_logits, draft_logits, tokens))
-        own = keys[start : start + rows]
+        own, at = keys[start : start + rows], token[:, None]
         try:
             if truncated:
-                part = union_statistics(target, draft, token, settings, own)
+                part = _listed(target, draft, at, settings, own)
             else:
-                part = _statistics(target, draft, token, settings, buffers[:, : len(token)], own)
+                p = make_pmf(target, settings.target, buffers[:2, : len(token)], at if settings.sampled else None)
+                q = make_pmf(draft, settings.draft, buffers[2:4, : len(token)])
+                part = _pmf_columns(p, q, at, settings, own, buffers[4:, : len(token)])
+            parts.append(part | _logit_columns(target, draft, at, settings))
         except LogitsError as error:
             raise LogitsError(
                 error.what.replace(f"row {error.row}", f"row {start + error.row}"),
@@ -261,16 +249,4 @@ def position_statistics(
                 remedy=error.remedy,
                 row=start + error.row,
             ) from error
-        parts.append(part)
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
-
-
-def _statistics(
-    target: Tensor, draft: Tensor, tokens: Tensor, settings: Settings, buffers: Tensor, keys: Keys
-) -> dict[str, Tensor]:
-    """All columns of one block. `buffers` ``[6, rows, V]`` are overwritten."""
-    at = tokens[:, None]
-    p = make_pmf(target, settings.target, buffers[:2], at if settings.sampled else None)
-    q = make_pmf(draft, settings.draft, buffers[2:4])
-    columns = pmf_columns(p, q, at, settings, keys, buffers[4:])
-    return columns | logit_columns(target, draft, at, settings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -18,13 +18,13 @@ from spectheory.errors import SettingError, TextError
 from spectheory.measure.columns.noise import text_key
 from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
 from spectheory.measure.decoders.head_reader import HeadReader
-from spectheory.measure.decoders.methods import Drafting, Method, check_temperature
+from spectheory.measure.decoders.methods import Method, check_temperature
 from spectheory.measure.decoders.randomness import Clocks, Drawn, Source
 from spectheory.measure.decoders.readers import KeptReader, Reader, RereadingReader, Rows, fewer, why_uncached
 from spectheory.measure.decoders.verifiers import Verifier
 from spectheory.measure.forward import check_prompt, too_deep
 from spectheory.measure.heads.base import HiddenStates
-from spectheory.measure.pair import Model, ModelPair
+from spectheory.measure.pair import ModelPair
 from spectheory.measure.reading import enough_memory
 from spectheory.measure.tokens import check_window
 
@@ -158,20 +158,13 @@ def _draft(
         requests = {}
         for row, steps in drafting.items():
             rows = answers.get(row)
-            nodes = next(steps, None) if rows is None else _sent(steps, [rows[i] for i in range(len(rows))])
-            if nodes is not None:
+            with suppress(StopIteration):
+                nodes = next(steps) if rows is None else steps.send([rows[i] for i in range(len(rows))])
                 requests[row] = trees[row], nodes
         if draft is None or not requests:
             return
         answers = draft.read(requests)
         drafting = {row: drafting[row] for row in requests}
-
-
-def _sent(steps: Drafting, pmfs: Sequence[Floats]) -> list[int] | None:
-    try:
-        return steps.send(pmfs)
-    except StopIteration:
-        return None
 
 
 def _verify(
@@ -197,7 +190,7 @@ def _verify(
 
 
 class _ByNode:
-    """Pmfs by node."""
+    """Pmfs by node, each computed where it is asked for."""
 
     def __init__(self, rows: Rows, nodes: Sequence[int]) -> None:
         self._rows, self._place = rows, {node: i for i, node in enumerate(nodes)}
@@ -243,10 +236,10 @@ def decode(
     sampling = sampling or Sampling()
     numbers = {"tokens": tokens, "batch": batch, "chunk": chunk, **({} if calls is None else {"calls": calls})}
     _check_numbers(method, sampling, seed, numbers)
-    _check_prompts(pair, prompts_ids, tokens, method.beyond)
     head = pair.draft.head if method.uses_draft else None
-    if head is not None:
-        _check_head(pair.draft, method, prompts_ids)
+    if head is not None and head.deepest is not None and method.depth > head.deepest:
+        raise too_deep(f"{method.rule} is asked for {method.shape}", pair.draft.name, head.deepest)
+    _check_prompts(pair, prompts_ids, tokens, method)
     models = [pair.target, *([pair.draft] if method.uses_draft and head is None else [])]
     uncached = [(model, why_uncached(model)) for model in models]
     remarks = tuple(f"{model.name} {why}: every call reads its text again" for model, why in uncached if why)
@@ -255,10 +248,12 @@ def decode(
     decoded = []
     for first in range(0, len(prompts_ids), batch):
         prompts = [[int(token) for token in ids] for ids in prompts_ids[first : first + batch]]
-        running = [
-            Running(list(prompt), tokens, _source(seed, first + i, prompt, pair.vocabulary))
-            for i, prompt in enumerate(prompts)
-        ]
+        running = []
+        for number, prompt in enumerate(prompts, start=first):
+            clocks = Clocks(text_key(seed, number, 1), pair.vocabulary)
+            clocks.follow(prompt)
+            rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number, 0)))
+            running.append(Running(list(prompt), tokens, Source(Drawn(rng), clocks)))
         texts = len(running)
         # A pass reports this itself; moving caches and computing pmfs take memory as well.
         with (
@@ -296,14 +291,6 @@ def _readers(
         yield [kinds[0](pair.target, pair.vocabulary, sampling, texts, draft), draft]
 
 
-def _source(seed: int, number: int, prompt: Sequence[int], vocabulary: int) -> Source:
-    """The randomness of a text after its prompt: draws and clocks, independent of each other."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number, 0)))
-    clocks = Clocks(text_key(seed, number, 1), vocabulary)
-    clocks.follow(prompt)
-    return Source(Drawn(rng), clocks)
-
-
 def _check_numbers(method: Method, sampling: Sampling, seed: int, numbers: dict[str, int]) -> None:
     for name, value, least in (*((name, value, 1) for name, value in numbers.items()), ("seed", seed, 0)):
         whole(name, value, least=least, remedy=f"use {least} or more")
@@ -317,7 +304,7 @@ def _check_numbers(method: Method, sampling: Sampling, seed: int, numbers: dict[
         method.stop.check_temperature(sampling.temperature)
 
 
-def _check_prompts(pair: ModelPair, prompts_ids: Sequence[Tensor], tokens: int, beyond: int) -> None:
+def _check_prompts(pair: ModelPair, prompts_ids: Sequence[Tensor], tokens: int, method: Method) -> None:
     if len(prompts_ids) == 0:
         raise TextError("there is no prompt", limit="needs at least one", remedy="pass a prompt")
     for i, ids in enumerate(prompts_ids, start=1):
@@ -332,12 +319,6 @@ def _check_prompts(pair: ModelPair, prompts_ids: Sequence[Tensor], tokens: int, 
                 limit=f"the pair has ids 0..{pair.vocabulary - 1}",
                 remedy="encode it with the pair's tokenizer",
             )
-        check_window(str(i), len(ids), tokens, pair.window, beyond=beyond)
-
-
-def _check_head(draft: Model, method: Method, prompts_ids: Sequence[Tensor]) -> None:
-    assert draft.head is not None
-    if draft.head.deepest is not None and method.depth > draft.head.deepest:
-        raise too_deep(f"{method.rule} is asked for {method.shape}", draft.name, draft.head.deepest)
-    for number, ids in enumerate(prompts_ids, start=1):
-        check_prompt(draft, str(number), len(ids))
+        check_window(str(i), len(ids), tokens, pair.window, beyond=method.beyond)
+        if method.uses_draft:
+            check_prompt(pair.draft, str(i), len(ids))

@@ -111,35 +111,11 @@ def shaped(
                         present[child] = added
 
 
-def levels_of(shape: Shape) -> Levels:
-    """The levels of a shape."""
-    tree = shape.tree()
-    levels: Levels = [{} for _ in range(tree.depth)]
-    for node, (parent, rank) in enumerate(zip(tree.parents.tolist(), tree.ranks.tolist(), strict=True)):
-        levels[int(tree.depths[node]) - 1].setdefault(parent, []).append((rank, node))
-    for level in levels:
-        for children in level.values():
-            children.sort()
-    return levels
-
-
-def from_suffixes(text: Ids, k: int, ngram: int, ends: frozenset[int]) -> Ids:
-    """At most k tokens that followed the text's suffixes most often in it (:data:`OWN_TEXT`)."""
-    return up_to_end(suffix_draft(text, OWN_TEXT), ends)[:k]
-
-
 COPIES: Mapping[str, Callable[[Ids, int, int, frozenset[int]], Ids]] = {
     LookupMatch.name: continuation,
-    SuffixMatch.name: from_suffixes,
+    SuffixMatch.name: lambda text, k, ngram, ends: up_to_end(suffix_draft(text, OWN_TEXT), ends)[:k],
 }
 """What rules of copied drafts copy: at most k tokens after a text ``[n]``, up to an end; `ngram` is for lookup."""
-
-
-def copied(tree: DraftTree, draft: Ids) -> None:
-    """Draft a chain of these tokens."""
-    parent = ROOT
-    for token in draft.tolist():
-        parent = tree.add(parent, 1, token)
 
 
 class _Growth:
@@ -336,7 +312,9 @@ class Method:
         elif isinstance(self.shape, Grown):
             yield from grown(tree, self.shape, room, ends)
         elif self.shape is not None and not self.uses_draft:
-            copied(tree, COPIES[self.rule](np.asarray(text), min(self.shape.depth, room), self.ngram, ends))
+            node = ROOT
+            for token in COPIES[self.rule](np.asarray(text), min(self.shape.depth, room), self.ngram, ends).tolist():
+                node = tree.add(node, 1, token)
         elif self.shape is not None and self.law is not None:
             candidates = CANDIDATES[self.law.drafts, self.law.by_arrival]
             if self.stop:
@@ -347,14 +325,21 @@ class Method:
 
     @cached_property
     def _levels(self) -> Levels:
-        return levels_of(self.shape) if isinstance(self.shape, Shape) and self.shape.fixed else []
+        """The levels of a fixed shape, in each the children of a parent by rank."""
+        assert isinstance(self.shape, Shape)
+        tree = self.shape.tree()
+        levels: Levels = [{} for _ in range(tree.depth)]
+        for node, (parent, rank) in enumerate(zip(tree.parents.tolist(), tree.ranks.tolist(), strict=True)):
+            levels[int(tree.depths[node]) - 1].setdefault(parent, []).append((rank, node))
+        return [{parent: sorted(children) for parent, children in level.items()} for level in levels]
 
     def _takes_shape(self) -> bool:
         if self.law is None or isinstance(self.shape, HeaviestTree):
             return self.rule == TOPTREE and isinstance(self.shape, HeaviestTree)
         assert self.shape is not None
         if isinstance(self.law, RankRule) and self.law.consecutive and self.shape.fixed:
-            return _is_consecutive(self.shape)
+            below = (children for level in self._levels for children in level.values())
+            return all(children[-1][0] == len(children) for children in below)  # ranks 1, 2, ... without a gap
         return takes(self.law, self.shape)
 
     def _needs(self) -> dict[str, str]:
@@ -379,12 +364,3 @@ def check_temperature(rule: Rule, temperature: float) -> None:
             limit="a greedy target has temperature 0",
             remedy="use temperature 0, or argmax for a sampled target",
         )
-
-
-def _is_consecutive(shape: Shape) -> bool:
-    """Whether the children of every node have ranks 1, 2, ... without a gap."""
-    tree = shape.tree()
-    below: dict[int, list[int]] = {}
-    for parent, rank in zip(tree.parents.tolist(), tree.ranks.tolist(), strict=True):
-        below.setdefault(parent, []).append(rank)
-    return all(max(ranks) == len(ranks) for ranks in below.values())

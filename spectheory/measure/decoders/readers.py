@@ -233,17 +233,13 @@ def move_to(cache: Any, tails: Sequence[Sequence[int]], settled: int, slots: int
     longest = max(map(len, tails))
     with torch.inference_mode():
         if any(list(tail) != list(range(settled, settled + len(tail))) for tail in tails):
-            for layer, chosen in zip(cache.layers, _on_devices(cache, tails, longest, settled), strict=True):
+            slots_of = torch.tensor([[*tail, *[settled] * (longest - len(tail))] for tail in tails])
+            for layer in cache.layers:
+                chosen = slots_of.to(layer.keys.device)
                 for kept in (layer.keys, layer.values):
                     kept[:, :, settled : settled + longest] = _gathered(kept, chosen)
         if slots > settled + longest:
             cache.crop(settled + longest - slots)
-
-
-def _on_devices(cache: Any, tails: Sequence[Sequence[int]], longest: int, padding: int) -> list[torch.Tensor]:
-    """The slots ``[batch, longest]`` on the device of each layer."""
-    chosen = torch.tensor([[*tail, *[padding] * (longest - len(tail))] for tail in tails])
-    return [chosen.to(layer.keys.device) for layer in cache.layers]
 
 
 def _gathered(kept: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -76,17 +77,11 @@ def _descend(tree: DraftTree, output: Callable[[int], int]) -> Verdict:
         path.append(child)
 
 
-def rejected_one_by_one(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
-    """Recursive rejection of i.i.d. candidates (R3, miao2024specinfer); on a chain it is token verification (A1)."""
-    return _rejections(tree, target, source, distinct=False)
+def rejected_one_by_one(tree: DraftTree, target: Pmfs, source: Source, *, distinct: bool = False) -> Verdict:
+    """Recursive rejection of i.i.d. candidates (R3, miao2024specinfer); on a chain it is token verification (A1).
 
-
-def rejected_distinct(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
-    """Recursive rejection of distinct candidates: a rejected token leaves the draft (R3, chen2024sequoia)."""
-    return _rejections(tree, target, source, distinct=True)
-
-
-def _rejections(tree: DraftTree, target: Pmfs, source: Source, *, distinct: bool) -> Verdict:
+    Of `distinct` candidates a rejected token leaves the draft (R3, chen2024sequoia).
+    """
     path: list[int] = []
     while True:
         node = path[-1] if path else ROOT
@@ -145,20 +140,15 @@ def judged_together(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
         if depth == len(chain):
             mark = running
         else:
-            excess = float(np.maximum(running * target[node] - drafts[node], 0.0).sum())
-            mark = excess / (excess + 1.0 - running) if excess > 0 else 0.0
+            above = float(np.maximum(running * target[node] - drafts[node], 0.0).sum())
+            mark = above / (above + 1.0 - running) if above > 0 else 0.0
         if source.chance.coin(mark):
             accepted, weight = depth, running
     p = target[nodes[accepted]]
     if accepted < len(chain):
-        p = _excess(weight * p, drafts[nodes[accepted]], p)
+        excess = np.maximum(weight * p - drafts[nodes[accepted]], 0.0)
+        p = excess if excess.any() else p  # rounding may leave nothing
     return chain[:accepted], source.chance.categorical(p)
-
-
-def _excess(minuend: Floats, subtrahend: Floats, otherwise: Floats) -> Floats:
-    """(minuend - subtrahend)+, or `otherwise` where rounding leaves nothing."""
-    excess = np.maximum(minuend - subtrahend, 0.0)
-    return excess if excess.any() else otherwise
 
 
 VERIFIERS: Mapping[Rule, Verifier] = {
@@ -167,7 +157,7 @@ VERIFIERS: Mapping[Rule, Verifier] = {
     RaceVerification(): raced,
     PoissonRace(): raced,
     RecursiveRejection(): rejected_one_by_one,
-    RecursiveRejection(replacement=False): rejected_distinct,
+    RecursiveRejection(replacement=False): partial(rejected_one_by_one, distinct=True),
     IndependentMatch(): matched,
     ArgmaxDraft(): matched,
     GreedyMatch(): matched,

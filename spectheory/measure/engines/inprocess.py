@@ -8,8 +8,9 @@ import subprocess
 import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import Any, ClassVar
 
 from spectheory.errors import EngineError, SettingError
 from spectheory.files import held
@@ -104,8 +105,9 @@ class InProcess(Engine):
             log.open("w+", encoding="utf-8", errors="replace") as said,
             running(command, stdin=pipe, stdout=pipe, stderr=said, text=True) as process,
         ):
-            _tell(process.stdin, json.dumps(job))
-            for line in process.stdout or ():
+            with suppress(BrokenPipeError), process.stdin:  # a driver that is gone says why in its log
+                process.stdin.write(json.dumps(job))
+            for line in process.stdout:
                 if line.endswith("\n"):  # a crash may tear the last one
                     yield json.loads(line)
             if process.wait():
@@ -126,14 +128,3 @@ def end_of_text(saved: Path) -> list[int]:
             if found is not None:
                 return list(found) if isinstance(found, list) else [found]
     return []
-
-
-def _tell(stdin: IO[str] | None, text: str) -> None:
-    """Hand over the job; a driver that is gone says why in its log."""
-    if stdin is None:
-        return
-    try:
-        with stdin:
-            stdin.write(text)
-    except BrokenPipeError:
-        pass

@@ -12,7 +12,6 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +24,6 @@ MOST_BYTES = 1 << 28
 CONNECT = 10.0
 """Seconds until a connection stands."""
 _URL = re.compile(r"https?://[^/\s]")
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """What a server answered: its status, and the content unpacked."""
-
-    status: int
-    content: bytes
-
-    @property
-    def text(self) -> str:
-        """The content as text; what is none is replaced."""
-        return self.content.decode("utf-8", errors="replace")
 
 
 class Http:
@@ -65,24 +51,25 @@ class Http:
 
     def get(self, path: str) -> str | None:
         """The text at `path`; None if the server has none."""
-        answer = self._sent("GET", path)
-        return answer.text if answer.status == 200 else None
+        status, content = self._sent("GET", path)
+        return content.decode("utf-8", errors="replace") if status == 200 else None
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """The object that the server answers."""
-        answer = self._sent("POST", path, json=body)
-        if answer.status != 200:
-            said = " ".join(answer.text.split())[:200]
-            raise self._refused(f"answered {answer.status} to {path} ({said})", "needs an answer 200")
+        status, content = self._sent("POST", path, json=body)
+        if status != 200:
+            said = " ".join(content.decode("utf-8", errors="replace").split())[:200]
+            raise self._refused(f"answered {status} to {path} ({said})", "needs an answer 200")
         try:
-            found = json.loads(answer.content)
+            found = json.loads(content)
         except FOREIGN:
             found = None
         if not isinstance(found, dict):
             raise self._refused(f"answered no JSON object to {path}", "needs an OpenAI-compatible server")
         return found
 
-    def _sent(self, method: str, path: str, **content: Any) -> _Answer:
+    def _sent(self, method: str, path: str, **content: Any) -> tuple[int, bytes]:
+        """The status of an answer, and its content unpacked."""
         until = time.monotonic() + self.timeout
         try:
             with self._client.stream(method, path, **content) as answer:
@@ -94,7 +81,7 @@ class Http:
                         raise self._refused(f"answered {path} with more than {self.most} bytes", "at most so many")
                     if time.monotonic() > until:
                         raise self._refused(f"did not end its answer to {path}", f"within {self.timeout:g} s")
-                return _Answer(answer.status_code, b"".join(parts))
+                return answer.status_code, b"".join(parts)
         except self._httpx.TimeoutException as error:
             raise self._refused(f"did not answer {path}", f"within {self.timeout:g} s") from error
         except (self._httpx.HTTPError, self._httpx.InvalidURL, OSError) as error:
@@ -180,24 +167,18 @@ def running(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen
         yield process
     finally:
         try:
-            _stop(process)
+            for kind in (signal.SIGTERM, signal.SIGKILL):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, kind)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_END)
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                with suppress(OSError):
+                    pipe and pipe.close()
         finally:
             if watch:
                 watch.kill()  # before its pipe is closed
                 watch.communicate()
-
-
-def _stop(process: subprocess.Popen[Any]) -> None:
-    """End the process and its children, and close its pipes."""
-    for kind in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, kind)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_END)
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe:
-            with suppress(OSError):
-                pipe.close()
 
 
 _START = 300.0
@@ -213,7 +194,9 @@ def serving(
 
     It is ready when ``/health`` answers.
     """
-    port = _free_port()
+    with socket.socket() as bound:  # a port that nobody listens on
+        bound.bind(("127.0.0.1", 0))
+        port = int(bound.getsockname()[1])
     filled = [part.replace("{port}", str(port)) for part in command]
     log.parent.mkdir(parents=True, exist_ok=True)
     options: dict[str, Any] = {
@@ -227,19 +210,15 @@ def serving(
         yield http
 
 
-def _free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
-
-
 def _await(process: subprocess.Popen[bytes], http: Http, log: Path, start: float) -> None:
     until = time.monotonic() + start
     while time.monotonic() < until:
         if process.poll() is not None:
+            lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+            errors = [line for line in lines if "rror" in line]
+            said = (errors or lines or ["it said nothing"])[-1][-200:]
             raise EngineError(
-                f"{Path(process.args[0]).name} ended with status {process.returncode} ({_last_words(log)})",  # type: ignore[arg-type, index]
+                f"{Path(process.args[0]).name} ended with status {process.returncode} ({said})",  # type: ignore[arg-type, index]
                 limit="it must serve",
                 remedy=f"see {log}",
             )
@@ -252,10 +231,3 @@ def _await(process: subprocess.Popen[bytes], http: Http, log: Path, start: float
         limit=f"within {start:g} s",
         remedy=f"see {log}",
     )
-
-
-def _last_words(log: Path) -> str:
-    """The last line of a log that names an error, or its last line."""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    errors = [line for line in lines if "rror" in line]
-    return (errors or lines or ["it said nothing"])[-1][-200:]

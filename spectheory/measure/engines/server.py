@@ -79,17 +79,15 @@ def _openai_body(job: Job, name: str, prompt: tuple[int, ...], model: str) -> di
 
 def _openai_reply(answer: Mapping[str, Any]) -> Reply:
     choice = answer["choices"][0]
-    ids = choice.get("token_ids") or _ids_of(choice.get("logprobs") or {})
+    logprobs = choice.get("logprobs") or {}
+    tokens = map(str, logprobs.get("tokens") or ())
+    ids = (  # by their own field; beside log-probabilities, or written as their tokens
+        choice.get("token_ids")
+        or [each["id"] for each in logprobs.get("content") or ()]
+        or [int(token.removeprefix(_PREFIX)) for token in tokens if token.startswith(_PREFIX)]
+    )
     record = (answer.get("metrics") or {}).get("speculative_decoding")
     return Reply(token_ids(ids), choice.get("finish_reason") == "stop", counts_of(record) if record else {})
-
-
-def _ids_of(logprobs: Mapping[str, Any]) -> list[int]:
-    """The ids of a list of log-probabilities: written as tokens, or beside them."""
-    if content := logprobs.get("content"):
-        return [each["id"] for each in content]
-    tokens = logprobs.get("tokens") or ()
-    return [int(str(token).removeprefix(_PREFIX)) for token in tokens if str(token).startswith(_PREFIX)]
 
 
 def token_ids(values: Sequence[Any]) -> tuple[int, ...]:
@@ -238,20 +236,15 @@ def send_prompts(http: Http, job: Job) -> Iterator[Request]:
             counts = _counted(before, after, dict(reply.counts), dialect, name)
             before = after
         request = Request(name, prompt, reply.output, ended=reply.ended, seconds=round(seconds, 6), **counts)
-        _check_alone(request, job.k)
+        emitted = (request.calls or 0) + (request.total_accepted or 0)  # a call emits accepted drafts and one token
+        most = len(request.output) + (job.k or 0)
+        if emitted > most:
+            raise EngineError(
+                f"request {request.id!r} has {len(request.output)} tokens, its calls emitted {emitted}",
+                limit=f"at most {most}, those past the end included",
+                remedy="other requests ran on the server: let it serve this job alone",
+            )
         yield request
-
-
-def _check_alone(request: Request, k: int | None) -> None:
-    """Refuse counts that no single request can have: a call emits its accepted drafts and one token more."""
-    emitted = (request.calls or 0) + (request.total_accepted or 0)
-    most = len(request.output) + (k or 0)
-    if emitted > most:
-        raise EngineError(
-            f"request {request.id!r} has {len(request.output)} tokens, its calls emitted {emitted}",
-            limit=f"at most {most}, those past the end included",
-            remedy="other requests ran on the server: let it serve this job alone",
-        )
 
 
 def _scraped(http: Http) -> Scrape | None:

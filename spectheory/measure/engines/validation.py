@@ -92,12 +92,15 @@ def _answers(engine: Engine, job: Job, models: Models) -> Iterator[Request]:
 
 def _header(engine: Engine, job: Job, models: Models) -> CallLog:
     """The log of a job before its first request."""
-    settings = dict(engine.settings(job))
-    version = engine.version()
-    sampling = job.sampling
+    settings, version, sampling = dict(engine.settings(job)), engine.version(), job.sampling
+    described = {
+        role: {"name": folder.name, "fingerprint": fingerprint_of(folder, None)}
+        for role, folder in (("target", models.target), ("draft", models.draft))
+    }
+    parts = [engine.name, version, asdict(job), settings, *described.values()]  # all that decides the requests
     provenance = {
-        "job": _fingerprint(engine.name, version, job, settings, models),
-        "models": {name: _described(getattr(models, name)) for name in ("target", "draft")},
+        "job": hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16],
+        "models": described,
         "tokens": job.tokens,
         "seed": job.seed,
         "drafts": job.drafts,
@@ -119,16 +122,6 @@ def _header(engine: Engine, job: Job, models: Models) -> CallLog:
         counts_past_end=engine.counts_past_end,
         provenance=provenance,
     )
-
-
-def _described(folder: Path) -> dict[str, str]:
-    return {"name": folder.name, "fingerprint": fingerprint_of(folder, None)}
-
-
-def _fingerprint(name: str, version: str, job: Job, settings: Mapping[str, Any], models: Models) -> str:
-    """A hash of all that decides the requests."""
-    parts = [name, version, asdict(job), settings, _described(models.target), _described(models.draft)]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 JUDGEMENT_FILE = "judgement.json"
@@ -185,8 +178,8 @@ def validate_engines(
         runs: list[dict[str, Any]] = []
         plain: CallLog | None = None
         for name, job in jobs(engine, ids, asked):
-            told = _told(on_progress, f"{engine.name}, {name}")
-            log = run_job(engine, job, models, folder / name, on_progress=told)
+            show = partial(on_progress, f"{engine.name}, {name}") if on_progress else None
+            log = run_job(engine, job, models, folder / name, on_progress=show)
             plain = plain if job.k else log
             greedy = plain if job.k and not job.sampling.temperature else None
             runs.append(_judged(pair, log, name, job.drafts, folder / name, greedy))
@@ -221,12 +214,6 @@ def _chains(engine: Engine, ks: tuple[int, ...]) -> tuple[int, ...]:
             remedy="give its --k",
         )
     return ks if chain is None else (chain,)
-
-
-def _told(on_progress: OnStep | None, what: str) -> Callable[[int, int], None] | None:
-    if on_progress is None:
-        return None
-    return lambda done, total: on_progress(what, done, total)
 
 
 def _folder(model: Model) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -17,8 +18,40 @@ from torch.nn.functional import embedding, linear
 from spectheory.cost.head_config import MARK
 from spectheory.errors import ModelError, SettingError
 from spectheory.measure.heads.base import Head
-from spectheory.measure.heads.blocks import FAMILIES
 from spectheory.measure.model_files import guarded, moving
+
+
+@dataclass(frozen=True)
+class Family:
+    """The classes of a family of layers in transformers."""
+
+    layer: Any
+    norm: Any
+    rotary: Any
+
+
+FAMILIES = {"llama": ("llama", "Llama", ""), "qwen3": ("qwen3", "Qwen3", "")}
+"""Model types of plain transformers: module in transformers, and how the names of its classes begin."""
+HYBRID = {
+    "qwen3_next": ("qwen3_next", "Qwen3Next", ""),
+    "qwen3_5_text": ("qwen3_5", "Qwen3_5", "Text"),
+    "qwen3_5_moe_text": ("qwen3_5_moe", "Qwen3_5Moe", "Text"),
+}
+"""Model types with layers of full attention among others, and what stands before ``RotaryEmbedding`` there."""
+
+
+def family_of(block: Any) -> Family:
+    """The family of a configuration."""
+    folder, begin, rotary = (FAMILIES | HYBRID)[block.model_type]
+    module = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
+    names = f"{begin}DecoderLayer", f"{begin}RMSNorm", f"{begin}{rotary}RotaryEmbedding"
+    return Family(*(getattr(module, name) for name in names))
+
+
+def mask_of(seen: Tensor, dtype: torch.dtype) -> Tensor:
+    """The additive mask ``[b, 1, s, c]`` of which cells ``[b, s, c]`` each query sees."""
+    return torch.zeros(seen.shape, dtype=dtype, device=seen.device).masked_fill_(~seen, -math.inf)[:, None]
+
 
 KNOWN_VERSION = (0, 9)
 """Latest major and minor version of the format whose fields are known."""
@@ -96,18 +129,27 @@ def parse_config(
     if drafted > block.vocab_size:
         _refuse(name, f"draft_vocab_size = {brief(drafted)}", f"the target's vocabulary has {block.vocab_size} ids")
     version = str(raw.get("speculators_version", "unknown"))
+    layers = raw.get(layer_field) if layer_field else None
+    if layers is not None and not (isinstance(layers, list) and layers and all(type(each) is int for each in layers)):
+        _refuse(name, f"{layer_field} = {brief(layers)}", "it must be a list of whole numbers")
+    verifier = _mapping(_mapping(raw, "speculators_config"), "verifier").get("name_or_path")
     return HeadConfig(
         kind=str(raw[MARK]),
         version=version,
         block=block,
         fields=values,
         drafted=drafted,
-        layers=_layers(raw, layer_field, name),
+        layers=layers if layers is None else tuple(layers),
         trained=_trained(raw, name),
-        verifier=_verifier(raw),
+        verifier=str(verifier) if verifier else None,
         remarks=(
-            *_newer(raw, name, version, {*fields, *([layer_field] if layer_field else ())}),
-            *_unsaid(raw, name, fields),
+            *_newer(raw, name, version, {*fields, layer_field}),
+            *(
+                f"config.json of the head {name!r} leaves out {field}: it is false here as in speculators, "
+                f"{other} in vLLM"
+                for field, other in _DISPUTED.items()
+                if field in fields and field not in raw
+            ),
         ),
     )
 
@@ -166,15 +208,6 @@ def _block(raw: Mapping[str, Any], name: str, families: tuple[str, ...]) -> Any:
     return block
 
 
-def _layers(raw: Mapping[str, Any], field: str | None, name: str) -> tuple[int, ...] | None:
-    said = raw.get(field) if field else None
-    if said is None:
-        return None
-    if not isinstance(said, list) or not said or any(type(layer) is not int for layer in said):
-        _refuse(name, f"{field} = {brief(said)}", "it must be a list of whole numbers")
-    return tuple(said)
-
-
 def _mapping(raw: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     value = raw.get(field)
     return value if isinstance(value, Mapping) else {}
@@ -189,11 +222,6 @@ def _trained(raw: Mapping[str, Any], name: str) -> int:
     if not chosen:
         _refuse(name, "no proposal_methods", "speculators_config must name the drafts of a call (speculative_tokens)")
     return min(_count(chosen[0].get("speculative_tokens"), "speculative_tokens", name), MOST_DRAFTS)
-
-
-def _verifier(raw: Mapping[str, Any]) -> str | None:
-    name = _mapping(_mapping(raw, "speculators_config"), "verifier").get("name_or_path")
-    return str(name) if name else None
 
 
 def _newer(raw: Mapping[str, Any], name: str, version: str, fields: set[str | None]) -> tuple[str, ...]:
@@ -212,15 +240,6 @@ def _newer(raw: Mapping[str, Any], name: str, version: str, fields: set[str | No
             f"use a later spectheory, or a head saved by speculators {latest}",
         )
     return (f"the head {name!r} was saved by speculators {version}; its format is known here up to {latest}",)
-
-
-def _unsaid(raw: Mapping[str, Any], name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """Remarks about fields that are left out and that engines read otherwise."""
-    return tuple(
-        f"config.json of the head {name!r} leaves out {field}: it is false here as in speculators, {other} in vLLM"
-        for field, other in _DISPUTED.items()
-        if field in fields and field not in raw
-    )
 
 
 def mask_token_of(config: HeadConfig) -> int:

@@ -21,8 +21,14 @@ from transformers.models.qwen3.modeling_qwen3 import Qwen3DecoderLayer, Qwen3RMS
 from spectheory.cost.head_config import LAYER_FIELDS
 from spectheory.errors import ModelError
 from spectheory.measure.heads.base import ParallelReading
-from spectheory.measure.heads.blocks import FAMILIES
-from spectheory.measure.heads.checkpoint import MOST_DRAFTS, CheckpointHead, HeadConfig, check_depth, mask_token_of
+from spectheory.measure.heads.checkpoint import (
+    FAMILIES,
+    MOST_DRAFTS,
+    CheckpointHead,
+    HeadConfig,
+    check_depth,
+    mask_token_of,
+)
 
 Turn = tuple[Tensor, Tensor]
 """Cosines and sines ``[..., d]`` of rotary positions."""
@@ -103,8 +109,15 @@ class DFlash(CheckpointHead):
         self.first_slot = 0 if config.fields["sample_from_anchor"] else 1
         self.deepest = self.block_size - self.first_slot
         self.trained = min(self.trained, self.deepest)
-        _check_block(config, self.deepest)
-        block, width = _with_layer_types(config.block), config.width
+        if not 1 <= self.deepest <= MOST_DRAFTS:
+            raise ModelError(
+                f"the dflash head has block_size = {brief(self.block_size)}",
+                limit=f"a block has an anchor and 1 to {MOST_DRAFTS} drafts",
+                remedy="save or download the head again",
+            )
+        block, width = copy(config.block), config.width
+        if getattr(block, "layer_types", None) is None:  # its family names none
+            block.layer_types = ["full_attention"] * block.num_hidden_layers
         self.slides = tuple(kind == "sliding_attention" for kind in block.layer_types)
         self.fc = nn.Linear(len(layers) * width, width, bias=False)
         self.hidden_norm = Qwen3RMSNorm(width, eps=block.rms_norm_eps)
@@ -175,7 +188,10 @@ class DFlashReading(ParallelReading):
         """Read the next pairs; see :meth:`~spectheory.measure.heads.base.HeadReading.read`."""
         places = torch.arange(self.pairs, self.pairs + len(hidden), device=self._following.device)
         new = self._head.contexts(hidden.to(self._head.embed_tokens.weight), places)
-        self._contexts = [_joined(*both) for both in zip(self._contexts, new, strict=True)] if self.pairs else new
+        both = zip(self._contexts, new, strict=False) if self.pairs else ()
+        self._contexts = [
+            (torch.cat([old[0], more[0]], dim=1), torch.cat([old[1], more[1]], dim=1)) for old, more in both
+        ] or new
         self._following = torch.cat([self._following, following.to(self._following)])
         self.pairs += len(hidden)
 
@@ -193,25 +209,3 @@ class DFlashReading(ParallelReading):
         contexts = [(keys[:, :read], values[:, :read]) for keys, values in self._contexts]
         states = head.states(head.slots(self._following[pairs]), pairs + 1, contexts)
         return head.target_logits(states[:, head.first_slot : head.first_slot + depth])
-
-
-def _joined(old: Context, new: Context) -> Context:
-    return torch.cat([old[0], new[0]], dim=1), torch.cat([old[1], new[1]], dim=1)
-
-
-def _with_layer_types(block: Any) -> Any:
-    """A configuration whose layers are all of full attention where its family names no types."""
-    if getattr(block, "layer_types", None) is not None:
-        return block
-    block = copy(block)
-    block.layer_types = ["full_attention"] * block.num_hidden_layers
-    return block
-
-
-def _check_block(config: HeadConfig, deepest: int) -> None:
-    if not 1 <= deepest <= MOST_DRAFTS:
-        raise ModelError(
-            f"the dflash head has block_size = {brief(config.fields['block_size'])}",
-            limit=f"a block has an anchor and 1 to {MOST_DRAFTS} drafts",
-            remedy="save or download the head again",
-        )

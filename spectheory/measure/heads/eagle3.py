@@ -8,12 +8,20 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from transformers import Cache
 
 from spectheory.cost.head_config import LAYER_FIELDS
 from spectheory.errors import ModelError
 from spectheory.measure.heads.base import ParallelReading
-from spectheory.measure.heads.blocks import FAMILIES, Family, Keys, family_of, mask_of
-from spectheory.measure.heads.checkpoint import HeadConfig, check_depth, mask_token_of
+from spectheory.measure.heads.checkpoint import (
+    FAMILIES,
+    Family,
+    HeadConfig,
+    check_depth,
+    family_of,
+    mask_of,
+    mask_token_of,
+)
 from spectheory.measure.heads.pairs import AutoregressiveHead, CellsReading
 
 
@@ -87,7 +95,7 @@ class Eagle3(AutoregressiveHead):
             hidden = torch.cat([norm(part) for norm, part in zip(self.fc_norm, parts, strict=True)], dim=-1)
         return self.fc(hidden)
 
-    def step(self, states: Tensor, tokens: Tensor, positions: Tensor, seen: Tensor, keys: Keys) -> Tensor:
+    def step(self, states: Tensor, tokens: Tensor, positions: Tensor, seen: Tensor, keys: Cache) -> Tensor:
         """States of new cells."""
         rest = {
             "position_embeddings": self.rotary(states, positions),

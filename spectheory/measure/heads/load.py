@@ -106,7 +106,11 @@ def _conversion(raw: Mapping[str, Any], weights: Iterable[str]) -> str | None:
     unnamed = not any(part in names for part in _ARCHITECTURES)
     if not ("eagle3" in names or unnamed) or eagle.get("use_aux_hidden_state") is False:
         return None
-    if not _one_llama_layer(raw, {name.replace("midlayer.", "layers.0.") for name in weights}):
+    # The command makes of any EAGLE-3 head a layer of Llama, its rope under the older names.
+    known = {name.replace("midlayer.", "layers.0.") for name in weights}
+    plain = raw.get("model_type", "llama") == "llama" and raw.get("num_hidden_layers", 1) == 1
+    complete = not known or _COPIED <= known <= _COPIED | _COPIED_IF_THERE
+    if not (plain and complete) or raw.get("draft_vocab_size") is None or raw.get("rope_parameters"):
         return None
     said: dict[str, Any] = {_NORM: True} if raw.get(_NORM) else {}
     if eagle.get(_EAGLE3) or raw.get(_EAGLE3):
@@ -115,13 +119,6 @@ def _conversion(raw: Mapping[str, Any], weights: Iterable[str]) -> str | None:
             return None
         said = {_EAGLE3: layers, **said}
     return _options("eagle3", said)
-
-
-def _one_llama_layer(raw: Mapping[str, Any], weights: set[str]) -> bool:
-    """Whether an EAGLE-3 head is what the command makes of any: a layer of Llama, its rope under the older names."""
-    plain = raw.get("model_type", "llama") == "llama" and raw.get("num_hidden_layers", 1) == 1
-    complete = not weights or _COPIED <= weights <= _COPIED | _COPIED_IF_THERE
-    return plain and complete and raw.get("draft_vocab_size") is not None and not raw.get("rope_parameters")
 
 
 def _options(algorithm: str, said: Mapping[str, Any]) -> str:
@@ -247,7 +244,14 @@ def load_head(
     check_folder(source, revision)
     name = Path(source).resolve().name if is_local(source) else str(source)
     raw = _raw(source, revision)
-    kind = _kind(raw, name)
+    said = raw.get(MARK)
+    if not isinstance(said, str) or said not in HEADS:
+        raise ModelError(
+            f"{name!r} is a head of the kind {brief(said)}",
+            limit=f"there are {', '.join(HEADS)}",
+            remedy="use one of them",
+        )
+    kind = HEADS[said]
     config = kind.configured(raw, name)
     layers = _check_target(config, kind, target, name)
     weights = read_tensors(source, revision)
@@ -302,17 +306,6 @@ def _raw(source: str | Path, revision: str | None) -> dict[str, Any]:
     raw = raw if isinstance(raw, dict) else {}
     check_counts(raw, str(source))
     return raw
-
-
-def _kind(raw: dict[str, Any], name: str) -> type[CheckpointHead]:
-    said = raw.get(MARK)
-    if not isinstance(said, str) or said not in HEADS:
-        raise ModelError(
-            f"{name!r} is a head of the kind {brief(said)}",
-            limit=f"there are {', '.join(HEADS)}",
-            remedy="use one of them",
-        )
-    return HEADS[said]
 
 
 def _other(name: str, what: str, limit: str) -> NoReturn:

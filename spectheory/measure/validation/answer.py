@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,6 @@ from spectheory.measure.validation.times import (
     Floats,
     Known,
     Timed,
-    Timing,
-    TokensPerCall,
     budget,
     by_table,
     in_loop,
@@ -114,13 +112,17 @@ _ROUNDING = 1e-6
 """Of sums of some hundred calls."""
 
 
+_VERDICTS = {"control": "per_position", "control_of_stopping": "fixed"}
+"""Verdicts on wrong readings."""
+
+
 def answer_at(evidence: Evidence) -> list[dict[str, Any]]:
     """A record for each setting: tokens per call counted, expected and predicted, and the speed-up."""
     return [_record(evidence, setting) for setting in evidence.settings]
 
 
 def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
-    here, shape = evidence.timed(setting), setting.drafts
+    here, shape, runs = evidence.timed(setting), setting.drafts, evidence.runs(setting)
     return {
         "name": setting.name,
         "rule": setting.rule,
@@ -130,25 +132,15 @@ def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
         "tokens": int(here.tokens[0]),
         "calls": int(here.calls[0]),
         "tokens_per_call": evidence.interval(here.tokens / here.calls, limits=(1.0, shape.depth + 1.0)).as_dict(),
-        "expected": _expected(evidence, setting),
-        **_controls(evidence, setting),
-        **({"drafted": _drafted_tokens(evidence.runs(setting))} if setting.stop else {}),
+        "expected": {"decides": evidence.decides(setting)} | _compared(runs),
+        # Wrong readings of the same texts: of draft heads that per position, of stopped chains that always k.
+        **{control: _compared(runs, control) for control in CONTROLS if getattr(runs[0].expected, control, None)},
+        **({"drafted": _drafted_tokens(runs)} if setting.stop else {}),
         "trace": _from_trace(evidence, setting),
         "speedup": _without_budget(evidence, setting)
         if setting.judged or setting.stop
         else _speedup(evidence, setting),
     }
-
-
-def _expected(evidence: Evidence, setting: Setting) -> dict[str, Any]:
-    """Calls expected of these texts."""
-    return {"decides": evidence.decides(setting)} | _compared(evidence.runs(setting))
-
-
-def _controls(evidence: Evidence, setting: Setting) -> dict[str, Any]:
-    """The same texts held against wrong readings: of draft heads that per position, of stopped chains that always k."""
-    runs = evidence.runs(setting)
-    return {name: _compared(runs, name) for name in CONTROLS if getattr(runs[0].expected, name, None)}
 
 
 def _compared(runs: Sequence[Run], control: str = "") -> dict[str, Any]:
@@ -205,21 +197,19 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     """The speed-up measured, of the passes alone, and predicted, with the error budget."""
     here, plain, interval = evidence.timed(setting), evidence.timed(PLAINLY), evidence.interval
     step = plain.verifying / plain.calls
-    plain_overhead = plain.seconds / plain.verifying - 1
-    measured, counted = here.per_call(step), here.tokens / here.calls
-    timed = Timing(measured, plain_overhead)
+    counted = here.tokens / here.calls
+    measured = replace(here.per_call(step), plain=plain.seconds / plain.verifying - 1)
     passes = counted / (measured.drafting + measured.verifying)
     of_trace = evidence.of_trace(setting)
     known, shape = of_trace.tokens_per_call, of_trace.shape
     expected = np.array([run.expected.calls for run in evidence.runs(setting) if run.expected is not None])
-    tokens = TokensPerCall(known, here.tokens / left_out(expected), counted)
     by_passes = by_table(evidence.table, of_trace)
     made = made_by_table(evidence.table, setting.drafts, evidence.runs(setting))
     predicted = in_loop(evidence.table, shape, by_passes)
-    miss = speedup(counted, timed) / speedup(known, predicted)
-    shares = vars(budget(tokens, predicted, made, timed))
+    miss = speedup(counted, measured) / speedup(known, predicted)
+    shares = budget(known, here.tokens / left_out(expected), counted, predicted, made, measured)
     return {
-        "measured": interval(speedup(counted, timed)).as_dict(),
+        "measured": interval(speedup(counted, measured)).as_dict(),
         "passes_alone": interval(passes).as_dict(),
         "machine": float(step[0] / evidence.table.target_step().best),
         "remarks": sorted({remark for run in evidence.runs(setting) for remark in run.remarks}),
@@ -262,7 +252,7 @@ def answer(
         "false_alarms": FALSE_ALARMS,
         "disagreements": sum(one["p"] < limit for one in compared),
         "beyond_3": sum(size > WITHIN for size in sizes),
-        **_verdicts_of_controls(temperatures),
+        **{key: verdict for key, name in _VERDICTS.items() if (verdict := _verdict(temperatures, name)) is not None},
         **({"left_out": list(left_out)} if left_out else {}),
         "median_miss": median_miss([one["miss"] for one in misses]),
         "median_miss_of_passes": median_miss([one["miss_of_passes"] for one in misses]),
@@ -271,15 +261,9 @@ def answer(
     }
 
 
-def _verdicts_of_controls(temperatures: Mapping[float, list[dict[str, Any]]]) -> dict[str, Any]:
-    """Whether each wrong reading is refuted, at the false-alarm rate of the validation, and where most clearly."""
-    names = {"control": "per_position", "control_of_stopping": "fixed"}
-    verdicts = {key: _verdict(temperatures, name) for key, name in names.items()}
-    return {key: verdict for key, verdict in verdicts.items() if verdict is not None}
-
-
 def _verdict(temperatures: Mapping[float, list[dict[str, Any]]], name: str) -> dict[str, Any] | None:
-    """The verdict on one wrong reading; None where nothing is held against it.
+    """Whether one wrong reading is refuted, at the false-alarm rate of the validation, and where most clearly; None
+    where nothing is held against it.
 
     Where nothing is random given the text the two readings are compared for equality; the largest |z| is that of the
     others.

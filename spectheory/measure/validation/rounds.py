@@ -9,10 +9,11 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
 import transformers
 
 import spectheory
-from spectheory.drafting import Chain, Grown, Shape
+from spectheory.drafting import Chain, Grown
 from spectheory.errors import ModelError, TextError, TraceError
 from spectheory.measure.job import MeasureSettings, fingerprint_of_run
 from spectheory.measure.machine import hardware, versions
@@ -32,7 +33,7 @@ LEAST_PROMPTS = 2
 """Fewer prompts give no interval."""
 ROUNDS = Contents(
     "rounds of a validation",
-    3,
+    4,
     "rounds of a validation",
     TraceError,
     "choose another --out or remove the file",
@@ -60,10 +61,7 @@ def decoded_rounds(
     fingerprint = checked_fingerprint(pair, prompts, every, how)
     ids = [encode_prompt(pair.tokenizer, prompt, chat_template=how.chat_template) for prompt in prompts]
     with Store(path, ROUNDS, {"fingerprint": fingerprint}) as store:
-        rounds = {
-            row.content["prompt"]: {name: Run.from_dict(run) for name, run in row.content["runs"].items()}
-            for row in store.found
-        }
+        rounds = {row.content["prompt"]: msgspec.convert(row.content["runs"], dict[str, Run]) for row in store.found}
         resumed = len(rounds)
         report(Progress(resumed, len(prompts), resumed))
         if resumed < len(prompts):
@@ -73,7 +71,7 @@ def decoded_rounds(
         for number, prompt in enumerate(prompts):
             if number not in rounds:
                 rounds[number] = run_round(pair, ids[number], number, every, how, name=prompt.id)
-                store.add({"prompt": number, "runs": {name: run.as_dict() for name, run in rounds[number].items()}})
+                store.add({"prompt": number, "runs": msgspec.to_builtins(rounds[number])})
                 report(Progress(len(rounds), len(prompts), resumed))
     return [rounds[number] for number in range(len(prompts))]
 
@@ -128,7 +126,19 @@ def write_logs(
     ids = [encode_prompt(pair.tokenizer, prompt, chat_template=how.chat_template).tolist() for prompt in prompts]
     for setting in settings:
         texts = zip(prompts, ids, rounds, strict=True)
-        requests = [_request(pair, prompt.id, tuple(of), one[setting.name]) for prompt, of, one in texts]
+        # What was drafted is left out: a rejected draft may have ended the drafting, so it is not given.
+        requests = [
+            Request(
+                prompt.id,
+                tuple(of),
+                run.output,
+                ended=run.output[-1] in pair.end_of_text,
+                accepted=tuple(call.accepted for call in run.calls),
+                calls=run.count,
+                seconds=run.seconds,
+            )
+            for prompt, of, run in ((prompt, of, one[setting.name]) for prompt, of, one in texts)
+        ]
         _log(pair, setting, how, tuple(requests)).write(folder / f"{file_name(setting)}.jsonl")
 
 
@@ -144,22 +154,12 @@ def file_name(setting: Setting) -> str:
     return plain if len(plain) <= LONGEST_NAME else f"{plain[:LONGEST_NAME]}-{setting.key:x}"
 
 
-def _request(pair: ModelPair, name: str, prompt: tuple[int, ...], run: Run) -> Request:
-    """One text. What was drafted is left out: a rejected draft may have ended the drafting, so it is not given."""
-    return Request(
-        name,
-        prompt,
-        run.output,
-        ended=run.output[-1] in pair.end_of_text,
-        accepted=tuple(call.accepted for call in run.calls),
-        calls=run.count,
-        seconds=run.seconds,
-    )
-
-
 def _log(pair: ModelPair, setting: Setting, how: MeasureSettings, requests: tuple[Request, ...]) -> CallLog:
     sampling, shape = how.sampling, setting.shape
     assert shape is not None
+    # As --shape reads it: by its size where it grows, else by the paths to its nodes.
+    paths = () if isinstance(shape, Grown) else shape.tree().paths
+    written = shape.written if isinstance(shape, Grown) else ",".join("-".join(map(str, path)) for path in paths)
     engine = ("transformers", transformers.__version__) if setting.judged else ("spectheory", spectheory.__version__)
     return CallLog(
         requests,
@@ -174,7 +174,7 @@ def _log(pair: ModelPair, setting: Setting, how: MeasureSettings, requests: tupl
         provenance={
             **pair.describe(),
             "rule": setting.path_rule.name,
-            **({} if isinstance(shape, Chain) else {"shape": _written(shape)}),
+            **({} if isinstance(shape, Chain) else {"shape": written}),
             **({"stop": str(setting.stop)} if setting.stop else {}),
             "dtype": pair.target.dtype,
             "tokens": how.tokens,
@@ -183,10 +183,3 @@ def _log(pair: ModelPair, setting: Setting, how: MeasureSettings, requests: tupl
             "versions": versions(),
         },
     )
-
-
-def _written(shape: Shape) -> str:
-    """A shape as ``--shape`` reads it: by its size where it grows, else by the paths to its nodes."""
-    if isinstance(shape, Grown):
-        return shape.written
-    return ",".join("-".join(map(str, path)) for path in shape.tree().paths)

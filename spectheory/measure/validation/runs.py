@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from spectheory.distributions import Sampling
-from spectheory.drafting import Chain, Grown, Shape, StoppingRule
+from spectheory.drafting import Chain, Grown, Shape
 from spectheory.errors import LogitsError, TextError
 from spectheory.judging.comparison import READINGS, CallLaw, Comparison, compare_calls
 from spectheory.measure.assisted import generate
@@ -27,7 +27,7 @@ from spectheory.prediction.drafted_lengths import Drafted
 from spectheory.prediction.shape_calls import survival_of
 from spectheory.prediction.stopped import lengths_of_calls
 from spectheory.trace import TextInfo, Trace
-from spectheory.verification import Columns, PathRule, RankRule, SuffixMatch
+from spectheory.verification import PathRule, RankRule, SuffixMatch
 from spectheory.verification.by_start import by_position, deepest
 from spectheory.verification.suffix import OWN_TEXT
 
@@ -50,13 +50,6 @@ class ExpectedCalls(CallLaw):
     per_position: ExpectedCalls | None = None
     fixed: ExpectedCalls | None = None
     drafted: tuple[float, float, float, float] | None = None
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> ExpectedCalls:
-        """What was written as a dictionary."""
-        controls = {name: content[name] and cls.from_dict(content[name]) for name in CONTROLS}
-        drafted = content["drafted"] and tuple(content["drafted"])
-        return cls(**{**content, **controls, "law": tuple(content["law"]), "drafted": drafted})
 
 
 def expected_calls(
@@ -110,18 +103,12 @@ def expected_calls(
     found = replace(ExpectedCalls.of(readings), per_position=ExpectedCalls.of(controls) if controls else None)
     if not shape.stop:
         return found
-    drafted = _drafted(rule, shape.stop, shape.depth, columns, len(text), tokens or len(text))
-    return replace(found, fixed=ExpectedCalls.of(fixed), drafted=drafted)
-
-
-def _drafted(
-    rule: PathRule, stop: StoppingRule, k: int, columns: Columns, length: int, tokens: int
-) -> tuple[float, float, float, float]:
-    """Drafts of all calls of one text, which ended by itself if it has fewer than `tokens`."""
-    trace = Trace(dict(columns), (TextInfo("", length, ended=length < tokens),), {"settings": {"tokens": tokens}})
-    _, found = lengths_of_calls(Drafted(trace, rule, k), stop, columns)
-    low, going, stopping, high = (float(each.sum()) for each in (found.low, found.going, found.stopping, found.high))
-    return low, going, stopping, high
+    tokens = tokens or len(text)
+    info = TextInfo("", len(text), ended=len(text) < tokens)  # a text with fewer tokens ended by itself
+    trace = Trace(dict(columns), (info,), {"settings": {"tokens": tokens}})
+    _, drafts = lengths_of_calls(Drafted(trace, rule, shape.depth), shape.stop, columns)
+    low, going, stopping, high = (float(x.sum()) for x in (drafts.low, drafts.going, drafts.stopping, drafts.high))
+    return replace(found, fixed=ExpectedCalls.of(fixed), drafted=(low, going, stopping, high))
 
 
 @dataclass(frozen=True)
@@ -140,32 +127,6 @@ class Run:
     expected: ExpectedCalls | None = None
     remarks: tuple[str, ...] = ()
     drafted: int = 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-ready; :meth:`from_dict` returns the same run."""
-        return {
-            "output": list(self.output),
-            "count": self.count,
-            "seconds": self.seconds,
-            "calls": [list(astuple(call)) for call in self.calls],
-            "expected": None if self.expected is None else asdict(self.expected),
-            "remarks": list(self.remarks),
-            "drafted": self.drafted,
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Run:
-        """The run that was written."""
-        expected = content["expected"]
-        return cls(
-            tuple(content["output"]),
-            content["count"],
-            content["seconds"],
-            tuple(Call(*call) for call in content["calls"]),
-            None if expected is None else ExpectedCalls.from_dict(expected),
-            tuple(content["remarks"]),
-            content["drafted"],
-        )
 
 
 def compare_runs(runs: Sequence[Run], control: str = "") -> Comparison:
@@ -190,60 +151,43 @@ def run_round(
 ) -> Round:
     """Decode one prompt with every setting, then read the texts with both models."""
     runs = {setting: run_once(pair, prompt_ids, number, setting, how) for setting in settings}
-    return {
-        setting.name: _held_against(pair, prompt_ids, number, setting, how, run, name) for setting, run in runs.items()
-    }
+    for setting, run in runs.items():
+        if setting.shape is not None:
+            expected = expected_calls(
+                pair,
+                prompt_ids,
+                torch.tensor(run.output),
+                how.sampling,
+                setting.path_rule,
+                setting.shape,
+                key=text_key(how.seed, number),
+                chunk=how.chunk,
+                name=f"{name} by {setting.name}",
+                tokens=how.tokens,
+            )
+            runs[setting] = replace(run, expected=expected)
+    return {setting.name: run for setting, run in runs.items()}
 
 
 def run_once(pair: ModelPair, prompt_ids: Tensor, number: int, setting: Setting, how: MeasureSettings) -> Run:
     """Decode one prompt; its randomness depends only on seed, setting, temperature and the prompt's number."""
+    place = setting.key >> 32, setting.key & 0xFFFFFFFF, int(how.sampling.temperature * _FINEST)
+    seed = text_key(how.seed, number, *place)
     try:
-        return _decoded(pair, prompt_ids, number, setting, how)
+        if setting.judged:
+            k, random = setting.shape and setting.shape.depth, np.random.SeedSequence(seed)
+            made = generate(
+                *(pair, prompt_ids, how.sampling, k, how.tokens, random),
+                own_filters=setting.own_filters,
+                stop=setting.stop,
+            )
+            return Run(tuple(made.output_ids.tolist()), made.calls, made.seconds, drafted=made.drafted)
+        (text,) = decode(
+            pair, [prompt_ids], setting.method, tokens=how.tokens, sampling=how.sampling, seed=seed, chunk=how.chunk
+        )
     except LogitsError as error:
         what = f"prompt {number + 1} by {setting.name}: {error.what}"
         raise TextError(what, limit=error.limit, remedy=error.remedy) from error
-
-
-def _decoded(pair: ModelPair, prompt_ids: Tensor, number: int, setting: Setting, how: MeasureSettings) -> Run:
-    place = setting.key >> 32, setting.key & 0xFFFFFFFF, int(how.sampling.temperature * _FINEST)
-    seed = text_key(how.seed, number, *place)
-    if setting.judged:
-        k = None if setting.shape is None else setting.shape.depth
-        made = generate(
-            pair,
-            prompt_ids,
-            how.sampling,
-            k,
-            how.tokens,
-            np.random.SeedSequence(seed),
-            own_filters=setting.own_filters,
-            stop=setting.stop,
-        )
-        return Run(tuple(made.output_ids.tolist()), made.calls, made.seconds, drafted=made.drafted)
-    (text,) = decode(
-        pair, [prompt_ids], setting.method, tokens=how.tokens, sampling=how.sampling, seed=seed, chunk=how.chunk
-    )
     seconds = sum(call.seconds for call in text.calls)
     drafted = sum(call.drafted for call in text.calls)
     return Run(tuple(text.output_ids.tolist()), len(text.calls), seconds, text.calls, None, text.remarks, drafted)
-
-
-def _held_against(
-    pair: ModelPair, prompt_ids: Tensor, number: int, setting: Setting, how: MeasureSettings, run: Run, name: str
-) -> Run:
-    """The run with the calls that the path theorem expects of its text."""
-    if setting.shape is None:
-        return run
-    expected = expected_calls(
-        pair,
-        prompt_ids,
-        torch.tensor(run.output),
-        how.sampling,
-        setting.path_rule,
-        setting.shape,
-        key=text_key(how.seed, number),
-        chunk=how.chunk,
-        name=f"{name} by {setting.name}",
-        tokens=how.tokens,
-    )
-    return replace(run, expected=expected)

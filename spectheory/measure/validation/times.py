@@ -86,12 +86,12 @@ def by_table(table: LatencyTable, known: Known) -> CallTime:
     return CallTime((without + late * (with_ - without)) / step, np.asarray(verifying) / step)
 
 
-def in_loop(table: LatencyTable, shape: Shape, passes: CallTime) -> Timing:
+def in_loop(table: LatencyTable, shape: Shape, passes: CallTime) -> CallTime:
     """The passes of a call with the time around them and around plain steps, if the table has a loop."""
     if table.loop is None:
-        return Timing(passes)
+        return passes
     step = table.target_step().best
-    return Timing(replace(passes, overhead=table.loop.of(shape) / step), table.loop.plain / step)
+    return replace(passes, overhead=table.loop.of(shape) / step, plain=table.loop.plain / step)
 
 
 def made_by_table(table: LatencyTable, shape: Shape, runs: Sequence[Run]) -> CallTime:
@@ -128,11 +128,14 @@ def _passes(shape: Shape, call: Call) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class CallTime:
-    """Time per call in plain steps, any shape: passes of the draft, passes of the target, and everything else."""
+    """Time per call in plain steps, any shape: passes of the draft, passes of the target, and everything else; and the
+    time of `plain` decoding outside its passes, per token.
+    """
 
     drafting: Floats
     verifying: Floats
     overhead: Floats | float = 0.0
+    plain: Floats | float = 0.0
 
     @property
     def total(self) -> Floats:
@@ -140,69 +143,38 @@ class CallTime:
         return self.drafting + self.verifying + self.overhead
 
 
-@dataclass(frozen=True)
-class TokensPerCall:
-    """Tokens per call: predicted by the trace, expected of the decoded texts, and counted."""
-
-    trace: Floats
-    texts: Floats
-    counted: Floats
-
-
-@dataclass(frozen=True)
-class Timing:
-    """A call, and the time of plain decoding outside its passes per token, in plain steps."""
-
-    call: CallTime
-    plain_overhead: Floats | float = 0.0
-
-
-def speedup(tokens: Floats, timing: Timing) -> Floats:
+def speedup(tokens: Floats, time: CallTime) -> Floats:
     """Tokens per second relative to plain decoding (C2)."""
-    return tokens * (1 + timing.plain_overhead) / timing.call.total
+    return tokens * (1 + time.plain) / time.total
 
 
-@dataclass(frozen=True)
-class Budget:
-    """The parts of log(measured / predicted speed-up), which add up to it; ``PARTS`` says what each is."""
+def budget(
+    of_trace: Floats, of_texts: Floats, counted: Floats, predicted: CallTime, made: CallTime, measured: CallTime
+) -> dict[str, Floats]:
+    """log(measured / predicted speed-up) in parts, which add up to it (exact); ``PARTS`` says what each is.
 
-    texts: Floats
-    acceptance: Floats
-    cut: Floats
-    drafting: Floats
-    verifying: Floats
-    overhead: Floats
-    plain: Floats
-
-
-def budget(tokens: TokensPerCall, predicted: Timing, made: CallTime, measured: Timing) -> Budget:
-    """log(measured / predicted speed-up) in parts (exact).
-
-    `predicted` is the whole shape by the table, `made` the passes of the calls as they were made by the table,
-    `measured` as timed.
+    Tokens per call are predicted by the trace, expected of the decoded texts, and counted. `predicted` is the whole
+    shape by the table, `made` the passes of the calls as they were made by the table, `measured` as timed.
 
     Examples
     --------
     >>> one = np.ones(1)
-    >>> tokens = TokensPerCall(2.0 * one, 2.2 * one, 2.1 * one)
-    >>> table = Timing(CallTime(0.5 * one, 1.1 * one, 0.1), 0.05)
-    >>> timed = Timing(CallTime(0.6 * one, 1.0 * one, 0.2 * one), 0.1)
-    >>> parts = budget(tokens, table, table.call, timed)
-    >>> miss = np.log(speedup(tokens.counted, timed) / speedup(tokens.trace, table))
-    >>> bool(np.isclose(sum(vars(parts).values()), miss, rtol=1e-12))
+    >>> table, timed = CallTime(0.5 * one, 1.1 * one, 0.1, 0.05), CallTime(0.6 * one, 1.0 * one, 0.2 * one, 0.1)
+    >>> parts = budget(2.0 * one, 2.2 * one, 2.1 * one, table, table, timed)
+    >>> miss = np.log(speedup(2.1 * one, timed) / speedup(2.0 * one, table))
+    >>> bool(np.isclose(sum(parts.values()), miss, rtol=1e-12))
     True
     """
-    called, expected = measured.call, predicted.call
-    mean = logarithmic_mean(called.total, expected.total)
-    return Budget(
-        texts=np.log(tokens.texts / tokens.trace),
-        acceptance=np.log(tokens.counted / tokens.texts),
-        cut=-(made.drafting + made.verifying - expected.drafting - expected.verifying) / mean,
-        drafting=-(called.drafting - made.drafting) / mean,
-        verifying=-(called.verifying - made.verifying) / mean,
-        overhead=-(called.overhead - expected.overhead) / mean,
-        plain=np.log1p(measured.plain_overhead) - np.log1p(predicted.plain_overhead) + 0 * mean,
-    )
+    mean = logarithmic_mean(measured.total, predicted.total)
+    return {
+        "texts": np.log(of_texts / of_trace),
+        "acceptance": np.log(counted / of_texts),
+        "cut": -(made.drafting + made.verifying - predicted.drafting - predicted.verifying) / mean,
+        "drafting": -(measured.drafting - made.drafting) / mean,
+        "verifying": -(measured.verifying - made.verifying) / mean,
+        "overhead": -(measured.overhead - predicted.overhead) / mean,
+        "plain": np.log1p(measured.plain) - np.log1p(predicted.plain) + 0 * mean,
+    }
 
 
 def logarithmic_mean(a: Floats, b: Floats) -> Floats:
