@@ -15,7 +15,7 @@ from spectheory.distributions import Sampling
 from spectheory.measure import MeasureSettings, Model, ModelPair
 from spectheory.measure.forward import depth_of
 from spectheory.measure.machine import use_threads
-from spectheory.pairs.source import PairSource
+from spectheory.pairs import PairSource
 
 
 def earlier_threads(tables: Iterable[LatencyTable]) -> int | None:

@@ -80,7 +80,7 @@ def count_assisted_calls(
 
     Each prompt's seed is derived from `seed`; torch's global generator is restored.
     """
-    check_runs(pair, prompts_ids, [k], tokens)
+    _check_runs(pair, prompts_ids, [k], tokens)
     return [
         generate(pair, ids, sampling, k, tokens, s)
         for ids, s in zip(prompts_ids, seeds_of(seed, k, prompts_ids), strict=True)
@@ -91,12 +91,12 @@ def generate_plain(
     pair: ModelPair, prompts_ids: Sequence[Tensor], sampling: Sampling, *, tokens: int, seed: int
 ) -> list[Generated]:
     """Run transformers' plain generation of the target, counted and timed as in :func:`count_assisted_calls`."""
-    check_runs(pair, prompts_ids, [], tokens)
+    _check_runs(pair, prompts_ids, [], tokens)
     seeds = seeds_of(seed, None, prompts_ids)
     return [generate(pair, ids, sampling, None, tokens, s) for ids, s in zip(prompts_ids, seeds, strict=True)]
 
 
-def check_runs(pair: ModelPair, prompts_ids: Sequence[Tensor], ks: Sequence[int], tokens: int) -> None:
+def _check_runs(pair: ModelPair, prompts_ids: Sequence[Tensor], ks: Sequence[int], tokens: int) -> None:
     """Check draft, settings and prompts before anything runs."""
     check_draft(pair)
     for k in ks:
@@ -285,7 +285,7 @@ def compare_with_assisted(
     """
     report = on_progress or (lambda done, total: None)
     prompts_ids = [encode_prompt(pair.tokenizer, prompt, chat_template=chat_template) for prompt in prompts]
-    check_runs(pair, prompts_ids, ks, tokens)
+    _check_runs(pair, prompts_ids, ks, tokens)
     modes: list[int | None] = [None, *ks]
     seeds = {k: seeds_of(seed, k, prompts_ids) for k in modes}
     texts: dict[int | None, list[Generated]] = {k: [] for k in modes}

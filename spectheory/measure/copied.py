@@ -173,7 +173,7 @@ def _continued(tokens: Ids, at: NDArray[np.int64], ending: int, most: int, least
         following = (
             tokens[then] if then[-1] <= last else np.where(then <= last, tokens[np.minimum(then, last)], NOTHING)
         )
-        token, count = most_frequent(following)
+        token, count = _most_frequent(following)
         probability *= np.float32(count) / np.float32(here)
         if token == NOTHING or probability < np.float32(least):
             break
@@ -183,8 +183,8 @@ def _continued(tokens: Ids, at: NDArray[np.int64], ending: int, most: int, least
     return Draft(found, float(score))
 
 
-def most_frequent(following: Ids) -> tuple[int, int]:
-    """The most frequent token and its count, of equal ones that of :func:`first_listed`; nothing if none followed."""
+def _most_frequent(following: Ids) -> tuple[int, int]:
+    """The most frequent token and its count, of equal ones that of :func:`_first_listed`; nothing if none followed."""
     if len(following) <= _FEW:
         counts = dict(Counter(following.tolist()))
     else:
@@ -195,10 +195,10 @@ def most_frequent(following: Ids) -> tuple[int, int]:
         return NOTHING, 0
     most = max(counts.values())
     tied = [token for token, count in counts.items() if count == most]
-    return (tied[0] if len(tied) == 1 else first_listed(following.tolist())), most
+    return (tied[0] if len(tied) == 1 else _first_listed(following.tolist())), most
 
 
-def first_listed(following: Sequence[int]) -> int:
+def _first_listed(following: Sequence[int]) -> int:
     """The first entry of a list of continuations that is kept sorted by falling count as they come.
 
     A new one comes last. One whose count grows, and reaches or passes that of the one above, moves before all with
@@ -206,7 +206,7 @@ def first_listed(following: Sequence[int]) -> int:
 
     Examples
     --------
-    >>> first_listed([7, 8, 8, 7]), first_listed([7, 8, 7, 8]), first_listed([7, 8, 9, 9, 8])
+    >>> _first_listed([7, 8, 8, 7]), _first_listed([7, 8, 7, 8]), _first_listed([7, 8, 9, 9, 8])
     (7, 8, 9)
     """
     order: list[int] = []

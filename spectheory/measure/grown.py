@@ -129,7 +129,7 @@ class RereadText:
         return logits
 
 
-class Marginals:
+class _Marginals:
     """A parallel head as one that extends: its pmf is the same below every node of a depth."""
 
     def __init__(self, reading: ParallelReading, depth: int) -> None:
@@ -287,6 +287,6 @@ def _head_reading(pair: ModelPair, ids: Tensor, shape: Grown, chunk: int) -> Ext
             states = hidden.take()[0, -len(piece) :]
             reading.read(states.to(pair.draft.device, head.dtype), ids[piece + 1])
     if isinstance(reading, ParallelReading):
-        return Marginals(reading, shape.depth)
+        return _Marginals(reading, shape.depth)
     assert isinstance(reading, AutoregressiveReading)
     return reading

@@ -69,11 +69,14 @@ def judged_trace(
     shape = shape_of(log, log.k or 1)
     texts = [_ids(pair, request) for request in log.requests]
     target, draft = (change.steps(sampling) if change else (sampling,) for change in (target_change, draft_change))
-    read = [
-        _columns(pair, request.id, *ids, target, draft, chunk, shape, text_key(key, number))
-        | _drafted(pair, request.id, *ids, shape, log.provenance.get("rule"), chunk)
-        for number, (request, ids) in enumerate(zip(log.requests, texts, strict=True))
-    ]
+    read = []
+    for number, (request, ids) in enumerate(zip(log.requests, texts, strict=True)):
+        columns = _columns(pair, request.id, *ids, target, draft, chunk, shape, text_key(key, number))
+        if isinstance(shape, Grown):  # trees that depend on the log
+            columns |= grown_columns(pair, *ids, shape, chunk=chunk, name=request.id)
+        elif log.provenance.get("rule") == SuffixMatch.name:  # copies from the request's own text
+            columns |= suffix_columns([ids], OWN_TEXT, pair.end_of_text)
+        read.append(columns)
     impossible = [
         f"text {request.id!r}, token {at + 1} (id {request.output[at]})"
         for request, text in zip(log.requests, read, strict=True)
@@ -153,17 +156,6 @@ def _columns(
         parts.append({column: values.cpu() for column, values in part.items()})
     columns = {column: torch.cat([part[column] for part in parts]).numpy() for column in parts[0]}
     return {**columns, **lookup_columns(prompt_ids, output_ids, pair.end_of_text)}
-
-
-def _drafted(
-    pair: ModelPair, name: str, prompt_ids: Tensor, output_ids: Tensor, shape: Shape, rule: object, chunk: int
-) -> dict[str, NDArray[Any]]:
-    """The columns of drafts that depend on the log: trees grown by confidence, and copies from the request's text."""
-    if isinstance(shape, Grown):
-        return grown_columns(pair, prompt_ids, output_ids, shape, chunk=chunk, name=name)
-    if rule == SuffixMatch.name:
-        return dict(suffix_columns([(prompt_ids, output_ids)], OWN_TEXT, pair.end_of_text))
-    return {}
 
 
 def _cut_off(logits: Tensor, tokens: Tensor, sampling: Sampling) -> Tensor:

@@ -135,16 +135,12 @@ def _calls(pair: ModelPair, prompt: torch.Tensor, method: Method, sampling: Samp
 
 def _outside(calls: Sequence[Call]) -> float:
     """Median seconds of a call outside both models' passes."""
-    return statistics.median(map(_around, calls))
-
-
-def _around(call: Call) -> float:
-    return call.seconds - call.draft_seconds - call.target_seconds
+    return statistics.median(call.outside for call in calls)
 
 
 def _spread(calls: Sequence[Call]) -> float:
     """Middle half of the seconds outside the passes, relative to the median call."""
-    low, high = np.quantile([_around(call) for call in calls], (0.25, 0.75))
+    low, high = np.quantile([call.outside for call in calls], (0.25, 0.75))
     return float(high - low) / statistics.median(call.seconds for call in calls)
 
 

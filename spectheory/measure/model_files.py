@@ -143,6 +143,10 @@ _KNOWN = {
 """Limit and remedy for messages of transformers that are not about missing or damaged files."""
 
 
+_LONGEST = 200
+"""Letters of a reason."""
+
+
 def guarded(source: str | Path, part: str, load: Callable[[], Any]) -> Any:
     """Run a loader of transformers; any exception becomes a one-line ModelError."""
     try:
@@ -174,7 +178,11 @@ def reason_of_foreign(error: BaseException) -> str:
     panic = type(error).__name__ == "PanicException"  # of a library in Rust; it is no Exception
     if isinstance(error, MemoryError | SpectheoryError) or not (panic or isinstance(error, Exception)):
         raise error
-    return _short(" ".join(str(error).split())) or type(error).__name__
+    reason = " ".join(str(error).split()) or type(error).__name__
+    if len(reason) <= _LONGEST:
+        return reason
+    sentences, end, _ = reason[:_LONGEST].rpartition(". ")  # whole sentences, or a mark where it is cut
+    return sentences if end else f"{reason[: _LONGEST - 3]}..."
 
 
 def hub_answers() -> bool:
@@ -218,14 +226,6 @@ def quiet() -> Iterator[None]:
         hub_logging.set_verbosity(hub_verbosity)
         if bars:
             transformers_logging.enable_progress_bar()
-
-
-def _short(reason: str, most: int = 200) -> str:
-    """A reason in at most so many letters: whole sentences, or a mark where it is cut."""
-    if len(reason) <= most:
-        return reason
-    sentences, end, _ = reason[:most].rpartition(". ")
-    return sentences if end else f"{reason[: most - 3]}..."
 
 
 _ENGINES = {

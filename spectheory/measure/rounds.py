@@ -73,7 +73,8 @@ def median_at(values: Sequence[float] | NDArray[np.float64], *, last: bool) -> I
 @cache
 def rank_at(count: int, *, last: bool) -> int:
     """Rank, from below and from above, of the ends of the interval of `count` values; 0 where there is none."""
-    missed = 1 - CONFIDENCE if last else _allowed(count)
+    # Looks up to this one may spend of the error rate in proportion to the square root of the values.
+    missed = (1 - CONFIDENCE) * (1.0 if last else min(1.0, sqrt(count / LOOKS[-1])))
     rank = 0
     while 2 * (rank + 1) <= count and miss_rate(count, rank + 1) <= missed:
         rank += 1
@@ -93,11 +94,6 @@ def miss_rate(count: int, rank: int) -> float:
         law[:ends] = law[n - ends + 1 :] = 0.0
         before = n
     return float(1 - law.sum())
-
-
-def _allowed(count: int) -> float:
-    """How much of the error rate looks up to this one may spend: in proportion to the square root of the values."""
-    return (1 - CONFIDENCE) * min(1.0, sqrt(count / LOOKS[-1]))
 
 
 Pass: TypeAlias = tuple[str, int]
@@ -141,10 +137,8 @@ class Rounds:
         return due
 
     def _due(self) -> set[Pass]:
-        return {key for key in self.passes if key not in self.narrow and self.count(key) < self._most(key)}
-
-    def _most(self, key: Pass) -> int:
-        return self.most.get(key, LEAST_REPEATS)
+        most = {key: self.most.get(key, LEAST_REPEATS) for key in self.passes if key not in self.narrow}
+        return {key for key, count in most.items() if self.count(key) < count}
 
     def _share_out(self, left: float) -> None:
         """Share the seconds that are left: a pass of c seconds gets more repetitions in proportion to 1/sqrt(c).

@@ -106,7 +106,8 @@ class _Sampled:
                 half = (len(rows) + 1) // 2
                 remark(f"memory ran out with {len(rows)} texts sampled together: they go on {half} at a time")
                 left += [(part, done) for part in (rows[half:], rows[:half]) if len(part)]
-        return [_until_end(text, self.ends) for text in self._ids.T]
+        ends = [torch.isin(text, self.ends).nonzero() for text in self._ids.T]
+        return [text[: int(at[0]) + 1] if len(at) else text for text, at in zip(self._ids.T, ends, strict=True)]
 
     def _go_on(self, rows: Tensor, done: int) -> tuple[Tensor, int]:
         """Sample these rows to their ends after `done` tokens; those left, and their tokens, if memory runs out."""
@@ -174,9 +175,3 @@ def _at(log_weights: Tensor, uniforms: Tensor) -> Tensor:
     wide = widest(log_weights) == torch.float64
     cumulative = log_weights.to("cpu" if not wide else log_weights.device, torch.float64).exp_().cumsum_(dim=1)
     return token_at(cumulative, uniforms.to(cumulative.device)[:, None]).to(log_weights.device)
-
-
-def _until_end(text: Tensor, ends: Tensor) -> Tensor:
-    """The text up to its first end-of-text token, which is included."""
-    at = torch.isin(text, ends).nonzero()
-    return text[: int(at[0]) + 1] if len(at) else text

@@ -9,8 +9,8 @@ import torch
 
 from spectheory.distributions import Sampling
 from spectheory.measure import ModelPair
-from spectheory.measure.decoders.drafted import ROOT, DraftTree
 from spectheory.measure.decoders.readers import KeptReader, RereadingReader
+from spectheory.measure.decoders.tree import ROOT, DraftTree
 
 ROUNDING = 1e-5
 """Two passes of different widths give pmfs that differ by so little in float32: some 30 roundings of 6e-8 each."""

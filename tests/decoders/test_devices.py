@@ -18,8 +18,8 @@ from spectheory.drafting import Chain, KAry
 from spectheory.errors import ModelError
 from spectheory.measure import Model, ModelPair, latency, machine, measure_latency, teacher_forced
 from spectheory.measure.decoders import HeaviestTree, Method, decode, readers
-from spectheory.measure.decoders.drafted import ROOT, DraftTree
 from spectheory.measure.decoders.readers import KeptReader
+from spectheory.measure.decoders.tree import ROOT, DraftTree
 from tests.far_device import FAR, FarTensor, TwoDevices, moved
 
 PROMPTS = [torch.tensor(ids) for ids in ([5, 9, 11], [7], [3, 4, 3, 4, 3, 8, 2, 60, 33])]

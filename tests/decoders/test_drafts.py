@@ -11,7 +11,6 @@ import pytest
 from spectheory.drafting import Chain, KAry, Shape, Tree
 from spectheory.measure.copied import continuation
 from spectheory.measure.decoders import HeaviestTree, Method
-from spectheory.measure.decoders.drafted import DraftTree, Floats
 from spectheory.measure.decoders.methods import (
     Drafting,
     by_arrival,
@@ -19,7 +18,7 @@ from spectheory.measure.decoders.methods import (
     first_of,
     heaviest,
 )
-from spectheory.measure.decoders.randomness import Clocks, Drawn, Source
+from spectheory.measure.decoders.tree import Clocks, DraftTree, Drawn, Floats, Source
 from tests.made_up import each
 
 V = 7

@@ -18,9 +18,8 @@ from spectheory.measure.columns.noise import text_key
 from spectheory.measure.copied import lookup_columns
 from spectheory.measure.decoders import HeaviestTree, Method
 from spectheory.measure.decoders.decode import Running, run
-from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
-from spectheory.measure.decoders.randomness import Clocks, Drawn, Source
 from spectheory.measure.decoders.readers import Requests
+from spectheory.measure.decoders.tree import ROOT, Clocks, DraftTree, Drawn, Floats, Source
 from spectheory.measure.decoders.verifiers import Pmfs, Verdict, Verifier
 from spectheory.prediction.paths import calls_of_texts, calls_of_tree, tree_survival
 from spectheory.verification import PATH_RULES, BlockVerification, LookupMatch, PathRule, RankRule

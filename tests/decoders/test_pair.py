@@ -16,8 +16,7 @@ from spectheory.drafting import Chain, KAry, Shape, Tree
 from spectheory.measure import ModelPair, load_pair, teacher_forced
 from spectheory.measure.columns.noise import text_key
 from spectheory.measure.decoders import Method, decode
-from spectheory.measure.decoders.drafted import ROOT, DraftTree
-from spectheory.measure.decoders.randomness import Source
+from spectheory.measure.decoders.tree import ROOT, DraftTree, Source
 from spectheory.measure.decoders.verifiers import Pmfs, Verdict, Verifier
 from spectheory.measure.reading import Reading
 from spectheory.measure.tokens import encode_prompt

@@ -17,8 +17,8 @@ from spectheory.errors import SettingError
 from spectheory.measure import ModelPair
 from spectheory.measure.decoders import Method, decode
 from spectheory.measure.decoders.decode import Decoded
-from spectheory.measure.decoders.drafted import DraftTree, Floats
 from spectheory.measure.decoders.methods import stopped
+from spectheory.measure.decoders.tree import DraftTree, Floats
 from spectheory.measure.decoders.verifiers import Pmfs, Source, Verdict, rejected_one_by_one
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.prediction.stopped import drafted_along

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from spectheory.errors import DeviceMemoryError, SettingError
-from spectheory.measure import MeasureSettings, ModelPair, Progress, batching, machine, measure, run
-from spectheory.measure.batching import batch_for
+from spectheory.measure import MeasureSettings, ModelPair, Progress, machine, measure, run
 from spectheory.measure.job import encode
 from spectheory.measure.reading import PreallocatedLayer, bytes_per_token, cache_of_causal
+from spectheory.measure.run import batch_for
 from spectheory.measure.runners import here, local_workers, workers_of
 from spectheory.prompts import Prompt
 from spectheory.trace import Trace
@@ -78,7 +78,7 @@ def test_memory_decides_how_many(tiny_pair: ModelPair, monkeypatch: pytest.Monke
     prompts = encode(tiny_pair, PROMPTS * 20, SETTINGS)
 
     def with_free(amount: float, settings: MeasureSettings = SETTINGS) -> int:
-        monkeypatch.setattr(batching, "free_bytes", lambda device: amount)
+        monkeypatch.setattr(run, "free_bytes", lambda device: amount)
         return batch_for(tiny_pair, prompts, settings)
 
     assert with_free(0) == 1
@@ -99,7 +99,7 @@ def test_workers_divide_what_their_weights_leave(tiny_pair: ModelPair, monkeypat
     weights = 4 * sum(model.network.num_parameters() for model in (tiny_pair.target, tiny_pair.draft))
 
     def with_free(amount: float, runner: Any) -> int:
-        monkeypatch.setattr(batching, "free_bytes", lambda device: amount)
+        monkeypatch.setattr(run, "free_bytes", lambda device: amount)
         return batch_for(tiny_pair, prompts, SETTINGS, workers=workers_of(runner))
 
     def load(device: str | None) -> ModelPair:
@@ -191,7 +191,7 @@ def test_padding_is_named_where_it_is_much(tiny_pair: ModelPair, tmp_path: Path)
 def test_a_target_without_padding_is_named(
     tiny_pair: ModelPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batching, "why_alone", lambda *_: "has no cache")
+    monkeypatch.setattr(run, "why_alone", lambda *_: "has no cache")
     for batch, remarks in ((None, 1), (4, 1), (1, 0)):
         said = remarks_of(tiny_pair, PROMPTS, batch, tmp_path)
         assert said == ["target has no cache: prompts are sampled one after the other"][:remarks]

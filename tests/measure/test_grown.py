@@ -17,8 +17,8 @@ from spectheory.drafting import Grown
 from spectheory.errors import SettingError, SpectheoryError, TextError
 from spectheory.measure import ModelPair, grown, teacher_forced
 from spectheory.measure.decoders import Method, decode
-from spectheory.measure.decoders.drafted import DraftTree
 from spectheory.measure.decoders.methods import grown as growing
+from spectheory.measure.decoders.tree import DraftTree
 from spectheory.measure.grown import CachedText, RereadText, grown_columns, matches, most_probable
 from spectheory.measure.reading import Reading
 from spectheory.prediction.paths import calls_of_texts

@@ -11,7 +11,7 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Grown
 from spectheory.measure import ModelPair
 from spectheory.measure.decoders import Method, decode
-from spectheory.measure.decoders.drafted import DraftTree
+from spectheory.measure.decoders.tree import DraftTree
 from spectheory.measure.grown import grown_columns
 from spectheory.measure.heads.base import AutoregressiveReading, HiddenStates, ParallelReading
 from spectheory.prediction.paths import calls_of_texts

@@ -31,7 +31,7 @@ def order_statistics(target: Tensor, draft: Tensor, at: Tensor, buffers: Tensor)
     return {
         "target_rank": _rank(target, at, before, scratch),
         "draft_rank": _rank(draft, at, before, scratch),
-        "greedy_agreement": first_largest(target) == first_largest(draft),
+        "greedy_agreement": _first_largest(target) == _first_largest(draft),
     }
 
 
@@ -43,7 +43,7 @@ def _rank(values: Tensor, at: Tensor, before: Tensor, scratch: Tensor) -> Tensor
     return (1 + ahead + tied).to(torch.int64)
 
 
-def first_largest(values: Tensor) -> Tensor:
+def _first_largest(values: Tensor) -> Tensor:
     """Index of the largest entry of each row, the first where several are equal."""
     if values.device.type == "cpu":  # numpy is ten times faster here
         return torch.from_numpy(values.numpy().argmax(axis=-1))
@@ -103,7 +103,7 @@ def kept_in_torch(logits: Tensor, sampling: Sampling, admitted: Tensor | None = 
     if not bool(torch.isfinite(best).all()):
         sampling.log_pmf(logits)  # raises an error that names the row
     if sampling.temperature == 0:
-        ids = first_largest(logits)[:, None] if admitted is None else admitted
+        ids = _first_largest(logits)[:, None] if admitted is None else admitted
         return Kept(ids, torch.zeros_like(ids, dtype=widest(logits)))
     floor, total = _floor(logits, best, sampling)
     above = logits >= floor

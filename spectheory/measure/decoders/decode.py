@@ -16,11 +16,10 @@ from spectheory.checks import whole
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TextError
 from spectheory.measure.columns.noise import text_key
-from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
 from spectheory.measure.decoders.head_reader import HeadReader
 from spectheory.measure.decoders.methods import Method, check_temperature
-from spectheory.measure.decoders.randomness import Clocks, Drawn, Source
 from spectheory.measure.decoders.readers import KeptReader, Reader, RereadingReader, Rows, fewer, why_uncached
+from spectheory.measure.decoders.tree import ROOT, Clocks, DraftTree, Drawn, Floats, Source
 from spectheory.measure.decoders.verifiers import Verifier
 from spectheory.measure.forward import check_prompt, too_deep
 from spectheory.measure.heads.base import HiddenStates
@@ -49,6 +48,11 @@ class Call:
     draft_seconds: float
     target_seconds: float
     seconds: float
+
+    @property
+    def outside(self) -> float:
+        """Seconds outside both models' forward passes."""
+        return self.seconds - self.draft_seconds - self.target_seconds
 
     @property
     def tokens(self) -> int:

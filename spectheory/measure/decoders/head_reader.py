@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from spectheory.measure.decoders.drafted import ROOT, DraftTree
 from spectheory.measure.decoders.readers import ModelReader, Requests, Rows, fewer
+from spectheory.measure.decoders.tree import ROOT, DraftTree
 from spectheory.measure.heads.base import PAIR_BEFORE, AutoregressiveReading, HeadReading, HiddenStates, ParallelReading
 from spectheory.measure.machine import wait_for
 from spectheory.measure.reading import enough_memory

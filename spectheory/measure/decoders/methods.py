@@ -14,8 +14,7 @@ from spectheory.drafting import Grown, Shape, StoppingRule
 from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError
 from spectheory.measure.copied import Ids, continuation, suffix_draft, up_to_end
-from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
-from spectheory.measure.decoders.randomness import Source
+from spectheory.measure.decoders.tree import ROOT, DraftTree, Floats, Source
 from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, arrivals, matched, verifier_of, without
 from spectheory.prediction.shape_calls import takes
 from spectheory.verification import RankRule, Rule

@@ -15,7 +15,7 @@ from torch import Tensor
 from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError
 from spectheory.measure.columns.pmf import log_pmf
-from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
+from spectheory.measure.decoders.tree import ROOT, DraftTree, Floats
 from spectheory.measure.machine import wait_for, widest
 from spectheory.measure.pair import Model
 from spectheory.measure.reading import cache_of_causal, enough_memory, takes
@@ -99,7 +99,7 @@ class Reader(Protocol):
         """Forget texts that ended."""
 
 
-class Listener(Protocol):
+class _Listener(Protocol):
     """Takes the hidden states of a reader's passes: a draft head's reader those of the target."""
 
     def taken(self) -> Tensor:
@@ -117,7 +117,7 @@ class ModelReader:
     vocabulary: int
     sampling: Sampling
     texts: Sequence[list[int]]
-    listener: Listener | None = None
+    listener: _Listener | None = None
     seconds: float = field(default=0.0, init=False)
 
     def pmfs(self, logits: Tensor) -> PmfRows:
@@ -125,7 +125,7 @@ class ModelReader:
         return PmfRows(logits, self.sampling, self.model.name)
 
 
-def deliver(listener: Listener | None, pieces: Iterable[tuple[int, int, slice, list[int]]]) -> float:
+def deliver(listener: _Listener | None, pieces: Iterable[tuple[int, int, slice, list[int]]]) -> float:
     """Give a listener the hidden states of a pass; return the seconds that this took.
 
     For each row of the batch: the text, the place of its first token read, which of the states are its own, and nodes.

@@ -8,8 +8,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
-from spectheory.measure.decoders.randomness import Source
+from spectheory.measure.decoders.tree import ROOT, DraftTree, Floats, Source
 from spectheory.verification import (
     ArgmaxDraft,
     BlockVerification,
@@ -31,7 +30,7 @@ Verdict: TypeAlias = tuple[list[int], int]
 
 
 class Pmfs(Protocol):
-    """The target's pmf ``[V]`` after each node, :data:`~spectheory.measure.decoders.drafted.ROOT` included."""
+    """The target's pmf ``[V]`` after each node, :data:`~spectheory.measure.decoders.tree.ROOT` included."""
 
     def __getitem__(self, node: int) -> Floats:
         """The pmf after a node."""

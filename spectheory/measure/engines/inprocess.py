@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from spectheory.errors import EngineError, SettingError
 from spectheory.files import held
-from spectheory.measure.engines.base import Engine, Job, Models
+from spectheory.measure.engines import Engine, Job, Models
 from spectheory.measure.engines.processes import find_program, running, version_of
 from spectheory.measure.model_files import fingerprint_of
 from spectheory.trace.calls import Request

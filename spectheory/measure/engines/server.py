@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from spectheory.engines import of_engines
 from spectheory.errors import FOREIGN, EngineError, SettingError
-from spectheory.measure.engines.base import Engine, Job, Models
+from spectheory.measure.engines import Engine, Job, Models
 from spectheory.measure.engines.processes import LONGEST, MOST_BYTES, Http
 from spectheory.trace.calls import MOST_COUNTED, MOST_DRAFTS, Request
 from spectheory.trace.importers.answers import counts_of
@@ -101,7 +101,7 @@ OPENAI = Dialect("server", "/v1/completions", _openai_body, _openai_reply)
 """How a server is asked that is no known engine."""
 
 
-def dialect_of(models: str | None) -> tuple[Dialect, str]:
+def _dialect_of(models: str | None) -> tuple[Dialect, str]:
     """The dialect and the model's name by the text of ``/v1/models``."""
     known: dict[str, Dialect] = {each.owner: each for each in of_engines("running", "DIALECT")}
     try:
@@ -195,8 +195,8 @@ class ServerEngine(Engine):
 
     def version(self) -> str:
         """What the server says of itself, with the dialect that it is asked in."""
-        dialect, _ = dialect_of(self.http.get("/v1/models"))
-        return f"{dialect.engine} {server_version(self.http)}".strip()
+        dialect, _ = _dialect_of(self.http.get("/v1/models"))
+        return f"{dialect.engine} {_server_version(self.http)}".strip()
 
     def chain(self) -> int | None:
         """The longest chain that the server drafts, by its counters; None if they do not say."""
@@ -208,11 +208,11 @@ class ServerEngine(Engine):
 
     def settings(self, job: Job) -> Mapping[str, Any]:
         """The model's name as the server has it."""
-        dialect, model = dialect_of(self.http.get("/v1/models"))
+        dialect, model = _dialect_of(self.http.get("/v1/models"))
         return {"dialect": dialect.engine, "model": model.rpartition("/")[2]}
 
 
-def server_version(http: Http) -> str:
+def _server_version(http: Http) -> str:
     """The version that a server answers, or nothing."""
     for path, name in (("/version", "version"), ("/props", "build_info")):
         try:
@@ -224,7 +224,7 @@ def server_version(http: Http) -> str:
 
 def send_prompts(http: Http, job: Job) -> Iterator[Request]:
     """The requests of a job, one after another; each with its calls where the job speculates."""
-    dialect, model = dialect_of(http.get("/v1/models"))
+    dialect, model = _dialect_of(http.get("/v1/models"))
     before = _scraped(http) if job.k else None
     for name, prompt in job.prompts:
         began = time.perf_counter()

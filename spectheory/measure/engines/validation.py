@@ -19,7 +19,7 @@ from spectheory.files import write_whole
 from spectheory.judging.divergence import against_plain, divergences, engine_dtype, in_words
 from spectheory.judging.judgement import Judgement, judge
 from spectheory.judging.output import output_tests
-from spectheory.measure.engines.base import DTYPE, Drafts, Engine, Job, Models
+from spectheory.measure.engines import DTYPE, Drafts, Engine, Job, Models
 from spectheory.measure.engines.server import ServerEngine
 from spectheory.measure.judged import judged_trace
 from spectheory.measure.machine import hardware, versions

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar
 
@@ -33,7 +34,7 @@ class HiddenStates:
         inner = self._network.get_decoder()
         for layer in self.layers:
             module = inner.layers[layer] if layer < len(inner.layers) else inner.norm
-            self._hooks.append(module.register_forward_pre_hook(self._keep(layer), with_kwargs=True))
+            self._hooks.append(module.register_forward_pre_hook(partial(self._keep, layer), with_kwargs=True))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -46,11 +47,8 @@ class HiddenStates:
         device = self._taken[self.layers[0]].device  # layers of a spread model are on several
         return torch.cat([self._taken[layer].to(device) for layer in self.layers], dim=-1)
 
-    def _keep(self, layer: int) -> Any:
-        def hook(module: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-            self._taken[layer] = args[0] if args else named["hidden_states"]
-
-        return hook
+    def _keep(self, layer: int, module: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self._taken[layer] = args[0] if args else named["hidden_states"]
 
 
 PAIR_BEFORE = 2

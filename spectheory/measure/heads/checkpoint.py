@@ -118,7 +118,7 @@ class HeadConfig:
         return int(self.fields.get("target_hidden_size") or self.width)
 
 
-def parse_config(
+def _parse_config(
     raw: Mapping[str, Any], name: str, fields: Mapping[str, Any], layer_field: str | None, families: tuple[str, ...]
 ) -> HeadConfig:
     """Check a configuration against the fields of its kind; `layer_field` names the target's layers."""
@@ -264,7 +264,7 @@ def check_depth(head: Head, depth: int) -> None:
         )
 
 
-class Matrix(nn.Module):
+class _Matrix(nn.Module):
     """A matrix ``[rows, width]``: a parameter of the head, or the target's, which is none of its parameters."""
 
     weight: Tensor
@@ -309,8 +309,8 @@ class CheckpointHead(Head):
         self.config, self.layers, self.trained, self.deepest = config, layers, config.trained, None
         self.vocabulary = config.vocabulary
         self._final_norm = (final_norm or nn.Identity(),)  # in a tuple it is no part of the head
-        self.embed_tokens = Matrix(config.vocabulary, config.width, embeddings)
-        self.lm_head = Matrix(config.drafted, config.width, outputs)
+        self.embed_tokens = _Matrix(config.vocabulary, config.width, embeddings)
+        self.lm_head = _Matrix(config.drafted, config.width, outputs)
         pruned = config.drafted != config.vocabulary
         self.register_buffer("d2t", torch.zeros(config.drafted, dtype=torch.int64) if pruned else None)
         self.register_buffer("t2d", torch.zeros(config.vocabulary, dtype=torch.bool) if pruned else None)
@@ -318,7 +318,7 @@ class CheckpointHead(Head):
     @classmethod
     def configured(cls, raw: Mapping[str, Any], name: str) -> HeadConfig:
         """The configuration that a head's config.json holds, checked."""
-        return parse_config(raw, name, cls.fields, cls.layer_field, cls.families)
+        return _parse_config(raw, name, cls.fields, cls.layer_field, cls.families)
 
     def weights(self) -> dict[str, Tensor]:
         """The tensors of its checkpoint by their names there; those of the target are left out."""

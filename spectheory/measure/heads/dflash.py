@@ -134,9 +134,9 @@ class DFlash(CheckpointHead):
             remedy="save or download the head again",
         )
 
-    def reading(self) -> DFlashReading:
+    def reading(self) -> _DFlashReading:
         """Start reading a text."""
-        return DFlashReading(self)
+        return _DFlashReading(self)
 
     def contexts(self, hidden: Tensor, positions: Tensor) -> list[Context]:
         """Keys and values of each layer for hidden states ``[m, layers * width]`` at positions ``[m]``."""
@@ -175,7 +175,7 @@ class DFlash(CheckpointHead):
         return cos.view(shape), sin.view(shape)
 
 
-class DFlashReading(ParallelReading):
+class _DFlashReading(ParallelReading):
     """Keys and values of each layer for the pairs' hidden states; a block's pass adds nothing to them."""
 
     def __init__(self, head: DFlash) -> None:

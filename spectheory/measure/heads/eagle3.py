@@ -25,7 +25,7 @@ from spectheory.measure.heads.checkpoint import (
 from spectheory.measure.heads.pairs import AutoregressiveHead, CellsReading
 
 
-class FirstLayer(nn.Module):
+class _FirstLayer(nn.Module):
     """A layer of transformers that attends by embeddings and states side by side, each normed by itself."""
 
     def __init__(self, family: Family, block: Any, *, norm_before_residual: bool) -> None:
@@ -75,7 +75,7 @@ class Eagle3(AutoregressiveHead):
             )
         read = len(layers) * config.target_width
         self.fc = nn.Linear(read, block.hidden_size, bias=False)
-        first = FirstLayer(family, block, norm_before_residual=fields["norm_before_residual"])
+        first = _FirstLayer(family, block, norm_before_residual=fields["norm_before_residual"])
         self.blocks = nn.ModuleList([first, *(family.layer(block, i) for i in range(1, block.num_hidden_layers))])
         self.rotary = family.rotary(block)
 
@@ -134,12 +134,12 @@ class PEagle(Eagle3):
         self.deepest, self.mask_token = config.trained, mask_token_of(config)
         self.mask_hidden = nn.Parameter(torch.randn(1, 1, len(layers) * config.target_width))
 
-    def reading(self) -> PEagleReading:
+    def reading(self) -> _PEagleReading:
         """Start reading a text."""
-        return PEagleReading(self)
+        return _PEagleReading(self)
 
 
-class PEagleReading(CellsReading, ParallelReading):
+class _PEagleReading(CellsReading, ParallelReading):
     """Cells are the pairs read and, during a pass, the mask tokens of its starts: start after start, by depth."""
 
     _head: PEagle

@@ -61,7 +61,7 @@ _COPIED_IF_THERE = {"embed_tokens.weight", "d2t", "t2d"}
 """Weights of EAGLE-3 heads that ``speculators convert`` copies; it drops others, and fills gaps with random numbers."""
 
 
-def sign_of_head(raw: Mapping[str, Any], weights: Iterable[str]) -> str | None:
+def _sign_of_head(raw: Mapping[str, Any], weights: Iterable[str]) -> str | None:
     """What shows that a folder with this config.json and these names of weights holds a head; None for a model."""
     named = next((a for a in _architectures(raw) if any(part in a.lower() for part in _ARCHITECTURES)), None)
     if named:
@@ -73,7 +73,7 @@ def sign_of_head(raw: Mapping[str, Any], weights: Iterable[str]) -> str | None:
     return f"it has the weights {weight!r}" if weight else None
 
 
-def refuse_head(source: str | Path, raw: Mapping[str, Any], sign: str, weights: Iterable[str] | None) -> None:
+def _refuse_head(source: str | Path, raw: Mapping[str, Any], sign: str, weights: Iterable[str] | None) -> None:
     """Refuse a head in another format; the remedy is a command where speculators 0.9 converts the format.
 
     `weights` are names as far as known; None if they are in several files, which the command does not take.
@@ -142,7 +142,7 @@ _UNUSED = ("verifier_lm_head.", "verifier_norm.", "rotary_emb.", "d2t", "t2d")
 _AGAIN = "save or download the head again"
 
 
-def read_tensors(source: str | Path, revision: str | None) -> dict[str, Tensor]:
+def _read_tensors(source: str | Path, revision: str | None) -> dict[str, Tensor]:
     """All tensors of a checkpoint; only safetensors are read."""
 
     def tensors() -> dict[str, Tensor]:
@@ -162,7 +162,7 @@ def read_tensors(source: str | Path, revision: str | None) -> dict[str, Tensor]:
     return guarded(source, "weights", tensors)
 
 
-def drafted_ids(config: HeadConfig, weights: dict[str, Tensor], name: str) -> Tensor | None:
+def _drafted_ids(config: HeadConfig, weights: dict[str, Tensor], name: str) -> Tensor | None:
     """The target's ids of a pruned vocabulary: d2t holds what to add to each id of the draft."""
     if config.drafted == config.vocabulary:
         return None
@@ -184,7 +184,7 @@ def drafted_ids(config: HeadConfig, weights: dict[str, Tensor], name: str) -> Te
     return ids
 
 
-def check_tensors(needed: dict[str, Tensor], found: dict[str, Tensor], name: str) -> None:
+def _check_tensors(needed: dict[str, Tensor], found: dict[str, Tensor], name: str) -> None:
     """Refuse a checkpoint whose tensors are not those that the network needs."""
     missing = sorted(needed.keys() - found.keys())
     extra = sorted(key for key in found.keys() - needed.keys() if not key.startswith(_UNUSED))
@@ -254,7 +254,7 @@ def load_head(
     kind = HEADS[said]
     config = kind.configured(raw, name)
     layers = _check_target(config, kind, target, name)
-    weights = read_tensors(source, revision)
+    weights = _read_tensors(source, revision)
     head = _build(kind, config, layers, target, weights, name)
     for parameter in head.parameters():  # position embeddings stay in float32
         parameter.data = parameter.data.to(dtype or target.network.dtype)
@@ -293,9 +293,9 @@ def refuse_as_model(source: str | Path, revision: str | None = None) -> None:
             remedy="give it as the draft",
         )
     weights = weight_names(source, revision)
-    sign = sign_of_head(raw, weights)
+    sign = _sign_of_head(raw, weights)
     if sign:
-        refuse_head(source, raw, sign, None if in_shards(source, revision) else weights)
+        _refuse_head(source, raw, sign, None if in_shards(source, revision) else weights)
 
 
 def _raw(source: str | Path, revision: str | None) -> dict[str, Any]:
@@ -349,7 +349,7 @@ def _build(
     name: str,
 ) -> CheckpointHead:
     """The network, with the target's matrices where the checkpoint has none; checks names and sizes of all tensors."""
-    ids = drafted_ids(config, weights, name)
+    ids = _drafted_ids(config, weights, name)
     embeddings = None if "embed_tokens.weight" in weights else target.network.get_input_embeddings().weight
     outputs = None if "lm_head.weight" in weights else target.network.get_output_embeddings().weight
     if outputs is not None and ids is not None:
@@ -359,7 +359,7 @@ def _build(
     of_target = {"embeddings": embeddings, "outputs": outputs, "final_norm": target.network.get_decoder().norm}
     with torch.device("meta"):  # sizes alone: what does not fit takes no memory
         sizes = guarded(name, "config.json", lambda: kind(config, layers, **of_target)).weights()
-    check_tensors(sizes, {**{key: sizes[key] for key in ("d2t", "t2d") if key in sizes}, **weights}, name)
+    _check_tensors(sizes, {**{key: sizes[key] for key in ("d2t", "t2d") if key in sizes}, **weights}, name)
     head = kind(config, layers, **of_target)
     if ids is not None:
         head.draft_only(ids)

@@ -13,7 +13,7 @@ from spectheory.measure.heads.checkpoint import HYBRID, Family, HeadConfig, fami
 from spectheory.measure.heads.pairs import AutoregressiveHead
 
 
-class MtpLayer(nn.Module):
+class _MtpLayer(nn.Module):
     """A layer of transformers between a projection of normed embeddings and states, and a norm."""
 
     def __init__(self, family: Family, block: Any) -> None:
@@ -63,7 +63,7 @@ class Mtp(AutoregressiveHead):
                 remedy="use a head of one layer",
             )
         family = family_of(config.block)
-        self.blocks = nn.ModuleList([MtpLayer(family, config.block)])
+        self.blocks = nn.ModuleList([_MtpLayer(family, config.block)])
         self.rotary = family.rotary(config.block)
 
     @staticmethod

@@ -46,7 +46,7 @@ class AutoregressiveHead(CheckpointHead):
 
     def reading(self) -> HeadReading:
         """Start reading a text."""
-        return PairsReading(self)
+        return _PairsReading(self)
 
 
 class CellsReading(HeadReading):
@@ -89,7 +89,7 @@ class CellsReading(HeadReading):
         return states
 
 
-class PairsReading(CellsReading, AutoregressiveReading):
+class _PairsReading(CellsReading, AutoregressiveReading):
     """Drafted nodes are cells, flat: each sees its pair and those before, and its parents.
 
     `_above` is the cell above each node, `_place` its position from that of pair 0. A pass over s nodes has a mask of

@@ -165,7 +165,7 @@ def budget(
     >>> bool(np.isclose(sum(parts.values()), miss, rtol=1e-12))
     True
     """
-    mean = logarithmic_mean(measured.total, predicted.total)
+    mean = _logarithmic_mean(measured.total, predicted.total)
     return {
         "texts": np.log(of_texts / of_trace),
         "acceptance": np.log(counted / of_texts),
@@ -177,12 +177,12 @@ def budget(
     }
 
 
-def logarithmic_mean(a: Floats, b: Floats) -> Floats:
+def _logarithmic_mean(a: Floats, b: Floats) -> Floats:
     """(a - b) / log(a / b), and its limit a where both are equal.
 
     Examples
     --------
-    >>> logarithmic_mean(np.array([1.0, np.e]), np.array([1.0, 1.0])).round(6)
+    >>> _logarithmic_mean(np.array([1.0, np.e]), np.array([1.0, 1.0])).round(6)
     array([1.      , 1.718282])
     """
     relative = a / b - 1
