@@ -48,7 +48,7 @@ class CachedText:
         self.model, self.vocabulary = model, vocabulary
         self.tokens = 0
         self._cache: Any = None
-        self._logits, self._place = torch.empty(0), torch.empty(0)
+        self._logits = self._place = self._depth = self._above = torch.empty(0)
         self.forget()
 
     def read(self, ids: Tensor) -> None:

@@ -210,9 +210,7 @@ def measure_latency(
         report(number + 1, warm_up + repeats)
         return taken
 
-    passes = [("draft", m) for m in sorted({*DRAFT_TOKENS, *sizes, *draft.longer})]  # beside the plain step
-    passes = [*([(TAKING, 1)] if head else []), *(("target", m) for m in sizes if m > 1), *passes]
-    rounds = Rounds(passes, budget.width, repeats, REPEATED)
+    rounds = Rounds(_passes(draft, target, sizes), budget.width, repeats, REPEATED)
     warmed = _measure(rounds, measured, warm_up, budget.seconds, watch)
     found = rounds.medians()
     taking = found.get((TAKING, 1), found[PLAIN]) + -found[PLAIN].best
@@ -243,6 +241,13 @@ def _measure(
     while due := rounds.due((1 - _FOR_LOOP) * seconds - watch.seconds):
         rounds.add(measured(warmed + len(rounds.plain), due))
     return warmed
+
+
+def _passes(draft: WarmModel | WarmHead, target: WarmModel, sizes: Sequence[int]) -> list[Pass]:
+    """The passes of a full round, beside the plain step."""
+    taking = [(TAKING, 1)] if target.layers else []
+    drafts = sorted({*DRAFT_TOKENS, *sizes, *draft.longer})
+    return [*taking, *(("target", m) for m in sizes if m > 1), *(("draft", m) for m in drafts)]
 
 
 def _round(draft: WarmModel | WarmHead, target: WarmModel, sizes: Sequence[int], number: int, due: set[Pass]) -> Round:

@@ -105,6 +105,8 @@ class InProcess(Engine):
             log.open("w+", encoding="utf-8", errors="replace") as said,
             running(command, stdin=pipe, stdout=pipe, stderr=said, text=True) as process,
         ):
+            assert process.stdin is not None
+            assert process.stdout is not None
             with suppress(BrokenPipeError), process.stdin:  # a driver that is gone says why in its log
                 process.stdin.write(json.dumps(job))
             for line in process.stdout:

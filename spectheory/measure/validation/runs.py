@@ -175,7 +175,7 @@ def run_once(pair: ModelPair, prompt_ids: Tensor, number: int, setting: Setting,
     seed = text_key(how.seed, number, *place)
     try:
         if setting.judged:
-            k, random = setting.shape and setting.shape.depth, np.random.SeedSequence(seed)
+            k, random = setting.shape.depth if setting.shape else None, np.random.SeedSequence(seed)
             made = generate(
                 *(pair, prompt_ids, how.sampling, k, how.tokens, random),
                 own_filters=setting.own_filters,
