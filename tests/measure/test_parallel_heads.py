@@ -14,8 +14,7 @@ from spectheory.measure.heads import dflash, eagle3
 from spectheory.measure.heads.checkpoint import CheckpointHead
 from spectheory.measure.heads.load import load_head
 from spectheory.measure.pair import ModelPair
-from tests.measure.heads_made import DRAFTED, V, config_of, made_head, made_text, save_head
-from tests.measure.parallel_twins import TWINS
+from tests.measure.heads_made import DRAFTED, TWINS, V, config_of, made_head, made_text, save_head
 
 PAIRS, DRAFTS = 12, 4
 CLOSE = {"rtol": 0.0, "atol": 1e-5}
