@@ -34,7 +34,7 @@ from spectheory.measure.reading import PreallocatedLayer, Reading, bytes_per_tok
 from spectheory.measure.run import batch_for
 from spectheory.measure.runners import here, local_workers, workers_of
 from spectheory.measure.sampling import draw, sample_together
-from spectheory.pairs import TOGETHER as BUILT_IN
+from spectheory.pairs import PROMPTS as BUILT_IN
 from spectheory.pairs import resolve
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.trace import Trace
