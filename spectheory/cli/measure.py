@@ -23,7 +23,7 @@ from spectheory.cli.workers import runner_of
 from spectheory.cost import CostModel, LatencyTable
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
-from spectheory.files import held
+from spectheory.files import sole_writer
 from spectheory.intervals import Interval
 from spectheory.measure import (
     AssistedComparison,
@@ -154,7 +154,7 @@ class Session:
 
     def latencies(self, path: Path, *, longest: int) -> LatencyTable:
         """The latencies at `path`, measured now if there are none of this pair, machine and context."""
-        with held(path):
+        with sole_writer(path):
             if path.exists():
                 table = LatencyTable.read(path)
                 before = earlier_threads([table])

@@ -1,6 +1,6 @@
 """The tokens that truncated sampling keeps in one row of logits, by partial selection.
 
-The readable twin is :func:`spectheory.measure.columns.pmf.kept`.
+The readable twin is :func:`spectheory.measure.columns.pmf.kept_tokens`.
 """
 
 from __future__ import annotations

@@ -229,7 +229,7 @@ class _Statistics:
 
     def _columns(self, target: Tensor, draft: Tensor, tokens: Tensor, done: int, **options: Any) -> dict[str, Tensor]:
         fewer = f"--chunk {max(1, len(tokens) // 2)}"
-        with located(self.name, done), enough_memory("the columns", f"{len(tokens)} positions at once", fewer):
+        with naming_the_text(self.name, done), enough_memory("the columns", f"{len(tokens)} positions at once", fewer):
             found = position_statistics(
                 target, draft, tokens, self.sampling, race=self.race, sampled=self.sampled, **options
             )
@@ -275,7 +275,7 @@ def paired_logits(
 
 
 @contextmanager
-def located(name: str, done: int) -> Iterator[None]:
+def naming_the_text(name: str, done: int) -> Iterator[None]:
     """Errors about rows of logits name the text and the token, `done` tokens after its first."""
     try:
         yield

@@ -255,7 +255,7 @@ def stages_of(total: int, batch: int = 1) -> tuple[Stage, ...]:
     return tuple(made)
 
 
-def completed(stages: Sequence[Stage], finished: Collection[int]) -> Stage | None:
+def last_complete(stages: Sequence[Stage], finished: Collection[int]) -> Stage | None:
     """The last stage of which every prompt is finished, and of those before it."""
     whole = [stage for stage in stages if stage.places <= set(finished)]
     return whole[-1] if whole else None

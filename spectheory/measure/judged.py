@@ -20,7 +20,7 @@ from spectheory.measure.columns.noise import position_keys, text_key
 from spectheory.measure.columns.pmf import log_pmf
 from spectheory.measure.columns.statistics import position_statistics
 from spectheory.measure.copied import lookup_columns, suffix_columns
-from spectheory.measure.forward import located, paired_logits
+from spectheory.measure.forward import naming_the_text, paired_logits
 from spectheory.measure.grown import grown_columns
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
@@ -138,7 +138,7 @@ def _columns(
     """The columns of one text, the models sampled by these steps."""
     parts = []
     for of_target, of_draft, tokens, done in paired_logits(pair, prompt_ids, output_ids, chunk=chunk, name=name):
-        with located(name, done):
+        with naming_the_text(name, done):
             logits = _applied(of_target, target[:-1])
             part = position_statistics(
                 logits,

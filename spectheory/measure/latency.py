@@ -60,7 +60,7 @@ class WarmModel:
                 states.take()
 
         with states or nullcontext():
-            seconds = timed(work, self.model.device)
+            seconds = seconds_of(work, self.model.device)
         if self.keeps:
             reading.cache.crop(-tokens)
         return seconds
@@ -127,7 +127,7 @@ class WarmHead:
             elif isinstance(reading, AutoregressiveReading):
                 reading.first(last)
 
-        return timed(work, self.model.device)
+        return seconds_of(work, self.model.device)
 
     def _extended(self, levels: Sequence[int]) -> list[float]:
         """Seconds of a pass on each level of drafted tokens, each token below one of the level before."""
@@ -141,13 +141,13 @@ class WarmHead:
         parents = last.expand(levels[0])
         for begin, end in pairwise(starts):
             ids = self._some_tokens(end - begin)
-            seconds.append(timed(partial(reading.extend, parents, ids), self.model.device))
+            seconds.append(seconds_of(partial(reading.extend, parents, ids), self.model.device))
             parents = torch.arange(begin, end, device=self.model.device)
         reading.forget()
         return seconds
 
 
-def timed(work: Callable[[], object], device: torch.device) -> float:
+def seconds_of(work: Callable[[], object], device: torch.device) -> float:
     """Seconds of `work` including everything it started on the device, as the decoders time their passes."""
     wait_for(device)
     started = time.perf_counter()

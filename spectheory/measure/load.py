@@ -17,13 +17,13 @@ from spectheory.measure.model_files import (
     file_of,
     fingerprint_of,
     guarded,
+    has_pickles,
     hub_answers,
     is_local,
     is_mtp,
     layers_beyond,
     left_out,
-    moving,
-    pickled,
+    moving_rope,
     quiet,
     reason_of_foreign,
     remark_on,
@@ -86,9 +86,9 @@ def load_pair(
     said = [
         f"weights of {model.name!r} are pickled (.bin): tensors were read and no code was run"
         for source, model in zip((target, draft), loaded, strict=True)
-        if pickled(source, model.revision)
+        if has_pickles(source, model.revision)
     ]
-    held = [(model.name, moving(model.network.config.get_text_config())) for model in loaded if model.head is None]
+    held = [(model.name, moving_rope(model.network.config.get_text_config())) for model in loaded if model.head is None]
     said += [remark_on(name, *rope) for name, rope in held if rope]
     said += _added_tokens(tokenizer, target, target_revision)
     said += head_remarks(loaded[1], loaded[0]) if head else _read_whole(loaded[1], draft)
@@ -183,7 +183,7 @@ def _load(source: str | Path, revision: str | None, dtype: str, device: torch.de
 
 def _window(config: Any) -> int | None:
     """Longest text: the model's, and no longer than its position embeddings stay as they are."""
-    stated, held = getattr(config, "max_position_embeddings", None), moving(config)
+    stated, held = getattr(config, "max_position_embeddings", None), moving_rope(config)
     return min((length for length in (stated, held and held[1]) if length is not None), default=None)
 
 

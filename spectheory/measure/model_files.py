@@ -202,7 +202,7 @@ def file_of(source: str | Path, name: str, revision: str | None) -> Path | None:
     return Path(found) if isinstance(found, str | Path) and Path(found).is_file() else None
 
 
-def pickled(source: str | Path, revision: str | None) -> bool:
+def has_pickles(source: str | Path, revision: str | None) -> bool:
     """Whether the loaded weights are pickled; transformers prefers safetensors where both exist."""
     safe, unsafe = (
         any(file_of(source, f"{name}{end}", revision) for end in ("", ".index.json"))
@@ -235,7 +235,7 @@ _ENGINES = {
 """What engines do instead, up to a number of tokens."""
 
 
-def moving(config: Any) -> tuple[str, int] | None:
+def moving_rope(config: Any) -> tuple[str, int] | None:
     """The kind of rope whose frequencies move, and the length of text up to which they stay; None if they are fixed."""
     said = getattr(config, "rope_parameters", None) or {}
     ropes = [said, *said.values()] if isinstance(said, Mapping) else []  # some models have one for each type of layer

@@ -14,7 +14,7 @@ from torch import Tensor
 from transformers.cache_utils import DynamicLayer
 
 from spectheory.errors import DeviceMemoryError, ModelError, out_of_memory
-from spectheory.measure.model_files import moving
+from spectheory.measure.model_files import moving_rope
 from spectheory.measure.pair import Model
 
 
@@ -187,7 +187,7 @@ _SHARE, _SHARE_OF_SINGLE = 1e-2, 3e-4
 precision below the second. Both are small, since looking ahead changes the logits of a barely trained model little."""
 
 
-def moved(model: Model, one: Tensor, other: Tensor, *, share_of_half: float = _SHARE) -> tuple[float, float]:
+def logit_change(model: Model, one: Tensor, other: Tensor, *, share_of_half: float = _SHARE) -> tuple[float, float]:
     """Largest difference of two blocks of logits, and the largest that is tolerated as rounding."""
     share = _SHARE_OF_SINGLE if model.network.dtype in (torch.float32, torch.float64) else share_of_half
     return float((one - other).abs().max()), share * float(one.max() - one.min())
@@ -197,7 +197,7 @@ def cache_of_causal(model: Model) -> Any:
     """The cache a causal model returns after a pass on two texts of four tokens, or None; refuses any other model."""
     reading = Reading(model, model.outputs)
     first, second = reading.read(torch.tensor([[0, 1, 0, 0], [0, 1, 0, 1]]), keep=4)[:, :3].float()
-    by, tolerated = moved(model, first, second)
+    by, tolerated = logit_change(model, first, second)
     if by > tolerated:
         raise ModelError(
             f"{model.name!r} is not causal: a later token moved its logits by {by:.3g}",
@@ -219,7 +219,7 @@ _FOUND: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
 """What was found of each network."""
 
 
-def padded(texts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+def pad_in_front(texts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """Texts as a block of ids ``[batch, longest]``, and the number of ids of padding ``[batch]`` in front of each."""
     longest = max(map(len, texts))
     ids = torch.stack([torch.nn.functional.pad(text.cpu(), (longest - len(text), 0)) for text in texts])
@@ -233,7 +233,7 @@ def why_alone(model: Model, longest: int) -> str | None:
     to rounding. That is done once for a network. Beyond some length rotary positions may turn by the longest text of a
     pass, which short texts do not show: the configuration says so.
     """
-    rope = moving(model.network.config.get_text_config())
+    rope = moving_rope(model.network.config.get_text_config())
     if rope and longest > rope[1]:
         return f"turns the positions of all texts of a pass by the longest one beyond {rope[1]} tokens"
     if model.network not in _FOUND:
@@ -255,7 +255,7 @@ def _reason(model: Model) -> str | None:
         alone = _logits(model, [text], torch.tensor([0]))
         assert alone is not None
         rows = together[torch.tensor([row for row, each in enumerate(_ROWS) if each == number])]
-        by, tolerated = moved(model, alone, rows, share_of_half=_SHARE_OF_HALF)
+        by, tolerated = logit_change(model, alone, rows, share_of_half=_SHARE_OF_HALF)
         if not by <= tolerated:
             return f"gives other logits where texts are padded (by {by:.2g}; {tolerated:.2g} would be rounding)"
     return None
@@ -263,7 +263,7 @@ def _reason(model: Model) -> str | None:
 
 def _logits(model: Model, texts: Sequence[Tensor], rows: Tensor) -> Tensor | None:
     """Logits ``[rows, 3, V]`` after the texts and after each of two more tokens; None if there is no cache."""
-    ids, padding = padded(texts)
+    ids, padding = pad_in_front(texts)
     reading = Reading(model, model.outputs, padding)
     for piece in ids.split(_CHUNK, dim=1):
         logits = reading.read(piece)

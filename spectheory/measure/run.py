@@ -12,14 +12,14 @@ from torch import Tensor
 
 from spectheory.checks import whole
 from spectheory.errors import TraceError
-from spectheory.files import held
+from spectheory.files import sole_writer
 from spectheory.measure.copied import with_suffix
 from spectheory.measure.job import (
     Encoded,
     Measurement,
     MeasureSettings,
     Stage,
-    completed,
+    last_complete,
     measurement_of,
     provenance_of,
     stages_of,
@@ -158,7 +158,7 @@ def run_measurement(
     finished is kept for a later run.
     """
     report, remark = on_progress or (lambda _: None), on_remark or (lambda _: None)
-    with held(out):
+    with sole_writer(out):
         if out.exists():
             trace = _finished_trace(out, job.fingerprint)
             with suppress(OSError):
@@ -197,7 +197,7 @@ class _Run:
         stages, told = stages_of(len(self.job.prompts), batch), None
         with closing(self._finishing(stages, batch, asked)) as states:
             for finished in states:
-                reached = completed(stages, finished)
+                reached = last_complete(stages, finished)
                 if reached in (told, stages[-1]):
                     continue
                 told = reached

@@ -12,10 +12,10 @@ from torch import Tensor
 from spectheory.checks import whole
 from spectheory.distributions import Sampling
 from spectheory.errors import DeviceMemoryError
-from spectheory.measure.columns.pmf import cuts, divisor, kept, token_at
+from spectheory.measure.columns.pmf import cuts, divisor, kept_tokens, token_at
 from spectheory.measure.machine import widest
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.reading import Reading, enough_memory, padded, why_alone
+from spectheory.measure.reading import Reading, enough_memory, pad_in_front, why_alone
 from spectheory.measure.tokens import check_window
 
 
@@ -147,7 +147,7 @@ class _Sampled:
         else:
             places, each = of_prompt.unique(return_inverse=True)
             texts = [self.prompts[place] for place in places]
-        ids, padding = padded(texts)
+        ids, padding = pad_in_front(texts)
         reading = Reading(self.pair.target, self.pair.vocabulary, padding)
         for piece in ids.split(self.chunk, dim=1):
             logits = reading.read(piece)[:, 0]
@@ -161,7 +161,7 @@ def draw(logits: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
     The weights are float64, on the device if it has that precision: of the kept tokens alone where some are cut.
     """
     if cuts(sampling, logits.shape[1]):
-        ids, log = kept(logits, sampling)
+        ids, log = kept_tokens(logits, sampling)
         return ids.gather(1, _at(log, uniforms))[:, 0]
     best = logits.amax(dim=-1, keepdim=True)
     if not bool(torch.isfinite(best).all()):

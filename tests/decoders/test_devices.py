@@ -134,7 +134,7 @@ def test_a_pass_takes_its_own_time_alone(module: Any, tiny_pair: ModelPair, monk
 
     busy.left = 5.0
     if module is latency:
-        seconds = latency.timed(started, torch.device("cpu"))
+        seconds = latency.seconds_of(started, torch.device("cpu"))
     else:
         hook = tiny_pair.target.network.register_forward_pre_hook(started)
         _, seconds = readers.forward(tiny_pair.target, torch.tensor([[1, 2]]), keep=1)

@@ -15,10 +15,10 @@ from spectheory.measure.decoders.methods import (
     Drafting,
     by_arrival,
     by_arrival_with_repeats,
+    draft_heaviest,
     first_of,
-    heaviest,
 )
-from spectheory.measure.decoders.tree import Clocks, DraftTree, Drawn, Floats, Source
+from spectheory.measure.decoders.tree import Clocks, DraftTree, Floats, GeneratorChance, Source
 from tests.made_up import each
 
 V = 7
@@ -64,7 +64,7 @@ def best_first(nodes: int, depth: int, ends: frozenset[int], seed: int) -> set[t
 def test_the_heaviest_tree_is_the_best_first_one(nodes: int, depth: int, seed: int) -> None:
     for ends in (frozenset[int](), frozenset({2, 5})):
         tree = DraftTree()
-        passes = drafted(tree, heaviest(tree, nodes, depth, ends), seed)
+        passes = drafted(tree, draft_heaviest(tree, nodes, depth, ends), seed)
         assert paths_of(tree) == best_first(nodes, depth, ends, seed)
         assert passes <= min(tree.depth + 1, depth)
 
@@ -72,7 +72,7 @@ def test_the_heaviest_tree_is_the_best_first_one(nodes: int, depth: int, seed: i
 def test_nothing_is_drafted_where_one_token_is_left() -> None:
     for method in (Method("toptree", HeaviestTree(4)), Method("token", Chain(3)), Method("lookup", Chain(3))):
         tree = DraftTree()
-        source = Source(Drawn(np.random.default_rng(1)), Clocks(1, V))
+        source = Source(GeneratorChance(np.random.default_rng(1)), Clocks(1, V))
         assert drafted(tree, method.drafting(tree, [1, 1, 1], 0, source, frozenset()), 1) == 0
         assert tree.nodes == []
         assert tree.depth == 0
@@ -83,7 +83,7 @@ def test_nothing_is_drafted_where_one_token_is_left() -> None:
 def test_shapes_are_cut_at_their_room(shape: Shape, room: int) -> None:
     """What is drafted are the shape's nodes no deeper than that, in one pass a level; nothing after an end."""
     wanted = {path for path in shape.tree().paths if len(path) <= room}
-    tree, source = DraftTree(), Source(Drawn(np.random.default_rng(1)), Clocks(1, V))
+    tree, source = DraftTree(), Source(GeneratorChance(np.random.default_rng(1)), Clocks(1, V))
     passes = drafted(tree, Method("topk", shape).drafting(tree, [1], room, source, frozenset()), 3)
     assert {tuple(tree.ranks[on] for on in tree.path(node)) for node in tree.nodes} == wanted
     assert passes == min(room, shape.depth)
@@ -127,7 +127,9 @@ def test_arrivals_are_exponential_with_the_drafts_rates(candidates: Callable[...
     """
     pmf, lists, count = np.array([0.5, 0.3, 0.2, 0.0]), np.zeros((4, 4)), 4_000
     for key in range(count):
-        first, second = candidates(pmf, 2, DraftTree(), -1, Source(Drawn(np.random.default_rng(1)), Clocks(key, 4)))
+        first, second = candidates(
+            pmf, 2, DraftTree(), -1, Source(GeneratorChance(np.random.default_rng(1)), Clocks(key, 4))
+        )
         lists[first, second] += 1
     law = np.outer(pmf, pmf)
     if candidates is by_arrival:

@@ -14,7 +14,7 @@ from proofs_check.twins import race_ranks as enumerated
 from spectheory import kernels
 from spectheory.distributions import Sampling
 from spectheory.measure.columns import position
-from spectheory.measure.columns.compiled import fits, spread
+from spectheory.measure.columns.compiled import fits, on_threads
 from spectheory.measure.columns.noise import position_keys
 from spectheory.measure.columns.pmf import Pmf, softmax
 from spectheory.measure.columns.position import expensive
@@ -120,7 +120,7 @@ def test_every_row_is_in_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
         for rows in range(1, 8):
             counts = np.zeros(rows)
-            spread(lambda part, step: np.add(part, step, out=part), counts, constants=(1,))
+            on_threads(lambda part, step: np.add(part, step, out=part), counts, constants=(1,))
             np.testing.assert_array_equal(counts, 1)
 
 

@@ -20,7 +20,7 @@ from spectheory.drafting import Chain, Grown, Parallel, Shape
 from spectheory.errors import SettingError, SpectheoryError, TextError
 from spectheory.measure import MeasureSettings, ModelPair, fingerprint_of_run, grown, measure, teacher_forced
 from spectheory.measure.decoders import Method, decode
-from spectheory.measure.decoders.methods import grown as growing
+from spectheory.measure.decoders.methods import grow_tree as growing
 from spectheory.measure.decoders.tree import DraftTree
 from spectheory.measure.grown import CachedText, RereadText, grown_columns, matches, most_probable
 from spectheory.measure.heads.base import AutoregressiveReading, HiddenStates, ParallelReading

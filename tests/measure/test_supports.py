@@ -17,7 +17,7 @@ from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError
 from spectheory.measure.columns import rejection, statistics
 from spectheory.measure.columns.noise import position_keys
-from spectheory.measure.columns.pmf import Kept, kept, kept_in_torch, log_pmf
+from spectheory.measure.columns.pmf import KeptTokens, kept_in_torch, kept_tokens, log_pmf
 from spectheory.measure.columns.statistics import position_statistics
 from spectheory.trace import DISTINCT_RANKS
 from tests.made_up import each
@@ -122,7 +122,7 @@ def pair_of(kind: str, size: int, rows: int = 12, seed: int = 2) -> tuple[Tensor
     return target, draft, tokens
 
 
-def assert_same(found: Kept, expected: Kept) -> None:
+def assert_same(found: KeptTokens, expected: KeptTokens) -> None:
     assert torch.equal(found.ids, expected.ids)
     torch.testing.assert_close(found.log, expected.log, rtol=EXACT, atol=EXACT)
 
@@ -133,7 +133,11 @@ def test_kept_tokens_are_those_of_the_definition(sampling: Sampling, kind: str) 
     """Whole sorts in double precision of the same logits; both ways to select, where numba is there."""
     logits = rows_of(kind, 5000)
     expected = sampling.log_pmf(logits.double())
-    for found in (kept(logits, sampling), kept_in_torch(logits, sampling), kept(logits.double(), sampling)):
+    for found in (
+        kept_tokens(logits, sampling),
+        kept_in_torch(logits, sampling),
+        kept_tokens(logits.double(), sampling),
+    ):
         torch.testing.assert_close(found.over(5000), expected, rtol=EXACT, atol=EXACT)
         assert (found.ids.diff(dim=1)[found.ids[:, 1:] < 5000] > 0).all()
         assert torch.equal(found.ids == 5000, found.log == -math.inf)
@@ -145,7 +149,7 @@ def test_kept_tokens_are_those_of_the_definition(sampling: Sampling, kind: str) 
 def test_kept_tokens_of_16_bits(sampling: Sampling, dtype: torch.dtype) -> None:
     """Many logits are equal after rounding."""
     logits = rows_of("random", 5000).to(dtype)
-    for found in (kept(logits, sampling), kept_in_torch(logits, sampling)):
+    for found in (kept_tokens(logits, sampling), kept_in_torch(logits, sampling)):
         expected = sampling.log_pmf(logits.double())
         torch.testing.assert_close(found.over(5000), expected, rtol=EXACT, atol=EXACT)
 
@@ -156,7 +160,7 @@ def test_admitted_tokens_keep_their_odds(sampling: Sampling, kind: str) -> None:
     """A token outside the cut has the odds of the softmax against the most probable token; the rest is as it was."""
     logits = rows_of(kind, 5000)
     tokens = torch.tensor([[5], [102], [4999], [0], [2500], [3]])
-    before, after = kept(logits, sampling), kept(logits, sampling, tokens)
+    before, after = kept_tokens(logits, sampling), kept_tokens(logits, sampling, tokens)
     assert_same(after, kept_in_torch(logits, sampling, tokens))
     own, old = after.over(5000), before.over(5000)
     if sampling.temperature == 0:
@@ -176,14 +180,14 @@ def test_a_wrong_cut_is_caught() -> None:
     logits = rows_of("random", 5000)
     expected = Sampling(top_k=50).log_pmf(logits.double())
     for wrong in (49, 51):
-        assert not torch.allclose(kept(logits, Sampling(top_k=wrong)).over(5000), expected)
+        assert not torch.allclose(kept_tokens(logits, Sampling(top_k=wrong)).over(5000), expected)
 
 
 @compiled_only
 @each("kind", KINDS)
 def test_unions_by_merging_and_by_sorting(kind: str) -> None:
     target, draft, tokens = pair_of(kind, 5000)
-    both = kept(target, Sampling(top_k=40)), kept(draft, Sampling(0.5, top_p=0.9)), tokens[:, None], 5000
+    both = kept_tokens(target, Sampling(top_k=40)), kept_tokens(draft, Sampling(0.5, top_p=0.9)), tokens[:, None], 5000
     merged, sorted_ = statistics.union(*both), statistics.union_in_torch(*both)
     for name in ("ids", "log_target", "log_draft", "place"):
         assert torch.equal(getattr(merged, name), getattr(sorted_, name)), name

@@ -25,7 +25,7 @@ from spectheory.measure.validation import CHAIN_RULES, JUDGE, TREE_RULES, Settin
 from spectheory.measure.validation.answer import Evidence, answer_at
 from spectheory.measure.validation.rounds import decoded_rounds
 from spectheory.measure.validation.runs import Run, compare_runs, expected_calls, run_once
-from spectheory.measure.validation.times import CallTime, Known, budget, by_table, made_by_table, speedup
+from spectheory.measure.validation.times import CallTime, TraceExpectation, budget, by_table, made_by_table, speedup
 from spectheory.plots.style import new_figure
 from spectheory.plots.validation import draw
 from spectheory.reports import PARTS
@@ -305,10 +305,10 @@ def test_calls_as_made_by_the_table() -> None:
     np.testing.assert_array_equal(copied.drafting, 0.0)
     np.testing.assert_allclose(copied.verifying, (5.0 + 3.0 + 2.0) / 3 / 2)
     one, shares = np.ones(2), np.array([0.0, 1.0])
-    shape = by_table(table, Known(Chain(3, schedule=Copied()), one, shares, {4: shares, 1: 1 - shares}))
+    shape = by_table(table, TraceExpectation(Chain(3, schedule=Copied()), one, shares, {4: shares, 1: 1 - shares}))
     np.testing.assert_array_equal(shape.drafting, 0.0)
     np.testing.assert_allclose(shape.verifying, [1.0, 2.5])
-    shape = by_table(table, Known(Chain(3), one, shares, {4: one}))
+    shape = by_table(table, TraceExpectation(Chain(3), one, shares, {4: one}))
     np.testing.assert_allclose(shape.drafting, [1.5, 1.75])
     np.testing.assert_allclose(shape.verifying, 2.5)
 

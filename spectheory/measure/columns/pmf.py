@@ -18,7 +18,7 @@ from torch.nn.functional import pad
 
 from spectheory import kernels
 from spectheory.distributions import Sampling
-from spectheory.measure.columns.compiled import fits, spread
+from spectheory.measure.columns.compiled import fits, on_threads
 from spectheory.measure.machine import widest
 
 
@@ -54,7 +54,7 @@ _GROUPS_PER_TOKEN, _LEAST_GROUPS = 8, 1024
 """Groups whose largest entries bound the k-th largest entry of a row: with 8 k of them, few other tokens pass."""
 
 
-class Kept(NamedTuple):
+class KeptTokens(NamedTuple):
     """The kept tokens of each row: `ids` ``[rows, W]`` ascending, padded with V, and `log` ``[rows, W]``, their
     log-probabilities (nats), padded with -inf.
     """
@@ -74,7 +74,7 @@ def cuts(sampling: Sampling, size: int) -> bool:
     return sampling.temperature == 0 or ranked or sampling.top_p not in (None, 1) or bool(sampling.min_p)
 
 
-def kept(logits: Tensor, sampling: Sampling, admitted: Tensor | None = None) -> Kept:
+def kept_tokens(logits: Tensor, sampling: Sampling, admitted: Tensor | None = None) -> KeptTokens:
     """The tokens ``[rows, W]`` that :meth:`Sampling.log_pmf` of logits ``[rows, V]`` keeps, on their device.
 
     W is the largest number of tokens kept in a row. `admitted` ``[rows, 1]`` is never cut: it keeps its logit relative
@@ -96,7 +96,7 @@ def compiles(device: torch.device, size: int) -> bool:
     return device.type == "cpu" and size >= kernels.SMALLEST and kernels.installed()
 
 
-def kept_in_torch(logits: Tensor, sampling: Sampling, admitted: Tensor | None = None) -> Kept:
+def kept_in_torch(logits: Tensor, sampling: Sampling, admitted: Tensor | None = None) -> KeptTokens:
     """The same on any device."""
     size, logits = logits.shape[1], _single(logits)
     best = logits.amax(dim=-1, keepdim=True)
@@ -104,7 +104,7 @@ def kept_in_torch(logits: Tensor, sampling: Sampling, admitted: Tensor | None = 
         sampling.log_pmf(logits)  # raises an error that names the row
     if sampling.temperature == 0:
         ids = _first_largest(logits)[:, None] if admitted is None else admitted
-        return Kept(ids, torch.zeros_like(ids, dtype=widest(logits)))
+        return KeptTokens(ids, torch.zeros_like(ids, dtype=widest(logits)))
     floor, total = _floor(logits, best, sampling)
     above = logits >= floor
     if admitted is not None:
@@ -116,10 +116,10 @@ def kept_in_torch(logits: Tensor, sampling: Sampling, admitted: Tensor | None = 
         stays |= (ids == admitted) & (values > -math.inf)
     at = places(stays)
     scaled = pad(_scaled(values, best, sampling), (0, 1), value=-math.inf).gather(1, at)
-    return Kept(pad(ids, (0, 1), value=size).gather(1, at), scaled - scaled.logsumexp(dim=-1, keepdim=True))
+    return KeptTokens(pad(ids, (0, 1), value=size).gather(1, at), scaled - scaled.logsumexp(dim=-1, keepdim=True))
 
 
-def _compiled_kept(logits: Tensor, sampling: Sampling, admitted: Tensor | None) -> Kept:
+def _compiled_kept(logits: Tensor, sampling: Sampling, admitted: Tensor | None) -> KeptTokens:
     """The same row by row, compiled."""
     support = importlib.import_module("spectheory.kernels.supports").support
     tokens = [-1] * len(logits) if admitted is None else admitted[:, 0].tolist()
@@ -138,7 +138,7 @@ def _compiled_kept(logits: Tensor, sampling: Sampling, admitted: Tensor | None) 
     ids, log = np.full((len(found), width), logits.shape[1]), np.full((len(found), width), -math.inf)
     for row, (own, own_log) in enumerate(found):
         ids[row, : len(own)], log[row, : len(own)] = own, own_log
-    return Kept(torch.from_numpy(ids), torch.from_numpy(log))
+    return KeptTokens(torch.from_numpy(ids), torch.from_numpy(log))
 
 
 def _single(logits: Tensor) -> Tensor:
@@ -213,7 +213,7 @@ def log_pmf(logits: Tensor, sampling: Sampling) -> Tensor:
     """Log-probabilities ``[rows, V]`` (nats, -inf where cut), equal to those of :meth:`Sampling.log_pmf` but faster."""
     if not cuts(sampling, logits.shape[-1]):
         return sampling.log_pmf(logits)
-    return kept(logits, sampling).over(logits.shape[-1]).to(logits.dtype)
+    return kept_tokens(logits, sampling).over(logits.shape[-1]).to(logits.dtype)
 
 
 def softmax(log: Tensor, pmf: Tensor, warmth: float) -> bool:
@@ -225,7 +225,7 @@ def softmax(log: Tensor, pmf: Tensor, warmth: float) -> bool:
         from spectheory.kernels.softmax import softmax as compiled
 
         finite = np.empty(len(pmf), np.bool_)
-        spread(compiled, log, pmf, finite, constants=(warmth,))
+        on_threads(compiled, log, pmf, finite, constants=(warmth,))
         return bool(finite.all())
     if warmth != 1:
         log /= warmth
@@ -300,7 +300,7 @@ def make_pmf(logits: Tensor, sampling: Sampling, buffers: Tensor, admitted: Tens
     torch.sub(logits, best, out=log)
     warmth = divisor(sampling, log.dtype)
     if cuts(sampling, logits.shape[1]) or not bool(torch.isfinite(best).all()):
-        own = kept(logits, sampling, admitted)  # raises where a row is not finite, naming it
+        own = kept_tokens(logits, sampling, admitted)  # raises where a row is not finite, naming it
         log.copy_(own.over(logits.shape[1]))
         warmth = 1.0
     if softmax(log, pmf, warmth):

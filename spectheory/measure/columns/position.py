@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spectheory.measure.columns.compiled import fits, spread
+from spectheory.measure.columns.compiled import fits, on_threads
 from spectheory.measure.columns.noise import Keys
 from spectheory.measure.columns.pmf import Pmf, order_statistics
 from spectheory.measure.columns.race import race_acceptance, race_ranks, ratio
@@ -64,7 +64,7 @@ def _compiled_sums(
 
     sums, places = np.empty((len(at), 7)), np.empty((len(at), 4), np.int64)
     c = ratio(log_target, log_draft, p.pmf.dtype)
-    spread(position_sums, p.pmf, q.pmf, p.order(), q.order(), at[:, 0], c, sums, places)
+    on_threads(position_sums, p.pmf, q.pmf, p.order(), q.order(), at[:, 0], c, sums, places)
     names = ("target_entropy", "target_second_moment", "kl", "draft_entropy", "harmonic_similarity", "race_g")
     columns = {name: torch.from_numpy(sums[:, i].copy()) for i, name in enumerate((*names, "draft_top"))}
     columns["race_g"].masked_fill_(log_draft == -math.inf, math.inf)
@@ -178,7 +178,7 @@ def uno_loss(p: Tensor, q: Tensor, total_variation: Tensor, scratch: Tensor) -> 
         from spectheory.kernels.residual_masses import uno_losses
 
         losses = np.empty(tuple(kept.shape))
-        spread(uno_losses, p, q, kept, losses, constants=(np.array(UNO_SHARES),))
+        on_threads(uno_losses, p, q, kept, losses, constants=(np.array(UNO_SHARES),))
         return torch.from_numpy(losses)
     (both, above), parts = scratch, []
     torch.minimum(p, q, out=both)

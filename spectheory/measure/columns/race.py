@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spectheory.measure.columns.compiled import fits, spread
+from spectheory.measure.columns.compiled import fits, on_threads
 from spectheory.measure.machine import widest
 from spectheory.trace import RECORDED_RANKS
 
@@ -24,7 +24,7 @@ def race_acceptance(p: Tensor, q: Tensor, scratch: Tensor) -> Tensor:
         from spectheory.kernels.race_cells import race_bounds
 
         bounds = np.empty((len(p), 2))
-        spread(race_bounds, p, q, bounds)
+        on_threads(race_bounds, p, q, bounds)
         return torch.from_numpy(bounds.mean(axis=1))
     ratio, q = _sorted_pairs(p, q, scratch)
     below = q.cumsum(dim=-1, dtype=widest(p)).mul_(ratio)
@@ -111,7 +111,7 @@ def _laws(p: Tensor, q: Tensor, c: Tensor, times: Floats, weights: Floats, scrat
 
         laws = np.empty((len(p), RECORDED_RANKS))
         limits = (_LARGEST_RATE, FLOOR, SHARE, SINGLED_OUT, _MOST_ARRIVALS)
-        spread(race_law, p, q, c, laws, constants=((times, weights), limits))
+        on_threads(race_law, p, q, c, laws, constants=((times, weights), limits))
         return torch.from_numpy(laws)
     torch.addcmul(p, q, c[:, None].to(p.dtype), value=-1, out=scratch).neg_().clamp_(min=0.0, max=_LARGEST_RATE)
     # A sum in single precision would be off by more than the small rates.

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spectheory.measure.columns.compiled import fits, spread
+from spectheory.measure.columns.compiled import fits, on_threads
 from spectheory.measure.columns.noise import Keys, uniforms
 from spectheory.measure.columns.pmf import Pmf, between, token_at
 from spectheory.trace import DISTINCT_RANKS
@@ -56,7 +56,7 @@ def _masses(p: Tensor, q: Tensor, scratch: Tensor, ranks: int) -> Tensor:
         from spectheory.kernels.residual_masses import residual_masses
 
         masses = np.empty((len(p), ranks))
-        spread(residual_masses, p, q, masses)
+        on_threads(residual_masses, p, q, masses)
         return torch.from_numpy(masses)
     left = [torch.ones_like(p[:, :1])]
     taken = torch.zeros_like(left[0])
@@ -114,7 +114,7 @@ def _laws(p: Tensor, q: Tensor, out: _Output, heights: Tensor, scratch: Tensor) 
 
         mean, short = np.empty((len(p), DISTINCT_RANKS)), np.empty(len(p), np.bool_)
         given = (p, q, out.token[:, 0], out.ratio[:, 0], heights)
-        spread(distinct_laws, *given, mean, short, constants=(_LEAST_LEFT,))
+        on_threads(distinct_laws, *given, mean, short, constants=(_LEAST_LEFT,))
         return torch.from_numpy(mean), torch.from_numpy(short)
     torch.sub(q, p, out=scratch[0])
     first, mass = _rejected(heights[:, :, 0], scratch)

@@ -21,7 +21,7 @@ from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError, ShapeError
 from spectheory.measure.columns.compiled import listed_from
 from spectheory.measure.columns.noise import DEFAULT_KEY, Keys, position_keys
-from spectheory.measure.columns.pmf import Kept, Listed, Pmf, compiles, cuts, kept, make_pmf, places
+from spectheory.measure.columns.pmf import KeptTokens, Listed, Pmf, compiles, cuts, kept_tokens, make_pmf, places
 from spectheory.measure.columns.position import by_position, by_start, expensive, output_logits, output_masses
 from spectheory.measure.machine import widest
 
@@ -133,7 +133,12 @@ class Union:
 def _listed(target: Tensor, draft: Tensor, at: Tensor, settings: _Settings, keys: Keys) -> dict[str, Tensor]:
     """The columns of both pmfs at positions where both models' settings truncate, with ranks in the vocabulary."""
     size = target.shape[1]
-    both = union(kept(target, settings.target, at if settings.sampled else None), kept(draft, settings.draft), at, size)
+    both = union(
+        kept_tokens(target, settings.target, at if settings.sampled else None),
+        kept_tokens(draft, settings.draft),
+        at,
+        size,
+    )
     order, parts = [], []
     for rows, part in both.by_width(size, _entries_at_once(target.device)):
         order.append(rows)
@@ -149,7 +154,7 @@ def _listed(target: Tensor, draft: Tensor, at: Tensor, settings: _Settings, keys
     return {name: torch.cat([each[name] for each in parts])[place] for name in parts[0]}
 
 
-def union(p: Kept, q: Kept, tokens: Tensor, size: int) -> Union:
+def union(p: KeptTokens, q: KeptTokens, tokens: Tensor, size: int) -> Union:
     """The union of two supports and a token ``[rows, 1]`` of each row, from a vocabulary of this size."""
     if not compiles(tokens.device, size):
         return union_in_torch(p, q, tokens, size)
@@ -158,7 +163,7 @@ def union(p: Kept, q: Kept, tokens: Tensor, size: int) -> Union:
     return Union(*(torch.from_numpy(x) for x in parts))
 
 
-def union_in_torch(p: Kept, q: Kept, tokens: Tensor, size: int) -> Union:
+def union_in_torch(p: KeptTokens, q: KeptTokens, tokens: Tensor, size: int) -> Union:
     """The same on any device."""
     every = torch.cat([p.ids, q.ids, tokens], dim=1).sort(dim=1).values
     own = (every < size) & pad(every[:, 1:] != every[:, :-1], (1, 0), value=True)
@@ -166,7 +171,7 @@ def union_in_torch(p: Kept, q: Kept, tokens: Tensor, size: int) -> Union:
     return Union(ids, _at(p, ids, size), _at(q, ids, size), torch.searchsorted(ids, tokens.contiguous()))
 
 
-def _at(kept: Kept, ids: Tensor, size: int) -> Tensor:
+def _at(kept: KeptTokens, ids: Tensor, size: int) -> Tensor:
     """Log-probabilities of tokens, -inf where they are cut."""
     at = torch.searchsorted(kept.ids.contiguous(), ids)
     own = pad(kept.ids, (0, 1), value=size).gather(1, at) == ids

@@ -19,7 +19,7 @@ from spectheory.measure.columns.noise import text_key
 from spectheory.measure.decoders.head_reader import HeadReader
 from spectheory.measure.decoders.methods import Method, check_temperature
 from spectheory.measure.decoders.readers import KeptReader, Reader, RereadingReader, Rows, fewer, why_uncached
-from spectheory.measure.decoders.tree import ROOT, Clocks, DraftTree, Drawn, Floats, Source
+from spectheory.measure.decoders.tree import ROOT, Clocks, DraftTree, Floats, GeneratorChance, Source
 from spectheory.measure.decoders.verifiers import Verifier
 from spectheory.measure.forward import check_prompt, too_deep
 from spectheory.measure.heads.base import HiddenStates
@@ -257,7 +257,7 @@ def decode(
             clocks = Clocks(text_key(seed, number, 1), pair.vocabulary)
             clocks.follow(prompt)
             rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number, 0)))
-            running.append(Running(list(prompt), tokens, Source(Drawn(rng), clocks)))
+            running.append(Running(list(prompt), tokens, Source(GeneratorChance(rng), clocks)))
         texts = len(running)
         # A pass reports this itself; moving caches and computing pmfs take memory as well.
         with (

@@ -15,7 +15,7 @@ from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError
 from spectheory.measure.copied import Ids, continuation, suffix_draft, up_to_end
 from spectheory.measure.decoders.tree import ROOT, DraftTree, Floats, Source
-from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, arrivals, matched, verifier_of, without
+from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, arrivals, match_target_draw, verifier_of, without
 from spectheory.prediction.shape_calls import takes
 from spectheory.verification import RankRule, Rule
 from spectheory.verification.base import Drafts
@@ -38,7 +38,7 @@ def iid(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> 
     return [source.chance.categorical(pmf) for _ in range(count)]
 
 
-def distinct(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
+def without_replacement(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
     """Draws without replacement; if nothing is left of the draft, uniform over the other tokens."""
     taken: list[int] = []
     for _ in range(min(count, len(pmf))):
@@ -82,14 +82,14 @@ def first_of(values: Floats, count: int) -> list[int]:
 CANDIDATES: Mapping[tuple[Drafts, bool], Candidates] = {
     ("drawn", False): iid,
     ("drawn", True): by_arrival_with_repeats,
-    ("distinct", False): distinct,
+    ("distinct", False): without_replacement,
     ("distinct", True): by_arrival,
     ("chosen", False): most_probable,
 }
 """How candidates are found, by how a rule says that its drafts come and whether they do so by arrival."""
 
 
-def shaped(
+def draft_shape(
     tree: DraftTree, levels: Levels, room: int, candidates: Candidates, source: Source, ends: frozenset[int]
 ) -> Drafting:
     """Draft a shape, one pass of the draft per level, at most `room` deep and nothing after an end of text."""
@@ -139,7 +139,7 @@ class _Growth:
         return sorted(nodes, key=lambda node: (-self.confidence[node], self.tree.depths[node], node))[:count]
 
 
-def grown(tree: DraftTree, shape: Grown, room: int, ends: frozenset[int]) -> Drafting:
+def grow_tree(tree: DraftTree, shape: Grown, room: int, ends: frozenset[int]) -> Drafting:
     """Draft the tree of :class:`~spectheory.drafting.Grown`, without what lies deeper than `room` or after an end.
 
     The whole tree is grown even there, since it depends only on the text before.
@@ -159,7 +159,7 @@ def grown(tree: DraftTree, shape: Grown, room: int, ends: frozenset[int]) -> Dra
     tree.choose(sorted(fitting - {ROOT}))
 
 
-def heaviest(tree: DraftTree, nodes: int, depth: int, ends: frozenset[int]) -> Drafting:
+def draft_heaviest(tree: DraftTree, nodes: int, depth: int, ends: frozenset[int]) -> Drafting:
     """Draft the `nodes` prefixes of largest probability under the draft, of at most `depth` tokens (the best-first
     tree).
 
@@ -183,7 +183,7 @@ def heaviest(tree: DraftTree, nodes: int, depth: int, ends: frozenset[int]) -> D
     tree.choose(sorted(top))
 
 
-def stopped(
+def draft_until_stop(
     tree: DraftTree,
     stop: StoppingRule,
     most: int,
@@ -295,7 +295,7 @@ class Method:
     @property
     def verifier(self) -> Verifier:
         """What decides which drafts are output."""
-        return (self.law and verifier_of(self.law)) or matched
+        return (self.law and verifier_of(self.law)) or match_target_draw
 
     @cached_property
     def law(self) -> Rule | None:
@@ -307,9 +307,9 @@ class Method:
     ) -> Drafting:
         """Draft a call's tree of at most `room` tokens in depth, after `text`; `greedy` at temperature 0."""
         if isinstance(self.shape, HeaviestTree):
-            yield from heaviest(tree, self.shape.nodes, min(self.shape.depth, room), ends)
+            yield from draft_heaviest(tree, self.shape.nodes, min(self.shape.depth, room), ends)
         elif isinstance(self.shape, Grown):
-            yield from grown(tree, self.shape, room, ends)
+            yield from grow_tree(tree, self.shape, room, ends)
         elif self.shape is not None and not self.uses_draft:
             node = ROOT
             for token in COPIES[self.rule](np.asarray(text), min(self.shape.depth, room), self.ngram, ends).tolist():
@@ -318,9 +318,9 @@ class Method:
             candidates = CANDIDATES[self.law.drafts, self.law.by_arrival]
             if self.stop:
                 most = min(self.shape.depth, room)
-                yield from stopped(tree, self.stop, most, candidates, source, ends, greedy=greedy)
+                yield from draft_until_stop(tree, self.stop, most, candidates, source, ends, greedy=greedy)
                 return
-            yield from shaped(tree, self._levels, room, candidates, source, ends)
+            yield from draft_shape(tree, self._levels, room, candidates, source, ends)
 
     @cached_property
     def _levels(self) -> Levels:

@@ -249,7 +249,7 @@ def _gathered(kept: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
     return torch.take_along_dim(kept, chosen[:, None, :, None], dim=2)
 
 
-def compacted(cache: Any, used: Masks) -> Masks:
+def compact(cache: Any, used: Masks) -> Masks:
     """Close the gaps of a cache if too few slots are marked as used ``[batch, slots]``; return the new marks."""
     counts = used.sum(axis=1)
     longest = int(counts.max())
@@ -409,7 +409,7 @@ class KeptReader(ModelReader):
             tails.append([*(marks[self._settled :].nonzero()[0] + self._settled).tolist(), *nodes])
         move_to(self.cache, tails, self._settled, self._of_text.shape[1])
         kept = np.arange(max(map(len, tails))) < np.array([[len(tail)] for tail in tails])
-        self._of_text = compacted(self.cache, np.concatenate([self._of_text[:, : self._settled], kept], axis=1))
+        self._of_text = compact(self.cache, np.concatenate([self._of_text[:, : self._settled], kept], axis=1))
         self._settled = self._of_text.shape[1]
 
     def drop(self, ended: Sequence[int]) -> None:

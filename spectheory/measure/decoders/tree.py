@@ -91,7 +91,7 @@ class Chance(Protocol):
         """True with this probability; values above 1 count as 1."""
 
 
-class Drawn:
+class GeneratorChance:
     """Chance from a numpy generator."""
 
     def __init__(self, rng: np.random.Generator) -> None:

@@ -39,12 +39,12 @@ class Pmfs(Protocol):
 Verifier: TypeAlias = Callable[[DraftTree, Pmfs, Source], Verdict]
 
 
-def matched(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
+def match_target_draw(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
     """A token is drawn from the target, independently of the drafts, which are accepted while equal to it (A4, R7)."""
     return _descend(tree, lambda node: source.chance.categorical(target[node]))
 
 
-def raced(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
+def race(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
     """The winner of the target's race is output; drafts are accepted while they equal it (A2, R1, R2; kobus2025)."""
     return _descend(tree, lambda node: winner(source.clocks.at(tree, node), target[node]))
 
@@ -76,7 +76,7 @@ def _descend(tree: DraftTree, output: Callable[[int], int]) -> Verdict:
         path.append(child)
 
 
-def rejected_one_by_one(tree: DraftTree, target: Pmfs, source: Source, *, distinct: bool = False) -> Verdict:
+def recursive_rejection(tree: DraftTree, target: Pmfs, source: Source, *, distinct: bool = False) -> Verdict:
     """Recursive rejection of i.i.d. candidates (R3, miao2024specinfer); on a chain it is token verification (A1).
 
     Of `distinct` candidates a rejected token leaves the draft (R3, chen2024sequoia).
@@ -129,7 +129,7 @@ def without(q: Floats, tokens: list[int]) -> Floats:
     return shorter / total if total > 0 else shorter
 
 
-def judged_together(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
+def block_verification(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
     """Block verification of a chain (sun2024block, Algorithm 2): the deepest depth whose coin succeeds is accepted."""
     chain, drafts = tree.nodes, tree.pmfs
     nodes, running, accepted, weight = [ROOT, *chain], 1.0, 0, 1.0
@@ -151,19 +151,19 @@ def judged_together(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
 
 
 VERIFIERS: Mapping[Rule, Verifier] = {
-    TokenVerification(): rejected_one_by_one,
-    BlockVerification(): judged_together,
-    RaceVerification(): raced,
-    PoissonRace(): raced,
-    RecursiveRejection(): rejected_one_by_one,
-    RecursiveRejection(replacement=False): partial(rejected_one_by_one, distinct=True),
-    IndependentMatch(): matched,
-    ArgmaxDraft(): matched,
-    GreedyMatch(): matched,
-    TopKMatch(): matched,
-    LookupMatch(): matched,
-    GrownMatch(): matched,
-    SuffixMatch(): matched,
+    TokenVerification(): recursive_rejection,
+    BlockVerification(): block_verification,
+    RaceVerification(): race,
+    PoissonRace(): race,
+    RecursiveRejection(): recursive_rejection,
+    RecursiveRejection(replacement=False): partial(recursive_rejection, distinct=True),
+    IndependentMatch(): match_target_draw,
+    ArgmaxDraft(): match_target_draw,
+    GreedyMatch(): match_target_draw,
+    TopKMatch(): match_target_draw,
+    LookupMatch(): match_target_draw,
+    GrownMatch(): match_target_draw,
+    SuffixMatch(): match_target_draw,
 }
 """What carries out each rule."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from spectheory.errors import EngineError, SettingError
-from spectheory.files import held
+from spectheory.files import sole_writer
 from spectheory.measure.engines import Engine, Job, Models
 from spectheory.measure.engines.processes import find_program, running, version_of
 from spectheory.measure.model_files import fingerprint_of
@@ -82,7 +82,7 @@ class InProcess(Engine):
     def _written(self, saved: Path, work: Path) -> Path:
         """A model in the engine's form; it is written once, and appears when whole."""
         folder = work / f"{self.name}-{self.version()}" / f"{saved.name}-{fingerprint_of(saved, None)}"
-        with held(folder):
+        with sole_writer(folder):
             if not folder.is_dir():
                 partial = folder.with_name(f".{folder.name}.partial")
                 shutil.rmtree(partial, ignore_errors=True)

@@ -18,7 +18,7 @@ from torch.nn.functional import embedding, linear
 from spectheory.cost.head_config import MARK
 from spectheory.errors import ModelError, SettingError
 from spectheory.measure.heads.base import Head
-from spectheory.measure.model_files import guarded, moving
+from spectheory.measure.model_files import guarded, moving_rope
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def _block(raw: Mapping[str, Any], name: str, families: tuple[str, ...]) -> Any:
         _refuse(name, f"num_attention_heads and num_key_value_heads of {heads}", "the second must divide the first")
     if "sliding_attention" in (getattr(block, "layer_types", None) or ()):
         _count(getattr(block, "sliding_window", None), "transformer_layer_config.sliding_window", name)
-    rope = guarded(name, "config.json", lambda: moving(block))
+    rope = guarded(name, "config.json", lambda: moving_rope(block))
     if rope:
         limit = "its frequencies depend on the length of the text, and engines choose them differently"
         _refuse(name, f"rope_type {rope[0]!r}", limit, "use a head with another rope_type")

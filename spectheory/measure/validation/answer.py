@@ -18,14 +18,14 @@ from spectheory.measure.validation.runs import CONTROLS, Round, Run, compare_run
 from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.measure.validation.times import (
     Floats,
-    Known,
-    Timed,
+    RunSums,
+    TraceExpectation,
     budget,
     by_table,
     in_loop,
     made_by_table,
     speedup,
-    timed,
+    sum_over_runs,
 )
 from spectheory.prediction import predict
 from spectheory.prediction.over_prompts import NO_LIMITS, interval, left_out
@@ -69,9 +69,9 @@ class Evidence:
             not coarse or not setting.path_rule.uses_draft or not (greedy or compare_runs(self.runs(setting)).certain)
         )
 
-    def timed(self, setting: Setting) -> Timed:
+    def timed(self, setting: Setting) -> RunSums:
         """The sums over a setting's runs."""
-        return timed(self.runs(setting))
+        return sum_over_runs(self.runs(setting))
 
     def predicted(self, setting: Setting, cost: LatencyTable) -> Interval:
         """The speed-up predicted from trace and costs, as in ``spectheory predict``."""
@@ -79,14 +79,14 @@ class Evidence:
         assert found is not None
         return found
 
-    def of_trace(self, setting: Setting) -> Known:
+    def of_trace(self, setting: Setting) -> TraceExpectation:
         """What the trace predicts of the setting's calls."""
         rule, shape = setting.path_rule, setting.drafts
         survival = survival_of(rule, setting.shape or shape, self.trace.columns)
         calls = calls_of_tree(*survival, self.trace.lengths, variance=True)
         counts = calls_by_drafted(self.trace, rule, shape)
         expected = self._of_texts(calls.expected)
-        return Known(
+        return TraceExpectation(
             drafted(rule, shape, counts),
             self._of_texts(self.trace.lengths) / expected,
             self._of_texts(calls.full) / expected,

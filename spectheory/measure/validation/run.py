@@ -14,7 +14,7 @@ from spectheory.cost import LatencyTable
 from spectheory.distributions import Sampling
 from spectheory.drafting import Shape
 from spectheory.errors import SettingError, TraceError
-from spectheory.files import held
+from spectheory.files import sole_writer
 from spectheory.measure.job import MeasureSettings
 from spectheory.measure.latency import measure_latency
 from spectheory.measure.loop_time import differences, with_loop
@@ -167,7 +167,7 @@ def validate(
     for temperature in question.temperatures:  # before anything runs
         checked_fingerprint(pair, prompts, with_plain(question.settings(temperature)), question.at(temperature))
     context = context_of(pair, prompts, question.how, question.longest)
-    with held(out / "validation.json"):
+    with sole_writer(out / "validation.json"):
         return _validated(pair, prompts, question, out, context, on_progress or (lambda what, state: None))
 
 

@@ -31,7 +31,7 @@ _EQUAL = 1e-9
 
 
 @dataclass(frozen=True)
-class Timed:
+class RunSums:
     """Sums over the runs of one setting, over all prompts, then without each: ``[1 + prompts]``."""
 
     tokens: Floats
@@ -48,7 +48,7 @@ class Timed:
         )
 
 
-def timed(runs: Sequence[Run]) -> Timed:
+def sum_over_runs(runs: Sequence[Run]) -> RunSums:
     """The sums of a setting's runs, one run per prompt."""
     rows = [
         (
@@ -60,11 +60,11 @@ def timed(runs: Sequence[Run]) -> Timed:
         )
         for run in runs
     ]
-    return Timed(*(left_out(np.array(column, dtype=float)) for column in zip(*rows, strict=True)))
+    return RunSums(*(left_out(np.array(column, dtype=float)) for column in zip(*rows, strict=True)))
 
 
 @dataclass(frozen=True)
-class Known:
+class TraceExpectation:
     """What a trace predicts of a setting's calls, ``[1 + prompts]`` each; `verified`: shares by the tokens of a target
     pass.
     """
@@ -75,7 +75,7 @@ class Known:
     verified: Mapping[int, Floats]
 
 
-def by_table(table: LatencyTable, known: Known) -> CallTime:
+def by_table(table: LatencyTable, known: TraceExpectation) -> CallTime:
     """The mean call by the trace, in the table's own plain steps (C2)."""
     step, verify = table.target_step().best, table.verification(known.shape).best
     # The time of a call is linear in the share of full calls; a head reads all accepted tokens in its first pass.
