@@ -305,14 +305,10 @@ def _safe(file: Path) -> list[str]:
         return list(weights.keys())
 
 
-def _pickled(file: Path) -> list[str]:
-    return list(torch.load(file, map_location="meta", weights_only=True, mmap=True))
-
-
 _READERS = {
     "model.safetensors": _safe,
     "model.safetensors.index.json": _indexed,
-    "pytorch_model.bin": _pickled,
+    "pytorch_model.bin": lambda file: list(torch.load(file, map_location="meta", weights_only=True, mmap=True)),
     "pytorch_model.bin.index.json": _indexed,
 }
 """Files that name all weights; the first that is there is read, as by transformers."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from spectheory.measure.columns.compiled import fits, on_threads
 from spectheory.measure.columns.noise import Keys
-from spectheory.measure.columns.pmf import Pmf, order_statistics
+from spectheory.measure.columns.pmf import Pmf, first_largest
 from spectheory.measure.columns.race import race_acceptance, race_ranks, ratio
 from spectheory.measure.columns.rejection import distinct_ranks, rejection_ranks
 from spectheory.measure.machine import widest
@@ -98,8 +98,29 @@ def _draft_sums(
         "draft_entropy": _dot(q.pmf, q.log, scratch).neg_().to(log_draft.dtype).clamp_(min=0.0),
         "draft_top": q.pmf.amax(dim=-1).to(log_draft.dtype),
         "race_g": _race_g(p.pmf, q.pmf, log_target, log_draft, scratch),
-        **order_statistics(p.order(), q.order(), at, buffers),
+        **_order_statistics(p.order(), q.order(), at, buffers),
     }
+
+
+def _order_statistics(target: Tensor, draft: Tensor, at: Tensor, buffers: Tensor) -> dict[str, Tensor]:
+    """``target_rank``, ``draft_rank`` (1 the most probable) and ``greedy_agreement`` ``[rows]`` of the token `at`
+    ``[rows, 1]``.
+    """
+    before, scratch = buffers
+    torch.lt(torch.arange(target.shape[1], device=at.device, dtype=torch.float32), at.float(), out=before)
+    return {
+        "target_rank": _rank(target, at, before, scratch),
+        "draft_rank": _rank(draft, at, before, scratch),
+        "greedy_agreement": first_largest(target) == first_largest(draft),
+    }
+
+
+def _rank(values: Tensor, at: Tensor, before: Tensor, scratch: Tensor) -> Tensor:
+    """Rank of a token in its row. Counting in floats runs at full vector width, and is exact below 2^24."""
+    own = values.gather(1, at)
+    ahead = torch.gt(values, own, out=scratch).sum(dim=-1)
+    tied = torch.eq(values, own, out=scratch).mul_(before).sum(dim=-1)
+    return (1 + ahead + tied).to(torch.int64)
 
 
 def _dot(a: Tensor, b: Tensor, scratch: Tensor) -> Tensor:

@@ -334,7 +334,11 @@ class KeptReader(ModelReader):
         """One forward pass; return the logits ``[batch, keep, V]``, where ``-n`` is the n-th last new token."""
         slots, width = self._of_text.shape[1], max(map(len, new))
         ids = torch.tensor([[0] * (width - len(piece)) + piece.ids for piece in new])
-        options = {} if self._is_plain(new) else self._seen(new, width)
+        first = len(self._held[0].nodes)
+        # A single text without gaps, then a chain: every token sees all slots before it.
+        plain = len(new) == 1 and slots <= self._held[0].tokens + first and new[0].tree.is_chain
+        plain = plain and new[0].nodes == list(range(first, first + len(new[0].nodes)))
+        options = {} if plain else self._seen(new, width)
         output, seconds = forward(self.model, ids, keep, past_key_values=self.cache, use_cache=True, **options)
         self.seconds += seconds
         self.cache = output.past_key_values
@@ -353,13 +357,6 @@ class KeptReader(ModelReader):
             held.nodes |= zip(piece.nodes, range(slots + width - len(piece.nodes), slots + width), strict=True)
         self._of_text = np.concatenate([self._of_text, added], axis=1)
         return output.logits[:, -keep:, : self.vocabulary]
-
-    def _is_plain(self, new: Sequence[_New]) -> bool:
-        """Whether every token sees all slots before it."""
-        first = len(self._held[0].nodes)
-        if len(new) > 1 or self._of_text.shape[1] > self._held[0].tokens + first:
-            return False
-        return new[0].tree.is_chain and new[0].nodes == list(range(first, first + len(new[0].nodes)))
 
     def _seen(self, new: Sequence[_New], width: int) -> dict[str, torch.Tensor]:
         """Positions and mask of a pass; padding sees itself, since a fully masked row becomes NaN in float16 and

@@ -7,6 +7,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from textwrap import shorten
 from typing import Any
@@ -132,9 +133,14 @@ class Scrape:
             for sample in samples:
                 known = _SPECULATIVE.search(sample.name)
                 if known and known[1] == "accepted_tokens_per_pos":
-                    positions = max(positions, _position(sample.labels))
+                    position = int(sample.labels["position"])
+                    if not 0 <= position < MOST_DRAFTS:
+                        raise ValueError(f"position {position} of a draft, 0..{MOST_DRAFTS - 1} are possible")
+                    positions = max(positions, position + 1)
                 elif known or sample.name.endswith("_total"):
-                    values[_NAMES[known[1]] if known else sample.name] += _whole(sample)
+                    if not 0 <= sample.value <= MOST_COUNTED:
+                        raise ValueError(f"{sample.name} is {sample.value}")
+                    values[_NAMES[known[1]] if known else sample.name] += round(sample.value)
         except FOREIGN as error:
             raise EngineError(
                 f"/metrics are no counters ({str(error)[:80] or type(error).__name__})",
@@ -161,21 +167,6 @@ class Scrape:
         return {name: gone[name] for name in _NAMES.values()} if "calls" in self.values else {}
 
 
-def _position(labels: Mapping[str, str]) -> int:
-    """The number of drafts that a counter at a position speaks of."""
-    position = int(labels["position"])
-    if not 0 <= position < MOST_DRAFTS:
-        raise ValueError(f"position {position} of a draft, 0..{MOST_DRAFTS - 1} are possible")
-    return position + 1
-
-
-def _whole(sample: Any) -> int:
-    """A counter's value: a number that counts can have."""
-    if not 0 <= sample.value <= MOST_COUNTED:
-        raise ValueError(f"{sample.name} is {sample.value}")
-    return round(sample.value)
-
-
 class ServerEngine(Engine):
     """A server that is already running, by its URL. Prompts are sent one after another.
 
@@ -196,7 +187,10 @@ class ServerEngine(Engine):
     def version(self) -> str:
         """What the server says of itself, with the dialect that it is asked in."""
         dialect, _ = _dialect_of(self.http.get("/v1/models"))
-        return f"{dialect.engine} {_server_version(self.http)}".strip()
+        for path, name in (("/version", "version"), ("/props", "build_info")):
+            with suppress(*FOREIGN):
+                return f"{dialect.engine} {json.loads(self.http.get(path) or '')[name]}".strip()
+        return dialect.engine
 
     def chain(self) -> int | None:
         """The longest chain that the server drafts, by its counters; None if they do not say."""
@@ -210,16 +204,6 @@ class ServerEngine(Engine):
         """The model's name as the server has it."""
         dialect, model = _dialect_of(self.http.get("/v1/models"))
         return {"dialect": dialect.engine, "model": model.rpartition("/")[2]}
-
-
-def _server_version(http: Http) -> str:
-    """The version that a server answers, or nothing."""
-    for path, name in (("/version", "version"), ("/props", "build_info")):
-        try:
-            return str(json.loads(http.get(path) or "")[name])
-        except FOREIGN:
-            continue
-    return ""
 
 
 def send_prompts(http: Http, job: Job) -> Iterator[Request]:

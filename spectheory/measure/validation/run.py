@@ -196,19 +196,16 @@ def _validated(
         write_logs(pair, prompts, settings, how, rounds, out / f"calls-{at}")
         names = tuple(prompt.id for prompt in prompts)
         found[temperature] = answer_at(Evidence(tuple(settings), names, rounds, trace, table))
-    measured = {"context": context, "draft_step": statistics.fmean(draft_steps)}
-    left_out = () if question.head is None else question.head.left_out(question.rules)
-    return answer(found, _provenance(pair, prompts, question) | measured, left_out)
-
-
-def _provenance(pair: ModelPair, prompts: Sequence[Prompt], question: Validation) -> dict[str, Any]:
-    how = dataclasses.asdict(question.how)
-    del how["sampling"]["temperature"]  # there are several
-    return {
+    asked = dataclasses.asdict(question.how)
+    del asked["sampling"]["temperature"]  # there are several
+    provenance = {
         **pair.describe(),
-        "settings": how,
+        "settings": asked,
         "prompts": len(prompts),
         "hardware": hardware(),
         "versions": versions(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "context": context,
+        "draft_step": statistics.fmean(draft_steps),
     }
+    return answer(found, provenance, () if question.head is None else question.head.left_out(question.rules))
