@@ -89,6 +89,7 @@ _QUOTAS = (
 def use_threads(asked: int | None = None) -> str:
     """Set torch's threads and return a sentence that says how many and why.
 
+    One per free core, since a thread that waits for a busy core slows down every pass.
     By default torch's own number (one per core, or ``OMP_NUM_THREADS``), at most the number of free cores that this
     process may use, from the CPU time of all processes in a quarter of a second, or the load average.
     """

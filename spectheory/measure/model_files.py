@@ -236,7 +236,11 @@ _ENGINES = {
 
 
 def moving_rope(config: Any) -> tuple[str, int] | None:
-    """The kind of rope whose frequencies move, and the length of text up to which they stay; None if they are fixed."""
+    """The kind of rope whose frequencies move, and the length of text up to which they stay; None if they are fixed.
+
+    transformers takes other frequencies once a text grows beyond a length (longrope, dynamic), and turns only the
+    tokens read from then on by them: logits would depend on the pieces in which a text is read.
+    """
     said = getattr(config, "rope_parameters", None) or {}
     ropes = [said, *said.values()] if isinstance(said, Mapping) else []  # some models have one for each type of layer
     kinds = {rope.get("rope_type"): rope for rope in ropes if isinstance(rope, Mapping)}
