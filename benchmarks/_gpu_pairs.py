@@ -17,13 +17,13 @@ from spectheory.cost.table import LOOP_ROUNDS, PASS_ROUNDS
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Shape
 from spectheory.measure import MeasureSettings, Model, ModelPair, measure_latency, teacher_forced, with_loop
-from spectheory.measure.budget import Budget
 from spectheory.measure.columns.statistics import position_statistics
-from spectheory.measure.devices import wait_for
-from spectheory.measure.filled import timed
 from spectheory.measure.forward import paired_logits
-from spectheory.measure.heads.kinds import HEADS
-from spectheory.measure.texts import Encoded, texts_of
+from spectheory.measure.heads.load import HEADS
+from spectheory.measure.job import Encoded, texts_of
+from spectheory.measure.latency import seconds_of
+from spectheory.measure.machine import wait_for
+from spectheory.measure.rounds import Budget
 from spectheory.prompts import Prompt
 
 
@@ -352,7 +352,7 @@ def copy_bandwidth(where: torch.device, size: int) -> float:
 def median_of(work: Callable[[], object], where: torch.device) -> float:
     """Median seconds, after one run that warms up."""
     work()
-    return statistics.median(timed(work, where) for _ in range(REPEATS))
+    return statistics.median(seconds_of(work, where) for _ in range(REPEATS))
 
 
 def shares(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
@@ -362,7 +362,7 @@ def shares(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
     settings = MeasureSettings(tokens=sizes.decoded, stop_at_end=False)
     batch = [Encoded(0, Prompt("0", "", ""), ids, None)]
     ((text,),) = texts_of(pair, batch, settings)
-    sampling = timed(lambda: texts_of(pair, batch, settings), where)
+    sampling = seconds_of(lambda: texts_of(pair, batch, settings), where)
     read = median_of(lambda: list(_read(pair, ids, text)), where)
     rows = list(_read(pair, ids, text))
     cheap, dear = (

@@ -24,11 +24,10 @@ from spectheory.errors import ModelError
 from spectheory.measure import MeasureSettings, ModelPair, generate_plain, load_pair
 from spectheory.measure.columns.noise import text_key
 from spectheory.measure.decoders import HeaviestTree, Method, decode
-from spectheory.measure.decoders.drafted import ROOT, DraftTree
-from spectheory.measure.decoders.randomness import Clocks
-from spectheory.measure.devices import wait_for
+from spectheory.measure.decoders.tree import ROOT, Clocks, DraftTree
+from spectheory.measure.job import encode, texts_of
+from spectheory.measure.machine import wait_for
 from spectheory.measure.reading import Reading
-from spectheory.measure.texts import encode, texts_of
 from spectheory.measure.tokens import encode_prompt
 from spectheory.measure.validation import Validation, validate
 from spectheory.pairs import PROMPTS, resolve

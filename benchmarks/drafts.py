@@ -27,7 +27,7 @@ from spectheory.distributions import Sampling
 from spectheory.files import write_whole
 from spectheory.measure import MeasureSettings, ModelPair, Progress, load_pair, measure
 from spectheory.measure.machine import hardware, versions
-from spectheory.measure.validation.latencies import context_of, kept_latencies
+from spectheory.measure.validation.run import context_of, kept_latencies
 from spectheory.pairs import PREFIX, PROMPTS, resolve
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.trace import Trace

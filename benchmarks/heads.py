@@ -16,7 +16,7 @@ from _timing import median_seconds
 
 from spectheory.distributions import Sampling
 from spectheory.measure import ModelPair, position_statistics, teacher_forced
-from spectheory.measure.heads.hidden import HiddenStates
+from spectheory.measure.heads.base import HiddenStates
 
 SIZES = {"hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": 4, "num_attention_heads": 4}
 SIZES |= {"num_key_value_heads": 2, "vocab_size": 32_000, "max_position_embeddings": 512, "tie_word_embeddings": True}

@@ -25,12 +25,10 @@ from _rows import Row, publish
 from spectheory.cost import LatencyTable
 from spectheory.distributions import Sampling
 from spectheory.measure import ModelPair, load_pair, measure_latency, with_loop
-from spectheory.measure.budget import Budget
 from spectheory.measure.decoders import Method, decode
-from spectheory.measure.filled import Filled
-from spectheory.measure.latency import REPEATED
+from spectheory.measure.latency import REPEATED, WarmModel
 from spectheory.measure.loop_time import CALIBRATION
-from spectheory.measure.rounds import PLAIN
+from spectheory.measure.rounds import PLAIN, Budget
 from spectheory.pairs import resolve
 from spectheory.reports.timing import BUSY
 
@@ -99,13 +97,13 @@ def timed(work: Callable[[], LatencyTable]) -> tuple[LatencyTable, float]:
 def counted(pair: ModelPair) -> Iterator[Counter[tuple[str, int]]]:
     """Counts the passes on tokens, by model."""
     ran: Counter[tuple[str, int]] = Counter()
-    own = Filled.run
+    own = WarmModel.run
 
-    def listened(self: Filled, tokens: int, keep: int, **how: Any) -> float:
+    def listened(self: WarmModel, tokens: int, keep: int, **how: Any) -> float:
         ran["target" if self.model is pair.target else "draft", tokens] += 1
         return own(self, tokens, keep, **how)
 
-    with patch.object(Filled, "run", listened):
+    with patch.object(WarmModel, "run", listened):
         yield ran
 
 

@@ -21,8 +21,7 @@ from _rows import Row, publish
 
 from spectheory.measure import MeasureSettings, ModelPair, measure
 from spectheory.measure.runners import Runner, here, local_workers
-from spectheory.pairs import PROMPTS
-from spectheory.pairs.source import PairSource
+from spectheory.pairs import PROMPTS, PairSource
 from spectheory.processes import processors
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.trace import Trace

@@ -35,10 +35,10 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Tree
 from spectheory.intervals import Interval
 from spectheory.measure import MeasureSettings, ModelPair, load_pair
-from spectheory.measure.validation.evidence import Evidence
+from spectheory.measure.validation.answer import Evidence
 from spectheory.measure.validation.rounds import decoded_rounds
 from spectheory.measure.validation.settings import PLAINLY, Setting
-from spectheory.measure.validation.times import Timed
+from spectheory.measure.validation.times import RunSums
 from spectheory.pairs import PREFIX, PROMPTS, resolve
 from spectheory.prediction import predict
 from spectheory.prediction.shape_calls import BestTree, Wanted, calls_by_shape
@@ -171,8 +171,8 @@ class Measured:
         }
 
 
-def _added(parts: Sequence[Timed]) -> Timed:
-    return Timed(*(sum(getattr(part, one.name) for part in parts) for one in fields(Timed)))
+def _added(parts: Sequence[RunSums]) -> RunSums:
+    return RunSums(*(sum(getattr(part, one.name) for part in parts) for one in fields(RunSums)))
 
 
 PAIRS = ("target-distilled", "target-draft", "distilled-draft")

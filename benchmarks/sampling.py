@@ -18,10 +18,9 @@ from torch import Tensor
 
 from spectheory.distributions import Sampling
 from spectheory.measure import MeasureSettings, ModelPair, load_pair
-from spectheory.measure.columns.pmf import token_at
-from spectheory.measure.columns.truncation import log_pmf
+from spectheory.measure.columns.pmf import log_pmf, token_at
+from spectheory.measure.job import Encoded, encode, texts_of
 from spectheory.measure.sampling import draw
-from spectheory.measure.texts import Encoded, encode, texts_of
 from spectheory.pairs import PROMPTS, resolve
 from spectheory.prompts import read_prompts
 

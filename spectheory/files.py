@@ -52,7 +52,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 
 @contextlib.contextmanager
-def held(path: Path) -> Iterator[None]:
+def sole_writer(path: Path) -> Iterator[None]:
     """Keep other runs from writing `path` while the block runs; the lock of a killed run is free again.
 
     The lock is a hidden file next to `path`, which is removed at the end.

@@ -165,7 +165,10 @@ class Store:
 
     def add(self, content: Mapping[str, Any], payload: bytes | None = None) -> Row:
         """Append a row; when this returns it is on the disk."""
-        line = _line(content, payload) if self.contents.sealed else _json(content) + b"\n"
+        line = _json(content) + b"\n"
+        if self.contents.sealed:
+            body, tail = line[:-1], b"" if payload is None else b"\t" + base64.b64encode(payload)
+            line = b"".join([body[:-1], _SEAL, _hash(body, tail), b'"}', tail, b"\n"])
         start = self.found.end
         self._append(line)
         self.found.lines += 1
@@ -257,12 +260,6 @@ def _json(content: Mapping[str, Any]) -> bytes:
     return json.dumps(content, separators=(",", ":")).encode()
 
 
-def _line(content: Mapping[str, Any], payload: bytes | None) -> bytes:
-    """A row with its hash."""
-    body, tail = _json(content), b"" if payload is None else b"\t" + base64.b64encode(payload)
-    return b"".join([body[:-1], _SEAL, _hash(body, tail), b'"}', tail, b"\n"])
-
-
 def _content(line: bytes, sealed: bool) -> dict[str, Any] | None:
     """What a row says; None if it is damaged."""
     text, tab, payload = line.removesuffix(b"\n").partition(b"\t")
@@ -279,6 +276,4 @@ def _content(line: bytes, sealed: bool) -> dict[str, Any] | None:
 
 
 def _hash(body: bytes, tail: bytes) -> bytes:
-    digest = hashlib.sha256(body)
-    digest.update(tail)
-    return digest.hexdigest()[:16].encode()
+    return hashlib.sha256(body + tail).hexdigest()[:16].encode()

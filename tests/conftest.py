@@ -48,7 +48,7 @@ def save_model() -> Callable[..., Path]:
         from tokenizers import Tokenizer, models, pre_tokenizers
         from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-        from spectheory.measure.hub import quiet
+        from spectheory.measure.model_files import quiet
 
         config = LlamaConfig(
             vocab_size=outputs,
@@ -120,7 +120,7 @@ def quick_latencies() -> Iterator[None]:
     quick = partial(measure_latency, repeats=6, warm_up=0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop_time, "ROUNDS", 1)
-        for measuring in ("spectheory.measure.validation.latencies", "spectheory.cli.measure"):
+        for measuring in ("spectheory.measure.validation.run", "spectheory.cli.measure"):
             patch.setattr(importlib.import_module(measuring), "measure_latency", quick)
         yield
 

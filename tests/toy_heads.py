@@ -15,8 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from spectheory.measure import ModelPair
-from spectheory.measure.heads.base import AutoregressiveReading, Head, ParallelReading
-from spectheory.measure.heads.hidden import HiddenStates
+from spectheory.measure.heads.base import AutoregressiveReading, Head, HiddenStates, ParallelReading
 
 FADE = 0.3
 """What is left of the memory after a token."""

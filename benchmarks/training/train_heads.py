@@ -24,7 +24,7 @@ from transformers import GenerationConfig, LlamaForCausalLM, PreTrainedTokenizer
 from benchmarks.training.corpus import standard_library
 from benchmarks.training.dense_heads import DenseDFlash, DenseEagle3, DenseHead, HeadShape
 from benchmarks.training.train import VOCABULARY, WINDOW, Schedule, batches, distance, encode, optimise
-from spectheory.measure.heads.hidden import HiddenStates
+from spectheory.measure.heads.base import HiddenStates
 from spectheory.pairs import PROMPTS, resolve
 from spectheory.prompts import read_prompts
 

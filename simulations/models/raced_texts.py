@@ -87,7 +87,7 @@ def pmfs_along(recipe: Mapping[str, Any], text: Text) -> Pmfs:
     """Both models' pmfs at every token of a text, in their own precision, given what stands before it."""
     import torch
 
-    from spectheory.measure.columns.truncation import log_pmf
+    from spectheory.measure.columns.pmf import log_pmf
     from spectheory.measure.reading import Reading, read_last
 
     pair, ids = models(recipe["draft"]), torch.cat([text.prompt, text.output[:-1]])

@@ -13,9 +13,9 @@ from spectheory.cost import LatencyTable
 from spectheory.deployment import other_machine
 from spectheory.distributions import Sampling
 from spectheory.measure import MeasureSettings, Model, ModelPair
-from spectheory.measure.by_start import depth_of
-from spectheory.measure.threads import use_threads
-from spectheory.pairs.source import PairSource
+from spectheory.measure.forward import depth_of
+from spectheory.measure.machine import use_threads
+from spectheory.pairs import PairSource
 
 
 def earlier_threads(tables: Iterable[LatencyTable]) -> int | None:

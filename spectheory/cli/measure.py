@@ -23,7 +23,7 @@ from spectheory.cli.workers import runner_of
 from spectheory.cost import CostModel, LatencyTable
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
-from spectheory.files import held
+from spectheory.files import sole_writer
 from spectheory.intervals import Interval
 from spectheory.measure import (
     AssistedComparison,
@@ -35,11 +35,11 @@ from spectheory.measure import (
     measure_latency,
     with_loop,
 )
-from spectheory.measure.budget import Budget
-from spectheory.measure.job import Job, job_of, stages_of
-from spectheory.measure.run import run_job
+from spectheory.measure.job import Measurement, measurement_of, stages_of
+from spectheory.measure.machine import threads_in_use, use_threads
+from spectheory.measure.rounds import Budget
+from spectheory.measure.run import run_measurement
 from spectheory.measure.runners import Runner, here
-from spectheory.measure.threads import threads_in_use, use_threads
 from spectheory.pairs import PROMPTS
 from spectheory.plots.measured import write_measured
 from spectheory.prompts import Prompt, read_prompts
@@ -109,9 +109,9 @@ class Session:
         return cls(load_named(pair, text.depth), prompts, settings, how, budget, pair.threads, runner)
 
     @cached_property
-    def job(self) -> Job:
+    def job(self) -> Measurement:
         """The measurement, its prompts encoded and checked."""
-        return job_of(self.pair, self.prompts, self.settings)
+        return measurement_of(self.pair, self.prompts, self.settings)
 
     def require_room(self, longest: int) -> None:
         """Check that a call of `longest` tokens fits the models' window, before anything is measured."""
@@ -141,7 +141,7 @@ class Session:
                 if 0 < state.resumed == state.done:
                     bar.console.print(f"resumed: {state.resumed} of {state.total} prompts were finished before")
 
-            return run_job(
+            return run_measurement(
                 self.job,
                 path,
                 batch=self.how.batch,
@@ -154,7 +154,7 @@ class Session:
 
     def latencies(self, path: Path, *, longest: int) -> LatencyTable:
         """The latencies at `path`, measured now if there are none of this pair, machine and context."""
-        with held(path):
+        with sole_writer(path):
             if path.exists():
                 table = LatencyTable.read(path)
                 before = earlier_threads([table])

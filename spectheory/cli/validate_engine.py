@@ -15,8 +15,7 @@ from spectheory.cli.statuses import Status
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError
 from spectheory.measure import ModelPair
-from spectheory.measure.engines import Engine, find_engine
-from spectheory.measure.engines.base import DTYPE
+from spectheory.measure.engines import DTYPE, Engine, find_engine
 from spectheory.measure.engines.server import ServerEngine
 from spectheory.measure.engines.validation import EngineValidation, validate_engines
 from spectheory.prompts import Prompt

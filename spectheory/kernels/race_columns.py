@@ -173,7 +173,7 @@ def _second_level(
 
 # The law of the rank of the race over distinct tokens, without a sort (R2).
 #
-# The loops of :mod:`spectheory.measure.columns.race_ranks`, which has the formulas and their errors.
+# The loops of :mod:`spectheory.measure.columns.race`, which has the formulas and their errors.
 
 
 LANES = 64

@@ -52,7 +52,7 @@ def _above_kept(p: NDArray[Any], q: NDArray[Any], kept: float, part: float, both
 
 # Sequences of rejected tokens and the rank laws they estimate, for recursive rejection over distinct candidates (R3).
 #
-# The loops of :mod:`spectheory.measure.columns.distinct_ranks`: the same heights give the same tokens, except where a
+# The loops of :mod:`spectheory.measure.columns.rejection`: the same heights give the same tokens, except where a
 # height is within rounding of the boundary between two.
 
 

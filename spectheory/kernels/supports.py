@@ -1,6 +1,6 @@
 """The tokens that truncated sampling keeps in one row of logits, by partial selection.
 
-The readable twin is :func:`spectheory.measure.columns.supports.kept`.
+The readable twin is :func:`spectheory.measure.columns.pmf.kept_tokens`.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def _admit(own: float, token: int, ids: Ids, log: Floats, count: int, mass: floa
 
 # The union of the tokens that two models keep, by merging.
 #
-# The readable twin is :func:`spectheory.measure.columns.union.in_torch`.
+# The readable twin is :func:`spectheory.measure.columns.statistics.in_torch`.
 
 
 def merged(

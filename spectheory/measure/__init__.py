@@ -31,7 +31,7 @@ from spectheory.measure.assisted import (
 from spectheory.measure.columns.statistics import position_statistics
 from spectheory.measure.decoders import Decoded, HeaviestTree, Method, decode
 from spectheory.measure.forward import teacher_forced
-from spectheory.measure.job import fingerprint_of_run
+from spectheory.measure.job import MeasureSettings, fingerprint_of_run
 from spectheory.measure.latency import measure_latency
 from spectheory.measure.load import load_pair
 from spectheory.measure.loop_time import differences, with_loop
@@ -39,7 +39,6 @@ from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.run import Progress, measure
 from spectheory.measure.runners import dask_workers, local_workers
 from spectheory.measure.sampling import sample_continuations
-from spectheory.measure.settings import MeasureSettings
 
 __all__ = [
     "AssistedComparison",

@@ -42,9 +42,9 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import StoppingRule
 from spectheory.errors import SettingError, TextError
 from spectheory.judging.comparison import CERTAIN, CallLaw, compare_calls
-from spectheory.measure.columns.truncation import log_pmf
+from spectheory.measure.columns.pmf import log_pmf
 from spectheory.measure.forward import teacher_forced
-from spectheory.measure.hub import quiet
+from spectheory.measure.model_files import quiet
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.tokens import check_window, encode_prompt
 from spectheory.prediction.law import in_deviations
@@ -80,7 +80,7 @@ def count_assisted_calls(
 
     Each prompt's seed is derived from `seed`; torch's global generator is restored.
     """
-    check_runs(pair, prompts_ids, [k], tokens)
+    _check_runs(pair, prompts_ids, [k], tokens)
     return [
         generate(pair, ids, sampling, k, tokens, s)
         for ids, s in zip(prompts_ids, seeds_of(seed, k, prompts_ids), strict=True)
@@ -91,12 +91,12 @@ def generate_plain(
     pair: ModelPair, prompts_ids: Sequence[Tensor], sampling: Sampling, *, tokens: int, seed: int
 ) -> list[Generated]:
     """Run transformers' plain generation of the target, counted and timed as in :func:`count_assisted_calls`."""
-    check_runs(pair, prompts_ids, [], tokens)
+    _check_runs(pair, prompts_ids, [], tokens)
     seeds = seeds_of(seed, None, prompts_ids)
     return [generate(pair, ids, sampling, None, tokens, s) for ids, s in zip(prompts_ids, seeds, strict=True)]
 
 
-def check_runs(pair: ModelPair, prompts_ids: Sequence[Tensor], ks: Sequence[int], tokens: int) -> None:
+def _check_runs(pair: ModelPair, prompts_ids: Sequence[Tensor], ks: Sequence[int], tokens: int) -> None:
     """Check draft, settings and prompts before anything runs."""
     check_draft(pair)
     for k in ks:
@@ -143,7 +143,11 @@ def generate(
     with contextlib.ExitStack() as stack:
         stack.enter_context(quiet())
         stack.enter_context(_blank_settings(pair, sampling, k, 0.0 if stop is None else stop.threshold))
-        read = stack.enter_context(_counted(pair.target.network))
+        read: list[int] = []  # tokens of each pass of the target
+        hook = pair.target.network.register_forward_pre_hook(
+            lambda module, inputs, named: read.append(named["input_ids"].shape[1]), with_kwargs=True
+        )
+        stack.callback(hook.remove)
         stack.enter_context(torch.random.fork_rng(devices=[device] if device.type == "cuda" else []))
         torch.manual_seed(int(seed.generate_state(1)[0]))
         started = time.perf_counter()
@@ -160,6 +164,16 @@ def generate(
     return Generated(text, len(read), seconds, sum(read) - len(ids) - (len(read) - 1))
 
 
+class _Settings(LogitsProcessor):
+    """Temperature, top-k, top-p and min-p as in the rest of this package."""
+
+    def __init__(self, sampling: Sampling) -> None:
+        self.sampling = sampling
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        return log_pmf(scores, self.sampling)
+
+
 def own_processors(sampling: Sampling) -> LogitsProcessorList:
     """The processors that transformers makes of these settings, in its order; none for greedy decoding."""
     made = LogitsProcessorList()
@@ -174,31 +188,6 @@ def own_processors(sampling: Sampling) -> LogitsProcessorList:
     if sampling.min_p is not None:
         made.append(MinPLogitsWarper(sampling.min_p))
     return made
-
-
-class _Settings(LogitsProcessor):
-    """Temperature, top-k, top-p and min-p as in the rest of this package."""
-
-    def __init__(self, sampling: Sampling) -> None:
-        self.sampling = sampling
-
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        return log_pmf(scores, self.sampling)
-
-
-@contextlib.contextmanager
-def _counted(network: Any) -> Iterator[list[int]]:
-    """The tokens that each pass of a model reads while the block runs."""
-    read: list[int] = []
-
-    def count(module: Any, inputs: Any, named: Any) -> None:
-        read.append(named["input_ids"].shape[1])
-
-    hook = network.register_forward_pre_hook(count, with_kwargs=True)
-    try:
-        yield read
-    finally:
-        hook.remove()
 
 
 @contextlib.contextmanager
@@ -218,7 +207,12 @@ def _blank_settings(pair: ModelPair, sampling: Sampling, k: int | None, threshol
         num_assistant_tokens_schedule="constant",
         assistant_confidence_threshold=threshold,
     )
-    hooks = [n.register_forward_hook(_cut(pair.vocabulary)) for n in networks]
+
+    def cut(module: Any, inputs: Any, output: Any) -> Any:
+        output.logits = output.logits[..., : pair.vocabulary]
+        return output
+
+    hooks = [network.register_forward_hook(cut) for network in networks]
     try:
         for network in networks:
             network.generation_config = settings
@@ -231,14 +225,6 @@ def _blank_settings(pair: ModelPair, sampling: Sampling, k: int | None, threshol
         for network, (generation_config, vocab_size) in zip(networks, kept, strict=True):
             network.generation_config = generation_config
             network.config.get_text_config().vocab_size = vocab_size
-
-
-def _cut(vocabulary: int) -> Callable[[Any, Any, Any], Any]:
-    def cut(module: Any, inputs: Any, output: Any) -> Any:
-        output.logits = output.logits[..., :vocabulary]
-        return output
-
-    return cut
 
 
 @dataclass(frozen=True)
@@ -299,7 +285,7 @@ def compare_with_assisted(
     """
     report = on_progress or (lambda done, total: None)
     prompts_ids = [encode_prompt(pair.tokenizer, prompt, chat_template=chat_template) for prompt in prompts]
-    check_runs(pair, prompts_ids, ks, tokens)
+    _check_runs(pair, prompts_ids, ks, tokens)
     modes: list[int | None] = [None, *ks]
     seeds = {k: seeds_of(seed, k, prompts_ids) for k in modes}
     texts: dict[int | None, list[Generated]] = {k: [] for k in modes}

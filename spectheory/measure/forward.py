@@ -1,9 +1,9 @@
-"""Paired teacher-forced reading of a text: both models, every column of a trace (§7)."""
+"""Paired teacher-forced reading of a text: both models, every column of a trace (§7); a head at every start (§10)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,15 +14,134 @@ from torch import Tensor
 
 from spectheory.distributions import Sampling
 from spectheory.errors import ImpossibleTextError, LogitsError, SettingError, TextError
-from spectheory.measure.by_start import Starts, check_prompt, depth_of, starts
 from spectheory.measure.columns.noise import DEFAULT_KEY, position_keys
 from spectheory.measure.columns.statistics import position_statistics
-from spectheory.measure.lookup import lookup_columns
-from spectheory.measure.pair import ModelPair
+from spectheory.measure.copied import lookup_columns
+from spectheory.measure.heads.base import PAIR_BEFORE, Head, HiddenStates
+from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import Reading, enough_memory, read_last
 from spectheory.measure.tokens import check_window
-from spectheory.trace import BY_START, START_RANKS
+from spectheory.trace import BY_START, MOST_DEPTH, START_RANKS
 from spectheory.verification.by_start import PREFIX
+
+
+@dataclass(frozen=True)
+class Starts:
+    """Calls that start at consecutive output tokens, `done` tokens after the first.
+
+    `target` ``[rows, V]`` are the target's logits at these tokens and at those after them, as far as the text goes and
+    the drafts reach; `tokens` ``[rows]`` is the text there. `drafts` gives the head's logits ``[starts, V]`` of one
+    depth after the other, and has to be read to its end. Draft i of call s is about row s + i - 1.
+    """
+
+    done: int
+    target: Tensor
+    tokens: Tensor
+    drafts: Iterator[Tensor]
+
+
+def depth_of(draft: Model, depth: int | None) -> int | None:
+    """Depth to which a draft is measured by start: what was asked for or what its head was trained for.
+
+    None for drafts whose pmfs depend only on the position; giving a depth is then an error.
+    """
+    head = draft.head
+    if head is None:
+        if depth is None:
+            return None
+        raise SettingError(
+            f"--depth is {depth} for the draft {draft.name!r}",
+            limit="its pmfs depend on the position alone, so that one row serves every depth",
+            remedy="leave out --depth",
+        )
+    most = min(head.deepest or MOST_DEPTH, MOST_DEPTH)
+    if depth is None:
+        return min(head.trained, most)
+    if not isinstance(depth, int) or not 1 <= depth <= most:
+        why = "its pass drafts no more" if head.parallel else "beyond, training and engines give it different states"
+        why = f": {why}" if head.deepest else ""
+        raise SettingError(
+            f"--depth is {depth}",
+            limit=f"the head {draft.name!r} is measured to 1..{most} drafts in a call{why}",
+            remedy=f"use {most} at most",
+        )
+    return depth
+
+
+def too_deep(what: str, head: str, deepest: int) -> SettingError:
+    """The refusal of a shape that is deeper than a head drafts."""
+    return SettingError(
+        what, limit=f"the head {head!r} drafts at most {deepest} tokens deep", remedy="use a shape no deeper than that"
+    )
+
+
+def check_prompt(draft: Model, name: str, tokens: int) -> None:
+    """Refuse a prompt without a pair of a hidden state and a token, which a head drafts after."""
+    if draft.head is not None and tokens < PAIR_BEFORE:
+        raise TextError(
+            f"prompt {name!r} has {tokens} token",
+            limit=f"a draft head needs {PAIR_BEFORE}: a hidden state of the target and the token after it",
+            remedy="write a longer prompt, or let the tokenizer begin it with a token",
+        )
+
+
+def starts(pair: ModelPair, prompt_ids: Tensor, output_ids: Tensor, *, depth: int, chunk: int) -> Iterator[Starts]:
+    """The calls from every output token, in order; at most about chunk + 2 depth rows of either model at a time."""
+    head = pair.draft.head
+    assert head is not None
+    ids = torch.cat([prompt_ids, output_ids])
+    reading, device = head.reading(), pair.draft.device
+    kept, begun, known = None, 0, 0
+    for logits, hidden, read in _target_passes(pair, head, ids, len(output_ids), chunk):
+        with enough_memory(repr(pair.draft.name), f"{len(hidden)} pairs at once", "a smaller --chunk"):
+            reading.read(hidden.to(device, head.dtype), ids[read - len(hidden) + 1 : read + 1].to(device))
+        if logits is None:
+            continue
+        kept = logits if kept is None else torch.cat([kept, logits])
+        known += len(logits)
+        ended = known == len(output_ids)
+        whole_calls = known if ended else max(known - depth + 1, begun)
+        size = max(1, chunk // depth if head.parallel else chunk + depth - 1)
+        for begin in range(begun, whole_calls, size):
+            end = min(begin + size, whole_calls)
+            # The drafts before are those of the text from each start on; past its end any token.
+            at = torch.arange(begin, end)[:, None] + torch.arange(depth - 1)
+            earlier = output_ids[at.clamp(max=len(output_ids) - 1)].to(device)
+            rows = slice(begin, min(end + depth - 1, known))
+            pairs = torch.arange(begin, end, device=device) + len(prompt_ids) - PAIR_BEFORE
+            drafts = reading.depths(pairs, earlier, depth)
+            tokens = output_ids[rows].to(logits.device)
+            yield Starts(
+                begin, kept[rows.start - begun : rows.stop - begun], tokens, _logits(pair, drafts, end - begin)
+            )
+        kept, begun = kept[whole_calls - begun :], whole_calls
+
+
+def _target_passes(
+    pair: ModelPair, head: Head, ids: Tensor, keep: int, chunk: int
+) -> Iterator[tuple[Tensor | None, Tensor, int]]:
+    """The target's logits ``[m, V]`` where output follows, its hidden states ``[m, ...]``, and the tokens read so far.
+
+    The last token is not read: nothing is drafted after it.
+    """
+    reading, read = Reading(pair.target, pair.vocabulary), 0
+    before, after = ids[: len(ids) - keep - 1], ids[len(ids) - keep - 1 : -1]
+    with HiddenStates(pair.target.network, head.layers) as states:
+        for followed, part in ((False, before), (True, after)):
+            for piece in part.split(chunk) if len(part) else ():
+                logits = reading.read(piece[None], keep=len(piece) if followed else 1)[0]
+                read += len(piece)
+                yield logits if followed else None, states.take()[0, -len(piece) :], read
+
+
+def _logits(pair: ModelPair, drafts: Iterator[Tensor], calls: int) -> Iterator[Tensor]:
+    """The head's logits, cut to the tokenizer's ids and beside the target's."""
+    while True:
+        with enough_memory(repr(pair.draft.name), f"{calls} starts at once", "a smaller --chunk"):
+            logits = next(drafts, None)
+        if logits is None:
+            return
+        yield logits[:, : pair.vocabulary].to(pair.target.device)
 
 
 def teacher_forced(
@@ -67,7 +186,14 @@ def teacher_forced(
             for calls in starts(pair, prompt_ids, output_ids, depth=chosen, chunk=chunk)
         ]
     columns = {column: torch.cat([part[column] for part in parts]).numpy() for column in parts[0]}
-    check_possible(columns, name)
+    impossible = columns["log_target"] == -math.inf
+    if impossible.any():
+        at = int(impossible.argmax())
+        raise ImpossibleTextError(
+            f"text {name!r}, token {at + 1} (id {int(columns['token'][at])}) has target probability 0",
+            limit="the settings must be able to output the text",
+            remedy="use the temperature and filters that made it",
+        )
     ends = pair.end_of_text if stop_at_end else ()
     return {**columns, **lookup_columns(prompt_ids.cpu(), output_ids.cpu(), ends)}
 
@@ -103,7 +229,7 @@ class _Statistics:
 
     def _columns(self, target: Tensor, draft: Tensor, tokens: Tensor, done: int, **options: Any) -> dict[str, Tensor]:
         fewer = f"--chunk {max(1, len(tokens) // 2)}"
-        with located(self.name, done), enough_memory("the columns", f"{len(tokens)} positions at once", fewer):
+        with naming_the_text(self.name, done), enough_memory("the columns", f"{len(tokens)} positions at once", fewer):
             found = position_statistics(
                 target, draft, tokens, self.sampling, race=self.race, sampled=self.sampled, **options
             )
@@ -149,7 +275,7 @@ def paired_logits(
 
 
 @contextmanager
-def located(name: str, done: int) -> Iterator[None]:
+def naming_the_text(name: str, done: int) -> Iterator[None]:
     """Errors about rows of logits name the text and the token, `done` tokens after its first."""
     try:
         yield
@@ -157,16 +283,3 @@ def located(name: str, done: int) -> Iterator[None]:
         raise TextError(
             f"text {name!r}, token {done + error.row + 1}: {error.what}", limit=error.limit, remedy=error.remedy
         ) from error
-
-
-def check_possible(columns: Mapping[str, NDArray[Any]], name: str) -> None:
-    """Refuse a text with a token that the target cannot output."""
-    impossible = columns["log_target"] == -math.inf
-    if not impossible.any():
-        return
-    at = int(impossible.argmax())
-    raise ImpossibleTextError(
-        f"text {name!r}, token {at + 1} (id {int(columns['token'][at])}) has target probability 0",
-        limit="the settings must be able to output the text",
-        remedy="use the temperature and filters that made it",
-    )

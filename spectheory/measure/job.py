@@ -1,4 +1,4 @@
-"""A measurement as whoever runs it needs it: encoded prompts, what identifies it, what its trace says of it.
+"""A measurement as whoever runs it needs it: settings, encoded prompts, what identifies it, what its trace says of it.
 
 Prompts are measured in stages, so that whatever is finished first represents the whole file.
 """
@@ -8,19 +8,149 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from spectheory.errors import TextError
-from spectheory.measure.by_start import depth_of
+import numpy as np
+from torch import Tensor
+
+from spectheory.checks import whole
+from spectheory.distributions import Sampling
+from spectheory.drafting import Grown
+from spectheory.errors import SettingError, TextError
+from spectheory.measure.columns.noise import text_key
+from spectheory.measure.forward import check_prompt, depth_of, teacher_forced
+from spectheory.measure.grown import grown_columns
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.settings import MeasureSettings
-from spectheory.measure.texts import Encoded, encode
+from spectheory.measure.sampling import sample_together
+from spectheory.measure.tokens import check_window, encode_output, encode_prompt
 from spectheory.prompts import Prompt
-from spectheory.trace import BY_START, GIVEN_TEXT, MEASURED, SAMPLED_TEXT, SCHEMA_VERSION, SOURCES
+from spectheory.trace import BY_START, GIVEN_TEXT, MEASURED, SAMPLED_TEXT, SCHEMA_VERSION, SOURCES, TextInfo, Trace
+from spectheory.trace.parts import concatenate
+from spectheory.verification import SuffixDrafts
+
+
+@dataclass(frozen=True)
+class MeasureSettings:
+    """What is measured; equal settings, prompts and models give the same trace.
+
+    `count` texts are sampled per prompt. With `given_text` the `output` of each prompt is measured instead. `race` says
+    whether to compute the expensive columns: the race's, those of distinct candidates and of biased rules. Each prompt
+    has its own random stream, and each text its own key for estimated columns. `depth` is that of a draft head, which
+    is measured at every start (§10); None: as many drafts as it was trained for. `grown` is the size of the trees that
+    the draft grows at every start, as 16x4x5; None: none. `suffix` says what suffix decoding drafts, for its columns;
+    texts are served in the order of the file.
+
+    Examples
+    --------
+    >>> MeasureSettings(tokens=64, count=2).sampling.temperature
+    1.0
+    """
+
+    sampling: Sampling = field(default_factory=Sampling)
+    tokens: int = 128
+    count: int = 1
+    seed: int = 0
+    given_text: bool = False
+    stop_at_end: bool = True
+    chat_template: bool = False
+    chunk: int = 256
+    race: bool = True
+    depth: int | None = None
+    grown: str | None = None
+    suffix: SuffixDrafts | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("tokens", 1), ("count", 1), ("seed", 0), ("chunk", 1)):
+            whole(name, getattr(self, name), least=least, remedy=f"use {least} or more")
+        if self.grown is not None:
+            Grown.sized_as(self.grown)
+        if self.given_text and self.count != 1:
+            raise SettingError(
+                f"count is {self.count}", limit="a prompt has one given text", remedy="leave out the count"
+            )
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A prompt at its `place` in the file, with its token ids ``[n]`` and those of its given text, if it has one."""
+
+    place: int
+    prompt: Prompt
+    ids: Tensor
+    given: Tensor | None
+
+
+def encode(pair: ModelPair, prompts: Sequence[Prompt], settings: MeasureSettings) -> list[Encoded]:
+    """The prompts in token ids, checked before the first model runs."""
+    encoded = []
+    for place, prompt in enumerate(prompts):
+        ids = encode_prompt(pair.tokenizer, prompt, chat_template=settings.chat_template)
+        given = encode_output(pair.tokenizer, prompt)[: settings.tokens] if settings.given_text else None
+        check_prompt(pair.draft, prompt.id, len(ids))
+        beyond = Grown.sized_as(settings.grown).depth if settings.grown else 0
+        output = settings.tokens if given is None else len(given)
+        check_window(prompt.id, len(ids), output, pair.window, beyond=beyond)
+        encoded.append(Encoded(place, prompt, ids, given))
+    return encoded
+
+
+def texts_of(
+    pair: ModelPair,
+    batch: Sequence[Encoded],
+    settings: MeasureSettings,
+    *,
+    remark: Callable[[str], None] | None = None,
+) -> list[list[Tensor]]:
+    """The texts of each prompt of a batch: given, or sampled from the target, each prompt with its own randomness.
+
+    The same batch gives the same texts, bit for bit; another batch changes them by rounding alone. `remark` is that of
+    :func:`~spectheory.measure.sampling.sample_together`.
+    """
+    if settings.given_text:
+        return [[each.given] for each in batch if each.given is not None]
+    return sample_together(
+        pair,
+        [each.ids for each in batch],
+        settings.sampling,
+        tokens=settings.tokens,
+        count=settings.count,
+        rngs=[np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(each.place,))) for each in batch],
+        stop_at_end=settings.stop_at_end,
+        chunk=settings.chunk,
+        remark=remark,
+    )
+
+
+def trace_of(pair: ModelPair, encoded: Encoded, texts: Sequence[Tensor], settings: MeasureSettings) -> Trace:
+    """The trace of one prompt's texts."""
+    traces, prompt = [], encoded.prompt
+    for j, text in enumerate(texts):
+        name = prompt.id if len(texts) == 1 else f"{prompt.id}#{j + 1}"
+        columns = teacher_forced(
+            pair,
+            encoded.ids,
+            text,
+            settings.sampling,
+            chunk=settings.chunk,
+            race=settings.race,
+            sampled=encoded.given is None,
+            stop_at_end=settings.stop_at_end,
+            key=text_key(settings.seed, encoded.place, j),
+            name=name,
+            depth=settings.depth,
+        )
+        if settings.grown is not None:
+            shape = Grown.sized_as(settings.grown)
+            columns |= grown_columns(pair, encoded.ids, text, shape, chunk=settings.chunk, name=name)
+        ended = settings.stop_at_end and int(text[-1]) in pair.end_of_text
+        info = TextInfo(name, len(text), prompt.id, prompt.category, ended, len(encoded.ids))
+        traces.append(Trace(columns, (info,)))
+    return concatenate(traces, {})
+
 
 _ELSEWHERE = ("chunk", "depth")
 """Settings that decide no number, or that stand elsewhere in the fingerprint: the depth of a head."""
@@ -29,7 +159,7 @@ FIRST = 12
 
 
 @dataclass(frozen=True)
-class Job:
+class Measurement:
     """A measurement as whoever runs it needs it: its encoded prompts in the order of the file."""
 
     pair: ModelPair
@@ -38,18 +168,18 @@ class Job:
     fingerprint: str
 
 
-def job_of(pair: ModelPair, prompts: Sequence[Prompt], settings: MeasureSettings) -> Job:
+def measurement_of(pair: ModelPair, prompts: Sequence[Prompt], settings: MeasureSettings) -> Measurement:
     """The measurement as a job: its prompts are encoded, and each is checked to fit the models' window."""
     if not prompts:
         raise TextError("there is no prompt", limit="needs at least one", remedy="pass a prompt file")
     settings = replace(settings, depth=depth_of(pair.draft, settings.depth))
     encoded = encode(pair, prompts, settings)
-    return Job(pair, encoded, settings, _fingerprint(pair, encoded, settings))
+    return Measurement(pair, encoded, settings, _fingerprint(pair, encoded, settings))
 
 
 def fingerprint_of_run(pair: ModelPair, prompts: Sequence[Prompt], settings: MeasureSettings) -> str:
     """Hash of everything that decides the numbers; devices, versions, `chunk` and batches change only rounding."""
-    return job_of(pair, prompts, settings).fingerprint
+    return measurement_of(pair, prompts, settings).fingerprint
 
 
 def _fingerprint(pair: ModelPair, encoded: Sequence[Encoded], settings: MeasureSettings) -> str:
@@ -74,7 +204,7 @@ def _prompts_hash(prompts: Sequence[Prompt]) -> str:
     return hashlib.sha256(json.dumps([asdict(prompt) for prompt in prompts]).encode()).hexdigest()
 
 
-def provenance_of(job: Job) -> dict[str, Any]:
+def provenance_of(job: Measurement) -> dict[str, Any]:
     """What the trace of a job says of its origin."""
     pair, settings, prompts = job.pair, job.settings, [each.prompt for each in job.prompts]
     return {
@@ -116,7 +246,8 @@ def stages_of(total: int, batch: int = 1) -> tuple[Stage, ...]:
     left, made = list(range(total)), list[Stage]()
     done: frozenset[int] = frozenset()
     while left:
-        own = _spread(left, math.ceil(len(done) / batch) * batch if done else FIRST)
+        count = min(math.ceil(len(done) / batch) * batch if done else FIRST, len(left))
+        own = [left[(2 * i + 1) * len(left) // (2 * count)] for i in range(count)]  # the middle of each of equal parts
         size = math.ceil(len(own) / math.ceil(len(own) / batch))
         done |= set(own)
         left = [place for place in left if place not in done]
@@ -124,13 +255,7 @@ def stages_of(total: int, batch: int = 1) -> tuple[Stage, ...]:
     return tuple(made)
 
 
-def completed(stages: Sequence[Stage], finished: Collection[int]) -> Stage | None:
+def last_complete(stages: Sequence[Stage], finished: Collection[int]) -> Stage | None:
     """The last stage of which every prompt is finished, and of those before it."""
     whole = [stage for stage in stages if stage.places <= set(finished)]
     return whole[-1] if whole else None
-
-
-def _spread(places: Sequence[int], count: int) -> list[int]:
-    """So many of the places, one from the middle of each of equal parts."""
-    count = min(count, len(places))
-    return [places[(2 * i + 1) * len(places) // (2 * count)] for i in range(count)]

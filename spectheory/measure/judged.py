@@ -17,14 +17,13 @@ from spectheory.errors import SettingError, TextError
 from spectheory.judging.changes import LogitChange, Steps
 from spectheory.judging.counting import shape_of
 from spectheory.measure.columns.noise import position_keys, text_key
+from spectheory.measure.columns.pmf import log_pmf
 from spectheory.measure.columns.statistics import position_statistics
-from spectheory.measure.columns.truncation import log_pmf
-from spectheory.measure.forward import located, paired_logits
+from spectheory.measure.copied import lookup_columns, suffix_columns
+from spectheory.measure.forward import naming_the_text, paired_logits
 from spectheory.measure.grown import grown_columns
-from spectheory.measure.lookup import lookup_columns
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.suffix import suffix_columns
 from spectheory.measure.tokens import check_window
 from spectheory.trace import GIVEN_TEXT, IMPOSSIBLE, LAYERS, READ, SOURCES, TextInfo, Trace
 from spectheory.trace.calls import CallLog, Request
@@ -61,16 +60,23 @@ def judged_trace(
     Raises :class:`~spectheory.errors.TextError` for a request without prompt or output ids, ids that the pair lacks, a
     text that is too long for the models; and :class:`~spectheory.errors.SettingError` if the log says no temperature.
     """
-    sampling = _read_at(log)
+    if log.sampling is None:
+        raise SettingError(
+            "the log does not say its temperature", limit="pmfs depend on it", remedy="state the engine's settings"
+        )
+    sampling = log.sampling if log.sampling.temperature else Sampling()  # at which texts are read
     check_ids(log)
     shape = shape_of(log, log.k or 1)
     texts = [_ids(pair, request) for request in log.requests]
     target, draft = (change.steps(sampling) if change else (sampling,) for change in (target_change, draft_change))
-    read = [
-        _columns(pair, request.id, *ids, target, draft, chunk, shape, text_key(key, number))
-        | _drafted(pair, request.id, *ids, shape, log.provenance.get("rule"), chunk)
-        for number, (request, ids) in enumerate(zip(log.requests, texts, strict=True))
-    ]
+    read = []
+    for number, (request, ids) in enumerate(zip(log.requests, texts, strict=True)):
+        columns = _columns(pair, request.id, *ids, target, draft, chunk, shape, text_key(key, number))
+        if isinstance(shape, Grown):  # trees that depend on the log
+            columns |= grown_columns(pair, *ids, shape, chunk=chunk, name=request.id)
+        elif log.provenance.get("rule") == SuffixMatch.name:  # copies from the request's own text
+            columns |= suffix_columns([ids], OWN_TEXT, pair.end_of_text)
+        read.append(columns)
     impossible = [
         f"text {request.id!r}, token {at + 1} (id {request.output[at]})"
         for request, text in zip(log.requests, read, strict=True)
@@ -104,15 +110,6 @@ def check_ids(log: CallLog) -> None:
             )
 
 
-def _read_at(log: CallLog) -> Sampling:
-    """The settings at which texts are read."""
-    if log.sampling is None:
-        raise SettingError(
-            "the log does not say its temperature", limit="pmfs depend on it", remedy="state the engine's settings"
-        )
-    return log.sampling if log.sampling.temperature else Sampling()
-
-
 def _ids(pair: ModelPair, request: Request) -> tuple[Tensor, Tensor]:
     """Prompt and output of a request, checked before a model runs."""
     for what, ids in (("prompt", request.prompt), ("output", request.output)):
@@ -141,7 +138,7 @@ def _columns(
     """The columns of one text, the models sampled by these steps."""
     parts = []
     for of_target, of_draft, tokens, done in paired_logits(pair, prompt_ids, output_ids, chunk=chunk, name=name):
-        with located(name, done):
+        with naming_the_text(name, done):
             logits = _applied(of_target, target[:-1])
             part = position_statistics(
                 logits,
@@ -159,17 +156,6 @@ def _columns(
         parts.append({column: values.cpu() for column, values in part.items()})
     columns = {column: torch.cat([part[column] for part in parts]).numpy() for column in parts[0]}
     return {**columns, **lookup_columns(prompt_ids, output_ids, pair.end_of_text)}
-
-
-def _drafted(
-    pair: ModelPair, name: str, prompt_ids: Tensor, output_ids: Tensor, shape: Shape, rule: object, chunk: int
-) -> dict[str, NDArray[Any]]:
-    """The columns of drafts that depend on the log: trees grown by confidence, and copies from the request's text."""
-    if isinstance(shape, Grown):
-        return grown_columns(pair, prompt_ids, output_ids, shape, chunk=chunk, name=name)
-    if rule == SuffixMatch.name:
-        return dict(suffix_columns([(prompt_ids, output_ids)], OWN_TEXT, pair.end_of_text))
-    return {}
 
 
 def _cut_off(logits: Tensor, tokens: Tensor, sampling: Sampling) -> Tensor:

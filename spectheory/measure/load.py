@@ -4,21 +4,35 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import transformers
 
 from spectheory.errors import ModelError
-from spectheory.measure.causality import cache_of_causal
-from spectheory.measure.devices import find_device
-from spectheory.measure.folder import check_folder, fingerprint_of, is_local, weight_files
-from spectheory.measure.frequencies import moving, remark_on
 from spectheory.measure.heads.load import head_remarks, is_head, load_head, refuse_as_model
-from spectheory.measure.hub import file_of, guarded, hub_answers, pickled, quiet, reason_of_foreign
+from spectheory.measure.machine import find_device
+from spectheory.measure.model_files import (
+    check_folder,
+    file_of,
+    fingerprint_of,
+    guarded,
+    has_pickles,
+    hub_answers,
+    is_local,
+    is_mtp,
+    layers_beyond,
+    left_out,
+    moving_rope,
+    quiet,
+    reason_of_foreign,
+    remark_on,
+    weight_files,
+    weight_names,
+)
 from spectheory.measure.pair import Model, ModelPair
+from spectheory.measure.reading import cache_of_causal
 from spectheory.measure.tokens import ADDED, added_on_loading, common_vocabulary, same_tokenizer
-from spectheory.measure.weight_names import is_mtp, layers_beyond, left_out, weight_names
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 """Precisions that models are loaded in; ``auto`` is that of the weights."""
@@ -51,22 +65,30 @@ def load_pair(
         raise ModelError("device and device map are given", limit="use one of them", remedy="leave out the device")
     named = (target, target_revision), (draft, draft_revision)
     place = None if device_map is not None else find_device(device)
-    precision = _precision(dtype)
+    if dtype not in DTYPES:
+        raise ModelError(f"dtype is {dtype!r}", limit=f"there are {', '.join(DTYPES)}", remedy="use one of them")
     with quiet():
         tokenizer, head = shared_tokenizer(*named)
         causal = named[:1] if head else named
-        loaded = [_load(*each, precision, place, device_map) for each in causal]
+        loaded = [_load(*each, dtype, place, device_map) for each in causal]
         for model in loaded:
-            _check_pass(model)
+            try:
+                cache_of_causal(model)
+            except Exception as error:  # some faults of a configuration show in the first pass alone
+                raise ModelError(
+                    f"{model.name!r} cannot read a text ({reason_of_foreign(error)})",
+                    limit="config.json must describe a network that runs",
+                    remedy="download or save the model again",
+                ) from error
         if head:
             loaded.append(load_head(draft, loaded[0], revision=draft_revision))
     vocabulary = common_vocabulary(tokenizer, *loaded)
     said = [
         f"weights of {model.name!r} are pickled (.bin): tensors were read and no code was run"
         for source, model in zip((target, draft), loaded, strict=True)
-        if pickled(source, model.revision)
+        if has_pickles(source, model.revision)
     ]
-    held = [(model.name, moving(model.network.config.get_text_config())) for model in loaded if model.head is None]
+    held = [(model.name, moving_rope(model.network.config.get_text_config())) for model in loaded if model.head is None]
     said += [remark_on(name, *rope) for name, rope in held if rope]
     said += _added_tokens(tokenizer, target, target_revision)
     said += head_remarks(loaded[1], loaded[0]) if head else _read_whole(loaded[1], draft)
@@ -110,15 +132,6 @@ def _added_tokens(tokenizer: Any, source: str | Path, revision: str | None) -> l
     ]
 
 
-def _precision(name: str) -> torch.dtype | Literal["auto"]:
-    if name == "auto":
-        return "auto"
-    if name not in DTYPES:
-        raise ModelError(f"dtype is {name!r}", limit=f"there are {', '.join(DTYPES)}", remedy="use one of them")
-    dtype: torch.dtype = getattr(torch, name)
-    return dtype
-
-
 def _from_pretrained(kind: Any, part: str, source: str | Path, revision: str | None, **options: Any) -> Any:
     """A part of a model by transformers' loader; without `trust_remote_code` it asks whether to run a model's code."""
     return guarded(
@@ -134,9 +147,7 @@ def _from_pretrained(kind: Any, part: str, source: str | Path, revision: str | N
     )
 
 
-def _load(
-    source: str | Path, revision: str | None, dtype: torch.dtype | str, device: torch.device | None, device_map: Any
-) -> Model:
+def _load(source: str | Path, revision: str | None, dtype: str, device: torch.device | None, device_map: Any) -> Model:
     _check_size(source, revision)
     network, info = _from_pretrained(
         transformers.AutoModelForCausalLM,
@@ -170,6 +181,12 @@ def _load(
     )
 
 
+def _window(config: Any) -> int | None:
+    """Longest text: the model's, and no longer than its position embeddings stay as they are."""
+    stated, held = getattr(config, "max_position_embeddings", None), moving_rope(config)
+    return min((length for length in (stated, held and held[1]) if length is not None), default=None)
+
+
 def _check_size(source: str | Path, revision: str | None) -> None:
     """Refuse a local model with more weights than its files can hold, before memory is taken for them."""
     if not is_local(source):
@@ -185,25 +202,6 @@ def _check_size(source: str | Path, revision: str | None) -> None:
             limit=f"a byte holds {_WEIGHTS_PER_BYTE} weights at most",
             remedy="download or save the model again",
         )
-
-
-def _check_pass(model: Model) -> None:
-    """Refuse a model that is not causal, or whose first pass fails: some faults of a configuration show there alone."""
-    try:
-        cache_of_causal(model)
-    except Exception as error:
-        raise ModelError(
-            f"{model.name!r} cannot read a text ({reason_of_foreign(error)})",
-            limit="config.json must describe a network that runs",
-            remedy="download or save the model again",
-        ) from error
-
-
-def _window(config: Any) -> int | None:
-    """Longest text: the model's, and no longer than its position embeddings stay as they are."""
-    stated, held = getattr(config, "max_position_embeddings", None), moving(config)
-    lengths = [length for length in (stated, held and held[1]) if length is not None]
-    return min(lengths, default=None)
 
 
 def _check_weights(source: str | Path, info: dict[str, Any], beyond: range) -> None:

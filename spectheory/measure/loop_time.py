@@ -16,13 +16,11 @@ from spectheory.cost import LatencyTable, LoopTime
 from spectheory.cost.table import LOOP_ROUNDS, PASS_ROUNDS
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Parallel, Shape
-from spectheory.measure.budget import Budget
 from spectheory.measure.decoders import Call, Method, decode
 from spectheory.measure.heads.base import PAIR_BEFORE, Head
-from spectheory.measure.machine import hardware, versions
+from spectheory.measure.machine import Watch, hardware, versions
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.rounds import Stopped
-from spectheory.measure.threads import Watch
+from spectheory.measure.rounds import Budget, Stopped
 
 CALIBRATION: tuple[tuple[str, Shape], ...] = (
     ("token", Chain(1)),
@@ -67,24 +65,22 @@ def with_loop(
     methods = [Method("plain"), *(Method(rule, shape) for rule, shape in _calibration(pair.draft.head))]
     prompt = _prompt(pair, table.context, methods)
     calls: list[list[Call]] = [[] for _ in methods]
-    stopped, number = None, 0
+    stopped: Stopped | None = None
+    number = 0
     while stopped is None:
         for kept, method in zip(calls, methods, strict=True):
             kept += _calls(pair, prompt, method, sampling, seed + number)
         number += 1
-        stopped = _why_no_more(max(map(_spread, calls)), number, watch.seconds, budget.width, left)
+        seconds = watch.seconds
+        if max(map(_spread, calls)) <= budget.width:
+            stopped = "width"
+        elif number == ROUNDS:
+            stopped = "repeats"
+        elif seconds * (number + 1) / number > left:  # another decoding of each setting would exceed it
+            stopped = "budget"
     how = {"stopped": stopped, "repeats": number, "spread": max(map(_spread, calls)), **watch.as_dict()}
     provenance = {**table.provenance, LOOP_SAMPLING: dataclasses.asdict(sampling), LOOP_ROUNDS: how}
     return dataclasses.replace(table, loop=_fitted(pair, table, methods, calls), provenance=provenance)
-
-
-def _why_no_more(spread: float, number: int, seconds: float, width: float, left: float) -> Stopped | None:
-    """Why no other decoding of each setting follows, if none does; one that would exceed what is left does not."""
-    if spread <= width:
-        return "width"
-    if number == ROUNDS:
-        return "repeats"
-    return "budget" if seconds * (number + 1) / number > left else None
 
 
 def _fitted(
@@ -139,16 +135,12 @@ def _calls(pair: ModelPair, prompt: torch.Tensor, method: Method, sampling: Samp
 
 def _outside(calls: Sequence[Call]) -> float:
     """Median seconds of a call outside both models' passes."""
-    return statistics.median(map(_around, calls))
-
-
-def _around(call: Call) -> float:
-    return call.seconds - call.draft_seconds - call.target_seconds
+    return statistics.median(call.outside for call in calls)
 
 
 def _spread(calls: Sequence[Call]) -> float:
     """Middle half of the seconds outside the passes, relative to the median call."""
-    low, high = np.quantile([_around(call) for call in calls], (0.25, 0.75))
+    low, high = np.quantile([call.outside for call in calls], (0.25, 0.75))
     return float(high - low) / statistics.median(call.seconds for call in calls)
 
 

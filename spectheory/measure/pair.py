@@ -46,6 +46,9 @@ class Model:
 
     def describe(self) -> dict[str, Any]:
         """Facts for the provenance of a trace, without paths of this machine."""
+        facts: dict[str, Any] = {}
+        if head := self.head:
+            facts = {"kind": head.kind, "parallel": head.parallel, "layers": list(head.layers), "trained": head.trained}
         return {
             "name": self.name,
             "revision": self.revision,
@@ -56,13 +59,8 @@ class Model:
             "device": str(self.device),
             "outputs": self.outputs,
             "window": self.window,
-            **(self._head_facts() if self.head else {}),
+            **facts,
         }
-
-    def _head_facts(self) -> dict[str, Any]:
-        head = self.head
-        assert head is not None
-        return {"kind": head.kind, "parallel": head.parallel, "layers": list(head.layers), "trained": head.trained}
 
 
 @dataclass(frozen=True)

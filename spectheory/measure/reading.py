@@ -1,19 +1,83 @@
-"""One model reading texts piece by piece, with its cache if it has one."""
+"""A model that reads texts piece by piece with its cache; whether it is causal, and whether it reads padded texts."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
+from transformers.cache_utils import DynamicLayer
 
-from spectheory.errors import DeviceMemoryError, out_of_memory
+from spectheory.errors import DeviceMemoryError, ModelError, out_of_memory
+from spectheory.measure.model_files import moving_rope
 from spectheory.measure.pair import Model
-from spectheory.measure.roomy import select
+
+
+class PreallocatedLayer(DynamicLayer):
+    """A cache layer whose keys and values are the filled part of longer tensors."""
+
+    def __init__(self, layer: Any, rows: Tensor, room: int) -> None:
+        """Hold these rows of a layer, with `room` free slots behind."""
+        super().__init__()
+        self.dtype, self.device, self.is_initialized = layer.dtype, layer.device, True
+        self._slots = _moved(layer.keys, rows, room), _moved(layer.values, rows, room)
+        self._fill(layer.get_seq_length())
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        """Add keys and values behind the others, and return all of them; without room for them all are moved."""
+        before = self.get_seq_length()
+        after = before + key_states.shape[-2]
+        missing = after - self._slots[0].shape[-2]
+        if missing > 0:
+            rows = torch.arange(len(key_states))
+            self._slots = _moved(self._slots[0], rows, missing), _moved(self._slots[1], rows, missing)
+        for slots, states in zip(self._slots, (key_states, value_states), strict=True):
+            slots[..., before:after, :] = states
+        return self._fill(after)
+
+    def _fill(self, count: int) -> tuple[Tensor, Tensor]:
+        keys, values = (slots[..., :count, :] for slots in self._slots)
+        self.keys, self.values = keys, values
+        return keys, values
+
+
+def _moved(kept: Tensor, rows: Tensor, room: int) -> Tensor:
+    """These rows of keys or values ``[batch, heads, slots, width]``, with free slots behind."""
+    _, *heads, slots, width = kept.shape
+    moved = kept.new_empty(len(rows), *heads, slots + room, width)
+    moved[..., :slots, :] = kept.index_select(0, rows.to(kept.device))
+    return moved
+
+
+def select(cache: Any, rows: Tensor, room: int) -> None:
+    """Keep these rows ``[n]`` of a cache, some perhaps more than once, with room for so many tokens.
+
+    Layers that do not hold every token, such as those of a sliding window, make no room.
+    """
+    layers = getattr(cache, "layers", None)
+    if layers is None:
+        cache.reorder_cache(rows)
+        return
+    for i, layer in enumerate(layers):
+        if type(layer) in (DynamicLayer, PreallocatedLayer) and layer.is_initialized:
+            layers[i] = PreallocatedLayer(layer, rows, room)
+        else:
+            layer.reorder_cache(rows)
+
+
+def bytes_per_token(cache: Any) -> float:
+    """Bytes that a cache holds for each token of a text; 0 for what has no slot for each token."""
+    found = 0.0
+    for layer in getattr(cache, "layers", None) or ():
+        for held in (getattr(layer, "keys", None), getattr(layer, "values", None)):
+            if held is not None and held.numel():
+                found += held.numel() * held.element_size() / (held.shape[0] * held.shape[-2])
+    return found
 
 
 class Reading:
@@ -116,3 +180,97 @@ def takes(model: Model, option: str) -> bool:
 @lru_cache(maxsize=16)  # reading a signature takes as long as one layer
 def _arguments(network: Any) -> frozenset[str]:
     return frozenset(inspect.signature(network.forward).parameters)
+
+
+_SHARE, _SHARE_OF_SINGLE = 1e-2, 3e-4
+"""Tolerated change of the logits relative to their spread: rounding in half precision stays below the first, in single
+precision below the second. Both are small, since looking ahead changes the logits of a barely trained model little."""
+
+
+def logit_change(model: Model, one: Tensor, other: Tensor, *, share_of_half: float = _SHARE) -> tuple[float, float]:
+    """Largest difference of two blocks of logits, and the largest that is tolerated as rounding."""
+    share = _SHARE_OF_SINGLE if model.network.dtype in (torch.float32, torch.float64) else share_of_half
+    return float((one - other).abs().max()), share * float(one.max() - one.min())
+
+
+def cache_of_causal(model: Model) -> Any:
+    """The cache a causal model returns after a pass on two texts of four tokens, or None; refuses any other model."""
+    reading = Reading(model, model.outputs)
+    first, second = reading.read(torch.tensor([[0, 1, 0, 0], [0, 1, 0, 1]]), keep=4)[:, :3].float()
+    by, tolerated = logit_change(model, first, second)
+    if by > tolerated:
+        raise ModelError(
+            f"{model.name!r} is not causal: a later token moved its logits by {by:.3g}",
+            limit="both models must predict each token from those before it",
+            remedy="use a causal language model",
+        )
+    return reading.cache
+
+
+_LENGTHS = (9, 3, 6)
+"""Tokens of the texts of the probe."""
+_CHUNK, _ROWS = 4, (1, 0, 1, 2)
+"""The probe reads so many tokens at once, and goes on with these texts. Of their first chunks one has no padding, one
+nothing else, and one both: some recurrent layers are right with the first two alone."""
+_SHARE_OF_HALF = 5e-2
+"""Tolerated change of logits in half precision, relative to their spread. Passes of other shapes round differently: by
+1% in a pair of 12 layers in bfloat16, and by more in deeper ones."""
+_FOUND: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
+"""What was found of each network."""
+
+
+def pad_in_front(texts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """Texts as a block of ids ``[batch, longest]``, and the number of ids of padding ``[batch]`` in front of each."""
+    longest = max(map(len, texts))
+    ids = torch.stack([torch.nn.functional.pad(text.cpu(), (longest - len(text), 0)) for text in texts])
+    return ids, torch.tensor([longest - len(text) for text in texts])
+
+
+def why_alone(model: Model, longest: int) -> str | None:
+    """Why texts of up to `longest` tokens cannot share this model's passes, or None if they can.
+
+    Three short texts are read together, padded, and each alone, in chunks and token by token: the logits must agree up
+    to rounding. That is done once for a network. Beyond some length rotary positions may turn by the longest text of a
+    pass, which short texts do not show: the configuration says so.
+    """
+    rope = moving_rope(model.network.config.get_text_config())
+    if rope and longest > rope[1]:
+        return f"turns the positions of all texts of a pass by the longest one beyond {rope[1]} tokens"
+    if model.network not in _FOUND:
+        _FOUND[model.network] = _reason(model)
+    return _FOUND[model.network]
+
+
+def _reason(model: Model) -> str | None:
+    if not takes(model, "attention_mask"):
+        return "takes no mask of padding"
+    texts = [(7 * torch.arange(length) + i) % min(model.outputs, 50) for i, length in enumerate(_LENGTHS)]
+    try:
+        together = _logits(model, texts, torch.tensor(_ROWS))
+    except (RuntimeError, TypeError, ValueError, IndexError, AttributeError, NotImplementedError) as error:
+        return f"cannot read padded texts ({type(error).__name__})"
+    if together is None:
+        return "has no cache"
+    for number, text in enumerate(texts):
+        alone = _logits(model, [text], torch.tensor([0]))
+        assert alone is not None
+        rows = together[torch.tensor([row for row, each in enumerate(_ROWS) if each == number])]
+        by, tolerated = logit_change(model, alone, rows, share_of_half=_SHARE_OF_HALF)
+        if not by <= tolerated:
+            return f"gives other logits where texts are padded (by {by:.2g}; {tolerated:.2g} would be rounding)"
+    return None
+
+
+def _logits(model: Model, texts: Sequence[Tensor], rows: Tensor) -> Tensor | None:
+    """Logits ``[rows, 3, V]`` after the texts and after each of two more tokens; None if there is no cache."""
+    ids, padding = pad_in_front(texts)
+    reading = Reading(model, model.outputs, padding)
+    for piece in ids.split(_CHUNK, dim=1):
+        logits = reading.read(piece)
+    if reading.cache is None:
+        return None
+    reading.select(rows, 2)
+    found = [logits[rows.to(logits.device)]]
+    for token in (5, 1):
+        found.append(reading.read(torch.full((len(rows), 1), token % model.outputs)))
+    return torch.cat(found, dim=1).float()

@@ -1,16 +1,100 @@
-"""Which passes the next round of latencies measures, and whether there is one."""
+"""Rounds of timed passes: which the next one measures, medians with 95% intervals, and when to end."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from math import sqrt
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
 
-from spectheory.intervals import Interval
-from spectheory.measure.looks import LEAST_REPEATS, LOOKS, median_at
+from spectheory.checks import real
+from spectheory.intervals import CONFIDENCE, Interval
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Passes are measured until they are precise enough, or until the time is spent.
+
+    `width` is that of a 95% interval, relative to its value. `seconds` are for passes and decoding loop together; what
+    must be measured in any case may exceed them.
+
+    Examples
+    --------
+    >>> Budget(seconds=10).width
+    0.1
+    >>> Budget(width=0)
+    Traceback (most recent call last):
+    spectheory.errors.SettingError: the width of latencies is 0: must be > 0; 0.1 is the default
+    """
+
+    width: float = 0.1
+    seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        for name, value, usual in (("width", self.width, 0.1), ("seconds", self.seconds, 60)):
+            real(
+                f"the {name} of latencies" if name == "width" else "the time for latencies in seconds",
+                value,
+                lambda number: 0 < number < math.inf,
+                limit="must be > 0",
+                remedy=f"{usual:g} is the default",
+            )
+
+
+LOOKS = (8, 13, 20, 30, 40)
+"""Numbers of measurements at which an interval may end the repeating."""
+LEAST_REPEATS = 6
+"""Fewer measurements give no 95% interval of the median: 2 · 2^-5 > 0.05."""
+
+
+def median_at(values: Sequence[float] | NDArray[np.float64], *, last: bool) -> Interval:
+    r"""Median with its 95% interval from order statistics (distribution-free, independent values; statistical).
+
+    Of n values all intervals at the looks up to n contain the median together with a probability of at least 0.95.
+    So coverage holds whichever look ends the repeating. `last` says that something other than the values ended it, such
+    as the time: all that the looks before have left of the 0.05 is then spent on this interval.
+
+    Examples
+    --------
+    >>> median_at(range(1, 41), last=True)
+    Interval(low=13.0, best=20.5, high=28.0, kind='statistical')
+    """
+    ordered = np.sort(np.asarray(values, dtype=float))
+    n, rank = len(ordered), rank_at(len(ordered), last=last)
+    return Interval(float(ordered[rank - 1]), float(np.median(ordered)), float(ordered[n - rank]), "statistical")
+
+
+@cache
+def rank_at(count: int, *, last: bool) -> int:
+    """Rank, from below and from above, of the ends of the interval of `count` values; 0 where there is none."""
+    # Looks up to this one may spend of the error rate in proportion to the square root of the values.
+    missed = (1 - CONFIDENCE) * (1.0 if last else min(1.0, sqrt(count / LOOKS[-1])))
+    rank = 0
+    while 2 * (rank + 1) <= count and miss_rate(count, rank + 1) <= missed:
+        rank += 1
+    return rank
+
+
+def miss_rate(count: int, rank: int) -> float:
+    """Probability that the interval of that rank, or that of an earlier look, misses the median (exact).
+
+    Of the first n values a number with the law Binomial(n, 1/2) lies below the median; the interval of rank r contains
+    it if that number is in r..n - r.
+    """
+    law, before = np.ones(1), 0
+    for n in (*(look for look in LOOKS if look < count), count):
+        law = np.convolve(law, binom.pmf(np.arange(n - before + 1), n - before, 0.5))
+        ends = rank if n == count else rank_at(n, last=False)
+        law[:ends] = law[n - ends + 1 :] = 0.0
+        before = n
+    return float(1 - law.sum())
+
 
 Pass: TypeAlias = tuple[str, int]
 """A model and the tokens that its pass reads."""
@@ -53,10 +137,8 @@ class Rounds:
         return due
 
     def _due(self) -> set[Pass]:
-        return {key for key in self.passes if key not in self.narrow and self.count(key) < self._most(key)}
-
-    def _most(self, key: Pass) -> int:
-        return self.most.get(key, LEAST_REPEATS)
+        most = {key: self.most.get(key, LEAST_REPEATS) for key in self.passes if key not in self.narrow}
+        return {key for key, count in most.items() if self.count(key) < count}
 
     def _share_out(self, left: float) -> None:
         """Share the seconds that are left: a pass of c seconds gets more repetitions in proportion to 1/sqrt(c).

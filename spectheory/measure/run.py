@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,19 +12,97 @@ from torch import Tensor
 
 from spectheory.checks import whole
 from spectheory.errors import TraceError
-from spectheory.files import held
-from spectheory.measure.batching import batch_for, batch_remarks
-from spectheory.measure.job import Job, Stage, completed, job_of, provenance_of, stages_of
-from spectheory.measure.pair import ModelPair
+from spectheory.files import sole_writer
+from spectheory.measure.copied import with_suffix
+from spectheory.measure.job import (
+    Encoded,
+    Measurement,
+    MeasureSettings,
+    Stage,
+    last_complete,
+    measurement_of,
+    provenance_of,
+    stages_of,
+)
+from spectheory.measure.machine import free_bytes, most_threads, threads_in_use, use_threads
+from spectheory.measure.pair import Model, ModelPair
+from spectheory.measure.reading import bytes_per_token, cache_of_causal, takes, why_alone
 from spectheory.measure.runners import Due, Read, Runner, Sample, here, workers_of
-from spectheory.measure.settings import MeasureSettings
-from spectheory.measure.suffix import with_suffix
-from spectheory.measure.texts import Encoded
-from spectheory.measure.threads import most_threads, threads_in_use, use_threads
 from spectheory.prompts import Prompt
 from spectheory.trace import PROVISIONAL, Trace
 from spectheory.trace.parquet import parts_of
 from spectheory.trace.parts import PartStore, concatenate
+
+MOST_PROMPTS = {"cpu": 16}
+"""Most prompts that are sampled together unless more are asked for; a larger batch of a CPU is hardly faster."""
+MOST_ELSEWHERE = 64
+MOST_TEXTS = 512
+"""Most texts of a batch, continuations counted."""
+_SHARE = 0.25
+"""Share of the free memory that a batch may take: the estimate of what it takes is rough."""
+_DRAWING = 32
+"""Bytes for each entry of a row of logits while a token is drawn: some float32 and two float64 copies."""
+_WASTE = 1 / 3
+"""Share of padding in the prompts' tokens from which on there is a remark."""
+
+
+def batch_for(pair: ModelPair, prompts: Sequence[Encoded], settings: MeasureSettings, *, workers: int = 0) -> int:
+    """How many prompts to sample together at most: as many as :data:`_SHARE` of the free memory holds (an estimate),
+    and no more than pays; 1 for given text and for a target that reads no padding.
+
+    The memory that so many `workers` on the target's device leave, each with the pair, is divided among them; 0: this
+    process samples.
+    """
+    longest = max(len(each.ids) for each in prompts)
+    if settings.given_text or why_alone(pair.target, longest + settings.tokens) is not None:
+        return 1
+    most = min(MOST_PROMPTS.get(pair.target.device.type, MOST_ELSEWHERE), MOST_TEXTS // settings.count)
+    free = free_bytes(pair.target.device)
+    if workers:  # weights that are shared count once
+        weights = {id(each): each for model in (pair.target, pair.draft) for each in model.network.parameters()}
+        free = max(0, free - workers * sum(each.nbytes for each in weights.values())) // workers
+    needed = _prompt_bytes(pair.target, longest, settings)
+    return max(1, min(most, len(prompts), int(_SHARE * free / needed)))
+
+
+def _prompt_bytes(target: Model, longest: int, settings: MeasureSettings) -> float:
+    """Bytes for a prompt of `longest` tokens and its texts, above the weights."""
+    element = torch.finfo(target.network.dtype).bits // 8
+    config = target.network.config.get_text_config()
+    inner = getattr(config, "intermediate_size", None) or 4 * config.hidden_size
+    chunk = min(longest, settings.chunk)
+    logits = target.outputs * (1 if takes(target, "logits_to_keep") else chunk)
+    reading = element * (chunk * (8 * config.hidden_size + 3 * inner) + logits)
+    # While texts are selected, the old cache and the one that they move to are held.
+    cache = 2 * bytes_per_token(cache_of_causal(target)) * (longest + settings.tokens)
+    return reading + settings.count * (cache + _DRAWING * target.outputs)
+
+
+def _batch_remarks(
+    pair: ModelPair, batches: Sequence[Sequence[Encoded]], tokens: int, batch: int, asked: int | None
+) -> Iterator[str]:
+    """What the user should know of sampling texts of up to `tokens` tokens in these batches of up to `batch` prompts,
+    where `asked` were asked for.
+    """
+    if asked not in (None, batch):
+        yield f"{batch} prompts are sampled together, as when this measurement began, not {asked}"
+    lengths = [len(each.ids) for prompts in batches for each in prompts]
+    reason = why_alone(pair.target, max(lengths) + tokens) if len(lengths) > 1 and asked != 1 else None
+    if reason is not None:
+        yield f"{pair.target.name} {reason}: prompts are sampled one after the other"
+    elif _wasted(prompts := max(batches, key=_wasted)) > _WASTE:
+        shortest, *_, longest = sorted(prompts, key=lambda each: len(each.ids))
+        yield (
+            f"prompts of {len(shortest.ids)} to {len(longest.ids)} tokens are sampled together "
+            f"({shortest.prompt.id!r} and {longest.prompt.id!r} are among them): {_wasted(prompts):.0%} of what is "
+            f"read of them is padding; use a smaller --batch than {batch}"
+        )
+
+
+def _wasted(prompts: Sequence[Encoded]) -> float:
+    """The share of padding in what is read of these prompts together."""
+    lengths = [len(each.ids) for each in prompts]
+    return 1 - sum(lengths) / (len(lengths) * max(lengths))
 
 
 @dataclass(frozen=True)
@@ -52,18 +130,18 @@ def measure(
     Sampled texts, and the columns of each prompt, are rows of a file next to `out` when they are finished; the trace
     appears when it is complete. The numbers of a prompt depend only on its place in the file, the settings and the
     models, so a resumed measurement equals an uninterrupted one. `batch` prompts are sampled together, by default as
-    many as memory allows (:func:`~spectheory.measure.batching.batch_for`), which changes numbers by rounding alone; a
+    many as memory allows (:func:`~spectheory.measure.run.batch_for`), which changes numbers by rounding alone; a
     resumed run keeps to the `batch` it began with, and `on_remark` takes sentences about it. `runner` decides where the
     work is done. Returns the trace as read back from `out`.
     """
     if batch is not None:
         whole("batch", batch, remedy="use 1 or more")
-    job = job_of(pair, prompts, settings)
-    return run_job(job, out, batch=batch, runner=runner, on_progress=on_progress, on_remark=on_remark)
+    job = measurement_of(pair, prompts, settings)
+    return run_measurement(job, out, batch=batch, runner=runner, on_progress=on_progress, on_remark=on_remark)
 
 
-def run_job(
-    job: Job,
+def run_measurement(
+    job: Measurement,
     out: Path,
     *,
     batch: int | None = None,
@@ -80,7 +158,7 @@ def run_job(
     finished is kept for a later run.
     """
     report, remark = on_progress or (lambda _: None), on_remark or (lambda _: None)
-    with held(out):
+    with sole_writer(out):
         if out.exists():
             trace = _finished_trace(out, job.fingerprint)
             with suppress(OSError):
@@ -92,10 +170,10 @@ def run_job(
             together, threads = store.began(fitting, threads_in_use())
             if threads != threads_in_use():
                 remark(f"{use_threads(min(threads, most_threads()))}: so this measurement began")
-            return _Measurement(job, out, store, runner, report, remark).run(together, batch, quick, on_stage)
+            return _Run(job, out, store, runner, report, remark).run(together, batch, quick, on_stage)
 
 
-def check_out(job: Job, out: Path) -> None:
+def check_out(job: Measurement, out: Path) -> None:
     """Refuse a file, or parts of one, that are of another measurement."""
     if out.exists():
         _finished_trace(out, job.fingerprint)
@@ -104,10 +182,10 @@ def check_out(job: Job, out: Path) -> None:
 
 
 @dataclass(frozen=True)
-class _Measurement:
+class _Run:
     """A job on its way to a trace; no other run writes its files."""
 
-    job: Job
+    job: Measurement
     out: Path
     store: PartStore
     runner: Runner
@@ -119,7 +197,7 @@ class _Measurement:
         stages, told = stages_of(len(self.job.prompts), batch), None
         with closing(self._finishing(stages, batch, asked)) as states:
             for finished in states:
-                reached = completed(stages, finished)
+                reached = last_complete(stages, finished)
                 if reached in (told, stages[-1]):
                     continue
                 told = reached
@@ -140,7 +218,7 @@ class _Measurement:
         yield finished
         due = self._due(stages, finished)
         if batches := [task.prompts for task in due if isinstance(task, Sample)]:
-            for said in batch_remarks(self.job.pair, batches, self.job.settings.tokens, batch, asked):
+            for said in _batch_remarks(self.job.pair, batches, self.job.settings.tokens, batch, asked):
                 self.remark(said)
         with closing(self.runner(self.job.pair, self.job.settings, due)) as results:
             for task, result in results:

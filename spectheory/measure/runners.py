@@ -24,12 +24,9 @@ import torch
 from torch import Tensor
 
 from spectheory.errors import ModelError, SettingError, WorkerError, load_extra
-from spectheory.measure.devices import find_device
-from spectheory.measure.machine import versions
+from spectheory.measure.job import Encoded, MeasureSettings, texts_of, trace_of
+from spectheory.measure.machine import cpu_quota, find_device, versions
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.settings import MeasureSettings
-from spectheory.measure.texts import Encoded, texts_of, trace_of
-from spectheory.measure.threads import cpu_quota
 from spectheory.processes import DEATHS, WHY_WORKERS_DIE, allowed_cores, begin, share_of, starting_on
 from spectheory.runner import Seat, Spread
 from spectheory.trace import Trace
@@ -90,7 +87,7 @@ def workers_of(runner: Runner) -> int:
     return getattr(runner, "workers", 0)
 
 
-def perform(
+def _perform(
     pair: ModelPair, task: Task, settings: MeasureSettings, remark: Callable[[str], None] | None = None
 ) -> Done:
     """Do a task; `remark` takes what the user should know of it."""
@@ -105,7 +102,7 @@ def here(
     """In this process, one after the other."""
     while due:
         task = due.popleft()
-        yield task, perform(pair, task, settings, remark)
+        yield task, _perform(pair, task, settings, remark)
 
 
 # Processes of this machine
@@ -121,7 +118,7 @@ def local_workers(load: Load, devices: Sequence[str | None], *, threads: int | N
 
     Examples
     --------
-    >>> from spectheory.pairs.source import PairSource
+    >>> from spectheory.pairs import PairSource
     >>> source = PairSource("builtin:target", "builtin:draft")
     >>> runner = local_workers(source.load, ["cpu", "cpu"], threads=1)  # measure(..., runner=runner) starts them
     """
@@ -210,7 +207,7 @@ def dask_workers(load: Load, address: str, *, threads: int | None = None) -> Run
 
     Examples
     --------
-    >>> from spectheory.pairs.source import PairSource
+    >>> from spectheory.pairs import PairSource
     >>> source = PairSource("builtin:target", "builtin:draft")
     >>> runner = dask_workers(source.load, "tcp://10.0.0.1:8786")  # measure(..., runner=runner) connects
     """
@@ -411,7 +408,7 @@ def _work(order: Order, task: bytes) -> bytes:
         pair = _loaded[order.key]
         if isinstance(pair, Failure):
             return pickle.dumps(pair)
-        return pickle.dumps(attempt(partial(perform, pair, pickle.loads(task), order.settings)))
+        return pickle.dumps(attempt(partial(_perform, pair, pickle.loads(task), order.settings)))
 
 
 def _forget(key: str) -> None:

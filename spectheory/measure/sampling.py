@@ -12,12 +12,10 @@ from torch import Tensor
 from spectheory.checks import whole
 from spectheory.distributions import Sampling
 from spectheory.errors import DeviceMemoryError
-from spectheory.measure.columns.pmf import token_at
-from spectheory.measure.columns.supports import cuts, divisor, kept
-from spectheory.measure.devices import widest
-from spectheory.measure.padded import padded, why_alone
+from spectheory.measure.columns.pmf import cuts, divisor, kept_tokens, token_at
+from spectheory.measure.machine import widest
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.reading import Reading, enough_memory
+from spectheory.measure.reading import Reading, enough_memory, pad_in_front, why_alone
 from spectheory.measure.tokens import check_window
 
 
@@ -61,7 +59,7 @@ def sample_together(
 
     The prompts are padded in front to the longest one. A text depends on the others of its batch by rounding alone.
     A text that ends leaves the batch at the latest when half of the texts have ended. A target whose logits change with
-    padding (:func:`~spectheory.measure.padded.why_alone`) samples the prompts one after the other. Where the device
+    padding (:func:`~spectheory.measure.reading.why_alone`) samples the prompts one after the other. Where the device
     runs out of memory, the batch is halved and goes on after the tokens it has: `remark` takes a sentence that says so.
     """
     for name, value in (("tokens", tokens), ("count", count)):
@@ -108,7 +106,8 @@ class _Sampled:
                 half = (len(rows) + 1) // 2
                 remark(f"memory ran out with {len(rows)} texts sampled together: they go on {half} at a time")
                 left += [(part, done) for part in (rows[half:], rows[:half]) if len(part)]
-        return [_until_end(text, self.ends) for text in self._ids.T]
+        ends = [torch.isin(text, self.ends).nonzero() for text in self._ids.T]
+        return [text[: int(at[0]) + 1] if len(at) else text for text, at in zip(self._ids.T, ends, strict=True)]
 
     def _go_on(self, rows: Tensor, done: int) -> tuple[Tensor, int]:
         """Sample these rows to their ends after `done` tokens; those left, and their tokens, if memory runs out."""
@@ -148,7 +147,7 @@ class _Sampled:
         else:
             places, each = of_prompt.unique(return_inverse=True)
             texts = [self.prompts[place] for place in places]
-        ids, padding = padded(texts)
+        ids, padding = pad_in_front(texts)
         reading = Reading(self.pair.target, self.pair.vocabulary, padding)
         for piece in ids.split(self.chunk, dim=1):
             logits = reading.read(piece)[:, 0]
@@ -162,7 +161,7 @@ def draw(logits: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
     The weights are float64, on the device if it has that precision: of the kept tokens alone where some are cut.
     """
     if cuts(sampling, logits.shape[1]):
-        ids, log = kept(logits, sampling)
+        ids, log = kept_tokens(logits, sampling)
         return ids.gather(1, _at(log, uniforms))[:, 0]
     best = logits.amax(dim=-1, keepdim=True)
     if not bool(torch.isfinite(best).all()):
@@ -176,9 +175,3 @@ def _at(log_weights: Tensor, uniforms: Tensor) -> Tensor:
     wide = widest(log_weights) == torch.float64
     cumulative = log_weights.to("cpu" if not wide else log_weights.device, torch.float64).exp_().cumsum_(dim=1)
     return token_at(cumulative, uniforms.to(cumulative.device)[:, None]).to(log_weights.device)
-
-
-def _until_end(text: Tensor, ends: Tensor) -> Tensor:
-    """The text up to its first end-of-text token, which is included."""
-    at = torch.isin(text, ends).nonzero()
-    return text[: int(at[0]) + 1] if len(at) else text

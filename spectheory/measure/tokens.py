@@ -1,18 +1,61 @@
-"""From text to token ids: tokenizers must agree, prompts must fit the window."""
+"""From text to token ids: tokenizers must agree, chat templates end by a deadline, prompts must fit the window."""
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
 from tokenizers import Tokenizer
 
 from spectheory.errors import ModelError, TextError
-from spectheory.measure.hub import reason_of_foreign
+from spectheory.measure.model_files import reason_of_foreign
 from spectheory.measure.pair import Model
-from spectheory.measure.templates import templated
 from spectheory.prompts import Prompt
+
+SECONDS = 10.0
+"""Longest time that a chat template may take for one prompt."""
+
+
+def apply_template(tokenizer: Any, text: str, *, seconds: float = SECONDS) -> str:
+    """The text that a tokenizer's chat template makes of one message of a user; a ModelError if it fails."""
+    if not getattr(tokenizer, "chat_template", None):
+        raise ModelError(
+            "the tokenizer has no chat template", limit="needs one", remedy="measure without chat template"
+        )
+    turns = [{"role": "user", "content": text}]
+    try:
+        with _deadline(seconds):
+            return str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+    except BaseException as error:  # a template can raise anything
+        raise ModelError(
+            f"the tokenizer's chat template was refused ({reason_of_foreign(error)})",
+            limit=f"it must turn one message of a user into text within {seconds:g} s",
+            remedy="correct the template, or measure without chat template",
+        ) from error
+
+
+@contextlib.contextmanager
+def _deadline(seconds: float) -> Iterator[None]:
+    """Raise a TimeoutError in Python code that the block runs for longer, in any thread; one call in C is not ended."""
+    end, before = time.monotonic() + seconds, sys.gettrace()
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        if time.monotonic() > end:
+            raise TimeoutError(f"it takes more than {seconds:g} s")
+        return trace
+
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
 
 ADDED = "if tokenizer.json lacks the token, remove what adds it from tokenizer_config.json (special token or class)"
 """Remedy for a token that is added when a tokenizer is loaded."""
@@ -58,7 +101,7 @@ def added_on_loading(tokenizer: Any, file: Path) -> list[str]:
 
 def encode_prompt(tokenizer: Any, prompt: Prompt, *, chat_template: bool = False) -> torch.Tensor:
     """Token ids ``[n]`` of a prompt, with the tokenizer's special tokens, or by its chat template."""
-    text = templated(tokenizer, prompt.text) if chat_template else prompt.text
+    text = apply_template(tokenizer, prompt.text) if chat_template else prompt.text
     return _ids(tokenizer, text, special=not chat_template, what=f"prompt {prompt.id!r}")
 
 

@@ -14,8 +14,7 @@ from simulations.simulators.biased_texts import accepted_with, residual
 from spectheory.drafting import Chain
 from spectheory.limits import mixture_target
 from spectheory.measure.decoders import Method
-from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
-from spectheory.measure.decoders.randomness import Source
+from spectheory.measure.decoders.tree import ROOT, DraftTree, Floats, Source
 from spectheory.measure.decoders.verifiers import Pmfs, Verdict, Verifier
 from tests.decoders.test_law import EXACT, PROMPT, V, outcomes, tables
 

@@ -16,10 +16,10 @@ from transformers.masking_utils import flash_attention_mask
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry
 from spectheory.errors import ModelError
-from spectheory.measure import Model, ModelPair, devices, filled, measure_latency, teacher_forced
-from spectheory.measure.decoders import HeaviestTree, Method, decode, kept, readers
-from spectheory.measure.decoders.drafted import ROOT, DraftTree
-from spectheory.measure.decoders.kept import KeptReader
+from spectheory.measure import Model, ModelPair, latency, machine, measure_latency, teacher_forced
+from spectheory.measure.decoders import HeaviestTree, Method, decode, readers
+from spectheory.measure.decoders.readers import KeptReader
+from spectheory.measure.decoders.tree import ROOT, DraftTree
 from tests.far_device import FAR, FarTensor, TwoDevices, moved
 
 PROMPTS = [torch.tensor(ids) for ids in ([5, 9, 11], [7], [3, 4, 3, 4, 3, 8, 2, 60, 33])]
@@ -122,7 +122,7 @@ class Busy:
         self.now, self.left = self.now + self.left, 0.0
 
 
-@pytest.mark.parametrize("module", [readers, filled])
+@pytest.mark.parametrize("module", [readers, latency])
 def test_a_pass_takes_its_own_time_alone(module: Any, tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch) -> None:
     """5 s that an earlier call left to the device are none of the pass's; the 3 s that it starts are."""
     busy = Busy()
@@ -133,8 +133,8 @@ def test_a_pass_takes_its_own_time_alone(module: Any, tiny_pair: ModelPair, monk
         busy.left += 3.0
 
     busy.left = 5.0
-    if module is filled:
-        seconds = filled.timed(started, torch.device("cpu"))
+    if module is latency:
+        seconds = latency.seconds_of(started, torch.device("cpu"))
     else:
         hook = tiny_pair.target.network.register_forward_pre_hook(started)
         _, seconds = readers.forward(tiny_pair.target, torch.tensor([[1, 2]]), keep=1)
@@ -148,7 +148,7 @@ def test_waiting_is_for_the_device_named(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: waited.append(str(device)))
     monkeypatch.setattr(torch.mps, "synchronize", lambda: waited.append("mps"))
     for name in ("cuda:1", "cpu", "mps"):
-        devices.wait_for(torch.device(name))
+        machine.wait_for(torch.device(name))
     assert waited == ["cuda:1", "mps"]
 
 
@@ -159,7 +159,7 @@ def test_memory_that_ends_between_passes(where: str, tiny_pair: ModelPair, monke
     def fails(*_: Any) -> None:
         raise torch.OutOfMemoryError("no memory")
 
-    monkeypatch.setattr(kept, where, fails)
+    monkeypatch.setattr(readers, where, fails)
     with pytest.raises(ModelError, match=r"ran out of memory on 3 texts.*use batch=1"):
         decode(tiny_pair, PROMPTS, Method("token", Chain(2)), tokens=5, batch=3)
     with pytest.raises(ModelError, match=r"ran out of memory on 1 texts.*use fewer drafts"):

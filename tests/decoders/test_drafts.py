@@ -9,12 +9,16 @@ import numpy as np
 import pytest
 
 from spectheory.drafting import Chain, KAry, Shape, Tree
+from spectheory.measure.copied import continuation
 from spectheory.measure.decoders import HeaviestTree, Method
-from spectheory.measure.decoders.drafted import DraftTree, Floats
-from spectheory.measure.decoders.drafters import Drafting, by_arrival, by_arrival_with_repeats, copied, first_of
-from spectheory.measure.decoders.growing import heaviest
-from spectheory.measure.decoders.randomness import Clocks, Drawn, Source
-from spectheory.measure.lookup import continuation
+from spectheory.measure.decoders.methods import (
+    Drafting,
+    by_arrival,
+    by_arrival_with_repeats,
+    draft_heaviest,
+    first_of,
+)
+from spectheory.measure.decoders.tree import Clocks, DraftTree, Floats, GeneratorChance, Source
 from tests.made_up import each
 
 V = 7
@@ -60,7 +64,7 @@ def best_first(nodes: int, depth: int, ends: frozenset[int], seed: int) -> set[t
 def test_the_heaviest_tree_is_the_best_first_one(nodes: int, depth: int, seed: int) -> None:
     for ends in (frozenset[int](), frozenset({2, 5})):
         tree = DraftTree()
-        passes = drafted(tree, heaviest(tree, nodes, depth, ends), seed)
+        passes = drafted(tree, draft_heaviest(tree, nodes, depth, ends), seed)
         assert paths_of(tree) == best_first(nodes, depth, ends, seed)
         assert passes <= min(tree.depth + 1, depth)
 
@@ -68,7 +72,7 @@ def test_the_heaviest_tree_is_the_best_first_one(nodes: int, depth: int, seed: i
 def test_nothing_is_drafted_where_one_token_is_left() -> None:
     for method in (Method("toptree", HeaviestTree(4)), Method("token", Chain(3)), Method("lookup", Chain(3))):
         tree = DraftTree()
-        source = Source(Drawn(np.random.default_rng(1)), Clocks(1, V))
+        source = Source(GeneratorChance(np.random.default_rng(1)), Clocks(1, V))
         assert drafted(tree, method.drafting(tree, [1, 1, 1], 0, source, frozenset()), 1) == 0
         assert tree.nodes == []
         assert tree.depth == 0
@@ -79,7 +83,7 @@ def test_nothing_is_drafted_where_one_token_is_left() -> None:
 def test_shapes_are_cut_at_their_room(shape: Shape, room: int) -> None:
     """What is drafted are the shape's nodes no deeper than that, in one pass a level; nothing after an end."""
     wanted = {path for path in shape.tree().paths if len(path) <= room}
-    tree, source = DraftTree(), Source(Drawn(np.random.default_rng(1)), Clocks(1, V))
+    tree, source = DraftTree(), Source(GeneratorChance(np.random.default_rng(1)), Clocks(1, V))
     passes = drafted(tree, Method("topk", shape).drafting(tree, [1], room, source, frozenset()), 3)
     assert {tuple(tree.ranks[on] for on in tree.path(node)) for node in tree.nodes} == wanted
     assert passes == min(room, shape.depth)
@@ -103,13 +107,8 @@ def test_lookup_copies_the_latest_longest_match(seed: int) -> None:
     for size in (1, 2, 3, 10, 40):
         text = rng.integers(0, 3, size).tolist()
         for k, ngram in ((1, 1), (4, 2), (5, 4), (3, 50)):
-            tree = DraftTree()
-            copied(tree, continuation(np.asarray(text), k, ngram))
-            assert tree.tokens == naive_lookup(text, k, ngram)
-            assert tree.is_chain
-    tree = DraftTree()
-    copied(tree, continuation(np.array([4, 1, 0, 2, 4]), 3, 2, frozenset({0})))
-    assert tree.tokens == [1, 0]
+            assert continuation(np.asarray(text), k, ngram).tolist() == naive_lookup(text, k, ngram)
+    assert continuation(np.array([4, 1, 0, 2, 4]), 3, 2, frozenset({0})).tolist() == [1, 0]
 
 
 def test_first_of_is_a_stable_sort() -> None:
@@ -128,7 +127,9 @@ def test_arrivals_are_exponential_with_the_drafts_rates(candidates: Callable[...
     """
     pmf, lists, count = np.array([0.5, 0.3, 0.2, 0.0]), np.zeros((4, 4)), 4_000
     for key in range(count):
-        first, second = candidates(pmf, 2, DraftTree(), -1, Source(Drawn(np.random.default_rng(1)), Clocks(key, 4)))
+        first, second = candidates(
+            pmf, 2, DraftTree(), -1, Source(GeneratorChance(np.random.default_rng(1)), Clocks(key, 4))
+        )
         lists[first, second] += 1
     law = np.outer(pmf, pmf)
     if candidates is by_arrival:

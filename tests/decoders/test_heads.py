@@ -16,11 +16,10 @@ from spectheory.drafting import Batch, Chain, KAry, Tree
 from spectheory.errors import SettingError, SpectheoryError, TextError
 from spectheory.measure import ModelPair
 from spectheory.measure.decoders import HeaviestTree, Method, decode
-from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
-from spectheory.measure.decoders.pmfs import pmfs_of
-from spectheory.measure.decoders.randomness import Source
+from spectheory.measure.decoders.readers import pmfs_of
+from spectheory.measure.decoders.tree import ROOT, DraftTree, Floats, Source
 from spectheory.measure.decoders.verifiers import Pmfs, Verdict
-from spectheory.measure.heads.hidden import HiddenStates
+from spectheory.measure.heads.base import HiddenStates
 from tests.toy_heads import TOYS, ToyHead, ToyParallelHead, with_head
 
 PROMPTS = [torch.tensor(ids) for ids in ([5, 9, 11], [7, 8], [3, 4, 3, 4, 3, 8, 2, 60, 33])]

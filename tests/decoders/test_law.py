@@ -15,13 +15,12 @@ from scipy.stats import chi2
 
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree
 from spectheory.measure.columns.noise import text_key
+from spectheory.measure.copied import lookup_columns
 from spectheory.measure.decoders import HeaviestTree, Method
-from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
-from spectheory.measure.decoders.loop import Running, run
-from spectheory.measure.decoders.randomness import Clocks, Drawn, Source
+from spectheory.measure.decoders.decode import Running, run
 from spectheory.measure.decoders.readers import Requests
+from spectheory.measure.decoders.tree import ROOT, Clocks, DraftTree, Floats, GeneratorChance, Source
 from spectheory.measure.decoders.verifiers import Pmfs, Verdict, Verifier
-from spectheory.measure.lookup import lookup_columns
 from spectheory.prediction.paths import calls_of_texts, calls_of_tree, tree_survival
 from spectheory.verification import PATH_RULES, BlockVerification, LookupMatch, PathRule, RankRule
 from spectheory.verification.by_start import along_calls
@@ -206,9 +205,9 @@ def test_a_biased_decoder_has_another_law() -> None:
 
 def test_mixing_up_candidates_is_seen() -> None:
     """Negative control: distinct candidates judged as if they were i.i.d."""
-    from spectheory.measure.decoders.verifiers import rejected_one_by_one
+    from spectheory.measure.decoders.verifiers import recursive_rejection
 
-    law = law_of(Method("recursive-distinct", Batch(2)), verifier=rejected_one_by_one)
+    law = law_of(Method("recursive-distinct", Batch(2)), verifier=recursive_rejection)
     assert distance(law, target_law(3)) > 1e-3
 
 
@@ -285,7 +284,7 @@ RACES = [
 def raced_texts(method: Method, keys: range, draft_seed: int = 2) -> list[tuple[int, ...]]:
     texts = []
     for key in keys:
-        one = Running(list(PROMPT), 3, Source(Drawn(np.random.default_rng(key)), Clocks(text_key(key), V)))
+        one = Running(list(PROMPT), 3, Source(GeneratorChance(np.random.default_rng(key)), Clocks(text_key(key), V)))
         run([one], _Table(1, [one.text]), _Table(draft_seed, [one.text]), method, frozenset())
         texts.append(tuple(one.text[len(PROMPT) :]))
     return texts

@@ -15,11 +15,10 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry
 from spectheory.errors import LogitsError, ModelError
 from spectheory.measure import Model, ModelPair, load_pair
-from spectheory.measure.decoders import Method, decode, pmfs
-from spectheory.measure.decoders.pmfs import PmfRows
-from spectheory.measure.decoders.readers import why_uncached
+from spectheory.measure.decoders import Method, decode, readers
+from spectheory.measure.decoders.readers import PmfRows, why_uncached
 from spectheory.measure.forward import teacher_forced
-from spectheory.measure.hub import quiet
+from spectheory.measure.model_files import quiet
 from spectheory.measure.reading import Reading
 
 SIZES = {"vocab_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 32}
@@ -119,7 +118,7 @@ def test_pmfs_are_worked_out_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> 
         expected = np.exp(sampling.log_pmf(logits.double().numpy()))
         at_once = PmfRows(logits, sampling)
         with monkeypatch.context() as patch:
-            patch.setattr(pmfs, "_AT_ONCE", 0)
+            patch.setattr(readers, "_AT_ONCE", 0)
             one_by_one = PmfRows(logits, sampling)
             assert len(one_by_one) == len(at_once) == 5
             for row in (3, 0, 2, 3):

@@ -9,16 +9,13 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from scipy.stats import chi2
 
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Shape, Tree
 from spectheory.measure import ModelPair, load_pair, teacher_forced
 from spectheory.measure.columns.noise import text_key
 from spectheory.measure.decoders import Method, decode
-from spectheory.measure.decoders.drafted import ROOT, DraftTree
-from spectheory.measure.decoders.randomness import Source
-from spectheory.measure.decoders.verifiers import Pmfs, Verdict, Verifier
+from spectheory.measure.decoders.verifiers import Verifier
 from spectheory.measure.reading import Reading
 from spectheory.measure.tokens import encode_prompt
 from spectheory.pairs import PROMPTS, resolve
@@ -26,6 +23,7 @@ from spectheory.prediction.call_system import TextCalls
 from spectheory.prediction.paths import calls_of_texts, calls_of_tree, tree_survival
 from spectheory.prompts import read_prompts
 from spectheory.verification import PATH_RULES, RankRule
+from tests.decoders.test_law import p_value, too_generous
 
 FALSE_ALARM = 1e-9
 """Each test refuses a right decoder this often (asymptotically)."""
@@ -55,28 +53,6 @@ def laws(builtin: ModelPair, prompt: torch.Tensor) -> list[Floats]:
     return [first[0], first[0] @ second]
 
 
-def p_value(tokens: NDArray[np.int64], law: Floats) -> float:
-    """Chi-square test of tokens against a law; those expected less than 5 times are lumped."""
-    counts, expected = np.bincount(tokens, minlength=len(law)), law * len(tokens)
-    rare = expected < 5
-    counts = np.append(counts[~rare], counts[rare].sum())
-    expected = np.append(expected[~rare], expected[rare].sum())
-    return float(chi2.sf(((counts - expected) ** 2 / expected).sum(), len(counts) - 1))
-
-
-def too_generous(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
-    """Biased: accepts with probability min(1, 2 p/q) and recovers as if with min(1, p/q)."""
-    path: list[int] = []
-    while True:
-        node = path[-1] if path else ROOT
-        if not tree.children(node):
-            return path, source.chance.categorical(target[node])
-        p, q, (child,) = target[node], tree.pmfs[node], tree.children(node)
-        if not source.chance.coin(2 * p[tree.tokens[child]] / q[tree.tokens[child]]):
-            return path, source.chance.categorical(np.maximum(p - q, 0))
-        path.append(child)
-
-
 @pytest.mark.parametrize(
     ("method", "verifier"),
     [
@@ -97,7 +73,9 @@ def test_output_tokens_follow_the_target(
         builtin, [prompt] * TEXTS, method, tokens=3, seed=1, batch=100, stop_at_end=False, verifier=verifier
     )
     texts = torch.stack([one.output_ids for one in decoded]).numpy()
-    values = [p_value(texts[:, i], law) for i, law in enumerate(laws)]
+    values = []
+    for tokens, law in zip(texts.T.tolist(), laws, strict=False):
+        values.append(p_value([(token,) for token in tokens], {(i,): mass for i, mass in enumerate(law.tolist())}))
     if verifier is None:
         assert min(values) > FALSE_ALARM
     else:

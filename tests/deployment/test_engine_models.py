@@ -14,8 +14,8 @@ import pytest
 from spectheory.cli import main
 from spectheory.deployment import Draft, EngineSettings, engine_settings
 from spectheory.measure import ModelPair
+from spectheory.measure.job import MeasureSettings
 from spectheory.measure.run import measure
-from spectheory.measure.settings import MeasureSettings
 from spectheory.prompts import Prompt
 from spectheory.trace import Trace
 from tests.toy_drafts import table, text_trace

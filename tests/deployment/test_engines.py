@@ -220,7 +220,7 @@ def test_an_ensemble_weight_changes_the_output(tiny_pair: Any) -> None:
     """Near 0 even greedy decoding writes the draft's first choices; without it, the target's."""
     import torch
 
-    from spectheory.measure.hub import quiet
+    from spectheory.measure.model_files import quiet
 
     target, draft = tiny_pair.target.network, tiny_pair.draft.network
     ids = torch.tensor([[1, 2, 3, 4]])

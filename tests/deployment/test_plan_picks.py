@@ -19,7 +19,7 @@ from spectheory.deployment import Draft, Ranking, rank_drafts
 from spectheory.drafting import Chain
 from spectheory.intervals import Interval
 from spectheory.measure.decoders import Call
-from spectheory.measure.validation.evidence import Evidence
+from spectheory.measure.validation.answer import Evidence
 from spectheory.measure.validation.runs import Run
 from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.trace import TextInfo, Trace

@@ -17,7 +17,7 @@ from spectheory.engines.openvino.running import OpenVinoEngine
 from spectheory.errors import EngineError, SettingError
 from spectheory.measure.engines import Job, Models, find_engine
 from spectheory.measure.engines.inprocess import InProcess, end_of_text
-from spectheory.measure.engines.running import run_job
+from spectheory.measure.engines.validation import run_job
 from spectheory.trace.calls import CALLS_FILE, CallLog
 from tests.made_up import each, one_line
 

@@ -17,7 +17,7 @@ from spectheory.judging.judgement import judge
 from spectheory.judging.output import output_tests
 from spectheory.measure import ModelPair, load_pair
 from spectheory.measure.engines import Job, Models, find_engine
-from spectheory.measure.engines.running import run_job
+from spectheory.measure.engines.validation import run_job
 from spectheory.measure.judged import judged_trace
 from spectheory.measure.tokens import encode_prompt
 from spectheory.pairs import resolve

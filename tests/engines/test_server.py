@@ -18,9 +18,9 @@ import pytest
 from spectheory.distributions import Sampling
 from spectheory.errors import EngineError, SettingError, SpectheoryError
 from spectheory.measure.engines import Job, Models
-from spectheory.measure.engines.http import Http
-from spectheory.measure.engines.running import run_job
+from spectheory.measure.engines.processes import Http
 from spectheory.measure.engines.server import Scrape, ServerEngine
+from spectheory.measure.engines.validation import run_job
 from spectheory.pairs import resolve
 from spectheory.trace.calls import CALLS_FILE, CallLog
 from tests.engines.stub_server import Stub, running

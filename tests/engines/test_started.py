@@ -17,7 +17,7 @@ import pytest
 from spectheory.errors import EngineError, SettingError
 from spectheory.measure.engines import Job, find_engine
 from spectheory.measure.engines.processes import serving
-from spectheory.measure.engines.running import run_job
+from spectheory.measure.engines.validation import run_job
 from tests.engines import stub_server
 from tests.engines.stub_server import Stub
 from tests.engines.test_server import job, models

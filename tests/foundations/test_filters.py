@@ -17,7 +17,7 @@ from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, Logits
 
 from spectheory.distributions import Sampling
 from spectheory.measure.assisted import own_processors
-from spectheory.measure.columns.truncation import log_pmf
+from spectheory.measure.columns.pmf import log_pmf
 from tests.made_up import each
 
 ROWS, TOKENS = 20, 2000

@@ -262,7 +262,7 @@ def test_a_kind_of_head(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """One file and its line: measured in one pass for all depths, predicted, planned, and validated."""
-    from spectheory.measure.heads.kinds import HEADS
+    from spectheory.measure.heads.load import HEADS
     from tests.measure.heads_made import config_of, made_head, save_head
 
     monkeypatch.setitem(HEADS, "medusa", importlib.import_module("medusa").Medusa)
@@ -288,7 +288,7 @@ def test_a_kind_of_head(
 
 def test_what_lacks_a_decoder() -> None:
     """Every built-in rule with a path form is decoded, every way of drafting has its drafter."""
-    from spectheory.measure.decoders.drafters import CANDIDATES, COPIES
+    from spectheory.measure.decoders.methods import CANDIDATES, COPIES
     from spectheory.measure.decoders.verifiers import verifier_of
     from spectheory.verification import PATH_RULES
 

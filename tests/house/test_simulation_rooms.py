@@ -22,7 +22,7 @@ KNOWN_TO_SIMULATORS = (
     "spectheory.drafting.shapes",
     "spectheory.drafting.weights.validate_rank_pmf",
     *(f"spectheory.measure.{name}" for name in ("load_pair", "sample_continuations", "ModelPair", "tokens", "reading")),
-    *(f"spectheory.measure.{name}" for name in ("columns.truncation", "pair", "sampling")),
+    *(f"spectheory.measure.{name}" for name in ("columns.pmf", "pair", "sampling")),
     *(f"spectheory.drafting.{name}" for name in ("Batch", "Chain", "KAry", "Shape", "Tree")),
 )
 """Beginnings of the names of spectheory that simulators may import: no closed form is among them."""

@@ -1,11 +1,11 @@
-"""The tests' own house: files that fit the eye."""
+"""The tests' own house: files of what a reader looks up together."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
-MOST_LINES = 350
+MOST_LINES = 550
 
 
 def test_no_file_of_tests_is_long() -> None:

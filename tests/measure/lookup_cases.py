@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from spectheory.measure.lookup import lookup_columns
+from spectheory.measure.copied import lookup_columns
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import LookupMatch
 

@@ -1,4 +1,4 @@
-"""Upper bounds of the errors of the race's rank law in `spectheory.measure.columns.race_ranks`, evaluated on grids.
+"""Upper bounds of the errors of the race's rank law in `spectheory.measure.columns.race`, evaluated on grids.
 
 **Trapezoid rule.** See the docstring of `race_ranks`; the general bound is theorem 5.1 of Trefethen and Weideman 2014.
 
@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.measure.columns.race_ranks import FLOOR, LOG_TIMES, NODES, SHARE, SINGLED_OUT, quadrature
+from spectheory.measure.columns.race import FLOOR, LOG_TIMES, NODES, SHARE, SINGLED_OUT, quadrature
 
 Floats = NDArray[np.float64]
 _RADII = np.linspace(0.025, 1.0, 40)

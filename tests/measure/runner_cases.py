@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spectheory.measure import MeasureSettings, ModelPair, load_pair, runners
-from spectheory.measure.texts import trace_of
+from spectheory.measure.job import trace_of
 from spectheory.prompts import Prompt
 from spectheory.store import read_rows
 from spectheory.trace import Trace

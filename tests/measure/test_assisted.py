@@ -24,7 +24,7 @@ from spectheory.measure import (
     generate_plain,
     load_pair,
 )
-from spectheory.measure.validation.expected import expected_calls
+from spectheory.measure.validation.runs import expected_calls
 from spectheory.prompts import Prompt
 from spectheory.verification import IndependentMatch, PathRule, TokenVerification
 

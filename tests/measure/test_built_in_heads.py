@@ -16,8 +16,7 @@ from torch import Tensor
 from benchmarks.training.dense_heads import DenseDFlash, DenseEagle3, DenseHead
 from benchmarks.training.train_heads import DFLASH, EAGLE3, WITH_MATRICES
 from spectheory.measure import ModelPair, load_pair
-from spectheory.measure.heads.base import Head
-from spectheory.measure.heads.hidden import HiddenStates
+from spectheory.measure.heads.base import Head, HiddenStates
 from spectheory.pairs import HEADS, PREFIX, PROMPTS, resolve
 from spectheory.prompts import read_prompts
 

@@ -25,10 +25,9 @@ from spectheory.measure import (
     position_statistics,
     teacher_forced,
 )
-from spectheory.measure.by_start import depth_of
+from spectheory.measure.forward import depth_of
 from spectheory.measure.grown import grown_columns
-from spectheory.measure.heads.base import AutoregressiveReading, ParallelReading
-from spectheory.measure.heads.hidden import HiddenStates
+from spectheory.measure.heads.base import AutoregressiveReading, HiddenStates, ParallelReading
 from spectheory.measure.judged import judged_trace
 from spectheory.prompts import Prompt
 from spectheory.trace import BY_START, MEASURED, Trace

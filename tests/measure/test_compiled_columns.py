@@ -13,12 +13,12 @@ from torch import Tensor
 from proofs_check.twins import race_ranks as enumerated
 from spectheory import kernels
 from spectheory.distributions import Sampling
-from spectheory.measure.columns import cheap, race_ranks
-from spectheory.measure.columns.compiled import fits, spread
-from spectheory.measure.columns.expensive import expensive
+from spectheory.measure.columns import position
+from spectheory.measure.columns.compiled import fits, on_threads
 from spectheory.measure.columns.noise import position_keys
-from spectheory.measure.columns.pmf import Pmf
-from spectheory.measure.columns.softmax import softmax
+from spectheory.measure.columns.pmf import Pmf, softmax
+from spectheory.measure.columns.position import expensive
+from spectheory.measure.columns.race import race_ranks
 from spectheory.measure.columns.statistics import position_statistics
 from spectheory.trace import RECORDED_RANKS
 from spectheory.verification import RaceVerification
@@ -91,7 +91,7 @@ def test_twins_agree_in_double_precision(kind: str, monkeypatch: pytest.MonkeyPa
 
     def columns() -> dict[str, Tensor]:
         buffers = torch.empty((2, ROWS, SIZE), dtype=torch.float64)
-        found = cheap.by_position(p, q, at, buffers)
+        found = position.by_position(p, q, at, buffers)
         return found | expensive(p, q, at, found, position_keys(3, 0, ROWS), buffers)
 
     compiled, ours = both(monkeypatch, columns)
@@ -120,7 +120,7 @@ def test_every_row_is_in_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
         for rows in range(1, 8):
             counts = np.zeros(rows)
-            spread(lambda part, step: np.add(part, step, out=part), counts, constants=(1,))
+            on_threads(lambda part, step: np.add(part, step, out=part), counts, constants=(1,))
             np.testing.assert_array_equal(counts, 1)
 
 
@@ -200,7 +200,7 @@ def test_rank_law_is_the_enumeration(
     wide = torch.zeros(2, size, kernels.SMALLEST, dtype=torch.float64)
     wide[0, :, :size], wide[1, :, :size] = (torch.tensor([float(x) for x in pmf]).double() for pmf in (p, q))
     logs = [torch.tensor([math.log(x) for x in pmf], dtype=torch.float64) for pmf in (p, q)]
-    law = race_ranks.race_ranks(*wide, *logs, torch.empty_like(wide[0]))
+    law = race_ranks(*wide, *logs, torch.empty_like(wide[0]))
     for token in range(size):
         exact = [float(share) for share in enumerated.rank_given(p, q, token)]
         exact += [0.0] * (RECORDED_RANKS - len(exact))
@@ -217,7 +217,7 @@ def test_a_series_of_many_rare_tokens(total: float, compiled: bool, monkeypatch:
     p, q = torch.zeros(2, 1, SIZE, dtype=torch.float64)
     p[0, 0], q[0, 0] = 1.0, 1.0
     q[0, 1 : many + 1] = total / many
-    law = race_ranks.race_ranks(p, q, *torch.zeros(2, 1, dtype=torch.float64), torch.empty_like(p))[0]
+    law = race_ranks(p, q, *torch.zeros(2, 1, dtype=torch.float64), torch.empty_like(p))[0]
     before = 1.0
     for rank in range(RECORDED_RANKS):
         left = total * (1 - rank / many)
@@ -234,7 +234,7 @@ def test_small_rates_beside_large_ones(compiled: bool, monkeypatch: pytest.Monke
     p, q = torch.zeros(2, 1, SIZE)
     p[0, 0] = q[0, 0] = 1.0
     q[0, 1:4], q[0, 4:6] = 824_691_328.0, 0.25
-    law = race_ranks.race_ranks(p, q, *torch.zeros(2, 1, dtype=torch.float64), torch.empty_like(p))[0]
+    law = race_ranks(p, q, *torch.zeros(2, 1, dtype=torch.float64), torch.empty_like(p))[0]
     none, some = 1 / 1.5, 1 / 1.25
     expected = [0, 0, 0, none, 2 * (some - none), 1 - 2 * some + none, 0, 0]
     np.testing.assert_allclose(law, expected, rtol=0, atol=EQUAL)

@@ -13,9 +13,9 @@ from scipy.stats import norm
 
 from spectheory.distributions import Sampling
 from spectheory.drafting import Tree
-from spectheory.measure.columns import block, distinct_ranks
-from spectheory.measure.columns.distinct_ranks import SEQUENCES
+from spectheory.measure.columns import rejection, statistics
 from spectheory.measure.columns.noise import position_keys, text_key, uniforms
+from spectheory.measure.columns.rejection import SEQUENCES
 from spectheory.measure.columns.statistics import position_statistics
 from spectheory.prediction.paths import calls_of_tree, tree_survival
 from spectheory.trace import DISTINCT_RANKS
@@ -127,7 +127,7 @@ def test_both_ways_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     draft = target + 2 * torch.randn(40, 200, generator=generator)
     tokens = torch.distributions.Categorical(logits=target).sample()
     fast = position_statistics(target, draft, tokens, Sampling())["distinct_rank"]
-    monkeypatch.setattr(distinct_ranks, "_LEAST_LEFT", 2.0)
+    monkeypatch.setattr(rejection, "_LEAST_LEFT", 2.0)
     slow = position_statistics(target, draft, tokens, Sampling())["distinct_rank"]
     assert not torch.equal(fast, slow)
     torch.testing.assert_close(fast, slow, rtol=1e-4, atol=1e-5)
@@ -151,10 +151,10 @@ def test_a_token_without_mass_is_never_rejected() -> None:
     """A draw at either end of [0, 1), and a scan out of order."""
     density = torch.tensor([[0.0, 0.3, 0.0, 0.7, 0.0]])
     heights = torch.tensor([[0.0, 1.0, 0.9999999999]], dtype=torch.float64)
-    found, mass = distinct_ranks._rejected(heights, torch.stack([density, density]))
+    found, mass = rejection._rejected(heights, torch.stack([density, density]))
     assert found.tolist() == [[1, 3, 3]]
     assert torch.equal(mass, torch.full_like(mass, 1.0))
-    found, mass = distinct_ranks._rejected(heights, torch.zeros(2, 1, 5))
+    found, mass = rejection._rejected(heights, torch.zeros(2, 1, 5))
     assert (mass == 0).all()
 
 
@@ -172,7 +172,7 @@ def test_noise_depends_on_place_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
     whole = law(slice(None))
     for size in (100, 300, 700):
-        monkeypatch.setattr(block, "CPU_BLOCK", size)
+        monkeypatch.setattr(statistics, "CPU_BLOCK", size)
         assert torch.equal(law(slice(None)), whole)
         assert torch.equal(torch.cat([law(slice(0, 9)), law(slice(9, 23))]), whole)
     assert not torch.equal(position_statistics(target, draft, tokens, Sampling())["distinct_rank"], whole)
@@ -229,7 +229,7 @@ def test_calls_of_estimated_traces(monkeypatch: pytest.MonkeyPatch) -> None:
     One sequence per position, as the bias of shared noise grows with its variance. For the control every position of a
     text has the key of the text.
     """
-    monkeypatch.setattr(distinct_ranks, "SEQUENCES", 1)
+    monkeypatch.setattr(rejection, "SEQUENCES", 1)
     texts, tokens, token = 10_000, 6, 1
     target, draft = small_pair(22, 4)  # the law of its second rank has a large spread
     exact = calls(np.tile(enumerated(target, draft, token, Sampling()), (1, tokens, 1)))[0]
@@ -252,7 +252,7 @@ def test_sequences_are_averaged() -> None:
     target, draft = small_pair(1)
     many = estimates(target, draft, 0, Sampling()).std(axis=0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distinct_ranks, "SEQUENCES", 1)
+        patch.setattr(rejection, "SEQUENCES", 1)
         one = estimates(target, draft, 0, Sampling()).std(axis=0)
     # The first tokens come from equal shares, so the spread falls by no less than the square root.
     assert (one[1:] > math.sqrt(SEQUENCES) * many[1:] * 0.95).all()

@@ -1,10 +1,11 @@
-"""Trees grown from confidences: against all paths enumerated, on models with and without a cache, and decoded."""
+"""Trees that a draft's confidences grow: by models, by heads, in traces, and in the commands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,34 +13,41 @@ import pytest
 import torch
 from torch import Tensor
 
+from spectheory.cli import main
+from spectheory.cost import ConstantRatio
 from spectheory.distributions import Sampling
-from spectheory.drafting import Grown
+from spectheory.drafting import Chain, Grown, Parallel, Shape
 from spectheory.errors import SettingError, SpectheoryError, TextError
-from spectheory.measure import ModelPair, grown, teacher_forced
+from spectheory.measure import MeasureSettings, ModelPair, fingerprint_of_run, grown, measure, teacher_forced
 from spectheory.measure.decoders import Method, decode
-from spectheory.measure.decoders.drafted import DraftTree
-from spectheory.measure.decoders.growing import grown as growing
-from spectheory.measure.extending import CachedText, RereadText
-from spectheory.measure.grown import grown_columns, matches, most_probable
+from spectheory.measure.decoders.methods import grow_tree as growing
+from spectheory.measure.decoders.tree import DraftTree
+from spectheory.measure.grown import CachedText, RereadText, grown_columns, matches, most_probable
+from spectheory.measure.heads.base import AutoregressiveReading, HiddenStates, ParallelReading
 from spectheory.measure.reading import Reading
+from spectheory.measure.validation import Validation, validate
+from spectheory.prediction import Prediction, predict
 from spectheory.prediction.paths import calls_of_texts
+from spectheory.prompts import Prompt
+from spectheory.trace import Trace
 from spectheory.verification import PATH_RULES
 from tests.decoders.test_drafts import drafted, paths_of
 from tests.made_up import each
+from tests.toy_heads import TOYS, ToyHead, with_head
 
 V = 7
-Path = tuple[int, ...]
-Pmf = Callable[[Path], Sequence[Fraction]]
+Branch = tuple[int, ...]
+Pmf = Callable[[Branch], Sequence[Fraction]]
 SHAPES = [(1, 1, 1), (4, 2, 3), (6, 3, 2), (9, 2, 4), (3, 7, 3), (20, 9, 2)]
 
 
-def enumerated(pmf: Pmf, nodes: int, top: int, depth: int) -> set[Path]:
+def enumerated(pmf: Pmf, nodes: int, top: int, depth: int) -> set[Branch]:
     """The tree from the exact confidences of all paths: the most confident of each level, then of all."""
     every = _below(pmf, {(): Fraction(1)}, depth)
-    found: dict[Path, Fraction] = {}
-    expanded: list[Path] = [()]
+    found: dict[Branch, Fraction] = {}
+    expanded: list[Branch] = [()]
     for _ in range(depth):
-        level: dict[Path, Fraction] = {}
+        level: dict[Branch, Fraction] = {}
         for path in expanded:
             children = sorted((child for child in every if child[:-1] == path and child), key=lambda c: (-every[c], c))
             level |= {child: every[child] for child in children[:top] if every[child] > 0}
@@ -50,7 +58,7 @@ def enumerated(pmf: Pmf, nodes: int, top: int, depth: int) -> set[Path]:
     return set(sorted(found, key=lambda path: (-found[path], len(path), order[path]))[:nodes])
 
 
-def _below(pmf: Pmf, level: dict[Path, Fraction], depth: int) -> dict[Path, Fraction]:
+def _below(pmf: Pmf, level: dict[Branch, Fraction], depth: int) -> dict[Branch, Fraction]:
     every = dict(level)
     for _ in range(depth):
         level = {
@@ -60,7 +68,7 @@ def _below(pmf: Pmf, level: dict[Path, Fraction], depth: int) -> dict[Path, Frac
     return every
 
 
-def exact(seed: int, path: Path, size: int = V) -> list[Fraction]:
+def exact(seed: int, path: Branch, size: int = V) -> list[Fraction]:
     """A pmf after a path in eighths, so that confidences tie often, and some are 0."""
     rng = np.random.default_rng([seed, *path])
     counts = rng.multinomial(8, np.full(size, 1 / size))
@@ -71,7 +79,7 @@ class Toy:
     """A draft with these exact pmfs that extends trees at places, each of which begins with another path."""
 
     def __init__(self, seed: int) -> None:
-        self.seed, self.nodes = seed, list[Path]()
+        self.seed, self.nodes = seed, list[Branch]()
 
     def first(self, places: Tensor) -> Tensor:
         """After the places."""
@@ -90,7 +98,7 @@ class Toy:
         """Begin again."""
         self.nodes = []
 
-    def _after(self, paths: Sequence[Path]) -> Tensor:
+    def _after(self, paths: Sequence[Branch]) -> Tensor:
         """Probabilities, so that ties stay ties; :func:`largest` takes them as they are."""
         return torch.tensor([[float(p) for p in exact(self.seed, path)] for path in paths], dtype=torch.float64)
 
@@ -101,7 +109,7 @@ def largest(pmfs: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return values[:, :count], ids[:, :count]
 
 
-def depth_of(path: Path, tree: set[Path]) -> int:
+def depth_of(path: Branch, tree: set[Branch]) -> int:
     """How deep a path lies in a tree."""
     return max((i for i in range(len(path) + 1) if i == 0 or path[:i] in tree), default=0)
 
@@ -131,7 +139,7 @@ def test_the_tree_is_that_of_all_paths_enumerated(
     assert len(depths) >= min(depth, 2)
 
 
-def _text(rng: np.random.Generator, tree: set[Path], depth: int) -> Path:
+def _text(rng: np.random.Generator, tree: set[Branch], depth: int) -> Branch:
     """A path of the tree, gone on at random."""
     known = sorted(tree) or [()]
     start = known[rng.integers(len(known))]
@@ -180,7 +188,7 @@ def brute_force(pair: ModelPair, prompt: Tensor, output: Tensor, shape: Grown) -
     for start in range(len(output)):
         before = torch.cat([prompt, output[:start]])
 
-        def pmf(path: Path, before: Tensor = before) -> Any:
+        def pmf(path: Branch, before: Tensor = before) -> Any:
             ids = torch.cat([before, torch.tensor(path, dtype=torch.int64)])
             return Reading(pair.draft, pair.vocabulary).read(ids[None])[0, -1].double().softmax(-1).tolist()
 
@@ -293,3 +301,203 @@ def test_trees_that_do_not_fit_are_refused(tiny_pair: ModelPair) -> None:
         grown_columns(tiny_pair, prompt, output, Grown(4, 1, 65))
     with pytest.raises(TextError, match="use --tokens 116 at most"):
         decode(tiny_pair, [prompt], Method("grown", Grown(4, 1, 10)), tokens=120)
+
+
+OF_HEADS = Grown(10, 3, 4)
+PROMPT = torch.arange(1, 12) % 64
+
+
+def one_call(pair: ModelPair, before: Tensor, path: Branch) -> Tensor:
+    """The head's logits after a path of drafts, from the text before the call alone."""
+    head = pair.draft.network
+    with HiddenStates(pair.target.network, head.layers) as states, torch.inference_mode():
+        pair.target.network(before[None, :-1], use_cache=False)
+    reading = head.reading()
+    reading.read(states.take()[0], before[1:])
+    last = torch.tensor([len(before) - 2])
+    if isinstance(reading, ParallelReading):
+        return reading.block(last, OF_HEADS.depth)[0, len(path)]
+    assert isinstance(reading, AutoregressiveReading)
+    logits, parent = reading.first(last), -1 - last
+    for depth, token in enumerate(path):
+        logits = reading.extend(parent, torch.tensor([token]))
+        parent = torch.tensor([depth])
+    return logits[0]
+
+
+def followed(pair: ModelPair, calls: int) -> Tensor:
+    """A text that follows the head's most probable drafts for a whole call each time."""
+    text = PROMPT
+    for _ in range(calls):
+        path: Branch = ()
+        for _ in range(OF_HEADS.depth):
+            path = (*path, int(one_call(pair, text, path).argmax()))
+        text = torch.cat([text, torch.tensor(path)])
+    return text[len(PROMPT) :]
+
+
+@each("kind", TOYS)
+def test_measured_is_one_call_after_the_other(tiny_pair: ModelPair, kind: type[ToyHead]) -> None:
+    pair = with_head(tiny_pair, kind)
+    output = followed(pair, 4)
+    expected = []
+    for start in range(len(output)):
+        before, tree = torch.cat([PROMPT, output[:start]]), DraftTree()
+        drive(tree, OF_HEADS, lambda path, before=before: one_call(pair, before, path).double().softmax(-1).tolist())
+        follows = tuple(output[start : start + OF_HEADS.depth].tolist())
+        expected.append(depth_of(follows, paths_of(tree)))
+    assert len(set(expected)) > 2
+    assert max(expected) == OF_HEADS.depth
+    for chunk in (4, 256):
+        found = grown_columns(pair, PROMPT, output, OF_HEADS, chunk=chunk)["grown_match"]
+        assert found.tolist() == expected
+
+
+@each("kind", TOYS)
+@each("temperature", [0.0, 1.0])
+@each("name", ["tiny_pair", "padded_pair"])
+def test_counted_calls_of_heads_are_those_expected(
+    name: str, kind: type[ToyHead], temperature: float, request: pytest.FixtureRequest
+) -> None:
+    """Exactly, given the text; the trees of the draft model of the pair expect others (the control)."""
+    plain: ModelPair = request.getfixturevalue(name)
+    pair, prompts = with_head(plain, kind), [PROMPT, PROMPT + 20]
+    made = decode(pair, prompts, Method("grown", OF_HEADS), tokens=30, sampling=Sampling(temperature), seed=2, batch=2)
+
+    def expected(of: ModelPair) -> list[float]:
+        found = []
+        for prompt, one in zip(prompts, made, strict=True):
+            survival = PATH_RULES["grown"].path_survival(
+                grown_columns(of, prompt, one.output_ids, OF_HEADS), OF_HEADS.depth
+            )
+            found.append(float(calls_of_texts(survival, np.array([len(one.output_ids)])).expected[0]))
+        return found
+
+    counted = [len(one.calls) for one in made]
+    assert counted == expected(pair)
+    assert counted != expected(plain)
+
+
+SHAPE = Grown(8, 2, 4)
+PROMPTS = tuple(Prompt(f"q{i}", "", f"t{i} t{i + 1} t7") for i in range(1, 5))
+GROWN = PATH_RULES["grown"]
+
+
+@pytest.fixture(scope="module")
+def trace(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    folder = tmp_path_factory.mktemp("grown")
+    return measure(tiny_pair, PROMPTS, MeasureSettings(tokens=24, grown=SHAPE.size), folder / "trace.parquet")
+
+
+def predicted(trace: Trace) -> Prediction:
+    return predict(trace, GROWN, SHAPE, ConstantRatio(0.1))
+
+
+def test_the_trace_says_the_size_and_gives_the_calls(trace: Trace) -> None:
+    assert trace.provenance["settings"]["grown"] == "8x2x4"
+    match, calls, at = trace.columns["grown_match"], 0, 0
+    for length in trace.lengths:
+        start = 0
+        while start < length:
+            start += int(match[at + start]) + 1
+            calls += 1
+        at += length
+    found = predicted(trace)
+    assert found.tokens_per_call.best == pytest.approx(len(trace) / calls, rel=1e-12)
+    assert 1 < found.tokens_per_call.best < SHAPE.depth + 1
+    assert (found.shape, found.shape.listed, found.limits.decoding, found.limits.iid_channel) == (SHAPE,) + (None,) * 3
+    assert found.limits.text is None or found.limits.text.kind == "statistical"
+
+
+def test_runs_without_trees_are_those_of_before(tiny_pair: ModelPair, trace: Trace, tmp_path: Path) -> None:
+    """The fingerprint has the size where there is one; the other columns are the same with trees and without."""
+    plain = MeasureSettings(tokens=24)
+    marks = {fingerprint_of_run(tiny_pair, PROMPTS, replace(plain, grown=size)) for size in (None, "8x2x4", "8x2x3")}
+    assert len(marks) == 3
+    without = measure(tiny_pair, PROMPTS, plain, tmp_path / "trace.parquet")
+    assert set(trace.columns) - set(without.columns) == {"grown_match"}
+    assert all(np.array_equal(values, trace.columns[name]) for name, values in without.columns.items())
+
+
+def test_a_perturbed_draft_gives_other_calls(tiny_pair: ModelPair, trace: Trace, tmp_path: Path) -> None:
+    """The control: the target's own trees lie deeper on its texts."""
+    own = replace(tiny_pair, draft=tiny_pair.target)
+    better = measure(own, PROMPTS, MeasureSettings(tokens=24, grown=SHAPE.size), tmp_path / "trace.parquet")
+    assert np.array_equal(better.columns["token"], trace.columns["token"])
+    assert predicted(better).tokens_per_call.best > predicted(trace).tokens_per_call.best
+
+
+@pytest.mark.usefixtures("quick_latencies")
+def test_a_validation_decodes_the_trees(tiny_pair: ModelPair, tmp_path: Path) -> None:
+    """Given the text nothing is random: counted and expected calls are equal at every temperature."""
+    how = MeasureSettings(tokens=12, grown=SHAPE.size)
+    found = validate(tiny_pair, PROMPTS[:2], Validation((), (SHAPE,), (0.0, 1.0), how), tmp_path)
+    assert found["comparisons"] == 2
+    for at in found["temperatures"]:
+        (record,) = at["settings"]
+        assert (record["rule"], record["shape"], record["nodes"]) == ("grown", "grown 8x2x4", 8)
+        assert (record["expected"]["calls"], record["expected"]["deviation"]) == (record["calls"], 0)
+
+
+def test_trees_of_a_parallel_head_are_the_measured_ones(trace: Trace) -> None:
+    """A validation asks for the shape with its one pass: the same calls, drafted for less."""
+    found = predict(trace, GROWN, SHAPE.by(Parallel()), ConstantRatio(0.1))
+    assert (found.shape.passes, found.tokens_per_call) == ((4,), predicted(trace).tokens_per_call)
+    assert found.speedup is not None
+    assert found.speedup.best == pytest.approx(found.tokens_per_call.best / 1.1)
+
+
+@each("shape, longest", [(Chain(3), 4), (Grown(4, 16, 2), 17), (Grown(2, 2, 5), 6), (SHAPE, 9)])
+def test_latencies_reach_every_pass(shape: Shape, longest: int) -> None:
+    """Trees that read more nodes, or more levels, than they keep."""
+    assert Validation((), (shape,), (1.0,), MeasureSettings()).longest == longest
+
+
+def _unnamed(trace: Trace) -> Trace:
+    return replace(trace, provenance={**trace.provenance, "settings": {}})
+
+
+def _without(trace: Trace) -> Trace:
+    return replace(trace, columns={n: v for n, v in trace.columns.items() if n != "grown_match"})
+
+
+@each(
+    "ask, said",
+    [
+        (lambda trace: predict(trace, GROWN, Grown(8, 2, 3)), "measured trees of 8x2x4.*use grown:8x2x4"),
+        (lambda trace: predict(trace, GROWN, Chain(3)), "the rule grown is asked for chain k=3"),
+        (lambda trace: predict(trace, PATH_RULES["topk"], SHAPE), "use the rule grown"),
+        (lambda trace: predict(_without(trace), GROWN, SHAPE), "measure with --grow"),
+        (lambda trace: predict(_unnamed(trace), GROWN, SHAPE), "no size of its trees"),
+    ],
+)
+def test_refusals_of_commands(trace: Trace, ask: Callable[[Trace], Any], said: str) -> None:
+    with pytest.raises(SpectheoryError, match=said) as refused:
+        ask(trace)
+    assert "\n" not in str(refused.value)
+
+
+def test_bad_sizes_are_refused_before_anything_runs() -> None:
+    with pytest.raises(SettingError, match="NODESxTOPxDEPTH"):
+        MeasureSettings(grown="8x2")
+    with pytest.raises(SettingError, match="its passes find 6 nodes"):
+        MeasureSettings(grown="9x2x2")
+
+
+def test_predict_shows_them(trace: Trace, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace.write(tmp_path / "trace.parquet")
+    for more in ([], ["--rule", "grown"], ["--shape", "grown:8x2x4"]):
+        assert main(["predict", str(tmp_path), "--c", "0.1", "--k-max", "2", "--all", *more]) == 0
+        shown = capsys.readouterr().out
+        assert "grown 8x2x4" in shown
+        assert (" block " in shown) == (more == [])
+    for more, said in (
+        (["--shape", "grown:8x2x3"], "use grown:8x2x4"),
+        (["--rule", "token", "--shape", "grown:8x2x4"], "rule grown"),
+        (["--shape", "grown:8x2"], "write it as 16x4x5"),
+    ):
+        assert main(["predict", str(tmp_path), "--c", "0.1", *more]) == 2
+        assert said in capsys.readouterr().err
+    command = ["validate", "--out", str(tmp_path / "v"), "--grow", "8x2x4", "--shape", "grown:8x2x3"]
+    assert main(command) == 2
+    assert "validate each by itself" in capsys.readouterr().err

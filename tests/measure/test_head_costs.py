@@ -17,11 +17,11 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, Grown, KAry, Parallel, Shape, Tree
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.measure import MeasureSettings, ModelPair, differences, filled, measure, measure_latency, with_loop
+from spectheory.measure import MeasureSettings, ModelPair, differences, latency, measure, measure_latency, with_loop
 from spectheory.measure.decoders import Call
-from spectheory.measure.heads import kinds
+from spectheory.measure.heads import load
 from spectheory.measure.validation.runs import Run
-from spectheory.measure.validation.times import Known, by_table, made_by_table
+from spectheory.measure.validation.times import TraceExpectation, by_table, made_by_table
 from spectheory.prediction import plan, predict
 from spectheory.prediction.paths import calls_of_chains
 from spectheory.prediction.shape_calls import BestTree, drafted
@@ -164,7 +164,7 @@ def test_passes_of_a_short_call(shape: Shape, made: Call, passes: tuple[int, ...
 def test_the_mean_call_of_a_head_by_the_table() -> None:
     """Its tokens per call say what the first pass is on; the share of full calls does not count."""
     one = np.ones(1)
-    known = Known(Chain(3), 2.5 * one, 0.9 * one, {4: one})
+    known = TraceExpectation(Chain(3), 2.5 * one, 0.9 * one, {4: one})
     more = 1.5 * (HEADS.draft_pass(4).best - 0.1) / 3
     assert np.isclose(by_table(HEADS, known).drafting[0], 0.3 + more)
     assert np.isclose(by_table(MODELS, known).drafting[0], 0.3 + 0.9 * 0.02)
@@ -201,14 +201,14 @@ def test_what_the_timed_passes_of_a_head_read(tiny_pair: ModelPair, monkeypatch:
                     return original(self, one, other)
 
                 monkeypatch.setattr(reading, name, noted)
-    head = filled.FilledHead(with_head(tiny_pair), 20, 8)
+    head = latency.WarmHead(with_head(tiny_pair), 20, 8)
     seen.clear()
     head.burst(2)
-    assert seen == [("read", 2, 2), *[("extend", 2, 2)] * (filled.BURST - 1)]
+    assert seen == [("read", 2, 2), *[("extend", 2, 2)] * (latency.BURST - 1)]
     seen.clear()
     head.run(5, keep=5)
     assert seen == [("extend", 5, 5)]
-    parallel = filled.FilledHead(with_head(tiny_pair, ToyParallelHead, deepest=4), 20, 8)
+    parallel = latency.WarmHead(with_head(tiny_pair, ToyParallelHead, deepest=4), 20, 8)
     assert parallel.longer == (8,)
     seen.clear()
     parallel.run(3, keep=3)
@@ -218,7 +218,7 @@ def test_what_the_timed_passes_of_a_head_read(tiny_pair: ModelPair, monkeypatch:
 
 
 def test_a_head_begins_anew_before_its_context_grows(tiny_pair: ModelPair) -> None:
-    head = filled.FilledHead(with_head(tiny_pair), 20, 8)
+    head = latency.WarmHead(with_head(tiny_pair), 20, 8)
     most = 0
     for _ in range(60):
         head.burst(2)
@@ -269,7 +269,7 @@ def test_sizes_of_a_head_are_those_of_its_network(kind: str, drafted: int | None
     small = BLOCK | {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_key_value_heads": 2}
     small |= {"head_dim": 16, "vocab_size": 50, "num_hidden_layers": 2, "model_type": "qwen3"}
     pruned = {} if drafted is None else {"draft_vocab_size": drafted}
-    made = kinds.HEADS[kind]
+    made = load.HEADS[kind]
     raw = head_config(kind, **pruned) | {"transformer_layer_config": small, "speculators_version": "0.9.0"}
     raw |= {"speculators_config": {"proposal_methods": [{"speculative_tokens": 3}]}}
     raw |= {made.layer_field: [1, 2, 3]} if made.layer_field else {}

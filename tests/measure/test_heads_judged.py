@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from spectheory.measure.heads.hidden import HiddenStates
-from spectheory.measure.heads.kinds import HEADS
-from spectheory.measure.heads.load import load_head
+from spectheory.measure.heads.base import HiddenStates
+from spectheory.measure.heads.load import HEADS, load_head
 from spectheory.measure.pair import ModelPair
 from tests.measure.heads_made import DRAFTED, V, config_of, made_head, save_head
 

@@ -1,21 +1,158 @@
-"""Latency tables: their form, what they leave out, and the interval of a median."""
+"""Seconds of passes, and of our decoding loop beside them."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
-from spectheory.drafting import Batch, KAry
-from spectheory.errors import SettingError
-from spectheory.measure import ModelPair, measure_latency
-from spectheory.measure.budget import Budget
-from spectheory.measure.filled import BURST
-from spectheory.measure.latency import DRAFT_TOKENS, TAKING, _passes, _round
-from spectheory.measure.rounds import PLAIN, Pass
+from spectheory.cli import main
+from spectheory.cost import LatencyTable, LoopedTable, LoopTime
+from spectheory.deployment import Draft
+from spectheory.distributions import Sampling
+from spectheory.drafting import Batch, Chain, Copied, KAry, Shape
+from spectheory.errors import SettingError, TraceError
+from spectheory.intervals import Interval
+from spectheory.measure import Decoded, Method, ModelPair, measure_latency, with_loop
+from spectheory.measure.decoders import Call
+from spectheory.measure.latency import BURST, DRAFT_TOKENS, TAKING, _passes, _round
+from spectheory.measure.loop_time import CALIBRATION, fit_loop
+from spectheory.measure.rounds import PLAIN, Budget, Pass
+from spectheory.prediction import predict
+from spectheory.trace import Trace
+from spectheory.verification import TokenVerification
+
+SECOND = Interval.exact
+PASSES = LatencyTable(
+    {1: SECOND(1.0), 2: SECOND(1.1), 8: SECOND(1.5)}, {1: SECOND(0.1), 2: SECOND(0.12), 4: SECOND(0.2)}, context=64
+)
+LOOP = LoopTime(plain=0.05, call=0.2, draft_pass=0.03, node=0.01, tree=0.4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "seconds"),
+    [
+        (Chain(3), 0.2 + 0.09 + 0.03),
+        (KAry((2, 1)), 0.2 + 0.06 + 0.04 + 0.4),
+        (Chain(3, schedule=Copied()), 0.05 + 0.03),
+        (Chain(3, schedule=Copied((0.5, 0, 0, 0.5))), 0.05 + 0.015),
+    ],
+)
+def test_a_call_by_hand(shape: Shape, seconds: float) -> None:
+    looped = dataclasses.replace(PASSES, loop=LOOP).looped
+    assert isinstance(looped, LoopedTable)
+    assert np.isclose(looped.call(shape).best, PASSES.call(shape).best + seconds)
+    assert np.isclose(LOOP.of(shape), seconds)
+    assert np.isclose(looped.target_step().best, 1.05)
+    assert looped.target_pass(1).best == PASSES.target_pass(1).best, "passes stay passes"
+    assert PASSES.looped is PASSES, "nothing is counted that was not measured"
+
+
+def test_the_fit_finds_the_loop_and_nothing_negative() -> None:
+    shapes = [shape for _, shape in CALIBRATION]
+    seconds = [LOOP.of(shape) for shape in shapes]
+    found = fit_loop(shapes, seconds, LOOP.plain)
+    np.testing.assert_allclose(dataclasses.astuple(found), dataclasses.astuple(LOOP), rtol=1e-9)
+    falling = fit_loop(shapes, [1.0 / (1 + shape.nodes) for shape in shapes], 0.1)
+    assert min(dataclasses.astuple(falling)) >= 0
+
+
+def test_the_loop_of_known_calls_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passes take three times the table's here, and the last calls of a text are cut short: neither matters."""
+
+    def calls(pair: object, prompt: object, method: Method, **options: object) -> list[Decoded]:
+        shape = method.shape
+        around = LOOP.plain if shape is None else LOOP.of(shape)  # type: ignore[arg-type]
+        nodes, depth = (0, 0) if shape is None else (shape.nodes, shape.depth)  # type: ignore[union-attr]
+        full = Call(nodes, depth, 0, "recovered", 0.2, 3.0, 3.2 + 3 * around)
+        short = Call(nodes // 2, depth - 1, 0, "recovered", 0.2, 3.0, 99.0)
+        return [Decoded(torch.zeros(8), (full,) * 5 + (short,) * (6 if shape else 0), 0.0)]
+
+    monkeypatch.setattr("spectheory.measure.loop_time.decode", calls)
+    pair = SimpleNamespace(window=None, vocabulary=8, draft=SimpleNamespace(head=None))
+    found = with_loop(pair, PASSES).loop  # type: ignore[arg-type]
+    assert found is not None
+    np.testing.assert_allclose(dataclasses.astuple(found), dataclasses.astuple(LOOP), rtol=1e-9)
+
+
+def test_a_measured_loop_is_kept(tiny_pair: ModelPair, tmp_path: Path) -> None:
+    table = measure_latency(tiny_pair, context=20, tokens=(1, 2, 4), repeats=6, warm_up=1)
+    assert table.loop is None
+    measured = with_loop(tiny_pair, table)
+    assert measured.loop is not None
+    assert measured.loop.plain > 0
+    assert sum(dataclasses.astuple(measured.loop)[1:]) > 0
+    measured.write(tmp_path / "latency.json")
+    assert LatencyTable.read(tmp_path / "latency.json") == measured
+    content = json.loads((tmp_path / "latency.json").read_text())
+    assert content["provenance"].pop("loop_sampling") == dataclasses.asdict(Sampling())
+    del content["loop"]
+    (tmp_path / "old.json").write_text(json.dumps(content))
+    old = LatencyTable.read(tmp_path / "old.json")
+    assert (old.target, old.draft, old.loop) == (table.target, table.draft, None), "older tables have none"
+
+
+@pytest.mark.parametrize("loop", [{"plain": 1.0}, {**dataclasses.asdict(LOOP), "node": -1.0}, [1.0], "fast"])
+def test_a_damaged_loop_is_refused(loop: object, tmp_path: Path) -> None:
+    PASSES.write(tmp_path / "latency.json")
+    content = json.loads((tmp_path / "latency.json").read_text())
+    (tmp_path / "latency.json").write_text(json.dumps({**content, "loop": loop}))
+    with pytest.raises(TraceError, match="is not a latency table"):
+        LatencyTable.read(tmp_path / "latency.json")
+
+
+def test_a_loop_of_no_time_or_forever_is_told_apart() -> None:
+    assert LoopTime(0, 0, 0, 0, 0).of(Chain(9)) == 0
+    with pytest.raises(SettingError, match="the loop's call is inf"):
+        dataclasses.replace(LOOP, call=np.inf)
+
+
+@pytest.mark.parametrize("name", ["plain", "call", "draft_pass", "node", "tree"])
+@pytest.mark.parametrize("seconds", [1e308, 10**400])
+def test_a_loop_has_the_range_of_passes(name: str, seconds: float) -> None:
+    with pytest.raises(SettingError, match=rf"the loop's {name} is .*: must be >= 0 and below 1e\+100"):
+        dataclasses.replace(LOOP, **{name: seconds})
+
+
+def test_a_plan_counts_the_loop() -> None:
+    trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2)
+    draft = Draft("small", trace, dataclasses.replace(PASSES, loop=LOOP))
+    alone, looped = (
+        predict(trace, TokenVerification(), Chain(2), each.cost).speedup for each in (draft, draft.in_loop)
+    )
+    assert alone is not None
+    assert looped is not None
+    call = PASSES.call(Chain(2)).best
+    assert np.isclose(looped.best / alone.best, 1.05 * call / (call + LOOP.of(Chain(2))), rtol=0.01)
+
+
+def commands(folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> tuple[dict[str, float], list[float]]:
+    """Best speed-up of plan and of predict, and those of the engines."""
+    assert main(["plan", str(folder), "--k-max", "4", "--nodes-max", "1", "--json", *options]) == 0
+    planned = json.loads(capsys.readouterr().out)
+    assert main(["predict", str(folder), "--k-max", "4", "--rule", "token", "--json", *options]) == 0
+    predicted = json.loads(capsys.readouterr().out)
+    engines = [settings["speedup"]["best"] for settings in planned["engines"]]
+    return {"plan": planned["speedup"]["best"], "predict": predicted["speedup"]["best"]}, engines
+
+
+def test_plan_and_predict_count_the_loop_and_engines_do_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2).write(tmp_path / "trace.parquet")
+    dataclasses.replace(PASSES, loop=LOOP).write(tmp_path / "latency.json")
+    looped, engines = commands(tmp_path, capsys)
+    alone, engines_alone = commands(tmp_path, capsys, "--passes-alone")
+    assert engines == engines_alone, "an engine has a loop of its own"
+    assert looped["plan"] < 0.95 * alone["plan"]
+    assert looped["predict"] < 0.95 * alone["predict"]
+    PASSES.write(tmp_path / "latency.json")
+    assert commands(tmp_path, capsys)[0] == alone, "what was not measured is not counted"
 
 
 def test_table(tiny_pair: ModelPair) -> None:

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from spectheory.errors import ModelError
 from spectheory.measure import load_pair
-from spectheory.measure.hub import quiet
+from spectheory.measure.model_files import quiet
 from tests.made_up import each
 
 SaveModel = Callable[..., Path]

@@ -18,7 +18,7 @@ import transformers
 
 from spectheory.errors import ModelError
 from spectheory.measure import ModelPair, load_pair
-from spectheory.measure.folder import fingerprint_of
+from spectheory.measure.model_files import fingerprint_of
 
 SaveModel = Callable[..., Path]
 
@@ -225,26 +225,26 @@ def test_hub_that_does_not_answer(tiny_folders: tuple[Path, Path], monkeypatch: 
     [("No file.", "No file."), ("No file. " + "See caches, " * 30, "No file"), ("x" * 300, "x" * 197 + "...")],
 )
 def test_a_long_reason_ends_with_a_sentence_or_a_mark(reason: str, said: str) -> None:
-    from spectheory.measure import hub
+    from spectheory.measure import model_files
 
     def fail() -> None:
         raise OSError(reason)
 
     with pytest.raises(ModelError, match=re.escape(f"({said})")):
-        hub.guarded("someone/some-model", "config.json", fail)
+        model_files.guarded("someone/some-model", "config.json", fail)
 
 
 def test_no_network_is_no_wait(tiny_folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Where names do not resolve, only what was downloaded before is looked at."""
-    from spectheory.measure import hub
+    from spectheory.measure import model_files
 
     def unresolved(*_: Any) -> None:
         raise OSError("Name or service not known")
 
     for name in ("HTTPS_PROXY", "https_proxy"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(hub.socket, "getaddrinfo", unresolved)
-    assert not hub.hub_answers()
+    monkeypatch.setattr(model_files.socket, "getaddrinfo", unresolved)
+    assert not model_files.hub_answers()
     assert "check the name and the connection" in refused("someone/no-such-model", tiny_folders[1])
 
 
@@ -280,7 +280,7 @@ def test_copies_have_one_fingerprint_and_other_weights_another(save_model: SaveM
 
 
 def test_large_files_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spectheory.measure.folder._WHOLE", 1000)
+    monkeypatch.setattr("spectheory.measure.model_files._WHOLE", 1000)
     folder = tmp_path / "large"
     folder.mkdir()
     (folder / "config.json").write_text("{}")

@@ -10,12 +10,11 @@ import torch
 from torch import Tensor
 
 from spectheory.errors import ModelError, SettingError
-from spectheory.measure.heads import dflash, peagle
+from spectheory.measure.heads import dflash, eagle3
 from spectheory.measure.heads.checkpoint import CheckpointHead
 from spectheory.measure.heads.load import load_head
 from spectheory.measure.pair import ModelPair
-from tests.measure.heads_made import DRAFTED, V, config_of, made_head, made_text, save_head
-from tests.measure.parallel_twins import TWINS
+from tests.measure.heads_made import DRAFTED, TWINS, V, config_of, made_head, made_text, save_head
 
 PAIRS, DRAFTS = 12, 4
 CLOSE = {"rtol": 0.0, "atol": 1e-5}
@@ -120,7 +119,7 @@ def test_passes_of_bounded_size_give_the_same(head: CheckpointHead, monkeypatch:
     hidden, tokens = text_of(head)
     whole = drafts_of(head, hidden, tokens, range(PAIRS))
     monkeypatch.setattr(dflash, "SCORES", 2 * 4 * 5 * (PAIRS + 5))
-    monkeypatch.setattr(peagle, "CELLS", 2 * (DRAFTS - 1))
+    monkeypatch.setattr(eagle3, "CELLS", 2 * (DRAFTS - 1))
     torch.testing.assert_close(drafts_of(head, hidden, tokens, range(PAIRS)), whole, **CLOSE)
 
 

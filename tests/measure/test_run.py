@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 import torch
 
-import spectheory.measure.texts as measure_texts
+import spectheory.measure.job as measure_texts
 from spectheory.distributions import Sampling
 from spectheory.errors import ModelError, SettingError, TextError, TraceError
 from spectheory.measure import MeasureSettings, ModelPair, Progress, fingerprint_of_run, measure
-from spectheory.measure.threads import most_threads
+from spectheory.measure.machine import most_threads
 from spectheory.prompts import Prompt
 from spectheory.trace import MEASURED, Trace
 from spectheory.trace.parquet import parts_of

@@ -16,8 +16,8 @@ import torch
 
 from spectheory.errors import ModelError, OutputError, SettingError, TraceError, WorkerError
 from spectheory.measure import ModelPair, Progress, measure, runners
-from spectheory.measure.job import job_of
-from spectheory.measure.run import run_job
+from spectheory.measure.job import MeasureSettings, encode, measurement_of
+from spectheory.measure.run import run_measurement
 from spectheory.measure.runners import (
     Done,
     Due,
@@ -31,8 +31,6 @@ from spectheory.measure.runners import (
     identity,
     local_workers,
 )
-from spectheory.measure.settings import MeasureSettings
-from spectheory.measure.texts import encode
 from spectheory.trace import Trace
 from spectheory.trace.parquet import parts_of
 from tests.measure.runner_cases import MORTAL, PROMPTS, SETTINGS, Source, assert_equal_bytes, deaths
@@ -177,8 +175,8 @@ def test_a_quick_answer_closes_the_runner(tiny_pair: ModelPair, tmp_path: Path) 
             closed.append(len(due))
 
     prompts = [replace(prompt, id=f"{prompt.id}-{i}") for i in range(3) for prompt in PROMPTS]
-    job = job_of(tiny_pair, prompts, SETTINGS)
-    trace = run_job(job, tmp_path / "trace.parquet", batch=4, runner=noted, quick=True)
+    job = measurement_of(tiny_pair, prompts, SETTINGS)
+    trace = run_measurement(job, tmp_path / "trace.parquet", batch=4, runner=noted, quick=True)
     assert trace.provenance["provisional"] == {"prompts": 12, "of": 18}
     assert closed == [2], "two batches are left"
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import spectheory
 from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError, ShapeError
-from spectheory.measure.columns import block
+from spectheory.measure.columns import statistics
 from spectheory.measure.columns.statistics import position_statistics
 from spectheory.trace import DISTINCT_RANKS, MEASURED, RECORDED_RANKS, UNO_SHARES
 from spectheory.verification import RaceVerification
@@ -198,7 +198,7 @@ def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     target, draft = random_logits(23, 100, 3.0, 1.0, seed=8)
     tokens = possible_tokens(target, Sampling(), 9)
     whole = position_statistics(target, draft, tokens, Sampling())
-    monkeypatch.setattr(block, "CPU_BLOCK", 300)
+    monkeypatch.setattr(statistics, "CPU_BLOCK", 300)
     for name, values in position_statistics(target, draft, tokens, Sampling()).items():
         torch.testing.assert_close(values, whole[name], rtol=1e-6, atol=1e-7)
 
@@ -223,7 +223,7 @@ def test_without_the_race() -> None:
 def test_rows_without_a_pmf_are_named(
     sampling: Sampling, bad: float, which: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(block, "CPU_BLOCK", 4 * 50)
+    monkeypatch.setattr(statistics, "CPU_BLOCK", 4 * 50)
     logits = random_logits(11, 50, 1.0, 1.0, seed=13)
     logits[which][9, slice(None) if bad < 0 else 17] = bad
     with pytest.raises(LogitsError, match="row 9") as caught:

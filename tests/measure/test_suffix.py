@@ -16,8 +16,8 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TraceError
 from spectheory.measure import MeasureSettings, ModelPair, measure
+from spectheory.measure.copied import NOTHING, suffix_columns, suffix_draft
 from spectheory.measure.decoders import Method, decode
-from spectheory.measure.suffix import NOTHING, suffix_columns, suffix_draft
 from spectheory.prediction import plan
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.prompts import Prompt

@@ -1,4 +1,4 @@
-"""Truncated settings: the kept tokens, their union, and every column over it, equal those of the whole vocabulary."""
+"""Truncated sampling: cuts by the largest entries equal those by whole sorts, and columns over the tokens kept."""
 
 from __future__ import annotations
 
@@ -14,12 +14,66 @@ from torch import Tensor
 
 from spectheory import kernels
 from spectheory.distributions import Sampling
-from spectheory.measure.columns import distinct_ranks, statistics, union
+from spectheory.errors import LogitsError
+from spectheory.measure.columns import rejection, statistics
 from spectheory.measure.columns.noise import position_keys
+from spectheory.measure.columns.pmf import KeptTokens, kept_in_torch, kept_tokens, log_pmf
 from spectheory.measure.columns.statistics import position_statistics
-from spectheory.measure.columns.supports import Kept, in_torch, kept
 from spectheory.trace import DISTINCT_RANKS
 from tests.made_up import each
+
+CUTS = [
+    Sampling(temperature=0.7),
+    Sampling(top_k=1),
+    Sampling(top_k=5),
+    Sampling(top_k=10_000),
+    Sampling(top_p=0.3),
+    Sampling(temperature=2, top_p=0.999),
+    Sampling(top_p=1.0),
+    Sampling(temperature=0.7, top_k=50, top_p=0.9),
+    Sampling(temperature=0, top_k=3),
+    Sampling(top_k=10_000, top_p=1.0),
+    Sampling(min_p=0.1),
+    Sampling(min_p=0.0),
+    Sampling(temperature=0.7, top_k=50, min_p=0.02),
+    Sampling(top_p=0.99, min_p=0.05),
+    Sampling(temperature=2, top_k=50, top_p=0.9, min_p=1.0),
+]
+
+
+@each("sampling", CUTS)
+@each("kind", ["random", "tied", "excluded"])
+def test_same_as_sorting(sampling: Sampling, kind: str) -> None:
+    """In float64, where the two ways of adding up a nucleus do not round to different lengths."""
+    logits = 3 * torch.randn(40, 300, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    if kind == "tied":
+        logits = (logits / 2).round()
+    if kind == "excluded":
+        logits[:, ::3] = -math.inf
+    torch.testing.assert_close(log_pmf(logits, sampling), sampling.log_pmf(logits), rtol=1e-12, atol=1e-12)
+
+
+def test_ties_at_the_cut() -> None:
+    """Top-k keeps them all; a nucleus needs some, and takes those of lowest index."""
+    logits = torch.tensor([[0.0, 1.0, 1.0, 1.0, 1.0, 0.0]])
+    assert log_pmf(logits, Sampling(top_k=2)).exp().tolist() == [[0, 0.25, 0.25, 0.25, 0.25, 0]]
+    assert log_pmf(logits, Sampling(top_k=2, top_p=0.4)).exp().tolist() == [[0, 0.5, 0.5, 0, 0, 0]]
+
+
+def test_logits_that_scale_to_one_number_are_not_tied() -> None:
+    """Relative to a logit of 100 both others round to the same single-precision number."""
+    logits = torch.tensor([[100.0, 2e-8, 1e-8]])
+    for value in (log_pmf(logits, Sampling(top_k=2)), Sampling(top_k=2).log_pmf(logits)):
+        assert (value > -math.inf).tolist() == [[True, True, False]]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_rows_without_a_pmf(bad: float) -> None:
+    logits = torch.zeros(3, 5)
+    logits[2] = bad
+    with pytest.raises(LogitsError, match="row 2"):
+        log_pmf(logits, Sampling(top_k=2))
+
 
 EXACT = 1e-11
 """Relative and absolute: sums of up to 5000 numbers in double precision, of logarithms up to 100."""
@@ -68,7 +122,7 @@ def pair_of(kind: str, size: int, rows: int = 12, seed: int = 2) -> tuple[Tensor
     return target, draft, tokens
 
 
-def assert_same(found: Kept, expected: Kept) -> None:
+def assert_same(found: KeptTokens, expected: KeptTokens) -> None:
     assert torch.equal(found.ids, expected.ids)
     torch.testing.assert_close(found.log, expected.log, rtol=EXACT, atol=EXACT)
 
@@ -79,7 +133,11 @@ def test_kept_tokens_are_those_of_the_definition(sampling: Sampling, kind: str) 
     """Whole sorts in double precision of the same logits; both ways to select, where numba is there."""
     logits = rows_of(kind, 5000)
     expected = sampling.log_pmf(logits.double())
-    for found in (kept(logits, sampling), in_torch(logits, sampling), kept(logits.double(), sampling)):
+    for found in (
+        kept_tokens(logits, sampling),
+        kept_in_torch(logits, sampling),
+        kept_tokens(logits.double(), sampling),
+    ):
         torch.testing.assert_close(found.over(5000), expected, rtol=EXACT, atol=EXACT)
         assert (found.ids.diff(dim=1)[found.ids[:, 1:] < 5000] > 0).all()
         assert torch.equal(found.ids == 5000, found.log == -math.inf)
@@ -91,7 +149,7 @@ def test_kept_tokens_are_those_of_the_definition(sampling: Sampling, kind: str) 
 def test_kept_tokens_of_16_bits(sampling: Sampling, dtype: torch.dtype) -> None:
     """Many logits are equal after rounding."""
     logits = rows_of("random", 5000).to(dtype)
-    for found in (kept(logits, sampling), in_torch(logits, sampling)):
+    for found in (kept_tokens(logits, sampling), kept_in_torch(logits, sampling)):
         expected = sampling.log_pmf(logits.double())
         torch.testing.assert_close(found.over(5000), expected, rtol=EXACT, atol=EXACT)
 
@@ -102,8 +160,8 @@ def test_admitted_tokens_keep_their_odds(sampling: Sampling, kind: str) -> None:
     """A token outside the cut has the odds of the softmax against the most probable token; the rest is as it was."""
     logits = rows_of(kind, 5000)
     tokens = torch.tensor([[5], [102], [4999], [0], [2500], [3]])
-    before, after = kept(logits, sampling), kept(logits, sampling, tokens)
-    assert_same(after, in_torch(logits, sampling, tokens))
+    before, after = kept_tokens(logits, sampling), kept_tokens(logits, sampling, tokens)
+    assert_same(after, kept_in_torch(logits, sampling, tokens))
     own, old = after.over(5000), before.over(5000)
     if sampling.temperature == 0:
         assert torch.equal(own == 0, torch.arange(5000) == tokens)
@@ -122,15 +180,15 @@ def test_a_wrong_cut_is_caught() -> None:
     logits = rows_of("random", 5000)
     expected = Sampling(top_k=50).log_pmf(logits.double())
     for wrong in (49, 51):
-        assert not torch.allclose(kept(logits, Sampling(top_k=wrong)).over(5000), expected)
+        assert not torch.allclose(kept_tokens(logits, Sampling(top_k=wrong)).over(5000), expected)
 
 
 @compiled_only
 @each("kind", KINDS)
 def test_unions_by_merging_and_by_sorting(kind: str) -> None:
     target, draft, tokens = pair_of(kind, 5000)
-    both = kept(target, Sampling(top_k=40)), kept(draft, Sampling(0.5, top_p=0.9)), tokens[:, None], 5000
-    merged, sorted_ = union.union(*both), union.in_torch(*both)
+    both = kept_tokens(target, Sampling(top_k=40)), kept_tokens(draft, Sampling(0.5, top_p=0.9)), tokens[:, None], 5000
+    merged, sorted_ = statistics.union(*both), statistics.union_in_torch(*both)
     for name in ("ids", "log_target", "log_draft", "place"):
         assert torch.equal(getattr(merged, name), getattr(sorted_, name)), name
     assert torch.equal(merged.ids.gather(1, merged.place), tokens[:, None])
@@ -258,7 +316,7 @@ def test_the_estimated_law_of_improbable_tokens(seed: int, off: float, monkeypat
     draft = target + torch.randn(1, 60, generator=generator)
     draft[0, target.argmin()] = draft.min() - 0.1
     token, sampling, own = target.topk(15).indices[:, -1], Sampling(0.25, top_k=5), Sampling(0.25, top_k=20)
-    heights = distinct_ranks._heights(position_keys(0, 0, 1))[0].numpy()
+    heights = rejection._heights(position_keys(0, 0, 1))[0].numpy()
     with mp.workdps(50):
         p, q = weights_of(target[0], sampling, int(token)), weights_of(draft[0], own)
         law = np.array(distinct_law(p, q, int(token), heights), dtype=float)

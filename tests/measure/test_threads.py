@@ -6,18 +6,18 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+import spectheory.measure.machine as threads
 from spectheory.cli import main
 from spectheory.cli.loading import earlier_threads
 from spectheory.cost import LatencyTable
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.measure import threads
-from spectheory.measure.machine import hardware
-from spectheory.measure.threads import use_threads
+from spectheory.measure.machine import hardware, use_threads
 
 Machine = Callable[..., None]
 
@@ -29,7 +29,15 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine
     monkeypatch.setattr(threads, "_STAT", tmp_path / "stat")
     monkeypatch.setattr(threads, "_QUOTAS", ((tmp_path / "cpu.max",), (tmp_path / "quota", tmp_path / "period")))
 
-    def make(cores: int, *, busy: float = 0.0, quota: str = "max 100000", allowed: int | None = None) -> None:
+    def make(
+        cores: int,
+        *,
+        busy: float = 0.0,
+        quota: str = "max 100000",
+        older: str = "",
+        allowed: int | None = None,
+        told: int | None = None,
+    ) -> None:
         mine = range(cores - (allowed or cores), cores)  # the last ones
         monkeypatch.setattr(threads, "allowed_cores", lambda: frozenset(mine))
         ticks = [0] * cores
@@ -49,56 +57,34 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine
 
         later(0)
         monkeypatch.setattr(threads.time, "sleep", later)
-        (tmp_path / "cpu.max").write_text(f"{quota}\n")
-        torch.set_num_threads(cores)
+        if older:
+            (tmp_path / "quota").write_text(f"{older}\n")
+            (tmp_path / "period").write_text("100000\n")
+        else:
+            (tmp_path / "cpu.max").write_text(f"{quota}\n")
+        torch.set_num_threads(told or cores)
 
     yield make
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize(
-    ("cores", "busy", "expected"),
-    [(2, 0.0, 2), (2, 0.3, 2), (2, 1.0, 1), (2, 2.0, 1), (8, 2.6, 5), (8, 8.0, 1), (1, 0.0, 1), (1, 1.0, 1)],
-)
-def test_as_many_as_cores_are_free(cores: int, busy: float, expected: int, machine: Machine) -> None:
-    machine(cores, busy=busy)
+BUSY = [(2, 0.0, 2), (2, 0.3, 2), (2, 1.0, 1), (2, 2.0, 1), (8, 2.6, 5), (8, 8.0, 1), (1, 0.0, 1), (1, 1.0, 1)]
+MACHINES: list[tuple[dict[str, Any], int, str]] = [
+    *(({"cores": n, "busy": b}, free, f"(of {n} cores, others use {b:.1f})" if n > 1 else "") for n, b, free in BUSY),
+    ({"cores": 8, "allowed": 4, "busy": 1.0}, 3, "(of 4 cores, others use 1.0)"),  # the other four are all busy
+    *(({"cores": 8, "quota": q}, n, "") for q, n in (("max 100000", 8), ("200000 100000", 2), ("150000 100000", 2))),
+    *(({"cores": 8, "older": q}, n, "") for q, n in (("-1", 8), ("300000", 3))),  # control groups of version 1
+    ({"cores": 8, "told": 3}, 3, ""),  # as by OMP_NUM_THREADS
+]
+
+
+@pytest.mark.parametrize(("how", "expected", "words"), MACHINES, ids=str)
+def test_as_many_as_cores_are_free(how: dict[str, Any], expected: int, words: str, machine: Machine) -> None:
+    machine(**how)
     said = use_threads()
     assert torch.get_num_threads() == expected
     assert said.startswith(f"torch runs on {expected} thread")
-    if cores > 1:
-        assert said.endswith(f"(of {cores} cores, others use {busy:.1f})")
-
-
-def test_torch_may_be_told_less(machine: Machine) -> None:
-    """As by OMP_NUM_THREADS."""
-    machine(8)
-    torch.set_num_threads(3)
-    use_threads()
-    assert torch.get_num_threads() == 3
-
-
-@pytest.mark.parametrize(("quota", "expected"), [("max 100000", 8), ("200000 100000", 2), ("150000 100000", 2)])
-def test_a_container_may_spend_less(quota: str, expected: int, machine: Machine) -> None:
-    machine(8, quota=quota)
-    use_threads()
-    assert torch.get_num_threads() == expected
-
-
-@pytest.mark.parametrize(("quota", "expected"), [("-1", 8), ("300000", 3)])
-def test_the_quota_of_older_control_groups(quota: str, expected: int, machine: Machine, tmp_path: Path) -> None:
-    machine(8)
-    (tmp_path / "cpu.max").unlink()
-    (tmp_path / "quota").write_text(f"{quota}\n")
-    (tmp_path / "period").write_text("100000\n")
-    use_threads()
-    assert torch.get_num_threads() == expected
-
-
-def test_onlyallowed_cores_count(machine: Machine) -> None:
-    """The others are all busy."""
-    machine(8, allowed=4, busy=1.0)
-    assert use_threads().endswith("(of 4 cores, others use 1.0)")
-    assert torch.get_num_threads() == 3
+    assert words in said
 
 
 def test_without_counts_of_ticks_the_load_is_taken(

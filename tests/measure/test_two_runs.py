@@ -17,7 +17,7 @@ from spectheory.cost import LatencyTable
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
 from spectheory.errors import OutputError
-from spectheory.files import held, write_whole
+from spectheory.files import sole_writer, write_whole
 from spectheory.measure import (
     MeasureSettings,
     ModelPair,
@@ -34,8 +34,8 @@ PROMPTS = tuple(Prompt(f"q{i}", "c", f"t{i} t7") for i in range(1, 4))
 HOLD = """
 import sys, time
 from pathlib import Path
-from spectheory.files import held
-with held(Path(sys.argv[1])):
+from spectheory.files import sole_writer
+with sole_writer(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -56,18 +56,22 @@ def another_run(path: Path) -> Iterator[None]:
 def test_a_path_is_held_by_one_run(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "file"
     for _ in range(2):  # it is free again afterwards, and nothing is left of the lock
-        with held(path), pytest.raises(OutputError, match=r"file is in use: one run at a time"), held(path):
+        with (
+            sole_writer(path),
+            pytest.raises(OutputError, match=r"file is in use: one run at a time"),
+            sole_writer(path),
+        ):
             pass
         assert list(path.parent.iterdir()) == []
-    with held(path), held(path.with_name("other")):
+    with sole_writer(path), sole_writer(path.with_name("other")):
         pass
 
 
 def test_a_run_that_died_lets_go(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    with another_run(path), pytest.raises(OutputError, match="is in use"), held(path):
+    with another_run(path), pytest.raises(OutputError, match="is in use"), sole_writer(path):
         pass
-    with held(path):
+    with sole_writer(path):
         write_whole(path, lambda partial: partial.write_text("mine"))
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
@@ -84,15 +88,15 @@ def test_a_lock_removed_while_waiting_is_no_lock(tmp_path: Path, monkeypatch: py
         return found
 
     monkeypatch.setattr(os, "open", slow)
-    with held(path):
+    with sole_writer(path):
         assert beside.exists()
-        with pytest.raises(OutputError), held(path):
+        with pytest.raises(OutputError), sole_writer(path):
             pass
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(OutputError, match="cannot be written"), held(tmp_path / "file" / "trace.parquet"):
+    with pytest.raises(OutputError, match="cannot be written"), sole_writer(tmp_path / "file" / "trace.parquet"):
         pass
 
 

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from spectheory.measure.lookup import lookup_columns
-from spectheory.measure.suffix import suffix_columns
+from spectheory.measure.copied import lookup_columns, suffix_columns
 from spectheory.verification import SuffixDrafts
 
 SAMPLE = Path(__file__).parent / "samples" / "specdecode_bench.jsonl"

@@ -22,7 +22,7 @@ from spectheory.judging.comparison import compare_calls
 from spectheory.measure import MeasureSettings, ModelPair, teacher_forced
 from spectheory.measure.assisted import Generated, generate
 from spectheory.measure.validation import FILTERS_JUDGE, JUDGE, Setting, Validation, validate
-from spectheory.measure.validation.expected import expected_calls
+from spectheory.measure.validation.runs import expected_calls
 from spectheory.prompts import Prompt
 from spectheory.verification import TokenVerification
 

@@ -1,9 +1,11 @@
-"""Predicted against measured: calls at a stated false-alarm rate, seconds, and what a validation leaves behind."""
+"""Predicted against measured: calls, seconds held against tables, reruns, and the command."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +13,25 @@ import numpy as np
 import pytest
 import torch
 
+from spectheory.cli import main
 from spectheory.cost import LatencyTable, LoopTime
-from spectheory.drafting import Chain
-from spectheory.errors import TraceError
-from spectheory.measure import ModelPair, Progress, teacher_forced
+from spectheory.drafting import Chain, Copied, KAry, Tree
+from spectheory.errors import ModelError, SettingError, SpectheoryError, TextError, TraceError
+from spectheory.intervals import Interval
+from spectheory.measure import Model, ModelPair, Progress, measure, teacher_forced
+from spectheory.measure.decoders import Call
 from spectheory.measure.tokens import encode_prompt
-from spectheory.measure.validation import CHAIN_RULES, JUDGE, TREE_RULES, Setting, validate
-from spectheory.measure.validation.answer import answer_at
-from spectheory.measure.validation.evidence import Evidence
-from spectheory.measure.validation.expected import expected_calls
+from spectheory.measure.validation import CHAIN_RULES, JUDGE, TREE_RULES, Setting, Validation, validate
+from spectheory.measure.validation.answer import Evidence, answer_at
 from spectheory.measure.validation.rounds import decoded_rounds
-from spectheory.measure.validation.runs import Run, compare_runs, run_once
+from spectheory.measure.validation.runs import Run, compare_runs, expected_calls, run_once
+from spectheory.measure.validation.times import CallTime, TraceExpectation, budget, by_table, made_by_table, speedup
 from spectheory.plots.style import new_figure
 from spectheory.plots.validation import draw
 from spectheory.reports import PARTS
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import PATH_RULES, IndependentMatch, RaceVerification
-from tests.validation.validation_cases import PROMPTS, QUESTION, WARM
+from tests.validation.validation_cases import HOW, PROMPTS, QUESTION, WARM
 
 SIGMA = 6.0
 """|z| of a right prediction exceeds this in 2e-9 of all runs (normal limit); some 30 are looked at."""
@@ -261,3 +265,156 @@ def test_damaged_rounds_are_decoded_again(found: dict[str, Any], tiny_pair: Mode
         assert [{n: r.output for n, r in one.items()} for one in again] == [
             {n: r.output for n, r in one.items()} for one in unbroken
         ]
+
+
+def test_a_part_is_what_it_says() -> None:
+    """One cause at a time: only its own part of the budget is not zero."""
+    table = CallTime(np.array([0.5]), np.array([1.1]), np.array([0.1]), 0.05)
+
+    def parts(made: CallTime = table, timed: CallTime = table, trace: float = 2.0, counted: float = 2.0) -> list[str]:
+        tokens = np.array([[trace], [2.0], [counted]])
+        found = budget(*tokens, table, made, timed)
+        miss = np.log(speedup(tokens[2], timed) / speedup(tokens[0], table))
+        assert np.isclose(sum(found.values()), miss, atol=1e-12)
+        return [name for name, part in found.items() if abs(part[0]) > 1e-12]
+
+    slower = {
+        name: dataclasses.replace(table, **{name: np.array([1.3])}) for name in ("drafting", "verifying", "overhead")
+    }
+    assert parts() == []
+    assert parts(trace=2.5) == ["texts"]
+    assert parts(counted=2.5) == ["acceptance"]
+    for name, timed in slower.items():
+        assert parts(timed=timed) == [name]
+    assert parts(made=slower["drafting"], timed=slower["drafting"]) == ["cut"]
+    assert parts(timed=dataclasses.replace(table, plain=0.2)) == ["plain"]
+
+
+def test_calls_as_made_by_the_table() -> None:
+    """By hand: three drafts in full, then a first pass on two tokens, then a text that ends after one draft."""
+    second = Interval.exact
+    table = LatencyTable({1: second(2.0), 4: second(5.0)}, {1: second(1.0), 2: second(1.5)}, context=8)
+    calls = [Call(3, 3, 3, "bonus", 0, 0, 0), Call(3, 3, 1, "recovered", 0, 0, 0), Call(1, 1, 0, "recovered", 0, 0, 0)]
+    made = made_by_table(table, Chain(3), [Run((0,) * 7, 3, 1.0, tuple(calls))] * 2)
+    np.testing.assert_allclose(made.drafting, (3.0 + 3.5 + 1.0) / 3 / 2)
+    np.testing.assert_allclose(made.verifying, (5.0 + 5.0 + 3.0) / 3 / 2)
+    narrow = made_by_table(table, KAry((2, 1)), [Run((0,) * 2, 1, 1.0, (Call(2, 2, 1, "recovered", 0, 0, 0),))] * 2)
+    np.testing.assert_allclose(narrow.drafting, 2.0 / 2)  # a draft with a single token: both passes are on one
+    calls = [Call(3, 3, 3, "bonus", 0, 0, 0), Call(1, 1, 0, "recovered", 0, 0, 0), Call(0, 0, 0, "plain", 0, 0, 0)]
+    copied = made_by_table(table, Chain(3, schedule=Copied()), [Run((0,) * 6, 3, 1.0, tuple(calls))] * 2)
+    np.testing.assert_array_equal(copied.drafting, 0.0)
+    np.testing.assert_allclose(copied.verifying, (5.0 + 3.0 + 2.0) / 3 / 2)
+    one, shares = np.ones(2), np.array([0.0, 1.0])
+    shape = by_table(table, TraceExpectation(Chain(3, schedule=Copied()), one, shares, {4: shares, 1: 1 - shares}))
+    np.testing.assert_array_equal(shape.drafting, 0.0)
+    np.testing.assert_allclose(shape.verifying, [1.0, 2.5])
+    shape = by_table(table, TraceExpectation(Chain(3), one, shares, {4: one}))
+    np.testing.assert_allclose(shape.drafting, [1.5, 1.75])
+    np.testing.assert_allclose(shape.verifying, 2.5)
+
+
+KEPT = (("latency", "json"), ("rounds", "jsonl"), ("trace", "parquet"))
+
+
+def test_a_torn_trace_says_what_to_do(tiny_pair: ModelPair, tmp_path: Path) -> None:
+    torn = tmp_path / "trace.parquet"
+    torn.write_bytes(b"PAR1 and no more")
+    refused(lambda: measure(tiny_pair, PROMPTS, HOW, torn), TraceError, "is truncated.*remove the file")
+    assert torn.read_bytes() == b"PAR1 and no more"
+
+
+def refused(work: Callable[[], object], kind: type[SpectheoryError], words: str) -> None:
+    with pytest.raises(kind, match=words) as caught:
+        work()
+    assert "\n" not in str(caught.value)
+
+
+def test_what_cannot_be_run_is_refused_before_anything_runs(tiny_pair: ModelPair, tmp_path: Path) -> None:
+    def asked(*rules: str, shape: Any = Chain(2), **how: Any) -> Validation:  # noqa: B008
+        return Validation(rules, (shape,), (WARM,), dataclasses.replace(HOW, **how))
+
+    refused(lambda: asked("best"), SettingError, "rule 'best' is unknown")
+    refused(lambda: asked("block", shape=KAry((2, 2))), SettingError, "judges one chain")
+    refused(lambda: asked(JUDGE, shape=KAry((2, 2))), SettingError, "judges one chain")
+    refused(lambda: asked("recursive", shape=Tree.from_paths([(2,)])), SettingError, "ranks 1, 2")
+    refused(lambda: asked("greedy"), SettingError, "temperature 0.8")
+    refused(lambda: asked(given_text=True), SettingError, "given text")
+    refused(lambda: Validation((), (Chain(1),), (math.nan,), HOW), SettingError, "temperature is nan")
+    refused(lambda: Validation((), (Chain(1),), (0.7, 0.7 + 1e-9), HOW), SettingError, "two temperatures have the same")
+    meta = torch.nn.Embedding(2, 2, device="meta")
+    network = type("Elsewhere", (), {"get_input_embeddings": lambda self: meta, "dtype": torch.float32})()
+    elsewhere = ModelPair(tiny_pair.target, Model("far", None, network, 64, 128, ""), tiny_pair.tokenizer, 64)
+    cases: list[tuple[ModelPair, Any, Validation, type[SpectheoryError], str]] = [
+        (elsewhere, PROMPTS, asked(JUDGE), ModelError, "target is on cpu and the draft on meta"),
+        (tiny_pair, PROMPTS, asked("token", tokens=126), TextError, "3 tokens and 126 follow"),
+        (tiny_pair, PROMPTS[:1], asked("token"), TextError, "there is 1 prompt"),
+        (tiny_pair, (*PROMPTS, PROMPTS[0]), asked("token"), TextError, "two prompts are named '1'"),
+        (tiny_pair, PROMPTS, asked("token", shape=Chain(127)), SettingError, "128 tokens.*126 nodes at most"),
+    ]
+    for pair, prompts, question, kind, words in cases:
+        refused(lambda: validate(pair, prompts, question, tmp_path / "no"), kind, words)  # noqa: B023
+    assert not (tmp_path / "no").exists()
+
+
+# The command
+
+
+@pytest.mark.usefixtures("quick_latencies")
+def test_the_command(
+    tiny_folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "question.jsonl"
+    rows = [{"question_id": p.id, "category": "", "turns": [p.text]} for p in PROMPTS]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = tmp_path / "out"
+    command = [
+        *("validate", "--target", str(tiny_folders[0]), "--draft", str(tiny_folders[1]), "--device", "cpu"),
+        *("--prompts", str(file), "--first", "3", "--tokens", "8", "--out", str(out)),
+        *("--k", "1", "--temperature", "0", "--temperature", "1", "--rule", "token", "--rule", "lookup"),
+    ]
+    assert main([*command, "--all"]) == 0
+    shown = capsys.readouterr().out
+    assert "Counted and expected calls agree in all" in shown
+    assert "overhead: a call outside the passes" in shown
+    assert {path.name for path in out.iterdir()} == {
+        *("validation.json", "validation.png", "validation.svg"),
+        *(f"{what}-{at}.{kind}" for what, kind in KEPT for at in (0, 1)),
+        *("calls-0", "calls-1"),
+    }
+    pair = ["--target", str(tiny_folders[0]), "--draft", str(tiny_folders[1]), "--device", "cpu"]
+    for at, rule in ((0, "greedy"), (1, "token"), (1, "lookup")):
+        log = out / f"calls-{at}" / f"{rule.replace('greedy', 'token')}-chain-k=1.jsonl"
+        assert main(["judge", str(log), *pair]) == 0
+        assert f"Counts fit rule {rule}: " in capsys.readouterr().out
+    assert main([*command, "--json"]) == 0
+    read = capsys.readouterr()
+    content = json.loads(read.out)
+    assert content == json.loads((out / "validation.json").read_text())
+    assert "resumed: 3 of 3" in read.err
+    assert str(tmp_path) not in json.dumps(content), "no path of the machine in the answer"
+    monkeypatch.setattr("spectheory.measure.validation.answer.FALSE_ALARMS", 1e3)
+    assert main(command) == 1
+    assert "DISAGREE" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--rule", "best"], "rule 'best' is unknown"),
+        (["--rule", "block", "--shape", "2x2"], "judges one chain of drafts"),
+        (["--shape", "wide"], "shape 'wide' is unknown"),
+        (["--k", "0"], "--k is 0"),
+        (["--temperature", "-1"], "temperature is -1"),
+        (["--first", "1"], "there is 1 prompt"),
+        (["--first", "0"], "--first is 0"),
+        (["--tokens", "250"], "the models take 256"),
+        (["--rule", "greedy", "--temperature", "1"], "a greedy target has temperature 0"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["validate", "--out", str(tmp_path / "out"), *arguments]) == 2
+    err = capsys.readouterr().err
+    assert message in " ".join(err.split())
+    assert len([line for line in err.splitlines() if line.startswith("spectheory: ")]) == 1

@@ -8,10 +8,10 @@ from typing import Any
 
 from spectheory.engines.llamacpp.gguf import export_gguf
 from spectheory.errors import SettingError
-from spectheory.measure.engines.base import Engine, Job, Models
+from spectheory.measure.engines import Engine, Job, Models
 from spectheory.measure.engines.processes import find_program, output_of, serving
 from spectheory.measure.engines.server import Dialect, Reply, sampled, send_prompts, token_ids
-from spectheory.measure.folder import fingerprint_of
+from spectheory.measure.model_files import fingerprint_of
 from spectheory.trace.calls import Request
 
 _PROGRAM = "llama-server"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spectheory.errors import SettingError
-from spectheory.measure.engines.base import Job
+from spectheory.measure.engines import Job
 from spectheory.measure.engines.inprocess import InProcess
 
 _DRIVERS = Path(__file__).with_name("drivers")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spectheory.measure.engines.base import Job
+from spectheory.measure.engines import Job
 from spectheory.measure.engines.inprocess import InProcess
 
 _DRIVERS = Path(__file__).with_name("drivers")

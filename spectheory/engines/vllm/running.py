@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from spectheory.measure.engines.base import DTYPE, Engine, Job, Models
+from spectheory.measure.engines import DTYPE, Engine, Job, Models
 from spectheory.measure.engines.processes import find_program, serving, version_of
 from spectheory.measure.engines.server import OPENAI, send_prompts
 from spectheory.trace.calls import Request

@@ -35,7 +35,7 @@ def listed_from(size: int) -> Iterator[None]:
         _vocabulary.reset(token)
 
 
-def spread(kernel: Callable[..., None], *arrays: Tensor | NDArray[Any], constants: tuple[Any, ...] = ()) -> None:
+def on_threads(kernel: Callable[..., None], *arrays: Tensor | NDArray[Any], constants: tuple[Any, ...] = ()) -> None:
     """Call ``kernel(*arrays, *constants)`` on parts of the rows, as many as torch has threads; rows are independent."""
     whole = [np.ascontiguousarray(a) if isinstance(a, np.ndarray) else a.contiguous().numpy() for a in arrays]
     rows = len(whole[0])

@@ -2,21 +2,186 @@
 
 Sums over the vocabulary run in float32 over blocks that fit the cache; results per position are float64. With float32
 logits, probabilities have a relative error near 1e-6, sums an absolute error below 1e-6. Truncated settings leave few
-tokens: all columns are computed over these, in float64 (:mod:`spectheory.measure.columns.union`).
+tokens: all columns are computed over these, in float64: one list per position of both models' kept tokens and the
+text's token.
 """
 
 from __future__ import annotations
 
+import importlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError, ShapeError
-from spectheory.measure.columns.block import Settings, logit_columns, pmf_columns, rows_at_once
+from spectheory.measure.columns.compiled import listed_from
 from spectheory.measure.columns.noise import DEFAULT_KEY, Keys, position_keys
-from spectheory.measure.columns.pmf import make_pmf
-from spectheory.measure.columns.supports import compiles, cuts
-from spectheory.measure.columns.union import union_statistics
+from spectheory.measure.columns.pmf import KeptTokens, Listed, Pmf, compiles, cuts, kept_tokens, make_pmf, places
+from spectheory.measure.columns.position import by_position, by_start, expensive, output_logits, output_masses
+from spectheory.measure.machine import widest
+
+CPU_BLOCK = 2**19
+"""Entries of one array of a block on a CPU: 2 MB, so that the arrays in use stay in the last-level cache."""
+DEVICE_BLOCK = 2**25
+"""Entries of one array of a block on other devices: 128 MB, enough to fill the device."""
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """How both models are sampled, whether tokens were sampled so, and which columns are wanted."""
+
+    target: Sampling
+    draft: Sampling
+    race: bool
+    sampled: bool
+    judged: bool
+    by_start: bool
+
+
+def _entries_at_once(device: torch.device) -> int:
+    """Entries of one array of a block."""
+    return CPU_BLOCK if device.type == "cpu" else DEVICE_BLOCK
+
+
+def _rows_at_once(logits: Tensor) -> int:
+    """Rows of logits ``[n, V]`` in a block."""
+    return max(1, _entries_at_once(logits.device) // max(logits.shape[1], 1))
+
+
+def _pmf_columns(p: Pmf, q: Pmf, at: Tensor, settings: _Settings, keys: Keys, buffers: Tensor) -> dict[str, Tensor]:
+    """Columns that depend on both pmfs alone, of the tokens at places ``[rows, 1]``; `buffers` are overwritten."""
+    if settings.by_start:
+        return by_start(p, q, at, buffers, race=settings.race)
+    columns = by_position(p, q, at, buffers)
+    if settings.judged:
+        columns |= output_masses(p, at, buffers[1])
+    if settings.race:
+        columns |= expensive(p, q, at, columns, keys, buffers)
+    return columns
+
+
+def _logit_columns(target: Tensor, draft: Tensor, tokens: Tensor, settings: _Settings) -> dict[str, Tensor]:
+    """The token ``[rows, 1]`` itself, and columns that read whole rows of logits ``[rows, V]``."""
+    columns = {} if settings.by_start else {"token": tokens[:, 0]}
+    rows = _rows_at_once(target)
+    if settings.draft.temperature == 0:
+        columns["draft_top"] = _plain_tops(draft)
+    if settings.judged and not settings.by_start:
+        for model, logits in (("target", target), ("draft", draft)):
+            parts = [output_logits(*part, model) for part in zip(logits.split(rows), tokens.split(rows), strict=True)]
+            columns |= {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+    return columns
+
+
+def _plain_tops(logits: Tensor) -> Tensor:
+    """Largest probability ``[rows]`` of the softmax of logits, as engines' stopping rules read it at temperature 0."""
+    rows = max(1, _rows_at_once(logits) // 2)
+    scratch = torch.empty((min(rows, len(logits)), logits.shape[1]), device=logits.device)
+    tops = []
+    for part in logits.split(rows):
+        relative = scratch[: len(part)].copy_(part)
+        relative -= relative.amax(dim=-1, keepdim=True)
+        tops.append(relative.exp_().sum(dim=-1).to(widest(logits)).reciprocal_())
+    return torch.cat(tops)
+
+
+_LEAST_WIDTH = 8
+"""Rows of at most this many tokens are computed together; above, rows within a factor of two."""
+
+
+@dataclass(frozen=True)
+class Union:
+    """Ids ``[rows, W]`` (ascending, padded with V), both models' log-probabilities at them (-inf where cut), and the
+    place ``[rows, 1]`` of the text's token among them.
+    """
+
+    ids: Tensor
+    log_target: Tensor
+    log_draft: Tensor
+    place: Tensor
+
+    def vocabulary_rank(self, log: Tensor, rank: Tensor, size: int) -> Tensor:
+        """Ranks ``[rows]`` in the vocabulary from those in the list: all cut tokens are tied behind the kept ones."""
+        token, stays = self.ids.gather(1, self.place), log > -math.inf
+        behind = 1 + token[:, 0] + (stays & (self.ids > token)).sum(dim=-1)
+        return torch.where(stays.gather(1, self.place)[:, 0], rank, behind)
+
+    def by_width(self, size: int, entries: int) -> Iterator[tuple[Tensor, Union]]:
+        """Rows of similar width with their indices; each part has at most about this many entries.
+
+        The width of a part is a power of two, so that the numbers of a row do not depend on its neighbours.
+        """
+        longest = (self.ids < size).sum(dim=-1).cpu().tolist()
+        widths = torch.tensor([max(_LEAST_WIDTH, 1 << (n - 1).bit_length()) for n in longest])
+        for width in widths.unique().tolist():
+            for rows in torch.nonzero(widths == width)[:, 0].split(max(1, entries // width)):
+                yield rows, self._part(rows.to(self.ids.device), width, size)
+
+    def _part(self, rows: Tensor, width: int, size: int) -> Union:
+        fills = ((self.ids, size), (self.log_target, -math.inf), (self.log_draft, -math.inf))
+        ids, log_target, log_draft = (
+            pad(x[rows, :width], (0, max(0, width - x.shape[1])), value=fill) for x, fill in fills
+        )
+        return Union(ids, log_target, log_draft, self.place[rows])
+
+
+def _listed(target: Tensor, draft: Tensor, at: Tensor, settings: _Settings, keys: Keys) -> dict[str, Tensor]:
+    """The columns of both pmfs at positions where both models' settings truncate, with ranks in the vocabulary."""
+    size = target.shape[1]
+    both = union(
+        kept_tokens(target, settings.target, at if settings.sampled else None),
+        kept_tokens(draft, settings.draft),
+        at,
+        size,
+    )
+    order, parts = [], []
+    for rows, part in both.by_width(size, _entries_at_once(target.device)):
+        order.append(rows)
+        p, q = (_pmf(log, Listed(part.ids, size)) for log in (part.log_target, part.log_draft))
+        with listed_from(size):
+            buffers = p.pmf.new_empty((2, *p.pmf.shape))
+            columns = _pmf_columns(p, q, part.place, settings, keys[rows.numpy()], buffers)
+        for name, log in (("target_rank", part.log_target), ("draft_rank", part.log_draft)):
+            if name in columns:
+                columns[name] = part.vocabulary_rank(log, columns[name], size)
+        parts.append(columns)
+    place = torch.cat(order).argsort().to(target.device)
+    return {name: torch.cat([each[name] for each in parts])[place] for name in parts[0]}
+
+
+def union(p: KeptTokens, q: KeptTokens, tokens: Tensor, size: int) -> Union:
+    """The union of two supports and a token ``[rows, 1]`` of each row, from a vocabulary of this size."""
+    if not compiles(tokens.device, size):
+        return union_in_torch(p, q, tokens, size)
+    merged = importlib.import_module("spectheory.kernels.supports").merged
+    parts = merged(*(x.numpy() for x in (*p, *q, tokens[:, 0])), size)
+    return Union(*(torch.from_numpy(x) for x in parts))
+
+
+def union_in_torch(p: KeptTokens, q: KeptTokens, tokens: Tensor, size: int) -> Union:
+    """The same on any device."""
+    every = torch.cat([p.ids, q.ids, tokens], dim=1).sort(dim=1).values
+    own = (every < size) & pad(every[:, 1:] != every[:, :-1], (1, 0), value=True)
+    ids = pad(every, (0, 1), value=size).gather(1, places(own))
+    return Union(ids, _at(p, ids, size), _at(q, ids, size), torch.searchsorted(ids, tokens.contiguous()))
+
+
+def _at(kept: KeptTokens, ids: Tensor, size: int) -> Tensor:
+    """Log-probabilities of tokens, -inf where they are cut."""
+    at = torch.searchsorted(kept.ids.contiguous(), ids)
+    own = pad(kept.ids, (0, 1), value=size).gather(1, at) == ids
+    return pad(kept.log, (0, 1), value=-math.inf).gather(1, at).masked_fill_(~own, -math.inf)
+
+
+def _pmf(log: Tensor, listed: Listed) -> Pmf:
+    cut = log == -math.inf
+    return Pmf(log.exp(), log.masked_fill(cut, 0.0), cut, listed)
+
 
 _TRUNCATED = 64
 """Positions of truncated settings at once, where their supports are found row by row."""
@@ -63,9 +228,9 @@ def position_statistics(
             remedy="cut both to the common ids",
         )
     size = target_logits.shape[1]
-    settings = Settings(sampling, draft_sampling or sampling, race, sampled, judged, by_start)
+    settings = _Settings(sampling, draft_sampling or sampling, race, sampled, judged, by_start)
     truncated = cuts(settings.target, size) and cuts(settings.draft, size)
-    rows = rows_at_once(target_logits)
+    rows = _rows_at_once(target_logits)
     if truncated and compiles(target_logits.device, size):
         rows = _TRUNCATED
     buffers = torch.empty((0 if truncated else 6, min(rows, len(tokens)), size), device=target_logits.device)
@@ -73,12 +238,15 @@ def position_statistics(
     parts = []
     for start in range(0, len(tokens), rows):
         target, draft, token = (x[start : start + rows] for x in (target_logits, draft_logits, tokens))
-        own = keys[start : start + rows]
+        own, at = keys[start : start + rows], token[:, None]
         try:
             if truncated:
-                part = union_statistics(target, draft, token, settings, own)
+                part = _listed(target, draft, at, settings, own)
             else:
-                part = _statistics(target, draft, token, settings, buffers[:, : len(token)], own)
+                p = make_pmf(target, settings.target, buffers[:2, : len(token)], at if settings.sampled else None)
+                q = make_pmf(draft, settings.draft, buffers[2:4, : len(token)])
+                part = _pmf_columns(p, q, at, settings, own, buffers[4:, : len(token)])
+            parts.append(part | _logit_columns(target, draft, at, settings))
         except LogitsError as error:
             raise LogitsError(
                 error.what.replace(f"row {error.row}", f"row {start + error.row}"),
@@ -86,16 +254,4 @@ def position_statistics(
                 remedy=error.remedy,
                 row=start + error.row,
             ) from error
-        parts.append(part)
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
-
-
-def _statistics(
-    target: Tensor, draft: Tensor, tokens: Tensor, settings: Settings, buffers: Tensor, keys: Keys
-) -> dict[str, Tensor]:
-    """All columns of one block. `buffers` ``[6, rows, V]`` are overwritten."""
-    at = tokens[:, None]
-    p = make_pmf(target, settings.target, buffers[:2], at if settings.sampled else None)
-    q = make_pmf(draft, settings.draft, buffers[2:4])
-    columns = pmf_columns(p, q, at, settings, keys, buffers[4:])
-    return columns | logit_columns(target, draft, at, settings)

@@ -3,8 +3,7 @@
 Importing this needs the extra ``models``. :mod:`spectheory.measure` states what holds for all functions.
 """
 
-from spectheory.measure.decoders.decode import decode
-from spectheory.measure.decoders.events import Call, Decoded
+from spectheory.measure.decoders.decode import Call, Decoded, decode
 from spectheory.measure.decoders.methods import HeaviestTree, Method
 
 __all__ = ["Call", "Decoded", "HeaviestTree", "Method", "decode"]

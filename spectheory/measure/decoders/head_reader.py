@@ -10,16 +10,15 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from spectheory.measure.decoders.drafted import ROOT, DraftTree
 from spectheory.measure.decoders.readers import ModelReader, Requests, Rows, fewer
-from spectheory.measure.devices import wait_for
-from spectheory.measure.heads.base import PAIR_BEFORE, AutoregressiveReading, HeadReading, ParallelReading
-from spectheory.measure.heads.hidden import HiddenStates
+from spectheory.measure.decoders.tree import ROOT, DraftTree
+from spectheory.measure.heads.base import PAIR_BEFORE, AutoregressiveReading, HeadReading, HiddenStates, ParallelReading
+from spectheory.measure.machine import wait_for
 from spectheory.measure.reading import enough_memory
 
 
 @dataclass
-class _Held:
+class _TextState:
     """A text: its reading, the target's hidden states that were not read yet, and what is known of its tree.
 
     `received` counts the tokens of the text with known hidden states. `nodes` are the target's hidden states after
@@ -55,7 +54,7 @@ class HeadReader(ModelReader):
 
     def __post_init__(self) -> None:
         assert self.model.head is not None
-        self._held = {row: _Held(self.model.head.reading(), self.model.device) for row in range(len(self.texts))}
+        self._held = {row: _TextState(self.model.head.reading(), self.model.device) for row in range(len(self.texts))}
 
     def taken(self) -> Tensor:
         """Hidden states ``[batch, m, width]`` of the target's last pass."""
@@ -135,7 +134,7 @@ class HeadReader(ModelReader):
 
 
 def _level_by_level(
-    reading: AutoregressiveReading, held: _Held, last: int, tree: DraftTree, nodes: Sequence[int]
+    reading: AutoregressiveReading, held: _TextState, last: int, tree: DraftTree, nodes: Sequence[int]
 ) -> Tensor:
     """Logits after nodes whose parents were read before; the root is pair `last`, and is requested without others."""
     if ROOT in nodes:

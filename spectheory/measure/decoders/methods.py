@@ -1,9 +1,11 @@
-"""How to decode: a rule, and what each call drafts for it."""
+"""How to decode: a rule, and what each call drafts for it. Generators ask for the draft's pmfs after some nodes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,16 +13,204 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Grown, Shape, StoppingRule
 from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError
-from spectheory.measure.decoders.drafted import DraftTree
-from spectheory.measure.decoders.drafters import CANDIDATES, COPIES, Drafting, Levels, copied, levels_of, shaped
-from spectheory.measure.decoders.growing import grown, heaviest
-from spectheory.measure.decoders.randomness import Source
-from spectheory.measure.decoders.stopping import stopped
-from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, matched, verifier_of
+from spectheory.measure.copied import Ids, continuation, suffix_draft, up_to_end
+from spectheory.measure.decoders.tree import ROOT, DraftTree, Floats, Source
+from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, arrivals, match_target_draw, verifier_of, without
 from spectheory.prediction.shape_calls import takes
 from spectheory.verification import RankRule, Rule
-from spectheory.verification.lookup import LOOKUP_NGRAM
+from spectheory.verification.base import Drafts
+from spectheory.verification.lookup import LOOKUP_NGRAM, LookupMatch
 from spectheory.verification.registry import find_rule, names
+from spectheory.verification.suffix import OWN_TEXT, SuffixMatch
+
+Drafting: TypeAlias = Generator[list[int], Sequence[Floats], None]
+"""Yields the nodes (or the root) after which it needs the draft's pmfs; the pmfs are sent in the same order."""
+
+Candidates: TypeAlias = Callable[[Floats, int, DraftTree, int, Source], list[int]]
+"""The first `count` candidates below a node, from its pmf; fewer if there are no more."""
+
+Levels: TypeAlias = list[dict[int, list[tuple[int, int]]]]
+"""By depth, the parents of the nodes at that depth; for each parent, (rank, node) of its children."""
+
+
+def iid(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
+    """Independent draws from the draft."""
+    return [source.chance.categorical(pmf) for _ in range(count)]
+
+
+def without_replacement(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
+    """Draws without replacement; if nothing is left of the draft, uniform over the other tokens."""
+    taken: list[int] = []
+    for _ in range(min(count, len(pmf))):
+        taken.append(source.chance.categorical(without(pmf, taken) if taken else pmf))
+    return taken
+
+
+def by_arrival(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
+    """The first distinct tokens of the draft's race (R2)."""
+    times = arrivals(source.clocks.at(tree, node), pmf)
+    return [token for token in first_of(times, count) if times[token] < np.inf]
+
+
+def by_arrival_with_repeats(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
+    """The first arrivals of the draft's Poisson race, in which tokens arrive repeatedly (R1)."""
+    first = arrivals(source.clocks.at(tree, node), pmf)
+    come = []
+    # A repeated arrival among the first `count` implies that the token's first arrival is among them too.
+    for token in by_arrival(pmf, count, tree, node, source):
+        gaps = source.clocks.later(tree, node, token, count - 1) / pmf[token]
+        come += [(time, token) for time in first[token] + np.concatenate([[0.0], gaps.cumsum()])]
+    return [token for _, token in sorted(come)[:count]]
+
+
+def most_probable(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
+    """The draft's most probable tokens; ties go to the lowest index (R7)."""
+    return first_of(-pmf, count)
+
+
+def first_of(values: Floats, count: int) -> list[int]:
+    """Indices of the `count` smallest values in ascending order, O(V); ties go to the lowest index."""
+    if count == 1:
+        return [int(values.argmin())]
+    if count >= len(values):
+        return [int(i) for i in values.argsort(kind="stable")]
+    largest = np.partition(values, count - 1)[count - 1]
+    few = (values <= largest).nonzero()[0]
+    return [int(i) for i in few[values[few].argsort(kind="stable")[:count]]]
+
+
+CANDIDATES: Mapping[tuple[Drafts, bool], Candidates] = {
+    ("drawn", False): iid,
+    ("drawn", True): by_arrival_with_repeats,
+    ("distinct", False): without_replacement,
+    ("distinct", True): by_arrival,
+    ("chosen", False): most_probable,
+}
+"""How candidates are found, by how a rule says that its drafts come and whether they do so by arrival."""
+
+
+def draft_shape(
+    tree: DraftTree, levels: Levels, room: int, candidates: Candidates, source: Source, ends: frozenset[int]
+) -> Drafting:
+    """Draft a shape, one pass of the draft per level, at most `room` deep and nothing after an end of text."""
+    present = {ROOT: ROOT}
+    for below in levels[:room]:
+        inner = [(number, node) for number, node in present.items() if number in below]
+        if not inner:
+            return
+        pmfs = yield [node for _, node in inner]
+        present = {}
+        for (number, node), pmf in zip(inner, pmfs, strict=True):
+            tree.pmfs[node] = pmf
+            tokens = candidates(pmf, below[number][-1][0], tree, node, source)
+            for rank, child in below[number]:
+                if rank <= len(tokens):
+                    added = tree.add(node, rank, tokens[rank - 1])
+                    if tokens[rank - 1] not in ends:
+                        present[child] = added
+
+
+COPIES: Mapping[str, Callable[[Ids, int, int, frozenset[int]], Ids]] = {
+    LookupMatch.name: continuation,
+    SuffixMatch.name: lambda text, k, ngram, ends: up_to_end(suffix_draft(text, OWN_TEXT), ends)[:k],
+}
+"""What rules of copied drafts copy: at most k tokens after a text ``[n]``, up to an end; `ngram` is for lookup."""
+
+
+class _Growth:
+    """A tree whose nodes have a confidence: the product of the draft's probabilities along the path."""
+
+    def __init__(self, tree: DraftTree) -> None:
+        self.tree, self.confidence = tree, {ROOT: 1.0}
+
+    def add(self, node: int, pmf: Floats, count: int, *, least: float = 0.0) -> list[int]:
+        """Add the `count` most probable tokens below a node, as far as their confidence is above `least`."""
+        self.tree.pmfs[node], added = pmf, []
+        for rank, token in enumerate(first_of(-pmf, count), start=1):
+            confidence = self.confidence[node] * float(pmf[token])
+            if confidence <= least:
+                break
+            added.append(self.tree.add(node, rank, token))
+            self.confidence[added[-1]] = confidence
+        return added
+
+    def most(self, nodes: Iterable[int], count: int) -> list[int]:
+        """The `count` most confident of some nodes; of equal ones the shallower, then those found first."""
+        return sorted(nodes, key=lambda node: (-self.confidence[node], self.tree.depths[node], node))[:count]
+
+
+def grow_tree(tree: DraftTree, shape: Grown, room: int, ends: frozenset[int]) -> Drafting:
+    """Draft the tree of :class:`~spectheory.drafting.Grown`, without what lies deeper than `room` or after an end.
+
+    The whole tree is grown even there, since it depends only on the text before.
+    """
+    if room < 1:
+        return
+    growth, expanded = _Growth(tree), [ROOT]
+    for _ in range(shape.depth):
+        pmfs = yield expanded
+        level = [new for node, pmf in zip(expanded, pmfs, strict=True) for new in growth.add(node, pmf, shape.top)]
+        expanded = sorted(growth.most(level, shape.top))
+    fitting: set[int] = {ROOT}
+    for node in sorted(growth.most(range(len(tree.tokens)), shape.nodes)):
+        above = tree.parents[node]
+        if above in fitting and tree.depths[node] <= room and (above == ROOT or tree.tokens[above] not in ends):
+            fitting.add(node)
+    tree.choose(sorted(fitting - {ROOT}))
+
+
+def draft_heaviest(tree: DraftTree, nodes: int, depth: int, ends: frozenset[int]) -> Drafting:
+    """Draft the `nodes` prefixes of largest probability under the draft, of at most `depth` tokens (the best-first
+    tree).
+
+    It is what growing level by level keeps where it reads all nodes. Each pass reads all prefixes that are among the
+    heaviest known so far and not read yet, until none is left.
+    """
+    growth, top = _Growth(tree), list[int]()
+    unread = [ROOT] if depth > 0 else []
+    while unread:
+        pmfs = yield unread
+        # Enough known prefixes are at least as heavy.
+        least = growth.confidence[top[-1]] if len(top) == nodes else 0.0
+        for node, pmf in zip(unread, pmfs, strict=True):
+            growth.add(node, pmf, nodes, least=least)
+        top = growth.most(range(len(tree.tokens)), nodes)
+        unread = [
+            node
+            for node in sorted(top)
+            if node not in tree.pmfs and tree.depths[node] < depth and tree.tokens[node] not in ends
+        ]
+    tree.choose(sorted(top))
+
+
+def draft_until_stop(
+    tree: DraftTree,
+    stop: StoppingRule,
+    most: int,
+    candidates: Candidates,
+    source: Source,
+    ends: frozenset[int],
+    *,
+    greedy: bool = False,
+) -> Drafting:
+    """Draft a chain until the rule stops it, at most `most` tokens and none after an end of text.
+
+    A position that stops costs its pass; its token is drafted if the rule keeps it. A `greedy` draft has the plain
+    softmax as its pmfs: the rule reads that, and the first choice is drafted.
+    """
+    node = ROOT
+    for _ in range(most):
+        (read,) = yield [node]
+        pmf = np.eye(1, len(read), int(read.argmax()))[0] if greedy else read
+        found = candidates(pmf, 1, tree, node, source)
+        stops = bool(found) and stop.stops_at(read, found[0])
+        if not found or (stops and not stop.keeps):
+            return
+        tree.pmfs[node] = pmf
+        node = tree.add(node, 1, found[0])
+        if stops or found[0] in ends:
+            return
+
 
 PLAIN, TOPTREE = "plain", "toptree"
 OWN = (TOPTREE, PLAIN)
@@ -105,7 +295,7 @@ class Method:
     @property
     def verifier(self) -> Verifier:
         """What decides which drafts are output."""
-        return (self.law and verifier_of(self.law)) or matched
+        return (self.law and verifier_of(self.law)) or match_target_draw
 
     @cached_property
     def law(self) -> Rule | None:
@@ -117,29 +307,38 @@ class Method:
     ) -> Drafting:
         """Draft a call's tree of at most `room` tokens in depth, after `text`; `greedy` at temperature 0."""
         if isinstance(self.shape, HeaviestTree):
-            yield from heaviest(tree, self.shape.nodes, min(self.shape.depth, room), ends)
+            yield from draft_heaviest(tree, self.shape.nodes, min(self.shape.depth, room), ends)
         elif isinstance(self.shape, Grown):
-            yield from grown(tree, self.shape, room, ends)
+            yield from grow_tree(tree, self.shape, room, ends)
         elif self.shape is not None and not self.uses_draft:
-            copied(tree, COPIES[self.rule](np.asarray(text), min(self.shape.depth, room), self.ngram, ends))
+            node = ROOT
+            for token in COPIES[self.rule](np.asarray(text), min(self.shape.depth, room), self.ngram, ends).tolist():
+                node = tree.add(node, 1, token)
         elif self.shape is not None and self.law is not None:
             candidates = CANDIDATES[self.law.drafts, self.law.by_arrival]
             if self.stop:
                 most = min(self.shape.depth, room)
-                yield from stopped(tree, self.stop, most, candidates, source, ends, greedy=greedy)
+                yield from draft_until_stop(tree, self.stop, most, candidates, source, ends, greedy=greedy)
                 return
-            yield from shaped(tree, self._levels, room, candidates, source, ends)
+            yield from draft_shape(tree, self._levels, room, candidates, source, ends)
 
     @cached_property
     def _levels(self) -> Levels:
-        return levels_of(self.shape) if isinstance(self.shape, Shape) and self.shape.fixed else []
+        """The levels of a fixed shape, in each the children of a parent by rank."""
+        assert isinstance(self.shape, Shape)
+        tree = self.shape.tree()
+        levels: Levels = [{} for _ in range(tree.depth)]
+        for node, (parent, rank) in enumerate(zip(tree.parents.tolist(), tree.ranks.tolist(), strict=True)):
+            levels[int(tree.depths[node]) - 1].setdefault(parent, []).append((rank, node))
+        return [{parent: sorted(children) for parent, children in level.items()} for level in levels]
 
     def _takes_shape(self) -> bool:
         if self.law is None or isinstance(self.shape, HeaviestTree):
             return self.rule == TOPTREE and isinstance(self.shape, HeaviestTree)
         assert self.shape is not None
         if isinstance(self.law, RankRule) and self.law.consecutive and self.shape.fixed:
-            return _is_consecutive(self.shape)
+            below = (children for level in self._levels for children in level.values())
+            return all(children[-1][0] == len(children) for children in below)  # ranks 1, 2, ... without a gap
         return takes(self.law, self.shape)
 
     def _needs(self) -> dict[str, str]:
@@ -164,12 +363,3 @@ def check_temperature(rule: Rule, temperature: float) -> None:
             limit="a greedy target has temperature 0",
             remedy="use temperature 0, or argmax for a sampled target",
         )
-
-
-def _is_consecutive(shape: Shape) -> bool:
-    """Whether the children of every node have ranks 1, 2, ... without a gap."""
-    tree = shape.tree()
-    below: dict[int, list[int]] = {}
-    for parent, rank in zip(tree.parents.tolist(), tree.ranks.tolist(), strict=True):
-        below.setdefault(parent, []).append(rank)
-    return all(max(ranks) == len(ranks) for ranks in below.values())

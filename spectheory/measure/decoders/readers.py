@@ -1,4 +1,4 @@
-"""Readers: a model that reads the texts of a batch and the trees drafted after them."""
+"""Readers: a model that reads the texts of a batch and the trees drafted after them, with its cache or without."""
 
 from __future__ import annotations
 
@@ -7,16 +7,60 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from spectheory.distributions import Sampling
-from spectheory.measure.causality import cache_of_causal
-from spectheory.measure.decoders.drafted import DraftTree, Floats
-from spectheory.measure.decoders.pmfs import PmfRows
-from spectheory.measure.devices import wait_for
+from spectheory.errors import LogitsError
+from spectheory.measure.columns.pmf import log_pmf
+from spectheory.measure.decoders.tree import ROOT, DraftTree, Floats
+from spectheory.measure.machine import wait_for, widest
 from spectheory.measure.pair import Model
-from spectheory.measure.reading import enough_memory, takes
+from spectheory.measure.reading import cache_of_causal, enough_memory, takes
+
+_AT_ONCE = 1 << 16
+"""Up to this many entries it is faster to compute all rows together than one by one."""
+
+
+class PmfRows:
+    """The pmfs ``[V]`` of logits ``[rows, V]``, on the CPU; a LogitsError names the model as `who`."""
+
+    def __init__(self, logits: Tensor, sampling: Sampling, who: str = "a model") -> None:
+        self._logits, self._sampling, self._who = logits, sampling, who
+        self._rows: dict[int, Floats] = {}
+        if logits.numel() <= _AT_ONCE:
+            self._rows = dict(enumerate(self._pmfs(logits)))
+
+    def __len__(self) -> int:
+        return len(self._logits)
+
+    def __getitem__(self, row: int) -> Floats:
+        """The pmf of a row."""
+        if row not in self._rows:
+            self._rows[row] = self._pmfs(self._logits[row : row + 1])[0]
+        return self._rows[row]
+
+    def _pmfs(self, logits: Tensor) -> Floats:
+        try:
+            return pmfs_of(logits, self._sampling)
+        except LogitsError as error:
+            what = f"{self._who}: {error.what}"
+            raise LogitsError(what, limit=error.limit, remedy=error.remedy, row=error.row) from error
+
+
+def pmfs_of(logits: Tensor, sampling: Sampling) -> Floats:
+    """Pmfs ``[rows, V]`` of logits, in float64 where the device has it."""
+    logits = logits.to(widest(logits))
+    if sampling.truncates:
+        return log_pmf(logits, sampling).cpu().double().exp_().numpy()
+    pmf = torch.softmax(logits if sampling.temperature == 1 else logits / sampling.temperature, dim=-1)
+    rows = pmf.cpu().double().numpy()
+    if not bool((rows[:, 0] == rows[:, 0]).all()):  # one NaN or +inf makes the whole row NaN
+        return sampling.log_pmf(logits).exp().cpu().double().numpy()
+    return rows
+
 
 Requests: TypeAlias = Mapping[int, tuple[DraftTree, list[int]]]
 """By text: the tree drafted after it, and the nodes after which a pmf is needed, parents first, each node once."""
@@ -55,7 +99,7 @@ class Reader(Protocol):
         """Forget texts that ended."""
 
 
-class Listener(Protocol):
+class _Listener(Protocol):
     """Takes the hidden states of a reader's passes: a draft head's reader those of the target."""
 
     def taken(self) -> Tensor:
@@ -73,7 +117,7 @@ class ModelReader:
     vocabulary: int
     sampling: Sampling
     texts: Sequence[list[int]]
-    listener: Listener | None = None
+    listener: _Listener | None = None
     seconds: float = field(default=0.0, init=False)
 
     def pmfs(self, logits: Tensor) -> PmfRows:
@@ -81,7 +125,7 @@ class ModelReader:
         return PmfRows(logits, self.sampling, self.model.name)
 
 
-def deliver(listener: Listener | None, pieces: Iterable[tuple[int, int, slice, list[int]]]) -> float:
+def deliver(listener: _Listener | None, pieces: Iterable[tuple[int, int, slice, list[int]]]) -> float:
     """Give a listener the hidden states of a pass; return the seconds that this took.
 
     For each row of the batch: the text, the place of its first token read, which of the states are its own, and nodes.
@@ -130,3 +174,246 @@ def why_uncached(model: Model) -> str | None:
     if attention not in _MASKED:
         return f"has attention without masks for trees ({attention})"
     return None
+
+
+class RereadingReader(ModelReader):
+    """A :class:`~spectheory.measure.decoders.readers.Reader` without cache and masks, for any causal model."""
+
+    def prefill(self, chunk: int) -> None:
+        """There is no cache: one pass for a listener, else nothing."""
+        before = [text[:-1] for text in self.texts]
+        if self.listener is not None:
+            self._logits(before, max(map(len, before)) - 1)
+            told = ((row, 0, slice(len(text)), list[int]()) for row, text in enumerate(before))
+            self.seconds += deliver(self.listener, told)
+
+    def read(self, requests: Requests) -> Mapping[int, Rows]:
+        """The pmfs asked for; see :class:`~spectheory.measure.decoders.readers.Reader`."""
+        paths: list[list[int]] = []
+        told: list[tuple[int, int, slice, list[int]]] = []
+        places: dict[int, list[tuple[int, int]]] = {}
+        for row, (tree, nodes) in requests.items():
+            text, at = self.texts[row], {}
+            inner = {tree.parents[node] for node in nodes if node != ROOT}
+            for leaf in (node for node in nodes if node not in inner):
+                path = tree.path(leaf)
+                for depth, node in enumerate([ROOT, *path]):
+                    at[node] = len(paths), len(text) - 1 + depth
+                told.append((row, 0, slice(len(text) + len(path)), path))
+                paths.append(text + [tree.tokens[node] for node in path])
+            places[row] = [at[node] for node in nodes]
+        logits = self._logits(paths, min(position for some in places.values() for _, position in some))
+        self.seconds += deliver(self.listener, told)
+        return {row: self.pmfs(torch.stack([logits[path][at] for path, at in some])) for row, some in places.items()}
+
+    def _logits(self, paths: Sequence[Sequence[int]], first: int) -> list[dict[int, torch.Tensor]]:
+        """Logits of each path by position, from `first` on; padding comes last, so a causal model ignores it."""
+        longest = max(map(len, paths))
+        ids = torch.tensor([[*path, *[0] * (longest - len(path))] for path in paths])
+        output, seconds = forward(self.model, ids, longest - first, use_cache=False)
+        self.seconds += seconds
+        logits = output.logits[:, first - longest :, : self.vocabulary]
+        return [dict(enumerate(of_path, start=first)) for of_path in logits]
+
+    def settle(self, accepted: Mapping[int, list[int]]) -> None:
+        """Nothing is kept."""
+
+    def drop(self, ended: Sequence[int]) -> None:
+        """Nothing is kept."""
+
+
+Masks = NDArray[np.bool_]
+_WASTE = 1.25
+_FEW = 32
+"""A cache may have this factor of the longest text's slots, plus this many, before its gaps are closed."""
+
+
+def move_to(cache: Any, tails: Sequence[Sequence[int]], settled: int, slots: int) -> None:
+    """Move the slots ``tails[b]`` of text b to the places from `settled` on, and crop the cache behind them."""
+    longest = max(map(len, tails))
+    with torch.inference_mode():
+        if any(list(tail) != list(range(settled, settled + len(tail))) for tail in tails):
+            slots_of = torch.tensor([[*tail, *[settled] * (longest - len(tail))] for tail in tails])
+            for layer in cache.layers:
+                chosen = slots_of.to(layer.keys.device)
+                for kept in (layer.keys, layer.values):
+                    kept[:, :, settled : settled + longest] = _gathered(kept, chosen)
+        if slots > settled + longest:
+            cache.crop(settled + longest - slots)
+
+
+def _gathered(kept: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+    """The chosen slots of each text."""
+    if len(chosen) == 1:  # twice as fast
+        return kept.index_select(2, chosen[0])
+    return torch.take_along_dim(kept, chosen[:, None, :, None], dim=2)
+
+
+def compact(cache: Any, used: Masks) -> Masks:
+    """Close the gaps of a cache if too few slots are marked as used ``[batch, slots]``; return the new marks."""
+    counts = used.sum(axis=1)
+    longest = int(counts.max())
+    # A single text without gaps needs no mask.
+    if used.shape[1] <= (longest if len(used) == 1 else _WASTE * longest + _FEW):
+        return used
+    # A stable sort puts used slots first, in their order.
+    order = torch.from_numpy(np.argsort(~used, axis=1, kind="stable")[:, :longest])
+    with torch.inference_mode():
+        for layer in cache.layers:
+            at = order.to(layer.keys.device)
+            layer.keys, layer.values = _gathered(layer.keys, at), _gathered(layer.values, at)
+    return np.arange(longest) < counts[:, None]
+
+
+@dataclass
+class _TextState:
+    """What the cache holds of one text: how many of its tokens, and the slots of its tree's nodes."""
+
+    row: int
+    tokens: int = 0
+    nodes: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _New:
+    """What one text adds to a pass: tokens of the text not read yet, then nodes of its tree."""
+
+    pending: list[int]
+    tree: DraftTree
+    nodes: list[int]
+
+    def __len__(self) -> int:
+        return len(self.pending) + len(self.nodes)
+
+    @property
+    def ids(self) -> list[int]:
+        return self.pending + [self.tree.tokens[node] for node in self.nodes]
+
+
+@dataclass(eq=False)
+class KeptReader(ModelReader):
+    """A reader with a cache (:func:`~spectheory.measure.decoders.readers.why_uncached`): one pass for texts of any
+    progress.
+
+    Texts with fewer new tokens are padded in front. A mask over slots says what a token sees (its text, and its
+    ancestors in the tree), and positions are explicit, so the order of the slots does not matter. A chain needs no
+    mask.
+    """
+
+    def __post_init__(self) -> None:
+        self.cache: Any = None
+        self._held = [_TextState(row) for row in range(len(self.texts))]
+        self._of_text: Masks = np.zeros((len(self.texts), 0), dtype=bool)  # slots with a token of the text
+        self._settled = 0  # slots before this call
+
+    def prefill(self, chunk: int) -> None:
+        """Read all texts except their last tokens, `chunk` tokens at a time."""
+        while True:
+            pieces = [self.texts[held.row][held.tokens : len(self.texts[held.row]) - 1] for held in self._held]
+            if not any(pieces):
+                break
+            self._pass([_New(piece[:chunk], DraftTree(), []) for piece in pieces], keep=1)
+            self.settle({})
+
+    def read(self, requests: Requests) -> Mapping[int, Rows]:
+        """The pmfs asked for; see :class:`~spectheory.measure.decoders.readers.Reader`."""
+        new = []
+        for held in self._held:
+            tree, nodes = requests.get(held.row, (DraftTree(), []))
+            pending = self.texts[held.row][held.tokens :] if nodes else []
+            new.append(_New(pending, tree, [node for node in nodes if node != ROOT]))
+        wanted = [len(requests[held.row][1]) if held.row in requests else 0 for held in self._held]
+        logits = self._pass(new, keep=max(wanted))
+        return {
+            held.row: self.pmfs(logits[i, -count:])
+            for i, (held, count) in enumerate(zip(self._held, wanted, strict=True))
+            if count
+        }
+
+    def _pass(self, new: Sequence[_New], keep: int) -> torch.Tensor:
+        """One forward pass; return the logits ``[batch, keep, V]``, where ``-n`` is the n-th last new token."""
+        slots, width = self._of_text.shape[1], max(map(len, new))
+        ids = torch.tensor([[0] * (width - len(piece)) + piece.ids for piece in new])
+        first = len(self._held[0].nodes)
+        # A single text without gaps, then a chain: every token sees all slots before it.
+        plain = len(new) == 1 and slots <= self._held[0].tokens + first and new[0].tree.is_chain
+        plain = plain and new[0].nodes == list(range(first, first + len(new[0].nodes)))
+        options = {} if plain else self._seen(new, width)
+        output, seconds = forward(self.model, ids, keep, past_key_values=self.cache, use_cache=True, **options)
+        self.seconds += seconds
+        self.cache = output.past_key_values
+        self.seconds += deliver(
+            self.listener,
+            (
+                (held.row, held.tokens, slice(width - len(piece), width), piece.nodes)
+                for held, piece in zip(self._held, new, strict=True)
+            ),
+        )
+        added = np.zeros((len(new), width), dtype=bool)
+        for held, piece, marks in zip(self._held, new, added, strict=True):
+            start = width - len(piece)
+            marks[start : start + len(piece.pending)] = True
+            held.tokens += len(piece.pending)
+            held.nodes |= zip(piece.nodes, range(slots + width - len(piece.nodes), slots + width), strict=True)
+        self._of_text = np.concatenate([self._of_text, added], axis=1)
+        return output.logits[:, -keep:, : self.vocabulary]
+
+    def _seen(self, new: Sequence[_New], width: int) -> dict[str, torch.Tensor]:
+        """Positions and mask of a pass; padding sees itself, since a fully masked row becomes NaN in float16 and
+        spreads.
+        """
+        slots = self._of_text.shape[1]
+        seen = np.zeros((len(new), width, slots + width), dtype=bool)
+        positions = np.zeros((len(new), width), dtype=np.int64)
+        for b, (held, piece) in enumerate(zip(self._held, new, strict=True)):
+            start = width - len(piece)
+            padding = np.arange(start)
+            seen[b, padding, slots + padding] = True
+            self._see(seen[b, start:], piece, held, self._of_text[b], slots + start)
+            read = held.tokens + len(piece.pending)
+            depths = [piece.tree.depths[node] for node in piece.nodes]
+            positions[b, start:] = [*range(held.tokens, read), *(read - 1 + depth for depth in depths)]
+        device, dtype = self.model.device, self.model.network.dtype
+        mask = np.where(seen, np.float32(0), np.float32(torch.finfo(dtype).min))
+        mask_there = torch.from_numpy(mask[:, None]).to(device, dtype)
+        return {"attention_mask": mask_there, "position_ids": torch.from_numpy(positions).to(device)}
+
+    @staticmethod
+    def _see(seen: Masks, piece: _New, held: _TextState, of_text: Masks, first: int) -> None:
+        """Mark what the new tokens ``[n, slots]`` of one text see; the first of them is in slot `first`."""
+        count, text = len(piece.pending), len(of_text)
+        seen[:, :text] = of_text
+        seen[:count, first : first + count] = np.tri(count, dtype=bool)
+        seen[count:, first : first + count] = True
+        place = {node: i for i, node in enumerate(piece.nodes, start=count)}
+        for node, i in place.items():
+            parent = piece.tree.parents[node]
+            if parent in place:
+                seen[i] = seen[place[parent]]
+            elif parent != ROOT:
+                seen[i, [held.nodes[above] for above in piece.tree.path(parent)]] = True
+            seen[i, first + i] = True
+
+    def settle(self, accepted: Mapping[int, list[int]]) -> None:
+        """End a call: keep the slots of the text and of the accepted nodes that were read."""
+        if self.cache is None:
+            return
+        tails = []
+        for held, marks in zip(self._held, self._of_text, strict=True):
+            nodes = [held.nodes[node] for node in accepted.get(held.row, []) if node in held.nodes]
+            held.tokens += len(nodes)
+            held.nodes = {}
+            tails.append([*(marks[self._settled :].nonzero()[0] + self._settled).tolist(), *nodes])
+        move_to(self.cache, tails, self._settled, self._of_text.shape[1])
+        kept = np.arange(max(map(len, tails))) < np.array([[len(tail)] for tail in tails])
+        self._of_text = compact(self.cache, np.concatenate([self._of_text[:, : self._settled], kept], axis=1))
+        self._settled = self._of_text.shape[1]
+
+    def drop(self, ended: Sequence[int]) -> None:
+        """Forget texts that ended."""
+        going_on = [i for i, held in enumerate(self._held) if held.row not in ended]
+        if self.cache is not None and going_on and len(going_on) < len(self._held):
+            with torch.inference_mode():
+                self.cache.batch_select_indices(torch.tensor(going_on))
+        self._held = [self._held[i] for i in going_on]
+        self._of_text = self._of_text[going_on]

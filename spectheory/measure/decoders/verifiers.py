@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
-from spectheory.measure.decoders.randomness import Source
+from spectheory.measure.decoders.tree import ROOT, DraftTree, Floats, Source
 from spectheory.verification import (
     ArgmaxDraft,
     BlockVerification,
@@ -30,7 +30,7 @@ Verdict: TypeAlias = tuple[list[int], int]
 
 
 class Pmfs(Protocol):
-    """The target's pmf ``[V]`` after each node, :data:`~spectheory.measure.decoders.drafted.ROOT` included."""
+    """The target's pmf ``[V]`` after each node, :data:`~spectheory.measure.decoders.tree.ROOT` included."""
 
     def __getitem__(self, node: int) -> Floats:
         """The pmf after a node."""
@@ -39,12 +39,12 @@ class Pmfs(Protocol):
 Verifier: TypeAlias = Callable[[DraftTree, Pmfs, Source], Verdict]
 
 
-def matched(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
+def match_target_draw(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
     """A token is drawn from the target, independently of the drafts, which are accepted while equal to it (A4, R7)."""
     return _descend(tree, lambda node: source.chance.categorical(target[node]))
 
 
-def raced(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
+def race(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
     """The winner of the target's race is output; drafts are accepted while they equal it (A2, R1, R2; kobus2025)."""
     return _descend(tree, lambda node: winner(source.clocks.at(tree, node), target[node]))
 
@@ -76,17 +76,11 @@ def _descend(tree: DraftTree, output: Callable[[int], int]) -> Verdict:
         path.append(child)
 
 
-def rejected_one_by_one(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
-    """Recursive rejection of i.i.d. candidates (R3, miao2024specinfer); on a chain it is token verification (A1)."""
-    return _rejections(tree, target, source, distinct=False)
+def recursive_rejection(tree: DraftTree, target: Pmfs, source: Source, *, distinct: bool = False) -> Verdict:
+    """Recursive rejection of i.i.d. candidates (R3, miao2024specinfer); on a chain it is token verification (A1).
 
-
-def rejected_distinct(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
-    """Recursive rejection of distinct candidates: a rejected token leaves the draft (R3, chen2024sequoia)."""
-    return _rejections(tree, target, source, distinct=True)
-
-
-def _rejections(tree: DraftTree, target: Pmfs, source: Source, *, distinct: bool) -> Verdict:
+    Of `distinct` candidates a rejected token leaves the draft (R3, chen2024sequoia).
+    """
     path: list[int] = []
     while True:
         node = path[-1] if path else ROOT
@@ -135,7 +129,7 @@ def without(q: Floats, tokens: list[int]) -> Floats:
     return shorter / total if total > 0 else shorter
 
 
-def judged_together(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
+def block_verification(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
     """Block verification of a chain (sun2024block, Algorithm 2): the deepest depth whose coin succeeds is accepted."""
     chain, drafts = tree.nodes, tree.pmfs
     nodes, running, accepted, weight = [ROOT, *chain], 1.0, 0, 1.0
@@ -145,36 +139,31 @@ def judged_together(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
         if depth == len(chain):
             mark = running
         else:
-            excess = float(np.maximum(running * target[node] - drafts[node], 0.0).sum())
-            mark = excess / (excess + 1.0 - running) if excess > 0 else 0.0
+            above = float(np.maximum(running * target[node] - drafts[node], 0.0).sum())
+            mark = above / (above + 1.0 - running) if above > 0 else 0.0
         if source.chance.coin(mark):
             accepted, weight = depth, running
     p = target[nodes[accepted]]
     if accepted < len(chain):
-        p = _excess(weight * p, drafts[nodes[accepted]], p)
+        excess = np.maximum(weight * p - drafts[nodes[accepted]], 0.0)
+        p = excess if excess.any() else p  # rounding may leave nothing
     return chain[:accepted], source.chance.categorical(p)
 
 
-def _excess(minuend: Floats, subtrahend: Floats, otherwise: Floats) -> Floats:
-    """(minuend - subtrahend)+, or `otherwise` where rounding leaves nothing."""
-    excess = np.maximum(minuend - subtrahend, 0.0)
-    return excess if excess.any() else otherwise
-
-
 VERIFIERS: Mapping[Rule, Verifier] = {
-    TokenVerification(): rejected_one_by_one,
-    BlockVerification(): judged_together,
-    RaceVerification(): raced,
-    PoissonRace(): raced,
-    RecursiveRejection(): rejected_one_by_one,
-    RecursiveRejection(replacement=False): rejected_distinct,
-    IndependentMatch(): matched,
-    ArgmaxDraft(): matched,
-    GreedyMatch(): matched,
-    TopKMatch(): matched,
-    LookupMatch(): matched,
-    GrownMatch(): matched,
-    SuffixMatch(): matched,
+    TokenVerification(): recursive_rejection,
+    BlockVerification(): block_verification,
+    RaceVerification(): race,
+    PoissonRace(): race,
+    RecursiveRejection(): recursive_rejection,
+    RecursiveRejection(replacement=False): partial(recursive_rejection, distinct=True),
+    IndependentMatch(): match_target_draw,
+    ArgmaxDraft(): match_target_draw,
+    GreedyMatch(): match_target_draw,
+    TopKMatch(): match_target_draw,
+    LookupMatch(): match_target_draw,
+    GrownMatch(): match_target_draw,
+    SuffixMatch(): match_target_draw,
 }
 """What carries out each rule."""
 

@@ -8,14 +8,15 @@ import subprocess
 import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import Any, ClassVar
 
 from spectheory.errors import EngineError, SettingError
-from spectheory.files import held
-from spectheory.measure.engines.base import Engine, Job, Models
+from spectheory.files import sole_writer
+from spectheory.measure.engines import Engine, Job, Models
 from spectheory.measure.engines.processes import find_program, running, version_of
-from spectheory.measure.folder import fingerprint_of
+from spectheory.measure.model_files import fingerprint_of
 from spectheory.trace.calls import Request
 
 _DRIVER = Path(__file__).with_name("driver.py")
@@ -81,7 +82,7 @@ class InProcess(Engine):
     def _written(self, saved: Path, work: Path) -> Path:
         """A model in the engine's form; it is written once, and appears when whole."""
         folder = work / f"{self.name}-{self.version()}" / f"{saved.name}-{fingerprint_of(saved, None)}"
-        with held(folder):
+        with sole_writer(folder):
             if not folder.is_dir():
                 partial = folder.with_name(f".{folder.name}.partial")
                 shutil.rmtree(partial, ignore_errors=True)
@@ -104,8 +105,11 @@ class InProcess(Engine):
             log.open("w+", encoding="utf-8", errors="replace") as said,
             running(command, stdin=pipe, stdout=pipe, stderr=said, text=True) as process,
         ):
-            _tell(process.stdin, json.dumps(job))
-            for line in process.stdout or ():
+            assert process.stdin is not None
+            assert process.stdout is not None
+            with suppress(BrokenPipeError), process.stdin:  # a driver that is gone says why in its log
+                process.stdin.write(json.dumps(job))
+            for line in process.stdout:
                 if line.endswith("\n"):  # a crash may tear the last one
                     yield json.loads(line)
             if process.wait():
@@ -126,14 +130,3 @@ def end_of_text(saved: Path) -> list[int]:
             if found is not None:
                 return list(found) if isinstance(found, list) else [found]
     return []
-
-
-def _tell(stdin: IO[str] | None, text: str) -> None:
-    """Hand over the job; a driver that is gone says why in its log."""
-    if stdin is None:
-        return
-    try:
-        with stdin:
-            stdin.write(text)
-    except BrokenPipeError:
-        pass

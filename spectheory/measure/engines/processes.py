@@ -1,8 +1,10 @@
-"""Programs of engines: where they are, what they say, how they run and end; a server of our own."""
+"""Programs of engines: where they are, how they run and end; servers of our own, and JSON over HTTP."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -13,8 +15,86 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from spectheory.errors import EngineError, SettingError
-from spectheory.measure.engines.http import LONGEST, Http
+from spectheory.errors import FOREIGN, EngineError, SettingError, load_extra
+
+LONGEST = 300.0
+"""Seconds that a server may take for one whole answer."""
+MOST_BYTES = 1 << 28
+"""Bytes of an answer, unpacked: far more than a text of the longest context with its log-probabilities."""
+CONNECT = 10.0
+"""Seconds until a connection stands."""
+_URL = re.compile(r"https?://[^/\s]")
+
+
+class Http:
+    """A server by its URL; the environment's proxies are not used.
+
+    An answer may take `timeout` seconds in all and have `most` bytes, however it drips or is packed.
+
+    No connection stays open between two calls, so there is nothing to close.
+    """
+
+    def __init__(self, url: str, timeout: float = LONGEST, most: int = MOST_BYTES) -> None:
+        self.url = url.rstrip("/").removesuffix("/v1")
+        self.timeout, self.most = timeout, most
+        self._httpx = load_extra("httpx2", extra="engines")
+        if not _URL.match(url):
+            raise SettingError(f"server {url!r} is no URL", limit="needs a host", remedy="as http://localhost:8000")
+        try:
+            alone = self._httpx.Limits(max_keepalive_connections=0)
+            patience = self._httpx.Timeout(timeout, connect=min(timeout, CONNECT))
+            self._client = self._httpx.Client(base_url=self.url, timeout=patience, trust_env=False, limits=alone)
+        except Exception as error:
+            raise SettingError(
+                f"server {url!r} is no URL ({error})", limit="needs a host", remedy="as http://localhost:8000"
+            ) from error
+
+    def get(self, path: str) -> str | None:
+        """The text at `path`; None if the server has none."""
+        status, content = self._sent("GET", path)
+        return content.decode("utf-8", errors="replace") if status == 200 else None
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """The object that the server answers."""
+        status, content = self._sent("POST", path, json=body)
+        if status != 200:
+            said = " ".join(content.decode("utf-8", errors="replace").split())[:200]
+            raise self._refused(f"answered {status} to {path} ({said})", "needs an answer 200")
+        try:
+            found = json.loads(content)
+        except FOREIGN:
+            found = None
+        if not isinstance(found, dict):
+            raise self._refused(f"answered no JSON object to {path}", "needs an OpenAI-compatible server")
+        return found
+
+    def _sent(self, method: str, path: str, **content: Any) -> tuple[int, bytes]:
+        """The status of an answer, and its content unpacked."""
+        until = time.monotonic() + self.timeout
+        try:
+            with self._client.stream(method, path, **content) as answer:
+                parts, size = [], 0
+                for part in answer.iter_bytes():
+                    parts.append(part)
+                    size += len(part)
+                    if size > self.most:
+                        raise self._refused(f"answered {path} with more than {self.most} bytes", "at most so many")
+                    if time.monotonic() > until:
+                        raise self._refused(f"did not end its answer to {path}", f"within {self.timeout:g} s")
+                return answer.status_code, b"".join(parts)
+        except self._httpx.TimeoutException as error:
+            raise self._refused(f"did not answer {path}", f"within {self.timeout:g} s") from error
+        except (self._httpx.HTTPError, self._httpx.InvalidURL, OSError) as error:
+            reason = str(error) or type(error).__name__
+            raise self._refused(f"cannot be reached or ended ({reason})", "must run until the last prompt") from error
+
+    def _refused(self, what: str, limit: str) -> EngineError:
+        return EngineError(
+            f"server {self.url} {what}",
+            limit=limit,
+            remedy="check the server and its log; finished prompts are kept, the same command continues",
+        )
+
 
 _PATIENCE = 120.0
 """Seconds that a program may take to say its version."""
@@ -87,24 +167,18 @@ def running(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen
         yield process
     finally:
         try:
-            _stop(process)
+            for kind in (signal.SIGTERM, signal.SIGKILL):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, kind)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_END)
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                with suppress(OSError):
+                    pipe and pipe.close()
         finally:
             if watch:
                 watch.kill()  # before its pipe is closed
                 watch.communicate()
-
-
-def _stop(process: subprocess.Popen[Any]) -> None:
-    """End the process and its children, and close its pipes."""
-    for kind in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, kind)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_END)
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe:
-            with suppress(OSError):
-                pipe.close()
 
 
 _START = 300.0
@@ -120,7 +194,9 @@ def serving(
 
     It is ready when ``/health`` answers.
     """
-    port = _free_port()
+    with socket.socket() as bound:  # a port that nobody listens on
+        bound.bind(("127.0.0.1", 0))
+        port = int(bound.getsockname()[1])
     filled = [part.replace("{port}", str(port)) for part in command]
     log.parent.mkdir(parents=True, exist_ok=True)
     options: dict[str, Any] = {
@@ -134,19 +210,15 @@ def serving(
         yield http
 
 
-def _free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
-
-
 def _await(process: subprocess.Popen[bytes], http: Http, log: Path, start: float) -> None:
     until = time.monotonic() + start
     while time.monotonic() < until:
         if process.poll() is not None:
+            lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+            errors = [line for line in lines if "rror" in line]
+            said = (errors or lines or ["it said nothing"])[-1][-200:]
             raise EngineError(
-                f"{Path(process.args[0]).name} ended with status {process.returncode} ({_last_words(log)})",  # type: ignore[arg-type, index]
+                f"{Path(process.args[0]).name} ended with status {process.returncode} ({said})",  # type: ignore[arg-type, index]
                 limit="it must serve",
                 remedy=f"see {log}",
             )
@@ -159,10 +231,3 @@ def _await(process: subprocess.Popen[bytes], http: Http, log: Path, start: float
         limit=f"within {start:g} s",
         remedy=f"see {log}",
     )
-
-
-def _last_words(log: Path) -> str:
-    """The last line of a log that names an error, or its last line."""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    errors = [line for line in lines if "rror" in line]
-    return (errors or lines or ["it said nothing"])[-1][-200:]

@@ -7,6 +7,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from textwrap import shorten
 from typing import Any
@@ -15,8 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from spectheory.engines import of_engines
 from spectheory.errors import FOREIGN, EngineError, SettingError
-from spectheory.measure.engines.base import Engine, Job, Models
-from spectheory.measure.engines.http import LONGEST, MOST_BYTES, Http
+from spectheory.measure.engines import Engine, Job, Models
+from spectheory.measure.engines.processes import LONGEST, MOST_BYTES, Http
 from spectheory.trace.calls import MOST_COUNTED, MOST_DRAFTS, Request
 from spectheory.trace.importers.answers import counts_of
 
@@ -79,17 +80,15 @@ def _openai_body(job: Job, name: str, prompt: tuple[int, ...], model: str) -> di
 
 def _openai_reply(answer: Mapping[str, Any]) -> Reply:
     choice = answer["choices"][0]
-    ids = choice.get("token_ids") or _ids_of(choice.get("logprobs") or {})
+    logprobs = choice.get("logprobs") or {}
+    tokens = map(str, logprobs.get("tokens") or ())
+    ids = (  # by their own field; beside log-probabilities, or written as their tokens
+        choice.get("token_ids")
+        or [each["id"] for each in logprobs.get("content") or ()]
+        or [int(token.removeprefix(_PREFIX)) for token in tokens if token.startswith(_PREFIX)]
+    )
     record = (answer.get("metrics") or {}).get("speculative_decoding")
     return Reply(token_ids(ids), choice.get("finish_reason") == "stop", counts_of(record) if record else {})
-
-
-def _ids_of(logprobs: Mapping[str, Any]) -> list[int]:
-    """The ids of a list of log-probabilities: written as tokens, or beside them."""
-    if content := logprobs.get("content"):
-        return [each["id"] for each in content]
-    tokens = logprobs.get("tokens") or ()
-    return [int(str(token).removeprefix(_PREFIX)) for token in tokens if str(token).startswith(_PREFIX)]
 
 
 def token_ids(values: Sequence[Any]) -> tuple[int, ...]:
@@ -103,7 +102,7 @@ OPENAI = Dialect("server", "/v1/completions", _openai_body, _openai_reply)
 """How a server is asked that is no known engine."""
 
 
-def dialect_of(models: str | None) -> tuple[Dialect, str]:
+def _dialect_of(models: str | None) -> tuple[Dialect, str]:
     """The dialect and the model's name by the text of ``/v1/models``."""
     known: dict[str, Dialect] = {each.owner: each for each in of_engines("running", "DIALECT")}
     try:
@@ -134,9 +133,14 @@ class Scrape:
             for sample in samples:
                 known = _SPECULATIVE.search(sample.name)
                 if known and known[1] == "accepted_tokens_per_pos":
-                    positions = max(positions, _position(sample.labels))
+                    position = int(sample.labels["position"])
+                    if not 0 <= position < MOST_DRAFTS:
+                        raise ValueError(f"position {position} of a draft, 0..{MOST_DRAFTS - 1} are possible")
+                    positions = max(positions, position + 1)
                 elif known or sample.name.endswith("_total"):
-                    values[_NAMES[known[1]] if known else sample.name] += _whole(sample)
+                    if not 0 <= sample.value <= MOST_COUNTED:
+                        raise ValueError(f"{sample.name} is {sample.value}")
+                    values[_NAMES[known[1]] if known else sample.name] += round(sample.value)
         except FOREIGN as error:
             raise EngineError(
                 f"/metrics are no counters ({str(error)[:80] or type(error).__name__})",
@@ -163,21 +167,6 @@ class Scrape:
         return {name: gone[name] for name in _NAMES.values()} if "calls" in self.values else {}
 
 
-def _position(labels: Mapping[str, str]) -> int:
-    """The number of drafts that a counter at a position speaks of."""
-    position = int(labels["position"])
-    if not 0 <= position < MOST_DRAFTS:
-        raise ValueError(f"position {position} of a draft, 0..{MOST_DRAFTS - 1} are possible")
-    return position + 1
-
-
-def _whole(sample: Any) -> int:
-    """A counter's value: a number that counts can have."""
-    if not 0 <= sample.value <= MOST_COUNTED:
-        raise ValueError(f"{sample.name} is {sample.value}")
-    return round(sample.value)
-
-
 class ServerEngine(Engine):
     """A server that is already running, by its URL. Prompts are sent one after another.
 
@@ -197,8 +186,11 @@ class ServerEngine(Engine):
 
     def version(self) -> str:
         """What the server says of itself, with the dialect that it is asked in."""
-        dialect, _ = dialect_of(self.http.get("/v1/models"))
-        return f"{dialect.engine} {server_version(self.http)}".strip()
+        dialect, _ = _dialect_of(self.http.get("/v1/models"))
+        for path, name in (("/version", "version"), ("/props", "build_info")):
+            with suppress(*FOREIGN):
+                return f"{dialect.engine} {json.loads(self.http.get(path) or '')[name]}".strip()
+        return dialect.engine
 
     def chain(self) -> int | None:
         """The longest chain that the server drafts, by its counters; None if they do not say."""
@@ -210,23 +202,13 @@ class ServerEngine(Engine):
 
     def settings(self, job: Job) -> Mapping[str, Any]:
         """The model's name as the server has it."""
-        dialect, model = dialect_of(self.http.get("/v1/models"))
+        dialect, model = _dialect_of(self.http.get("/v1/models"))
         return {"dialect": dialect.engine, "model": model.rpartition("/")[2]}
-
-
-def server_version(http: Http) -> str:
-    """The version that a server answers, or nothing."""
-    for path, name in (("/version", "version"), ("/props", "build_info")):
-        try:
-            return str(json.loads(http.get(path) or "")[name])
-        except FOREIGN:
-            continue
-    return ""
 
 
 def send_prompts(http: Http, job: Job) -> Iterator[Request]:
     """The requests of a job, one after another; each with its calls where the job speculates."""
-    dialect, model = dialect_of(http.get("/v1/models"))
+    dialect, model = _dialect_of(http.get("/v1/models"))
     before = _scraped(http) if job.k else None
     for name, prompt in job.prompts:
         began = time.perf_counter()
@@ -238,20 +220,15 @@ def send_prompts(http: Http, job: Job) -> Iterator[Request]:
             counts = _counted(before, after, dict(reply.counts), dialect, name)
             before = after
         request = Request(name, prompt, reply.output, ended=reply.ended, seconds=round(seconds, 6), **counts)
-        _check_alone(request, job.k)
+        emitted = (request.calls or 0) + (request.total_accepted or 0)  # a call emits accepted drafts and one token
+        most = len(request.output) + (job.k or 0)
+        if emitted > most:
+            raise EngineError(
+                f"request {request.id!r} has {len(request.output)} tokens, its calls emitted {emitted}",
+                limit=f"at most {most}, those past the end included",
+                remedy="other requests ran on the server: let it serve this job alone",
+            )
         yield request
-
-
-def _check_alone(request: Request, k: int | None) -> None:
-    """Refuse counts that no single request can have: a call emits its accepted drafts and one token more."""
-    emitted = (request.calls or 0) + (request.total_accepted or 0)
-    most = len(request.output) + (k or 0)
-    if emitted > most:
-        raise EngineError(
-            f"request {request.id!r} has {len(request.output)} tokens, its calls emitted {emitted}",
-            limit=f"at most {most}, those past the end included",
-            remedy="other requests ran on the server: let it serve this job alone",
-        )
 
 
 def _scraped(http: Http) -> Scrape | None:

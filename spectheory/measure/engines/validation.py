@@ -2,33 +2,127 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from spectheory.distributions import Sampling
-from spectheory.errors import ModelError, SettingError
+from spectheory.errors import EngineError, ModelError, SettingError, TextError
 from spectheory.files import write_whole
 from spectheory.judging.divergence import against_plain, divergences, engine_dtype, in_words
 from spectheory.judging.judgement import Judgement, judge
 from spectheory.judging.output import output_tests
-from spectheory.measure.engines.base import DTYPE, Drafts, Engine, Job, Models
-from spectheory.measure.engines.running import run_job
+from spectheory.measure.engines import DTYPE, Drafts, Engine, Job, Models
 from spectheory.measure.engines.server import ServerEngine
-from spectheory.measure.hub import file_of
 from spectheory.measure.judged import judged_trace
+from spectheory.measure.machine import hardware, versions
+from spectheory.measure.model_files import file_of, fingerprint_of
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.tokens import check_window, encode_prompt
 from spectheory.prompts import Prompt
 from spectheory.reports import judgement_report
 from spectheory.reports.judgement import content, shown
+from spectheory.store import Contents, Store
 from spectheory.trace import IMPOSSIBLE, Trace
-from spectheory.trace.calls import CallLog
+from spectheory.trace.calls import CALLS_FILE, MARK, SCHEMA, CallLog, Request, request_line
 from spectheory.verification import ArgmaxDraft, PathRule, TokenVerification
+
+OnRequest = Callable[[int, int], None]
+"""Told how many requests are finished, and of how many."""
+CALLS = Contents(
+    MARK,
+    SCHEMA,
+    "calls of requests",
+    TextError,
+    "choose another --out, or delete the file",
+    "another job (engine, version, models, prompts or settings differ)",
+    "a rerun continues the same job",
+    identity=lambda head: head["provenance"].get("job"),
+    sealed=False,
+)
+
+
+def run_job(engine: Engine, job: Job, models: Models, out: Path, *, on_progress: OnRequest | None = None) -> CallLog:
+    """The calls of `engine` on the prompts of `job`, in their order; `out` gets ``calls.jsonl``.
+
+    Each finished request is written and synced at once. A rerun of the same job asks for the missing ones alone;
+    another job in the same folder is refused. If the engine fails, its error is raised and what is finished stays.
+    """
+    with Store(out / CALLS_FILE, CALLS, _header(engine, job, models).header()) as store:
+        log = CallLog.read(store.path)
+        done = {request.id: request for request in log.requests}
+        missing = tuple(prompt for prompt in job.prompts if prompt[0] not in done)
+        if on_progress:
+            on_progress(len(done), len(job.prompts))
+        for request in _answers(engine, replace(job, prompts=missing), models) if missing else ():
+            store.add(request_line(request))
+            done[request.id] = request
+            if on_progress:
+                on_progress(len(done), len(job.prompts))
+    return replace(log, requests=tuple(done[name] for name, _ in job.prompts))
+
+
+def _answers(engine: Engine, job: Job, models: Models) -> Iterator[Request]:
+    """The engine's requests; one that is no prompt of the job, or without output, or missing, is refused."""
+    asked = dict(job.prompts)
+    with closing(iter(engine.requests(job, models))) as requests:  # type: ignore[type-var]
+        for request in requests:
+            if request.id not in asked or not request.output or request.prompt != asked[request.id]:
+                raise EngineError(
+                    f"{engine.name} answered request {request.id!r} without output or with another prompt",
+                    limit="needs the ids of every prompt and its output",
+                    remedy="see its log",
+                )
+            del asked[request.id]
+            yield request
+    if asked:
+        raise EngineError(
+            f"{engine.name} ended with {len(asked)} of {len(job.prompts)} requests unanswered",
+            limit="needs an answer to each",
+            remedy="run the same command again; finished requests are kept",
+        )
+
+
+def _header(engine: Engine, job: Job, models: Models) -> CallLog:
+    """The log of a job before its first request."""
+    settings, version, sampling = dict(engine.settings(job)), engine.version(), job.sampling
+    described = {
+        role: {"name": folder.name, "fingerprint": fingerprint_of(folder, None)}
+        for role, folder in (("target", models.target), ("draft", models.draft))
+    }
+    parts = [engine.name, version, asdict(job), settings, *described.values()]  # all that decides the requests
+    provenance = {
+        "job": hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16],
+        "models": described,
+        "tokens": job.tokens,
+        "seed": job.seed,
+        "drafts": job.drafts,
+        "settings": settings,
+        "hardware": hardware(),
+        "versions": versions(),
+        "date": time.strftime("%Y-%m-%d"),
+    }
+    return CallLog(
+        (),
+        engine=engine.name,
+        version=version,
+        k=job.k,
+        temperature=sampling.temperature,
+        top_k=sampling.top_k,
+        top_p=sampling.top_p,
+        min_p=sampling.min_p,
+        prefill_emits_token=engine.prefill_emits_token,
+        counts_past_end=engine.counts_past_end,
+        provenance=provenance,
+    )
+
 
 JUDGEMENT_FILE = "judgement.json"
 RULES: Mapping[Drafts | None, tuple[PathRule, ...]] = {
@@ -84,8 +178,8 @@ def validate_engines(
         runs: list[dict[str, Any]] = []
         plain: CallLog | None = None
         for name, job in jobs(engine, ids, asked):
-            told = _told(on_progress, f"{engine.name}, {name}")
-            log = run_job(engine, job, models, folder / name, on_progress=told)
+            show = partial(on_progress, f"{engine.name}, {name}") if on_progress else None
+            log = run_job(engine, job, models, folder / name, on_progress=show)
             plain = plain if job.k else log
             greedy = plain if job.k and not job.sampling.temperature else None
             runs.append(_judged(pair, log, name, job.drafts, folder / name, greedy))
@@ -120,12 +214,6 @@ def _chains(engine: Engine, ks: tuple[int, ...]) -> tuple[int, ...]:
             remedy="give its --k",
         )
     return ks if chain is None else (chain,)
-
-
-def _told(on_progress: OnStep | None, what: str) -> Callable[[int, int], None] | None:
-    if on_progress is None:
-        return None
-    return lambda done, total: on_progress(what, done, total)
 
 
 def _folder(model: Model) -> Path:

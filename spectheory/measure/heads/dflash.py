@@ -16,16 +16,66 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from transformers.models.qwen3.modeling_qwen3 import Qwen3DecoderLayer, Qwen3RMSNorm, Qwen3RotaryEmbedding
+from transformers.models.qwen3.modeling_qwen3 import Qwen3DecoderLayer, Qwen3RMSNorm, Qwen3RotaryEmbedding, rotate_half
 
 from spectheory.cost.head_config import LAYER_FIELDS
 from spectheory.errors import ModelError
 from spectheory.measure.heads.base import ParallelReading
-from spectheory.measure.heads.block_attention import Context, attend, context_of
-from spectheory.measure.heads.blocks import FAMILIES
-from spectheory.measure.heads.checkpoint import CheckpointHead
-from spectheory.measure.heads.config import MOST_DRAFTS, HeadConfig
-from spectheory.measure.heads.mask_tokens import check_depth, mask_token_of
+from spectheory.measure.heads.checkpoint import (
+    FAMILIES,
+    MOST_DRAFTS,
+    CheckpointHead,
+    HeadConfig,
+    check_depth,
+    mask_token_of,
+)
+
+Turn = tuple[Tensor, Tensor]
+"""Cosines and sines ``[..., d]`` of rotary positions."""
+Context = tuple[Tensor, Tensor]
+"""Keys and values ``[g, P, d]`` of one layer, for g groups of heads."""
+
+
+def turned(x: Tensor, turn: Turn) -> Tensor:
+    """Queries or keys ``[..., heads, d]`` at their rotary positions."""
+    cos, sin = (part[..., None, :] for part in turn)
+    return x * cos + rotate_half(x) * sin
+
+
+def context_of(attention: Any, x: Tensor, turn: Turn) -> Context:
+    """Keys and values of context states ``[m, width]``."""
+    shape = (len(x), attention.k_proj.out_features // attention.head_dim, attention.head_dim)
+    keys = turned(attention.k_norm(attention.k_proj(x).view(shape)), turn)
+    return keys.transpose(0, 1), attention.v_proj(x).view(shape).transpose(0, 1)
+
+
+def attend(
+    attention: Any, x: Tensor, turn: Turn, context: Context, unseen: Tensor, unseen_inside: Tensor | None
+) -> Tensor:
+    """Outputs ``[s, B, width]`` of attention of s blocks to a context and to their own block.
+
+    `attention` has the projections and norms of a Qwen3 layer. `unseen` ``[s, P]`` is true where a block does not see
+    the context, `unseen_inside` ``[B, B]`` where a slot does not see another of its block. Scores take s B (P + B)
+    numbers a head: blocks are not compared with each other.
+    """
+    s, size, _ = x.shape
+    keys, values = context
+    groups, seen, d = keys.shape
+    q = turned(attention.q_norm(attention.q_proj(x).view(s, size, -1, d)), turn) * attention.scaling
+    k = turned(attention.k_norm(attention.k_proj(x).view(s, size, groups, d)), turn)
+    v = attention.v_proj(x).view(s, size, groups, d)
+    q = q.view(s, size, groups, -1, d).permute(2, 0, 3, 1, 4).reshape(groups, s, -1, d)  # rows: heads of a group, slots
+    far = (q.flatten(1, 2) @ keys.transpose(1, 2)).view(groups, s, -1, size, seen)
+    near = (q @ k.permute(2, 0, 3, 1)).view(groups, s, -1, size, size)
+    far = far.masked_fill(unseen[:, None, None], -torch.inf)
+    near = near if unseen_inside is None else near.masked_fill(unseen_inside, -torch.inf)
+    weights = torch.cat([far, near], dim=-1).softmax(dim=-1, dtype=torch.float32).to(x.dtype).flatten(2, 3)
+    out = (weights[..., :seen].flatten(1, 2) @ values).view(groups, s, -1, d)
+    out = out + weights[..., seen:] @ v.permute(2, 0, 1, 3)
+    out = out.view(groups, s, -1, size, d).permute(1, 3, 0, 2, 4).reshape(s, size, -1)
+    result: Tensor = attention.o_proj(out)
+    return result
+
 
 SCORES = 1 << 25
 """Attention scores of one pass, 128 MB in single precision: more starts are drafted in several passes."""
@@ -59,8 +109,15 @@ class DFlash(CheckpointHead):
         self.first_slot = 0 if config.fields["sample_from_anchor"] else 1
         self.deepest = self.block_size - self.first_slot
         self.trained = min(self.trained, self.deepest)
-        _check_block(config, self.deepest)
-        block, width = _with_layer_types(config.block), config.width
+        if not 1 <= self.deepest <= MOST_DRAFTS:
+            raise ModelError(
+                f"the dflash head has block_size = {brief(self.block_size)}",
+                limit=f"a block has an anchor and 1 to {MOST_DRAFTS} drafts",
+                remedy="save or download the head again",
+            )
+        block, width = copy(config.block), config.width
+        if getattr(block, "layer_types", None) is None:  # its family names none
+            block.layer_types = ["full_attention"] * block.num_hidden_layers
         self.slides = tuple(kind == "sliding_attention" for kind in block.layer_types)
         self.fc = nn.Linear(len(layers) * width, width, bias=False)
         self.hidden_norm = Qwen3RMSNorm(width, eps=block.rms_norm_eps)
@@ -77,9 +134,9 @@ class DFlash(CheckpointHead):
             remedy="save or download the head again",
         )
 
-    def reading(self) -> DFlashReading:
+    def reading(self) -> _DFlashReading:
         """Start reading a text."""
-        return DFlashReading(self)
+        return _DFlashReading(self)
 
     def contexts(self, hidden: Tensor, positions: Tensor) -> list[Context]:
         """Keys and values of each layer for hidden states ``[m, layers * width]`` at positions ``[m]``."""
@@ -118,7 +175,7 @@ class DFlash(CheckpointHead):
         return cos.view(shape), sin.view(shape)
 
 
-class DFlashReading(ParallelReading):
+class _DFlashReading(ParallelReading):
     """Keys and values of each layer for the pairs' hidden states; a block's pass adds nothing to them."""
 
     def __init__(self, head: DFlash) -> None:
@@ -131,7 +188,10 @@ class DFlashReading(ParallelReading):
         """Read the next pairs; see :meth:`~spectheory.measure.heads.base.HeadReading.read`."""
         places = torch.arange(self.pairs, self.pairs + len(hidden), device=self._following.device)
         new = self._head.contexts(hidden.to(self._head.embed_tokens.weight), places)
-        self._contexts = [_joined(*both) for both in zip(self._contexts, new, strict=True)] if self.pairs else new
+        both = zip(self._contexts, new, strict=False) if self.pairs else ()
+        self._contexts = [
+            (torch.cat([old[0], more[0]], dim=1), torch.cat([old[1], more[1]], dim=1)) for old, more in both
+        ] or new
         self._following = torch.cat([self._following, following.to(self._following)])
         self.pairs += len(hidden)
 
@@ -149,25 +209,3 @@ class DFlashReading(ParallelReading):
         contexts = [(keys[:, :read], values[:, :read]) for keys, values in self._contexts]
         states = head.states(head.slots(self._following[pairs]), pairs + 1, contexts)
         return head.target_logits(states[:, head.first_slot : head.first_slot + depth])
-
-
-def _joined(old: Context, new: Context) -> Context:
-    return torch.cat([old[0], new[0]], dim=1), torch.cat([old[1], new[1]], dim=1)
-
-
-def _with_layer_types(block: Any) -> Any:
-    """A configuration whose layers are all of full attention where its family names no types."""
-    if getattr(block, "layer_types", None) is not None:
-        return block
-    block = copy(block)
-    block.layer_types = ["full_attention"] * block.num_hidden_layers
-    return block
-
-
-def _check_block(config: HeadConfig, deepest: int) -> None:
-    if not 1 <= deepest <= MOST_DRAFTS:
-        raise ModelError(
-            f"the dflash head has block_size = {brief(config.fields['block_size'])}",
-            limit=f"a block has an anchor and 1 to {MOST_DRAFTS} drafts",
-            remedy="save or download the head again",
-        )

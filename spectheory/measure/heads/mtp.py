@@ -6,20 +6,27 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from transformers import Cache
 
 from spectheory.errors import ModelError
-from spectheory.measure.heads.blocks import HYBRID, Family, Keys, family_of, mask_of
-from spectheory.measure.heads.config import HeadConfig
+from spectheory.measure.heads.checkpoint import HYBRID, Family, HeadConfig, family_of, mask_of
 from spectheory.measure.heads.pairs import AutoregressiveHead
 
 
-class MtpLayer(nn.Module):
+class _MtpLayer(nn.Module):
     """A layer of transformers between a projection of normed embeddings and states, and a norm."""
 
     def __init__(self, family: Family, block: Any) -> None:
         super().__init__()
         width, eps = block.hidden_size, block.rms_norm_eps
-        layer = family.layer(block, _full_attention(block))
+        kinds = getattr(block, "layer_types", None) or ["full_attention"]
+        if "full_attention" not in kinds:
+            raise ModelError(
+                "the mtp head has no layer of full attention",
+                limit="its layer is one",
+                remedy="download the head again",
+            )
+        layer = family.layer(block, len(kinds) - 1 - kinds[::-1].index("full_attention"))  # the last one of its kind
         for name, part in layer.named_children():
             self.add_module(name, part)
         self._layer = (layer,)  # its parts are those above
@@ -31,16 +38,6 @@ class MtpLayer(nn.Module):
         """Outputs ``[b, s, width]`` of embeddings and states ``[b, s, width]``."""
         both = torch.cat([self.token_layernorm(embedded), self.hidden_layernorm(states)], dim=-1)
         return self.final_layernorm(self._layer[0](self.input_proj(both), **rest))
-
-
-def _full_attention(block: Any) -> int:
-    """The last layer of full attention, whose kind the head's layer is."""
-    kinds = getattr(block, "layer_types", None) or ["full_attention"]
-    if "full_attention" not in kinds:
-        raise ModelError(
-            "the mtp head has no layer of full attention", limit="its layer is one", remedy="download the head again"
-        )
-    return len(kinds) - 1 - kinds[::-1].index("full_attention")
 
 
 class Mtp(AutoregressiveHead):
@@ -66,7 +63,7 @@ class Mtp(AutoregressiveHead):
                 remedy="use a head of one layer",
             )
         family = family_of(config.block)
-        self.blocks = nn.ModuleList([MtpLayer(family, config.block)])
+        self.blocks = nn.ModuleList([_MtpLayer(family, config.block)])
         self.rotary = family.rotary(config.block)
 
     @staticmethod
@@ -78,7 +75,7 @@ class Mtp(AutoregressiveHead):
         """States of the target's last hidden states."""
         return self.final_norm(hidden)
 
-    def step(self, states: Tensor, tokens: Tensor, positions: Tensor, seen: Tensor, keys: Keys) -> Tensor:
+    def step(self, states: Tensor, tokens: Tensor, positions: Tensor, seen: Tensor, keys: Cache) -> Tensor:
         """States of new cells."""
         return self.blocks[0](
             self.embed(tokens),

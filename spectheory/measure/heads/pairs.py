@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
+from transformers import Cache, DynamicCache
 
 from spectheory.errors import SettingError
 from spectheory.measure.heads.base import AutoregressiveReading, HeadReading
-from spectheory.measure.heads.blocks import Keys
 from spectheory.measure.heads.checkpoint import CheckpointHead
 
 _PIECE = 512
@@ -33,7 +33,7 @@ class AutoregressiveHead(CheckpointHead):
         """States ``[..., width]`` of the target's hidden states ``[..., layers * target width]``."""
 
     @abstractmethod
-    def step(self, states: Tensor, tokens: Tensor, positions: Tensor, seen: Tensor, keys: Keys) -> Tensor:
+    def step(self, states: Tensor, tokens: Tensor, positions: Tensor, seen: Tensor, keys: Cache) -> Tensor:
         """States ``[b, s, width]`` of new cells.
 
         They come from the states ``[b, s, width]`` before, tokens and positions ``[b, s]``, and the cells that each
@@ -46,14 +46,14 @@ class AutoregressiveHead(CheckpointHead):
 
     def reading(self) -> HeadReading:
         """Start reading a text."""
-        return PairsReading(self)
+        return _PairsReading(self)
 
 
 class CellsReading(HeadReading):
     """States, keys and values of cells: first the pairs read, each of which sees those before, then what is drafted."""
 
     def __init__(self, head: AutoregressiveHead) -> None:
-        self.pairs, self._head, self._keys = 0, head, Keys()
+        self.pairs, self._head, self._keys = 0, head, DynamicCache()
         like = head.embed_tokens.weight
         self._device = like.device
         self._states = like.new_empty(0, head.config.width)
@@ -78,8 +78,9 @@ class CellsReading(HeadReading):
 
     def forget(self) -> None:
         """Forget all drafted cells."""
+        if drafted := len(self._states) - self.pairs:
+            self._keys.crop(-drafted)
         self._states = self._states[: self.pairs]
-        self._keys.cut(self.pairs)
 
     def _step(self, states: Tensor, tokens: Tensor, places: Tensor, seen: Tensor) -> Tensor:
         tokens, positions = tokens.to(self._device), places + self._head.first_position
@@ -88,7 +89,7 @@ class CellsReading(HeadReading):
         return states
 
 
-class PairsReading(CellsReading, AutoregressiveReading):
+class _PairsReading(CellsReading, AutoregressiveReading):
     """Drafted nodes are cells, flat: each sees its pair and those before, and its parents.
 
     `_above` is the cell above each node, `_place` its position from that of pair 0. A pass over s nodes has a mask of
@@ -113,7 +114,8 @@ class PairsReading(CellsReading, AutoregressiveReading):
         above = torch.where(parents < 0, -1 - parents, parents + self.pairs)
         old, s = len(self._above), len(parents)
         self._above = torch.cat([self._above, above])
-        self._place = torch.cat([self._place, self._place_of(above) + 1])
+        place = torch.cat([torch.arange(self.pairs, device=self._device), self._place])
+        self._place = torch.cat([self._place, place[above] + 1])
         seen = self._ancestors(torch.arange(old, old + s, device=self._device) + self.pairs)
         return self._head.logits(self._step(self._states[above], tokens, self._place[old:], seen))
 
@@ -121,9 +123,6 @@ class PairsReading(CellsReading, AutoregressiveReading):
         """Forget all drafted nodes."""
         self._above, self._place = self._above[:0], self._place[:0]
         super().forget()
-
-    def _place_of(self, cells: Tensor) -> Tensor:
-        return torch.cat([torch.arange(self.pairs, device=self._device), self._place])[cells]
 
     def _ancestors(self, cells: Tensor) -> Tensor:
         """Which cells ``[s, c]`` nodes ``[s]`` see: themselves, their parents, and pairs up to the first parent."""

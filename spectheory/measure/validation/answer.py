@@ -1,35 +1,119 @@
-"""The results of a validation as one JSON-ready object."""
+"""The results of a validation as one JSON-ready object, from what was decoded and measured at each temperature."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from spectheory.cost import LatencyTable
 from spectheory.intervals import CONFIDENCE, Interval
 from spectheory.judging.comparison import CERTAIN
-from spectheory.measure.validation.evidence import Evidence
-from spectheory.measure.validation.expected import CONTROLS
-from spectheory.measure.validation.runs import Run, compare_runs
+from spectheory.measure.validation.runs import CONTROLS, Round, Run, compare_runs
 from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.measure.validation.times import (
     Floats,
-    Timing,
-    TokensPerCall,
+    RunSums,
+    TraceExpectation,
     budget,
     by_table,
     in_loop,
     made_by_table,
     speedup,
+    sum_over_runs,
 )
-from spectheory.prediction.over_prompts import left_out
+from spectheory.prediction import predict
+from spectheory.prediction.over_prompts import NO_LIMITS, interval, left_out
+from spectheory.prediction.paths import calls_of_tree
+from spectheory.prediction.shape_calls import calls_by_drafted, drafted, survival_of
 from spectheory.reports.validation_terms import FALSE_ALARMS, SCHEMA, WITHIN, median_miss
+from spectheory.trace import Trace
+
+COARSE = ("bfloat16", "float16")
+"""Precisions in which a cached and a teacher-forced pass often differ by more than the gap of a near-tie."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was decoded and measured at one temperature.
+
+    `rounds` has one round per prompt; `trace` is of other texts of the same prompts, known before decoding; `table` has
+    the seconds of passes.
+    """
+
+    settings: tuple[Setting, ...]
+    prompts: tuple[str, ...]
+    rounds: Sequence[Round]
+    trace: Trace
+    table: LatencyTable
+
+    def runs(self, setting: Setting) -> list[Run]:
+        """The runs of a setting, one per prompt."""
+        return [one[setting.name] for one in self.rounds]
+
+    def decides(self, setting: Setting) -> bool:
+        """Whether a difference of counted and expected calls refutes the theorem or the decoder.
+
+        Where nothing is random given the text the two must be equal, but in coarse precision a near-tie may round
+        differently in the two passes. Prompt lookup always decides: what it copies depends only on the tokens.
+        """
+        known = self.trace.provenance
+        coarse = any(known.get(who, {}).get("dtype") in COARSE for who in ("target", "draft"))
+        greedy = known.get("settings", {}).get("sampling", {}).get("temperature") == 0
+        return (
+            not coarse or not setting.path_rule.uses_draft or not (greedy or compare_runs(self.runs(setting)).certain)
+        )
+
+    def timed(self, setting: Setting) -> RunSums:
+        """The sums over a setting's runs."""
+        return sum_over_runs(self.runs(setting))
+
+    def predicted(self, setting: Setting, cost: LatencyTable) -> Interval:
+        """The speed-up predicted from trace and costs, as in ``spectheory predict``."""
+        found = predict(self.trace, setting.path_rule, setting.drafts, cost).speedup
+        assert found is not None
+        return found
+
+    def of_trace(self, setting: Setting) -> TraceExpectation:
+        """What the trace predicts of the setting's calls."""
+        rule, shape = setting.path_rule, setting.drafts
+        survival = survival_of(rule, setting.shape or shape, self.trace.columns)
+        calls = calls_of_tree(*survival, self.trace.lengths, variance=True)
+        counts = calls_by_drafted(self.trace, rule, shape)
+        expected = self._of_texts(calls.expected)
+        return TraceExpectation(
+            drafted(rule, shape, counts),
+            self._of_texts(self.trace.lengths) / expected,
+            self._of_texts(calls.full) / expected,
+            {shape.nodes + 1: np.ones_like(expected)}
+            if counts is None
+            else {copied + 1: self._of_texts(column) / expected for copied, column in enumerate(counts.T)},
+        )
+
+    def _of_texts(self, values: NDArray[Any]) -> Floats:
+        """Sums over all prompts, and without each, of a value per text of the trace."""
+        place = {name: number for number, name in enumerate(self.prompts)}
+        rows = [place[text.prompt] for text in self.trace.texts]
+        return left_out(np.bincount(rows, values, len(place)))
+
+    def interval(
+        self, values: Floats, *, limits: tuple[float, float] = NO_LIMITS, logarithmic: bool = True
+    ) -> Interval:
+        """The 95% interval over prompts of values computed on all of them and without each."""
+        return interval(values, self._of_texts(self.trace.lengths), limits=limits, logarithmic=logarithmic)
+
 
 _ROUNDING = 1e-6
 """Of sums of some hundred calls."""
+
+
+_VERDICTS = {"control": "per_position", "control_of_stopping": "fixed"}
+"""Verdicts on wrong readings."""
 
 
 def answer_at(evidence: Evidence) -> list[dict[str, Any]]:
@@ -38,7 +122,7 @@ def answer_at(evidence: Evidence) -> list[dict[str, Any]]:
 
 
 def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
-    here, shape = evidence.timed(setting), setting.drafts
+    here, shape, runs = evidence.timed(setting), setting.drafts, evidence.runs(setting)
     return {
         "name": setting.name,
         "rule": setting.rule,
@@ -48,25 +132,15 @@ def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
         "tokens": int(here.tokens[0]),
         "calls": int(here.calls[0]),
         "tokens_per_call": evidence.interval(here.tokens / here.calls, limits=(1.0, shape.depth + 1.0)).as_dict(),
-        "expected": _expected(evidence, setting),
-        **_controls(evidence, setting),
-        **({"drafted": _drafted_tokens(evidence.runs(setting))} if setting.stop else {}),
+        "expected": {"decides": evidence.decides(setting)} | _compared(runs),
+        # Wrong readings of the same texts: of draft heads that per position, of stopped chains that always k.
+        **{control: _compared(runs, control) for control in CONTROLS if getattr(runs[0].expected, control, None)},
+        **({"drafted": _drafted_tokens(runs)} if setting.stop else {}),
         "trace": _from_trace(evidence, setting),
         "speedup": _without_budget(evidence, setting)
         if setting.judged or setting.stop
         else _speedup(evidence, setting),
     }
-
-
-def _expected(evidence: Evidence, setting: Setting) -> dict[str, Any]:
-    """Calls expected of these texts."""
-    return {"decides": evidence.decides(setting)} | _compared(evidence.runs(setting))
-
-
-def _controls(evidence: Evidence, setting: Setting) -> dict[str, Any]:
-    """The same texts held against wrong readings: of draft heads that per position, of stopped chains that always k."""
-    runs = evidence.runs(setting)
-    return {name: _compared(runs, name) for name in CONTROLS if getattr(runs[0].expected, name, None)}
 
 
 def _compared(runs: Sequence[Run], control: str = "") -> dict[str, Any]:
@@ -123,21 +197,19 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     """The speed-up measured, of the passes alone, and predicted, with the error budget."""
     here, plain, interval = evidence.timed(setting), evidence.timed(PLAINLY), evidence.interval
     step = plain.verifying / plain.calls
-    plain_overhead = plain.seconds / plain.verifying - 1
-    measured, counted = here.per_call(step), here.tokens / here.calls
-    timed = Timing(measured, plain_overhead)
+    counted = here.tokens / here.calls
+    measured = replace(here.per_call(step), plain=plain.seconds / plain.verifying - 1)
     passes = counted / (measured.drafting + measured.verifying)
     of_trace = evidence.of_trace(setting)
     known, shape = of_trace.tokens_per_call, of_trace.shape
     expected = np.array([run.expected.calls for run in evidence.runs(setting) if run.expected is not None])
-    tokens = TokensPerCall(known, here.tokens / left_out(expected), counted)
     by_passes = by_table(evidence.table, of_trace)
     made = made_by_table(evidence.table, setting.drafts, evidence.runs(setting))
     predicted = in_loop(evidence.table, shape, by_passes)
-    miss = speedup(counted, timed) / speedup(known, predicted)
-    shares = vars(budget(tokens, predicted, made, timed))
+    miss = speedup(counted, measured) / speedup(known, predicted)
+    shares = budget(known, here.tokens / left_out(expected), counted, predicted, made, measured)
     return {
-        "measured": interval(speedup(counted, timed)).as_dict(),
+        "measured": interval(speedup(counted, measured)).as_dict(),
         "passes_alone": interval(passes).as_dict(),
         "machine": float(step[0] / evidence.table.target_step().best),
         "remarks": sorted({remark for run in evidence.runs(setting) for remark in run.remarks}),
@@ -180,7 +252,7 @@ def answer(
         "false_alarms": FALSE_ALARMS,
         "disagreements": sum(one["p"] < limit for one in compared),
         "beyond_3": sum(size > WITHIN for size in sizes),
-        **_verdicts_of_controls(temperatures),
+        **{key: verdict for key, name in _VERDICTS.items() if (verdict := _verdict(temperatures, name)) is not None},
         **({"left_out": list(left_out)} if left_out else {}),
         "median_miss": median_miss([one["miss"] for one in misses]),
         "median_miss_of_passes": median_miss([one["miss_of_passes"] for one in misses]),
@@ -189,15 +261,9 @@ def answer(
     }
 
 
-def _verdicts_of_controls(temperatures: Mapping[float, list[dict[str, Any]]]) -> dict[str, Any]:
-    """Whether each wrong reading is refuted, at the false-alarm rate of the validation, and where most clearly."""
-    names = {"control": "per_position", "control_of_stopping": "fixed"}
-    verdicts = {key: _verdict(temperatures, name) for key, name in names.items()}
-    return {key: verdict for key, verdict in verdicts.items() if verdict is not None}
-
-
 def _verdict(temperatures: Mapping[float, list[dict[str, Any]]], name: str) -> dict[str, Any] | None:
-    """The verdict on one wrong reading; None where nothing is held against it.
+    """Whether one wrong reading is refuted, at the false-alarm rate of the validation, and where most clearly; None
+    where nothing is held against it.
 
     Where nothing is random given the text the two readings are compared for equality; the largest |z| is that of the
     others.

@@ -1,25 +1,31 @@
-"""Decode every prompt with every setting, interleaved; finished rounds are kept, and a rerun resumes after them."""
+"""Every prompt decoded with every setting, interleaved; finished rounds are kept, and written as call logs."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
+import transformers
+
+import spectheory
+from spectheory.drafting import Chain, Grown
 from spectheory.errors import ModelError, TextError, TraceError
-from spectheory.measure.job import fingerprint_of_run
+from spectheory.measure.job import MeasureSettings, fingerprint_of_run
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.run import Progress
-from spectheory.measure.settings import MeasureSettings
 from spectheory.measure.tokens import encode_prompt
 from spectheory.measure.validation.runs import Round, Run, run_once, run_round
 from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.prompts import Prompt
 from spectheory.reports.validation_terms import JUDGE
 from spectheory.store import Contents, Store
+from spectheory.trace.calls import CallLog, Request
 
 WARM_UP = 8
 """Tokens of an unmeasured run of each setting before the timed runs."""
@@ -27,7 +33,7 @@ LEAST_PROMPTS = 2
 """Fewer prompts give no interval."""
 ROUNDS = Contents(
     "rounds of a validation",
-    3,
+    4,
     "rounds of a validation",
     TraceError,
     "choose another --out or remove the file",
@@ -55,10 +61,7 @@ def decoded_rounds(
     fingerprint = checked_fingerprint(pair, prompts, every, how)
     ids = [encode_prompt(pair.tokenizer, prompt, chat_template=how.chat_template) for prompt in prompts]
     with Store(path, ROUNDS, {"fingerprint": fingerprint}) as store:
-        rounds = {
-            row.content["prompt"]: {name: Run.from_dict(run) for name, run in row.content["runs"].items()}
-            for row in store.found
-        }
+        rounds = {row.content["prompt"]: msgspec.convert(row.content["runs"], dict[str, Run]) for row in store.found}
         resumed = len(rounds)
         report(Progress(resumed, len(prompts), resumed))
         if resumed < len(prompts):
@@ -68,7 +71,7 @@ def decoded_rounds(
         for number, prompt in enumerate(prompts):
             if number not in rounds:
                 rounds[number] = run_round(pair, ids[number], number, every, how, name=prompt.id)
-                store.add({"prompt": number, "runs": {name: run.as_dict() for name, run in rounds[number].items()}})
+                store.add({"prompt": number, "runs": msgspec.to_builtins(rounds[number])})
                 report(Progress(len(rounds), len(prompts), resumed))
     return [rounds[number] for number in range(len(prompts))]
 
@@ -105,3 +108,78 @@ def checked_fingerprint(
         versions(),
     ]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+LONGEST_NAME = 100
+"""Characters of a file's name; a longer one, as of a large tree, ends in its hash."""
+
+
+def write_logs(
+    pair: ModelPair,
+    prompts: Sequence[Prompt],
+    settings: Sequence[Setting],
+    how: MeasureSettings,
+    rounds: Sequence[Round],
+    folder: Path,
+) -> None:
+    """One file for each setting in `folder`."""
+    ids = [encode_prompt(pair.tokenizer, prompt, chat_template=how.chat_template).tolist() for prompt in prompts]
+    for setting in settings:
+        texts = zip(prompts, ids, rounds, strict=True)
+        # What was drafted is left out: a rejected draft may have ended the drafting, so it is not given.
+        requests = [
+            Request(
+                prompt.id,
+                tuple(of),
+                run.output,
+                ended=run.output[-1] in pair.end_of_text,
+                accepted=tuple(call.accepted for call in run.calls),
+                calls=run.count,
+                seconds=run.seconds,
+            )
+            for prompt, of, run in ((prompt, of, one[setting.name]) for prompt, of, one in texts)
+        ]
+        _log(pair, setting, how, tuple(requests)).write(folder / f"{file_name(setting)}.jsonl")
+
+
+def file_name(setting: Setting) -> str:
+    """A name without characters that a file system refuses.
+
+    Examples
+    --------
+    >>> file_name(Setting("token", Chain(3)))
+    'token-chain-k=3'
+    """
+    plain = re.sub(r"[^\w.=]+", "-", setting.name)
+    return plain if len(plain) <= LONGEST_NAME else f"{plain[:LONGEST_NAME]}-{setting.key:x}"
+
+
+def _log(pair: ModelPair, setting: Setting, how: MeasureSettings, requests: tuple[Request, ...]) -> CallLog:
+    sampling, shape = how.sampling, setting.shape
+    assert shape is not None
+    # As --shape reads it: by its size where it grows, else by the paths to its nodes.
+    paths = () if isinstance(shape, Grown) else shape.tree().paths
+    written = shape.written if isinstance(shape, Grown) else ",".join("-".join(map(str, path)) for path in paths)
+    engine = ("transformers", transformers.__version__) if setting.judged else ("spectheory", spectheory.__version__)
+    return CallLog(
+        requests,
+        *engine,
+        k=shape.depth,
+        temperature=sampling.temperature,
+        top_k=sampling.top_k,
+        top_p=sampling.top_p,
+        min_p=sampling.min_p,
+        prefill_emits_token=False,
+        counts_past_end=False,
+        provenance={
+            **pair.describe(),
+            "rule": setting.path_rule.name,
+            **({} if isinstance(shape, Chain) else {"shape": written}),
+            **({"stop": str(setting.stop)} if setting.stop else {}),
+            "dtype": pair.target.dtype,
+            "tokens": how.tokens,
+            "seed": how.seed,
+            "hardware": hardware(),
+            "versions": versions(),
+        },
+    )

@@ -10,23 +10,73 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from spectheory.cost import LatencyTable
+from spectheory.distributions import Sampling
 from spectheory.drafting import Shape
-from spectheory.errors import SettingError
-from spectheory.files import held
+from spectheory.errors import SettingError, TraceError
+from spectheory.files import sole_writer
+from spectheory.measure.job import MeasureSettings
+from spectheory.measure.latency import measure_latency
+from spectheory.measure.loop_time import differences, with_loop
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.run import Progress, measure
-from spectheory.measure.settings import MeasureSettings
-from spectheory.measure.validation.answer import answer, answer_at
-from spectheory.measure.validation.evidence import Evidence
-from spectheory.measure.validation.heads import HeadLimits
-from spectheory.measure.validation.latencies import context_of, kept_latencies
-from spectheory.measure.validation.logs import write_logs
-from spectheory.measure.validation.rounds import checked_fingerprint, decoded_rounds, with_plain
-from spectheory.measure.validation.settings import Setting, settings_for
+from spectheory.measure.tokens import encode_prompt
+from spectheory.measure.validation.answer import Evidence, answer, answer_at
+from spectheory.measure.validation.rounds import checked_fingerprint, decoded_rounds, with_plain, write_logs
+from spectheory.measure.validation.settings import HeadLimits, Setting, settings_for
 from spectheory.prompts import Prompt
 from spectheory.verification import SuffixMatch, TokenVerification
 from spectheory.verification.suffix import OWN_TEXT
+
+
+def kept_latencies(
+    pair: ModelPair,
+    context: int,
+    longest: int,
+    path: Path,
+    *,
+    sampling: Sampling,
+    on_progress: Callable[[Progress], None],
+) -> LatencyTable:
+    """The table at `path`, measured if there is none: passes up to `longest` tokens, the loop with this sampling."""
+    if not path.exists():
+        sizes = [2**i for i in range(longest.bit_length()) if 2**i < longest]
+        table = measure_latency(
+            pair,
+            context=context,
+            tokens=(*sizes, longest),
+            on_progress=lambda done, total: on_progress(Progress(done, total, 0)),
+        )
+        table = with_loop(pair, table, sampling=sampling)
+        table.write(path)
+        return table
+    table = LatencyTable.read(path)
+    other = differences(table, pair, context=context, longest=longest, sampling=sampling)
+    if other:
+        raise TraceError(
+            f"{path} is a latency table of another run ({', '.join(other)})",
+            limit="models, machine, threads, context, sampling and shapes must be the same",
+            remedy="choose another --out or remove the file",
+        )
+    return table
+
+
+def context_of(pair: ModelPair, prompts: Sequence[Prompt], how: MeasureSettings, longest: int) -> int:
+    """Tokens in the cache halfway through a text of the mean prompt, reduced so that a call fits the window."""
+    lengths = [len(encode_prompt(pair.tokenizer, each, chat_template=how.chat_template)) for each in prompts]
+    halfway = round(sum(lengths) / len(lengths)) + how.tokens // 2
+    if pair.window is None:
+        return halfway
+    room = pair.window - longest
+    if room < 1:
+        raise SettingError(
+            f"a call verifies {longest} tokens",
+            limit=f"the models' window is {pair.window}, with at least one token before",
+            remedy=f"use shapes of {pair.window - 2} nodes at most",
+        )
+    return min(halfway, room)
+
 
 Shown = Callable[[str, Progress], None]
 
@@ -117,7 +167,7 @@ def validate(
     for temperature in question.temperatures:  # before anything runs
         checked_fingerprint(pair, prompts, with_plain(question.settings(temperature)), question.at(temperature))
     context = context_of(pair, prompts, question.how, question.longest)
-    with held(out / "validation.json"):
+    with sole_writer(out / "validation.json"):
         return _validated(pair, prompts, question, out, context, on_progress or (lambda what, state: None))
 
 
@@ -146,19 +196,16 @@ def _validated(
         write_logs(pair, prompts, settings, how, rounds, out / f"calls-{at}")
         names = tuple(prompt.id for prompt in prompts)
         found[temperature] = answer_at(Evidence(tuple(settings), names, rounds, trace, table))
-    measured = {"context": context, "draft_step": statistics.fmean(draft_steps)}
-    left_out = () if question.head is None else question.head.left_out(question.rules)
-    return answer(found, _provenance(pair, prompts, question) | measured, left_out)
-
-
-def _provenance(pair: ModelPair, prompts: Sequence[Prompt], question: Validation) -> dict[str, Any]:
-    how = dataclasses.asdict(question.how)
-    del how["sampling"]["temperature"]  # there are several
-    return {
+    asked = dataclasses.asdict(question.how)
+    del asked["sampling"]["temperature"]  # there are several
+    provenance = {
         **pair.describe(),
-        "settings": how,
+        "settings": asked,
         "prompts": len(prompts),
         "hardware": hardware(),
         "versions": versions(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "context": context,
+        "draft_step": statistics.fmean(draft_steps),
     }
+    return answer(found, provenance, () if question.head is None else question.head.left_out(question.rules))

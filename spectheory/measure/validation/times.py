@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from spectheory.cost import LatencyTable
 from spectheory.drafting import Shape
-from spectheory.measure.decoders.events import Call
+from spectheory.measure.decoders.decode import Call
 from spectheory.measure.validation.runs import Run
 from spectheory.prediction.over_prompts import left_out
 
@@ -31,7 +31,7 @@ _EQUAL = 1e-9
 
 
 @dataclass(frozen=True)
-class Timed:
+class RunSums:
     """Sums over the runs of one setting, over all prompts, then without each: ``[1 + prompts]``."""
 
     tokens: Floats
@@ -48,7 +48,7 @@ class Timed:
         )
 
 
-def timed(runs: Sequence[Run]) -> Timed:
+def sum_over_runs(runs: Sequence[Run]) -> RunSums:
     """The sums of a setting's runs, one run per prompt."""
     rows = [
         (
@@ -60,11 +60,11 @@ def timed(runs: Sequence[Run]) -> Timed:
         )
         for run in runs
     ]
-    return Timed(*(left_out(np.array(column, dtype=float)) for column in zip(*rows, strict=True)))
+    return RunSums(*(left_out(np.array(column, dtype=float)) for column in zip(*rows, strict=True)))
 
 
 @dataclass(frozen=True)
-class Known:
+class TraceExpectation:
     """What a trace predicts of a setting's calls, ``[1 + prompts]`` each; `verified`: shares by the tokens of a target
     pass.
     """
@@ -75,7 +75,7 @@ class Known:
     verified: Mapping[int, Floats]
 
 
-def by_table(table: LatencyTable, known: Known) -> CallTime:
+def by_table(table: LatencyTable, known: TraceExpectation) -> CallTime:
     """The mean call by the trace, in the table's own plain steps (C2)."""
     step, verify = table.target_step().best, table.verification(known.shape).best
     # The time of a call is linear in the share of full calls; a head reads all accepted tokens in its first pass.
@@ -86,12 +86,12 @@ def by_table(table: LatencyTable, known: Known) -> CallTime:
     return CallTime((without + late * (with_ - without)) / step, np.asarray(verifying) / step)
 
 
-def in_loop(table: LatencyTable, shape: Shape, passes: CallTime) -> Timing:
+def in_loop(table: LatencyTable, shape: Shape, passes: CallTime) -> CallTime:
     """The passes of a call with the time around them and around plain steps, if the table has a loop."""
     if table.loop is None:
-        return Timing(passes)
+        return passes
     step = table.target_step().best
-    return Timing(replace(passes, overhead=table.loop.of(shape) / step), table.loop.plain / step)
+    return replace(passes, overhead=table.loop.of(shape) / step, plain=table.loop.plain / step)
 
 
 def made_by_table(table: LatencyTable, shape: Shape, runs: Sequence[Run]) -> CallTime:
@@ -128,11 +128,14 @@ def _passes(shape: Shape, call: Call) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class CallTime:
-    """Time per call in plain steps, any shape: passes of the draft, passes of the target, and everything else."""
+    """Time per call in plain steps, any shape: passes of the draft, passes of the target, and everything else; and the
+    time of `plain` decoding outside its passes, per token.
+    """
 
     drafting: Floats
     verifying: Floats
     overhead: Floats | float = 0.0
+    plain: Floats | float = 0.0
 
     @property
     def total(self) -> Floats:
@@ -140,77 +143,46 @@ class CallTime:
         return self.drafting + self.verifying + self.overhead
 
 
-@dataclass(frozen=True)
-class TokensPerCall:
-    """Tokens per call: predicted by the trace, expected of the decoded texts, and counted."""
-
-    trace: Floats
-    texts: Floats
-    counted: Floats
-
-
-@dataclass(frozen=True)
-class Timing:
-    """A call, and the time of plain decoding outside its passes per token, in plain steps."""
-
-    call: CallTime
-    plain_overhead: Floats | float = 0.0
-
-
-def speedup(tokens: Floats, timing: Timing) -> Floats:
+def speedup(tokens: Floats, time: CallTime) -> Floats:
     """Tokens per second relative to plain decoding (C2)."""
-    return tokens * (1 + timing.plain_overhead) / timing.call.total
+    return tokens * (1 + time.plain) / time.total
 
 
-@dataclass(frozen=True)
-class Budget:
-    """The parts of log(measured / predicted speed-up), which add up to it; ``PARTS`` says what each is."""
+def budget(
+    of_trace: Floats, of_texts: Floats, counted: Floats, predicted: CallTime, made: CallTime, measured: CallTime
+) -> dict[str, Floats]:
+    """log(measured / predicted speed-up) in parts, which add up to it (exact); ``PARTS`` says what each is.
 
-    texts: Floats
-    acceptance: Floats
-    cut: Floats
-    drafting: Floats
-    verifying: Floats
-    overhead: Floats
-    plain: Floats
-
-
-def budget(tokens: TokensPerCall, predicted: Timing, made: CallTime, measured: Timing) -> Budget:
-    """log(measured / predicted speed-up) in parts (exact).
-
-    `predicted` is the whole shape by the table, `made` the passes of the calls as they were made by the table,
-    `measured` as timed.
+    Tokens per call are predicted by the trace, expected of the decoded texts, and counted. `predicted` is the whole
+    shape by the table, `made` the passes of the calls as they were made by the table, `measured` as timed.
 
     Examples
     --------
     >>> one = np.ones(1)
-    >>> tokens = TokensPerCall(2.0 * one, 2.2 * one, 2.1 * one)
-    >>> table = Timing(CallTime(0.5 * one, 1.1 * one, 0.1), 0.05)
-    >>> timed = Timing(CallTime(0.6 * one, 1.0 * one, 0.2 * one), 0.1)
-    >>> parts = budget(tokens, table, table.call, timed)
-    >>> miss = np.log(speedup(tokens.counted, timed) / speedup(tokens.trace, table))
-    >>> bool(np.isclose(sum(vars(parts).values()), miss, rtol=1e-12))
+    >>> table, timed = CallTime(0.5 * one, 1.1 * one, 0.1, 0.05), CallTime(0.6 * one, 1.0 * one, 0.2 * one, 0.1)
+    >>> parts = budget(2.0 * one, 2.2 * one, 2.1 * one, table, table, timed)
+    >>> miss = np.log(speedup(2.1 * one, timed) / speedup(2.0 * one, table))
+    >>> bool(np.isclose(sum(parts.values()), miss, rtol=1e-12))
     True
     """
-    called, expected = measured.call, predicted.call
-    mean = logarithmic_mean(called.total, expected.total)
-    return Budget(
-        texts=np.log(tokens.texts / tokens.trace),
-        acceptance=np.log(tokens.counted / tokens.texts),
-        cut=-(made.drafting + made.verifying - expected.drafting - expected.verifying) / mean,
-        drafting=-(called.drafting - made.drafting) / mean,
-        verifying=-(called.verifying - made.verifying) / mean,
-        overhead=-(called.overhead - expected.overhead) / mean,
-        plain=np.log1p(measured.plain_overhead) - np.log1p(predicted.plain_overhead) + 0 * mean,
-    )
+    mean = _logarithmic_mean(measured.total, predicted.total)
+    return {
+        "texts": np.log(of_texts / of_trace),
+        "acceptance": np.log(counted / of_texts),
+        "cut": -(made.drafting + made.verifying - predicted.drafting - predicted.verifying) / mean,
+        "drafting": -(measured.drafting - made.drafting) / mean,
+        "verifying": -(measured.verifying - made.verifying) / mean,
+        "overhead": -(measured.overhead - predicted.overhead) / mean,
+        "plain": np.log1p(measured.plain) - np.log1p(predicted.plain) + 0 * mean,
+    }
 
 
-def logarithmic_mean(a: Floats, b: Floats) -> Floats:
+def _logarithmic_mean(a: Floats, b: Floats) -> Floats:
     """(a - b) / log(a / b), and its limit a where both are equal.
 
     Examples
     --------
-    >>> logarithmic_mean(np.array([1.0, np.e]), np.array([1.0, 1.0])).round(6)
+    >>> _logarithmic_mean(np.array([1.0, np.e]), np.array([1.0, 1.0])).round(6)
     array([1.      , 1.718282])
     """
     relative = a / b - 1

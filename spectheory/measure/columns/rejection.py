@@ -1,4 +1,4 @@
-r"""The law of the rank of recursive rejection over distinct candidates, estimated at every position (R3).
+r"""The laws of the rank of recursive rejection at every position (R3): exact for i.i.d. candidates, else estimated.
 
 With candidate m drawn from :math:`q^m` and :math:`P^1 = p, W_1 = 1`,
 
@@ -26,11 +26,46 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spectheory.measure.columns.compiled import fits, spread
+from spectheory.measure.columns.compiled import fits, on_threads
 from spectheory.measure.columns.noise import Keys, uniforms
 from spectheory.measure.columns.pmf import Pmf, between, token_at
-from spectheory.measure.columns.rejection_ranks import LARGEST_LOG
 from spectheory.trace import DISTINCT_RANKS
+
+LARGEST_LOG = 700.0
+"""Cap on the logarithm of a ratio, so that the ratio is finite; larger ones have the same effect."""
+
+
+def rejection_ranks(p: Tensor, q: Tensor, log_rho: Tensor, scratch: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
+    r"""P(R = r | token), ``[rows, ranks]``, of recursive rejection with i.i.d. drafts (R3), and TV.
+
+    With :math:`s_1 = 0, G_0 = 1, s_{m+1} = s_m + G_{m-1}`, m rejections leave :math:`(p - s_{m+1} q)_+` of mass
+    :math:`G_m`, and :math:`P(R = r, X = x) = \min((p_x - s_r q_x)_+, G_{r-1} q_x)`: one pass a rank. `scratch` ``[rows,
+    V]`` is overwritten.
+    """
+    before = _masses(p, q, scratch, ranks).to(log_rho.dtype)
+    taken = before.cumsum(dim=-1) - before
+    rho = torch.exp(log_rho.clamp(max=LARGEST_LOG))[:, None]
+    law = torch.minimum((1 - taken * rho).clamp_(min=0.0), before * rho)
+    # log_rho is infinite for a token without target mass; no rank outputs it.
+    return law.nan_to_num_(nan=0.0).masked_fill_((log_rho == math.inf)[:, None], 0.0), before[:, 1]
+
+
+def _masses(p: Tensor, q: Tensor, scratch: Tensor, ranks: int) -> Tensor:
+    """The masses left before each rank, ``[rows, ranks]``."""
+    if fits(p):
+        from spectheory.kernels.rejections import residual_masses
+
+        masses = np.empty((len(p), ranks))
+        on_threads(residual_masses, p, q, masses)
+        return torch.from_numpy(masses)
+    left = [torch.ones_like(p[:, :1])]
+    taken = torch.zeros_like(left[0])
+    for _ in range(ranks - 1):
+        taken = taken + left[-1]
+        torch.addcmul(p, q, taken, value=-1, out=scratch)
+        left.append(torch.minimum(scratch.clamp_(min=0.0).sum(dim=-1, keepdim=True), left[-1]))
+    return torch.cat(left, dim=1)
+
 
 SEQUENCES = 4
 """Sequences of rejected tokens per position, whose laws are averaged."""
@@ -64,8 +99,7 @@ def distinct_ranks(
     """
     out = _Output(tokens, log_target[:, None], log_draft[:, None])
     heights = _heights(keys).to(log_target)
-    laws = _compiled_laws if fits(p.pmf) else _laws
-    law, starved = laws(p.pmf, q.pmf, out, heights, scratch)
+    law, starved = _laws(p.pmf, q.pmf, out, heights, scratch)
     (rows,) = torch.nonzero(starved, as_tuple=True)
     at_once = len(starved) if q.listed is not None else max(1, len(starved) // _PARTS)
     for part in rows.split(at_once) if len(rows) else ():
@@ -75,24 +109,22 @@ def distinct_ranks(
 
 def _laws(p: Tensor, q: Tensor, out: _Output, heights: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
     """The mean law of the sequences ``[rows, 4]``, and the rows where single precision has no draft left."""
+    if fits(p):
+        from spectheory.kernels.rejections import distinct_laws
+
+        mean, short = np.empty((len(p), DISTINCT_RANKS)), np.empty(len(p), np.bool_)
+        given = (p, q, out.token[:, 0], out.ratio[:, 0], heights)
+        on_threads(distinct_laws, *given, mean, short, constants=(_LEAST_LEFT,))
+        return torch.from_numpy(mean), torch.from_numpy(short)
     torch.sub(q, p, out=scratch[0])
     first, mass = _rejected(heights[:, :, 0], scratch)
     laws, starved = [], torch.zeros_like(out.token[:, 0], dtype=torch.bool)
     for sequence in range(SEQUENCES):
         one = slice(sequence, sequence + 1)
-        law, short = _sequence(p, q, out, first[:, one], mass[:, one], heights[:, sequence, 1:], scratch)
+        law, missing = _sequence(p, q, out, first[:, one], mass[:, one], heights[:, sequence, 1:], scratch)
         laws.append(law)
-        starved |= short
+        starved |= missing
     return torch.stack(laws).mean(dim=0), starved
-
-
-def _compiled_laws(p: Tensor, q: Tensor, out: _Output, heights: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
-    from spectheory.kernels.rejections import distinct_laws
-
-    laws, starved = np.empty((len(p), DISTINCT_RANKS)), np.empty(len(p), np.bool_)
-    given = (p, q, out.token[:, 0], out.ratio[:, 0], heights)
-    spread(distinct_laws, *given, laws, starved, constants=(_LEAST_LEFT,))
-    return torch.from_numpy(laws), torch.from_numpy(starved)
 
 
 def _heights(keys: Keys) -> Tensor:

@@ -1,4 +1,4 @@
-"""What suffix decoding drafts after a text, and how much of it the text repeats, at each position; no model is read."""
+"""What prompt lookup and suffix decoding draft after a text, and how much of it the text repeats; no model is read."""
 
 from __future__ import annotations
 
@@ -10,9 +10,61 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.measure.lookup import Ids, leading, up_to_end
 from spectheory.trace import Trace
+from spectheory.verification.copied import LONGEST_COPY
+from spectheory.verification.lookup import LOOKUP_NGRAM
 from spectheory.verification.suffix import SuffixDrafts
+
+Ids = NDArray[np.int64]
+
+
+def continuation(text: Ids, k: int, ngram: int, ends: Collection[int] = ()) -> Ids:
+    """At most k tokens that followed the latest earlier occurrence of the longest suffix of the text ``[n]``, n >= 1.
+
+    The suffix has at most `ngram` tokens; the draft is empty if the last token is new, and stops after a token of
+    `ends`. O(ngram) passes over the text, of which the first does most of the work.
+    """
+    at = (text[:-1] == text[-1]).nonzero()[0]
+    for length in range(1, min(ngram, len(text) - 1)):
+        longer = at[at >= length]
+        longer = longer[text[longer - length] == text[-1 - length]]
+        if not len(longer):
+            break
+        at = longer
+    return up_to_end(text[at[-1] + 1 : at[-1] + 1 + k] if len(at) else text[:0], ends)
+
+
+def up_to_end(draft: Ids, ends: Collection[int]) -> Ids:
+    """A draft up to its first token of `ends`."""
+    last = np.isin(draft, list(ends)).nonzero()[0]
+    return draft[: last[0] + 1] if len(last) else draft
+
+
+def lookup_columns(
+    prompt_ids: Any, output_ids: Any, ends: Collection[int] = (), ngram: int = LOOKUP_NGRAM
+) -> dict[str, NDArray[np.int16]]:
+    """``lookup_drafted`` and ``lookup_match`` ``[n]``: tokens copied at each output token, and how many of them repeat
+    (§7).
+
+    A token of `ends` that the output continues after did not end it.
+    """
+    prompt, output = (np.asarray(ids, dtype=np.int64) for ids in (prompt_ids, output_ids))
+    text = np.concatenate([prompt, output])
+    ending = set(ends) - set(output[:-1].tolist())
+    rows = []
+    for start in range(len(prompt), len(text)):
+        draft = continuation(text[:start], LONGEST_COPY, ngram, ending)
+        rows.append((leading(draft, text[start:]), len(draft)))
+    match, drafted = np.array(rows, dtype=np.int16).reshape(-1, 2).T
+    return {"lookup_match": match.copy(), "lookup_drafted": drafted.copy()}
+
+
+def leading(draft: Ids, follows: Ids) -> int:
+    """How many leading tokens are equal."""
+    both = min(len(draft), len(follows))
+    different = (draft[:both] != follows[:both]).nonzero()[0]
+    return int(different[0]) if len(different) else both
+
 
 NOTHING = -1
 """Stands between sequences, where nothing followed."""
@@ -117,8 +169,11 @@ def _continued(tokens: Ids, at: NDArray[np.int64], ending: int, most: int, least
     found: list[int] = []
     score, probability, here = np.float32(0), np.float32(1), len(at) + ending
     while len(found) < most and len(at):
-        following = tokens[at + len(found)] if at[-1] + len(found) < len(tokens) else _padded(tokens, at + len(found))
-        token, count = most_frequent(following)
+        then, last = at + len(found), len(tokens) - 1
+        following = (
+            tokens[then] if then[-1] <= last else np.where(then <= last, tokens[np.minimum(then, last)], NOTHING)
+        )
+        token, count = _most_frequent(following)
         probability *= np.float32(count) / np.float32(here)
         if token == NOTHING or probability < np.float32(least):
             break
@@ -128,13 +183,8 @@ def _continued(tokens: Ids, at: NDArray[np.int64], ending: int, most: int, least
     return Draft(found, float(score))
 
 
-def _padded(tokens: Ids, at: NDArray[np.int64]) -> Ids:
-    """The tokens at these places, nothing past the end."""
-    return np.where(at < len(tokens), tokens[np.minimum(at, len(tokens) - 1)], NOTHING)
-
-
-def most_frequent(following: Ids) -> tuple[int, int]:
-    """The most frequent token and its count, of equal ones that of :func:`first_listed`; nothing if none followed."""
+def _most_frequent(following: Ids) -> tuple[int, int]:
+    """The most frequent token and its count, of equal ones that of :func:`_first_listed`; nothing if none followed."""
     if len(following) <= _FEW:
         counts = dict(Counter(following.tolist()))
     else:
@@ -145,10 +195,10 @@ def most_frequent(following: Ids) -> tuple[int, int]:
         return NOTHING, 0
     most = max(counts.values())
     tied = [token for token, count in counts.items() if count == most]
-    return (tied[0] if len(tied) == 1 else first_listed(following.tolist())), most
+    return (tied[0] if len(tied) == 1 else _first_listed(following.tolist())), most
 
 
-def first_listed(following: Sequence[int]) -> int:
+def _first_listed(following: Sequence[int]) -> int:
     """The first entry of a list of continuations that is kept sorted by falling count as they come.
 
     A new one comes last. One whose count grows, and reaches or passes that of the one above, moves before all with
@@ -156,7 +206,7 @@ def first_listed(following: Sequence[int]) -> int:
 
     Examples
     --------
-    >>> first_listed([7, 8, 8, 7]), first_listed([7, 8, 7, 8]), first_listed([7, 8, 9, 9, 8])
+    >>> _first_listed([7, 8, 8, 7]), _first_listed([7, 8, 7, 8]), _first_listed([7, 8, 9, 9, 8])
     (7, 8, 9)
     """
     order: list[int] = []
