@@ -381,8 +381,8 @@ def _smallest_loss(expected: Expected, one: Standing) -> float | None:
     def shown(loss: float) -> bool:
         depth = np.arange(1, expected.survival.shape[1] + 1)
         other = replace(expected, survival=expected.survival * (1 - loss) ** depth, undecided=None)
-        mean, variance = (float(sums[:, 0].sum()) for sums in (other.high.expected, other.high.covariance[:, 0]))
-        calls = math.floor(mean - ndtri(POWER) * math.sqrt(max(variance, 0.0)))
+        mean, variance = float(other.calls.expected.sum()), float(other.calls.variance.sum())
+        calls = math.floor(mean - ndtri(POWER) * math.sqrt(variance))
         if one.calls.deviation == 0:
             return calls > one.calls.high
         return expected.more_calls(calls) < FALSE_ALARMS / (len(one.every) + 1)

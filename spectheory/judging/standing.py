@@ -181,7 +181,7 @@ class Bench:
         if expected.undecided is not None:
             return ()
         sums = expected.low
-        certain = sums.covariance[:, 0, 0] < 1e-6
+        certain = sums.variance[:, 0] < 1e-6
         return tuple(
             name
             for name, calls, mean, sure in zip(self.names, self.each, sums.expected[:, 0], certain, strict=True)

@@ -150,21 +150,21 @@ def visits_of(survival: Floats, lengths: NDArray[np.int64], *, prefill_emits_tok
 class TextSums:
     """What the calls of each text add up to, conditional on the text (exact).
 
-    Several counts at once: `expected` ``[texts, counts]`` and their `covariance` ``[texts, counts, counts]``.
+    Several counts at once: their `expected` values and their `variance`, ``[texts, counts]`` each.
     """
 
     expected: Floats
-    covariance: Floats
+    variance: Floats
 
 
 def sums_of_texts(survival: Floats, counted: NDArray[np.bool_], lengths: NDArray[np.int64]) -> TextSums:
-    r"""Means and covariances of counts over the calls of each text (§13, exact).
+    r"""Means and variances of counts over the calls of each text (§13, exact).
 
-    `counted` as in :func:`~spectheory.prediction.law.laws_of_counts`; entries of `survival` past the end of a text
-    decide what is counted there. With v(n) the expected calls that start at n and m(n) the counts expected from there
-    on, the parts by which a call moves them are uncorrelated:
+    `counted` ``[..., depth + 1, counts]`` says what a call with 0, 1, ... accepted tokens adds one to; entries of
+    `survival` past the end of a text decide what is counted there. With v(n) the expected calls that start at n and
+    m(n) the counts expected from there on, the parts by which a call moves them are uncorrelated:
 
-    .. math:: \mathrm{Cov} = \sum_n v(n)\, \mathrm{Cov}\big(f(n, \tau) + m(n + \tau + 1) \mid n\big).
+    .. math:: \mathrm{Var} = \sum_n v(n)\, \mathrm{Var}\big(f(n, \tau) + m(n + \tau + 1) \mid n\big).
 
     Examples
     --------
@@ -177,13 +177,12 @@ def sums_of_texts(survival: Floats, counted: NDArray[np.bool_], lengths: NDArray
     system, moves = system_of(survival, lengths, False), moves_of(survival)
     rewards = np.broadcast_to(counted, (len(survival), *counted.shape[-2:]))
     ahead = system.solved(np.einsum("nj,nja->an", moves, rewards)).T
-    weights = system.visits()[:, None] * moves
-    covariances, ends = [], np.cumsum(lengths)
-    for end, length in zip(ends.tolist(), lengths.tolist(), strict=True):
-        here = slice(end - length, end)
-        padded = np.concatenate([ahead[here], np.zeros((survival.shape[1] + 1, ahead.shape[1]))])
-        after = np.lib.stride_tricks.sliding_window_view(padded, survival.shape[1] + 1, axis=0)[1 : length + 1]
-        off = rewards[here] + after.transpose(0, 2, 1) - ahead[here][:, None]
-        flat = off.reshape(-1, ahead.shape[1])
-        covariances.append((weights[here].reshape(-1, 1) * flat).T @ flat)
-    return TextSums(system.at_start(ahead.T).T, np.array(covariances))
+    expected, left = system.at_start(ahead.T).T, system.remaining
+    ahead = np.append(ahead, np.zeros((1, ahead.shape[1])), axis=0)  # its last row is the end of every text
+    weights, spread = system.visits()[:, None] * moves, np.zeros((len(survival), ahead.shape[1]))
+    for j, weight in enumerate(weights.T):
+        (rows,) = weight.nonzero()
+        after = ahead[np.where(left[rows] > j + 1, rows + j + 1, -1)]
+        spread[rows] += weight[rows, None] * (rewards[rows, j] + after - ahead[rows]) ** 2
+    texts = zip(np.cumsum(lengths).tolist(), lengths.tolist(), strict=True)  # some may have no token
+    return TextSums(expected, np.array([spread[end - length : end].sum(axis=0) for end, length in texts]))
