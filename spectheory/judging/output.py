@@ -149,7 +149,7 @@ def evidence(u: Floats) -> float:
     """
     a, b = (x.ravel() for x in np.meshgrid(SHAPES, SHAPES))
     logs = (a - 1) * np.log(u).sum() + (b - 1) * np.log1p(-u).sum() - len(u) * special.betaln(a, b)
-    return float(special.logsumexp(logs) - math.log(len(a)))
+    return float(np.logaddexp.reduce(logs) - math.log(len(a)))
 
 
 def _martingale(steps: Floats, variances: Floats, tilted: Tilted, **about: Any) -> OutputTest:
@@ -181,7 +181,7 @@ def _martingale(steps: Floats, variances: Floats, tilted: Tilted, **about: Any) 
 def _delyon(total: float, squares: float, variance: float) -> float:
     """The p-value of a sum of steps: its bets on every tilt."""
     logs = TILTS * total - TILTS**2 * (squares + 2 * variance) / 6
-    return math.exp(-max(float(special.logsumexp(logs)) - math.log(len(TILTS)), 0.0))
+    return math.exp(-max(float(np.logaddexp.reduce(logs)) - math.log(len(TILTS)), 0.0))
 
 
 Tilted = Callable[[float], tuple[float, float, float]]
@@ -357,7 +357,7 @@ def _on_draft(trace: Trace, among: NDArray[np.bool_], *, tops: bool = False, **a
         first = (trace.columns["target_rank"][among] == 1) - top
         bets += [1 + sign * lean * first for lean in LEANS for sign in (-1, 1)]
     logs = np.array([float(np.log(np.maximum(bet, _TINY)).sum()) for bet in bets])
-    evidence = float(special.logsumexp(logs) - math.log(len(logs)))
+    evidence = float(np.logaddexp.reduce(logs) - math.log(len(logs)))
     return OutputTest(
         statistic=evidence,
         symbol="log evidence",

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from spectheory.judging.starts import Calls, tilted
 
@@ -54,4 +53,4 @@ def bets(logs: Sequence[Floats]) -> float:
         for log in logs
         for share in SHARES
     ]
-    return float(logsumexp(each) - math.log(len(each)))
+    return float(np.logaddexp.reduce(each) - math.log(len(each)))
