@@ -23,10 +23,10 @@ from scipy.special import ndtr, ndtri
 from spectheory.cost import LatencyTable
 from spectheory.drafting import Chain, Shape, read_stop
 from spectheory.intervals import CONFIDENCE, Interval
-from spectheory.prediction.call_times import speedup_of_chain
+from spectheory.prediction.best_tree import BestTree, Wanted
+from spectheory.prediction.call_times import drafted_per_call, speedup_of_chain
 from spectheory.prediction.over_prompts import Prompts, left_out, ratio
-from spectheory.prediction.shape_calls import BestTree, Wanted, calls_by_shape
-from spectheory.prediction.stopped_times import drafted_per_call
+from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import BlockVerification, RecursiveRejection
 

@@ -41,7 +41,8 @@ from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.measure.validation.times import Timed
 from spectheory.pairs import PREFIX, PROMPTS, resolve
 from spectheory.prediction import predict
-from spectheory.prediction.shape_calls import BestTree, Wanted, calls_by_shape
+from spectheory.prediction.best_tree import BestTree, Wanted
+from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.prediction.whole import ranked_rules
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.trace import Trace

@@ -6,8 +6,8 @@ from proofs_check.agreement.path_agreement import Texts
 from proofs_check.agreement.path_cases import SurvivalOf, constant
 from proofs_check.algorithms.enumeration import output_law
 from proofs_check.prelude import *
-from spectheory.prediction.one_call import call_terms, one_call_bound
 from spectheory.prediction.over_prompts import Prompts, ratio
+from spectheory.prediction.text_limit import call_terms, one_call_bound
 from spectheory.trace import TextInfo
 
 Judged = Callable[..., Compared | Iterable[Compared]]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from spectheory.cli.console import remarks
 from spectheory.drafting.shapes import read_shape
 from spectheory.drafting.stopping import StoppingRule, read_stop
-from spectheory.prediction.shape_calls import BestTree, Wanted
+from spectheory.prediction.best_tree import BestTree, Wanted
 from spectheory.prediction.whole import tree_sizes
 from spectheory.verification import PathRule
 from spectheory.verification.registry import left_out, path_rule

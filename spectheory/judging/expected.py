@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from spectheory.judging.comparison import CERTAIN, Comparison
 from spectheory.judging.counting import Counted, Counting
 from spectheory.judging.near_ties import extremes
-from spectheory.prediction.call_system import tokens_left
 from spectheory.prediction.law import law_of_count, log_moment, moves_of, tails, trimmed
-from spectheory.prediction.paths import TextSums, sums_of_texts
+from spectheory.prediction.paths import TextSums, sums_of_texts, tokens_left
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -34,7 +34,7 @@ from spectheory.distributions import Array
 from spectheory.drafting import Chain, Shape
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
-from spectheory.prediction.shape_calls import BestTree, Wanted
+from spectheory.prediction.best_tree import BestTree, Wanted
 from spectheory.trace import Trace
 from spectheory.verification import Columns, PathRule, RankRule
 
@@ -135,7 +135,7 @@ def ends_of(rule: PathRule, trace: Trace, max_rank: int) -> Ends:
 
 
 @dataclass(frozen=True)
-class Settled(CostModel):
+class CostAtBound(CostModel):
     """A cost model of which every call takes what a call after this share of full acceptances does.
 
     How many calls follow a full acceptance is not known either; between the shares 0 and 1 lies every mixture.
@@ -154,10 +154,10 @@ class Settled(CostModel):
 
     def errors(self) -> Iterator[CostEnds]:
         """Those of the cost model, at the one share."""
-        return ((Settled(low, self.share), Settled(high, self.share)) for low, high in self.cost.errors())
+        return ((CostAtBound(low, self.share), CostAtBound(high, self.share)) for low, high in self.cost.errors())
 
 
-def joined(intervals: Sequence[Interval]) -> Interval:
+def hull(intervals: Sequence[Interval]) -> Interval:
     """The range of several intervals, one for each end of what is not known.
 
     If they are 95% intervals over prompts it is one too, of at least that level: to miss the true value below, the
@@ -170,8 +170,3 @@ def joined(intervals: Sequence[Interval]) -> Interval:
     best = (min(i.best for i in intervals) + max(i.best for i in intervals)) / 2
     kind = "statistical" if any(i.kind == "statistical" for i in intervals) else "bound"
     return Interval(low, best, high, kind)  # type: ignore[arg-type]
-
-
-def certain(intervals: Sequence[Interval]) -> Interval:
-    """The range of the best values: certain for the texts of the trace."""
-    return joined([Interval.exact(i.best) for i in intervals])

@@ -33,8 +33,8 @@ def law_of_count(moves: Floats, counted: NDArray[np.bool_], lengths: NDArray[np.
     """P(count = t), t = 0..T, of a count over the calls of each text, ``[texts, T + 1]``, T the largest one (exact).
 
     `moves` ``[N, depth + 1]`` is P(tau = i) of a call from each position, i = 0..depth (:func:`moves_of`); what they
-    say past the end of a text counts here, so the caller decides it. `counted` ``[..., depth + 1]`` says whether a call with 0, 1, ... accepted tokens adds one,
-    wherever it starts or (``[N, depth + 1]``) by its start.
+    say past the end of a text counts here, so the caller decides it. `counted` ``[..., depth + 1]`` says whether a call
+    with 0, 1, ... accepted tokens adds one, wherever it starts or (``[N, depth + 1]``) by its start.
     """
     stays, adds, longest = *_parts(moves, counted, lengths), int(max(lengths))
     (steps,) = adds.any(axis=0).nonzero()

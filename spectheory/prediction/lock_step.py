@@ -20,9 +20,9 @@ from spectheory.checks import whole
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.prediction.call_system import tokens_left
 from spectheory.prediction.law import law_of_count, moves_of
 from spectheory.prediction.over_prompts import Prompts, interval, left_out
+from spectheory.prediction.paths import tokens_left
 from spectheory.prediction.shape_calls import survival_of
 from spectheory.trace import Trace
 from spectheory.verification import PathRule

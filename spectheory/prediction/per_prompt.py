@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
+from spectheory.prediction.best_tree import Wanted
 from spectheory.prediction.over_prompts import Prompts, interval, left_out, reach
-from spectheory.prediction.shape_calls import Wanted, calls_by_shape
+from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.trace import Trace
 from spectheory.verification import PathRule
 

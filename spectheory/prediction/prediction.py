@@ -19,13 +19,13 @@ from spectheory.drafting.tree import a_shape
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.prediction.answer import Plan, Prediction, merit
-from spectheory.prediction.call_times import speedup
-from spectheory.prediction.certified import Settled, by_lists, certain, ends_of, joined, require_certified
+from spectheory.prediction.best_tree import BestTree, Wanted
+from spectheory.prediction.call_times import drafted_per_call, speedup, stopped_speedup, sum_of
+from spectheory.prediction.certified import CostAtBound, by_lists, ends_of, hull, require_certified
 from spectheory.prediction.means import MeanLaws
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.recorded import recorded_rules
-from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, by_parallel_head, calls_by_shape, takes
-from spectheory.prediction.stopped_times import drafted_per_call, stopped_speedup, sum_of
+from spectheory.prediction.shape_calls import ShapeCalls, by_parallel_head, calls_by_shape, takes
 from spectheory.prediction.trace_limits import Limits, TraceLimits
 from spectheory.trace import SOURCES, Trace
 from spectheory.trace.record import a_trace
@@ -157,7 +157,7 @@ def _between_ends(
     limits: TraceLimits,
 ) -> Plan:
     """The predictions of both ends of a certified law, joined; a call takes what the dearest or the cheapest takes."""
-    costs = [Settled(cost, share) for share in (0.0, 1.0)] if cost else [None]
+    costs = [CostAtBound(cost, share) for share in (0.0, 1.0)] if cost else [None]
     most = max(shape.max_rank for shape in shapes if not isinstance(shape, BestTree))
     plans = [
         planned(trace, at, [end], shapes, prefill_emits_token=prefill, limits=limits)
@@ -172,19 +172,19 @@ def _joint(rule: PathRule, ends: Sequence[Prediction]) -> Prediction:
     tokens, speedups = [p.tokens_per_call for p in ends], [p.speedup for p in ends if p.speedup]
     drafted = [p.drafted for p in ends if p.drafted]
     regrets = [p.regret for p in ends if p.regret]
-    both = certain(tokens)
+    both = hull([Interval.exact(each.best) for each in tokens])
     return replace(
         ends[0],
         rule=rule,
-        tokens_per_call=joined(tokens),
-        accepted_length=joined([p.accepted_length for p in ends]),
-        acceptance=joined([p.acceptance for p in ends]),
+        tokens_per_call=hull(tokens),
+        accepted_length=hull([p.accepted_length for p in ends]),
+        acceptance=hull([p.acceptance for p in ends]),
         iid_tokens_per_call=sum(p.iid_tokens_per_call for p in ends) / len(ends),
-        speedup=joined(speedups) if speedups else None,
-        drafted=joined(drafted) if drafted else None,
+        speedup=hull(speedups) if speedups else None,
+        drafted=hull(drafted) if drafted else None,
         limits=replace(ends[0].limits, iid_channel=None),
         certified=both if both.kind == "bound" else None,
-        regret=joined(regrets) if regrets else None,
+        regret=hull(regrets) if regrets else None,
     )
 
 

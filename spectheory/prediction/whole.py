@@ -14,11 +14,11 @@ from spectheory.drafting import Chain
 from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError
 from spectheory.prediction.answer import Plan
+from spectheory.prediction.best_tree import BestTree, Wanted
 from spectheory.prediction.certified import by_lists
-from spectheory.prediction.grown_trees import grown_rules, measured_shape
 from spectheory.prediction.prediction import planned
 from spectheory.prediction.recorded import check_depth, recorded_rules
-from spectheory.prediction.shape_calls import BestTree, Wanted
+from spectheory.prediction.shape_calls import grown_rules, measured_shape
 from spectheory.prediction.trace_limits import TraceLimits
 from spectheory.trace import Trace
 from spectheory.trace.record import a_trace

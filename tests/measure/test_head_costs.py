@@ -23,8 +23,9 @@ from spectheory.measure.heads import kinds
 from spectheory.measure.validation.runs import Run
 from spectheory.measure.validation.times import Known, by_table, made_by_table
 from spectheory.prediction import plan, predict
+from spectheory.prediction.best_tree import BestTree
 from spectheory.prediction.paths import calls_of_chains
-from spectheory.prediction.shape_calls import BestTree, drafted
+from spectheory.prediction.shape_calls import drafted
 from spectheory.prompts import Prompt
 from spectheory.trace import Trace
 from spectheory.verification import TokenVerification

@@ -15,8 +15,7 @@ from spectheory.drafting import Chain
 from spectheory.measure import ModelPair
 from spectheory.measure.decoders import Decoded, Method, decode
 from spectheory.measure.lookup import lookup_columns
-from spectheory.prediction.call_system import TextCalls
-from spectheory.prediction.paths import calls_of_texts
+from spectheory.prediction.paths import TextCalls, calls_of_texts
 from spectheory.verification import LookupMatch
 from spectheory.verification.copied import LONGEST_COPY
 from tests.measure.lookup_cases import END, KS, PROMPTS, by_hand

@@ -19,10 +19,10 @@ from spectheory.deployment import Draft, rank_drafts
 from spectheory.drafting import Batch, Chain, KAry
 from spectheory.errors import SettingError, TraceError
 from spectheory.prediction import plan, predict
+from spectheory.prediction.best_tree import BestTree, Wanted
 from spectheory.prediction.bias_tradeoff import bias_tradeoff
-from spectheory.prediction.one_call import one_call_bound
 from spectheory.prediction.over_prompts import Prompts
-from spectheory.prediction.shape_calls import BestTree, Wanted
+from spectheory.prediction.text_limit import one_call_bound
 from spectheory.trace import TextInfo, Trace
 from spectheory.trace.columns import BY_START, START_RANKS
 from spectheory.verification import PATH_RULES, BiasedVerification, RankRule, TokenVerification

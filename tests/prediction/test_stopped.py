@@ -15,11 +15,11 @@ from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.prediction import plan, predict
 from spectheory.prediction.adaptive import adaptive_worth, stopping_grid, sweep
-from spectheory.prediction.drafted_lengths import Drafted, draft_inside_target
+from spectheory.prediction.call_times import stopped_seconds, stopped_speedup
 from spectheory.prediction.over_prompts import Prompts, reach
 from spectheory.prediction.paths import calls_of_texts, visits_of
 from spectheory.prediction.shape_calls import calls_by_shape, survival_of
-from spectheory.prediction.stopped_times import stopped_seconds, stopped_speedup
+from spectheory.prediction.stopped import Drafted, draft_inside_target
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import PATH_RULES
 from spectheory.verification.by_start import by_position

@@ -10,7 +10,7 @@ from proofs_check.theorems.path.start_cases import HeadTable, by_start, from_sta
 from proofs_check.twins.block_values import Problem
 from proofs_check.twins.path_theorem import calls, least_calls
 from proofs_check.twins.policy_programme import fewest_calls
-from spectheory.prediction import decoding_limit
+from spectheory.prediction import trace_limits
 
 # L, the limit of whole decodings for drafts by start (§12), in fractions and against linear programmes.
 
@@ -55,7 +55,7 @@ def along_texts(name: str, target: Table, head: HeadTable, k: int, length: int) 
 def library(limited: bool, target: Table, head: HeadTable, k: int, length: int) -> Iterator[Compared]:
     """The library's L of each text; or block verification's calls in its place."""
     trace = head_trace(target, head, k, length)
-    found = decoding_limit.fewest_calls(trace, [k])[k]
+    found = trace_limits.fewest_calls(trace, [k])[k]
     for text, each in zip(text_law(target.__getitem__, length), found.tolist(), strict=True):
         survival = by_start(CHAINS["block"].survival, target.__getitem__, head, text)
         yield computed(each, least_calls(survival, k, length) if limited else calls(survival, k, length)[0])
@@ -151,7 +151,7 @@ P12_L = Entry(
             wrong=Claim("block verification's calls are", partial(library, False)),
         ),
     ),
-    calculators=public("prediction.decoding_limit", "least_calls fewest_calls"),
+    calculators=public("prediction.trace_limits", "least_calls fewest_calls"),
     without={
         "search": "the cases are enumerated in fractions",
         "simulation": "decoders for heads are held to §10 in the tests; whole policies are enumerated here",

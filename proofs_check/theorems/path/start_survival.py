@@ -106,7 +106,7 @@ P10 = Entry(
     ),
     calculators=(
         *(f"spectheory.verification.by_start.{name}" for name in ("AtDepth", "along_calls", "by_depth", "log_ratio")),
-        "spectheory.prediction.one_call.call_terms",
+        "spectheory.prediction.text_limit.call_terms",
         "spectheory.predict",
     ),
     without={

@@ -13,7 +13,7 @@ from spectheory.drafting import Grown, Shape, Tree
 from spectheory.drafting.grown import grown_passes
 from spectheory.errors import SettingError
 from spectheory.prediction import Prediction, predict
-from spectheory.prediction.grown_trees import grown_rules, measured_shape
+from spectheory.prediction.shape_calls import grown_rules, measured_shape
 from spectheory.verification import TopKMatch
 
 _CHECKED = "source of 0.5.23; not run"

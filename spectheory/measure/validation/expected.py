@@ -16,9 +16,8 @@ from spectheory.measure.forward import teacher_forced
 from spectheory.measure.grown import grown_columns
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.suffix import suffix_columns
-from spectheory.prediction.drafted_lengths import Drafted
 from spectheory.prediction.shape_calls import survival_of
-from spectheory.prediction.stopped import lengths_of_calls
+from spectheory.prediction.stopped import Drafted, lengths_of_calls
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import Columns, PathRule, RankRule, SuffixMatch
 from spectheory.verification.by_start import by_position, deepest
@@ -37,7 +36,7 @@ class ExpectedCalls(CallLaw):
     `per_position` is the control of a draft head: what its first draft at each position would give if the pmfs did not
     depend on the start (§10). `fixed` is the control of a stopping rule: the chain that always drafts k (§11).
     `drafted` are the drafts of all calls of a stopped chain: certain lower bound, the two estimates of
-    :mod:`~spectheory.prediction.drafted_lengths`, certain upper bound.
+    :mod:`~spectheory.prediction.stopped`, certain upper bound.
     """
 
     per_position: ExpectedCalls | None = None
