@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from spectheory.judging.comparison import CERTAIN, Comparison
 from spectheory.judging.counting import Counted, Counting
-from spectheory.judging.near_ties import extremes
 from spectheory.prediction.law import law_of_count, log_moment, moves_of, tails, trimmed
 from spectheory.prediction.paths import TextSums, sums_of_texts, tokens_left
 
@@ -155,3 +154,27 @@ class Expected:
             return inside
         last = np.take_along_axis(survival, np.minimum(left, survival.shape[1]) - 1, axis=1)
         return np.where(depth > left, last, inside)
+
+
+def extremes(low: Floats, high: Floats, lengths: Integers, rewards: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Least and most of each count ``[texts, A]``, whatever becomes of undecided drafts (exact).
+
+    `low` and `high` ``[N, k]`` are survivals of 0 and 1, with every undecided draft rejected, and accepted; a call of
+    accepted length j adds `rewards` ``[..., k + 1, A]``.
+    """
+    (tokens, k), counts = high.shape, rewards.shape[-1]
+    reached = np.concatenate([np.ones((tokens, 1)), high], axis=1) > 0.5
+    may_fail = np.concatenate([low[:, 0] < 0.5, np.ones(k, bool)])
+    stops = np.concatenate([~reached[:, 1:], np.ones((tokens, 1), bool)], axis=1)
+    possible = reached & (stops | may_fail[np.arange(tokens)[:, None] + np.arange(k + 1)])
+    ends = np.cumsum(lengths)
+    found = np.zeros((2, len(lengths), counts))
+    for text, (start, end) in enumerate(zip(ends - lengths, ends, strict=True)):
+        later = np.zeros((2, end - start + k + 1, counts))
+        for n in range(end - start - 1, -1, -1):
+            may = np.flatnonzero(possible[start + n])
+            added = rewards[start + n] if rewards.ndim == 3 else rewards
+            options = later[:, n + 1 + may] + added[may]
+            later[0, n], later[1, n] = options[0].min(axis=0), options[1].max(axis=0)
+        found[:, text] = later[:, 0]
+    return found[0], found[1]

@@ -21,19 +21,121 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from spectheory.cost import ConstantRatio, CostModel, required_acceptance
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
-from spectheory.judging.matches import bounds_at
 from spectheory.prediction.over_prompts import left_out, ratio, reach
 from spectheory.prediction.renewal import Renewal, Summed, read_at, spread_of_calls
-from spectheory.trace.calls import CallLog
+from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import Counters
 from spectheory.trace.pooled import by_accepted, pooled
 from spectheory.verification import PATH_RULES, LookupMatch
 from spectheory.verification.base import PositionRule
+
+Bools = NDArray[np.bool_]
+
+
+def first_choice_bounds(log: CallLog, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Fewest and most calls of each request with chains of k, ``[requests]``; None without accepted tokens per call.
+
+    A draft of first choices proposes one token at each position of the text, and it either is the text's token or not.
+    A call says which: accepted tokens are, the first one refused is not, and the token after k accepted ones was not
+    drafted. With n tokens present, a call of k drafts ends after the first position beyond n that is no match, or after
+    n + k + 1. That end grows with n and with every match, so calls for the text fall with each further match: taking
+    every undrafted token as no match and as a match bounds the calls at every other k, and gives the counted ones at
+    the log's own.
+
+    Certain for drafts that depend on the text alone and propose first choices (argmax drafts at any temperature, every
+    rule at temperature 0); an estimate of unknown error for sampled drafts and for heads that read hidden states.
+    """
+    drafted = log.k is not None or all(each.drafted for each in log.requests)
+    if not (log.requests and drafted and all(each.accepted for each in log.requests)):
+        return None
+    pairs = [_matches(each, log.k) for each in log.requests]
+    fewest, most = ([calls_of(row[side], k) for row in pairs] for side in (1, 0))
+    return np.array(fewest), np.array(most)
+
+
+def _matches(request: Request, k: int | None) -> tuple[Bools, Bools]:
+    """Whether each token of the request's calls matches the draft, at least and at most.
+
+    A last call that accepted tokens may end with the text, without a token of its own: fewest calls leave it out.
+    """
+    least: list[bool] = []
+    most: list[bool] = []
+    for accepted, drafted in zip(request.accepted, request.drafted or [k or 0] * len(request.accepted), strict=True):
+        least += [True] * accepted + [False]
+        most += [True] * accepted + [accepted >= drafted]
+    whole = len(most) - (request.accepted[-1] > 0)
+    return np.array(least), np.array(most[:whole])
+
+
+def calls_of(match: Bools | Sequence[bool], k: int) -> int:
+    """Calls of k drafts over a text whose tokens match or not; the first call starts before the first token.
+
+    Examples
+    --------
+    >>> calls_of([True, True, False, True], 1), calls_of([True, True, False, True], 3)
+    (3, 2)
+    """
+    ends = [*np.flatnonzero(~np.asarray(match, dtype=bool)).tolist()]
+    position, calls, at = 0, 0, 0
+    while position < len(match):
+        while at < len(ends) and ends[at] < position:
+            at += 1
+        stop = ends[at] if at < len(ends) else len(match)
+        position = min(position + k, stop) + 1
+        calls += 1
+    return calls
+
+
+FALSE_ALARM = 0.01
+"""Share of comparisons of equal acceptances that are said to differ, if calls are independent."""
+
+
+@dataclass(frozen=True)
+class FirstDraftGap:
+    """Shares of calls that accepted their first draft in two runs, and the deviations between them."""
+
+    one: float
+    other: float
+    z: float
+
+    @property
+    def differ(self) -> bool:
+        """Whether they differ beyond noise (two-sided, at :data:`FALSE_ALARM` for independent calls)."""
+        return 2 * float(ndtr(-abs(self.z))) < FALSE_ALARM
+
+    def sentence(self, names: tuple[str, str]) -> str:
+        """The comparison in words."""
+        verdict = (
+            "beyond the noise of independent calls: expected of other k or other texts, as calls start elsewhere"
+            if self.differ
+            else "within noise"
+        )
+        shown = f"{self.one:.3f} in {names[0]}, {self.other:.3f} in {names[1]}"
+        return f"Acceptance at position 1: {shown} ({self.z:+.1f} deviations), {verdict}."
+
+
+def first_draft_gap(one: Counters, other: Counters) -> FirstDraftGap | None:
+    """The difference in deviations of the pooled share; None without calls and counts by position.
+
+    Examples
+    --------
+    >>> found = first_draft_gap(Counters(calls=400, survival=(0.8,)), Counters(calls=400, survival=(0.7, 0.5)))
+    >>> round(found.z, 2), found.differ
+    (3.27, True)
+    """
+    if not (one.calls and other.calls and one.survival and other.survival):
+        return None
+    shares = one.survival[0], other.survival[0]
+    mean = (shares[0] * one.calls + shares[1] * other.calls) / (one.calls + other.calls)
+    deviation = math.sqrt(mean * (1 - mean) * (1 / one.calls + 1 / other.calls))
+    return FirstDraftGap(*shares, z=(shares[0] - shares[1]) / deviation if deviation else 0.0)
+
 
 Basis = Literal["counted", "drafted so far", "own starts", "constant hazard"]
 """``counted``: the engine's own k. ``own starts``: a reading at a shorter k, ``constant hazard`` at a longer one.
@@ -78,7 +180,7 @@ class Reading:
     """Chains of k drafts: `tokens_per_call` with the recovered or bonus token, and what it rests on.
 
     `survival` and `hazard` are those of position k; `speedup` needs a cost; `first_choices` are ends of tokens per call
-    for a draft that proposes its first choices (:mod:`spectheory.judging.matches`). `renewal` and `summed` are the two
+    for a draft that proposes its first choices (:func:`first_choice_bounds`). `renewal` and `summed` are the two
     readings of another k; None where k was counted, or positions were not.
     """
 
@@ -295,7 +397,7 @@ def _first_choices(log: CallLog | None, k: int) -> Interval | None:
 
     They are certain of such a draft that reads the text alone; a log does not say whether its draft is one.
     """
-    calls = bounds_at(log, k) if log else None
+    calls = first_choice_bounds(log, k) if log else None
     if log is None or calls is None:
         return None
     tokens = sum(sum(each.accepted) + len(each.accepted) for each in log.requests)

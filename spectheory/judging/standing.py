@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from spectheory.drafting import Shape, StoppingRule
 from spectheory.judging.comparison import CallLaw, Comparison, compare_calls
 from spectheory.judging.counting import Counted, Counting
+from spectheory.judging.divergence import as_seen, near_ties
 from spectheory.judging.expected import Expected
-from spectheory.judging.near_ties import as_seen, near_ties
 from spectheory.judging.starts import Calls
 from spectheory.prediction.shape_calls import survival_of
 from spectheory.trace import Trace

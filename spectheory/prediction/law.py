@@ -37,7 +37,7 @@ def law_of_count(moves: Floats, counted: NDArray[np.bool_], lengths: NDArray[np.
     with 0, 1, ... accepted tokens adds one, wherever it starts or (``[N, depth + 1]``) by its start.
     """
     stays, adds, longest = *_parts(moves, counted, lengths), int(max(lengths))
-    (steps,) = adds.any(axis=0).nonzero()
+    steps = np.flatnonzero(adds.any(axis=0))
     most = -(-longest // (int(steps[0]) + 1)) if len(steps) else 0
     found, ends, outcomes = np.zeros((len(lengths), most + 1)), np.cumsum(lengths), adds.shape[1]
     found[:, 0] = 1.0

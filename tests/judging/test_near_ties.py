@@ -11,8 +11,9 @@ import torch
 
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
+from spectheory.judging.divergence import near_ties
+from spectheory.judging.expected import extremes
 from spectheory.judging.judgement import Judgement, judge
-from spectheory.judging.near_ties import extremes, near_ties
 from spectheory.judging.standing import Standing
 from spectheory.measure import ModelPair, load_pair
 from spectheory.measure.decoders import Method, decode

@@ -14,9 +14,7 @@ from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.judging.counting import Counting
 from spectheory.judging.expected import Expected
-from spectheory.judging.matches import bounds_at, calls_of
-from spectheory.judging.position import FALSE_ALARM, compare
-from spectheory.judging.readings import readings
+from spectheory.judging.readings import FALSE_ALARM, calls_of, first_choice_bounds, first_draft_gap, readings
 from spectheory.prediction.renewal import survival_of
 from spectheory.reports.readings import readings_report
 from spectheory.trace import Trace
@@ -62,13 +60,13 @@ def test_first_choices_bound_the_calls_at_every_k() -> None:
     for logged in (1, 2, 5):
         log = log_of(rows, logged)
         for k in (1, 2, 3, 5, 9):
-            fewest, most = bounds_at(log, k) or (np.empty(0), np.empty(0))
+            fewest, most = first_choice_bounds(log, k) or (np.empty(0), np.empty(0))
             counted = np.array([len(run_of(row, k).accepted) for row in rows])
             assert np.all(fewest <= counted)
             assert np.all(counted <= most)
             if k == logged:
                 assert np.array_equal(fewest, most)
-    ends = bounds_at(log_of(rows, 5), 2) or (np.empty(0), np.empty(0))
+    ends = first_choice_bounds(log_of(rows, 5), 2) or (np.empty(0), np.empty(0))
     assert ends[1].sum() - ends[0].sum() < 0.1 * ends[1].sum(), "a long chain says nearly all about a short one"
 
 
@@ -76,15 +74,15 @@ def test_wrong_matches_are_outside_the_ends() -> None:
     """The control: calls of texts with one match in ten turned are outside the ends."""
     rows, log = texts(2), log_of(texts(2), 5)
     turned = [row ^ (np.random.default_rng(3).random(len(row)) < 0.1) for row in rows]
-    fewest, most = bounds_at(log, 2) or (np.empty(0), np.empty(0))
+    fewest, most = first_choice_bounds(log, 2) or (np.empty(0), np.empty(0))
     counted = sum(calls_of(row, 2) for row in turned)
     assert not fewest.sum() <= counted <= most.sum()
 
 
 def test_ends_need_accepted_tokens_of_every_call() -> None:
-    assert bounds_at(CallLog((Request("a", calls=3, total_accepted=2),), k=2), 1) is None
-    assert bounds_at(CallLog((Request("a", accepted=(1, 0)),)), 1) is None
-    assert bounds_at(CallLog(()), 1) is None
+    assert first_choice_bounds(CallLog((Request("a", calls=3, total_accepted=2),), k=2), 1) is None
+    assert first_choice_bounds(CallLog((Request("a", accepted=(1, 0)),)), 1) is None
+    assert first_choice_bounds(CallLog(()), 1) is None
 
 
 def test_readings_of_own_starts_are_estimates_and_differ_from_runs() -> None:
@@ -94,7 +92,7 @@ def test_readings_of_own_starts_are_estimates_and_differ_from_runs() -> None:
     assert long.rows[0].tokens_per_call.kind == "estimate"
     assert long.counted.tokens_per_call.kind == "statistical"
     assert short.rows[0].tokens_per_call.best > long.rows[0].survival.high + 1
-    found = compare(short.counters, long.counters)
+    found = first_draft_gap(short.counters, long.counters)
     assert found is not None
     assert found.differ
     assert "beyond the noise" in found.sentence(("one", "other"))
@@ -315,11 +313,11 @@ def test_equal_acceptances_are_seldom_called_different() -> None:
     rng = np.random.default_rng(7)
     hits = rng.binomial((400, 900), 0.7, size=(4000, 2)) / (400, 900)
     pairs = [(Counters(calls=400, survival=(a,)), Counters(calls=900, survival=(b,))) for a, b in hits]
-    differing = sum(found.differ for one, other in pairs if (found := compare(one, other)))
+    differing = sum(found.differ for one, other in pairs if (found := first_draft_gap(one, other)))
     assert 0 < differing <= 70
     assert FALSE_ALARM == 0.01
-    assert compare(ONE, Counters(calls=3)) is None
-    assert compare(Counters(calls=3, survival=(1.0,)), Counters(calls=4, survival=(1.0,))) is not None
+    assert first_draft_gap(ONE, Counters(calls=3)) is None
+    assert first_draft_gap(Counters(calls=3, survival=(1.0,)), Counters(calls=4, survival=(1.0,))) is not None
 
 
 def test_counts_at_one_position_say_what_they_lack() -> None:
