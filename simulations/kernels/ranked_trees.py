@@ -16,7 +16,7 @@ from simulations.draws.alias import Tokens, alias, drawn
 from simulations.draws.streams import Words, uniform
 from simulations.models.positions import Floats, paired_rows, whole_number
 from spectheory.drafting import Shape, Tree
-from spectheory.drafting.weights import validate_rank_pmf
+from spectheory.drafting.optimal import validate_rank_pmf
 from spectheory.errors import SettingError, ShapeError
 from spectheory.kernels.compiling import compiled
 

@@ -26,7 +26,7 @@ SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95)
 
 @dataclass(frozen=True)
 class Verified:
-    """Rows ``[M]`` of the texts that calls verified, in the order of the text, and whether the draft there was accepted.
+    """Rows ``[M]`` of the texts that calls verified, in the order of the text, and whether the draft was accepted.
 
     An engine that changes the text still verifies position by position: a token has some law given the text before it,
     and was accepted with some probability given the token. In this order both are revealed one after the other, so sums

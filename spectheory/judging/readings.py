@@ -30,8 +30,7 @@ from spectheory.intervals import Interval
 from spectheory.prediction.over_prompts import left_out, ratio, reach
 from spectheory.prediction.renewal import Renewal, Summed, read_at, spread_of_calls
 from spectheory.trace.calls import CallLog, Request
-from spectheory.trace.counters import Counters
-from spectheory.trace.pooled import by_accepted, pooled
+from spectheory.trace.counters import Counters, by_accepted, pooled
 from spectheory.verification import PATH_RULES, LookupMatch
 from spectheory.verification.base import PositionRule
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from spectheory import kernels
 from spectheory.drafting import Shape, Tree
+from spectheory.drafting.optimal import validate_rank_pmf
 from spectheory.drafting.tree import at_least_one
-from spectheory.drafting.weights import validate_rank_pmf
 from spectheory.errors import ShapeError
 from spectheory.prediction.means import columns_of
 from spectheory.prediction.over_prompts import PARTS, Prompts

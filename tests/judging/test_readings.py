@@ -19,8 +19,7 @@ from spectheory.prediction.renewal import survival_of
 from spectheory.reports.readings import readings_report
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog, Request
-from spectheory.trace.counters import Counters
-from spectheory.trace.pooled import pooled
+from spectheory.trace.counters import Counters, pooled
 from spectheory.verification import PATH_RULES
 from tests.made_up import all_refused, each
 from tests.trace.counter_cases import HELD, sample

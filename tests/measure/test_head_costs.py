@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from spectheory.cost import ConstantRatio, LatencyTable, ModelShape, Roofline
-from spectheory.cost.hardware import ACCELERATORS
+from spectheory.cost.roofline import ACCELERATORS
 from spectheory.deployment.break_even import break_even
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, Grown, KAry, Parallel, Shape, Tree

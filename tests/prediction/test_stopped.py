@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
-from spectheory.cost.loop import LoopTime
+from spectheory.cost.table import LoopTime
 from spectheory.drafting import Chain, Parallel, StoppingRule, read_stop
 from spectheory.drafting.stopping import EntropyAbove, TokenBelow, TopBelow
 from spectheory.errors import SettingError, TraceError

@@ -10,7 +10,7 @@ from spectheory.deployment.candidates import DRAFT_MODEL
 from spectheory.deployment.engines import ARGMAX, TOKEN, Ask, EngineSettings, Fact, ServingEngine, command
 from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.drafting import Grown, Shape, Tree
-from spectheory.drafting.grown import grown_passes
+from spectheory.drafting.shapes import grown_passes
 from spectheory.errors import SettingError
 from spectheory.prediction import Prediction, predict
 from spectheory.prediction.shape_calls import grown_rules, measured_shape

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import transformers
 
-from spectheory.cost.head_config import MARK
+from spectheory.cost.architecture import MARK
 from spectheory.errors import ModelError
 from spectheory.measure.frequencies import moving
 from spectheory.measure.heads.blocks import FAMILIES

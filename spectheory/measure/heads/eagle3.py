@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from spectheory.cost.head_config import LAYER_FIELDS
+from spectheory.cost.architecture import LAYER_FIELDS
 from spectheory.errors import ModelError
 from spectheory.measure.heads.blocks import FAMILIES, Family, Keys, family_of, mask_of
 from spectheory.measure.heads.config import HeadConfig

@@ -10,7 +10,7 @@ import torch
 import transformers
 from torch import Tensor
 
-from spectheory.cost.head_config import MARK
+from spectheory.cost.architecture import MARK
 from spectheory.errors import ModelError
 from spectheory.measure.folder import check_counts, check_folder, fingerprint_of, is_local
 from spectheory.measure.heads.checkpoint import CheckpointHead
