@@ -46,7 +46,9 @@ def shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
         tied = kind not in _UNTIED_AS_GPT2 if as_gpt2 else kind in _TIED
     return {
         **sizes,
-        "kv_heads": 1 if as_gpt2 and config.get("multi_query") else _kv_heads(config, sizes["heads"]),
+        "kv_heads": 1
+        if as_gpt2 and config.get("multi_query")
+        else (size_in(config, "num_key_value_heads") if config.get("num_key_value_heads") else sizes["heads"]),
         "head_dim": size_in(config, "head_dim") if config.get("head_dim") else _head_dim(config, sizes),
         "tied": bool(tied),
         "gated": not as_gpt2 and kind not in _NOT_GATED,
@@ -94,11 +96,6 @@ def size_in(config: Mapping[str, Any], key: str) -> int:
     if not 1 <= value <= LARGEST:
         raise SettingError(f"{name} is {brief(value)}", limit=f"must be in 1..{LARGEST:g}", remedy="check the config")
     return value
-
-
-def _kv_heads(config: Mapping[str, Any], heads: int) -> int:
-    """Heads of keys and values; by default as many as attention heads."""
-    return size_in(config, "num_key_value_heads") if config.get("num_key_value_heads") else heads
 
 
 def _head_dim(config: Mapping[str, Any], sizes: Mapping[str, int]) -> int:

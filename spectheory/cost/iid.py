@@ -101,12 +101,9 @@ def best_chain_length(alpha: float, c: float, k_max: int) -> int:
         return k_max  # the speed-up still grows where rounding hides it
     if alpha == 1:
         return k_max if c < 1 else 1
-    return 1 + bisect_left(range(1, k_max), True, key=lambda k: not _pays(alpha, k, c))
-
-
-def _pays(alpha: float, k: int, c: float) -> bool:
-    """Whether a chain of k + 1 drafts is faster than one of k."""
-    return alpha ** (k + 1) * (k * c + 1) > c * iid_tokens_per_call(alpha, k)
+    return 1 + bisect_left(
+        range(1, k_max), True, key=lambda k: not (alpha ** (k + 1) * (k * c + 1) > c * iid_tokens_per_call(alpha, k))
+    )
 
 
 def required_acceptance(speedup: float, k: int | None, c: float, *, k_max: int = K_MAX) -> float:

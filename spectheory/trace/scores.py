@@ -165,7 +165,10 @@ def _text(target: ScoredText, draft: ScoredText, first: int) -> Text:
         sizes = [each.vocabulary for each in (target, draft) if each.vocabulary]
         if len(set(sizes)) > 1:
             raise target.refused(f"has vocabularies of {min(sizes)} and {max(sizes)} tokens", SAME)
-        tops = {f"{name}_top": _pairs_of(each, first) for name, each in (("target", target), ("draft", draft))}
+        tops = {
+            f"{name}_top": [[[token, log] for token, log in (top or {}).items()] for top in each.tops[first:]]
+            for name, each in (("target", target), ("draft", draft))
+        }
         text |= {"token": list(target.tokens[first:]), "vocabulary": sizes[0] if sizes else LARGEST_VOCABULARY, **tops}
         text["error"] = max(target.error, draft.error)
     return text
@@ -184,10 +187,6 @@ def _settings(target: ScoredText, draft: ScoredText) -> Mapping[str, Any] | None
 def _lists(target: ScoredText, draft: ScoredText, first: int) -> bool:
     """Whether both have lists by id at every position of the output."""
     return all(bool(each.tokens and each.tops) and all(each.tops[first:]) for each in (target, draft))
-
-
-def _pairs_of(text: ScoredText, first: int) -> list[list[list[Any]]]:
-    return [[[token, log] for token, log in (top or {}).items()] for top in text.tops[first:]]
 
 
 def _columns(pairs: Sequence[Pair], firsts: Sequence[int]) -> dict[str, Any]:

@@ -97,7 +97,12 @@ def as_drawn(text: Text, where: str) -> Text:
     if sampling == Sampling():
         return text
     columns: list[Any] = [text.get(f"{model}_top") for model in MODELS]
-    full = all(isinstance(tops, list) and tops and all(_holds_all(top, text) for top in tops) for tops in columns)
+    full = all(
+        isinstance(tops, list)
+        and tops
+        and all((isinstance(top, list) and len(top) == text.get("vocabulary")) for top in tops)
+        for tops in columns
+    )
     if not full:
         raise TextError(
             f"{where} holds raw log-probabilities of a text drawn with {text['sampling']}",
@@ -143,10 +148,6 @@ def _check_cut(sampling: Sampling, raw: NDArray[np.float64], error: float, where
             limit="the cut must be certain",
             remedy="log more digits, or have the server apply the settings",
         )
-
-
-def _holds_all(top: Any, text: Text) -> bool:
-    return isinstance(top, list) and len(top) == text.get("vocabulary")
 
 
 def _refused(error: Exception, where: str, otherwise: str) -> TextError:
