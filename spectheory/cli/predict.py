@@ -33,7 +33,7 @@ from spectheory.errors import SettingError
 from spectheory.plots import write_figures
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.adaptive import AdaptiveWorth
-from spectheory.prediction.best_tree import Wanted
+from spectheory.prediction.best_tree import ShapeRequest
 from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
 from spectheory.prediction.per_prompt import PerPrompt, per_prompt
 from spectheory.prediction.recorded_readings import recorded_readings
@@ -173,7 +173,7 @@ def _page(
     return Page.asked(question.report, "Prediction", parts)
 
 
-def _shapes(question: PredictOptions, trace: Trace) -> list[Wanted] | None:
+def _shapes(question: PredictOptions, trace: Trace) -> list[ShapeRequest] | None:
     """The shapes asked for, no deeper than the trace records the draft."""
     deepest = within(trace.columns, question.k_max)
     return read_shapes(question.shape, question.k_max, deepest) if question.shape else None

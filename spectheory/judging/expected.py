@@ -30,7 +30,7 @@ _LARGEST_POWER = 600.0
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedCounts:
     """Counts expected of texts: calls, then calls that accept at least 1, ..., k tokens.
 
     `survival` ``[N, k]`` is P(tau >= i) at each position of the texts, of `lengths` tokens; entries past the end of a
@@ -41,7 +41,7 @@ class Expected:
     --------
     Two texts of three tokens, the first from the prompt's pass; every draft is accepted.
 
-    >>> expected = Expected(np.ones((6, 2)), np.array([3, 3]), Counting(2, past_end=False))
+    >>> expected = ExpectedCounts(np.ones((6, 2)), np.array([3, 3]), Counting(2, past_end=False))
     >>> expected.low.expected.sum(axis=0), expected.high.expected.sum(axis=0)
     (array([2., 2., 0.]), array([2., 2., 2.]))
     """

@@ -17,7 +17,7 @@ from spectheory.judging.causes import CAUSES, Context, Finding, Reread, stops_ea
 from spectheory.judging.comparison import READINGS
 from spectheory.judging.counting import Counting, counted, counting_of, past_end, rules_of, shape_of, torn
 from spectheory.judging.divergence import engine_dtype, greedy_tests
-from spectheory.judging.expected import Expected
+from spectheory.judging.expected import ExpectedCounts
 from spectheory.judging.output import POSSIBLE, POWER, OutputTest, bonus_test, output_tests
 from spectheory.judging.standing import FALSE_ALARMS, Bench, Floats, Standing
 from spectheory.judging.starts import Calls
@@ -104,7 +104,7 @@ def judge(
 ) -> Judgement:
     """Hold an engine's counts against what every rule expects of the engine's own output (§13).
 
-    Expected counts are exact given the texts, for the log's k and its way of counting. A rule is refuted at a
+    ExpectedCounts counts are exact given the texts, for the log's k and its way of counting. A rule is refuted at a
     false-alarm rate of :data:`~spectheory.judging.standing.FALSE_ALARMS` over all its comparisons: calls, and calls
     with at least i accepted tokens, over whole texts and, where the log lists calls, at their own starts. Tokens past
     the end of a text have unknown acceptance: what may hold them is compared with the nearer end of an interval.
@@ -162,7 +162,7 @@ def judge(
     )
     by_name = {rule.name: rule for rule in asked}
     likeliest = min(made.questioned, key=lambda one: one.refuted)
-    expected = Expected(bench.survival(by_name[likeliest.rule], trace), bench.lengths, counting)
+    expected = ExpectedCounts(bench.survival(by_name[likeliest.rule], trace), bench.lengths, counting)
     made = replace(made, smallest=_smallest_loss(expected, likeliest))
     again = partial(_again, log, trace, counters, by_name, bench.shape)
     return _explained(made, trace, bench, again, lambda name: bench.survival(by_name[name], trace), reread)
@@ -245,13 +245,13 @@ def _asked(
         copied = [rule for rule in stated if not rule.uses_draft]
         for rule in (*copied, *([] if copied else [ArgmaxDraft()])):
             rule.require(trace.columns)
-        has_draft = not ArgmaxDraft().lacks(trace.columns)
+        has_draft = not ArgmaxDraft().missing_columns(trace.columns)
         return [*copied, *([GreedyMatch()] if has_draft else [])]
     for rule in stated:
         rule.require(trace.columns)
     named = {rule.name for rule in stated}
     others = [r for r in RULES.values() if r.name not in named and r.output == "sample"]
-    return [*stated, *(rule for rule in others if not rule.lacks(trace.columns))]
+    return [*stated, *(rule for rule in others if not rule.missing_columns(trace.columns))]
 
 
 def _asked_of_tree(
@@ -271,7 +271,7 @@ def _asked_of_tree(
     known = [rule for rule in ranked if rule.recorded_in in trace.columns and (reread or not rule.estimated)]
     others = [rule for rule in known if rule.known_ranks(trace.columns, shape.max_rank) == shape.max_rank]
     lossless = [rule for rule in (GrownMatch(), *others) if rule.name not in named and takes(rule, shape)]
-    asked = [*stated, *(rule for rule in lossless if not rule.lacks(trace.columns))]
+    asked = [*stated, *(rule for rule in lossless if not rule.missing_columns(trace.columns))]
     if not asked:
         raise TraceError(
             f"the trace has no columns by which {shape} is judged",
@@ -367,7 +367,7 @@ def _notes(log: CallLog, bench: Bench, asked: Sequence[PathRule]) -> Iterator[st
         yield f"{early[0].upper()}{early[1:]}."
 
 
-def _smallest_loss(expected: Expected, one: Standing) -> float | None:
+def _smallest_loss(expected: ExpectedCounts, one: Standing) -> float | None:
     """The smallest share d for which an engine that accepts each draft with 1 - d times the rule's probability would
     be refuted with probability :data:`~spectheory.judging.output.POWER`; None if these texts would show no loss.
 

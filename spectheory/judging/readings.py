@@ -175,7 +175,7 @@ FROM_LOG = "c = {c:.3f} from the log's own times, a call's verification taken as
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingAtK:
     """Chains of k drafts: `tokens_per_call` with the recovered or bonus token, and what it rests on.
 
     `survival` and `hazard` are those of position k; `speedup` needs a cost; `first_choices` are ends of tokens per call
@@ -203,29 +203,29 @@ class Readings:
 
     counters: Counters
     k: int
-    rows: tuple[Reading, ...]
+    rows: tuple[ReadingAtK, ...]
     noise: Noise
     assumptions: tuple[str, ...] = field(default=())
     rule: str = ""
 
     @property
-    def counted(self) -> Reading:
+    def counted(self) -> ReadingAtK:
         """The engine's own k."""
         return self.rows[self.k - 1]
 
     @property
-    def best(self) -> Reading | None:
+    def best(self) -> ReadingAtK | None:
         """The fastest k up to the engine's; None without a cost."""
         return _fastest(self.rows[: self.k])
 
     @property
-    def best_beyond(self) -> Reading | None:
+    def best_beyond(self) -> ReadingAtK | None:
         """A longer chain that would be faster; None if there is none."""
         fastest = _fastest(self.rows)
         return fastest if fastest and fastest.k > self.k else None
 
 
-def _fastest(rows: Sequence[Reading]) -> Reading | None:
+def _fastest(rows: Sequence[ReadingAtK]) -> ReadingAtK | None:
     """The shortest of the fastest chains."""
     known = [row for row in rows if row.speedup]
     return max(known, key=lambda row: row.speedup.best if row.speedup else 0.0, default=None)
@@ -256,7 +256,7 @@ def readings(
     cost, from_log = (cost, "") if cost else cost_in(counters)
     renews, spread = _renews(rule), covariance(counters, log)
     two = (Renewal(found.known), Summed(found.known)) if found.known and not found.variable else None
-    rows: list[Reading] = []
+    rows: list[ReadingAtK] = []
     below = 1.0
     for k in range(1, max(k_max, found.k) + 1):
         survival, basis = found.at(k), found.basis(k)
@@ -271,7 +271,7 @@ def readings(
             tokens = _spread(found, k, counters)
         own = survival_at(counters, log, k) if known and not found.variable else Interval.estimate(survival)
         rows.append(
-            Reading(
+            ReadingAtK(
                 k=k,
                 survival=own,
                 hazard=survival / below if below else None,

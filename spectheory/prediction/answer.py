@@ -10,7 +10,7 @@ from spectheory.checks import instance
 from spectheory.drafting import Shape
 from spectheory.intervals import Interval
 from spectheory.limits.claims import IID_FORMULA, LimitClaim
-from spectheory.prediction.best_tree import Wanted
+from spectheory.prediction.best_tree import ShapeRequest
 from spectheory.prediction.trace_limits import Limits
 from spectheory.verification import PathRule
 
@@ -42,7 +42,7 @@ class Label:
         return f"{name}, {self.stop}" if self.stop else name
 
     @classmethod
-    def of(cls, rule: PathRule, wanted: Wanted) -> Label:
+    def of(cls, rule: PathRule, wanted: ShapeRequest) -> Label:
         """The label of a shape that was asked for; one that is written by hand stands for itself."""
         if wanted.is_chain:
             return cls(rule.name, stop=str(wanted.stop) if wanted.stop else None)
@@ -78,7 +78,7 @@ class Prediction:
 
     rule: PathRule
     shape: Shape
-    wanted: Wanted
+    wanted: ShapeRequest
     tokens_per_call: Interval
     accepted_length: Interval
     acceptance: Interval

@@ -71,7 +71,7 @@ class BestTree:
         return f"best tree of {self.nodes}" + (f", depth {self.max_depth}" if self.max_depth else "")
 
 
-Wanted = Shape | BestTree
+ShapeRequest = Shape | BestTree
 """A shape, or one to be found."""
 
 

@@ -19,7 +19,7 @@ from spectheory.drafting.tree import a_shape
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.prediction.answer import Plan, Prediction, merit
-from spectheory.prediction.best_tree import BestTree, Wanted
+from spectheory.prediction.best_tree import BestTree, ShapeRequest
 from spectheory.prediction.call_times import drafted_per_call, speedup, stopped_speedup, sum_of
 from spectheory.prediction.certified import CostAtBound, by_lists, ends_of, hull, require_certified
 from spectheory.prediction.means import MeanLaws
@@ -35,7 +35,12 @@ from spectheory.verification.registry import DEFAULT_RULES, names, ranked_names
 
 
 def predict(
-    trace: Trace, rule: PathRule, shape: Wanted, cost: CostModel | None = None, *, prefill_emits_token: bool = False
+    trace: Trace,
+    rule: PathRule,
+    shape: ShapeRequest,
+    cost: CostModel | None = None,
+    *,
+    prefill_emits_token: bool = False,
 ) -> Prediction:
     """Predict one rule and shape from a trace (§7, exact for its texts; the ranges are statistical).
 
@@ -67,7 +72,7 @@ def planned(
     trace: Trace,
     cost: CostModel | None,
     rules: Sequence[PathRule] | None,
-    shapes: Sequence[Wanted],
+    shapes: Sequence[ShapeRequest],
     *,
     prefill_emits_token: bool = False,
     limits: TraceLimits | None = None,
@@ -77,7 +82,7 @@ def planned(
     instance("prefill_emits_token", prefill_emits_token, bool, remedy="True where the prompt's pass emits a token")
     if rules is None:
         usual = (*DEFAULT_RULES, ArgmaxDraft()) if by_parallel_head(trace.provenance) else DEFAULT_RULES
-        rules = recorded_rules(trace) or [rule for rule in usual if not rule.lacks(trace.columns)]
+        rules = recorded_rules(trace) or [rule for rule in usual if not rule.missing_columns(trace.columns)]
     rules, shapes = several("rules", rules, remedy="name rules"), several("shapes", shapes, remedy="name shapes")
     _check(rules, shapes, cost)
     if limits is not None:
@@ -123,7 +128,7 @@ def _with_lists(
     trace: Trace,
     cost: CostModel | None,
     rules: Sequence[PathRule],
-    shapes: Sequence[Wanted],
+    shapes: Sequence[ShapeRequest],
     prefill: bool,
     limits: TraceLimits,
 ) -> Plan:
@@ -152,7 +157,7 @@ def _between_ends(
     trace: Trace,
     cost: CostModel | None,
     rule: PathRule,
-    shapes: Sequence[Wanted],
+    shapes: Sequence[ShapeRequest],
     prefill: bool,
     limits: TraceLimits,
 ) -> Plan:
@@ -188,7 +193,7 @@ def _joint(rule: PathRule, ends: Sequence[Prediction]) -> Prediction:
     )
 
 
-def _check(rules: Sequence[PathRule], shapes: Sequence[Wanted], cost: CostModel | None) -> None:
+def _check(rules: Sequence[PathRule], shapes: Sequence[ShapeRequest], cost: CostModel | None) -> None:
     """Refuse what cannot be asked for."""
     for rule in rules:
         a_path_rule(rule)
@@ -208,7 +213,7 @@ def _check(rules: Sequence[PathRule], shapes: Sequence[Wanted], cost: CostModel 
 
 
 def _found(
-    trace: Trace, rules: Sequence[PathRule], shapes: Sequence[Wanted], prefill_emits_token: bool
+    trace: Trace, rules: Sequence[PathRule], shapes: Sequence[ShapeRequest], prefill_emits_token: bool
 ) -> list[tuple[PathRule, ShapeCalls]]:
     """Every rule with every shape it takes; a single pair that does not fit is refused with its reason."""
     found: list[tuple[PathRule, ShapeCalls]] = []
@@ -226,7 +231,7 @@ def _found(
     return found
 
 
-def _known(trace: Trace, rule: PathRule, shape: Wanted) -> bool:
+def _known(trace: Trace, rule: PathRule, shape: ShapeRequest) -> bool:
     """Whether the trace knows the rule for chains of this length."""
     longest = rule.longest(trace.columns)
     return longest is None or not shape.is_chain or shape.nodes <= longest

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from spectheory.drafting import Copied, Grown, Parallel, Shape, StoppingRule
 from spectheory.errors import SettingError, TraceError
-from spectheory.prediction.best_tree import BestTree, SearchedTree, Wanted, searched_trees
+from spectheory.prediction.best_tree import BestTree, SearchedTree, ShapeRequest, searched_trees
 from spectheory.prediction.means import columns_of
 from spectheory.prediction.paths import (
     PathLaws,
@@ -123,7 +123,7 @@ def concat_texts(parts: Sequence[T]) -> T:
 
 def grown_rules(trace: Trace) -> list[GrownMatch]:
     """The rule of grown trees, where the trace has measured them."""
-    return [] if GrownMatch().lacks(trace.columns) else [GrownMatch()]
+    return [] if GrownMatch().missing_columns(trace.columns) else [GrownMatch()]
 
 
 def measured_shape(trace: Trace) -> Grown:
@@ -176,7 +176,7 @@ class ShapeCalls:
     that decides itself, of groups of texts by the shape that they have (§11).
     """
 
-    wanted: Wanted
+    wanted: ShapeRequest
     shape: Shape
     calls: TextCalls
     first: Floats
@@ -186,7 +186,7 @@ class ShapeCalls:
     lengths: Sequence[tuple[Shape, DraftedLengths]] = ()
 
 
-def takes(rule: Rule, wanted: Wanted) -> bool:
+def takes(rule: Rule, wanted: ShapeRequest) -> bool:
     """Whether the rule has a law for the shape: every rule for a chain, a rule with ranks for every fixed shape.
 
     A draft that decides its length is a model's. Grown trees have a rule of their own, which takes no other shape.
@@ -230,7 +230,7 @@ def by_parallel_head(provenance: Mapping[str, Any]) -> bool:
 
 
 def calls_by_shape(
-    trace: Trace, rule: PathRule, wanted: Sequence[Wanted], *, prefill_emits_token: bool = False
+    trace: Trace, rule: PathRule, wanted: Sequence[ShapeRequest], *, prefill_emits_token: bool = False
 ) -> Iterator[ShapeCalls]:
     """The calls of each shape, searched trees last; the texts are read in blocks, which all shapes share.
 
@@ -252,7 +252,7 @@ def calls_by_shape(
         yield from (_of_searched(trace, rule, *pair) for pair in zip(searched, found, strict=True))
 
 
-def check_shapes(trace: Trace, rule: PathRule, wanted: Sequence[Wanted]) -> None:
+def check_shapes(trace: Trace, rule: PathRule, wanted: Sequence[ShapeRequest]) -> None:
     """Refuse a trace that lacks what the rule and its shapes read, and shapes that the rule does not take."""
     rule.require(trace.columns)
     for shape in wanted:
@@ -264,7 +264,7 @@ def check_shapes(trace: Trace, rule: PathRule, wanted: Sequence[Wanted]) -> None
             _check_ranks(rule, shape)
 
 
-def _check_ranks(rule: PathRule, wanted: Wanted) -> None:
+def _check_ranks(rule: PathRule, wanted: ShapeRequest) -> None:
     if not wanted.fixed and not rule.grows:
         raise SettingError(
             f"{rule.name} verification is asked for {wanted}",

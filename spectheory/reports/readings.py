@@ -8,7 +8,7 @@ from itertools import combinations
 from spectheory.answers import Part
 from spectheory.answers.counts import ComparisonJson, LogJson, LogsJson, ReadingsJson
 from spectheory.intervals import Interval
-from spectheory.judging.readings import BEYOND, FirstDraftGap, Reading, Readings, first_draft_gap
+from spectheory.judging.readings import BEYOND, FirstDraftGap, ReadingAtK, Readings, first_draft_gap
 from spectheory.reports.base import Brief, Report
 from spectheory.reports.brief import narrowed, point, range_words, short, sizes_shown, verdict
 from spectheory.reports.remarks import NO_COST
@@ -98,7 +98,7 @@ def _headline(found: Readings) -> str:
     return f"{counted}; best k = {best.k} ({kind}): speed-up {best.speedup}x, {best.tokens_per_call} tokens per call"
 
 
-def _shown(found: Readings) -> tuple[Reading, ...]:
+def _shown(found: Readings) -> tuple[ReadingAtK, ...]:
     """Rows up to the engine's k, and beyond it up to the best."""
     return found.rows[: max(found.k, found.best_beyond.k if found.best_beyond else 0)]
 
@@ -137,7 +137,7 @@ RESTS_ON = {
 }
 
 
-def _cells(row: Reading, found: Readings, known: bool) -> Sequence[Cell | Interval | float | int | str | None]:
+def _cells(row: ReadingAtK, found: Readings, known: bool) -> Sequence[Cell | Interval | float | int | str | None]:
     return [
         row.k,
         row.survival,

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from spectheory.judging.counting import Counted, Counting
-from spectheory.judging.expected import SMALL, TINY, Expected
+from spectheory.judging.expected import SMALL, TINY, ExpectedCounts
 from spectheory.prediction.law import law_of_count, moves_of, tails
 from spectheory.prediction.paths import sums_of_texts
 from tests.made_up import each
@@ -55,7 +55,7 @@ def test_counts_are_those_of_an_enumeration(past_end: bool | None, low: str, hig
     """Means and variances, for the fewest and the most tokens counted at the end; the first from the prompt."""
     texts = (5, 1, 4)
     survival = survival_of(texts)
-    expected = Expected(survival, np.array(texts), Counting(K, True, past_end))
+    expected = ExpectedCounts(survival, np.array(texts), Counting(K, True, past_end))
     for sums, room in ((expected.low, low), (expected.high, high)):
         for number, (end, length) in enumerate(zip(np.cumsum(texts), texts, strict=True)):
             ways = list(decodings(survival[end - length + 1 : end], room))
@@ -68,7 +68,7 @@ def test_counts_are_those_of_an_enumeration(past_end: bool | None, low: str, hig
 
 def test_p_values_are_tails_of_the_enumerated_law() -> None:
     survival = survival_of((6,))
-    expected = Expected(survival, np.array([6]), Counting(K, False, False))
+    expected = ExpectedCounts(survival, np.array([6]), Counting(K, False, False))
     ends = [[(w, counts(calls)) for w, calls in decodings(survival, room)] for room in ("spare", "exact")]
     for calls in range(2, 7):
         (first, *others) = expected.comparisons(Counted(calls, (2, 1)))
@@ -82,7 +82,7 @@ def test_p_values_are_tails_of_the_enumerated_law() -> None:
 def test_bounds_of_p_values_lie_above_the_laws_own() -> None:
     """Of sums with a large deviation: exact in between, a bound below and above."""
     texts = np.full(40, 30)
-    expected = Expected(survival_of(tuple(texts.tolist())), texts, Counting(K, False, False))
+    expected = ExpectedCounts(survival_of(tuple(texts.tolist())), texts, Counting(K, False, False))
     inside = np.where(np.arange(1, K + 1) < 30 - np.arange(1200)[:, None] % 30, expected.survival, 0.0)
     laws = [(0, law) for law in law_of_count(moves_of(inside), np.ones(K + 1, bool), texts)]
     seen = []
@@ -98,13 +98,13 @@ def test_bounds_of_p_values_lie_above_the_laws_own() -> None:
 
 def test_texts_of_one_token_from_the_prompt_have_no_calls() -> None:
     for past_end in (True, False, None):
-        expected = Expected(np.ones((3, K)), np.ones(3, np.int64), Counting(K, True, past_end))
+        expected = ExpectedCounts(np.ones((3, K)), np.ones(3, np.int64), Counting(K, True, past_end))
         assert [(one.low, one.high, one.p) for one in expected.comparisons(Counted(0, (0, 0)))] == [(0, 0, 1)] * 3
         assert expected.comparisons(Counted(1))[0].p == 0
 
 
 def test_an_interval_is_left_on_its_nearer_side_alone() -> None:
-    expected = Expected(np.ones((5, K)), np.array([5]), Counting(K, False, None))
+    expected = ExpectedCounts(np.ones((5, K)), np.array([5]), Counting(K, False, None))
     for accepted in (1, 2):  # of the second call, which has two tokens to go
         assert [one.z for one in expected.comparisons(Counted(2, (2, accepted)))] == [0, 0, 0]
     assert [one.z for one in expected.comparisons(Counted(3, (3, 3)))] == [np.inf] * 3
@@ -113,7 +113,7 @@ def test_an_interval_is_left_on_its_nearer_side_alone() -> None:
 
 def test_calls_without_drafts_are_left_out_where_they_are_not_counted() -> None:
     """Nothing is accepted: the last of five calls has one token to go."""
-    expected = Expected(np.zeros((6, K)), np.array([6]), Counting(K, True, skips_undrafted=True))
+    expected = ExpectedCounts(np.zeros((6, K)), np.array([6]), Counting(K, True, skips_undrafted=True))
     assert expected.low.expected.tolist() == [[4, 0, 0]]
 
 

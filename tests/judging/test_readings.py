@@ -13,7 +13,7 @@ from spectheory.cost import ConstantRatio, LatencyTable
 from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.judging.counting import Counting
-from spectheory.judging.expected import Expected
+from spectheory.judging.expected import ExpectedCounts
 from spectheory.judging.readings import FALSE_ALARM, calls_of, first_choice_bounds, first_draft_gap, readings
 from spectheory.prediction.over_prompts import reach
 from spectheory.prediction.renewal import survival_of
@@ -125,7 +125,7 @@ RENEWING, OTHERS = ("token", "argmax"), ("block",)
 def counts_on(trace: Trace, rule: str, k: int) -> Counters:
     """The counters of an engine of this rule and k on the texts of a trace: expected values, exact (§7)."""
     survival = np.asarray(PATH_RULES[rule].path_survival(trace.columns, k), dtype=float)
-    sums = Expected(survival, trace.lengths, Counting(k, past_end=False)).low.expected.sum(axis=0)
+    sums = ExpectedCounts(survival, trace.lengths, Counting(k, past_end=False)).low.expected.sum(axis=0)
     shares = tuple((sums[1:] / sums[0]).tolist())
     calls = 10**9
     return Counters(calls=calls, drafted=k * calls, survival=shares, k=k, rounding=1e-9)

@@ -13,7 +13,7 @@ from spectheory.cost import ConstantRatio
 from spectheory.drafting import Chain, KAry, Shape, Tree, read_stop
 from spectheory.errors import SettingError
 from spectheory.prediction import plan
-from spectheory.prediction.best_tree import BestTree, Wanted
+from spectheory.prediction.best_tree import BestTree, ShapeRequest
 from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.paths import PathLaws, calls_of_chains, calls_of_laws, visits_of
 from spectheory.prediction.shape_calls import calls_by_shape
@@ -25,9 +25,9 @@ from spectheory.verification import PATH_RULES, LookupMatch, RecursiveRejection
 from tests.commands import answer
 from tests.prediction.blocks_made import LENGTHS, SAME, made_up, numbers, of_head
 
-RANKED: tuple[Wanted, ...] = (Chain(1), Chain(4), KAry((2, 2)), BestTree(5))
-CHAINS: tuple[Wanted, ...] = (Chain(1), Chain(4))
-ASKED: list[tuple[str, tuple[Wanted, ...]]] = [
+RANKED: tuple[ShapeRequest, ...] = (Chain(1), Chain(4), KAry((2, 2)), BestTree(5))
+CHAINS: tuple[ShapeRequest, ...] = (Chain(1), Chain(4))
+ASKED: list[tuple[str, tuple[ShapeRequest, ...]]] = [
     *((name, CHAINS) for name in ("token", "block", "lookup", "argmax")),
     *((name, RANKED) for name in ("race", "recursive", "topk")),
     ("token", (*CHAINS, Chain(4, stop=read_stop("token<0.3")))),
@@ -42,7 +42,7 @@ def test_many_blocks_say_what_one_says(monkeypatch: pytest.MonkeyPatch, prefill:
         for name, shapes in ASKED:
             rule = PATH_RULES[name]
             needed = [*rule.needs, *([rule.recorded_in] if shapes is RANKED else [])]  # type: ignore[attr-defined]
-            if rule.lacks(trace.columns) or not {*needed} <= set(trace.columns):
+            if rule.missing_columns(trace.columns) or not {*needed} <= set(trace.columns):
                 continue
             asked = {"rules": [rule], "shapes": shapes, "prefill_emits_token": prefill}
             monkeypatch.undo()
@@ -61,7 +61,7 @@ def test_plans_that_share_limits_say_what_each_says(made: Callable[[], Trace]) -
     limits = TraceLimits(trace)
     for prefill in (False, True):
         for names, shapes in ((("token", "block"), CHAINS), (("race", "lookup"), (Chain(4), Chain(2)))):
-            rules = [PATH_RULES[name] for name in names if not PATH_RULES[name].lacks(trace.columns)]
+            rules = [PATH_RULES[name] for name in names if not PATH_RULES[name].missing_columns(trace.columns)]
             own, together = (
                 plan(trace, rules=rules, shapes=shapes, prefill_emits_token=prefill, limits=given)
                 for given in (None, limits)

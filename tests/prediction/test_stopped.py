@@ -102,7 +102,7 @@ def test_calls_are_those_of_the_survival(stop: str, prefill: bool) -> None:
         shape = Chain(given.depth or 6, stop=read_stop(stop))
         for name in ("token", "block", "race", "independent", "argmax", "recursive", "topk"):
             rule = PATH_RULES[name]
-            if rule.lacks(given.columns):
+            if rule.missing_columns(given.columns):
                 continue
             survival, _ = survival_of(rule, shape, given.columns)
             calls = calls_of_texts(survival, given.lengths, prefill_emits_token=prefill).expected.sum()

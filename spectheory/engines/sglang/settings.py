@@ -164,7 +164,7 @@ def _tree(ask: Ask) -> Prediction | None:
     for grown in grown_rules(trace):
         with suppress(SettingError):  # latencies of other passes
             return predict(trace, grown, measured_shape(trace), cost)
-    if ask.greedy or rule.lacks(trace.columns):
+    if ask.greedy or rule.missing_columns(trace.columns):
         return None
     wanted = fastest_tree(trace, rule, cost, ask.nodes, drafted_as=GrownTree)
     return predict(trace, rule, wanted, cost) if wanted else None
