@@ -104,7 +104,7 @@ def judge(
 ) -> Judgement:
     """Hold an engine's counts against what every rule expects of the engine's own output (§13).
 
-    ExpectedCounts counts are exact given the texts, for the log's k and its way of counting. A rule is refuted at a
+    Expected counts are exact given the texts, for the log's k and its way of counting. A rule is refuted at a
     false-alarm rate of :data:`~spectheory.judging.standing.FALSE_ALARMS` over all its comparisons: calls, and calls
     with at least i accepted tokens, over whole texts and, where the log lists calls, at their own starts. Tokens past
     the end of a text have unknown acceptance: what may hold them is compared with the nearer end of an interval.
