@@ -80,7 +80,7 @@ def library(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     yield computed(found.harmonic_similarity, similarity(p, q))
 
 
-def missing_columns(p: AnyPmf, q: AnyPmf) -> bool:
+def lacks(p: AnyPmf, q: AnyPmf) -> bool:
     """Whether q lacks a token of p."""
     return any(b == 0 < a for a, b in zip(p, q, strict=True))
 
