@@ -1,4 +1,4 @@
-"""C3: parameters, memory traffic and operations of a dense decoder-only model, from its published sizes."""
+"""C3: parameters, memory traffic and operations of a model, from published sizes or those of its ``config.json``."""
 
 from __future__ import annotations
 

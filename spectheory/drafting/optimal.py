@@ -1,4 +1,4 @@
-"""S2: the draft tree with the most expected tokens, for ranks i.i.d. along the text."""
+"""S1 to S3: what a shape gives when ranks are i.i.d. along the text, and the tree that gives most."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from spectheory.intervals import Interval
 from spectheory.prediction.over_prompts import left_out, ratio, reach
 from spectheory.prediction.renewal import Renewal, Summed, read_at, spread_of_calls
 from spectheory.trace.calls import CallLog, Request
-from spectheory.trace.counters import Counters, by_accepted, pooled
+from spectheory.trace.counters import Counters, by_accepted, depth_of, pooled
 from spectheory.verification import PATH_RULES, LookupMatch
 from spectheory.verification.base import PositionRule
 
@@ -404,17 +404,19 @@ def _first_choices(log: CallLog | None, k: int) -> Interval | None:
     return Interval(low, (low + high) / 2, high, "estimate")
 
 
+def _reached(log: CallLog) -> NDArray[np.float64]:
+    """Calls of each request that accepted at least i tokens, i = 0..depth, ``[requests, depth + 1]``."""
+    counts = [by_accepted(each) for each in log.requests]
+    depths = range(depth_of(log) + 1)
+    return np.array([[sum(n for j, n in each.items() if j >= i) for i in depths] for each in counts], dtype=float)
+
+
 def tokens_per_call(counters: Counters, log: CallLog | None) -> tuple[Callable[[int], Interval], Noise]:
     """Tokens per call of chains of k with their 95% interval, and what that is over."""
     if log is not None and len(log) > 1 and counters.survival:
-        counts = [by_accepted(each) for each in log.requests]
-        calls = left_out(np.array([sum(found.values()) for found in counts], dtype=float))
-
-        def over_requests(k: int) -> Interval:
-            tokens = [sum((1 + min(j, k)) * n for j, n in found.items()) for found in counts]
-            return ratio(left_out(np.array(tokens, dtype=float)), calls, limits=(1.0, k + 1.0))
-
-        return over_requests, "requests"
+        reached = _reached(log)
+        calls = left_out(reached[:, 0])
+        return lambda k: ratio(left_out(reached[:, : k + 1].sum(axis=1)), calls, limits=(1.0, k + 1.0)), "requests"
 
     def over_calls(k: int) -> Interval:
         depths = range(1, k + 1)
@@ -437,10 +439,8 @@ def survival_at(counters: Counters, log: CallLog | None, i: int) -> Interval:
     independent = share_of_calls(share, counters.calls)
     if log is None or len(log) < 2:
         return independent
-    counts = [by_accepted(each) for each in log.requests]
-    reached = left_out(np.array([sum(n for j, n in found.items() if j >= i) for found in counts], dtype=float))
-    calls = left_out(np.array([sum(found.values()) for found in counts], dtype=float))
-    over = ratio(reached, calls, limits=(0.0, 1.0))
+    reached = _reached(log)
+    over = ratio(left_out(reached[:, i]), left_out(reached[:, 0]), limits=(0.0, 1.0))
     return Interval(min(over.low, independent.low), share, max(over.high, independent.high), independent.kind)
 
 
@@ -449,16 +449,14 @@ def covariance(counters: Counters, log: CallLog | None) -> NDArray[np.float64] |
 
     Over few requests it is at least that of independent calls on the diagonal.
     """
-    shares = np.array(counters.survival)
-    if not counters.calls or not len(shares):
+    if not counters.calls or not counters.survival:
         return None
-    of_calls, places = spread_of_calls(counters.survival, counters.calls), range(len(shares))
+    of_calls = spread_of_calls(counters.survival, counters.calls)
     if log is None or len(log) < 2:
         return of_calls
-    counts = [by_accepted(each) for each in log.requests]
-    calls = np.array([sum(found.values()) for found in counts], dtype=float)
-    reached = np.array([[sum(n for j, n in found.items() if j > i) for i in places] for found in counts], dtype=float)
-    off = reached - calls[:, None] * shares
+    reached = _reached(log)[:, : len(counters.survival) + 1]
+    calls = reached[:, 0]
+    off = reached[:, 1:] - np.outer(calls, counters.survival)
     over = off.T @ off / calls.sum() ** 2 * len(calls) / (len(calls) - 1)
     return of_calls if np.trace(of_calls) > np.trace(over) else np.asarray(over)
 

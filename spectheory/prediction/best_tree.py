@@ -1,4 +1,7 @@
-"""What may be asked for: a shape, or the best tree of a size, which is searched for."""
+"""S4: the best tree of a rule, found on some of the texts, scored on all, each on the tree of other prompts.
+
+Along a text the rank law changes, so a tree is judged by the calls that the text takes.
+"""
 
 from __future__ import annotations
 

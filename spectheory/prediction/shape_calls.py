@@ -1,4 +1,4 @@
-"""Calls of a rule with any shape along the texts of a trace (§7), the shape given or searched for."""
+"""Calls of a rule with any shape along the texts of a trace (§7, §11), the shape given, measured or searched for."""
 
 from __future__ import annotations
 

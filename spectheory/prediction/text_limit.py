@@ -1,4 +1,7 @@
-"""B6 along the texts of a trace, each half of the prompts with the threshold of the other, so that it stays a bound."""
+"""Limits over starts of calls: B6 with a threshold for each half of the prompts, and bounds on one call (§7, §12).
+
+Each half has the threshold of the other, so that B6 stays a bound.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of a large trace that stay in their file: read by blocks of rows, or whole where one is asked for."""
+"""Columns of a trace in its file: types and lists as stored, runs of texts, and large columns that stay there."""
 
 from __future__ import annotations
 

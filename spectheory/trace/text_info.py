@@ -1,4 +1,4 @@
-"""One text of a trace: its name, its prompt, its tokens."""
+"""What a trace says of its texts: each one's name, prompt and tokens, and the names of its provenance."""
 
 from __future__ import annotations
 

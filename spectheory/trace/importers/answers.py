@@ -1,4 +1,7 @@
-"""What the answers of engines have in common: ids of prompt and output, how a text ended, its sampling, its counts."""
+"""JSON objects of a log with their places, and what the answers of engines have in common.
+
+Ids of prompt and output, how a text ended, its sampling, its counts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a log format says of itself."""
+"""What a log format says of itself, and the formats of our own files."""
 
 from __future__ import annotations
 

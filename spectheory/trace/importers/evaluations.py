@@ -1,4 +1,4 @@
-"""Answer files of evaluations, of any engine: AIPerf, Spec-Bench and EAGLE's."""
+"""Answer files of evaluations, of any engine: AIPerf, Spec-Bench, EAGLE's, SpecDecode-Bench's."""
 
 from __future__ import annotations
 
