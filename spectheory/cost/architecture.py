@@ -33,14 +33,14 @@ _UNTIED_AS_GPT2 = frozenset({"gptj", "codegen"})
 _NOT_GATED = frozenset({"arcee", "gpt_neox", "nemotron", "persimmon", "phi", "starcoder2"})
 
 
-def shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
+def _shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of :class:`~spectheory.cost.ModelShape` except the bytes."""
     as_gpt2 = "n_embd" in config and "hidden_size" not in config
     if as_gpt2 and config["n_embd"] is not None and config.get("n_inner") is None:
-        config = {**config, "n_inner": 4 * size_in(config, "hidden_size")}
+        config = {**config, "n_inner": 4 * _size_in(config, "hidden_size")}
     _check_complete(config)
     _check_dense(config)
-    sizes = {name: size_in(config, key) for name, key in _SIZES.items()}
+    sizes = {name: _size_in(config, key) for name, key in _SIZES.items()}
     kind, tied = str(config.get("model_type")), config.get("tie_word_embeddings")
     if tied is None:
         tied = kind not in _UNTIED_AS_GPT2 if as_gpt2 else kind in _TIED
@@ -48,8 +48,8 @@ def shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
         **sizes,
         "kv_heads": 1
         if as_gpt2 and config.get("multi_query")
-        else (size_in(config, "num_key_value_heads") if config.get("num_key_value_heads") else sizes["heads"]),
-        "head_dim": size_in(config, "head_dim") if config.get("head_dim") else _head_dim(config, sizes),
+        else (_size_in(config, "num_key_value_heads") if config.get("num_key_value_heads") else sizes["heads"]),
+        "head_dim": _size_in(config, "head_dim") if config.get("head_dim") else _head_dim(config, sizes),
         "tied": bool(tied),
         "gated": not as_gpt2 and kind not in _NOT_GATED,
     }
@@ -85,7 +85,7 @@ def _name(config: Mapping[str, Any], key: str) -> str:
     return other if key not in config and other in config else key
 
 
-def size_in(config: Mapping[str, Any], key: str) -> int:
+def _size_in(config: Mapping[str, Any], key: str) -> int:
     """A size of the configuration: a whole number in range."""
     name = _name(config, key)
     value = config[name]
@@ -124,7 +124,7 @@ _USUAL = 3
 """Hidden states that an EAGLE-3 head reads where its configuration names none."""
 
 
-def head_shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
+def _head_shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of :class:`~spectheory.cost.ModelShape` except the bytes, with ``vocabulary`` what it can draft.
 
     The embeddings are the target's: a pass reads a few of their rows.
@@ -136,10 +136,10 @@ def head_shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
             limit=f"known are {', '.join(LAYER_FIELDS)} with a transformer_layer_config",
             remedy="measure latencies, or fit AffineTime to timings",
         )
-    sizes = shape_in({**block, "vocab_size": config.get("draft_vocab_size") or block.get("vocab_size")})
+    sizes = _shape_in({**block, "vocab_size": config.get("draft_vocab_size") or block.get("vocab_size")})
     if kind == "mtp":  # the configuration is the target's, and the head one layer like its
         sizes["layers"] = 1
-    of_target = size_in(config, "target_hidden_size") if config.get("target_hidden_size") else sizes["hidden"]
+    of_target = _size_in(config, "target_hidden_size") if config.get("target_hidden_size") else sizes["hidden"]
     return sizes | {"tied": True, "fusion": _fused(kind, config, sizes["hidden"], of_target) + _wider(kind, sizes)}
 
 
@@ -231,7 +231,7 @@ class ModelShape:
         8030261248
         """
         instance("config", config, Mapping, remedy="read config.json with json.load")
-        sizes = head_shape_in(config) if MARK in config else shape_in(config)
+        sizes = _head_shape_in(config) if MARK in config else _shape_in(config)
         return cls(**sizes, bytes_per_weight=bytes_per_weight, bytes_per_kv=bytes_per_kv)
 
     @property

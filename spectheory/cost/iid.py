@@ -35,7 +35,7 @@ def iid_tokens_per_call(alpha: float, k: int) -> float:
     >>> iid_tokens_per_call(0.5, 2)
     1.75
     """
-    alpha = checked_alpha(alpha)
+    alpha = _checked_alpha(alpha)
     k = checked_length(k)
     if alpha == 1:
         return float(k + 1)
@@ -94,7 +94,7 @@ def best_chain_length(alpha: float, c: float, k_max: int) -> int:
     >>> best_chain_length(0.8, 0.1, 64)
     6
     """
-    alpha = checked_alpha(alpha)
+    alpha = _checked_alpha(alpha)
     k_max = checked_length(k_max)
     c = checked_ratio(c)
     if c == 0 < alpha:
@@ -144,7 +144,7 @@ def required_ratio(speedup: float, alpha: float, k: int | None, *, k_max: int = 
     0.1702
     """
     speedup = _checked_speedup(speedup)
-    alpha = checked_alpha(alpha)
+    alpha = _checked_alpha(alpha)
     lengths = _lengths(k, k_max)
     free = iid_speedup(alpha, lengths[-1], 0.0)
     if speedup > free:
@@ -166,7 +166,7 @@ def checked_ratio(c: float, name: str = "c") -> float:
     return amount(name, c, below=BEYOND, remedy="pass the draft's step over the target's")
 
 
-def checked_alpha(alpha: float) -> float:
+def _checked_alpha(alpha: float) -> float:
     """An acceptance rate as a float in [0, 1]."""
     return real("alpha", alpha, lambda a: 0 <= a <= 1, limit="must be in [0, 1]", remedy="pass an acceptance rate")
 
@@ -252,4 +252,4 @@ def _checked(tokens: int, alpha: float, t_target: float, t_draft: float) -> tupl
             limit="needs 0 < t_draft <= t_target",
             remedy="choose a draft that is faster than its target",
         )
-    return tokens, checked_alpha(alpha), t_target, t_draft
+    return tokens, _checked_alpha(alpha), t_target, t_draft

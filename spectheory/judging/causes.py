@@ -104,7 +104,7 @@ def best_fit(
     return max(fitting, key=lambda found: (found[0] in served, found[1].closeness), default=None)
 
 
-def by_counting(context: Context, counting: Counting, cause: str, sentence: str) -> Finding | None:
+def _by_counting(context: Context, counting: Counting, cause: str, sentence: str) -> Finding | None:
     """A finding where a refuted rule fits under another way of counting, and listed calls make up their texts."""
     if torn(context.log, counting):
         return None
@@ -306,8 +306,8 @@ def _counts_the_prompt(context: Context) -> Finding | None:
     listed = any(r.accepted for r in context.log.requests)
     counted = replace(counting, prompt_counted=True)
     sentence = "one call more is counted for each request, the prompt's own pass"
-    found = None if listed else by_counting(context, counted, PROMPT_TOKEN.name, sentence)
-    return found or by_counting(
+    found = None if listed else _by_counting(context, counted, PROMPT_TOKEN.name, sentence)
+    return found or _by_counting(
         context,
         replace(counting, prefill=not counting.prefill),
         PROMPT_TOKEN.name,
@@ -333,7 +333,7 @@ def _counts_past_the_end(context: Context) -> Finding | None:
             PAST_END.name, f"{certain} accepted tokens lie past the end of their texts", "", {"tokens": certain}
         )
     sentence = "counts hold accepted tokens past the end of a text, so tokens per call are overstated"
-    return by_counting(context, replace(context.counting, past_end=True), PAST_END.name, sentence)
+    return _by_counting(context, replace(context.counting, past_end=True), PAST_END.name, sentence)
 
 
 PAST_END = Cause("past the end", "accepted tokens past the end of a text are counted", _counts_past_the_end)
@@ -357,7 +357,7 @@ def _skips_undrafted(context: Context) -> Finding | None:
     if context.calls is not None and (context.calls.drafted == 0).any():
         return None
     sentence = "calls without drafts (one token to go) are not counted, so tokens per call are overstated"
-    return by_counting(context, replace(context.counting, skips_undrafted=True), UNDRAFTED.name, sentence)
+    return _by_counting(context, replace(context.counting, skips_undrafted=True), UNDRAFTED.name, sentence)
 
 
 UNDRAFTED = Cause("calls without drafts", "calls that draft nothing are not counted", _skips_undrafted, True)
@@ -375,7 +375,7 @@ class Explained:
     after: Standing
 
 
-def draft_changed(name: str, meaning: str, changes: Sequence[LogitChange]) -> Cause:
+def _draft_changed(name: str, meaning: str, changes: Sequence[LogitChange]) -> Cause:
     """A cause in how drafts are sampled; the output stays right."""
 
     def explains(context: Context) -> Finding | None:
@@ -386,7 +386,7 @@ def draft_changed(name: str, meaning: str, changes: Sequence[LogitChange]) -> Ca
     return Cause(name, meaning, explains)
 
 
-def target_changed(name: str, meaning: str, model: Model) -> Cause:
+def _target_changed(name: str, meaning: str, model: Model) -> Cause:
     """A cause in how the output is sampled: refuted as stated it must, with the counts, be right under the change."""
 
     def explains(context: Context) -> Finding | None:
@@ -454,16 +454,16 @@ def _expected(low: float, high: float) -> str:
     return f"{low:.1f}" if high - low < 0.05 else f"{low:.1f} to {high:.1f}"
 
 
-DRAFT_CUT = draft_changed("draft cut", "drafts are drawn from the draft's most probable tokens alone", DRAFT_CUTS)
-DRAFT_SETTINGS = draft_changed(
+DRAFT_CUT = _draft_changed("draft cut", "drafts are drawn from the draft's most probable tokens alone", DRAFT_CUTS)
+DRAFT_SETTINGS = _draft_changed(
     "draft settings",
     "temperature or filters are left out, applied twice or in another order when drafts are drawn",
     SETTINGS_CHANGES,
 )
-TARGET_SETTINGS = target_changed(
+TARGET_SETTINGS = _target_changed(
     "target settings", "temperature or filters of the output are other than stated, those of drafts as stated", "target"
 )
-PAIR_SETTINGS = target_changed(
+PAIR_SETTINGS = _target_changed(
     "settings of both", "temperature or filters of output and drafts are other than stated", "draft and target"
 )
 

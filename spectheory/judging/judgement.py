@@ -142,7 +142,7 @@ def judge(
     TraceError
         A trace of other texts or settings, or one that lacks what the stated rules read.
     """
-    check_settings(trace, log)
+    _check_settings(trace, log)
     trace = align_texts(trace, log)
     greedy = log.temperature == 0
     counting, rules = counting_of(log, k), tuple(rules) or rules_of(log)
@@ -463,7 +463,7 @@ def _equal(trace: Trace, one: slice, other: slice) -> bool:
     return all(np.array_equal(column[one], column[other]) for column in trace.columns.values())
 
 
-def check_settings(trace: Trace, log: CallLog) -> None:
+def _check_settings(trace: Trace, log: CallLog) -> None:
     """Refuse a trace that was read under other sampling settings than the log's."""
     stated, read = log.sampling, trace.sampling
     if stated is None or read is None or stated.temperature == 0:

@@ -253,7 +253,7 @@ def readings(
     counters = pooled(evidence) if isinstance(evidence, CallLog) else evidence
     found = _Law.of(counters)
     mean, noise = tokens_per_call(counters, log)
-    cost, from_log = (cost, "") if cost else cost_in(counters)
+    cost, from_log = (cost, "") if cost else _cost_in(counters)
     renews, spread = _renews(rule), covariance(counters, log)
     two = (Renewal(found.known), Summed(found.known)) if found.known and not found.variable else None
     rows: list[ReadingAtK] = []
@@ -269,7 +269,7 @@ def readings(
             tokens = read_at(found.known, k, spread, renews=renews)
         else:
             tokens = _spread(found, k, counters)
-        own = survival_at(counters, log, k) if known and not found.variable else Interval.estimate(survival)
+        own = _survival_at(counters, log, k) if known and not found.variable else Interval.estimate(survival)
         rows.append(
             ReadingAtK(
                 k=k,
@@ -372,7 +372,7 @@ def _nearest(counters: Counters) -> int | None:
     return max(round(counters.mean_drafted), math.ceil((counters.accepted or 0) / counters.calls), 1)
 
 
-def cost_in(counters: Counters) -> tuple[CostModel | None, str]:
+def _cost_in(counters: Counters) -> tuple[CostModel | None, str]:
     """A ratio from the draft's share of the log's own time, and a sentence that says so."""
     share = counters.provenance.get("draft_share")
     if counters.seconds and counters.draft_seconds is not None:
@@ -430,13 +430,13 @@ def tokens_per_call(counters: Counters, log: CallLog | None) -> tuple[Callable[[
     return over_calls, "calls" if counters.calls and counters.survival else "unknown"
 
 
-def survival_at(counters: Counters, log: CallLog | None, i: int) -> Interval:
+def _survival_at(counters: Counters, log: CallLog | None, i: int) -> Interval:
     """The share of calls that accepted at least i tokens with its 95% interval, over requests where there are several.
 
     It is never shorter than that of independent calls, so few requests that agree by chance are not taken as certain.
     """
     share = counters.survival[i - 1]
-    independent = share_of_calls(share, counters.calls)
+    independent = _share_of_calls(share, counters.calls)
     if log is None or len(log) < 2:
         return independent
     reached = _reached(log)
@@ -461,7 +461,7 @@ def covariance(counters: Counters, log: CallLog | None) -> NDArray[np.float64] |
     return of_calls if np.trace(of_calls) > np.trace(over) else np.asarray(over)
 
 
-def share_of_calls(share: float, calls: int | None) -> Interval:
+def _share_of_calls(share: float, calls: int | None) -> Interval:
     """A share of calls with Wilson's 95% interval, which is valid near 0 and 1 too."""
     if not calls:
         return Interval.estimate(share)

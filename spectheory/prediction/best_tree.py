@@ -337,7 +337,7 @@ def searched_laws(rule: RankRule, columns: Columns, nodes: int) -> Floats:
 
 
 @dataclass(frozen=True)
-class ScoredPart:
+class _ScoredPart:
     """Some texts, a mask ``[texts]``, scored by the tree that was found on all others."""
 
     texts: NDArray[np.bool_]
@@ -345,11 +345,11 @@ class ScoredPart:
     calls: TextCalls
 
 
-def scored_parts(trace: Trace, rule: RankRule, wanted: BestTree, parts: int = PARTS) -> Iterator[ScoredPart]:
+def scored_parts(trace: Trace, rule: RankRule, wanted: BestTree, parts: int = PARTS) -> Iterator[_ScoredPart]:
     """Each part of the prompts with the tree that was found on the others; one prompt with its own."""
     law, search = _search(trace, rule, wanted)
     for texts, rows, tree in cross_fitted(law, trace.lengths, Prompts(trace.texts).folds(parts), search):
-        yield ScoredPart(texts, tree, calls_of_laws(PathLaws(law[rows]), tree, trace.lengths[texts])[0])
+        yield _ScoredPart(texts, tree, calls_of_laws(PathLaws(law[rows]), tree, trace.lengths[texts])[0])
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,8 @@ def speedup(
     k, longest = found.shape.nodes, int(np.flatnonzero(found.by_drafted.sum(axis=0)).max(initial=0))
     kinds = [prompts.sum(column) for column in found.by_drafted.T[: longest + 1]]
     copies = [found.shape.by(Copied(tuple(shares))) for shares in np.eye(k + 1)[: longest + 1].tolist()]
-    timed = Timed.by(cost, errors, lambda model: best_of(model.call(copied) for copied in copies))
-    return speedup_of_kinds(tokens, np.sum(kinds, axis=0), kinds, longest, timed)
+    timed = Timed.by(cost, errors, lambda model: _best_of(model.call(copied) for copied in copies))
+    return _speedup_of_kinds(tokens, np.sum(kinds, axis=0), kinds, longest, timed)
 
 
 def speedup_of_chain(
@@ -68,8 +68,8 @@ def speedup_of_chain(
     """
     late, most = ((tokens - calls) / shape.depth, shape.depth) if cost.reads_accepted else (full, 1)
     late = np.clip(late, 0.0, calls)
-    timed = Timed.by(cost, errors, lambda model: best_of(model.call(shape, more) for more in (0.0, float(most))))
-    return speedup_of_kinds(tokens, calls, [calls - late, late], shape.depth, timed)
+    timed = Timed.by(cost, errors, lambda model: _best_of(model.call(shape, more) for more in (0.0, float(most))))
+    return _speedup_of_kinds(tokens, calls, [calls - late, late], shape.depth, timed)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Timed:
         return sum(deviation(low, high) ** 2 for low, high in ends.reshape(-1, 2).tolist())
 
 
-def speedup_of_kinds(tokens: Floats, calls: Floats, kinds: Sequence[Floats], longest: int, timed: Timed) -> Interval:
+def _speedup_of_kinds(tokens: Floats, calls: Floats, kinds: Sequence[Floats], longest: int, timed: Timed) -> Interval:
     """Speed-up from sums over prompts ``[1 + prompts]``. Latencies are independent of the prompts, so variances add.
 
     `kinds` are the numbers of calls of each kind of `timed`.
@@ -118,7 +118,7 @@ def speedup_of_kinds(tokens: Floats, calls: Floats, kinds: Sequence[Floats], lon
     return interval(values, calls, limits=limits, other_variance=of_times)
 
 
-def best_of(times: Iterable[Interval]) -> Floats:
+def _best_of(times: Iterable[Interval]) -> Floats:
     """Their best values."""
     return np.array([time.best for time in times])
 

@@ -73,15 +73,15 @@ def require_certified(rule: PathRule, wanted: ShapeRequest) -> None:
     )
 
 
-class LawEnds(NamedTuple):
+class _LawEnds(NamedTuple):
     """A rule at both ends of its certified law: with the largest ranks (fewest tokens a call), and the smallest."""
 
-    worst: LawEnd
-    best: LawEnd
+    worst: _LawEnd
+    best: _LawEnd
 
 
 @dataclass(frozen=True, eq=False)
-class LawEnd(RankRule):
+class _LawEnd(RankRule):
     """A rule with one end of its certified law ``[N, A]`` in place of what a trace records."""
 
     rule: PathRule
@@ -120,7 +120,7 @@ class LawEnd(RankRule):
         return self.rule
 
 
-def ends_of(rule: PathRule, trace: Trace, max_rank: int) -> LawEnds:
+def ends_of(rule: PathRule, trace: Trace, max_rank: int) -> _LawEnds:
     """The two laws of the rank along a trace, from P(R <= r | x) at each position (certified)."""
     within = np.empty((2, len(trace), max_rank))
     for row, ((target, draft), token) in enumerate(zip(trace.lists, trace.columns["token"].tolist(), strict=True)):
@@ -131,7 +131,7 @@ def ends_of(rule: PathRule, trace: Trace, max_rank: int) -> LawEnds:
     # P(R <= r) rises in r: each end may be tightened to do so.
     low = np.maximum.accumulate(within[0], axis=1)
     high = np.minimum.accumulate(within[1, :, ::-1], axis=1)[:, ::-1]
-    return LawEnds(*(LawEnd(rule, np.diff(end, axis=1, prepend=0.0)) for end in (low, np.maximum(low, high))))
+    return _LawEnds(*(_LawEnd(rule, np.diff(end, axis=1, prepend=0.0)) for end in (low, np.maximum(low, high))))
 
 
 @dataclass(frozen=True)

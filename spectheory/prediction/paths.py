@@ -90,7 +90,7 @@ def tokens_left(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.repeat(np.cumsum(lengths), lengths) - np.arange(int(np.sum(lengths)))
 
 
-class CallSystem:
+class _CallSystem:
     """The recursion C = 1 + A C as a unit upper triangular banded system; A[n, n + step] = P(tau = step - 1 | n)."""
 
     def __init__(self, lengths: NDArray[np.int64], depth: int, prefill_emits_token: bool) -> None:
@@ -148,10 +148,10 @@ class CallSystem:
 
 def system_of(
     survival: Floats, lengths: NDArray[np.int64], prefill_emits_token: bool, leaves: Floats | None = None
-) -> CallSystem:
+) -> _CallSystem:
     """The whole band of one law of tau."""
     depth = survival.shape[1]
-    system = CallSystem(lengths, depth, prefill_emits_token)
+    system = _CallSystem(lengths, depth, prefill_emits_token)
     for step in range(1, depth + 1):
         system.put(step, (survival[:, step - 2] if step > 1 else 1.0) - survival[:, step - 1])
     system.put(depth + 1, survival[:, depth - 1])
@@ -201,7 +201,7 @@ def calls_of_chains(
         unknown = np.full(len(lengths), np.nan)
         each = zip(ordered, expected + int(prefill_emits_token), full, strict=True)
         return {k: TextCalls(calls, after_all, unknown) for k, calls, after_all in each}
-    system = CallSystem(lengths, survival.shape[1], prefill_emits_token)
+    system = _CallSystem(lengths, survival.shape[1], prefill_emits_token)
     results: dict[int, TextCalls] = {}
     filled = 0
     for k in ordered:

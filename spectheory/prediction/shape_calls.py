@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class BlockCalls:
+class _BlockCalls:
     """What one shape gives on each text of a block: :class:`~spectheory.prediction.shape_calls.ShapeCalls` has it of
     all texts.
     """
@@ -43,19 +43,19 @@ class BlockCalls:
     lengths: DraftedLengths | None = None
 
 
-def calls_of_block(block: Trace, rule: PathRule, shapes: Sequence[Shape], prefill: bool) -> list[BlockCalls]:
+def _calls_of_block(block: Trace, rule: PathRule, shapes: Sequence[Shape], prefill: bool) -> list[_BlockCalls]:
     """The calls of each shape; chains share one survival, and drafts that decide their length their weights."""
     chains = [shape for shape in shapes if shape.is_chain and not shape.stop]
     stopped = {shape.nodes for shape in shapes if shape.stop}
     shared = {k: Drafted(block, rule, k, prefill_emits_token=prefill) for k in sorted(stopped)}
-    found: dict[Shape, BlockCalls] = {}
+    found: dict[Shape, _BlockCalls] = {}
     if chains:
         survival = rule.path_survival(block.columns, max(shape.nodes for shape in chains))
         first, ks = by_text(survival[:, 0], block.lengths), [shape.nodes for shape in chains]
         calls = calls_of_chains(survival, block.lengths, ks, prefill_emits_token=prefill)
         for shape in chains:
             counts = calls_by_drafted(block, rule, shape, prefill_emits_token=prefill)
-            found[shape] = BlockCalls(calls[shape.nodes], first, by_drafted=counts)
+            found[shape] = _BlockCalls(calls[shape.nodes], first, by_drafted=counts)
     for other in shapes:
         if other.stop:
             found[other] = _stopped(block, shared[other.nodes], other.stop, prefill)
@@ -64,21 +64,21 @@ def calls_of_block(block: Trace, rule: PathRule, shapes: Sequence[Shape], prefil
     return [found[shape] for shape in shapes]
 
 
-def _of_tree(block: Trace, rule: PathRule, shape: Shape, prefill: bool) -> BlockCalls:
+def _of_tree(block: Trace, rule: PathRule, shape: Shape, prefill: bool) -> _BlockCalls:
     """Those of a tree, or of what is matched with one."""
     if isinstance(rule, RankRule):
         law = rule.path_laws(block.columns, shape.max_rank, shape.depth)
-        return BlockCalls(*calls_of_laws(PathLaws(law), shape.tree(), block.lengths, prefill_emits_token=prefill))
+        return _BlockCalls(*calls_of_laws(PathLaws(law), shape.tree(), block.lengths, prefill_emits_token=prefill))
     survival, leaves = survival_of(rule, shape, block.columns)
     calls = calls_of_tree(survival, leaves, block.lengths, prefill_emits_token=prefill)
-    return BlockCalls(calls, by_text(survival[:, 0], block.lengths))
+    return _BlockCalls(calls, by_text(survival[:, 0], block.lengths))
 
 
-def _stopped(block: Trace, shared: Drafted, stop: StoppingRule, prefill: bool) -> BlockCalls:
+def _stopped(block: Trace, shared: Drafted, stop: StoppingRule, prefill: bool) -> _BlockCalls:
     """Those of a draft that decides its length (§11)."""
     along, lengths = lengths_of_calls(shared, stop, block.columns)
     first = np.where(along > 0, shared.survival[:, 0], 0.0)
-    return BlockCalls(lengths.text_calls(prefill), by_text(first, block.lengths), lengths=lengths)
+    return _BlockCalls(lengths.text_calls(prefill), by_text(first, block.lengths), lengths=lengths)
 
 
 def calls_by_drafted(
@@ -106,7 +106,7 @@ def survival_of(rule: PathRule, shape: Shape, columns: Columns) -> tuple[Floats,
     return survival, leaves
 
 
-def concat_texts(parts: Sequence[T]) -> T:
+def _concat_texts(parts: Sequence[T]) -> T:
     """One object of arrays from those of several blocks, texts along the first axis."""
     if len(parts) == 1:
         return parts[0]
@@ -114,7 +114,7 @@ def concat_texts(parts: Sequence[T]) -> T:
     def one(values: Sequence[Any]) -> Any:
         if any(value is None for value in values):
             return None
-        return np.concatenate(values) if isinstance(values[0], np.ndarray) else concat_texts(values)
+        return np.concatenate(values) if isinstance(values[0], np.ndarray) else _concat_texts(values)
 
     first = parts[0]
     names = [field.name for field in fields(first)]  # type: ignore[arg-type]
@@ -150,7 +150,7 @@ def measured_shape(trace: Trace) -> Grown:
     return Grown.sized_as(size)
 
 
-def check_grown(trace: Trace, shape: object) -> None:
+def _check_grown(trace: Trace, shape: object) -> None:
     """Refuse another shape than that of the measurement."""
     measured = measured_shape(trace)
     if not (isinstance(shape, Grown) and shape.size == measured.size):  # whether in one pass or in several
@@ -243,9 +243,9 @@ def calls_by_shape(
     ordered = sorted(fixed, key=lambda shape: not shape.is_chain)
     if ordered:
         blocks = trace.blocks(columns_of(rule, ordered, trace.columns))
-        parts = [calls_of_block(block, rule, ordered, prefill_emits_token) for block in blocks]
+        parts = [_calls_of_block(block, rule, ordered, prefill_emits_token) for block in blocks]
         for shape, *of_blocks in zip(ordered, *parts, strict=True):
-            yield _of_fixed(trace, rule, shape, concat_texts(of_blocks))
+            yield _of_fixed(trace, rule, shape, _concat_texts(of_blocks))
     if searched:
         assert isinstance(rule, RankRule)
         found = searched_trees(trace, rule, searched, prefill_emits_token=prefill_emits_token)
@@ -257,7 +257,7 @@ def check_shapes(trace: Trace, rule: PathRule, wanted: Sequence[ShapeRequest]) -
     rule.require(trace.columns)
     for shape in wanted:
         if rule.grows:
-            check_grown(trace, shape)
+            _check_grown(trace, shape)
         if shape.stop:
             check_stops(rule, shape.stop, trace.columns, trace.sampling)
         elif not shape.is_chain:
@@ -279,7 +279,7 @@ def _check_ranks(rule: PathRule, wanted: ShapeRequest) -> None:
         )
 
 
-def _of_fixed(trace: Trace, rule: PathRule, shape: Shape, found: BlockCalls) -> ShapeCalls:
+def _of_fixed(trace: Trace, rule: PathRule, shape: Shape, found: _BlockCalls) -> ShapeCalls:
     """The calls of a shape that was asked for."""
     starts = shape if "text" in rule.bound_by else None
     made = drafted(rule, shape, found.by_drafted, parallel=by_parallel_head(trace.provenance))

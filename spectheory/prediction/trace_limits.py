@@ -47,7 +47,7 @@ _LENGTHS_AT_ONCE = 16
 """Chain lengths that one pass over the texts serves."""
 
 
-def claim_of(trace: Trace) -> LimitClaim:
+def _claim_of(trace: Trace) -> LimitClaim:
     """Which limit holds for the draft of a trace: B7 for a draft model, L for drafts by start."""
     return WHOLE_DECODING if deepest(trace.columns) is None else BY_START
 
@@ -64,11 +64,11 @@ def fewest_calls(
     ks = [k for k in ks if k <= within(trace.columns, k)]
     if not ks or trace.recorded or trace.provenance.get("origin") == GIVEN_TEXT:
         return {}
-    known = block if block and claim_of(trace) is WHOLE_DECODING else {}
+    known = block if block and _claim_of(trace) is WHOLE_DECODING else {}
     if known.keys() >= set(ks):
         return {k: known[k] for k in ks}
     names = columns_of(BlockVerification(), [], trace.columns)
-    found = [_fewest(block, ks, claim_of(trace), prefill_emits_token) for block in trace.blocks(names)]
+    found = [_fewest(block, ks, _claim_of(trace), prefill_emits_token) for block in trace.blocks(names)]
     return {k: np.concatenate([of_block[k] for of_block in found]) for k in ks}
 
 
@@ -236,7 +236,7 @@ class TraceLimits:
             return own, None
         tokens, least = self._prompts.sum(self._trace.lengths), self._prompts.sum(fewest[nodes])
         most = ratio(tokens, least, limits=(1.0, nodes + 1.0))
-        limit = claim_of(self._trace)
+        limit = _claim_of(self._trace)
         own = replace(own, decoding=most) if limit is WHOLE_DECODING else replace(own, decoding_by_start=most)
         regret = ratio(self._prompts.sum(found.calls.expected), least) + (-1.0)
         return own, regret if limit.key in rule.bound_by else None

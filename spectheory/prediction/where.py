@@ -52,7 +52,7 @@ class OneText:
     costliest: tuple[Costly, ...]
 
 
-def one_text(trace: Trace, strings: TokenStrings | None, lost: Floats, ended: Floats, prefilled: int) -> OneText:
+def _one_text(trace: Trace, strings: TokenStrings | None, lost: Floats, ended: Floats, prefilled: int) -> OneText:
     """The text whose lost calls per token are the median of those at least half as long as the longest."""
     ends = np.cumsum(trace.lengths)
     sums = np.add.reduceat(lost, ends - trace.lengths) / trace.lengths
@@ -115,7 +115,7 @@ def token_class(text: str, before: str = "") -> str:
     return INSIDE if text[0] == first and before and _of_word(before[-1]) else START
 
 
-def classes_by_string(
+def _classes_by_string(
     tokens: NDArray[np.int64], firsts: NDArray[np.int64], strings: TokenStrings
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """The class of each token ``[N]`` as a place in the names that follow; texts begin at the rows `firsts`."""
@@ -200,18 +200,18 @@ def started(prompts: Prompts, starts: CallStarts, places: NDArray[np.int64] | No
             yield Group(name, int(inside.sum()), float(calls[0]), share, rate)
 
 
-def lost_by_class(prompts: Prompts, lost: Floats, trace: Trace, strings: TokenStrings | None) -> Iterator[Group]:
+def _lost_by_class(prompts: Prompts, lost: Floats, trace: Trace, strings: TokenStrings | None) -> Iterator[Group]:
     """The calls lost at the tokens of each class."""
     if "token" not in trace.columns:
         return
     tokens = np.asarray(trace.columns["token"], dtype=np.int64)
     firsts = np.cumsum(trace.lengths) - trace.lengths
-    of_token, names = classes_by_string(tokens, firsts, strings) if strings else classes_by_frequency(tokens)
+    of_token, names = _classes_by_string(tokens, firsts, strings) if strings else classes_by_frequency(tokens)
     for number, name in enumerate(names):
         yield _lost(prompts, lost, of_token == number, name)
 
 
-def lost_by_id(prompts: Prompts, lost: Floats, trace: Trace, strings: TokenStrings | None) -> Iterator[Group]:
+def _lost_by_id(prompts: Prompts, lost: Floats, trace: Trace, strings: TokenStrings | None) -> Iterator[Group]:
     """The ids at which most calls are lost."""
     if "token" not in trace.columns:
         return
@@ -346,9 +346,9 @@ def where(
         ),
         by_position=tuple(started(prompts, starts, positions(trace))),
         by_context=tuple(started(prompts, starts, contexts(trace))),
-        classes=tuple(lost_by_class(prompts, rejected, trace, strings)),
-        ids=tuple(lost_by_id(prompts, rejected, trace, strings)),
-        text=one_text(trace, strings, rejected, rejected + full, int(prefill_emits_token)),
+        classes=tuple(_lost_by_class(prompts, rejected, trace, strings)),
+        ids=tuple(_lost_by_id(prompts, rejected, trace, strings)),
+        text=_one_text(trace, strings, rejected, rejected + full, int(prefill_emits_token)),
         named=strings.source if strings else None,
     )
 

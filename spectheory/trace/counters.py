@@ -275,7 +275,7 @@ def by_accepted(request: Request) -> dict[int, int]:
     return {accepted: calls for accepted, calls in found.items() if calls}
 
 
-def hazards_of(log: CallLog, depth: int) -> tuple[float, ...]:
+def _hazards_of(log: CallLog, depth: int) -> tuple[float, ...]:
     """The share of calls that accepted token i, among those that drafted it and accepted all before; empty if unknown.
 
     Calls that drafted less than i say nothing of token i, so a variable number of drafts does not bias it.
@@ -315,7 +315,7 @@ def pooled(log: CallLog) -> Counters:
         drafted=_total([each.total_drafted for each in log.requests]),
         accepted=_total([each.total_accepted for each in log.requests]),
         survival=tuple(count / calls for count in reached) if known and calls else (),
-        hazards=hazards_of(log, depth) if known else (),
+        hazards=_hazards_of(log, depth) if known else (),
         k=depth or None,
         tokens=_total([each.tokens for each in log.requests]),
         engine=log.engine,

@@ -40,7 +40,7 @@ Text = Mapping[str, Any]
 Pair = tuple[TopLogProbs, TopLogProbs]
 
 
-def has_lists(text: Text) -> bool:
+def _has_lists(text: Text) -> bool:
     """Whether a line has a key of lists."""
     return any(name in text for name in KEYS)
 
@@ -86,7 +86,7 @@ def _top(text: Text, top: Any, token: Any, own: float) -> TopLogProbs:
     return TopLogProbs(list(listed), list(listed.values()), text["vocabulary"], error=error)
 
 
-def as_drawn(text: Text, where: str) -> Text:
+def _as_drawn(text: Text, where: str) -> Text:
     """The line with the log-probabilities of the pmfs that the text was drawn from, if it says that its own are raw."""
     if "sampling" not in text:
         return text
@@ -170,7 +170,7 @@ def trace_of(texts: Mapping[str, Text], provenance: Mapping[str, Any] | None = N
         ended=[text.get("ended") is True for text in drawn.values()],
         provenance=provenance,
     )
-    if not any(has_lists(text) for text in drawn.values()):
+    if not any(_has_lists(text) for text in drawn.values()):
         return trace
     found = [each for where, text in drawn.items() for each in positions(text, where)]
     token, lists = zip(*found, strict=True)
@@ -189,7 +189,7 @@ def checked(text: Any, where: str) -> Text:
             )
         for position, value in enumerate(values, start=1):
             _check_value(value, f"{where}, token {position} of {name!r}")
-    return as_drawn(text, where)
+    return _as_drawn(text, where)
 
 
 def _check_value(value: Any, where: str) -> None:

@@ -135,7 +135,7 @@ NAME = "specdecode-bench"
 MODEL, AGREEING = f"{NAME}-model", f"{NAME}-agreeing"
 
 
-class RecordedRequest(NamedTuple):
+class _RecordedRequest(NamedTuple):
     """One request: its name, the tokens of its text, and the accepted drafts at every start by draft."""
 
     id: str
@@ -167,23 +167,23 @@ def read_specdecode_bench(path: Path, *, agreeing: bool = False) -> Trace:
     return _trace(kept, left_out=len(differ))
 
 
-def read_own(path: Path, *, wanted: Callable[[str], bool]) -> Trace:
+def _read_own(path: Path, *, wanted: Callable[[str], bool]) -> Trace:
     """One draft of the log, whose list is a text of its own: for lists that come from another run of the text."""
 
-    def own(entry: Json) -> RecordedRequest:
+    def own(entry: Json) -> _RecordedRequest:
         listed = _listed(entry)
         chosen = [name for name in listed.accepted if wanted(name)]
         if len(chosen) != 1:
             raise ValueError(f"drafts are {', '.join(listed.accepted)}, one is read")
         accepted = listed.accepted[chosen[0]]
-        return RecordedRequest(listed.id, len(accepted), {chosen[0]: accepted})
+        return _RecordedRequest(listed.id, len(accepted), {chosen[0]: accepted})
 
     found = read_each(path, NAME, own)
     _one_set_of_drafts(found)
     return _trace(list(found.values()))
 
 
-def _listed(entry: Json) -> RecordedRequest:
+def _listed(entry: Json) -> _RecordedRequest:
     keys = [key for key in entry if key.startswith(PREFIX) or key == ONLY]
     if not keys:
         raise KeyError(f"{PREFIX}*.acc_len")
@@ -192,7 +192,7 @@ def _listed(entry: Json) -> RecordedRequest:
     if output is not None and not isinstance(output, list):
         raise ValueError("generated_token_ids is no list")
     tokens = len(output) if output else max(map(len, accepted.values()))
-    return RecordedRequest(str(at(entry, "id") or ""), tokens, accepted)
+    return _RecordedRequest(str(at(entry, "id") or ""), tokens, accepted)
 
 
 def _accepted_in(key: str, value: Any) -> list[int]:
@@ -210,7 +210,7 @@ def _accepted_in(key: str, value: Any) -> list[int]:
     return [each - 1 for each in lengths]
 
 
-def _one_set_of_drafts(found: Mapping[str, RecordedRequest]) -> None:
+def _one_set_of_drafts(found: Mapping[str, _RecordedRequest]) -> None:
     """Refuse a file whose requests have different drafts."""
     first = next(iter(found.values()))
     for where, each in found.items():
@@ -222,7 +222,7 @@ def _one_set_of_drafts(found: Mapping[str, RecordedRequest]) -> None:
             )
 
 
-def _other_runs(path: Path, differ: Sequence[RecordedRequest], requests: int) -> TextError:
+def _other_runs(path: Path, differ: Sequence[_RecordedRequest], requests: int) -> TextError:
     first, name = differ[0], differ[0].differing[0]
     return TextError(
         f"{path}: request {first.id!r} has {len(first.accepted[name])} lengths of {name} for a text of {first.tokens} "
@@ -233,7 +233,7 @@ def _other_runs(path: Path, differ: Sequence[RecordedRequest], requests: int) ->
     )
 
 
-def _trace(requests: Sequence[RecordedRequest], *, left_out: int = 0) -> Trace:
+def _trace(requests: Sequence[_RecordedRequest], *, left_out: int = 0) -> Trace:
     """Accepted drafts by start, as recorded: they may reach past the end of a text, where calls are cut."""
     drafts = list(requests[0].accepted)
     lengths = np.concatenate([np.array([each.accepted[name] for name in drafts], np.int32).T for each in requests])
@@ -273,7 +273,7 @@ SPECDECODE_AGREEING = Format(
 SPECDECODE_MODEL = Format(
     MODEL,
     _recognised,
-    partial(read_own, wanted=lambda name: name != NGRAM),
+    partial(_read_own, wanted=lambda name: name != NGRAM),
     title="the same, of the draft model alone, on the text of its own list",
     gives=GIVES,
     lacks=SPECDECODE_BENCH.lacks,
@@ -281,7 +281,7 @@ SPECDECODE_MODEL = Format(
 SPECDECODE_NGRAM = Format(
     f"{NAME}-{NGRAM}",
     _recognised,
-    partial(read_own, wanted=lambda name: name == NGRAM),
+    partial(_read_own, wanted=lambda name: name == NGRAM),
     title="the same, of the n-gram draft alone, on the text of its own list",
     gives=GIVES,
     lacks=SPECDECODE_BENCH.lacks,

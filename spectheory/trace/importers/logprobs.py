@@ -119,7 +119,7 @@ def text_fields(entry: Json) -> dict[str, Any]:
     return {**found, "sampling": settings or None, "processed": entry.get("processed") is True}
 
 
-def strings_or_ids(tokens: Sequence[Any]) -> dict[str, Any]:
+def _strings_or_ids(tokens: Sequence[Any]) -> dict[str, Any]:
     """Strings of tokens, and their ids where the strings are such."""
     strings = tuple(str(token) for token in tokens)
     if strings and all(each.startswith(_MARKED) for each in strings):
@@ -161,7 +161,7 @@ def _completion(entry: Json) -> ScoredText:
     echoed = len(logs) > generated
     end = prompt if echoed and generated == 1 else len(logs)
     before, output = ids_at(entry, "choices.0.prompt_token_ids", "prompt_token_ids"), ids_at(entry, *OUTPUT)
-    known = strings_or_ids(tokens[:end])
+    known = _strings_or_ids(tokens[:end])
     if output and len(before) + len(output) >= end and "tokens" not in known:
         known["tokens"] = (before + output)[:end] if echoed else output
     text = ScoredText(
@@ -209,7 +209,7 @@ def _chat(entry: Json, content: Any) -> ScoredText:
         refuse_speculated(entry)
     ids = [each.get("id") for each in content]
     output = tuple(ids) if all(type(token) is int for token in ids) else ids_at(entry, *OUTPUT)
-    known = {"tokens": output} if output else strings_or_ids([each["token"] for each in content])
+    known = {"tokens": output} if output else _strings_or_ids([each["token"] for each in content])
     tops = ([(other.get("id"), other["logprob"]) for other in each.get("top_logprobs") or ()] for each in content)
     logs = tuple(each["logprob"] for each in content)
     return ScoredText(
