@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from simulations.kernels.stopped_decoding import stopped_calls, stops_of
 from simulations.models.pairs import Chains
 from spectheory.drafting import Chain
-from spectheory.prediction.drafted_lengths import DraftedLengths
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.prediction.shape_calls import calls_by_shape
+from spectheory.prediction.stopped import DraftedLengths
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import BlockVerification, TokenVerification
 

@@ -23,10 +23,10 @@ from scipy.special import ndtr, ndtri
 from spectheory.cost import LatencyTable
 from spectheory.drafting import Chain, Shape, read_stop
 from spectheory.intervals import CONFIDENCE, Interval
-from spectheory.prediction.call_times import speedup_of_chain
+from spectheory.prediction.best_tree import BestTree, ShapeRequest
+from spectheory.prediction.call_times import drafted_per_call, speedup_of_chain
 from spectheory.prediction.over_prompts import Prompts, left_out, ratio
-from spectheory.prediction.shape_calls import BestTree, Wanted, calls_by_shape
-from spectheory.prediction.stopped_times import drafted_per_call
+from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import BlockVerification, RecursiveRejection
 
@@ -245,7 +245,7 @@ def optimism(traces: int) -> dict[str, list[float]]:
     """
     rule = RecursiveRejection()
 
-    def tokens_per_call(trace: Trace, shape: Wanted) -> tuple[float, Shape]:
+    def tokens_per_call(trace: Trace, shape: ShapeRequest) -> tuple[float, Shape]:
         (found,) = calls_by_shape(trace, rule, [shape])
         return len(trace) / float(found.calls.expected.sum()), found.shape
 

@@ -22,9 +22,10 @@ import numpy as np
 from _rows import Row, publish
 from _timing import median_seconds
 
+from spectheory import kernels
 from spectheory.cost import ConstantRatio
 from spectheory.drafting import Chain, KAry
-from spectheory.prediction import Plan, compiled_calls, plan
+from spectheory.prediction import Plan, plan
 from spectheory.trace import DISTINCT_RANKS, MEASURED, RECORDED_RANKS, START_RANKS, UNO_SHARES, TextInfo, Trace
 from spectheory.trace.on_disk import OnDisk
 from spectheory.verification import PATH_RULES
@@ -99,7 +100,7 @@ def _law(first: np.ndarray, ranks: int, rng: np.random.Generator) -> np.ndarray:
 
 def in_arrays() -> None:
     """From here on nothing is compiled."""
-    compiled_calls.pays = lambda positions: False  # type: ignore[assignment]
+    kernels.pays = lambda positions: False  # type: ignore[assignment]
 
 
 def check_equal(folder: Path) -> None:
@@ -112,9 +113,9 @@ def check_equal(folder: Path) -> None:
     shapes = [Chain(1), Chain(4), Chain(16), KAry((2, 2))]
     ours = numbers(plan(opened, ConstantRatio(0.1), rules=rules, shapes=shapes))
     np.testing.assert_allclose(ours, numbers(plan(trace, ConstantRatio(0.1), rules=rules, shapes=shapes)), rtol=CLOSE)
-    loops, compiled_calls.pays = compiled_calls.pays, lambda positions: False
+    loops, kernels.pays = kernels.pays, lambda positions: False
     np.testing.assert_allclose(ours, numbers(plan(trace, ConstantRatio(0.1), rules=rules, shapes=shapes)), rtol=CLOSE)
-    compiled_calls.pays = loops
+    kernels.pays = loops
 
 
 def numbers(answer: Plan) -> list[float]:

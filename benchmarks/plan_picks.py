@@ -41,7 +41,8 @@ from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.measure.validation.times import RunSums
 from spectheory.pairs import PREFIX, PROMPTS, resolve
 from spectheory.prediction import predict
-from spectheory.prediction.shape_calls import BestTree, Wanted, calls_by_shape
+from spectheory.prediction.best_tree import BestTree, ShapeRequest
+from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.prediction.whole import ranked_rules
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.trace import Trace
@@ -64,7 +65,7 @@ RANKED, FINALISTS = 5, 6
 class Searched(Setting):
     """A setting whose tree was searched for; the search is its name, as a tree's own is long or ambiguous."""
 
-    wanted: Wanted | None = None
+    wanted: ShapeRequest | None = None
 
     @property
     def name(self) -> str:

@@ -20,12 +20,10 @@ from spectheory.cost import ConstantRatio
 from spectheory.drafting import Chain
 from spectheory.drafting.stopping import TopBelow
 from spectheory.prediction import plan
-from spectheory.prediction.adaptive import sweep
-from spectheory.prediction.clairvoyant import call_seconds, least_seconds
-from spectheory.prediction.decoding_limit import least_calls
-from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
+from spectheory.prediction.adaptive import call_seconds, least_seconds, sweep
 from spectheory.prediction.paths import calls_of_chains
-from spectheory.prediction.stopped import drafted_along
+from spectheory.prediction.stopped import Drafted, DraftedLengths, drafted_along
+from spectheory.prediction.trace_limits import least_calls
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import TokenVerification
 

@@ -19,8 +19,8 @@ from _timing import median_seconds
 from numpy.typing import NDArray
 
 from spectheory.drafting import Tree, expected_tokens, optimal_tree
+from spectheory.prediction.best_tree import text_tree
 from spectheory.prediction.paths import calls_of_tree, tree_survival
-from spectheory.prediction.tree_search import text_tree
 
 Floats = NDArray[np.float64]
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from textwrap import shorten
+from typing import Any
 
-from spectheory.errors import OutputError
+from spectheory.errors import OutputError, TextError
 
 MOST_BYTES = 1 << 28
 """Largest text that is read: far larger than any configuration, table of latencies or file of prompts."""
@@ -107,3 +110,51 @@ def _unwritable(path: Path, error: OSError) -> OutputError:
         limit="needs a writable folder with room",
         remedy="choose another --out",
     )
+
+
+DEEPEST = 64
+"""Lists in lists, or objects in objects, that are read; no log of a tool has more than ten."""
+
+
+def loaded_json(text: str | bytes) -> Any:
+    """What a JSON text holds; a ``RecursionError`` if it is nested deeper than :data:`DEEPEST`.
+
+    The parser alone takes hundreds of levels, which copying and comparing what was read do not.
+    """
+    text = text if isinstance(text, str) else text.decode()
+    found = json.loads(text)
+    level: list[Any] = [[found]] if text.count("[") + text.count("{") > DEEPEST else []
+    for _ in range(DEEPEST + 1):
+        parts = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [part for each in parts for part in each if isinstance(part, dict | list)]
+    if level:
+        raise RecursionError("nested too deep")
+    return found
+
+
+def parsed_json(text: str | bytes, where: str) -> Any:
+    """What a JSON text holds; a ``TextError`` if it is none, is nested too deep, or has a number of too many digits."""
+    try:
+        return loaded_json(text)
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deep" if isinstance(error, RecursionError) else shorten(str(error), 120)
+        raise TextError(
+            f"{where} is not JSON ({reason})", limit="needs whole objects", remedy="check that the log is not cut off"
+        ) from error
+
+
+_MARKS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+"""Unicode's marks of direction, which turn the text around them."""
+STEERING = dict.fromkeys({*range(0x20), *range(0x7F, 0xA0), *_MARKS} - {ord("\t"), ord("\n")}, "?")
+"""Characters that a terminal or a browser obeys, and what stands for them."""
+
+
+def strip_control_characters(text: str) -> str:
+    r"""The text without what steers a terminal, or turns the words around it.
+
+    Examples
+    --------
+    >>> strip_control_characters("a model\x1b[2J")
+    'a model?[2J'
+    """
+    return text.translate(STEERING)

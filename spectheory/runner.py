@@ -102,7 +102,11 @@ class Spread(Generic[W]):
                 time.sleep(_LOOK / 10)  # until an executor has room
             finished = wait(self._flying, _LOOK, FIRST_COMPLETED).done
             ended = [(future, *self._flying[future]) for future in self._flying if future in finished]
-            broken = {seat: lost for future, _, seat in ended if isinstance(lost := _error(future), BrokenExecutor)}
+            broken = {
+                seat: lost
+                for future, _, seat in ended
+                if isinstance(lost := (None if future.cancelled() else future.exception()), BrokenExecutor)
+            }
             for seat, lost in broken.items():
                 self._broken(seat, lost)
             for future, work, _ in ended:
@@ -164,10 +168,6 @@ class Spread(Generic[W]):
             raise self._blame(suspects, seat.exit_codes()) from lost
         self._again.extendleft(work for _, work in reversed(gone))
         seat.renew(lost)
-
-
-def _error(future: Future[Any]) -> BaseException | None:
-    return None if future.cancelled() else future.exception()
 
 
 def _succeeded(future: Future[Any]) -> bool:

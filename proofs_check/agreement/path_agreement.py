@@ -23,12 +23,18 @@ from proofs_check.twins.path_theorem import Survival, accepted_law, all_calls_la
 from proofs_check.twins.tree_theorem import depth, leaf_calls, rank_laws, visits
 from spectheory import Trace, drafting, hockey_stick, plan, predict
 from spectheory.prediction import Prediction
-from spectheory.prediction.call_system import TextCalls
-from spectheory.prediction.one_call import call_terms, one_call_bound
+from spectheory.prediction.best_tree import BestTree
 from spectheory.prediction.over_prompts import Prompts, ratio
-from spectheory.prediction.path_laws import PathLaws
-from spectheory.prediction.paths import calls_and_visits, calls_of_chains, calls_of_texts, calls_of_tree, tree_survival
-from spectheory.prediction.shape_calls import BestTree, calls_by_shape, takes
+from spectheory.prediction.paths import (
+    PathLaws,
+    TextCalls,
+    calls_and_visits,
+    calls_of_chains,
+    calls_of_texts,
+    calls_of_tree,
+    tree_survival,
+)
+from spectheory.prediction.shape_calls import calls_by_shape, takes
 from spectheory.trace import DISTINCT_RANKS, RECORDED_RANKS, TextInfo
 from spectheory.verification import RULES, PositionRule, RaceVerification, RankRule, RecursiveRejection
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from simulations.draws import Floats, Tokens, Words, alias, alias_draw, uniform
 from simulations.models.pairs import checked_stream, paired_rows, whole_number
 from spectheory.drafting import Shape, Tree
-from spectheory.drafting.weights import validate_rank_pmf
+from spectheory.drafting.optimal import validate_rank_pmf
 from spectheory.errors import SettingError, ShapeError
 from spectheory.kernels.compiling import compiled
 

@@ -34,8 +34,7 @@ from simulations.verdicts.markov_calls import MarkovCalls, markov_call_law, mark
 from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.drafting import Chain, Tree, read_stop
 from spectheory.errors import SettingError
-from spectheory.prediction.drafted_lengths import Drafted
-from spectheory.prediction.stopped import drafted_along
+from spectheory.prediction.stopped import Drafted, drafted_along
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import RULES, PathRule, TokenVerification
 

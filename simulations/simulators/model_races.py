@@ -25,8 +25,7 @@ from simulations.models.raced_texts import models, pmfs_along, sampling, texts
 from simulations.simulators.trees import tree_of
 from simulations.verdicts.predictions import Predicted
 from spectheory.drafting import Tree
-from spectheory.prediction.path_laws import PathLaws
-from spectheory.prediction.paths import calls_and_visits, tree_survival
+from spectheory.prediction.paths import PathLaws, calls_and_visits, tree_survival
 from spectheory.trace import RECORDED_RANKS
 from spectheory.verification import RaceVerification
 

@@ -19,7 +19,7 @@ from spectheory.cli.encoding import HANDLER
 from spectheory.cli.interrupts import Interrupted, handled, ignore_further, terminations_interrupt
 from spectheory.cli.statuses import Status
 from spectheory.errors import SpectheoryError, out_of_memory
-from spectheory.harmless import harmless
+from spectheory.files import strip_control_characters
 
 DEBUG = "SPECTHEORY_DEBUG"
 """Environment variable: where it is set, an internal error prints its traceback."""
@@ -113,7 +113,7 @@ def _say(line: str = "") -> None:
     """Write a line to stderr; where that is full or closed, the status alone tells."""
     try:
         if line:
-            print(harmless(line), file=sys.stderr)
+            print(strip_control_characters(line), file=sys.stderr)
         sys.stderr.flush()
     except OSError:
         _drop(sys.stderr)

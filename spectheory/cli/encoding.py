@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import unicodedata
 
-from spectheory.harmless import harmless
+from spectheory.files import strip_control_characters
 
 PLAIN = {"≤": "<=", "≥": ">=", "±": "+-", "†": "+", "×": "x", "·": "*", "−": "-", "–": "-", "…": "...", "′": "'"}
 """What stands for a character where it cannot be written."""
@@ -20,7 +20,7 @@ def writable(text: str, encoding: str | None) -> str:
     ('T1 <= 1.77+-0.01', 'T1 <= 1.77±0.01')
     """
     encoding = encoding or "utf-8"
-    return harmless(text).encode(encoding, errors=HANDLER).decode(encoding, errors="replace")
+    return strip_control_characters(text).encode(encoding, errors=HANDLER).decode(encoding, errors="replace")
 
 
 def _plainer(error: UnicodeError) -> tuple[str, int]:

@@ -17,7 +17,7 @@ from spectheory.cli.shapes import read_rules
 from spectheory.cli.statuses import Status
 from spectheory.drafting import read_stop
 from spectheory.errors import SettingError, TextError
-from spectheory.judging.causes.base import Reread
+from spectheory.judging.causes import Reread
 from spectheory.judging.counting import counted, counting_of
 from spectheory.judging.divergence import known_dtype, rounding_bound
 from spectheory.judging.judgement import judge

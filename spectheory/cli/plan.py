@@ -24,7 +24,7 @@ from spectheory.deployment import (
     EngineSettings,
 )
 from spectheory.deployment.whole import DEFAULT_CONTEXT, Deployment, plan
-from spectheory.harmless import harmless
+from spectheory.files import strip_control_characters
 from spectheory.pages.deployment import deployment_charts
 from spectheory.plots.deployment import write_batches, write_ranking
 from spectheory.reports import deployment_report
@@ -93,7 +93,7 @@ def _paste(engines: Sequence[EngineSettings]) -> None:
         answers.print(f"\n{settings.engine} {settings.version}{without}", style="bold", highlight=False)
         if not settings.pays:
             answers.print("Does not pay under this engine's rule; the fastest setting would be:", highlight=False)
-        print(harmless(settings.paste))
+        print(strip_control_characters(settings.paste))
         for line in settings.remarks:
             answers.print(line, style="dim", highlight=False, markup=False)
 

@@ -11,8 +11,7 @@ from spectheory.cli.console import ready_folder
 from spectheory.cli.options import PlanOptions, recorded_files
 from spectheory.cli.page import Page
 from spectheory.cli.shapes import read_rules
-from spectheory.cost.served import ServedCost, ServedFit
-from spectheory.cost.server_fit import fit_server
+from spectheory.cost.served import ServedCost, ServedFit, fit_server
 from spectheory.deployment import LockStepChoice, batch_ranges, lock_step_lengths
 from spectheory.deployment.exports import Acceptance
 from spectheory.deployment.served import (

@@ -19,7 +19,7 @@ from spectheory.deployment.exports import Acceptance, export_named
 from spectheory.errors import SettingError
 from spectheory.prediction.at_starts import survival_at_starts
 from spectheory.trace.calls import CallLog
-from spectheory.trace.pooled import pooled
+from spectheory.trace.counters import pooled
 from spectheory.verification import TokenVerification
 
 

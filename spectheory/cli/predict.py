@@ -33,10 +33,10 @@ from spectheory.errors import SettingError
 from spectheory.plots import write_figures
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.adaptive import AdaptiveWorth
+from spectheory.prediction.best_tree import ShapeRequest
 from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
 from spectheory.prediction.per_prompt import PerPrompt, per_prompt
 from spectheory.prediction.recorded_readings import recorded_readings
-from spectheory.prediction.shape_calls import Wanted
 from spectheory.prediction.where import settings_of, where
 from spectheory.reports import Report, prediction_report
 from spectheory.reports.check import Records
@@ -173,7 +173,7 @@ def _page(
     return Page.asked(question.report, "Prediction", parts)
 
 
-def _shapes(question: PredictOptions, trace: Trace) -> list[Wanted] | None:
+def _shapes(question: PredictOptions, trace: Trace) -> list[ShapeRequest] | None:
     """The shapes asked for, no deeper than the trace records the draft."""
     deepest = within(trace.columns, question.k_max)
     return read_shapes(question.shape, question.k_max, deepest) if question.shape else None

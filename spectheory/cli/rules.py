@@ -15,7 +15,7 @@ from spectheory.divergences import kl_divergence, total_variation
 from spectheory.drafting import Batch, Chain
 from spectheory.errors import SettingError, ShapeError, SpectheoryError
 from spectheory.intervals import Interval
-from spectheory.prediction.certified import by_lists, ends_of, joined
+from spectheory.prediction.certified import by_lists, ends_of, hull
 from spectheory.prediction.over_prompts import Prompts, few_prompts, ratio
 from spectheory.reports import RulesAnswer, rules_report
 from spectheory.reports.remarks import OF_FIRST_DRAFT, given
@@ -119,7 +119,7 @@ def _standing(prompts: Prompts, trace: Trace, rule: Rule, k: int) -> RuleStandin
         first = k == 1 and not (isinstance(rule, RankRule) and rule.recorded_in in trace.columns)
         if by_lists(rule, trace, Chain(1) if first else Batch(k)) and k <= bounds_given(rule):
             ends = [_mean(prompts, end.law.sum(axis=1), 1.0) for end in ends_of(rule, trace, k)]
-            found = joined(ends)
+            found = hull(ends)
             return RuleStanding(rule.name, k, found, "bounds" if found.kind == "bound" else "estimate", note=FROM_LISTS)
         rule.require(trace.columns)
         accepted = (

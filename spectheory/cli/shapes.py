@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from spectheory.cli.console import remarks
 from spectheory.drafting.shapes import read_shape
 from spectheory.drafting.stopping import StoppingRule, read_stop
-from spectheory.prediction.shape_calls import BestTree, Wanted
+from spectheory.prediction.best_tree import BestTree, ShapeRequest
 from spectheory.prediction.whole import tree_sizes
 from spectheory.verification import PathRule
 from spectheory.verification.registry import left_out, path_rule
@@ -49,7 +49,7 @@ def read_stops(names: Sequence[str] | None) -> tuple[list[StoppingRule], bool]:
     return [read_stop(name) for name in found if name != SWEPT], SWEPT in found
 
 
-def read_shapes(names: Sequence[str], k_max: int, deepest: int | None = None) -> list[Wanted]:
+def read_shapes(names: Sequence[str], k_max: int, deepest: int | None = None) -> list[ShapeRequest]:
     """The shapes that the names stand for, up to `k_max` nodes and a depth of `deepest` where a name leaves the size
     open.
 
@@ -58,7 +58,7 @@ def read_shapes(names: Sequence[str], k_max: int, deepest: int | None = None) ->
     >>> [str(shape) for shape in read_shapes(["batch", "2x2", "1,2,1-1"], 2)]
     ['batch k=1', 'batch k=2', 'k-ary 2x2', 'tree 1 2 1-1']
     """
-    shapes: list[Wanted] = []
+    shapes: list[ShapeRequest] = []
     for name in dict.fromkeys(names):
         if name == SEARCHED:
             shapes += [BestTree(k) for k in tree_sizes(k_max)]

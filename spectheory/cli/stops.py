@@ -15,8 +15,8 @@ from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.adaptive import AdaptiveWorth, adaptive_worth
-from spectheory.prediction.drafted_lengths import draft_inside_target
 from spectheory.prediction.stop_checks import check_asked, rules_of_models
+from spectheory.prediction.stopped import draft_inside_target
 from spectheory.trace import Trace
 from spectheory.verification import PathRule
 from spectheory.verification.by_start import within

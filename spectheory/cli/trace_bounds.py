@@ -14,9 +14,8 @@ from spectheory.limits import StepLaw, renewal_bound
 from spectheory.limits.claims import BRANCHING_FORMS, IID_CHANNEL, ONE_CALL, TEXT, LimitClaim, several_chains
 from spectheory.limits.text import MOST_WALK
 from spectheory.prediction.means import MeanLaws
-from spectheory.prediction.one_call import one_call_bound
 from spectheory.prediction.over_prompts import Prompts, few_prompts
-from spectheory.prediction.text_limit import TextLimit
+from spectheory.prediction.text_limit import TextLimit, one_call_bound
 from spectheory.prediction.trace_limits import Limits
 from spectheory.reports import BoundsAnswer
 from spectheory.reports.bounds import DETERMINISTIC, SAMPLED

@@ -15,15 +15,11 @@ from spectheory.drafting import Chain, Tree, expected_tokens, node_weights, opti
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.limits import tunstall_bound
-from spectheory.prediction.call_system import tokens_left
-from spectheory.prediction.cross_fit import cross_fitted
+from spectheory.prediction.best_tree import FoundTree, cross_fitted, searched_laws, text_tree
 from spectheory.prediction.means import MeanLaws
 from spectheory.prediction.over_prompts import PARTS, Prompts, few_prompts, ratio
-from spectheory.prediction.path_laws import PathLaws
-from spectheory.prediction.paths import calls_of_tree, tree_survival, visits_of
-from spectheory.prediction.searched_trees import searched_laws
+from spectheory.prediction.paths import PathLaws, calls_of_tree, tokens_left, tree_survival, visits_of
 from spectheory.prediction.trace_limits import Limits
-from spectheory.prediction.tree_search import FoundTree, text_tree
 from spectheory.reports import TreeAnswer, tree_report
 from spectheory.reports.remarks import given
 from spectheory.trace import RECORDED_RANKS, Trace, read_any

@@ -9,20 +9,20 @@ machine they are estimates.
 from spectheory.cost.affine import AffineCost, AffineTime
 from spectheory.cost.architecture import ModelShape
 from spectheory.cost.batch import BatchPoint, batch_table, break_even_batch, knee_batch
-from spectheory.cost.hardware import ACCELERATORS, Accelerator
 from spectheory.cost.iid import (
     best_chain_length,
     iid_operations,
     iid_speedup,
     iid_tokens_per_call,
+    parallel_replicas,
+    parallel_speedup,
+    parallel_time,
     required_acceptance,
     required_ratio,
 )
-from spectheory.cost.loop import LoopTime
 from spectheory.cost.model import FREE_DRAFTS, ConstantRatio, CostModel, PassCost
-from spectheory.cost.parallel import parallel_replicas, parallel_speedup, parallel_time
-from spectheory.cost.roofline import Roofline, RooflineTime
-from spectheory.cost.table import LATENCY_SCHEMA, LatencyTable, LoopedTable
+from spectheory.cost.roofline import ACCELERATORS, Accelerator, Roofline, RooflineTime
+from spectheory.cost.table import LATENCY_SCHEMA, LatencyTable, LoopedTable, LoopTime
 
 __all__ = [
     "ACCELERATORS",

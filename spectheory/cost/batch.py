@@ -92,7 +92,7 @@ def knee_batch(cost: Roofline, shape: Shape) -> float:
     >>> [round(knee_batch(Roofline(large, None, card, context=n), Chain(4)), 1) for n in (0, 1024, 4096)]
     [59.1, 116.4, inf]
     """
-    return a_roofline(cost).target_time.knee(a_shape(shape).nodes + 1)
+    return _a_roofline(cost).target_time.knee(a_shape(shape).nodes + 1)
 
 
 def break_even_batch(cost: Roofline, shape: Shape, tokens_per_call: float, full_share: float = 0.0) -> float | None:
@@ -157,13 +157,13 @@ def _line(terms: list[Term], batch: float) -> tuple[float, float]:
     return constant, slope
 
 
-def a_roofline(cost: Roofline) -> Roofline:
+def _a_roofline(cost: Roofline) -> Roofline:
     """Check that an argument is a roofline."""
     return instance("cost", cost, Roofline, remedy="batches are compared by a roofline")
 
 
 def _check_tokens(cost: Roofline, tokens_per_call: float, shape: Shape) -> None:
-    a_roofline(cost)
+    _a_roofline(cost)
     most = a_shape(shape).depth + 1
     real(
         "the number of tokens per call",

@@ -35,7 +35,7 @@ def iid_tokens_per_call(alpha: float, k: int) -> float:
     >>> iid_tokens_per_call(0.5, 2)
     1.75
     """
-    alpha = checked_alpha(alpha)
+    alpha = _checked_alpha(alpha)
     k = checked_length(k)
     if alpha == 1:
         return float(k + 1)
@@ -94,19 +94,16 @@ def best_chain_length(alpha: float, c: float, k_max: int) -> int:
     >>> best_chain_length(0.8, 0.1, 64)
     6
     """
-    alpha = checked_alpha(alpha)
+    alpha = _checked_alpha(alpha)
     k_max = checked_length(k_max)
     c = checked_ratio(c)
     if c == 0 < alpha:
         return k_max  # the speed-up still grows where rounding hides it
     if alpha == 1:
         return k_max if c < 1 else 1
-    return 1 + bisect_left(range(1, k_max), True, key=lambda k: not _pays(alpha, k, c))
-
-
-def _pays(alpha: float, k: int, c: float) -> bool:
-    """Whether a chain of k + 1 drafts is faster than one of k."""
-    return alpha ** (k + 1) * (k * c + 1) > c * iid_tokens_per_call(alpha, k)
+    return 1 + bisect_left(
+        range(1, k_max), True, key=lambda k: not (alpha ** (k + 1) * (k * c + 1) > c * iid_tokens_per_call(alpha, k))
+    )
 
 
 def required_acceptance(speedup: float, k: int | None, c: float, *, k_max: int = K_MAX) -> float:
@@ -147,7 +144,7 @@ def required_ratio(speedup: float, alpha: float, k: int | None, *, k_max: int = 
     0.1702
     """
     speedup = _checked_speedup(speedup)
-    alpha = checked_alpha(alpha)
+    alpha = _checked_alpha(alpha)
     lengths = _lengths(k, k_max)
     free = iid_speedup(alpha, lengths[-1], 0.0)
     if speedup > free:
@@ -169,7 +166,7 @@ def checked_ratio(c: float, name: str = "c") -> float:
     return amount(name, c, below=BEYOND, remedy="pass the draft's step over the target's")
 
 
-def checked_alpha(alpha: float) -> float:
+def _checked_alpha(alpha: float) -> float:
     """An acceptance rate as a float in [0, 1]."""
     return real("alpha", alpha, lambda a: 0 <= a <= 1, limit="must be in [0, 1]", remedy="pass an acceptance rate")
 
@@ -193,3 +190,66 @@ def _solve_alpha(speedup: float, k: int, c: float) -> float:
 
     # Half the spacing of floats below 1: the root is as exact as the sum allows.
     return float(brentq(lambda alpha: iid_speedup(alpha, k, c) - speedup, 0.0, 1.0, xtol=2**-53))
+
+
+def parallel_time(tokens: int, alpha: float, t_target: float, t_draft: float) -> float:
+    r"""Expected seconds for `tokens` = N output tokens with speculation parallelism (C5, ``timor2025``).
+
+    .. math:: t_{target} + (N-1)\,(\alpha\,t_{draft} + (1-\alpha)\,t_{target})
+
+    Exact under its assumptions: acceptances are i.i.d. of rate alpha; lookahead 1 (every drafted token starts a target
+    pass at once); at least :func:`parallel_replicas` targets, so that none waits; passes take constant times with 0 <
+    t_draft <= t_target; starting, stopping and communicating are free. A right draft token extends the text after
+    t_draft, a wrong one after t_target, and the last token is a target's. Never above plain decoding's N t_target, and
+    per token never above that of any chain (C1) with the same pair.
+
+    Examples
+    --------
+    >>> parallel_time(11, 0.5, 1.0, 0.2)
+    7.0
+    """
+    tokens, alpha, t_target, t_draft = _checked(tokens, alpha, t_target, t_draft)
+    return t_target + (tokens - 1) * (alpha * t_draft + (1 - alpha) * t_target)
+
+
+def parallel_speedup(tokens: int, alpha: float, t_target: float, t_draft: float) -> float:
+    r"""Plain decoding's N t_target over :func:`parallel_time` (C5, ``timor2025``; same assumptions), at least 1.
+
+    Tends to :math:`1/(\alpha t_{draft}/t_{target} + 1 - \alpha)` with N.
+
+    Examples
+    --------
+    >>> round(parallel_speedup(11, 0.5, 1.0, 0.2), 4)
+    1.5714
+    """
+    tokens, alpha, t_target, t_draft = _checked(tokens, alpha, t_target, t_draft)
+    return tokens * t_target / parallel_time(tokens, alpha, t_target, t_draft)
+
+
+def parallel_replicas(t_target: float, t_draft: float) -> int:
+    r"""Targets that :func:`parallel_time` needs, :math:`\lceil t_{target}/t_{draft}\rceil` (C5, ``timor2025``; exact).
+
+    A target pass starts every t_draft and lasts t_target, so that many run at the same time.
+
+    Examples
+    --------
+    >>> parallel_replicas(1.0, 0.3)
+    4
+    """
+    *_, t_target, t_draft = _checked(1, 0.0, t_target, t_draft)
+    return math.ceil(t_target / t_draft)
+
+
+def _checked(tokens: int, alpha: float, t_target: float, t_draft: float) -> tuple[int, float, float, float]:
+    tokens = whole("tokens", tokens, most=MOST_EXACT, remedy="count output tokens")
+    t_target, t_draft = (
+        amount(name, seconds, positive=True, below=BEYOND, remedy="give seconds")
+        for name, seconds in (("t_target", t_target), ("t_draft", t_draft))
+    )
+    if not t_draft <= t_target:
+        raise SettingError(
+            f"t_draft is {t_draft:g}, t_target is {t_target:g}",
+            limit="needs 0 < t_draft <= t_target",
+            remedy="choose a draft that is faster than its target",
+        )
+    return tokens, _checked_alpha(alpha), t_target, t_draft

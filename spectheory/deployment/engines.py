@@ -160,7 +160,7 @@ class Ask:
         """Predict the chains of the given lengths, and those that stopping rules end."""
         names = [GREEDY, TOKEN] if (draft.trace.sampling or Sampling()).temperature == 0 else [TOKEN, ARGMAX]
         asked = [PATH_RULES[name] for name in (*names, LOOKUP, SUFFIX)]
-        rules = [rule for rule in asked if not rule.lacks(draft.trace.columns)]
+        rules = [rule for rule in asked if not rule.missing_columns(draft.trace.columns)]
         shapes = [Chain(k) for k in lengths]
         chains = plan(draft.trace, draft.cost, rules=rules, shapes=shapes)
         if stops:

@@ -10,10 +10,9 @@ from spectheory.cost.model import a_cost
 from spectheory.drafting import Shape, Tree
 from spectheory.drafting.tree import MOST_NODES
 from spectheory.errors import SettingError
-from spectheory.prediction.best_tree import BestTree
-from spectheory.prediction.block_calls import columns_of
+from spectheory.prediction.best_tree import BestTree, scored_parts
+from spectheory.prediction.means import columns_of
 from spectheory.prediction.over_prompts import Prompts
-from spectheory.prediction.searched_trees import scored_parts
 from spectheory.trace import Trace
 from spectheory.trace.record import a_trace
 from spectheory.trace.sample import of_texts, spread

@@ -13,7 +13,7 @@ from spectheory.drafting import Chain, StoppingRule
 from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError
 from spectheory.prediction import plan
-from spectheory.prediction.grown_trees import grown_rules, measured_shape
+from spectheory.prediction.shape_calls import grown_rules, measured_shape
 from spectheory.verification import GrownMatch, PathRule, RankRule
 from spectheory.verification.base import a_path_rule
 from spectheory.verification.by_start import within

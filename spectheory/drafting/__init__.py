@@ -7,13 +7,11 @@ A shape is checked when it is made: a ``ShapeError`` says that a tree is none; a
 a negative entry or a sum above 1.
 """
 
-from spectheory.drafting.grown import Grown
-from spectheory.drafting.optimal import optimal_tree
+from spectheory.drafting.optimal import exit_law, expected_tokens, node_weights, optimal_tree, survival
 from spectheory.drafting.schedules import Copied, Parallel, Schedule, Sequential
-from spectheory.drafting.shapes import Batch, Chain, KAry
+from spectheory.drafting.shapes import Batch, Chain, Grown, KAry
 from spectheory.drafting.stopping import StoppingRule, read_stop
 from spectheory.drafting.tree import Shape, Tree
-from spectheory.drafting.weights import exit_law, expected_tokens, node_weights, survival
 
 __all__ = [
     "Batch",

@@ -138,7 +138,7 @@ def counted(log: CallLog, k: int, counters: Counters | None = None) -> Counted:
     rows = [_by_accepted(r) for r in log.requests]
     if any(row is None for row in rows):
         return Counted(sum(known))
-    return Counted(sum(known), tuple(sum(_at_least(row, i) for row in rows if row) for i in range(1, k + 1)))
+    return Counted(sum(known), tuple(sum(sum(row[i:]) for row in rows if row) for i in range(1, k + 1)))
 
 
 def _by_accepted(request: Request) -> Sequence[int] | None:
@@ -149,7 +149,3 @@ def _by_accepted(request: Request) -> Sequence[int] | None:
         width = max(map(len, request.by_drafted.values()))
         return [sum(row[i] for row in request.by_drafted.values() if i < len(row)) for i in range(width)]
     return () if request.calls == 0 else None
-
-
-def _at_least(row: Sequence[int], i: int) -> int:
-    return sum(row[i:])

@@ -9,14 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectheory.errors import SettingError, TextError, TraceError
 from spectheory.judging.output import OutputTest
 from spectheory.trace import LAYERS, Trace
 from spectheory.trace.calls import CallLog
+
+if TYPE_CHECKING:
+    from spectheory.judging.starts import Calls
 
 Kind = Literal["tie", "fault", "unknown"]
 
@@ -229,3 +233,36 @@ def coarser(trace: Trace, dtype: str) -> str:
     target = trace.provenance.get("target")
     own = str(target.get("dtype", "float32")) if isinstance(target, Mapping) else "float32"
     return max((dtype or own, own), key=lambda name: UNIT_ROUNDING.get(name, math.inf))
+
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Integers = NDArray[np.int64]
+
+NEEDED = ("draft_rank", "draft_gap", "draft_margin", "draft_scale")
+"""Columns that near-ties are read from; without them there are none."""
+
+
+def near_ties(trace: Trace, dtype: str) -> Flags:
+    """Positions ``[N]`` whose token may or may not be the draft's first choice in a precision (an estimate).
+
+    It is the first choice by less than rounding explains
+    (:func:`~spectheory.judging.divergence.rounding_bound`), or falls short of it by less.
+    """
+    if not set(NEEDED) <= set(trace.columns):
+        return np.zeros(len(trace), bool)
+    rank, gap, margin, scale = (trace.columns[name] for name in NEEDED)
+    bound = rounding_bound(1.0, coarser(trace, dtype), trace.provenance.get(LAYERS)) * np.asarray(scale, np.float64)
+    return np.asarray(np.where(rank == 1, margin, gap) <= bound)
+
+
+def as_seen(rank: Integers, ties: Flags, calls: Calls | None) -> Integers:
+    """Ranks ``[N]`` in the draft with near-ties as listed calls found them: accepted ones 1, rejected ones 2."""
+    if calls is None:
+        return rank
+    outcome = np.zeros(len(rank), dtype=np.int64)
+    for at, accepted, judged in zip(calls.rows, calls.accepted, calls.judged, strict=True):
+        outcome[at : at + accepted] = 1
+        if accepted < judged:
+            outcome[at + accepted] = 2
+    return np.where(ties & (outcome > 0), outcome, rank)

@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 
 from spectheory.judging.comparison import CERTAIN, Comparison
 from spectheory.judging.counting import Counted, Counting
-from spectheory.judging.near_ties import extremes
-from spectheory.prediction.call_system import tokens_left
-from spectheory.prediction.law import laws_of_counts, log_moments, tails, trimmed
-from spectheory.prediction.paths import TextSums, sums_of_texts
+from spectheory.prediction.law import law_of_count, log_moment, moves_of, tails, trimmed
+from spectheory.prediction.paths import TextSums, sums_of_texts, tokens_left
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -32,7 +30,7 @@ _LARGEST_POWER = 600.0
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedCounts:
     """Counts expected of texts: calls, then calls that accept at least 1, ..., k tokens.
 
     `survival` ``[N, k]`` is P(tau >= i) at each position of the texts, of `lengths` tokens; entries past the end of a
@@ -43,7 +41,7 @@ class Expected:
     --------
     Two texts of three tokens, the first from the prompt's pass; every draft is accepted.
 
-    >>> expected = Expected(np.ones((6, 2)), np.array([3, 3]), Counting(2, past_end=False))
+    >>> expected = ExpectedCounts(np.ones((6, 2)), np.array([3, 3]), Counting(2, past_end=False))
     >>> expected.low.expected.sum(axis=0), expected.high.expected.sum(axis=0)
     (array([2., 2., 0.]), array([2., 2., 2.]))
     """
@@ -72,6 +70,11 @@ class Expected:
         """Sums with the most."""
         return sums_of_texts(self._masked(most=True), self._rewards, self.decoded[1])
 
+    @cached_property
+    def calls(self) -> TextSums:
+        """Those of :attr:`high` for the calls alone."""
+        return sums_of_texts(self._masked(most=True), self._rewards[..., :1], self.decoded[1])
+
     def comparisons(self, found: Counted) -> tuple[Comparison, ...]:
         """Calls, and calls with at least i accepted tokens where they were counted, against expectation."""
         counts = np.array([found.calls - self.counting.prompt_counted * len(self.lengths), *found.accepted])
@@ -79,10 +82,7 @@ class Expected:
         if self.undecided is not None:
             return tuple(self._within(names, counts))
         low, high = (end.expected.sum(axis=0)[: len(counts)] for end in (self.low, self.high))
-        spreads = [
-            np.sqrt(np.maximum(np.einsum("taa->a", end.covariance)[: len(counts)], 0.0))
-            for end in (self.low, self.high)
-        ]
+        spreads = [np.sqrt(end.variance.sum(axis=0)[: len(counts)]) for end in (self.low, self.high)]
         nearer = np.where(abs(counts - high) < abs(counts - low), spreads[1], spreads[0])
         # What is counted lies between both ends whatever the calls do, so each tail is bounded by that of one end.
         p = np.ones(len(counts))
@@ -103,10 +103,9 @@ class Expected:
 
     def more_calls(self, calls: int) -> float:
         """A p-value, an upper bound, of so many calls or more (Chernoff); 1 below their mean."""
-        off = calls - self.high.expected[:, :1].sum(axis=0)
+        off, spread = calls - self.calls.expected.sum(axis=0), np.sqrt(self.calls.variance.sum(axis=0))
         if off[0] <= 0:
             return 1.0
-        spread = np.sqrt(np.maximum(self.high.covariance[:, 0, :1].sum(axis=0), 0.0))
         return float(self._chernoff(np.array([0]), np.array([calls]), off, spread, most=True)[0])
 
     def _chernoff(self, at: Integers, counts: Integers, off: Floats, spread: Floats, *, most: bool) -> Floats:
@@ -114,19 +113,18 @@ class Expected:
         lengths = self.decoded[1]
         largest = _LARGEST_POWER / max(*lengths.tolist(), 1)
         tilts = np.clip(off / np.maximum(spread**2, CERTAIN**2), -largest, largest)
-        moments = log_moments(self._masked(most=most), self._rewards[..., at], lengths, tilts).sum(axis=0)
+        moves = moves_of(self._masked(most=most))
+        of_counts = zip(np.moveaxis(self._rewards[..., at], -1, 0), tilts.tolist(), strict=True)
+        moments = np.array([log_moment(moves, each, lengths, tilt).sum() for each, tilt in of_counts])
         return np.asarray(2 * np.exp(np.minimum(moments - tilts * counts, 0.0)))
 
     def _tails(self, at: Integers, counts: Integers, off: Floats, spread: Floats, *, most: bool) -> Floats:
         """Twice the tail of counts that lie outside one end of their interval, `off` it; exact or an upper bound."""
-        survival, lengths = self._masked(most=most), self.decoded[1]
-        rewards = self._rewards[..., at]
+        moves, lengths = moves_of(self._masked(most=most)), self.decoded[1]
         p = self._chernoff(at, counts, off, spread, most=most)
-        near = np.flatnonzero((p > TINY) & ((p < SMALL) | (spread < FEW)))
-        if len(near):
-            laws = laws_of_counts(survival, rewards[..., near], lengths).swapaxes(0, 1)
-            sums = ([trimmed(law) for law in column] for column in laws)
-            p[near] = [2 * tails(each, int(c))[int(most)] for each, c in zip(sums, counts[near], strict=True)]
+        for near in np.flatnonzero((p > TINY) & ((p < SMALL) | (spread < FEW))).tolist():
+            laws = law_of_count(moves, self._rewards[..., at[near]], lengths)
+            p[near] = 2 * tails([trimmed(law) for law in laws], int(counts[near]))[int(most)]
         p[(spread == 0) & (abs(off) > 0.5)] = 0.0
         return np.minimum(p, 1.0)
 
@@ -156,3 +154,27 @@ class Expected:
             return inside
         last = np.take_along_axis(survival, np.minimum(left, survival.shape[1]) - 1, axis=1)
         return np.where(depth > left, last, inside)
+
+
+def extremes(low: Floats, high: Floats, lengths: Integers, rewards: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Least and most of each count ``[texts, A]``, whatever becomes of undecided drafts (exact).
+
+    `low` and `high` ``[N, k]`` are survivals of 0 and 1, with every undecided draft rejected, and accepted; a call of
+    accepted length j adds `rewards` ``[..., k + 1, A]``.
+    """
+    (tokens, k), counts = high.shape, rewards.shape[-1]
+    reached = np.concatenate([np.ones((tokens, 1)), high], axis=1) > 0.5
+    may_fail = np.concatenate([low[:, 0] < 0.5, np.ones(k, bool)])
+    stops = np.concatenate([~reached[:, 1:], np.ones((tokens, 1), bool)], axis=1)
+    possible = reached & (stops | may_fail[np.arange(tokens)[:, None] + np.arange(k + 1)])
+    ends = np.cumsum(lengths)
+    found = np.zeros((2, len(lengths), counts))
+    for text, (start, end) in enumerate(zip(ends - lengths, ends, strict=True)):
+        later = np.zeros((2, end - start + k + 1, counts))
+        for n in range(end - start - 1, -1, -1):
+            may = np.flatnonzero(possible[start + n])
+            added = rewards[start + n] if rewards.ndim == 3 else rewards
+            options = later[:, n + 1 + may] + added[may]
+            later[0, n], later[1, n] = options[0].min(axis=0), options[1].max(axis=0)
+        found[:, text] = later[:, 0]
+    return found[0], found[1]

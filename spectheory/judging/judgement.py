@@ -12,21 +12,18 @@ import numpy as np
 from scipy.special import ndtri
 
 from spectheory.drafting import Chain, Shape, StoppingRule
-from spectheory.errors import SettingError, TraceError
-from spectheory.judging.causes import CAUSES
-from spectheory.judging.causes.base import Context, Finding, Reread
-from spectheory.judging.causes.early import stops_early
+from spectheory.errors import SettingError, TextError, TraceError
+from spectheory.judging.causes import CAUSES, Context, Finding, Reread, stops_early
 from spectheory.judging.comparison import READINGS
 from spectheory.judging.counting import Counting, counted, counting_of, past_end, rules_of, shape_of, torn
 from spectheory.judging.divergence import engine_dtype, greedy_tests
-from spectheory.judging.expected import Expected
-from spectheory.judging.matching import check_settings, matched
+from spectheory.judging.expected import ExpectedCounts
 from spectheory.judging.output import POSSIBLE, POWER, OutputTest, bonus_test, output_tests
 from spectheory.judging.standing import FALSE_ALARMS, Bench, Floats, Standing
 from spectheory.judging.starts import Calls
 from spectheory.prediction.shape_calls import check_shapes, takes
-from spectheory.trace import Trace
-from spectheory.trace.calls import CallLog
+from spectheory.trace import TextInfo, Trace
+from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import Counters
 from spectheory.verification import GrownMatch, PathRule, RankRule
 from spectheory.verification.matching import ArgmaxDraft, GreedyMatch
@@ -145,8 +142,8 @@ def judge(
     TraceError
         A trace of other texts or settings, or one that lacks what the stated rules read.
     """
-    check_settings(trace, log)
-    trace = matched(trace, log)
+    _check_settings(trace, log)
+    trace = align_texts(trace, log)
     greedy = log.temperature == 0
     counting, rules = counting_of(log, k), tuple(rules) or rules_of(log)
     bench = _bench(log, counting, counters, shape_of(log, counting.k, stop))
@@ -165,7 +162,7 @@ def judge(
     )
     by_name = {rule.name: rule for rule in asked}
     likeliest = min(made.questioned, key=lambda one: one.refuted)
-    expected = Expected(bench.survival(by_name[likeliest.rule], trace), bench.lengths, counting)
+    expected = ExpectedCounts(bench.survival(by_name[likeliest.rule], trace), bench.lengths, counting)
     made = replace(made, smallest=_smallest_loss(expected, likeliest))
     again = partial(_again, log, trace, counters, by_name, bench.shape)
     return _explained(made, trace, bench, again, lambda name: bench.survival(by_name[name], trace), reread)
@@ -248,13 +245,13 @@ def _asked(
         copied = [rule for rule in stated if not rule.uses_draft]
         for rule in (*copied, *([] if copied else [ArgmaxDraft()])):
             rule.require(trace.columns)
-        has_draft = not ArgmaxDraft().lacks(trace.columns)
+        has_draft = not ArgmaxDraft().missing_columns(trace.columns)
         return [*copied, *([GreedyMatch()] if has_draft else [])]
     for rule in stated:
         rule.require(trace.columns)
     named = {rule.name for rule in stated}
     others = [r for r in RULES.values() if r.name not in named and r.output == "sample"]
-    return [*stated, *(rule for rule in others if not rule.lacks(trace.columns))]
+    return [*stated, *(rule for rule in others if not rule.missing_columns(trace.columns))]
 
 
 def _asked_of_tree(
@@ -274,7 +271,7 @@ def _asked_of_tree(
     known = [rule for rule in ranked if rule.recorded_in in trace.columns and (reread or not rule.estimated)]
     others = [rule for rule in known if rule.known_ranks(trace.columns, shape.max_rank) == shape.max_rank]
     lossless = [rule for rule in (GrownMatch(), *others) if rule.name not in named and takes(rule, shape)]
-    asked = [*stated, *(rule for rule in lossless if not rule.lacks(trace.columns))]
+    asked = [*stated, *(rule for rule in lossless if not rule.missing_columns(trace.columns))]
     if not asked:
         raise TraceError(
             f"the trace has no columns by which {shape} is judged",
@@ -370,7 +367,7 @@ def _notes(log: CallLog, bench: Bench, asked: Sequence[PathRule]) -> Iterator[st
         yield f"{early[0].upper()}{early[1:]}."
 
 
-def _smallest_loss(expected: Expected, one: Standing) -> float | None:
+def _smallest_loss(expected: ExpectedCounts, one: Standing) -> float | None:
     """The smallest share d for which an engine that accepts each draft with 1 - d times the rule's probability would
     be refuted with probability :data:`~spectheory.judging.output.POWER`; None if these texts would show no loss.
 
@@ -381,8 +378,8 @@ def _smallest_loss(expected: Expected, one: Standing) -> float | None:
     def shown(loss: float) -> bool:
         depth = np.arange(1, expected.survival.shape[1] + 1)
         other = replace(expected, survival=expected.survival * (1 - loss) ** depth, undecided=None)
-        mean, variance = (float(sums[:, 0].sum()) for sums in (other.high.expected, other.high.covariance[:, 0]))
-        calls = math.floor(mean - ndtri(POWER) * math.sqrt(max(variance, 0.0)))
+        mean, variance = float(other.calls.expected.sum()), float(other.calls.variance.sum())
+        calls = math.floor(mean - ndtri(POWER) * math.sqrt(variance))
         if one.calls.deviation == 0:
             return calls > one.calls.high
         return expected.more_calls(calls) < FALSE_ALARMS / (len(one.every) + 1)
@@ -394,3 +391,92 @@ def _smallest_loss(expected: Expected, one: Standing) -> float | None:
         middle = (low + high) / 2
         low, high = (low, middle) if shown(middle) else (middle, high)
     return high
+
+
+_ONE = 1e-9
+"""Two temperatures closer than this are the same setting."""
+
+
+def align_texts(trace: Trace, log: CallLog) -> Trace:
+    """The trace with one text per request, in their order; a request whose output is no text of it is refused."""
+    if not log.requests:
+        raise TextError("the log has no request", limit="needs one at least", remedy="check the log")
+    for request in log.requests:
+        if not request.output:
+            raise TextError(
+                f"request {request.id!r} has no output token ids",
+                limit="texts are judged by their ids",
+                remedy="log them (vLLM: return_token_ids), or judge the counters alone",
+            )
+    if "token" not in trace.columns:
+        raise TraceError(
+            "the trace has no token ids", limit="texts are matched by them", remedy="measure the pair again"
+        )
+    ends = np.cumsum(trace.lengths)
+    rows = [slice(end - n, end) for end, n in zip(ends.tolist(), trace.lengths.tolist(), strict=True)]
+    places: dict[tuple[int, ...], list[int]] = {}
+    for number, row in enumerate(rows):
+        places.setdefault(tuple(trace.columns["token"][row].tolist()), []).append(number)
+    twins: dict[tuple[int, ...], list[Request]] = {}
+    for request in log.requests:
+        twins.setdefault(request.output, []).append(request)
+    found = [_place(trace, rows, places.get(r.output, []), twins[r.output], r) for r in log.requests]
+    if found == list(range(len(trace.texts))):
+        return trace
+    order = np.concatenate([np.arange(rows[place].start, rows[place].stop) for place in found])
+    columns = {name: column[order] for name, column in trace.columns.items()}
+    texts = tuple(replace(trace.texts[place], id=r.id) for place, r in zip(found, log.requests, strict=True))
+    return Trace(columns, texts, trace.provenance)
+
+
+def _place(
+    trace: Trace, rows: Sequence[slice], places: Sequence[int], twins: Sequence[Request], request: Request
+) -> int:
+    """The text of a request, of the places and requests with its output: by its id, or the only one it can be."""
+    fitting = [place for place in places if _same_length(trace.texts[place], request)]
+    if not fitting:
+        raise TextError(
+            f"request {request.id!r}: its output is no text of the trace",
+            limit="the trace must be of these very token ids after these prompts, by one tokenizer",
+            remedy="give the pair with --target and --draft",
+        )
+    named = [place for place in fitting if trace.texts[place].id == request.id]
+    if len(named) == 1 and sum(other.id == request.id for other in twins) == 1:
+        return named[0]
+    alike = all(_equal(trace, rows[fitting[0]], rows[place]) for place in fitting[1:])
+    if alike and (len(fitting) > 1 or all(other.prompt == request.prompt for other in twins)):
+        return fitting[0]
+    raise TextError(
+        f"request {request.id!r}: its output is that of {max(len(fitting), len(twins))} texts after different prompts",
+        limit="a request is found by its id, or by a prompt and output that no other has",
+        remedy="give the texts of the trace the ids of the requests, or the pair with --target and --draft",
+    )
+
+
+def _same_length(text: TextInfo, request: Request) -> bool:
+    """Whether the prompts can be the same, as far as their lengths are known."""
+    return text.prompt_tokens is None or not request.prompt or text.prompt_tokens == len(request.prompt)
+
+
+def _equal(trace: Trace, one: slice, other: slice) -> bool:
+    """Whether every column has the same numbers in two places."""
+    return all(np.array_equal(column[one], column[other]) for column in trace.columns.values())
+
+
+def _check_settings(trace: Trace, log: CallLog) -> None:
+    """Refuse a trace that was read under other sampling settings than the log's."""
+    stated, read = log.sampling, trace.sampling
+    if stated is None or read is None or stated.temperature == 0:
+        return
+    differing = [
+        name
+        for name in ("temperature", "top_k", "top_p", "min_p")
+        if abs((getattr(stated, name) or 0) - (getattr(read, name) or 0)) > _ONE
+    ]
+    if differing:
+        name = differing[0]
+        raise TraceError(
+            f"{name} is {getattr(read, name)} in the trace and {getattr(stated, name)} in the log",
+            limit="both must have the settings that made the text",
+            remedy="read the texts again under the log's settings",
+        )

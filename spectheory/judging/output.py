@@ -8,7 +8,7 @@ false-alarm rate :data:`FALSE_ALARM`; all seven together stay below 1e-3 (union 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -16,10 +16,54 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from spectheory.judging.verified import SHARES
+from spectheory.judging.starts import Calls, tilted
 from spectheory.trace import IMPOSSIBLE, READ, Trace
 
 Floats = NDArray[np.float64]
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95)
+"""Shares of tokens of another law that bets are on."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """Rows ``[M]`` of the texts that calls verified, in the order of the text, and whether the draft was accepted.
+
+    An engine that changes the text still verifies position by position: a token has some law given the text before it,
+    and was accepted with some probability given the token. In this order both are revealed one after the other, so sums
+    of either are martingales, whatever the engine does later. The recursion over starts would be exact for right output
+    only.
+    """
+
+    rows: NDArray[np.int64]
+    accepted: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, calls: Calls) -> Verified:
+        """Of each call its accepted drafts, and the one that was rejected if one was."""
+        rejected = (calls.accepted < calls.judged).astype(np.int64)
+        counts = calls.accepted + rejected
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        return cls(np.repeat(calls.rows, counts) + within, within < np.repeat(calls.accepted, counts))
+
+    def coins(self, chance: Floats) -> float:
+        """A p-value, an upper bound, if each draft is accepted with this chance ``[M]`` given its token."""
+        return tilted(self.accepted.astype(np.int64), np.stack([1 - chance, chance], axis=1), np.ones(len(chance)))
+
+
+def bets(logs: Sequence[Floats]) -> float:
+    """Log evidence against a law of tokens: bets that a share of them is drawn from others instead.
+
+    `logs` are log-ratios ``[M]`` of the other laws to it. Each factor 1 - e + e r has mean 1 at most, so this is a test
+    martingale.
+    """
+    each = [
+        np.log(np.maximum(1 - share + share * np.exp(np.minimum(log, 27.0)), _TINY)).sum()
+        for log in logs
+        for share in SHARES
+    ]
+    return float(np.logaddexp.reduce(each) - math.log(len(each)))
+
+
 Side = Literal["exact", "guaranteed", "asymptotic", "estimate"]
 
 FALSE_ALARM = 1e-4
@@ -149,7 +193,7 @@ def evidence(u: Floats) -> float:
     """
     a, b = (x.ravel() for x in np.meshgrid(SHAPES, SHAPES))
     logs = (a - 1) * np.log(u).sum() + (b - 1) * np.log1p(-u).sum() - len(u) * special.betaln(a, b)
-    return float(special.logsumexp(logs) - math.log(len(a)))
+    return float(np.logaddexp.reduce(logs) - math.log(len(a)))
 
 
 def _martingale(steps: Floats, variances: Floats, tilted: Tilted, **about: Any) -> OutputTest:
@@ -181,7 +225,7 @@ def _martingale(steps: Floats, variances: Floats, tilted: Tilted, **about: Any) 
 def _delyon(total: float, squares: float, variance: float) -> float:
     """The p-value of a sum of steps: its bets on every tilt."""
     logs = TILTS * total - TILTS**2 * (squares + 2 * variance) / 6
-    return math.exp(-max(float(special.logsumexp(logs)) - math.log(len(TILTS)), 0.0))
+    return math.exp(-max(float(np.logaddexp.reduce(logs)) - math.log(len(TILTS)), 0.0))
 
 
 Tilted = Callable[[float], tuple[float, float, float]]
@@ -357,7 +401,7 @@ def _on_draft(trace: Trace, among: NDArray[np.bool_], *, tops: bool = False, **a
         first = (trace.columns["target_rank"][among] == 1) - top
         bets += [1 + sign * lean * first for lean in LEANS for sign in (-1, 1)]
     logs = np.array([float(np.log(np.maximum(bet, _TINY)).sum()) for bet in bets])
-    evidence = float(special.logsumexp(logs) - math.log(len(logs)))
+    evidence = float(np.logaddexp.reduce(logs) - math.log(len(logs)))
     return OutputTest(
         statistic=evidence,
         symbol="log evidence",

@@ -21,19 +21,120 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from spectheory.cost import ConstantRatio, CostModel, required_acceptance
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
-from spectheory.judging.matches import bounds_at
 from spectheory.prediction.over_prompts import left_out, ratio, reach
 from spectheory.prediction.renewal import Renewal, Summed, read_at, spread_of_calls
-from spectheory.trace.calls import CallLog
-from spectheory.trace.counters import Counters
-from spectheory.trace.pooled import by_accepted, pooled
+from spectheory.trace.calls import CallLog, Request
+from spectheory.trace.counters import Counters, by_accepted, depth_of, pooled
 from spectheory.verification import PATH_RULES, LookupMatch
 from spectheory.verification.base import PositionRule
+
+Bools = NDArray[np.bool_]
+
+
+def first_choice_bounds(log: CallLog, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Fewest and most calls of each request with chains of k, ``[requests]``; None without accepted tokens per call.
+
+    A draft of first choices proposes one token at each position of the text, and it either is the text's token or not.
+    A call says which: accepted tokens are, the first one refused is not, and the token after k accepted ones was not
+    drafted. With n tokens present, a call of k drafts ends after the first position beyond n that is no match, or after
+    n + k + 1. That end grows with n and with every match, so calls for the text fall with each further match: taking
+    every undrafted token as no match and as a match bounds the calls at every other k, and gives the counted ones at
+    the log's own.
+
+    Certain for drafts that depend on the text alone and propose first choices (argmax drafts at any temperature, every
+    rule at temperature 0); an estimate of unknown error for sampled drafts and for heads that read hidden states.
+    """
+    drafted = log.k is not None or all(each.drafted for each in log.requests)
+    if not (log.requests and drafted and all(each.accepted for each in log.requests)):
+        return None
+    pairs = [_matches(each, log.k) for each in log.requests]
+    fewest, most = ([calls_of(row[side], k) for row in pairs] for side in (1, 0))
+    return np.array(fewest), np.array(most)
+
+
+def _matches(request: Request, k: int | None) -> tuple[Bools, Bools]:
+    """Whether each token of the request's calls matches the draft, at least and at most.
+
+    A last call that accepted tokens may end with the text, without a token of its own: fewest calls leave it out.
+    """
+    least: list[bool] = []
+    most: list[bool] = []
+    for accepted, drafted in zip(request.accepted, request.drafted or [k or 0] * len(request.accepted), strict=True):
+        least += [True] * accepted + [False]
+        most += [True] * accepted + [accepted >= drafted]
+    whole = len(most) - (request.accepted[-1] > 0)
+    return np.array(least), np.array(most[:whole])
+
+
+def calls_of(match: Bools | Sequence[bool], k: int) -> int:
+    """Calls of k drafts over a text whose tokens match or not; the first call starts before the first token.
+
+    Examples
+    --------
+    >>> calls_of([True, True, False, True], 1), calls_of([True, True, False, True], 3)
+    (3, 2)
+    """
+    ends = [*np.flatnonzero(~np.asarray(match, dtype=bool)).tolist()]
+    position, calls, at = 0, 0, 0
+    while position < len(match):
+        while at < len(ends) and ends[at] < position:
+            at += 1
+        stop = ends[at] if at < len(ends) else len(match)
+        position = min(position + k, stop) + 1
+        calls += 1
+    return calls
+
+
+FALSE_ALARM = 0.01
+"""Share of comparisons of equal acceptances that are said to differ, if calls are independent."""
+
+
+@dataclass(frozen=True)
+class FirstDraftGap:
+    """Shares of calls that accepted their first draft in two runs, and the deviations between them."""
+
+    one: float
+    other: float
+    z: float
+
+    @property
+    def differ(self) -> bool:
+        """Whether they differ beyond noise (two-sided, at :data:`FALSE_ALARM` for independent calls)."""
+        return 2 * float(ndtr(-abs(self.z))) < FALSE_ALARM
+
+    def sentence(self, names: tuple[str, str]) -> str:
+        """The comparison in words."""
+        verdict = (
+            "beyond the noise of independent calls: expected of other k or other texts, as calls start elsewhere"
+            if self.differ
+            else "within noise"
+        )
+        shown = f"{self.one:.3f} in {names[0]}, {self.other:.3f} in {names[1]}"
+        return f"Acceptance at position 1: {shown} ({self.z:+.1f} deviations), {verdict}."
+
+
+def first_draft_gap(one: Counters, other: Counters) -> FirstDraftGap | None:
+    """The difference in deviations of the pooled share; None without calls and counts by position.
+
+    Examples
+    --------
+    >>> found = first_draft_gap(Counters(calls=400, survival=(0.8,)), Counters(calls=400, survival=(0.7, 0.5)))
+    >>> round(found.z, 2), found.differ
+    (3.27, True)
+    """
+    if not (one.calls and other.calls and one.survival and other.survival):
+        return None
+    shares = one.survival[0], other.survival[0]
+    mean = (shares[0] * one.calls + shares[1] * other.calls) / (one.calls + other.calls)
+    deviation = math.sqrt(mean * (1 - mean) * (1 / one.calls + 1 / other.calls))
+    return FirstDraftGap(*shares, z=(shares[0] - shares[1]) / deviation if deviation else 0.0)
+
 
 Basis = Literal["counted", "drafted so far", "own starts", "constant hazard"]
 """``counted``: the engine's own k. ``own starts``: a reading at a shorter k, ``constant hazard`` at a longer one.
@@ -74,11 +175,11 @@ FROM_LOG = "c = {c:.3f} from the log's own times, a call's verification taken as
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingAtK:
     """Chains of k drafts: `tokens_per_call` with the recovered or bonus token, and what it rests on.
 
     `survival` and `hazard` are those of position k; `speedup` needs a cost; `first_choices` are ends of tokens per call
-    for a draft that proposes its first choices (:mod:`spectheory.judging.matches`). `renewal` and `summed` are the two
+    for a draft that proposes its first choices (:func:`first_choice_bounds`). `renewal` and `summed` are the two
     readings of another k; None where k was counted, or positions were not.
     """
 
@@ -102,29 +203,29 @@ class Readings:
 
     counters: Counters
     k: int
-    rows: tuple[Reading, ...]
+    rows: tuple[ReadingAtK, ...]
     noise: Noise
     assumptions: tuple[str, ...] = field(default=())
     rule: str = ""
 
     @property
-    def counted(self) -> Reading:
+    def counted(self) -> ReadingAtK:
         """The engine's own k."""
         return self.rows[self.k - 1]
 
     @property
-    def best(self) -> Reading | None:
+    def best(self) -> ReadingAtK | None:
         """The fastest k up to the engine's; None without a cost."""
         return _fastest(self.rows[: self.k])
 
     @property
-    def best_beyond(self) -> Reading | None:
+    def best_beyond(self) -> ReadingAtK | None:
         """A longer chain that would be faster; None if there is none."""
         fastest = _fastest(self.rows)
         return fastest if fastest and fastest.k > self.k else None
 
 
-def _fastest(rows: Sequence[Reading]) -> Reading | None:
+def _fastest(rows: Sequence[ReadingAtK]) -> ReadingAtK | None:
     """The shortest of the fastest chains."""
     known = [row for row in rows if row.speedup]
     return max(known, key=lambda row: row.speedup.best if row.speedup else 0.0, default=None)
@@ -152,10 +253,10 @@ def readings(
     counters = pooled(evidence) if isinstance(evidence, CallLog) else evidence
     found = _Law.of(counters)
     mean, noise = tokens_per_call(counters, log)
-    cost, from_log = (cost, "") if cost else cost_in(counters)
+    cost, from_log = (cost, "") if cost else _cost_in(counters)
     renews, spread = _renews(rule), covariance(counters, log)
     two = (Renewal(found.known), Summed(found.known)) if found.known and not found.variable else None
-    rows: list[Reading] = []
+    rows: list[ReadingAtK] = []
     below = 1.0
     for k in range(1, max(k_max, found.k) + 1):
         survival, basis = found.at(k), found.basis(k)
@@ -168,9 +269,9 @@ def readings(
             tokens = read_at(found.known, k, spread, renews=renews)
         else:
             tokens = _spread(found, k, counters)
-        own = survival_at(counters, log, k) if known and not found.variable else Interval.estimate(survival)
+        own = _survival_at(counters, log, k) if known and not found.variable else Interval.estimate(survival)
         rows.append(
-            Reading(
+            ReadingAtK(
                 k=k,
                 survival=own,
                 hazard=survival / below if below else None,
@@ -271,7 +372,7 @@ def _nearest(counters: Counters) -> int | None:
     return max(round(counters.mean_drafted), math.ceil((counters.accepted or 0) / counters.calls), 1)
 
 
-def cost_in(counters: Counters) -> tuple[CostModel | None, str]:
+def _cost_in(counters: Counters) -> tuple[CostModel | None, str]:
     """A ratio from the draft's share of the log's own time, and a sentence that says so."""
     share = counters.provenance.get("draft_share")
     if counters.seconds and counters.draft_seconds is not None:
@@ -295,7 +396,7 @@ def _first_choices(log: CallLog | None, k: int) -> Interval | None:
 
     They are certain of such a draft that reads the text alone; a log does not say whether its draft is one.
     """
-    calls = bounds_at(log, k) if log else None
+    calls = first_choice_bounds(log, k) if log else None
     if log is None or calls is None:
         return None
     tokens = sum(sum(each.accepted) + len(each.accepted) for each in log.requests)
@@ -303,17 +404,19 @@ def _first_choices(log: CallLog | None, k: int) -> Interval | None:
     return Interval(low, (low + high) / 2, high, "estimate")
 
 
+def _reached(log: CallLog) -> NDArray[np.float64]:
+    """Calls of each request that accepted at least i tokens, i = 0..depth, ``[requests, depth + 1]``."""
+    counts = [by_accepted(each) for each in log.requests]
+    depths = range(depth_of(log) + 1)
+    return np.array([[sum(n for j, n in each.items() if j >= i) for i in depths] for each in counts], dtype=float)
+
+
 def tokens_per_call(counters: Counters, log: CallLog | None) -> tuple[Callable[[int], Interval], Noise]:
     """Tokens per call of chains of k with their 95% interval, and what that is over."""
     if log is not None and len(log) > 1 and counters.survival:
-        counts = [by_accepted(each) for each in log.requests]
-        calls = left_out(np.array([sum(found.values()) for found in counts], dtype=float))
-
-        def over_requests(k: int) -> Interval:
-            tokens = [sum((1 + min(j, k)) * n for j, n in found.items()) for found in counts]
-            return ratio(left_out(np.array(tokens, dtype=float)), calls, limits=(1.0, k + 1.0))
-
-        return over_requests, "requests"
+        reached = _reached(log)
+        calls = left_out(reached[:, 0])
+        return lambda k: ratio(left_out(reached[:, : k + 1].sum(axis=1)), calls, limits=(1.0, k + 1.0)), "requests"
 
     def over_calls(k: int) -> Interval:
         depths = range(1, k + 1)
@@ -327,19 +430,17 @@ def tokens_per_call(counters: Counters, log: CallLog | None) -> tuple[Callable[[
     return over_calls, "calls" if counters.calls and counters.survival else "unknown"
 
 
-def survival_at(counters: Counters, log: CallLog | None, i: int) -> Interval:
+def _survival_at(counters: Counters, log: CallLog | None, i: int) -> Interval:
     """The share of calls that accepted at least i tokens with its 95% interval, over requests where there are several.
 
     It is never shorter than that of independent calls, so few requests that agree by chance are not taken as certain.
     """
     share = counters.survival[i - 1]
-    independent = share_of_calls(share, counters.calls)
+    independent = _share_of_calls(share, counters.calls)
     if log is None or len(log) < 2:
         return independent
-    counts = [by_accepted(each) for each in log.requests]
-    reached = left_out(np.array([sum(n for j, n in found.items() if j >= i) for found in counts], dtype=float))
-    calls = left_out(np.array([sum(found.values()) for found in counts], dtype=float))
-    over = ratio(reached, calls, limits=(0.0, 1.0))
+    reached = _reached(log)
+    over = ratio(left_out(reached[:, i]), left_out(reached[:, 0]), limits=(0.0, 1.0))
     return Interval(min(over.low, independent.low), share, max(over.high, independent.high), independent.kind)
 
 
@@ -348,21 +449,19 @@ def covariance(counters: Counters, log: CallLog | None) -> NDArray[np.float64] |
 
     Over few requests it is at least that of independent calls on the diagonal.
     """
-    shares = np.array(counters.survival)
-    if not counters.calls or not len(shares):
+    if not counters.calls or not counters.survival:
         return None
-    of_calls, places = spread_of_calls(counters.survival, counters.calls), range(len(shares))
+    of_calls = spread_of_calls(counters.survival, counters.calls)
     if log is None or len(log) < 2:
         return of_calls
-    counts = [by_accepted(each) for each in log.requests]
-    calls = np.array([sum(found.values()) for found in counts], dtype=float)
-    reached = np.array([[sum(n for j, n in found.items() if j > i) for i in places] for found in counts], dtype=float)
-    off = reached - calls[:, None] * shares
+    reached = _reached(log)[:, : len(counters.survival) + 1]
+    calls = reached[:, 0]
+    off = reached[:, 1:] - np.outer(calls, counters.survival)
     over = off.T @ off / calls.sum() ** 2 * len(calls) / (len(calls) - 1)
     return of_calls if np.trace(of_calls) > np.trace(over) else np.asarray(over)
 
 
-def share_of_calls(share: float, calls: int | None) -> Interval:
+def _share_of_calls(share: float, calls: int | None) -> Interval:
     """A share of calls with Wilson's 95% interval, which is valid near 0 and 1 too."""
     if not calls:
         return Interval.estimate(share)

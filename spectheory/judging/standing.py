@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from spectheory.drafting import Shape, StoppingRule
 from spectheory.judging.comparison import CallLaw, Comparison, compare_calls
 from spectheory.judging.counting import Counted, Counting
-from spectheory.judging.expected import Expected
-from spectheory.judging.near_ties import as_seen, near_ties
+from spectheory.judging.divergence import as_seen, near_ties
+from spectheory.judging.expected import ExpectedCounts
 from spectheory.judging.starts import Calls
 from spectheory.prediction.shape_calls import survival_of
 from spectheory.trace import Trace
@@ -154,7 +154,7 @@ class Bench:
             return Standing(rule, same, compare_calls(self.found.calls, self._laws([survival, *more])))
         if undecided is not None and self.calls is not None:
             survival, undecided = undecided[0], None
-        expected = Expected(survival, self.lengths, self.counting, undecided)
+        expected = ExpectedCounts(survival, self.lengths, self.counting, undecided)
         calls, *positions = expected.comparisons(self.found)
         if self.calls is None:
             return Standing(rule, same, calls, tuple(positions), texts=self._differing(expected))
@@ -172,16 +172,16 @@ class Bench:
 
     def _laws(self, readings: Sequence[Floats]) -> list[CallLaw]:
         """The calls of each text by several readings."""
-        read = [Expected(survival, self.lengths, self.counting).decoded for survival in readings]
+        read = [ExpectedCounts(survival, self.lengths, self.counting).decoded for survival in readings]
         texts = zip(*(np.split(survival, np.cumsum(lengths)[:-1]) for survival, lengths in read), strict=True)
         return [CallLaw.of(text) for text in texts if len(text[0])]
 
-    def _differing(self, expected: Expected) -> tuple[str, ...]:
+    def _differing(self, expected: ExpectedCounts) -> tuple[str, ...]:
         """Requests whose calls are not those that are certain."""
         if expected.undecided is not None:
             return ()
         sums = expected.low
-        certain = sums.covariance[:, 0, 0] < 1e-6
+        certain = sums.variance[:, 0] < 1e-6
         return tuple(
             name
             for name, calls, mean, sure in zip(self.names, self.each, sums.expected[:, 0], certain, strict=True)

@@ -127,7 +127,7 @@ class Calls:
         with np.errstate(divide="ignore"):
             each = [np.log(np.maximum(_at(laws, self.accepted), 0.0)) for laws in (own, *map(self.laws, others))]
         sums = np.array([logs[~dropped].sum() for logs in each])
-        return _bounded(float(logsumexp(sums) - sums[0]) - np.log(len(sums)) - _slack(own, excluded))
+        return _bounded(float(np.logaddexp.reduce(sums) - sums[0]) - np.log(len(sums)) - _slack(own, excluded))
 
     def fit(self, survival: Floats) -> float:
         """Log-likelihood of the lengths of all calls, nats; a rare one counts as if it had the chance :data:`RARE`."""
@@ -177,7 +177,7 @@ def tilted(counts: Integers, laws: Floats, weights: Floats) -> float:
 
 def _tilted(counts: Integers, laws: Floats, weights: Floats, slack: float = 0.0) -> float:
     growth = _growth(laws, np.multiply.outer(TILTS, weights)).sum(axis=1)
-    return _bounded(float(logsumexp(TILTS * (weights @ counts) - growth)) - np.log(len(TILTS)) - slack)
+    return _bounded(float(np.logaddexp.reduce(TILTS * (weights @ counts) - growth)) - np.log(len(TILTS)) - slack)
 
 
 def _growth(laws: Floats, powers: Floats) -> Floats:

@@ -32,6 +32,11 @@ def installed() -> bool:
     return True
 
 
+def pays(positions: int) -> bool:
+    """Whether so many positions of texts are worth a compiled loop, and there is one."""
+    return positions >= SMALLEST and installed()
+
+
 def usable(*arrays: Any, dtypes: tuple[type[np.floating[Any]], ...] = (np.float64,)) -> bool:
     """Whether the kernels take these arrays ``[..., V]``: numpy, of these types, V >= :data:`SMALLEST`, and numba."""
     fitting = (type(a) is np.ndarray and a.dtype in dtypes and a.ndim > 0 and a.shape[-1] >= SMALLEST for a in arrays)

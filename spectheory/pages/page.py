@@ -13,8 +13,7 @@ from typing import Any
 from spectheory import __version__
 from spectheory.answers import plain
 from spectheory.errors import OutputError, load_extra
-from spectheory.files import write_whole
-from spectheory.harmless import harmless
+from spectheory.files import strip_control_characters, write_whole
 from spectheory.pages.parts import Part, Shown
 from spectheory.pages.vega import VegaChart
 from spectheory.plots.style import PALETTE
@@ -72,7 +71,7 @@ def _template() -> Any:
         undefined=jinja.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: harmless(value) if type(value) is str else value,
+        finalize=lambda value: strip_control_characters(value) if type(value) is str else value,
     ).from_string((_HERE / "page.html").read_text(encoding="utf-8"))
 
 

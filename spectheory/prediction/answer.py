@@ -10,10 +10,44 @@ from spectheory.checks import instance
 from spectheory.drafting import Shape
 from spectheory.intervals import Interval
 from spectheory.limits.claims import IID_FORMULA, LimitClaim
-from spectheory.prediction.labels import Label
-from spectheory.prediction.shape_calls import Wanted
+from spectheory.prediction.best_tree import ShapeRequest
 from spectheory.prediction.trace_limits import Limits
 from spectheory.verification import PathRule
+
+
+@dataclass(frozen=True)
+class Label:
+    """The name of a rule and the kind of shape; None for chains. `stop` is the stopping rule of chains that have one.
+
+    Examples
+    --------
+    >>> str(Label("token")), str(Label("race", "tree"))
+    ('token', 'race tree')
+    >>> str(Label("token", stop="top<0.6"))
+    'token, top<0.6'
+    """
+
+    rule: str
+    kind: str | None = None
+    stop: str | None = None
+
+    @property
+    def chain(self) -> bool:
+        """Whether the shapes are chains."""
+        return self.kind is None
+
+    def __str__(self) -> str:
+        """The words of a heading."""
+        name = self.rule if self.kind is None else f"{self.rule} {self.kind}"
+        return f"{name}, {self.stop}" if self.stop else name
+
+    @classmethod
+    def of(cls, rule: PathRule, wanted: ShapeRequest) -> Label:
+        """The label of a shape that was asked for; one that is written by hand stands for itself."""
+        if wanted.is_chain:
+            return cls(rule.name, stop=str(wanted.stop) if wanted.stop else None)
+        return cls(rule.name, wanted.family)
+
 
 _LETTERS_SHOWN = 40
 """Letters of a shape that a repr writes out."""
@@ -44,7 +78,7 @@ class Prediction:
 
     rule: PathRule
     shape: Shape
-    wanted: Wanted
+    wanted: ShapeRequest
     tokens_per_call: Interval
     accepted_length: Interval
     acceptance: Interval

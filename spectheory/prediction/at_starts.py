@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from spectheory.drafting import Chain, Shape
 from spectheory.errors import TraceError
-from spectheory.prediction.call_system import tokens_left
 from spectheory.prediction.law import moves_of
-from spectheory.prediction.paths import visits_of
+from spectheory.prediction.paths import tokens_left, visits_of
 from spectheory.prediction.shape_calls import survival_of
 from spectheory.prediction.stopped import drafted_along
 from spectheory.trace import Trace

@@ -12,10 +12,9 @@ from spectheory.cost import CostModel
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
-from spectheory.prediction.call_system import tokens_left
 from spectheory.prediction.call_times import speedup_of_chain
 from spectheory.prediction.over_prompts import Prompts, ratio
-from spectheory.prediction.paths import visits_of
+from spectheory.prediction.paths import tokens_left, visits_of
 from spectheory.trace import UNO_SHARES, Trace
 from spectheory.verification import TokenVerification
 from spectheory.verification.biased import BiasedVerification

@@ -1,9 +1,17 @@
-"""Tokens per call and the time of a call, joined to a speed-up (C2)."""
+"""Tokens per call and the time of a call, joined to a speed-up (C2).
+
+Where the draft decides its length (§11), drafted tokens and speed-up are estimates cut at certain bounds.
+Ranges join both estimates. Prompts of a small sample seldom show the heaviest weights: then the estimate by calls that
+go on is too low and that by calls that stop too high, so the two span what is missing. One of them alone held the truth
+in half of the samples at worst (``benchmarks/interval_coverage.py``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +19,10 @@ from numpy.typing import NDArray
 from spectheory.cost import CostModel
 from spectheory.cost.model import Ends
 from spectheory.drafting import Copied, Shape
-from spectheory.intervals import Interval
-from spectheory.prediction.over_prompts import Prompts, deviation, interval, reach
+from spectheory.intervals import Interval, Kind
+from spectheory.prediction.over_prompts import Prompts, deviation, interval, ratio, reach
 from spectheory.prediction.shape_calls import ShapeCalls
+from spectheory.prediction.stopped import DraftedLengths
 
 Floats = NDArray[np.float64]
 Times = Callable[[CostModel], Floats]
@@ -44,8 +53,8 @@ def speedup(
     k, longest = found.shape.nodes, int(np.flatnonzero(found.by_drafted.sum(axis=0)).max(initial=0))
     kinds = [prompts.sum(column) for column in found.by_drafted.T[: longest + 1]]
     copies = [found.shape.by(Copied(tuple(shares))) for shares in np.eye(k + 1)[: longest + 1].tolist()]
-    timed = Timed.by(cost, errors, lambda model: best_of(model.call(copied) for copied in copies))
-    return joined(tokens, np.sum(kinds, axis=0), kinds, longest, timed)
+    timed = Timed.by(cost, errors, lambda model: _best_of(model.call(copied) for copied in copies))
+    return _speedup_of_kinds(tokens, np.sum(kinds, axis=0), kinds, longest, timed)
 
 
 def speedup_of_chain(
@@ -59,8 +68,8 @@ def speedup_of_chain(
     """
     late, most = ((tokens - calls) / shape.depth, shape.depth) if cost.reads_accepted else (full, 1)
     late = np.clip(late, 0.0, calls)
-    timed = Timed.by(cost, errors, lambda model: best_of(model.call(shape, more) for more in (0.0, float(most))))
-    return joined(tokens, calls, [calls - late, late], shape.depth, timed)
+    timed = Timed.by(cost, errors, lambda model: _best_of(model.call(shape, more) for more in (0.0, float(most))))
+    return _speedup_of_kinds(tokens, calls, [calls - late, late], shape.depth, timed)
 
 
 @dataclass(frozen=True)
@@ -94,7 +103,7 @@ class Timed:
         return sum(deviation(low, high) ** 2 for low, high in ends.reshape(-1, 2).tolist())
 
 
-def joined(tokens: Floats, calls: Floats, kinds: Sequence[Floats], longest: int, timed: Timed) -> Interval:
+def _speedup_of_kinds(tokens: Floats, calls: Floats, kinds: Sequence[Floats], longest: int, timed: Timed) -> Interval:
     """Speed-up from sums over prompts ``[1 + prompts]``. Latencies are independent of the prompts, so variances add.
 
     `kinds` are the numbers of calls of each kind of `timed`.
@@ -109,6 +118,107 @@ def joined(tokens: Floats, calls: Floats, kinds: Sequence[Floats], longest: int,
     return interval(values, calls, limits=limits, other_variance=of_times)
 
 
-def best_of(times: Iterable[Interval]) -> Floats:
+def _best_of(times: Iterable[Interval]) -> Floats:
     """Their best values."""
     return np.array([time.best for time in times])
+
+
+ROUNDING = 1e-12
+"""Relative: certain bounds that differ by less are equal."""
+ESTIMATES = ("going", "stopping")
+
+
+def drafted_per_call(prompts: Prompts, found: DraftedLengths, k: int) -> Interval:
+    """Drafted tokens per call (95% over prompts, the error of the likelihood ratios included).
+
+    Its kind is ``bound`` where both ends are those of the certain bounds.
+    """
+    calls = prompts.sum(found.calls)
+
+    def of(name: str) -> Interval:
+        return ratio(prompts.sum(getattr(found, name).sum(axis=1)), calls, limits=(0.0, float(k)))
+
+    return _cut([of(name) for name in ESTIMATES], of("low"), of("high"))
+
+
+def stopped_speedup(
+    prompts: Prompts,
+    groups: Sequence[tuple[Shape, DraftedLengths]],
+    tokens: Floats,
+    cost: CostModel,
+    errors: Sequence[Ends],
+) -> Interval:
+    r"""Speed-up over plain decoding (C2, §11; 95% over prompts and latencies, the error of likelihood ratios included).
+
+    A call that drafted L tokens takes the draft passes that it made and a target pass on L + 1 tokens. `groups` are
+    texts with the shapes of their calls; `tokens` ``[1 + prompts]`` are sums over prompts.
+    """
+    found = sum_of(groups)
+    calls = prompts.sum(found.calls)
+    k = groups[0][0].nodes
+    late = np.clip((tokens - calls) / k if cost.reads_accepted else prompts.sum(found.full), 0.0, calls)
+
+    def times(model: CostModel, calls_of: Callable[[Floats], Floats] = np.asarray) -> Floats:
+        each = [stopped_seconds(model, shape) for shape, _ in groups]
+        return np.concatenate([*(calls_of(one[:-1]) for one in each), each[0][-1:]])
+
+    def of(name: str, calls_of: Callable[[Floats], Floats] = np.asarray) -> Interval:
+        exact = np.concatenate([exactly(group.calls, getattr(group, name)) for _, group in groups], axis=1)
+        kinds = np.stack([*(prompts.sum(kind) for kind in exact.T), late])
+        return _per_token(tokens, calls, kinds, Timed.by(cost, errors, lambda model: times(model, calls_of)), k + 1)
+
+    # A call that drafts more takes no less in one bound, and no more in the other.
+    low = of("low", lambda of_calls: np.minimum.accumulate(of_calls[::-1])[::-1])
+    per_token = _cut([of(name) for name in ESTIMATES], low, of("high", np.maximum.accumulate))
+    return Interval(1 / per_token.high, 1 / per_token.best, 1 / per_token.low, per_token.kind)
+
+
+def sum_of(groups: Sequence[tuple[Shape, DraftedLengths]]) -> DraftedLengths:
+    """The calls of all texts."""
+    return reduce(add, (found for _, found in groups))
+
+
+def _per_token(tokens: Floats, calls: Floats, kinds: Floats, timed: Timed, lengths: int) -> Interval:
+    """Plain steps that an output token takes, from numbers of calls of each kind ``[kinds, 1 + prompts]``.
+
+    Estimates may be of either sign: without prompts that they rest on, or with few of them.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = timed.kinds[0] @ kinds / (tokens * timed.steps[0])
+    of_times = timed.variance(_possible(kinds[:, 0], lengths))
+    logarithmic = bool(np.all(values > 0))
+    scale = 1.0 if logarithmic else float(values[0]) ** 2
+    return interval(values, calls, logarithmic=logarithmic, other_variance=of_times * scale)
+
+
+def _possible(kinds: Floats, lengths: int) -> list[float]:
+    """The nearest numbers of calls of each kind that are not negative; the last kind is none of calls."""
+    calls = kinds[:-1].reshape(-1, lengths)
+    at_least = np.cumsum(calls[:, ::-1], axis=1)[:, ::-1]
+    at_least = np.minimum.accumulate(np.clip(at_least, 0.0, at_least[:, :1]), axis=1)
+    return [*(-np.diff(at_least, append=0.0, axis=1)).ravel().tolist(), float(kinds[-1])]
+
+
+def exactly(calls: Floats, at_least: Floats) -> Floats:
+    """Calls that draft exactly 0, ..., k tokens, ``[texts, k + 1]``, from those that draft 1, ..., k or more."""
+    return -np.diff(np.concatenate([calls[:, None], at_least, np.zeros((len(calls), 1))], axis=1), axis=1)
+
+
+def stopped_seconds(cost: CostModel, shape: Shape) -> Floats:
+    """Time of a call that drafts 0, ..., k tokens, then what one after a full acceptance takes besides, ``[k + 2]``."""
+    times = [cost.call(shape.cut(drafted)).best for drafted in range(shape.nodes + 1)]
+    more = float(shape.nodes) if cost.reads_accepted else 1.0
+    return np.array([*times, cost.call(shape.cut(shape.nodes), more).best - times[-1]])
+
+
+def _cut(estimates: Sequence[Interval], low: Interval, high: Interval) -> Interval:
+    """The range of the estimates inside the certain bounds, whose own ranges are over prompts."""
+    middle = float(np.mean([each.best for each in estimates]))
+    best = min(max(middle, low.best), high.best)
+    if np.isclose(low.best, high.best, rtol=ROUNDING, atol=0):  # the texts settle it
+        return Interval.exact(best) if low.low == high.high else low
+    if "estimate" in {each.kind for each in estimates}:  # one prompt says nothing of the error
+        return Interval(low.best, best, high.best, "bound")
+    least, most = min(each.low for each in estimates), max(each.high for each in estimates)
+    kind: Kind = "bound" if least <= low.low and most >= high.high else "statistical"
+    return Interval(min(max(least, low.low), best), best, max(min(most, high.high), best), kind)

@@ -29,12 +29,12 @@ from numpy.typing import NDArray
 
 from spectheory import truncated
 from spectheory.cost import CostModel
-from spectheory.cost.model import Ends as CostEnds
+from spectheory.cost.model import Ends
 from spectheory.distributions import Array
 from spectheory.drafting import Chain, Shape
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
-from spectheory.prediction.shape_calls import BestTree, Wanted
+from spectheory.prediction.best_tree import BestTree, ShapeRequest
 from spectheory.trace import Trace
 from spectheory.verification import Columns, PathRule, RankRule
 
@@ -42,7 +42,7 @@ Floats = NDArray[np.float64]
 ONE = Chain(1)
 
 
-def by_lists(rule: PathRule, trace: Trace, wanted: Wanted = ONE) -> bool:
+def by_lists(rule: PathRule, trace: Trace, wanted: ShapeRequest = ONE) -> bool:
     """Whether the trace has no columns for the rule with the shape, but lists that bound the rule."""
     ranked = isinstance(rule, RankRule) and not wanted.is_chain
     read = {*rule.needs, *([rule.recorded_in] if ranked and isinstance(rule, RankRule) else [])}
@@ -58,7 +58,7 @@ def nested(shape: Shape) -> bool:
     return all(path[1:] in paths for path in paths if len(path) > 1) and all(path in paths for path in lower)
 
 
-def require_certified(rule: PathRule, wanted: Wanted) -> None:
+def require_certified(rule: PathRule, wanted: ShapeRequest) -> None:
     """Refuse a shape whose calls the lists do not bound."""
     if isinstance(wanted, BestTree):
         reason, remedy = "no tree is searched for from bounds", "name a shape: chain, batch, 2x2x1"
@@ -73,15 +73,15 @@ def require_certified(rule: PathRule, wanted: Wanted) -> None:
     )
 
 
-class Ends(NamedTuple):
+class _LawEnds(NamedTuple):
     """A rule at both ends of its certified law: with the largest ranks (fewest tokens a call), and the smallest."""
 
-    worst: End
-    best: End
+    worst: _LawEnd
+    best: _LawEnd
 
 
 @dataclass(frozen=True, eq=False)
-class End(RankRule):
+class _LawEnd(RankRule):
     """A rule with one end of its certified law ``[N, A]`` in place of what a trace records."""
 
     rule: PathRule
@@ -120,7 +120,7 @@ class End(RankRule):
         return self.rule
 
 
-def ends_of(rule: PathRule, trace: Trace, max_rank: int) -> Ends:
+def ends_of(rule: PathRule, trace: Trace, max_rank: int) -> _LawEnds:
     """The two laws of the rank along a trace, from P(R <= r | x) at each position (certified)."""
     within = np.empty((2, len(trace), max_rank))
     for row, ((target, draft), token) in enumerate(zip(trace.lists, trace.columns["token"].tolist(), strict=True)):
@@ -131,11 +131,11 @@ def ends_of(rule: PathRule, trace: Trace, max_rank: int) -> Ends:
     # P(R <= r) rises in r: each end may be tightened to do so.
     low = np.maximum.accumulate(within[0], axis=1)
     high = np.minimum.accumulate(within[1, :, ::-1], axis=1)[:, ::-1]
-    return Ends(*(End(rule, np.diff(end, axis=1, prepend=0.0)) for end in (low, np.maximum(low, high))))
+    return _LawEnds(*(_LawEnd(rule, np.diff(end, axis=1, prepend=0.0)) for end in (low, np.maximum(low, high))))
 
 
 @dataclass(frozen=True)
-class Settled(CostModel):
+class CostAtBound(CostModel):
     """A cost model of which every call takes what a call after this share of full acceptances does.
 
     How many calls follow a full acceptance is not known either; between the shares 0 and 1 lies every mixture.
@@ -152,12 +152,12 @@ class Settled(CostModel):
         """Time of a call at the one share."""
         return self.cost.call(shape, self.share)
 
-    def errors(self) -> Iterator[CostEnds]:
+    def errors(self) -> Iterator[Ends]:
         """Those of the cost model, at the one share."""
-        return ((Settled(low, self.share), Settled(high, self.share)) for low, high in self.cost.errors())
+        return ((CostAtBound(low, self.share), CostAtBound(high, self.share)) for low, high in self.cost.errors())
 
 
-def joined(intervals: Sequence[Interval]) -> Interval:
+def hull(intervals: Sequence[Interval]) -> Interval:
     """The range of several intervals, one for each end of what is not known.
 
     If they are 95% intervals over prompts it is one too, of at least that level: to miss the true value below, the
@@ -170,8 +170,3 @@ def joined(intervals: Sequence[Interval]) -> Interval:
     best = (min(i.best for i in intervals) + max(i.best for i in intervals)) / 2
     kind = "statistical" if any(i.kind == "statistical" for i in intervals) else "bound"
     return Interval(low, best, high, kind)  # type: ignore[arg-type]
-
-
-def certain(intervals: Sequence[Interval]) -> Interval:
-    """The range of the best values: certain for the texts of the trace."""
-    return joined([Interval.exact(i.best) for i in intervals])

@@ -26,72 +26,61 @@ def law_of_calls(survival: Floats) -> Floats:
     """
     tokens, depth = survival.shape
     inside = np.where(np.arange(1, depth + 1) < tokens - np.arange(tokens)[:, None], survival, 0.0)
-    return laws_of_counts(inside, np.ones((depth + 1, 1), bool), np.array([tokens]))[0, 0]
+    return law_of_count(moves_of(inside), np.ones(depth + 1, bool), np.array([tokens]))[0]
 
 
-def laws_of_counts(survival: Floats, counted: NDArray[np.bool_], lengths: NDArray[np.int64]) -> Floats:
-    """P(count = t), t = 0..T, of several counts of each text, ``[texts, counts, T + 1]``, T the longest text (exact).
+def law_of_count(moves: Floats, counted: NDArray[np.bool_], lengths: NDArray[np.int64]) -> Floats:
+    """P(count = t), t = 0..T, of a count over the calls of each text, ``[texts, T + 1]``, T the largest one (exact).
 
-    `survival` ``[N, depth]`` as in :mod:`spectheory.prediction.paths`; entries past the end of a text count here, so
-    the caller decides them. `counted` ``[..., depth + 1, counts]`` says whether a call with 0, 1, ... accepted tokens
-    adds one to a count, wherever it starts or (``[N, depth + 1, counts]``) by its start.
+    `moves` ``[N, depth + 1]`` is P(tau = i) of a call from each position, i = 0..depth (:func:`moves_of`); what they
+    say past the end of a text counts here, so the caller decides it. `counted` ``[..., depth + 1]`` says whether a call
+    with 0, 1, ... accepted tokens adds one, wherever it starts or (``[N, depth + 1]``) by its start.
     """
-    whole = np.broadcast_to(counted, (len(survival), *counted.shape[-2:]))
-    moves, ends, longest = moves_of(survival), np.cumsum(lengths), int(max(lengths))
-    parts = [
-        _laws(moves, whole, ends[at : at + _TOGETHER], lengths[at : at + _TOGETHER], longest)
-        for at in range(0, len(lengths), _TOGETHER)
-    ]
-    return np.concatenate(parts)
+    stays, adds, longest = *_parts(moves, counted, lengths), int(max(lengths))
+    steps = np.flatnonzero(adds.any(axis=0))
+    most = -(-longest // (int(steps[0]) + 1)) if len(steps) else 0
+    found, ends, outcomes = np.zeros((len(lengths), most + 1)), np.cumsum(lengths), adds.shape[1]
+    found[:, 0] = 1.0
+    for texts in (slice(at, at + _TOGETHER) for at in range(0, len(lengths), _TOGETHER)):
+        # The laws with one token fewer to go, two fewer, ... stand in a row, which moves back when it is full.
+        ahead, first = np.repeat(found[texts, None], 2 * outcomes, axis=1), outcomes
+        for left in range(1, int(max(lengths[texts])) + 1):
+            if first == 0:
+                ahead[:, outcomes:], first = ahead[:, :outcomes].copy(), outcomes
+            rows = np.maximum(ends[texts] - left, 0)  # a text that is shorter than this has its law already
+            later = ahead[:, first : first + outcomes]
+            new = (stays[rows][:, None] @ later)[:, 0]
+            new[:, 1:] += (adds[rows][:, None] @ later)[:, 0, :-1]
+            first -= 1
+            ahead[:, first] = new
+            found[texts][lengths[texts] == left] = new[lengths[texts] == left]
+    return found
 
 
-def log_moments(survival: Floats, counted: NDArray[np.bool_], lengths: NDArray[np.int64], tilts: Floats) -> Floats:
-    """Log E exp(t count) of each text and count, ``[texts, counts]``, for an exponent t of each count (exact).
+def log_moment(moves: Floats, counted: NDArray[np.bool_], lengths: NDArray[np.int64], tilt: float) -> Floats:
+    """Log E exp(t count) of each text, ``[texts]`` (exact); arguments as in :func:`law_of_count`.
 
-    Arguments as in :func:`laws_of_counts`. A count that has a far smaller chance than any false-alarm rate needs no
-    law: P(sum >= c) is at most exp(sum of these - t c) for t > 0, and P(sum <= c) for t < 0 (Chernoff).
+    A count that has a far smaller chance than any false-alarm rate needs no law: P(sum >= c) is at most
+    exp(sum of these - t c) for t > 0, and P(sum <= c) for t < 0 (Chernoff).
     """
-    whole = np.broadcast_to(counted, (len(survival), *counted.shape[-2:]))
-    moves, ends = moves_of(survival), np.cumsum(lengths)
-    moments = np.ones((len(lengths), len(tilts)))
-    ahead = [moments.copy()] * whole.shape[1]
-    for left in range(1, int(max(lengths)) + 1):
-        rows = np.maximum(ends - left, 0)
-        weights = moves[rows][:, :, None] * np.where(whole[rows], np.exp(tilts), 1.0)
-        new = np.zeros_like(moments)
-        for each, later in enumerate(ahead):
-            new += weights[:, each] * later
-        ahead = [new, *ahead[:-1]]
-        moments[lengths == left] = new[lengths == left]
-    return np.asarray(np.log(moments))
+    stays, adds = _parts(moves, counted, lengths)
+    weights, ends, longest = stays + math.exp(tilt) * adds, np.cumsum(lengths), int(max(lengths))
+    ahead = np.ones((len(lengths), longest + weights.shape[1]))
+    for left in range(1, longest + 1):
+        later = ahead[:, longest - left + 1 :][:, : weights.shape[1]]
+        ahead[:, longest - left] = np.vecdot(weights[np.maximum(ends - left, 0)], later)
+    return np.asarray(np.log(ahead[np.arange(len(lengths)), longest - lengths]))
+
+
+def _parts(moves: Floats, counted: NDArray[np.bool_], lengths: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """P(tau = i) of calls that are not counted, and of those that are; one entry holds all that lead past the end."""
+    adds, first = np.where(counted, moves, 0.0), np.arange(min(moves.shape[1], int(max(lengths)) + 1))
+    return np.add.reduceat(moves - adds, first, axis=1), np.add.reduceat(adds, first, axis=1)
 
 
 def moves_of(survival: Floats) -> Floats:
     """P(tau = i), i = 0..depth, from P(tau >= i), i = 1..depth, along the last axis."""
     return -np.diff(survival, axis=-1, prepend=1.0, append=0.0)
-
-
-def _laws(
-    moves: Floats, counted: NDArray[np.bool_], ends: NDArray[np.int64], lengths: NDArray[np.int64], longest: int
-) -> Floats:
-    """The laws of some texts, all read backwards from their ends; the laws of the next starts are kept."""
-    outcomes, counts = counted.shape[1:]
-    always = bool(counted.all())
-    done = np.zeros((len(lengths), counts, longest + 1))
-    done[:, :, 0] = 1.0
-    laws, ahead = done.copy(), [done] * outcomes
-    for left in range(1, longest + 1):
-        rows = np.maximum(ends - left, 0)  # a text that is shorter than this has its law already
-        adds = moves[rows][:, :, None] * counted[rows]
-        stays = moves[rows][:, :, None] - adds
-        new = np.zeros_like(done)
-        for each, law in enumerate(ahead):
-            new[:, :, 1 : left + 1] += adds[:, each, :, None] * law[:, :, :left]
-            if not always:
-                new[:, :, :left] += stays[:, each, :, None] * law[:, :, :left]
-        ahead = [new, *ahead[:-1]]
-        laws[lengths == left] = new[lengths == left]
-    return laws
 
 
 def trimmed(law: Floats) -> tuple[int, Floats]:

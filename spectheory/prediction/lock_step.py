@@ -20,9 +20,9 @@ from spectheory.checks import whole
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.prediction.call_system import tokens_left
-from spectheory.prediction.law import laws_of_counts
+from spectheory.prediction.law import law_of_count, moves_of
 from spectheory.prediction.over_prompts import Prompts, interval, left_out
+from spectheory.prediction.paths import tokens_left
 from spectheory.prediction.shape_calls import survival_of
 from spectheory.trace import Trace
 from spectheory.verification import PathRule
@@ -47,7 +47,7 @@ def unfinished(survival: Floats, lengths: NDArray[np.int64]) -> Floats:
     """
     depth = survival.shape[1]
     inside = np.where(tokens_left(lengths)[:, None] > np.arange(1, depth + 1), survival, 0.0)
-    laws = laws_of_counts(inside, np.ones((depth + 1, 1), bool), lengths)[:, 0]
+    laws = law_of_count(moves_of(inside), np.ones(depth + 1, bool), lengths)
     # Summed from the end, so that small probabilities keep their digits.
     return np.ascontiguousarray(np.cumsum(laws[:, :0:-1], axis=1)[:, ::-1].T)
 

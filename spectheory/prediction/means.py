@@ -8,12 +8,20 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.prediction.block_calls import columns_of
+from spectheory.drafting import Shape
 from spectheory.trace import RECORDED_RANKS, Trace
-from spectheory.verification import Columns, RankRule
-from spectheory.verification.by_start import AtDepth
+from spectheory.verification import Columns, PathRule, RankRule
+from spectheory.verification.by_start import AtDepth, read_as
 
 Floats = NDArray[np.float64]
+
+
+def columns_of(rule: PathRule, shapes: Sequence[Shape], columns: Columns) -> list[str] | None:
+    """The columns that a rule reads for these shapes; None where a stopping rule may read others."""
+    if any(shape.stop for shape in shapes):
+        return None
+    ranked = [rule.recorded_in] if isinstance(rule, RankRule) else []
+    return [found for name in (*rule.needs, *ranked) for found in (name, read_as(columns, name))]
 
 
 def means_of(

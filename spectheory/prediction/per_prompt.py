@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
+from spectheory.prediction.best_tree import ShapeRequest
 from spectheory.prediction.over_prompts import Prompts, interval, left_out, reach
-from spectheory.prediction.shape_calls import Wanted, calls_by_shape
+from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.trace import Trace
 from spectheory.verification import PathRule
 
@@ -36,14 +37,19 @@ class PerPrompt:
     `mean` is an estimate of unknown error with one prompt; the others are None if they were not asked for.
     """
 
-    wanted: Wanted
+    wanted: ShapeRequest
     mean: Interval
     new: Interval | None = None
     prompts: int | None = None
 
 
 def per_prompt(
-    trace: Trace, rule: PathRule, shapes: Sequence[Wanted], *, new: int | None = None, prefill_emits_token: bool = False
+    trace: Trace,
+    rule: PathRule,
+    shapes: Sequence[ShapeRequest],
+    *,
+    new: int | None = None,
+    prefill_emits_token: bool = False,
 ) -> Iterator[PerPrompt]:
     r"""The mean over prompts of each one's own tokens per call, by shape; with `new` the range of so many new prompts.
 

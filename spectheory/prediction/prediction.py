@@ -19,13 +19,13 @@ from spectheory.drafting.tree import a_shape
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.prediction.answer import Plan, Prediction, merit
-from spectheory.prediction.call_times import speedup
-from spectheory.prediction.certified import Settled, by_lists, certain, ends_of, joined, require_certified
+from spectheory.prediction.best_tree import BestTree, ShapeRequest
+from spectheory.prediction.call_times import drafted_per_call, speedup, stopped_speedup, sum_of
+from spectheory.prediction.certified import CostAtBound, by_lists, ends_of, hull, require_certified
 from spectheory.prediction.means import MeanLaws
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.recorded import recorded_rules
-from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, by_parallel_head, calls_by_shape, takes
-from spectheory.prediction.stopped_times import drafted_per_call, stopped_speedup, sum_of
+from spectheory.prediction.shape_calls import ShapeCalls, by_parallel_head, calls_by_shape, takes
 from spectheory.prediction.trace_limits import Limits, TraceLimits
 from spectheory.trace import SOURCES, Trace
 from spectheory.trace.record import a_trace
@@ -35,7 +35,12 @@ from spectheory.verification.registry import DEFAULT_RULES, names, ranked_names
 
 
 def predict(
-    trace: Trace, rule: PathRule, shape: Wanted, cost: CostModel | None = None, *, prefill_emits_token: bool = False
+    trace: Trace,
+    rule: PathRule,
+    shape: ShapeRequest,
+    cost: CostModel | None = None,
+    *,
+    prefill_emits_token: bool = False,
 ) -> Prediction:
     """Predict one rule and shape from a trace (§7, exact for its texts; the ranges are statistical).
 
@@ -67,7 +72,7 @@ def planned(
     trace: Trace,
     cost: CostModel | None,
     rules: Sequence[PathRule] | None,
-    shapes: Sequence[Wanted],
+    shapes: Sequence[ShapeRequest],
     *,
     prefill_emits_token: bool = False,
     limits: TraceLimits | None = None,
@@ -77,7 +82,7 @@ def planned(
     instance("prefill_emits_token", prefill_emits_token, bool, remedy="True where the prompt's pass emits a token")
     if rules is None:
         usual = (*DEFAULT_RULES, ArgmaxDraft()) if by_parallel_head(trace.provenance) else DEFAULT_RULES
-        rules = recorded_rules(trace) or [rule for rule in usual if not rule.lacks(trace.columns)]
+        rules = recorded_rules(trace) or [rule for rule in usual if not rule.missing_columns(trace.columns)]
     rules, shapes = several("rules", rules, remedy="name rules"), several("shapes", shapes, remedy="name shapes")
     _check(rules, shapes, cost)
     if limits is not None:
@@ -123,7 +128,7 @@ def _with_lists(
     trace: Trace,
     cost: CostModel | None,
     rules: Sequence[PathRule],
-    shapes: Sequence[Wanted],
+    shapes: Sequence[ShapeRequest],
     prefill: bool,
     limits: TraceLimits,
 ) -> Plan:
@@ -152,12 +157,12 @@ def _between_ends(
     trace: Trace,
     cost: CostModel | None,
     rule: PathRule,
-    shapes: Sequence[Wanted],
+    shapes: Sequence[ShapeRequest],
     prefill: bool,
     limits: TraceLimits,
 ) -> Plan:
     """The predictions of both ends of a certified law, joined; a call takes what the dearest or the cheapest takes."""
-    costs = [Settled(cost, share) for share in (0.0, 1.0)] if cost else [None]
+    costs = [CostAtBound(cost, share) for share in (0.0, 1.0)] if cost else [None]
     most = max(shape.max_rank for shape in shapes if not isinstance(shape, BestTree))
     plans = [
         planned(trace, at, [end], shapes, prefill_emits_token=prefill, limits=limits)
@@ -172,23 +177,23 @@ def _joint(rule: PathRule, ends: Sequence[Prediction]) -> Prediction:
     tokens, speedups = [p.tokens_per_call for p in ends], [p.speedup for p in ends if p.speedup]
     drafted = [p.drafted for p in ends if p.drafted]
     regrets = [p.regret for p in ends if p.regret]
-    both = certain(tokens)
+    both = hull([Interval.exact(each.best) for each in tokens])
     return replace(
         ends[0],
         rule=rule,
-        tokens_per_call=joined(tokens),
-        accepted_length=joined([p.accepted_length for p in ends]),
-        acceptance=joined([p.acceptance for p in ends]),
+        tokens_per_call=hull(tokens),
+        accepted_length=hull([p.accepted_length for p in ends]),
+        acceptance=hull([p.acceptance for p in ends]),
         iid_tokens_per_call=sum(p.iid_tokens_per_call for p in ends) / len(ends),
-        speedup=joined(speedups) if speedups else None,
-        drafted=joined(drafted) if drafted else None,
+        speedup=hull(speedups) if speedups else None,
+        drafted=hull(drafted) if drafted else None,
         limits=replace(ends[0].limits, iid_channel=None),
         certified=both if both.kind == "bound" else None,
-        regret=joined(regrets) if regrets else None,
+        regret=hull(regrets) if regrets else None,
     )
 
 
-def _check(rules: Sequence[PathRule], shapes: Sequence[Wanted], cost: CostModel | None) -> None:
+def _check(rules: Sequence[PathRule], shapes: Sequence[ShapeRequest], cost: CostModel | None) -> None:
     """Refuse what cannot be asked for."""
     for rule in rules:
         a_path_rule(rule)
@@ -208,7 +213,7 @@ def _check(rules: Sequence[PathRule], shapes: Sequence[Wanted], cost: CostModel 
 
 
 def _found(
-    trace: Trace, rules: Sequence[PathRule], shapes: Sequence[Wanted], prefill_emits_token: bool
+    trace: Trace, rules: Sequence[PathRule], shapes: Sequence[ShapeRequest], prefill_emits_token: bool
 ) -> list[tuple[PathRule, ShapeCalls]]:
     """Every rule with every shape it takes; a single pair that does not fit is refused with its reason."""
     found: list[tuple[PathRule, ShapeCalls]] = []
@@ -226,7 +231,7 @@ def _found(
     return found
 
 
-def _known(trace: Trace, rule: PathRule, shape: Wanted) -> bool:
+def _known(trace: Trace, rule: PathRule, shape: ShapeRequest) -> bool:
     """Whether the trace knows the rule for chains of this length."""
     longest = rule.longest(trace.columns)
     return longest is None or not shape.is_chain or shape.nodes <= longest

@@ -32,10 +32,10 @@ def recorded_rules(trace: Trace) -> tuple[RecordedMatch, ...]:
     if not trace.recorded:
         return ()
     names, most = drafts_of(trace), _longest(trace)
-    rules = [RecordedMatch(name, (i,), most[i], free=is_free(name)) for i, name in enumerate(names)]
+    rules = [RecordedMatch(name, (i,), most[i], free=_is_free(name)) for i, name in enumerate(names)]
     if len(names) > 1:
         places = tuple(range(len(names)))
-        rules.append(RecordedMatch(BEST, places, min(most), free=all(map(is_free, names))))
+        rules.append(RecordedMatch(BEST, places, min(most), free=all(map(_is_free, names))))
     return tuple(rules)
 
 
@@ -53,7 +53,7 @@ def drafts_of(trace: Trace) -> list[str]:
     return shown if fine else [f"draft {i + 1}" for i in range(width)]
 
 
-def is_free(name: str) -> bool:
+def _is_free(name: str) -> bool:
     """Whether a draft of that name reads no model, so that it costs no pass."""
     return name.lower().replace("-", "").startswith(FREE) or name.lower().endswith(FREE)
 
@@ -61,7 +61,7 @@ def is_free(name: str) -> bool:
 def free_part(trace: Trace) -> Trace:
     """The trace with only those drafts that cost no pass; an error if there is none."""
     names = drafts_of(trace)
-    places = [i for i, name in enumerate(names) if is_free(name)]
+    places = [i for i, name in enumerate(names) if _is_free(name)]
     if not places:
         raise SettingError(
             f"the costs of {', '.join(names)} are unknown",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,35 +51,36 @@ def survival_of(hazards: Floats, k: int) -> Floats:
     return np.asarray(starts @ survival)
 
 
+@lru_cache(maxsize=64)
+def _fitted(shares: tuple[float, ...]) -> tuple[Floats, Floats]:
+    """Hazards by age, and the survival's derivatives by them."""
+    counted = np.array(shares, dtype=np.float64)
+    above = np.append(1.0, counted[:-1])
+    first = np.divide(counted, above, out=np.zeros_like(counted), where=above > 0)
+    found = least_squares(
+        lambda hazards: survival_of(hazards, len(counted)) - counted,
+        np.clip(first, 1e-9, 1 - 1e-9),
+        bounds=(0.0, 1.0),
+        xtol=1e-14,
+        ftol=1e-14,
+        gtol=1e-14,
+    )
+    return found.x, found.jac
+
+
 @dataclass(frozen=True)
 class Renewal:
     """Tokens per call at every k from the counted survival of one, with what the counts move them by."""
 
     counted: tuple[float, ...]
 
-    @cached_property
-    def _fitted(self) -> tuple[Floats, Floats]:
-        """Hazards by age, and the survival's derivatives by them."""
-        counted = np.array(self.counted, dtype=np.float64)
-        above = np.append(1.0, counted[:-1])
-        first = np.divide(counted, above, out=np.zeros_like(counted), where=above > 0)
-        found = least_squares(
-            lambda hazards: survival_of(hazards, len(counted)) - counted,
-            np.clip(first, 1e-9, 1 - 1e-9),
-            bounds=(0.0, 1.0),
-            xtol=1e-14,
-            ftol=1e-14,
-            gtol=1e-14,
-        )
-        return found.x, found.jac
-
     def tokens(self, k: int) -> float:
         """Tokens per call of chains of k drafts."""
-        return 1 + math.fsum(survival_of(self._fitted[0], k))
+        return 1 + math.fsum(survival_of(_fitted(self.counted)[0], k))
 
     def gradient(self, k: int) -> Floats:
         """Derivatives of :meth:`tokens` by the counted shares."""
-        hazards, jacobian = self._fitted
+        hazards, jacobian = _fitted(self.counted)
         steps = np.where(hazards > 0.5, -_STEP, _STEP)
         moved = [math.fsum(survival_of(hazards + np.eye(len(hazards))[i] * steps[i], k)) for i in range(len(hazards))]
         by_hazard = (np.array(moved) - math.fsum(survival_of(hazards, k))) / steps

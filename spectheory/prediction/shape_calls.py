@@ -1,31 +1,166 @@
-"""Calls of a rule with any shape along the texts of a trace (§7), the shape given or searched for."""
+"""Calls of a rule with any shape along the texts of a trace (§7, §11), the shape given, measured or searched for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.drafting import Copied, Parallel, Shape
-from spectheory.errors import SettingError
-from spectheory.prediction.best_tree import BestTree as BestTree
-from spectheory.prediction.best_tree import Wanted as Wanted
-from spectheory.prediction.block_calls import BlockCalls, calls_of_block, columns_of, joined
-from spectheory.prediction.block_calls import calls_by_drafted as calls_by_drafted
-from spectheory.prediction.block_calls import survival_of as survival_of
-from spectheory.prediction.call_system import TextCalls
-from spectheory.prediction.drafted_lengths import DraftedLengths
-from spectheory.prediction.grown_trees import check_grown
-from spectheory.prediction.searched_trees import SearchedTree, searched_trees
-from spectheory.prediction.stopped import check_stops
+from spectheory.drafting import Copied, Grown, Parallel, Shape, StoppingRule
+from spectheory.errors import SettingError, TraceError
+from spectheory.prediction.best_tree import BestTree, SearchedTree, ShapeRequest, searched_trees
+from spectheory.prediction.means import columns_of
+from spectheory.prediction.paths import (
+    PathLaws,
+    TextCalls,
+    by_text,
+    calls_of_chains,
+    calls_of_laws,
+    calls_of_tree,
+    tree_survival,
+)
+from spectheory.prediction.stopped import Drafted, DraftedLengths, check_stops, lengths_of_calls, stopped_survival
 from spectheory.trace import Trace
-from spectheory.verification import GrownMatch, PathRule, RankRule, Rule
+from spectheory.verification import Columns, GrownMatch, PathRule, RankRule, Rule
 from spectheory.verification.registry import ranked_names
 
 Floats = NDArray[np.float64]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _BlockCalls:
+    """What one shape gives on each text of a block: :class:`~spectheory.prediction.shape_calls.ShapeCalls` has it of
+    all texts.
+    """
+
+    calls: TextCalls
+    first: Floats
+    by_drafted: NDArray[np.int64] | None = None
+    lengths: DraftedLengths | None = None
+
+
+def _calls_of_block(block: Trace, rule: PathRule, shapes: Sequence[Shape], prefill: bool) -> list[_BlockCalls]:
+    """The calls of each shape; chains share one survival, and drafts that decide their length their weights."""
+    chains = [shape for shape in shapes if shape.is_chain and not shape.stop]
+    stopped = {shape.nodes for shape in shapes if shape.stop}
+    shared = {k: Drafted(block, rule, k, prefill_emits_token=prefill) for k in sorted(stopped)}
+    found: dict[Shape, _BlockCalls] = {}
+    if chains:
+        survival = rule.path_survival(block.columns, max(shape.nodes for shape in chains))
+        first, ks = by_text(survival[:, 0], block.lengths), [shape.nodes for shape in chains]
+        calls = calls_of_chains(survival, block.lengths, ks, prefill_emits_token=prefill)
+        for shape in chains:
+            counts = calls_by_drafted(block, rule, shape, prefill_emits_token=prefill)
+            found[shape] = _BlockCalls(calls[shape.nodes], first, by_drafted=counts)
+    for other in shapes:
+        if other.stop:
+            found[other] = _stopped(block, shared[other.nodes], other.stop, prefill)
+        elif not other.is_chain:
+            found[other] = _of_tree(block, rule, other, prefill)
+    return [found[shape] for shape in shapes]
+
+
+def _of_tree(block: Trace, rule: PathRule, shape: Shape, prefill: bool) -> _BlockCalls:
+    """Those of a tree, or of what is matched with one."""
+    if isinstance(rule, RankRule):
+        law = rule.path_laws(block.columns, shape.max_rank, shape.depth)
+        return _BlockCalls(*calls_of_laws(PathLaws(law), shape.tree(), block.lengths, prefill_emits_token=prefill))
+    survival, leaves = survival_of(rule, shape, block.columns)
+    calls = calls_of_tree(survival, leaves, block.lengths, prefill_emits_token=prefill)
+    return _BlockCalls(calls, by_text(survival[:, 0], block.lengths))
+
+
+def _stopped(block: Trace, shared: Drafted, stop: StoppingRule, prefill: bool) -> _BlockCalls:
+    """Those of a draft that decides its length (§11)."""
+    along, lengths = lengths_of_calls(shared, stop, block.columns)
+    first = np.where(along > 0, shared.survival[:, 0], 0.0)
+    return _BlockCalls(lengths.text_calls(prefill), by_text(first, block.lengths), lengths=lengths)
+
+
+def calls_by_drafted(
+    trace: Trace, rule: PathRule, shape: Shape, *, prefill_emits_token: bool = False
+) -> NDArray[np.int64] | None:
+    """Calls of each text by the tokens that they draft, ``[texts, k + 1]`` (exact); None where all draft the shape."""
+    first = int(prefill_emits_token)
+    return rule.calls_by_drafted(trace.columns, trace.lengths, trace.most_tokens, shape.nodes, first=first)
+
+
+def survival_of(rule: PathRule, shape: Shape, columns: Columns) -> tuple[Floats, Floats]:
+    """P(tau >= i) of a call that starts at each position, and how much of it ends at leaves, ``[N, depth]`` (§7, §10).
+
+    A chain ends at one leaf: what survives to its last draft, or to the last that is drafted along the text (§11).
+    """
+    if isinstance(rule, RankRule) and not shape.is_chain:
+        return tree_survival(rule.path_laws(columns, shape.max_rank, shape.depth), shape.tree())
+    survival = (
+        stopped_survival(rule, shape.stop, shape.depth, columns)
+        if shape.stop
+        else rule.path_survival(columns, shape.depth)
+    )
+    leaves = np.zeros_like(survival)
+    leaves[:, -1] = survival[:, -1]
+    return survival, leaves
+
+
+def _concat_texts(parts: Sequence[T]) -> T:
+    """One object of arrays from those of several blocks, texts along the first axis."""
+    if len(parts) == 1:
+        return parts[0]
+
+    def one(values: Sequence[Any]) -> Any:
+        if any(value is None for value in values):
+            return None
+        return np.concatenate(values) if isinstance(values[0], np.ndarray) else _concat_texts(values)
+
+    first = parts[0]
+    names = [field.name for field in fields(first)]  # type: ignore[arg-type]
+    return type(first)(*(one([getattr(part, name) for part in parts]) for name in names))
+
+
+def grown_rules(trace: Trace) -> list[GrownMatch]:
+    """The rule of grown trees, where the trace has measured them."""
+    return [] if GrownMatch().missing_columns(trace.columns) else [GrownMatch()]
+
+
+def measured_shape(trace: Trace) -> Grown:
+    """The size of the trees that were grown while the trace was measured.
+
+    Raises a :class:`~spectheory.errors.TraceError` where none were.
+
+    Examples
+    --------
+    >>> trace = Trace.from_log_probabilities([([-1.0, -1.0], [-1.0, -1.0])])
+    >>> columns = {**trace.columns, "grown_match": trace.columns["log_target"].astype(int) + 1}
+    >>> str(measured_shape(Trace(columns, trace.texts, {"settings": {"grown": "8x2x3"}})))
+    'grown 8x2x3'
+    """
+    GrownMatch().require(trace.columns)
+    settings = trace.provenance.get("settings")
+    size = settings.get("grown") if isinstance(settings, dict) else None
+    if not isinstance(size, str):
+        raise TraceError(
+            "the trace has grown_match, and no size of its trees",
+            limit="settings.grown of its provenance says NODESxTOPxDEPTH",
+            remedy="measure again with --grow",
+        )
+    return Grown.sized_as(size)
+
+
+def _check_grown(trace: Trace, shape: object) -> None:
+    """Refuse another shape than that of the measurement."""
+    measured = measured_shape(trace)
+    if not (isinstance(shape, Grown) and shape.size == measured.size):  # whether in one pass or in several
+        raise SettingError(
+            f"the rule grown is asked for {shape}",
+            limit=f"the trace has measured trees of {measured.size}, and each size is measured by itself",
+            remedy=f"use {measured.written}, or measure again with --grow",
+        )
+
+
 S = TypeVar("S", bound=Shape)
 
 
@@ -41,7 +176,7 @@ class ShapeCalls:
     that decides itself, of groups of texts by the shape that they have (§11).
     """
 
-    wanted: Wanted
+    wanted: ShapeRequest
     shape: Shape
     calls: TextCalls
     first: Floats
@@ -51,7 +186,7 @@ class ShapeCalls:
     lengths: Sequence[tuple[Shape, DraftedLengths]] = ()
 
 
-def takes(rule: Rule, wanted: Wanted) -> bool:
+def takes(rule: Rule, wanted: ShapeRequest) -> bool:
     """Whether the rule has a law for the shape: every rule for a chain, a rule with ranks for every fixed shape.
 
     A draft that decides its length is a model's. Grown trees have a rule of their own, which takes no other shape.
@@ -95,7 +230,7 @@ def by_parallel_head(provenance: Mapping[str, Any]) -> bool:
 
 
 def calls_by_shape(
-    trace: Trace, rule: PathRule, wanted: Sequence[Wanted], *, prefill_emits_token: bool = False
+    trace: Trace, rule: PathRule, wanted: Sequence[ShapeRequest], *, prefill_emits_token: bool = False
 ) -> Iterator[ShapeCalls]:
     """The calls of each shape, searched trees last; the texts are read in blocks, which all shapes share.
 
@@ -108,28 +243,28 @@ def calls_by_shape(
     ordered = sorted(fixed, key=lambda shape: not shape.is_chain)
     if ordered:
         blocks = trace.blocks(columns_of(rule, ordered, trace.columns))
-        parts = [calls_of_block(block, rule, ordered, prefill_emits_token) for block in blocks]
+        parts = [_calls_of_block(block, rule, ordered, prefill_emits_token) for block in blocks]
         for shape, *of_blocks in zip(ordered, *parts, strict=True):
-            yield _of_fixed(trace, rule, shape, joined(of_blocks))
+            yield _of_fixed(trace, rule, shape, _concat_texts(of_blocks))
     if searched:
         assert isinstance(rule, RankRule)
         found = searched_trees(trace, rule, searched, prefill_emits_token=prefill_emits_token)
         yield from (_of_searched(trace, rule, *pair) for pair in zip(searched, found, strict=True))
 
 
-def check_shapes(trace: Trace, rule: PathRule, wanted: Sequence[Wanted]) -> None:
+def check_shapes(trace: Trace, rule: PathRule, wanted: Sequence[ShapeRequest]) -> None:
     """Refuse a trace that lacks what the rule and its shapes read, and shapes that the rule does not take."""
     rule.require(trace.columns)
     for shape in wanted:
         if rule.grows:
-            check_grown(trace, shape)
+            _check_grown(trace, shape)
         if shape.stop:
             check_stops(rule, shape.stop, trace.columns, trace.sampling)
         elif not shape.is_chain:
             _check_ranks(rule, shape)
 
 
-def _check_ranks(rule: PathRule, wanted: Wanted) -> None:
+def _check_ranks(rule: PathRule, wanted: ShapeRequest) -> None:
     if not wanted.fixed and not rule.grows:
         raise SettingError(
             f"{rule.name} verification is asked for {wanted}",
@@ -144,7 +279,7 @@ def _check_ranks(rule: PathRule, wanted: Wanted) -> None:
         )
 
 
-def _of_fixed(trace: Trace, rule: PathRule, shape: Shape, found: BlockCalls) -> ShapeCalls:
+def _of_fixed(trace: Trace, rule: PathRule, shape: Shape, found: _BlockCalls) -> ShapeCalls:
     """The calls of a shape that was asked for."""
     starts = shape if "text" in rule.bound_by else None
     made = drafted(rule, shape, found.by_drafted, parallel=by_parallel_head(trace.provenance))

@@ -29,4 +29,4 @@ def rules_of_models(trace: Trace, rules: Sequence[PathRule] | None) -> list[Path
             limit="a stopping rule reads the pmfs of a draft that a model makes",
             remedy="use a rule whose drafts a model makes, as token or block",
         )
-    return [rule for rule in drafted if rules or not rule.lacks(trace.columns)]
+    return [rule for rule in drafted if rules or not rule.missing_columns(trace.columns)]

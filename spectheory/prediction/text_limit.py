@@ -1,25 +1,30 @@
-"""B6 along the texts of a trace, each half of the prompts with the threshold of the other, so that it stays a bound."""
+"""Limits over starts of calls: B6 with a threshold for each half of the prompts, and bounds on one call (§7, §12).
+
+Each half has the threshold of the other, so that B6 stays a bound.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory import kernels
 from spectheory.drafting import Shape
 from spectheory.intervals import Interval
+from spectheory.limits.several_chains import several_chain_terms
 from spectheory.limits.text import best_threshold, surprisal_walks, threshold_terms
-from spectheory.prediction import compiled_calls
-from spectheory.prediction.block_calls import survival_of
-from spectheory.prediction.call_system import tokens_left
 from spectheory.prediction.over_prompts import HALVES, Prompts, ratio
-from spectheory.prediction.paths import by_text, visits_of
+from spectheory.prediction.paths import by_text, tokens_left, visits_of
+from spectheory.prediction.shape_calls import survival_of
 from spectheory.trace import GIVEN_TEXT, Trace
 from spectheory.trace.sample import of_texts, spread
 from spectheory.verification import PathRule
+from spectheory.verification.by_start import Columns, along_calls, within
 
 Floats = NDArray[np.float64]
 Visits = Callable[[Trace], Floats] | None
@@ -134,7 +139,7 @@ class TextLimit:
         """B6's value at each start, tokens per call, ``[N, ks]``."""
         found = np.zeros((len(block), len(self._ks)))
         surprisals, beyond = -block.columns["log_target"], np.array(self._ks) * np.exp(-self._thresholds) + 1
-        if compiled_calls.pays(len(block)):
+        if kernels.pays(len(block)):
             from spectheory.kernels.path_calls import text_terms
 
             text_terms(surprisals, block.lengths, half, self._thresholds, np.array(self._ks), found)
@@ -145,3 +150,46 @@ class TextLimit:
                     inside = rows == side
                     found[inside, place] = threshold_terms(walks[inside, :k], self._thresholds[side, place])
         return found + np.repeat(beyond[half], block.lengths, axis=0)
+
+
+def call_terms(columns: Columns, k: int, chains: int = 1) -> Floats:
+    r"""Terms of the bound on the accepted drafts of a call from each start, ``[N, k]`` (§7; of several chains §12).
+
+    With one chain :math:`\min(1, \prod_{l \le i} \rho_{n+l})`. The mean over target-sampled text of the sum of a row
+    is an upper bound for a call of any lossless verification of drafts drawn from q. The terms are no survival
+    function, and no bound over several calls; argmax drafts may exceed it. Terms past the end of a text carry no
+    meaning.
+
+    Examples
+    --------
+    >>> call_terms({"log_target": np.log([0.5, 0.5]), "log_draft": np.log([0.25, 1.0])}, 2)[0]
+    array([0.5, 1. ])
+    """
+    target, draft = (along_calls(columns, k, itemgetter(name), fill=0.0) for name in ("log_target", "log_draft"))
+    return several_chain_terms(target, draft, chains)
+
+
+def one_call_bound(prompts: Prompts, trace: Trace, ks: Sequence[int], *, chains: int = 1) -> dict[int, Interval]:
+    """Tokens of one call with i.i.d. chains of k drafts, any lossless verification, by k: estimate of an upper bound.
+
+    It is averaged over all starting positions that have room for k tokens, so consecutive calls may exceed it; the
+    limit of a whole decoding is :mod:`spectheory.prediction.trace_limits`. Sizes are missing where texts have too
+    few such starts or are no samples of the target, and beyond the drafts that are recorded by start.
+
+    Examples
+    --------
+    >>> trace = Trace.from_log_probabilities([([-0.7, -0.4] * 16, [-1.6, -0.9] * 16)] * 4)
+    >>> [round(one_call_bound(Prompts(trace.texts), trace, [1], chains=k)[1].best, 4) for k in (1, 2)]
+    [1.5066, 1.8488]
+    """
+    starts = StartsByPosition(prompts, trace)
+    rooms = {k: starts.with_room(k) for k in ks if k <= within(trace.columns, k)}
+    found = {k: whole for k, whole in rooms.items() if whole is not None}
+    if not found:
+        return {}
+    deepest = max(found)
+    terms = call_terms(trace.columns, deepest, chains)
+    # No draft beyond the end of a text that ended by itself is accepted.
+    inside = np.arange(deepest) < tokens_left(trace.lengths)[:, None]
+    accepted = np.cumsum(np.where(inside, terms, 0.0), axis=1)
+    return {k: starts.mean(accepted[:, k - 1] + 1, whole.astype(np.float64), k) for k, whole in found.items()}

@@ -6,9 +6,10 @@ at a token if it ends there with a rejection: had that draft been accepted, the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +19,217 @@ from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.prediction.answer import Plan, Prediction
 from spectheory.prediction.at_starts import CallStarts
+from spectheory.prediction.best_tree import BestTree
 from spectheory.prediction.over_prompts import Prompts, ratio
-from spectheory.prediction.shape_calls import BestTree
-from spectheory.prediction.where_groups import Group, contexts, lost_by_class, lost_by_id, positions, started
-from spectheory.prediction.where_text import OneText, one_text
 from spectheory.trace import Trace
 from spectheory.trace.strings import TokenStrings
 from spectheory.verification import PathRule
 from spectheory.verification.by_start import within
 
 Floats = NDArray[np.float64]
+COSTLIEST = 10
+"""Rows of a list of tokens."""
+
+
+@dataclass(frozen=True)
+class Costly:
+    """A token of a text where calls are lost: its row, position, string, what stands around it, expected calls."""
+
+    position: int
+    token: str
+    before: str
+    after: str
+    lost: float
+
+
+@dataclass(frozen=True)
+class OneText:
+    """One text token by token: its strings, and the probability that each token is output as an accepted draft."""
+
+    id: str
+    tokens: tuple[str, ...]
+    accepted: tuple[float, ...]
+    costliest: tuple[Costly, ...]
+
+
+def _one_text(trace: Trace, strings: TokenStrings | None, lost: Floats, ended: Floats, prefilled: int) -> OneText:
+    """The text whose lost calls per token are the median of those at least half as long as the longest."""
+    ends = np.cumsum(trace.lengths)
+    sums = np.add.reduceat(lost, ends - trace.lengths) / trace.lengths
+    long = np.flatnonzero(2 * trace.lengths >= trace.lengths.max())
+    number = int(long[np.argsort(sums[long], kind="stable")[(len(long) - 1) // 2]])
+    rows = np.arange(ends[number] - trace.lengths[number], ends[number])
+    ids: Sequence[Any] = trace.columns["token"][rows].tolist() if "token" in trace.columns else [None] * len(rows)
+    names = tuple(f"#{i}" if token is None else named(token, strings) for i, token in enumerate(ids))
+    here = lost[rows]
+    top = [i for i in np.argsort(-here, kind="stable")[:COSTLIEST].tolist() if here[i] > 0]
+    glue = "" if strings else " "
+    costly = [
+        Costly(i, names[i], glue.join(names[max(i - 8, 0) : i]), glue.join(names[i + 1 : i + 5]), float(here[i]))
+        for i in top
+    ]
+    accepted = np.clip(1 - ended[rows], 0.0, 1.0)
+    accepted[-1:] = accepted[:prefilled] = 0.0  # the last call ends there; a prompt's own pass drafts nothing
+    return OneText(trace.texts[number].id, names, tuple(accepted.tolist()), tuple(costly))
+
+
+def named(token: int, strings: TokenStrings | None) -> str:
+    """The string of an id, or the id itself."""
+    return strings[token] if strings else str(token)
+
+
+NEWLINE, SPACE, NUMBER, START, INSIDE, PUNCTUATION, PART, SPECIAL = (
+    "line break",
+    "space",
+    "number",
+    "word start",
+    "word continuation",
+    "punctuation",
+    "part of a character",
+    "special token",
+)
+FREQUENT = ((10, "the 10 most frequent ids"), (100, "ids of places 11 to 100"), (None, "all other ids"))
+"""Classes without strings: by the place of an id in the order of its occurrences in the trace."""
+
+
+def token_class(text: str, before: str = "") -> str:
+    r"""The class of a token after another one, by its first letter that is no white space.
+
+    A letter or low line starts a word if white space or another kind of sign stands before it.
+
+    Examples
+    --------
+    >>> [token_class(" def"), token_class("ine", " def"), token_class("x", "("), token_class("\n   ")]
+    ['word start', 'word continuation', 'word start', 'line break']
+    """
+    rest = text.strip()
+    if not rest:
+        return NEWLINE if "\n" in text else SPACE
+    first = rest[0]
+    if first == "\ufffd":
+        return PART
+    if first.isdigit():
+        return NUMBER
+    if not _of_word(first):
+        return PUNCTUATION
+    return INSIDE if text[0] == first and before and _of_word(before[-1]) else START
+
+
+def _classes_by_string(
+    tokens: NDArray[np.int64], firsts: NDArray[np.int64], strings: TokenStrings
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """The class of each token ``[N]`` as a place in the names that follow; texts begin at the rows `firsts`."""
+    begins, names = set(firsts.tolist()), []
+    for row, token in enumerate(tokens.tolist()):
+        before = "" if row in begins else strings[int(tokens[row - 1])]
+        names.append(SPECIAL if token in strings.special else token_class(strings[token], before))
+    return _numbered(names, (NEWLINE, SPACE, NUMBER, START, INSIDE, PUNCTUATION, PART, SPECIAL))
+
+
+def classes_by_frequency(tokens: NDArray[np.int64]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """The same where no strings are known: by how often an id occurs, ties by id."""
+    ids, which, counts = np.unique(tokens, return_inverse=True, return_counts=True)
+    place = np.empty(len(ids), dtype=np.int64)
+    place[np.lexsort((ids, -counts))] = np.arange(len(ids))
+    names = [next(name for most, name in FREQUENT if most is None or p < most) for p in place.tolist()]
+    of_id, known = _numbered(names, tuple(name for _, name in FREQUENT))
+    return of_id[which], known
+
+
+def _of_word(letter: str) -> bool:
+    return letter.isalpha() or letter == "_"
+
+
+def _numbered(names: Sequence[str], order: Sequence[str]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Places of names among those of `order` that occur."""
+    known = tuple(name for name in order if name in set(names))
+    place = {name: i for i, name in enumerate(known)}
+    return np.array([place[name] for name in names], dtype=np.int64), known
+
+
+BINS = 8
+"""Bins of positions at most."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some tokens of the texts, and the calls that start, or are lost, at them.
+
+    `calls` are expected; `share` is their share of all such calls. `rate` is tokens per call for calls that start
+    there with room for all their drafts (for all calls, where none has); of classes of tokens it is lost calls per
+    token.
+    """
+
+    name: str
+    tokens: int
+    calls: float
+    share: Interval
+    rate: Interval
+
+
+def positions(trace: Trace) -> NDArray[np.int64]:
+    """The place of each token in its text, from 0."""
+    lengths = trace.lengths
+    return np.arange(len(trace)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
+def contexts(trace: Trace) -> NDArray[np.int64] | None:
+    """Tokens before each token, the prompt's included; None where a prompt's length is not known."""
+    known = [text.prompt_tokens for text in trace.texts]
+    prompts = [tokens for tokens in known if tokens is not None]
+    return positions(trace) + np.repeat(prompts, trace.lengths) if len(prompts) == len(known) else None
+
+
+def started(prompts: Prompts, starts: CallStarts, places: NDArray[np.int64] | None) -> Iterator[Group]:
+    """Bins of equal width, a power of two, with the calls that start in each."""
+    if places is None:
+        return
+    width = 1
+    while (int(places.max()) - int(places.min())) // width >= BINS:
+        width *= 2
+    bins = places // width
+    for number in np.unique(bins).tolist():
+        inside = bins == number
+        calls, whole = prompts.sum_rows(starts.visits * inside), starts.counted * inside
+        if calls[0] > 0:
+            share = ratio(calls, prompts.sum_rows(starts.visits), limits=(0.0, 1.0))
+            among = whole if whole.any() else starts.visits * inside
+            limits = (1.0, starts.survival.shape[1] + 1.0)
+            rate = ratio(prompts.sum_rows(among * starts.tokens), prompts.sum_rows(among), limits=limits)
+            name = f"{number * width}-{(number + 1) * width - 1}" if width > 1 else str(number)
+            yield Group(name, int(inside.sum()), float(calls[0]), share, rate)
+
+
+def _lost_by_class(prompts: Prompts, lost: Floats, trace: Trace, strings: TokenStrings | None) -> Iterator[Group]:
+    """The calls lost at the tokens of each class."""
+    if "token" not in trace.columns:
+        return
+    tokens = np.asarray(trace.columns["token"], dtype=np.int64)
+    firsts = np.cumsum(trace.lengths) - trace.lengths
+    of_token, names = _classes_by_string(tokens, firsts, strings) if strings else classes_by_frequency(tokens)
+    for number, name in enumerate(names):
+        yield _lost(prompts, lost, of_token == number, name)
+
+
+def _lost_by_id(prompts: Prompts, lost: Floats, trace: Trace, strings: TokenStrings | None) -> Iterator[Group]:
+    """The ids at which most calls are lost."""
+    if "token" not in trace.columns:
+        return
+    tokens = np.asarray(trace.columns["token"], dtype=np.int64)
+    ids, which = np.unique(tokens, return_inverse=True)
+    sums = np.bincount(which, lost, len(ids))
+    for place in np.argsort(-sums, kind="stable")[:COSTLIEST].tolist():
+        if sums[place] > 0:
+            yield _lost(prompts, lost, which == place, named(int(ids[place]), strings))
+
+
+def _lost(prompts: Prompts, lost: Floats, inside: NDArray[np.bool_], name: str) -> Group:
+    calls, every = prompts.sum_rows(lost * inside), prompts.sum_rows(lost)
+    share = ratio(calls, every, limits=(0.0, 1.0)) if every[0] > 0 else Interval.estimate(0.0)
+    rate = ratio(calls, prompts.sum_rows(inside), limits=(0.0, 1.0))
+    return Group(name, int(inside.sum()), float(calls[0]), share, rate)
+
+
 LENGTHS = (1, 2, 4, 8, 16, 32)
 """Chain lengths whose acceptance by depth is compared."""
 
@@ -144,9 +346,9 @@ def where(
         ),
         by_position=tuple(started(prompts, starts, positions(trace))),
         by_context=tuple(started(prompts, starts, contexts(trace))),
-        classes=tuple(lost_by_class(prompts, rejected, trace, strings)),
-        ids=tuple(lost_by_id(prompts, rejected, trace, strings)),
-        text=one_text(trace, strings, rejected, rejected + full, int(prefill_emits_token)),
+        classes=tuple(_lost_by_class(prompts, rejected, trace, strings)),
+        ids=tuple(_lost_by_id(prompts, rejected, trace, strings)),
+        text=_one_text(trace, strings, rejected, rejected + full, int(prefill_emits_token)),
         named=strings.source if strings else None,
     )
 

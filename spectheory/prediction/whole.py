@@ -14,11 +14,11 @@ from spectheory.drafting import Chain
 from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError
 from spectheory.prediction.answer import Plan
+from spectheory.prediction.best_tree import BestTree, ShapeRequest
 from spectheory.prediction.certified import by_lists
-from spectheory.prediction.grown_trees import grown_rules, measured_shape
 from spectheory.prediction.prediction import planned
 from spectheory.prediction.recorded import check_depth, recorded_rules
-from spectheory.prediction.shape_calls import BestTree, Wanted
+from spectheory.prediction.shape_calls import grown_rules, measured_shape
 from spectheory.prediction.trace_limits import TraceLimits
 from spectheory.trace import Trace
 from spectheory.trace.record import a_trace
@@ -38,7 +38,7 @@ def plan(
     cost: CostModel | None = None,
     *,
     rules: Sequence[PathRule | str] | None = None,
-    shapes: Sequence[Wanted] | None = None,
+    shapes: Sequence[ShapeRequest] | None = None,
     k_max: int = K_MAX,
     trees: bool = True,
     prefill_emits_token: bool = False,
@@ -92,7 +92,7 @@ def plan(
     chains = [Chain(k) for k in range(1, check_depth(trace, within(trace.columns, k_max)) + 1)]
     left_out = []
 
-    def found(rules: Sequence[PathRule] | None, shapes: Sequence[Wanted]) -> Plan:
+    def found(rules: Sequence[PathRule] | None, shapes: Sequence[ShapeRequest]) -> Plan:
         return planned(trace, cost, rules, shapes, prefill_emits_token=prefill_emits_token, limits=limits)
 
     try:
@@ -106,7 +106,7 @@ def plan(
     if bounded := [rule for rule in DEFAULT_RULES if named is None and by_lists(rule, trace)]:
         answer += found(bounded, chains)
     grown = grown_rules(trace) if named is None or GrownMatch() in named else []
-    searched: list[tuple[Sequence[PathRule], list[Wanted]]] = [
+    searched: list[tuple[Sequence[PathRule], list[ShapeRequest]]] = [
         (ranked_rules(trace, named), [BestTree(k) for k in tree_sizes(k_max)]),
         (grown, [measured_shape(trace)] if grown else []),
     ]

@@ -10,12 +10,11 @@ from spectheory.answers.counts import ImportJson
 from spectheory.reports.base import Report
 from spectheory.reports.table import Column, Row, Table
 from spectheory.trace.calls import CallLog
-from spectheory.trace.counters import Counters
+from spectheory.trace.counters import Counters, pooled
 from spectheory.trace.importers import Format
-from spectheory.trace.pooled import pooled
-from spectheory.trace.provenance import LEFT_OUT
 from spectheory.trace.reading import Whole
 from spectheory.trace.record import Trace
+from spectheory.trace.text_info import LEFT_OUT
 
 
 def import_report(evidence: Whole, formats: Sequence[Format], written: Path) -> Report:

@@ -15,9 +15,9 @@ from spectheory.limits.claims import (
     footnotes,
 )
 from spectheory.prediction import Plan, Prediction
+from spectheory.prediction.best_tree import BestTree
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.recorded_readings import RecordedReading
-from spectheory.prediction.shape_calls import BestTree
 from spectheory.reports.policies import policies
 from spectheory.reports.recorded import heavy, recorded_notes
 from spectheory.reports.remarks import IN_LOOP, NO_COST, origin, sampled_choices

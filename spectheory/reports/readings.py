@@ -8,8 +8,7 @@ from itertools import combinations
 from spectheory.answers import Part
 from spectheory.answers.counts import ComparisonJson, LogJson, LogsJson, ReadingsJson
 from spectheory.intervals import Interval
-from spectheory.judging.position import Comparison, compare
-from spectheory.judging.readings import BEYOND, Reading, Readings
+from spectheory.judging.readings import BEYOND, FirstDraftGap, ReadingAtK, Readings, first_draft_gap
 from spectheory.reports.base import Brief, Report
 from spectheory.reports.brief import narrowed, point, range_words, short, sizes_shown, verdict
 from spectheory.reports.remarks import NO_COST
@@ -65,8 +64,8 @@ def _said(found: Readings) -> list[str]:
     return [first, "; ".join(filter(None, [range_words(best.speedup, "x"), counted]))]
 
 
-def _compared(logs: Mapping[str, Readings], names: tuple[str, str]) -> Comparison | None:
-    return compare(*(logs[name].counters for name in names))
+def _compared(logs: Mapping[str, Readings], names: tuple[str, str]) -> FirstDraftGap | None:
+    return first_draft_gap(*(logs[name].counters for name in names))
 
 
 def _content(found: Readings) -> LogJson:
@@ -99,7 +98,7 @@ def _headline(found: Readings) -> str:
     return f"{counted}; best k = {best.k} ({kind}): speed-up {best.speedup}x, {best.tokens_per_call} tokens per call"
 
 
-def _shown(found: Readings) -> tuple[Reading, ...]:
+def _shown(found: Readings) -> tuple[ReadingAtK, ...]:
     """Rows up to the engine's k, and beyond it up to the best."""
     return found.rows[: max(found.k, found.best_beyond.k if found.best_beyond else 0)]
 
@@ -138,7 +137,7 @@ RESTS_ON = {
 }
 
 
-def _cells(row: Reading, found: Readings, known: bool) -> Sequence[Cell | Interval | float | int | str | None]:
+def _cells(row: ReadingAtK, found: Readings, known: bool) -> Sequence[Cell | Interval | float | int | str | None]:
     return [
         row.k,
         row.survival,

@@ -10,9 +10,7 @@ from msgspec.structs import replace
 
 from spectheory.answers.prediction import PredictionJson
 from spectheory.intervals import Interval
-from spectheory.prediction.where import AtDepths, Where
-from spectheory.prediction.where_groups import Group
-from spectheory.prediction.where_text import Costly
+from spectheory.prediction.where import AtDepths, Costly, Group, Where
 from spectheory.reports.base import Brief, Report
 from spectheory.reports.brief import narrowed, verdict
 from spectheory.reports.table import Column, Row, Table

@@ -14,7 +14,9 @@ from spectheory.trace.columns import (
     Column,
 )
 from spectheory.trace.parquet import METADATA_KEY, SCHEMA_VERSION
-from spectheory.trace.provenance import (
+from spectheory.trace.reading import read_any, read_evidence, read_files, trace_file
+from spectheory.trace.record import TRACE_FILE, Trace
+from spectheory.trace.text_info import (
     GIVEN_TEXT,
     IMPOSSIBLE,
     LAYERS,
@@ -24,10 +26,8 @@ from spectheory.trace.provenance import (
     RECORDED,
     SAMPLED_TEXT,
     SOURCES,
+    TextInfo,
 )
-from spectheory.trace.reading import read_any, read_evidence, read_files, trace_file
-from spectheory.trace.record import TRACE_FILE, Trace
-from spectheory.trace.text_info import TextInfo
 
 __all__ = [
     "BY_START",

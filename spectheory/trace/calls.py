@@ -12,8 +12,7 @@ from typing import Any, TypeGuard
 
 from spectheory.distributions import Sampling
 from spectheory.errors import FOREIGN, TextError
-from spectheory.files import read_text, write_whole
-from spectheory.trace.foreign import loaded_json
+from spectheory.files import loaded_json, read_text, write_whole
 
 CALLS_FILE = "calls.jsonl"
 """Name of a call log in a folder."""

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.errors import FOREIGN, TornTraceError, TraceError, load_extra
-from spectheory.files import write_whole
-from spectheory.trace.foreign import loaded_json
+from spectheory.files import loaded_json, write_whole
 
 SCHEMA_VERSION = 3
 """Of a trace file; no other is read."""

@@ -13,8 +13,8 @@ import numpy as np
 from spectheory.errors import TornTraceError, TraceError
 from spectheory.store import Contents, Row, Store, payload_of
 from spectheory.trace import Trace
+from spectheory.trace.on_disk import stored
 from spectheory.trace.parquet import parts_of
-from spectheory.trace.stored import stored
 from spectheory.trace.text_info import TextInfo
 
 PARTS = Contents(

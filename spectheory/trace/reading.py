@@ -14,7 +14,7 @@ from spectheory.extensions import installed
 from spectheory.trace.calls import CALLS_FILE, CallLog
 from spectheory.trace.counters import COUNTERS_FILE, Counters
 from spectheory.trace.importers import Evidence, Format, formats
-from spectheory.trace.importers.native import TRACE
+from spectheory.trace.importers.base import TRACE
 from spectheory.trace.record import TRACE_FILE, Trace
 from spectheory.trace.scores import Scores
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -16,16 +17,12 @@ from spectheory.checks import instance, instances, located, several, whole
 from spectheory.distributions import Sampling, as_numpy
 from spectheory.errors import SpectheoryError, TextError, TraceError, load_extra
 from spectheory.trace import parquet
-from spectheory.trace.blocks import BLOCK, rows_of, whole_texts
-from spectheory.trace.checks import faults
+from spectheory.trace.checks import Fault, faults
 from spectheory.trace.columns import COLUMNS, REQUIRED
-from spectheory.trace.fitting import check_depth, check_parts, recorded, refused
-from spectheory.trace.lists import LIST_COLUMNS, from_columns, to_columns
-from spectheory.trace.on_disk import OnDisk
-from spectheory.trace.stored import stored
+from spectheory.trace.on_disk import BLOCK, LIST_COLUMNS, OnDisk, from_columns, rows_of, stored, to_columns, whole_texts
 from spectheory.trace.text_info import TextInfo
 from spectheory.truncated.top import TopLogProbs
-from spectheory.verification.by_start import deepest
+from spectheory.verification.by_start import deepest, shape_of
 
 TRACE_FILE = "trace.parquet"
 """Name of the trace in the folder of a measurement."""
@@ -57,11 +54,11 @@ class Trace:
 
     def __post_init__(self) -> None:
         instance("provenance", self.provenance, Mapping, remedy="{} if nothing is known")
-        check_parts(self.columns, self.texts, self.lists)
+        _check_parts(self.columns, self.texts, self.lists)
         if not isinstance(self.columns, OnDisk):  # blocks check what they read
             for fault in faults(self.columns):
-                raise refused(fault, self.columns, None if fault.row is None else self.locate(fault.row))
-        check_depth(self.columns, self._settings.get("depth"))
+                raise _refused(fault, self.columns, None if fault.row is None else self.locate(fault.row))
+        _check_depth(self.columns, self._settings.get("depth"))
 
     def __repr__(self) -> str:
         """Size, columns and origin in short."""
@@ -102,7 +99,7 @@ class Trace:
     @property
     def recorded(self) -> bool:
         """Whether it holds the accepted lengths of a log in place of log-probabilities (§10)."""
-        return recorded(self.columns)
+        return _recorded(self.columns)
 
     def require_scores(self, what: str) -> None:
         """Refuse recorded lengths where `what` is computed from log-probabilities."""
@@ -188,7 +185,7 @@ class Trace:
     def write(self, path: str | Path) -> None:
         """Write as one Parquet file; it appears when whole.
 
-        Numbers by start lose their last bits (:mod:`spectheory.trace.stored`), all others keep theirs.
+        Numbers by start lose their last bits (:mod:`spectheory.trace.on_disk`), all others keep theirs.
         """
         columns = {**{name: stored(name, values) for name, values in self.columns.items()}, **to_columns(self.lists)}
         parquet.write(Path(path), columns, self._header())
@@ -306,3 +303,81 @@ def _two_lists(name: Any, text: Any) -> list[NDArray[np.float64]]:
             remedy="score the same tokens under both models",
         )
     return [target, draft]
+
+
+Columns = Mapping[str, NDArray[Any]]
+_AGAIN = "Trace.from_log_probabilities makes a trace"
+
+
+def _recorded(columns: Columns) -> bool:
+    """Whether there are the accepted lengths of a log in place of log-probabilities (§10)."""
+    return not {*REQUIRED} <= set(columns) and "recorded_match" in columns
+
+
+def _check_parts(columns: Columns, texts: Sequence[TextInfo], lists: Sequence[Any]) -> None:
+    """Refuse missing columns, columns and lists that have no row per token, and lists beside columns by start."""
+    instances("the names of columns", instance("columns", columns, Mapping, remedy=_AGAIN).keys(), str, remedy=_AGAIN)
+    texts, lists = instances("texts", texts, TextInfo, remedy=_AGAIN), several("lists", lists, remedy=_AGAIN)
+    if not hasattr(columns, "shapes"):  # not on disk
+        for name, values in columns.items():
+            if not isinstance(values, np.ndarray) or isinstance(values, np.ma.MaskedArray):
+                what = f"{name} is a {type(values).__name__}"
+                raise TraceError(
+                    what, limit="needs a numpy array without a mask", remedy="convert it, or fill the mask"
+                )
+    missing = [name for name in REQUIRED if name not in columns]
+    if missing and not _recorded(columns):
+        raise TraceError(
+            f"the trace lacks {', '.join(missing)}",
+            limit="both are required, or recorded lengths",
+            remedy="measure the pair again",
+        )
+    tokens = sum(text.tokens for text in texts)
+    wrong = {name: shape for name in columns if (shape := shape_of(columns, name))[:1] != (tokens,)}
+    if wrong or not texts:
+        others = {name: shape[0] if shape else "no rows" for name, shape in wrong.items()}
+        shown = reprlib.repr(others) if others else "none"
+        raise TraceError(
+            f"{len(texts)} texts of {tokens} tokens in all, columns of other lengths: {shown}",
+            limit="needs at least one text and one row per token",
+            remedy="measure the pair again",
+        )
+    if lists and deepest(columns) is not None:
+        raise TraceError(
+            "the trace has lists of the most probable tokens and columns by start",
+            limit="lists are by position",
+            remedy="leave one of them out",
+        )
+    if lists and (len(lists) != tokens or "token" not in columns):
+        raise TraceError(
+            f"there are {len(lists)} lists for {tokens} tokens",
+            limit="needs one pair, and an id, per token",
+            remedy="list every position",
+        )
+
+
+def _check_depth(columns: Columns, stated: object) -> None:
+    """Refuse columns by start that are not as deep as the provenance says, if it does."""
+    depth = deepest(columns)
+    if depth is not None and stated is not None and stated != depth:
+        raise TraceError(
+            f"columns by start have {depth} depths",
+            limit=f"the provenance says {stated!r}",
+            remedy="measure the pair again",
+        )
+
+
+def _refused(fault: Fault, columns: Columns, place: tuple[TextInfo, int] | None) -> SpectheoryError:
+    """The error of a column, whose row is at a `place` in a text; impossible log-probabilities are the text's fault."""
+    if place is None:
+        return TraceError(f"{fault.column} {fault.what}", limit=fault.limit, remedy="measure the pair again")
+    text, position = place
+    what = f"{fault.column} of text {text.id!r}, token {position + 1} {fault.what}"
+    if fault.column not in REQUIRED:
+        return TraceError(what, limit=fault.limit, remedy="measure the pair again")
+    impossible = columns[fault.column][fault.row] == -np.inf
+    return TextError(
+        what,
+        limit="a log-probability is <= 0, and an output token is possible under the target",
+        remedy="use the sampling settings that made the text" if impossible else "pass natural logs of probabilities",
+    )

@@ -11,11 +11,71 @@ import numpy as np
 from spectheory.distributions import Sampling
 from spectheory.errors import TextError, TraceError
 from spectheory.trace.columns import LARGEST_VOCABULARY
-from spectheory.trace.provenance import GIVEN_TEXT
 from spectheory.trace.record import Trace
-from spectheory.trace.scored_text import ScoredText, Top
-from spectheory.trace.texts import trace_of
-from spectheory.trace.top_lists import Text
+from spectheory.trace.text_info import GIVEN_TEXT
+from spectheory.trace.texts import SINGLE_PRECISION, Text, trace_of
+
+Top = Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class ScoredText:
+    """One text, prompt included, under one model; every sequence has an entry per token or is empty.
+
+    - `tokens`: ids, None for a first one that is unknown; `strings`: the tokens as strings. One of the two is given.
+    - `log_probs`: natural logarithms of the tokens' probabilities; None where the server gave none.
+    - `prompt`: leading tokens that are no output. `ended` says that the text ended by itself.
+    - `tops`: the m most probable ids with their log-probabilities; `ranks`: each token's place in the model's order.
+    - `sampling`: settings under which the text was drawn, if the log says so; the values are raw unless `processed`.
+    - `vocabulary`: number of tokens; None if unknown: ranges hold for every size then.
+    - `error`: rounding of a log-probability, nats.
+    """
+
+    id: str
+    log_probs: tuple[float | None, ...]
+    tokens: tuple[int | None, ...] = ()
+    strings: tuple[str, ...] = ()
+    prompt: int = 0
+    ended: bool = False
+    tops: tuple[Top | None, ...] = ()
+    ranks: tuple[int | None, ...] = ()
+    sampling: Mapping[str, Any] | None = None
+    processed: bool = False
+    vocabulary: int | None = None
+    error: float = SINGLE_PRECISION
+
+    def __post_init__(self) -> None:
+        for name in ("tokens", "strings", "tops", "ranks"):
+            if (have := len(getattr(self, name))) not in (0, len(self)):
+                raise self.refused(f"has {have} {name} for {len(self)} log-probabilities", "needs one per token")
+        if not (self.tokens or self.strings):
+            raise self.refused("has no tokens", "needs ids or strings")
+        outside = [
+            token
+            for token in self.tokens
+            if token is not None and not 0 <= token < (self.vocabulary or LARGEST_VOCABULARY)
+        ]
+        if outside:
+            limit = f"the vocabulary has {self.vocabulary or LARGEST_VOCABULARY} tokens"
+            raise self.refused(f"has token {outside[0]}", limit)
+        unknown = [i for i in range(self.first, len(self)) if self.log_probs[i] is None]
+        if unknown or self.first >= len(self):
+            what = f"has no log-probability of token {unknown[0] + 1}" if unknown else "has no scored output"
+            raise self.refused(what, "only the first tokens may lack one")
+
+    def __len__(self) -> int:
+        """Number of tokens, prompt included."""
+        return len(self.log_probs)
+
+    @property
+    def first(self) -> int:
+        """The first position that is output and has a value."""
+        unscored = next((i for i, each in enumerate(self.log_probs) if each is not None), len(self))
+        return max(self.prompt, unscored)
+
+    def refused(self, what: str, limit: str) -> TextError:
+        """The error of this text."""
+        return TextError(f"text {self.id!r} {what}", limit=limit, remedy="check the log for torn or mixed lines")
 
 
 @dataclass(frozen=True)
@@ -105,7 +165,10 @@ def _text(target: ScoredText, draft: ScoredText, first: int) -> Text:
         sizes = [each.vocabulary for each in (target, draft) if each.vocabulary]
         if len(set(sizes)) > 1:
             raise target.refused(f"has vocabularies of {min(sizes)} and {max(sizes)} tokens", SAME)
-        tops = {f"{name}_top": _pairs_of(each, first) for name, each in (("target", target), ("draft", draft))}
+        tops = {
+            f"{name}_top": [[[token, log] for token, log in (top or {}).items()] for top in each.tops[first:]]
+            for name, each in (("target", target), ("draft", draft))
+        }
         text |= {"token": list(target.tokens[first:]), "vocabulary": sizes[0] if sizes else LARGEST_VOCABULARY, **tops}
         text["error"] = max(target.error, draft.error)
     return text
@@ -124,10 +187,6 @@ def _settings(target: ScoredText, draft: ScoredText) -> Mapping[str, Any] | None
 def _lists(target: ScoredText, draft: ScoredText, first: int) -> bool:
     """Whether both have lists by id at every position of the output."""
     return all(bool(each.tokens and each.tops) and all(each.tops[first:]) for each in (target, draft))
-
-
-def _pairs_of(text: ScoredText, first: int) -> list[list[list[Any]]]:
-    return [[[token, log] for token, log in (top or {}).items()] for top in text.tops[first:]]
 
 
 def _columns(pairs: Sequence[Pair], firsts: Sequence[int]) -> dict[str, Any]:

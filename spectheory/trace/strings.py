@@ -41,7 +41,7 @@ class TokenStrings:
             content = json.loads(file.read_text(encoding="utf-8"))
             added = content.get("added_tokens") or []
             named = {row["id"]: row["content"] for row in added}
-            by_bytes = _by_bytes(content)
+            by_bytes = '"ByteLevel"' in json.dumps([content.get("decoder"), content.get("pre_tokenizer")])
             pieces = _pieces(content["model"]["vocab"])
             found = {token: _plain(piece, by_bytes=by_bytes) for token, piece in pieces.items()} | named
             special = frozenset(row["id"] for row in added if row.get("special"))
@@ -65,11 +65,6 @@ def _pieces(vocabulary: Any) -> dict[int, str]:
     if isinstance(vocabulary, dict):
         return {token: piece for piece, token in vocabulary.items()}
     return {token: row[0] for token, row in enumerate(vocabulary)}
-
-
-def _by_bytes(content: Mapping[str, Any]) -> bool:
-    """Whether its letters stand for bytes."""
-    return '"ByteLevel"' in json.dumps([content.get("decoder"), content.get("pre_tokenizer")])
 
 
 def _plain(piece: str, *, by_bytes: bool) -> str:

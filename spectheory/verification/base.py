@@ -202,7 +202,7 @@ class PathRule(Rule):
         """Calls of each text by the tokens that they draft; None if calls draft the whole shape wherever they start."""
         return None
 
-    def lacks(self, columns: Columns) -> list[str]:
+    def missing_columns(self, columns: Columns) -> list[str]:
         """Columns that the rule reads and that are not there; of drafts by start those by start (§10)."""
         if self.grows or not self.uses_draft:
             return [name for name in self.needs if name not in columns]
@@ -210,7 +210,7 @@ class PathRule(Rule):
 
     def require(self, columns: Columns) -> None:
         """Raise a `TraceError` if `columns` lacks what this rule reads."""
-        if missing := self.lacks(columns):
+        if missing := self.missing_columns(columns):
             limit, remedy = self.missing
             raise TraceError(
                 f"rule {self.name!r} cannot be predicted: the trace has no {', '.join(missing)}",

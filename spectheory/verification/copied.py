@@ -80,7 +80,7 @@ class CopiedMatch(PathRule):
         matched, drafted = self.matched(columns), columns[self.needs[1]]
         begins = np.cumsum(lengths) - lengths
         counts = np.zeros((len(lengths), k + 1), dtype=np.int64)
-        if len(matched) >= kernels.SMALLEST and kernels.installed():
+        if kernels.pays(len(matched)):
             from spectheory.kernels.path_calls import copied_calls
 
             matched, drafted = (column.astype(np.int64, copy=False) for column in (matched, drafted))

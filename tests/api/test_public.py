@@ -26,7 +26,6 @@ INTERNAL = {
     "reports",
     "files",
     "store",
-    "harmless",
     "processes",
     "runner",
     "kernels",

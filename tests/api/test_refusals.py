@@ -16,7 +16,7 @@ from spectheory import cost, drafting, errors, limits, truncated, verification
 from spectheory.distributions import Sampling, validate_pmf
 from spectheory.limits import StepLaw, branching_bound_from_text
 from spectheory.logit_statistics import pair_statistics
-from spectheory.prediction.shape_calls import BestTree
+from spectheory.prediction.best_tree import BestTree
 from spectheory.truncated import TopLogProbs
 from tests.api.calculators import DISTINCT
 from tests.cost.roofline_cases import CARD, LARGE

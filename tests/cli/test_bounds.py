@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spectheory.prediction.one_call import one_call_bound
 from spectheory.prediction.over_prompts import Prompts
+from spectheory.prediction.text_limit import one_call_bound
 from spectheory.trace import GIVEN_TEXT, SAMPLED_TEXT, Trace
 from tests.cli.theory_cases import EXACT, TABLE_P, Ask, P, full_trace, heaviest, text_of
 

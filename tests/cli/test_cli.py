@@ -16,7 +16,7 @@ from spectheory.cost import ConstantRatio, LatencyTable
 from spectheory.drafting import Batch, Chain, KAry, Tree
 from spectheory.intervals import Interval
 from spectheory.prediction import plan
-from spectheory.prediction.shape_calls import BestTree
+from spectheory.prediction.best_tree import BestTree
 from spectheory.prediction.whole import ranked_rules
 from spectheory.reports import prediction_report
 from spectheory.reports.render import for_terminal

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spectheory.cli import main
-from spectheory.harmless import STEERING
+from spectheory.files import STEERING
 from spectheory.trace import TextInfo, Trace
 from tests.cli.plan_cases import latencies
 from tests.cli.theory_cases import full_trace

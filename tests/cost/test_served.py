@@ -9,8 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spectheory.cost.served import ServedCost, ServedFit, StepTime
-from spectheory.cost.server_fit import fit_server
+from spectheory.cost.served import ServedCost, ServedFit, StepTime, fit_server
 from spectheory.drafting import Batch, Chain
 from spectheory.errors import SettingError
 from tests.made_up import each

@@ -19,8 +19,7 @@ from spectheory.measure.decoders.verifiers import Verifier
 from spectheory.measure.reading import Reading
 from spectheory.measure.tokens import encode_prompt
 from spectheory.pairs import PROMPTS, resolve
-from spectheory.prediction.call_system import TextCalls
-from spectheory.prediction.paths import calls_of_texts, calls_of_tree, tree_survival
+from spectheory.prediction.paths import TextCalls, calls_of_texts, calls_of_tree, tree_survival
 from spectheory.prompts import read_prompts
 from spectheory.verification import PATH_RULES, RankRule
 from tests.decoders.test_law import p_value, too_generous

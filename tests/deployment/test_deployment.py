@@ -35,7 +35,7 @@ from spectheory.drafting import Chain
 from spectheory.errors import SettingError, SpectheoryError
 from spectheory.intervals import Interval
 from spectheory.prediction import plan, predict
-from spectheory.prediction.shape_calls import BestTree
+from spectheory.prediction.best_tree import BestTree
 from spectheory.trace import Trace
 from spectheory.verification import RULES, RankRule, TokenVerification
 from tests.toy_drafts import LARGE, SMALL, table, text_trace

@@ -23,7 +23,7 @@ from spectheory.engines import FOLDERS
 from spectheory.engines.sglang.settings import GrownTree
 from spectheory.engines.transformers.settings import ENGINE as TRANSFORMERS
 from spectheory.prediction import plan, predict
-from spectheory.prediction.shape_calls import BestTree
+from spectheory.prediction.best_tree import BestTree
 from spectheory.trace import Trace
 from spectheory.verification import RULES
 from tests.toy_drafts import LARGE, SMALL, table, text_trace

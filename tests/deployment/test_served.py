@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectheory.cost import server_fit
-from spectheory.cost.served import ServedCost
-from spectheory.cost.server_fit import fit_server
+from spectheory.cost import served as fitting
+from spectheory.cost.served import ServedCost, fit_server
 from spectheory.deployment import batch_ranges
 from spectheory.deployment.served import (
     ServedChoice,
@@ -107,8 +106,8 @@ def test_prompts_of_other_requests_slow_calls_more(tmp_path: Path, monkeypatch: 
     assert found.speedup.best == pytest.approx(truth[1], rel=0.02)
     assert found.agrees
     assert not found.certain
-    used = server_fit._used
-    monkeypatch.setattr(server_fit, "_used", lambda each: [term for term in used(each) if term < 7])
+    used = fitting._used
+    monkeypatch.setattr(fitting, "_used", lambda each: [term for term in used(each) if term < 7])
     without = choice()
     assert without.speedup.best > 1.1 * truth[1]
     assert without.speedup.low > 1
@@ -148,8 +147,8 @@ def test_outputs_of_varying_length(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for k, true in truth.items():
         assert at(k).best == pytest.approx(true, rel=0.012)
         assert at(k).low <= true <= at(k).high
-    used = server_fit._used
-    monkeypatch.setattr(server_fit, "_used", lambda each: [term for term in used(each) if term != 8])
+    used = fitting._used
+    monkeypatch.setattr(fitting, "_used", lambda each: [term for term in used(each) if term != 8])
     assert at(3).best > 1.012 * truth[3]
 
 

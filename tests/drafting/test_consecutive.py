@@ -14,7 +14,7 @@ from spectheory.drafting import (
     expected_tokens,
     optimal_tree,
 )
-from spectheory.drafting.consecutive import best_consecutive_tree
+from spectheory.drafting.optimal import best_consecutive_tree
 from tests.drafting.drafting_cases import ROUNDING, all_trees, in_order, larger_laws
 
 # S2: consecutive ranks

@@ -15,8 +15,7 @@ from gguf import GGUFReader
 from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM
 
-from spectheory.engines.llamacpp.gguf import export_gguf
-from spectheory.engines.llamacpp.running import gguf_of
+from spectheory.engines.llamacpp.running import export_gguf, gguf_of
 from spectheory.errors import ModelError
 from spectheory.pairs import resolve
 from tests.made_up import each, one_line

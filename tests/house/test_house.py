@@ -21,7 +21,6 @@ ROOMS = (
     "checks",
     "files",
     "store",
-    "harmless",
     "processes",
     "runner",
     "intervals",
@@ -51,7 +50,7 @@ ROOMS = (
 )
 """A file imports only from its own room and the rooms before it. A new room takes its place here."""
 
-PARTS = {"logs": "trace", "bench": "trace", "settings": "deployment", "running": "measure", "gguf": "measure"}
+PARTS = {"logs": "trace", "bench": "trace", "settings": "deployment", "running": "measure"}
 """A file of an engine counts to the room that asks for it; an engine's package and the list of engines to their own."""
 
 SCRIPTS = ("spectheory/cli", "spectheory/__main__.py")

@@ -10,8 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from spectheory.judging.causes import CAUSES
-from spectheory.judging.causes.base import Finding
+from spectheory.judging.causes import CAUSES, Finding
 from spectheory.judging.judgement import judge
 from spectheory.trace.calls import CallLog, Request
 from spectheory.verification.registry import path_rule

@@ -1,4 +1,4 @@
-"""Counts expected of texts, their covariances and laws, against an enumeration of every way to decode a text."""
+"""Counts expected of texts, their variances and laws, against an enumeration of every way to decode a text."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from spectheory.judging.counting import Counted, Counting
-from spectheory.judging.expected import SMALL, TINY, Expected
-from spectheory.prediction.law import laws_of_counts, tails
+from spectheory.judging.expected import SMALL, TINY, ExpectedCounts
+from spectheory.prediction.law import law_of_count, moves_of, tails
 from spectheory.prediction.paths import sums_of_texts
 from tests.made_up import each
 
@@ -52,24 +52,23 @@ def counts(calls: list[tuple[int, int]]) -> list[int]:
     [(False, "spare", "exact"), (True, "exact", "beyond"), (None, "spare", "beyond")],
 )
 def test_counts_are_those_of_an_enumeration(past_end: bool | None, low: str, high: str) -> None:
-    """Means, covariances and laws, for the fewest and the most tokens counted at the end; the first from the prompt."""
+    """Means and variances, for the fewest and the most tokens counted at the end; the first from the prompt."""
     texts = (5, 1, 4)
     survival = survival_of(texts)
-    expected = Expected(survival, np.array(texts), Counting(K, True, past_end))
+    expected = ExpectedCounts(survival, np.array(texts), Counting(K, True, past_end))
     for sums, room in ((expected.low, low), (expected.high, high)):
         for number, (end, length) in enumerate(zip(np.cumsum(texts), texts, strict=True)):
             ways = list(decodings(survival[end - length + 1 : end], room))
             chances, values = np.array([w for w, _ in ways]), np.array([counts(calls) for _, calls in ways])
             assert chances.sum() == pytest.approx(1, abs=ROUNDING)
             mean = chances @ values
-            off = values - mean
             assert sums.expected[number] == pytest.approx(mean, abs=ROUNDING)
-            assert sums.covariance[number] == pytest.approx((chances[:, None] * off).T @ off, abs=ROUNDING)
+            assert sums.variance[number] == pytest.approx(chances @ (values - mean) ** 2, abs=ROUNDING)
 
 
 def test_p_values_are_tails_of_the_enumerated_law() -> None:
     survival = survival_of((6,))
-    expected = Expected(survival, np.array([6]), Counting(K, False, False))
+    expected = ExpectedCounts(survival, np.array([6]), Counting(K, False, False))
     ends = [[(w, counts(calls)) for w, calls in decodings(survival, room)] for room in ("spare", "exact")]
     for calls in range(2, 7):
         (first, *others) = expected.comparisons(Counted(calls, (2, 1)))
@@ -83,13 +82,12 @@ def test_p_values_are_tails_of_the_enumerated_law() -> None:
 def test_bounds_of_p_values_lie_above_the_laws_own() -> None:
     """Of sums with a large deviation: exact in between, a bound below and above."""
     texts = np.full(40, 30)
-    expected = Expected(survival_of(tuple(texts.tolist())), texts, Counting(K, False, False))
-    counted = np.arange(K + 1)[:, None] >= np.arange(K + 1)
+    expected = ExpectedCounts(survival_of(tuple(texts.tolist())), texts, Counting(K, False, False))
     inside = np.where(np.arange(1, K + 1) < 30 - np.arange(1200)[:, None] % 30, expected.survival, 0.0)
-    laws = [(0, law) for law in laws_of_counts(inside, counted, texts)[:, 0]]
+    laws = [(0, law) for law in law_of_count(moves_of(inside), np.ones(K + 1, bool), texts)]
     seen = []
     for off in (0.5, 1, 3, 5, 9, -0.5, -1, -3, -5, -9):
-        calls = round(expected.low.expected[:, 0].sum() + off * np.sqrt(expected.low.covariance[:, 0, 0].sum()))
+        calls = round(expected.low.expected[:, 0].sum() + off * np.sqrt(expected.low.variance[:, 0].sum()))
         (one,) = expected.comparisons(Counted(calls))
         tail = min(1.0, 2 * tails(laws, calls)[off > 0])
         between = TINY < one.p < SMALL
@@ -100,13 +98,13 @@ def test_bounds_of_p_values_lie_above_the_laws_own() -> None:
 
 def test_texts_of_one_token_from_the_prompt_have_no_calls() -> None:
     for past_end in (True, False, None):
-        expected = Expected(np.ones((3, K)), np.ones(3, np.int64), Counting(K, True, past_end))
+        expected = ExpectedCounts(np.ones((3, K)), np.ones(3, np.int64), Counting(K, True, past_end))
         assert [(one.low, one.high, one.p) for one in expected.comparisons(Counted(0, (0, 0)))] == [(0, 0, 1)] * 3
         assert expected.comparisons(Counted(1))[0].p == 0
 
 
 def test_an_interval_is_left_on_its_nearer_side_alone() -> None:
-    expected = Expected(np.ones((5, K)), np.array([5]), Counting(K, False, None))
+    expected = ExpectedCounts(np.ones((5, K)), np.array([5]), Counting(K, False, None))
     for accepted in (1, 2):  # of the second call, which has two tokens to go
         assert [one.z for one in expected.comparisons(Counted(2, (2, accepted)))] == [0, 0, 0]
     assert [one.z for one in expected.comparisons(Counted(3, (3, 3)))] == [np.inf] * 3
@@ -115,7 +113,7 @@ def test_an_interval_is_left_on_its_nearer_side_alone() -> None:
 
 def test_calls_without_drafts_are_left_out_where_they_are_not_counted() -> None:
     """Nothing is accepted: the last of five calls has one token to go."""
-    expected = Expected(np.zeros((6, K)), np.array([6]), Counting(K, True, skips_undrafted=True))
+    expected = ExpectedCounts(np.zeros((6, K)), np.array([6]), Counting(K, True, skips_undrafted=True))
     assert expected.low.expected.tolist() == [[4, 0, 0]]
 
 
@@ -123,20 +121,21 @@ def test_texts_of_any_lengths_have_their_own_laws() -> None:
     """Many texts at a time, sorted or not, against each alone; a text that the prompt's pass ends has no call."""
     texts = np.array([3, 0, 7, 1, 70])
     survival, counted = survival_of(tuple(texts.tolist()), 4), np.arange(K + 1)[:, None] >= np.arange(K + 1)
-    together, ends = laws_of_counts(survival, counted, texts), np.cumsum(texts)
     sums = sums_of_texts(survival, counted, texts)
-    assert together[1, :, 0].tolist() == [1.0] * 3
-    for number, (end, length) in enumerate(zip(ends, texts, strict=True)):
-        if not length:
-            continue
-        alone = laws_of_counts(survival[end - length : end], counted, np.array([length]))[0]
-        assert together[number, :, : length + 1] == pytest.approx(alone, abs=ROUNDING)
-        t = np.arange(length + 1)
-        # The last token of a text leaves nothing that its calls' entries past the end could move.
-        inside = survival[end - length : end]
-        mean = alone @ t
-        assert mean == pytest.approx(sums_of_texts(inside, counted, np.array([length])).expected[0], abs=1e-10)
-        assert np.diag(sums.covariance[number]) == pytest.approx(alone @ t**2 - mean**2, abs=1e-9)
+    for at, of_count in enumerate(counted.T):
+        together = law_of_count(moves_of(survival), of_count, texts)
+        assert together[1, 0] == 1.0
+        for number, (end, length) in enumerate(zip(np.cumsum(texts), texts, strict=True)):
+            if not length:
+                continue
+            inside = survival[end - length : end]
+            alone = law_of_count(moves_of(inside), of_count, np.array([length]))[0]
+            assert together[number, : len(alone)] == pytest.approx(alone, abs=ROUNDING)
+            t = np.arange(len(alone))
+            mean = alone @ t
+            # The last token of a text leaves nothing that its calls' entries past the end could move.
+            assert mean == pytest.approx(sums_of_texts(inside, counted, np.array([length])).expected[0, at], abs=1e-10)
+            assert sums.variance[number, at] == pytest.approx(alone @ t**2 - mean**2, abs=1e-9)
 
 
 def test_tails_of_a_sum() -> None:

@@ -11,8 +11,7 @@ from scipy import stats
 
 from spectheory.drafting import read_stop
 from spectheory.errors import TextError
-from spectheory.judging.judgement import Judgement, judge
-from spectheory.judging.matching import matched
+from spectheory.judging.judgement import Judgement, align_texts, judge
 from spectheory.judging.standing import FALSE_ALARMS, Standing
 from spectheory.trace import TextInfo, Trace
 from spectheory.trace.calls import CallLog, Request
@@ -157,14 +156,14 @@ def _turned(trace: Trace, *, renamed: bool = False) -> Trace:
 def test_equal_outputs_after_different_prompts_are_joined_by_id() -> None:
     log, trace = _short(200)
     assert len({r.output for r in log.requests}) < len({(r.prompt, r.output) for r in log.requests})
-    joined = matched(_turned(trace), log)
+    joined = align_texts(_turned(trace), log)
     assert all(np.array_equal(joined.columns[name], column) for name, column in trace.columns.items())
 
 
 def test_equal_outputs_without_ids_are_refused() -> None:
     log, trace = _short(200)
     with pytest.raises(TextError, match="texts after different prompts: a request is found by its id"):
-        matched(_turned(trace, renamed=True), log)
+        align_texts(_turned(trace, renamed=True), log)
 
 
 def test_a_text_of_another_prompt_is_not_taken() -> None:
@@ -184,8 +183,8 @@ def test_a_text_of_another_prompt_is_not_taken() -> None:
         {name: c[rows] for name, c in trace.columns.items()}, (replace(trace.texts[one], id="?"),), trace.provenance
     )
     with pytest.raises(TextError, match="different prompts"):
-        matched(alone, replace(log, requests=(log.requests[one], log.requests[other])))
-    assert matched(alone, replace(log, requests=(log.requests[one],))) is alone
+        align_texts(alone, replace(log, requests=(log.requests[one], log.requests[other])))
+    assert align_texts(alone, replace(log, requests=(log.requests[one],))) is alone
 
 
 def test_texts_are_found_by_their_ids() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -11,13 +12,15 @@ import torch
 
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
+from spectheory.judging.divergence import near_ties
+from spectheory.judging.expected import extremes
 from spectheory.judging.judgement import Judgement, judge
-from spectheory.judging.near_ties import extremes, near_ties
 from spectheory.judging.standing import Standing
 from spectheory.measure import ModelPair, load_pair
 from spectheory.measure.decoders import Method, decode
 from spectheory.measure.judged import judged_trace
 from spectheory.pairs import resolve
+from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog, Request
 from tests.made_up import each
 
@@ -62,18 +65,18 @@ def test_extremes_are_those_of_every_outcome(seed: int) -> None:
     np.testing.assert_array_equal(most[0], np.max(totals, axis=0))
 
 
-@pytest.fixture(scope="module")
-def pairs() -> dict[str, ModelPair]:
-    models = resolve("builtin:target"), resolve("builtin:draft")
-    return {dtype: load_pair(*models, dtype=dtype, device="cpu") for dtype in ("float32", "bfloat16", "float16")}
+@cache
+def pair_in(dtype: str) -> ModelPair:
+    return load_pair(resolve("builtin:target"), resolve("builtin:draft"), dtype=dtype, device="cpu")
 
 
-def ran(pair: ModelPair, dtype: str, rule: str, temperature: float, seed: int, tokens: int = 48) -> CallLog:
+@cache
+def ran(dtype: str, rule: str, temperature: float, seed: int, tokens: int = 48) -> CallLog:
     """What our decoder logs in a precision."""
     rng = np.random.default_rng(seed)
     texts = [torch.tensor(rng.integers(0, 50, 4)) for _ in range(PROMPTS)]
     method = Method(rule, Chain(4))
-    done = decode(pair, texts, method, tokens=tokens, sampling=Sampling(temperature), seed=seed, batch=8)
+    done = decode(pair_in(dtype), texts, method, tokens=tokens, sampling=Sampling(temperature), seed=seed, batch=8)
     requests = tuple(
         Request(
             str(n),
@@ -87,6 +90,13 @@ def ran(pair: ModelPair, dtype: str, rule: str, temperature: float, seed: int, t
     return CallLog(requests, "ours", "1", 4, temperature, prefill_emits_token=False, provenance={"dtype": dtype})
 
 
+@cache
+def read(rule: str, temperature: float, seed: int) -> tuple[CallLog, Trace]:
+    """A log in bfloat16, and both models' statistics of its texts in float32."""
+    log = ran("bfloat16", rule, temperature, seed)
+    return log, judged_trace(pair_in("float32"), log)
+
+
 def standing(found: Judgement, rule: str) -> Standing:
     return next(one for one in found.standings if rule in (one.rule, *one.same))
 
@@ -97,10 +107,9 @@ def totals(log: CallLog) -> CallLog:
 
 
 @each("rule, temperature", [("argmax", 1.0), ("greedy", 0.0)])
-def test_a_right_engine_in_bfloat16_stands(rule: str, temperature: float, pairs: dict[str, ModelPair]) -> None:
+def test_a_right_engine_in_bfloat16_stands(rule: str, temperature: float) -> None:
     """Read in float32: its calls differ by near-ties. Control: an engine of float32 with these calls is refuted."""
-    log = ran(pairs["bfloat16"], "bfloat16", rule, temperature, seed=1)
-    trace = judged_trace(pairs["float32"], log)
+    log, trace = read(rule, temperature, 1)
     found = judge(log, trace)
     assert not standing(found, rule).refuted
     assert not found.output_refuted
@@ -115,10 +124,9 @@ def test_a_right_engine_in_bfloat16_stands(rule: str, temperature: float, pairs:
 
 
 @each("seed", range(2))
-def test_a_call_that_ends_where_nothing_is_near_is_refuted(seed: int, pairs: dict[str, ModelPair]) -> None:
+def test_a_call_that_ends_where_nothing_is_near_is_refuted(seed: int) -> None:
     """One draft of a thousand is rejected though the draft's first choice is clear: power against a single fault."""
-    log = ran(pairs["bfloat16"], "bfloat16", "argmax", 1.0, seed=seed)
-    trace = judged_trace(pairs["float32"], log)
+    log, trace = read("argmax", 1.0, seed)
     ties = near_ties(trace, "bfloat16")
     assert 0.02 < ties.mean() < 0.2
     for number, one in enumerate(log.requests):
@@ -137,7 +145,7 @@ def test_a_call_that_ends_where_nothing_is_near_is_refuted(seed: int, pairs: dic
 
 @pytest.mark.evidence
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
-def test_engines_of_three_precisions_over_twenty_seeds(dtype: str, pairs: dict[str, ModelPair]) -> None:
+def test_engines_of_three_precisions_over_twenty_seeds(dtype: str) -> None:
     """No alarm in 80 judgements of a precision: 24 prompts, read in float32 and in the engine's own.
 
     Near-ties are taken out by an estimate of rounding about twice the largest seen; a right engine may be refuted where
@@ -148,9 +156,9 @@ def test_engines_of_three_precisions_over_twenty_seeds(dtype: str, pairs: dict[s
     for rule, temperature in (("argmax", 1.0), ("greedy", 0.0)):
         shares = []
         for seed in range(SEEDS):
-            log = ran(pairs[dtype], dtype, rule, temperature, seed, tokens=24)
+            log = ran(dtype, rule, temperature, seed, tokens=24)
             for reader in {"float32", dtype}:
-                trace = judged_trace(pairs[reader], log)
+                trace = judged_trace(pair_in(reader), log)
                 shares.append(near_ties(trace, dtype).mean())
                 found = judge(log, trace)
                 assert not standing(found, rule).refuted, (rule, seed, reader)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spectheory.judging.counting import Counted, counting_of
-from spectheory.judging.expected import Expected
+from spectheory.judging.expected import ExpectedCounts
 from spectheory.judging.judgement import COUNTS_ALONE, Judgement, judge
 from spectheory.judging.output import POWER
 from spectheory.judging.standing import FALSE_ALARMS
@@ -128,5 +128,5 @@ def _refuted(engine: Engine, prompts: int, seed: int) -> bool:
     counting = counting_of(log)
     survival = np.asarray(TokenVerification().path_survival(trace.columns, counting.k))
     calls = sum(request.calls or len(request.accepted) for request in log.requests)
-    expected = Expected(survival, np.array([len(request.output) for request in log.requests]), counting)
+    expected = ExpectedCounts(survival, np.array([len(request.output) for request in log.requests]), counting)
     return expected.comparisons(Counted(calls))[0].p < FALSE_ALARMS / (2 * counting.k + 3)

@@ -13,16 +13,14 @@ from spectheory.cost import ConstantRatio, LatencyTable
 from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.judging.counting import Counting
-from spectheory.judging.expected import Expected
-from spectheory.judging.matches import bounds_at, calls_of
-from spectheory.judging.position import FALSE_ALARM, compare
-from spectheory.judging.readings import readings
+from spectheory.judging.expected import ExpectedCounts
+from spectheory.judging.readings import FALSE_ALARM, calls_of, first_choice_bounds, first_draft_gap, readings
+from spectheory.prediction.over_prompts import reach
 from spectheory.prediction.renewal import survival_of
 from spectheory.reports.readings import readings_report
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog, Request
-from spectheory.trace.counters import Counters
-from spectheory.trace.pooled import pooled
+from spectheory.trace.counters import Counters, pooled
 from spectheory.verification import PATH_RULES
 from tests.made_up import all_refused, each
 from tests.trace.counter_cases import HELD, sample
@@ -62,13 +60,13 @@ def test_first_choices_bound_the_calls_at_every_k() -> None:
     for logged in (1, 2, 5):
         log = log_of(rows, logged)
         for k in (1, 2, 3, 5, 9):
-            fewest, most = bounds_at(log, k) or (np.empty(0), np.empty(0))
+            fewest, most = first_choice_bounds(log, k) or (np.empty(0), np.empty(0))
             counted = np.array([len(run_of(row, k).accepted) for row in rows])
             assert np.all(fewest <= counted)
             assert np.all(counted <= most)
             if k == logged:
                 assert np.array_equal(fewest, most)
-    ends = bounds_at(log_of(rows, 5), 2) or (np.empty(0), np.empty(0))
+    ends = first_choice_bounds(log_of(rows, 5), 2) or (np.empty(0), np.empty(0))
     assert ends[1].sum() - ends[0].sum() < 0.1 * ends[1].sum(), "a long chain says nearly all about a short one"
 
 
@@ -76,15 +74,15 @@ def test_wrong_matches_are_outside_the_ends() -> None:
     """The control: calls of texts with one match in ten turned are outside the ends."""
     rows, log = texts(2), log_of(texts(2), 5)
     turned = [row ^ (np.random.default_rng(3).random(len(row)) < 0.1) for row in rows]
-    fewest, most = bounds_at(log, 2) or (np.empty(0), np.empty(0))
+    fewest, most = first_choice_bounds(log, 2) or (np.empty(0), np.empty(0))
     counted = sum(calls_of(row, 2) for row in turned)
     assert not fewest.sum() <= counted <= most.sum()
 
 
 def test_ends_need_accepted_tokens_of_every_call() -> None:
-    assert bounds_at(CallLog((Request("a", calls=3, total_accepted=2),), k=2), 1) is None
-    assert bounds_at(CallLog((Request("a", accepted=(1, 0)),)), 1) is None
-    assert bounds_at(CallLog(()), 1) is None
+    assert first_choice_bounds(CallLog((Request("a", calls=3, total_accepted=2),), k=2), 1) is None
+    assert first_choice_bounds(CallLog((Request("a", accepted=(1, 0)),)), 1) is None
+    assert first_choice_bounds(CallLog(()), 1) is None
 
 
 def test_readings_of_own_starts_are_estimates_and_differ_from_runs() -> None:
@@ -94,7 +92,7 @@ def test_readings_of_own_starts_are_estimates_and_differ_from_runs() -> None:
     assert long.rows[0].tokens_per_call.kind == "estimate"
     assert long.counted.tokens_per_call.kind == "statistical"
     assert short.rows[0].tokens_per_call.best > long.rows[0].survival.high + 1
-    found = compare(short.counters, long.counters)
+    found = first_draft_gap(short.counters, long.counters)
     assert found is not None
     assert found.differ
     assert "beyond the noise" in found.sentence(("one", "other"))
@@ -127,7 +125,7 @@ RENEWING, OTHERS = ("token", "argmax"), ("block",)
 def counts_on(trace: Trace, rule: str, k: int) -> Counters:
     """The counters of an engine of this rule and k on the texts of a trace: expected values, exact (§7)."""
     survival = np.asarray(PATH_RULES[rule].path_survival(trace.columns, k), dtype=float)
-    sums = Expected(survival, trace.lengths, Counting(k, past_end=False)).low.expected.sum(axis=0)
+    sums = ExpectedCounts(survival, trace.lengths, Counting(k, past_end=False)).low.expected.sum(axis=0)
     shares = tuple((sums[1:] / sums[0]).tolist())
     calls = 10**9
     return Counters(calls=calls, drafted=k * calls, survival=shares, k=k, rounding=1e-9)
@@ -142,9 +140,10 @@ def test_readings_of_other_k_against_every_k_of_real_texts(draft: str) -> None:
     """
     trace = Trace.read(PAIR / draft / "trace.parquet")
     for rule in (*RENEWING, *OTHERS):
-        true = {k: counts_on(trace, rule, k).length or 0 for k in (1, 2, 3, 5, 8)}
+        counted = {k: counts_on(trace, rule, k) for k in (1, 2, 3, 5, 8)}
+        true = {k: counters.length or 0 for k, counters in counted.items()}
         for ran in (8, 3):
-            counters = counts_on(trace, rule, ran)
+            counters = counted[ran]
             own, unknown = readings(counters, k_max=8, rule=rule), readings(counters, k_max=8)
             for k in true.keys() - {ran}:
                 mine, wide = own.rows[k - 1], unknown.rows[k - 1].tokens_per_call
@@ -168,7 +167,7 @@ def test_matches_that_renew_are_read_within_the_error_of_counting() -> None:
     truth = 1 + survival_of(hazards, 2).sum()
     missed = narrow = 0
     for seed in range(100):
-        log = log_of([renewing(hazards, 100, np.random.default_rng([7, seed, n])) for n in range(40)], 4)
+        log = log_of(list(renewing(hazards, 40, 100, np.random.default_rng([7, seed]))), 4)
         found = readings(log, k_max=2, rule="token").rows[1].tokens_per_call
         missed += not found.low <= truth <= found.high
         narrow += abs(truth - found.best) > (found.high - found.low) / 8
@@ -176,15 +175,14 @@ def test_matches_that_renew_are_read_within_the_error_of_counting() -> None:
     assert narrow >= 40
 
 
-def renewing(hazards: Any, tokens: int, rng: np.random.Generator) -> Any:
-    """Matches of a text whose chance depends on the age, from a stationary start."""
-    age, row = 0, []
-    for n in range(tokens + 50):
-        match = rng.random() < hazards[min(age, len(hazards) - 1)]
-        age = age + 1 if match else 0
-        if n >= 50:
-            row.append(match)
-    return np.array(row)
+def renewing(hazards: Any, texts: int, tokens: int, rng: np.random.Generator) -> Any:
+    """Matches of texts whose chance depends on the age, ``[texts, tokens]``, from a stationary start."""
+    age, drawn, rows = np.zeros(texts, int), rng.random((tokens + 50, texts)), []
+    for row in drawn:
+        match = row < hazards[np.minimum(age, len(hazards) - 1)]
+        age = np.where(match, age + 1, 0)
+        rows.append(match)
+    return np.array(rows[50:]).T
 
 
 def test_the_rule_of_counts_is_checked() -> None:
@@ -198,15 +196,15 @@ def test_noise_over_requests_holds_the_truth() -> None:
     The control: texts of one stretch each make the calls of a text dependent, and the interval over calls misses more.
     """
     missed = narrow = outside = 0
-    first = pooled(log_of(stretches(5, n=4000), 3)).survival[0]
-    truth = _mean_of(stretches(5, n=4000))
+    many = pooled(log_of(stretches(5, n=4000), 3))
+    first, truth = many.survival[0], many.length or 0.0
     for seed in range(100):
         log = log_of(stretches(100 + seed, n=20), 3)
-        over = readings(log, k_max=3).counted.tokens_per_call
+        found = readings(log, k_max=3)
+        over, share = found.counted.tokens_per_call, found.rows[0].survival
         missed += not over.low <= truth <= over.high
         calls = readings(pooled(log), k_max=3).counted.tokens_per_call
         narrow += not calls.low <= truth <= calls.high
-        share = readings(log, k_max=3).rows[0].survival
         outside += not share.low <= first <= share.high
     assert missed < 14
     assert outside < 14
@@ -219,8 +217,18 @@ def stretches(seed: int, n: int) -> list[Any]:
     return [rng.random(60) < rng.choice([0.3, 0.9]) for _ in range(n)]
 
 
-def _mean_of(rows: list[Any]) -> float:
-    return pooled(log_of(rows, 3)).length or 0.0
+def test_noise_over_calls_is_that_of_independent_calls() -> None:
+    """Half the width is 1.96 standard errors of the accepted tokens of calls, by their law; far from the ends of 1..5.
+
+    The control: the deviation from shares that are added up as if positions were independent is another one.
+    """
+    law = np.array([0.3, 0.1, 0.2, 0.15, 0.25])  # P(accepted = 0), ..., P(accepted = 4)
+    survival, calls, lengths = 1 - law.cumsum()[:-1], 10_000, np.arange(5)
+    found = readings(Counters(calls=calls, survival=tuple(survival.tolist()), k=4), k_max=4).counted.tokens_per_call
+    deviation = np.sqrt(law @ lengths**2 - (law @ lengths) ** 2)
+    assert (found.high - found.low) / 2 == pytest.approx(reach(np.inf) * deviation / np.sqrt(calls), rel=1e-9)
+    assert found.best == pytest.approx(1 + law @ lengths)
+    assert np.sqrt((survival * (1 - survival)).sum()) < 0.9 * deviation
 
 
 def test_the_best_k_for_a_cost() -> None:
@@ -315,11 +323,11 @@ def test_equal_acceptances_are_seldom_called_different() -> None:
     rng = np.random.default_rng(7)
     hits = rng.binomial((400, 900), 0.7, size=(4000, 2)) / (400, 900)
     pairs = [(Counters(calls=400, survival=(a,)), Counters(calls=900, survival=(b,))) for a, b in hits]
-    differing = sum(found.differ for one, other in pairs if (found := compare(one, other)))
+    differing = sum(found.differ for one, other in pairs if (found := first_draft_gap(one, other)))
     assert 0 < differing <= 70
     assert FALSE_ALARM == 0.01
-    assert compare(ONE, Counters(calls=3)) is None
-    assert compare(Counters(calls=3, survival=(1.0,)), Counters(calls=4, survival=(1.0,))) is not None
+    assert first_draft_gap(ONE, Counters(calls=3)) is None
+    assert first_draft_gap(Counters(calls=3, survival=(1.0,)), Counters(calls=4, survival=(1.0,))) is not None
 
 
 def test_counts_at_one_position_say_what_they_lack() -> None:

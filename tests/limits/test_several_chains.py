@@ -15,8 +15,8 @@ from scipy.optimize import linprog
 
 from spectheory.cli import main
 from spectheory.limits.several_chains import log_drawn, several_chain_terms, several_chains_bound
-from spectheory.prediction.one_call import one_call_bound
 from spectheory.prediction.over_prompts import Prompts
+from spectheory.prediction.text_limit import one_call_bound
 from spectheory.trace import Trace
 
 Floats = NDArray[np.float64]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from spectheory.cost import ConstantRatio, LatencyTable, ModelShape, Roofline
-from spectheory.cost.hardware import ACCELERATORS
+from spectheory.cost.roofline import ACCELERATORS
 from spectheory.deployment.break_even import break_even
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, Grown, KAry, Parallel, Shape, Tree
@@ -23,8 +23,9 @@ from spectheory.measure.heads import load
 from spectheory.measure.validation.runs import Run
 from spectheory.measure.validation.times import TraceExpectation, by_table, made_by_table
 from spectheory.prediction import plan, predict
+from spectheory.prediction.best_tree import BestTree
 from spectheory.prediction.paths import calls_of_chains
-from spectheory.prediction.shape_calls import BestTree, drafted
+from spectheory.prediction.shape_calls import drafted
 from spectheory.prompts import Prompt
 from spectheory.trace import Trace
 from spectheory.verification import TokenVerification

@@ -20,8 +20,7 @@ from spectheory.measure.copied import lookup_columns
 from spectheory.measure.decoders import Decoded, Method, decode
 from spectheory.measure.decoders.methods import COPIES
 from spectheory.prediction import plan, predict
-from spectheory.prediction.call_system import TextCalls
-from spectheory.prediction.paths import calls_of_texts
+from spectheory.prediction.paths import TextCalls, calls_of_texts
 from spectheory.prompts import Prompt
 from spectheory.trace import MEASURED, Trace
 from spectheory.verification import LookupMatch

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spectheory import kernels
 from spectheory.cost import ConstantRatio
 from spectheory.drafting import Chain, KAry, Shape, Tree, read_stop
 from spectheory.errors import SettingError
-from spectheory.prediction import compiled_calls, plan
-from spectheory.prediction.best_tree import BestTree, Wanted
+from spectheory.prediction import plan
+from spectheory.prediction.best_tree import BestTree, ShapeRequest
 from spectheory.prediction.over_prompts import Prompts
-from spectheory.prediction.path_laws import PathLaws
-from spectheory.prediction.paths import calls_of_chains, calls_of_laws, visits_of
+from spectheory.prediction.paths import PathLaws, calls_of_chains, calls_of_laws, visits_of
 from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.prediction.text_limit import TextLimit, visits_of_calls
 from spectheory.prediction.trace_limits import TraceLimits
@@ -25,9 +25,9 @@ from spectheory.verification import PATH_RULES, LookupMatch, RecursiveRejection
 from tests.commands import answer
 from tests.prediction.blocks_made import LENGTHS, SAME, made_up, numbers, of_head
 
-RANKED: tuple[Wanted, ...] = (Chain(1), Chain(4), KAry((2, 2)), BestTree(5))
-CHAINS: tuple[Wanted, ...] = (Chain(1), Chain(4))
-ASKED: list[tuple[str, tuple[Wanted, ...]]] = [
+RANKED: tuple[ShapeRequest, ...] = (Chain(1), Chain(4), KAry((2, 2)), BestTree(5))
+CHAINS: tuple[ShapeRequest, ...] = (Chain(1), Chain(4))
+ASKED: list[tuple[str, tuple[ShapeRequest, ...]]] = [
     *((name, CHAINS) for name in ("token", "block", "lookup", "argmax")),
     *((name, RANKED) for name in ("race", "recursive", "topk")),
     ("token", (*CHAINS, Chain(4, stop=read_stop("token<0.3")))),
@@ -42,7 +42,7 @@ def test_many_blocks_say_what_one_says(monkeypatch: pytest.MonkeyPatch, prefill:
         for name, shapes in ASKED:
             rule = PATH_RULES[name]
             needed = [*rule.needs, *([rule.recorded_in] if shapes is RANKED else [])]  # type: ignore[attr-defined]
-            if rule.lacks(trace.columns) or not {*needed} <= set(trace.columns):
+            if rule.missing_columns(trace.columns) or not {*needed} <= set(trace.columns):
                 continue
             asked = {"rules": [rule], "shapes": shapes, "prefill_emits_token": prefill}
             monkeypatch.undo()
@@ -61,7 +61,7 @@ def test_plans_that_share_limits_say_what_each_says(made: Callable[[], Trace]) -
     limits = TraceLimits(trace)
     for prefill in (False, True):
         for names, shapes in ((("token", "block"), CHAINS), (("race", "lookup"), (Chain(4), Chain(2)))):
-            rules = [PATH_RULES[name] for name in names if not PATH_RULES[name].lacks(trace.columns)]
+            rules = [PATH_RULES[name] for name in names if not PATH_RULES[name].missing_columns(trace.columns)]
             own, together = (
                 plan(trace, rules=rules, shapes=shapes, prefill_emits_token=prefill, limits=given)
                 for given in (None, limits)
@@ -85,7 +85,7 @@ def test_blocks_are_whole_texts_in_order(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def arrays_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled_calls, "pays", lambda positions: False)
+    monkeypatch.setattr(kernels, "pays", lambda positions: False)
 
 
 def test_compiled_loops_say_what_arrays_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_compiled_loops_say_what_arrays_say(monkeypatch: pytest.MonkeyPatch) -> 
     survival = np.sort(rng.random((int(lengths.sum()), 9)), axis=1)[:, ::-1]
     tree = Tree.from_paths([(1,), (2,), (1, 1), (1, 2), (1, 1, 1), (4,), (4, 3), (1, 1, 1, 2)])
     laws = [PathLaws(rng.dirichlet(np.ones(5), (len(survival), *deep))[..., :4]) for deep in ((), (4,))]
-    assert compiled_calls.pays(len(survival))
+    assert kernels.pays(len(survival))
     for prefill in (False, True):
         at = {"prefill_emits_token": prefill}
 
@@ -128,7 +128,7 @@ def test_compiled_limits_and_copies_say_what_arrays_say(monkeypatch: pytest.Monk
         return [end for each in every if each for end in (each.low, each.best, each.high)]
 
     copies = rule.calls_by_drafted(trace.columns, trace.lengths, most, 4, first=1)
-    assert compiled_calls.pays(len(trace))
+    assert kernels.pays(len(trace))
     assert len(found()) == 18
     ours = found()
     arrays_alone(monkeypatch)
@@ -143,7 +143,7 @@ def test_b6_of_improbable_tokens_is_finite(monkeypatch: pytest.MonkeyPatch, leas
     pytest.importorskip("numba")
     surprisals = least + np.random.default_rng(3).exponential(size=(6, 800))
     trace = Trace.from_log_probabilities([(-row, -row) for row in surprisals])
-    assert compiled_calls.pays(len(trace))
+    assert kernels.pays(len(trace))
     found = TextLimit(Prompts(trace.texts), trace, [1, 4])
     ours = [found.at(k) for k in (1, 4)]
     arrays_alone(monkeypatch)

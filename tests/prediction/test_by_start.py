@@ -19,10 +19,10 @@ from spectheory.deployment import Draft, rank_drafts
 from spectheory.drafting import Batch, Chain, KAry
 from spectheory.errors import SettingError, TraceError
 from spectheory.prediction import plan, predict
+from spectheory.prediction.best_tree import BestTree, ShapeRequest
 from spectheory.prediction.bias_tradeoff import bias_tradeoff
-from spectheory.prediction.one_call import one_call_bound
 from spectheory.prediction.over_prompts import Prompts
-from spectheory.prediction.shape_calls import BestTree, Wanted
+from spectheory.prediction.text_limit import one_call_bound
 from spectheory.trace import TextInfo, Trace
 from spectheory.trace.columns import BY_START, START_RANKS
 from spectheory.verification import PATH_RULES, BiasedVerification, RankRule, TokenVerification
@@ -66,7 +66,12 @@ def test_no_rule_has_the_per_position_reading(name: str, monkeypatch: pytest.Mon
 # A draft model is the special case
 
 
-SHAPES: tuple[Wanted, ...] = (*(Chain(k) for k in range(1, DEPTH + 1)), Batch(3), KAry((2, 2)), BestTree(6, DEPTH))
+SHAPES: tuple[ShapeRequest, ...] = (
+    *(Chain(k) for k in range(1, DEPTH + 1)),
+    Batch(3),
+    KAry((2, 2)),
+    BestTree(6, DEPTH),
+)
 
 
 def test_a_draft_model_by_start_is_predicted_as_by_position() -> None:
@@ -124,7 +129,7 @@ def without(*names: str) -> Trace:
     return replace(trace, columns={name: values for name, values in trace.columns.items() if name not in names})
 
 
-def asked(name: str, shape: Wanted, trace: Callable[[], Trace] = head) -> Callable[[], Any]:
+def asked(name: str, shape: ShapeRequest, trace: Callable[[], Trace] = head) -> Callable[[], Any]:
     """A prediction to be refused."""
     return lambda: predict(trace(), PATH_RULES[name], shape)
 

@@ -19,9 +19,9 @@ from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, read_stop
 from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.prediction import Prediction, plan, predict
+from spectheory.prediction.best_tree import BestTree
 from spectheory.prediction.certified import nested
 from spectheory.prediction.paths import calls_of_texts, calls_of_tree, tree_survival
-from spectheory.prediction.shape_calls import BestTree
 from spectheory.prediction.stopped import drafted_along
 from spectheory.trace import Trace, read_any
 from spectheory.truncated import bounds_given

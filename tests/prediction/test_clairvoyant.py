@@ -12,8 +12,8 @@ from spectheory.cost import ConstantRatio, LatencyTable
 from spectheory.drafting import Chain, Parallel, StoppingRule, read_stop
 from spectheory.drafting.stopping import EntropyAbove, TokenBelow, TopBelow
 from spectheory.intervals import Interval
-from spectheory.prediction.clairvoyant import call_seconds, clairvoyant_speedup, least_seconds
-from spectheory.prediction.stopped_times import exactly, stopped_seconds
+from spectheory.prediction.adaptive import call_seconds, clairvoyant_speedup, least_seconds
+from spectheory.prediction.call_times import exactly, stopped_seconds
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import PATH_RULES
 from tests.prediction.toy_pair import TOKENS, K, Pair, decoded

@@ -14,10 +14,10 @@ from spectheory.cli import main
 from spectheory.cost import ConstantRatio
 from spectheory.drafting import Batch, Chain
 from spectheory.prediction import plan, predict
-from spectheory.prediction.decoding_limit import fewest_calls, least_calls
 from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.paths import calls_of_chains
 from spectheory.prediction.text_limit import TextLimit
+from spectheory.prediction.trace_limits import fewest_calls, least_calls
 from spectheory.reports import prediction_report
 from spectheory.trace import GIVEN_TEXT, TextInfo, Trace
 from spectheory.verification import PATH_RULES

@@ -9,9 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from spectheory.drafting import StoppingRule, read_stop
-from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
 from spectheory.prediction.paths import calls_of_texts
-from spectheory.prediction.stopped import drafted_along, stopped_survival, surely_stopped
+from spectheory.prediction.stopped import Drafted, DraftedLengths, drafted_along, stopped_survival, surely_stopped
 from spectheory.verification import PATH_RULES, Columns, PathRule
 from tests.prediction.toy_pair import TOKENS, K, Pair, decoded
 

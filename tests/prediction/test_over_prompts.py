@@ -20,10 +20,10 @@ from spectheory.cost import LatencyTable
 from spectheory.drafting import Chain, Shape
 from spectheory.intervals import Interval
 from spectheory.prediction import predict
-from spectheory.prediction.call_times import speedup_of_chain
+from spectheory.prediction.best_tree import BestTree, ShapeRequest
+from spectheory.prediction.call_times import drafted_per_call, speedup_of_chain
 from spectheory.prediction.over_prompts import Prompts, few_prompts, interval, left_out, ratio
-from spectheory.prediction.shape_calls import BestTree, Wanted, calls_by_shape
-from spectheory.prediction.stopped_times import drafted_per_call
+from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import RecursiveRejection
 
@@ -192,7 +192,7 @@ def test_best_trees_promise_no_more_than_they_give() -> None:
     """
     rule, fresh, errors = RecursiveRejection(), drawn_ranks(np.random.default_rng(3), 1000, 64), []
 
-    def tokens_per_call(trace: Trace, shape: Wanted) -> tuple[float, Shape]:
+    def tokens_per_call(trace: Trace, shape: ShapeRequest) -> tuple[float, Shape]:
         (found,) = calls_by_shape(trace, rule, [shape])
         return len(trace) / found.calls.expected.sum(), found.shape
 

@@ -22,8 +22,8 @@ from proofs_check.library.cases import random_model
 from proofs_check.library.strategies import Floats, theorem
 from proofs_check.twins import path_theorem
 from proofs_check.twins.path_theorem import Survival
-from spectheory.prediction.one_call import call_terms
 from spectheory.prediction.paths import calls_of_chains, calls_of_texts
+from spectheory.prediction.text_limit import call_terms
 from spectheory.verification import BlockVerification, TokenVerification
 
 ROUNDING = 1e-12

@@ -15,8 +15,8 @@ from spectheory.intervals import Interval
 from spectheory.limits import branching_bound, branching_bound_from_text, tunstall_bound
 from spectheory.limits.text import best_threshold, surprisal_walks
 from spectheory.prediction import plan, predict
-from spectheory.prediction.one_call import one_call_bound
 from spectheory.prediction.over_prompts import Prompts
+from spectheory.prediction.text_limit import one_call_bound
 from spectheory.reports import prediction_report
 from spectheory.trace import GIVEN_TEXT, TextInfo, Trace
 from spectheory.verification import BlockVerification, GreedyMatch, KSeq, RaceVerification, TokenVerification

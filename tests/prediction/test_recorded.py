@@ -20,7 +20,7 @@ from spectheory.prediction.recorded_readings import recorded_readings, recut_sha
 from spectheory.reports.recorded import recorded_notes
 from spectheory.trace import TextInfo, Trace, read_any
 from spectheory.trace.calls import CallLog, Request
-from spectheory.trace.importers.specdecode_bench import SPECDECODE_BENCH
+from spectheory.trace.importers.evaluations import SPECDECODE_BENCH
 from spectheory.verification import TokenVerification
 from tests.trace.recorded_sample import DRAFTED, SAMPLE, copied
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from spectheory.judging.counting import Counting
-from spectheory.judging.expected import Expected
+from spectheory.judging.expected import ExpectedCounts
 from spectheory.prediction.renewal import Renewal, Summed
 from spectheory.trace import Trace
 from spectheory.verification import PATH_RULES
@@ -19,7 +19,7 @@ PAIR = Path(__file__).parents[2] / "docs" / "figures" / "pair"
 def shares(trace: Trace, rule: str, k: int) -> tuple[float, ...]:
     """The shares of calls of k drafts that accept 1..k, as an engine of this rule counts them on the texts (exact)."""
     survival = np.asarray(PATH_RULES[rule].path_survival(trace.columns, k), dtype=float)
-    counts = Expected(survival, trace.lengths, Counting(k, past_end=False)).low.expected.sum(axis=0)
+    counts = ExpectedCounts(survival, trace.lengths, Counting(k, past_end=False)).low.expected.sum(axis=0)
     return tuple((counts[1:] / counts[0]).tolist())
 
 

@@ -10,9 +10,8 @@ from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, expected_tokens
 from spectheory.errors import SettingError, TraceError
 from spectheory.limits import tunstall_bound
 from spectheory.prediction import plan, predict
+from spectheory.prediction.best_tree import BestTree, text_tree
 from spectheory.prediction.paths import calls_of_texts, calls_of_tree, tree_survival
-from spectheory.prediction.shape_calls import BestTree
-from spectheory.prediction.tree_search import text_tree
 from spectheory.reports import Table, prediction_report
 from spectheory.trace import DISTINCT_RANKS, RECORDED_RANKS, TextInfo, Trace
 from spectheory.verification import (

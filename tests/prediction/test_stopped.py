@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
-from spectheory.cost.loop import LoopTime
+from spectheory.cost.table import LoopTime
 from spectheory.drafting import Chain, Parallel, StoppingRule, read_stop
 from spectheory.drafting.stopping import EntropyAbove, TokenBelow, TopBelow
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.prediction import plan, predict
 from spectheory.prediction.adaptive import adaptive_worth, stopping_grid, sweep
-from spectheory.prediction.drafted_lengths import Drafted, draft_inside_target
+from spectheory.prediction.call_times import stopped_seconds, stopped_speedup
 from spectheory.prediction.over_prompts import Prompts, reach
 from spectheory.prediction.paths import calls_of_texts, visits_of
 from spectheory.prediction.shape_calls import calls_by_shape, survival_of
-from spectheory.prediction.stopped_times import stopped_seconds, stopped_speedup
+from spectheory.prediction.stopped import Drafted, draft_inside_target
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import PATH_RULES
 from spectheory.verification.by_start import by_position
@@ -102,7 +102,7 @@ def test_calls_are_those_of_the_survival(stop: str, prefill: bool) -> None:
         shape = Chain(given.depth or 6, stop=read_stop(stop))
         for name in ("token", "block", "race", "independent", "argmax", "recursive", "topk"):
             rule = PATH_RULES[name]
-            if rule.lacks(given.columns):
+            if rule.missing_columns(given.columns):
                 continue
             survival, _ = survival_of(rule, shape, given.columns)
             calls = calls_of_texts(survival, given.lengths, prefill_emits_token=prefill).expected.sum()

@@ -14,8 +14,8 @@ from proofs_check.twins import path_theorem, tree_theorem
 from spectheory import drafting
 from spectheory.drafting import Chain
 from spectheory.errors import PmfError, SettingError, ShapeError
+from spectheory.prediction.best_tree import _worth, text_tree
 from spectheory.prediction.paths import calls_and_visits, calls_of_tree, tree_survival
-from spectheory.prediction.tree_search import _worth, text_tree
 from tests.drafting.drafting_cases import rank_trees
 from tests.made_up import Refusal, all_refused
 from tests.prediction.tree_cases import ROUNDING, TREES, Floats, library_tree

@@ -18,8 +18,8 @@ from proofs_check.algorithms.tree_enumeration import Joint, drawn_tree, given_te
 from proofs_check.twins import path_theorem, tree_theorem
 from proofs_check.twins.tree_theorem import RankLaws, depth
 from spectheory.drafting import Chain
-from spectheory.prediction.call_system import TextCalls
 from spectheory.prediction.paths import (
+    TextCalls,
     calls_and_visits,
     calls_of_texts,
     calls_of_tree,

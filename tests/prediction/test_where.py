@@ -17,8 +17,7 @@ from spectheory.prediction import Plan, plan
 from spectheory.prediction.at_starts import CallStarts, survival_at_starts
 from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.prediction.stopped import drafted_along
-from spectheory.prediction.where import settings_of, where
-from spectheory.prediction.where_classes import classes_by_frequency, token_class
+from spectheory.prediction.where import classes_by_frequency, settings_of, token_class, where
 from spectheory.reports import Report, prediction_report
 from spectheory.reports.where import where_report
 from spectheory.trace import TextInfo, Trace

@@ -12,8 +12,7 @@ import pytest
 from spectheory.errors import SpectheoryError, TextError
 from spectheory.trace import Trace, read_any, read_evidence, read_files
 from spectheory.trace.calls import CallLog, Request
-from spectheory.trace.counters import COUNTERS_FILE, Counters
-from spectheory.trace.pooled import pooled
+from spectheory.trace.counters import COUNTERS_FILE, Counters, pooled
 from tests.made_up import all_refused, each, refused
 from tests.trace.counter_cases import HELD, SAMPLES, sample
 

@@ -11,7 +11,7 @@ import pytest
 
 from spectheory.errors import TextError
 from spectheory.trace.calls import CallLog, Request
-from spectheory.trace.pooled import pooled
+from spectheory.trace.counters import pooled
 from spectheory.trace.reading import read_evidence
 from tests.made_up import each, one_line
 

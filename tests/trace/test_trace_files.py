@@ -15,7 +15,7 @@ import pytest
 from spectheory.cost import ConstantRatio
 from spectheory.errors import TraceError
 from spectheory.prediction import plan, predict
-from spectheory.prediction.shape_calls import BestTree
+from spectheory.prediction.best_tree import BestTree
 from spectheory.trace import METADATA_KEY, REQUIRED, TRACE_FILE, TextInfo, Trace
 from spectheory.verification import RecursiveRejection
 from tests.made_up import one_line, same, trace

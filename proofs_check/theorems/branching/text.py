@@ -11,9 +11,8 @@ from spectheory.drafting import Chain
 from spectheory.limits import branching_bound_from_text
 from spectheory.limits.text import best_threshold, surprisal_walks, threshold_terms
 from spectheory.prediction import predict
-from spectheory.prediction.one_call import one_call_bound
 from spectheory.prediction.over_prompts import Prompts
-from spectheory.prediction.text_limit import TextLimit
+from spectheory.prediction.text_limit import TextLimit, one_call_bound
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import TokenVerification
 

@@ -488,7 +488,7 @@ P7_ONE_CALL = Entry(
             wrong=Claim("with one more", partial(ratio_of_sums, 1)),
         ),
     ),
-    calculators=public("prediction.one_call", "call_terms one_call_bound")
+    calculators=public("prediction.text_limit", "call_terms one_call_bound")
     + public("prediction.text_limit", "StartsByPosition")
     + public("prediction.over_prompts", "Prompts"),
 )

@@ -268,9 +268,10 @@ PUBLIC = {
     "verification": "TokenVerification BlockVerification LookupMatch SuffixDrafts RULES PATH_RULES Rule "
     "PathRule PositionRule RankRule Columns",
     "drafting": "Copied Grown Parallel Schedule Sequential",
-    "prediction.paths": "TextCalls calls_of_texts calls_of_chains tree_survival calls_of_tree calls_and_visits",
-    "prediction.path_laws": "PathLaws",
-    "prediction.shape_calls": "BestTree ShapeCalls takes drafted calls_by_drafted calls_by_shape survival_of",
+    "prediction.paths": "TextCalls calls_of_texts calls_of_chains tree_survival calls_of_tree calls_and_visits "
+    "PathLaws",
+    "prediction.best_tree": "BestTree",
+    "prediction.shape_calls": "ShapeCalls takes drafted calls_by_drafted calls_by_shape survival_of",
 }
 """Calculators by their module; the front door's are named below."""
 

@@ -14,10 +14,10 @@ from proofs_check.twins.path_theorem import Survival, all_calls_law, calls, leas
 from proofs_check.twins.tree_theorem import depth
 from spectheory import Trace, drafting, predict
 from spectheory.drafting import Shape
-from spectheory.prediction import decoding_limit
-from spectheory.prediction.one_call import call_terms
+from spectheory.prediction import trace_limits
 from spectheory.prediction.paths import calls_of_tree
 from spectheory.prediction.shape_calls import BestTree, survival_of
+from spectheory.prediction.text_limit import call_terms
 from spectheory.trace.columns import BY_START, START_RANKS
 from spectheory.verification import RULES, PathRule
 from spectheory.verification.by_start import PREFIX
@@ -276,7 +276,7 @@ P10 = Entry(
     ),
     calculators=(
         *(f"spectheory.verification.by_start.{name}" for name in ("AtDepth", "along_calls", "by_depth", "log_ratio")),
-        "spectheory.prediction.one_call.call_terms",
+        "spectheory.prediction.text_limit.call_terms",
         "spectheory.predict",
     ),
     without={
@@ -350,7 +350,7 @@ def along_texts(name: str, target: Table, head: HeadTable, k: int, length: int) 
 def library_limit(limited: bool, target: Table, head: HeadTable, k: int, length: int) -> Iterator[Compared]:
     """The library's L of each text; or block verification's calls in its place."""
     trace = head_trace(target, head, k, length)
-    found = decoding_limit.fewest_calls(trace, [k])[k]
+    found = trace_limits.fewest_calls(trace, [k])[k]
     for text, each in zip(text_law(target.__getitem__, length), found.tolist(), strict=True):
         survival = by_start(CHAINS["block"].survival, target.__getitem__, head, text)
         yield computed(each, least_calls(survival, k, length) if limited else calls(survival, k, length)[0])
@@ -446,7 +446,7 @@ P12_L = Entry(
             wrong=Claim("block verification's calls are", partial(library_limit, False)),
         ),
     ),
-    calculators=public("prediction.decoding_limit", "least_calls fewest_calls"),
+    calculators=public("prediction.trace_limits", "least_calls fewest_calls"),
     without={
         "search": "the cases are enumerated in fractions",
         "simulation": "decoders for heads are held to §10 in the tests; whole policies are enumerated here",

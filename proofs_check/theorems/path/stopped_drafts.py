@@ -12,9 +12,8 @@ from proofs_check.prelude import *
 from proofs_check.twins.path_theorem import Survival, accepted_law, all_calls_law, likelihood_ratio
 from proofs_check.twins.tree_theorem import visits
 from spectheory.drafting import read_stop
-from spectheory.prediction.clairvoyant import least_seconds
-from spectheory.prediction.drafted_lengths import Drafted
-from spectheory.prediction.stopped import drafted_along, stopped_survival
+from spectheory.prediction.adaptive import least_seconds
+from spectheory.prediction.stopped import Drafted, drafted_along, stopped_survival
 from spectheory.verification import RULES
 
 # Chains that the draft ends (§11) in fractions: whole calls beside the survival, drafted tokens beside their estimate.
@@ -514,7 +513,7 @@ P11_DRAFTED = Entry(
             wrong=Claim("they have no ratios", partial(library_lengths, unweighted)),
         ),
     ),
-    calculators=public("prediction.drafted_lengths", "Drafted DraftedLengths"),
+    calculators=public("prediction.stopped", "Drafted DraftedLengths"),
     without={
         "symbolic": "one step: v(n) is a function of the text before n, and given it the ratios turn the mean over "
         "the target's text into that over the draft's",
@@ -541,7 +540,7 @@ P11_CERTAIN = Entry(
             wrong=Claim("no call drafts more than min(tau + 1, L)", partial(certain, True)),
         ),
     ),
-    calculators=("spectheory.prediction.drafted_lengths.DraftedLengths",),
+    calculators=("spectheory.prediction.stopped.DraftedLengths",),
     without={
         "symbolic": "each bound is an event that implies another",
         "certified": "no logarithm enters; the library's numbers are compared in §11/drafted",
@@ -579,7 +578,7 @@ P11_CLAIRVOYANT = Entry(
             wrong=Claim("it is the cost of the best fixed length", partial(library_seconds, best_fixed)),
         ),
     ),
-    calculators=("spectheory.prediction.clairvoyant.least_seconds",),
+    calculators=("spectheory.prediction.adaptive.least_seconds",),
     without={
         "symbolic": "a call that drafts L' accepts min(tau, L') and costs no less than one that drafts that many; "
         "the minimum over L is taken knowing tau, and backwards induction adds the calls",

@@ -11,7 +11,7 @@ from proofs_check.theorems.trees.rank_trees import *
 from proofs_check.theorems.trees.rank_trees import ADD_A_NODE, EXCHANGE, Nodes, Path, deepest, in_order
 from proofs_check.twins import path_theorem
 from proofs_check.twins.tree_theorem import tree_survival, visits
-from spectheory.prediction.tree_search import FoundTree, text_tree
+from spectheory.prediction.best_tree import FoundTree, text_tree
 
 # The uniform start
 
@@ -211,7 +211,7 @@ S4 = Entry(
         "given the text, ranks at different positions are independent (§7)",
         "optimal for a start drawn uniformly along the text; calls start elsewhere",
     ),
-    calculators=("spectheory.prediction.tree_search.text_tree", "spectheory.prediction.tree_search.FoundTree"),
+    calculators=("spectheory.prediction.best_tree.text_tree", "spectheory.prediction.best_tree.FoundTree"),
     evidence=(
         proof("S1 at every start, and the exchange of S2 on the averages", UNIFORM),
         proof("what one more node changes, from the recursion of the calls", GAIN),

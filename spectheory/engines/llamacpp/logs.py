@@ -13,13 +13,12 @@ import numpy as np
 from spectheory.errors import TextError
 from spectheory.trace.calls import MOST_COUNTED, Request, is_count, is_number
 from spectheory.trace.counters import Counters
-from spectheory.trace.importers.answers import call_log, request_of
+from spectheory.trace.importers.answers import Json, at, call_log, entries, request_of
 from spectheory.trace.importers.base import Format, text_of
-from spectheory.trace.importers.objects import Json, at, entries
+from spectheory.trace.importers.logprobs import known_lists, refuse_speculated, scores, text_fields, top_list
 from spectheory.trace.importers.prometheus import POSITION, SPECULATION, Metrics
 from spectheory.trace.importers.rounded import NUMBER, calls_of, shares_of
-from spectheory.trace.importers.scored import known_lists, refuse_speculated, scores, text_fields, top_list
-from spectheory.trace.scored_text import ScoredText
+from spectheory.trace.scores import ScoredText
 
 
 def _requests(entry: Json) -> list[Request]:

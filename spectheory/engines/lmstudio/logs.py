@@ -10,8 +10,8 @@ from spectheory.engines.llamacpp.logs import CALLS_BY_DIFFERENCE
 from spectheory.errors import TextError
 from spectheory.trace.calls import is_count
 from spectheory.trace.counters import Counters
+from spectheory.trace.importers.answers import Json, at, entries
 from spectheory.trace.importers.base import Format
-from spectheory.trace.importers.objects import Json, at, entries
 
 _PLACES = {
     "tokens": ("stats.predicted_tokens_count", "stats.predictedTokensCount", "usage.completion_tokens"),

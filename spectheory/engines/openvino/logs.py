@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from spectheory.trace.calls import Request
-from spectheory.trace.importers.answers import call_log, ids_at, request_of
+from spectheory.trace.importers.answers import Json, at, call_log, ids_at, request_of
 from spectheory.trace.importers.base import Format
-from spectheory.trace.importers.objects import Json, at
 
 _SIZES = "main_raw.m_batch_sizes"
 

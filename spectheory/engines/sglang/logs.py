@@ -11,13 +11,12 @@ from typing import Any
 from spectheory.errors import TextError
 from spectheory.trace.calls import Request, is_number
 from spectheory.trace.counters import Counters
-from spectheory.trace.importers.answers import call_log, histogram, one_length, request_of
+from spectheory.trace.importers.answers import Json, at, call_log, entries, histogram, one_length, request_of
 from spectheory.trace.importers.base import Format, text_of
-from spectheory.trace.importers.objects import Json, at, entries
+from spectheory.trace.importers.logprobs import known_lists, scores, text_fields, top_list
 from spectheory.trace.importers.prometheus import Metrics, Reads
 from spectheory.trace.importers.rounded import NUMBER, longest_of
-from spectheory.trace.importers.scored import known_lists, scores, text_fields, top_list
-from spectheory.trace.scored_text import ScoredText
+from spectheory.trace.scores import ScoredText
 
 _INFO = ("meta_info", "choices.0.meta_info", "sglext.spec_tokens_details", "choices.0.sglext.spec_tokens_details")
 _CALLS = "spec_verify_ct"

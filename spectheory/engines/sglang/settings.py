@@ -10,10 +10,10 @@ from spectheory.deployment.candidates import DRAFT_MODEL
 from spectheory.deployment.engines import ARGMAX, TOKEN, Ask, EngineSettings, Fact, ServingEngine, command
 from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.drafting import Grown, Shape, Tree
-from spectheory.drafting.grown import grown_passes
+from spectheory.drafting.shapes import grown_passes
 from spectheory.errors import SettingError
 from spectheory.prediction import Prediction, predict
-from spectheory.prediction.grown_trees import grown_rules, measured_shape
+from spectheory.prediction.shape_calls import grown_rules, measured_shape
 from spectheory.verification import TopKMatch
 
 _CHECKED = "source of 0.5.23; not run"
@@ -164,7 +164,7 @@ def _tree(ask: Ask) -> Prediction | None:
     for grown in grown_rules(trace):
         with suppress(SettingError):  # latencies of other passes
             return predict(trace, grown, measured_shape(trace), cost)
-    if ask.greedy or rule.lacks(trace.columns):
+    if ask.greedy or rule.missing_columns(trace.columns):
         return None
     wanted = fastest_tree(trace, rule, cost, ask.nodes, drafted_as=GrownTree)
     return predict(trace, rule, wanted, cost) if wanted else None

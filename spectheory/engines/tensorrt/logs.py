@@ -9,8 +9,8 @@ from typing import Any
 from spectheory.errors import TextError
 from spectheory.trace.calls import is_count
 from spectheory.trace.counters import Counters
+from spectheory.trace.importers.answers import Json, entries
 from spectheory.trace.importers.base import Format
-from spectheory.trace.importers.objects import Json, entries
 from spectheory.trace.importers.prometheus import SPECULATION, Metrics
 
 _KEY = "specDecodingStats"

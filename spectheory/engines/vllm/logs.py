@@ -18,13 +18,12 @@ from spectheory.engines.vllm.bench import VLLM_BENCH
 from spectheory.errors import FOREIGN, TextError
 from spectheory.trace.calls import Request
 from spectheory.trace.counters import Counters
-from spectheory.trace.importers.answers import PROMPT, STEPS, call_log, counts_of, ids_at, request_of
+from spectheory.trace.importers.answers import PROMPT, STEPS, Json, at, call_log, counts_of, ids_at, request_of
 from spectheory.trace.importers.base import Format, text_of
-from spectheory.trace.importers.objects import Json, at
+from spectheory.trace.importers.logprobs import known_lists, scores, text_fields, top_list
 from spectheory.trace.importers.prometheus import POSITION, SPECULATION, Metrics
 from spectheory.trace.importers.rounded import NUMBER, SLACK, calls_of, calls_within, half_unit, shares_of
-from spectheory.trace.importers.scored import known_lists, scores, text_fields, top_list
-from spectheory.trace.scored_text import ScoredText, Top
+from spectheory.trace.scores import ScoredText, Top
 
 _RECORD = (
     "metrics.speculative_decoding",

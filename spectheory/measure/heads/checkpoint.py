@@ -15,7 +15,7 @@ import transformers
 from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
-from spectheory.cost.head_config import MARK
+from spectheory.cost.architecture import MARK
 from spectheory.errors import ModelError, SettingError
 from spectheory.measure.heads.base import Head
 from spectheory.measure.model_files import guarded, moving_rope

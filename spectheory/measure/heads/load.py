@@ -15,7 +15,7 @@ from huggingface_hub import snapshot_download
 from safetensors import safe_open
 from torch import Tensor
 
-from spectheory.cost.head_config import MARK
+from spectheory.cost.architecture import MARK
 from spectheory.errors import ModelError
 from spectheory.measure.heads.checkpoint import CheckpointHead, HeadConfig
 from spectheory.measure.heads.dflash import DFlash

@@ -23,9 +23,8 @@ from spectheory.measure.grown import grown_columns
 from spectheory.measure.job import MeasureSettings
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.validation.settings import Setting
-from spectheory.prediction.drafted_lengths import Drafted
 from spectheory.prediction.shape_calls import survival_of
-from spectheory.prediction.stopped import lengths_of_calls
+from spectheory.prediction.stopped import Drafted, lengths_of_calls
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import PathRule, RankRule, SuffixMatch
 from spectheory.verification.by_start import by_position, deepest

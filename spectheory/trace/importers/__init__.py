@@ -5,13 +5,10 @@ from __future__ import annotations
 from functools import cache
 
 from spectheory.engines import of_engines
-from spectheory.trace.importers.base import Evidence, Format
-from spectheory.trace.importers.evaluations import AIPERF, EAGLE, SPEC_BENCH
-from spectheory.trace.importers.logprobs import LOG_PROBABILITIES
-from spectheory.trace.importers.native import CALL_LOG, COUNTERS, TRACE
+from spectheory.trace.importers.base import CALL_LOG, COUNTERS, TRACE, Evidence, Format
+from spectheory.trace.importers.evaluations import AIPERF, EAGLE, SPEC_BENCH, SPECDECODE
+from spectheory.trace.importers.logprobs import LOG_PROBABILITIES, OPENAI_LOGPROBS
 from spectheory.trace.importers.prometheus import PROMETHEUS
-from spectheory.trace.importers.scored import OPENAI_LOGPROBS
-from spectheory.trace.importers.specdecode_bench import SPECDECODE
 
 __all__ = ["Evidence", "Format", "formats"]
 

@@ -1,4 +1,4 @@
-"""What a log format says of itself."""
+"""What a log format says of itself, and the formats of our own files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import TypeAlias
 
 from spectheory.errors import TextError
 from spectheory.files import MOST_BYTES, read_text
+from spectheory.trace.calls import MARK as CALLS_MARK
 from spectheory.trace.calls import CallLog
+from spectheory.trace.counters import MARK as COUNTERS_MARK
 from spectheory.trace.counters import Counters
 from spectheory.trace.record import Trace
 from spectheory.trace.scores import Scores
@@ -45,3 +47,32 @@ def text_of(path: Path, *, most: int = MOST_BYTES) -> str:
             limit="needs a text file",
             remedy="check the path",
         ) from error
+
+
+TRACE = Format(
+    "trace",
+    lambda head: head.startswith(b"PAR1"),
+    Trace.open,
+    title="trace.parquet of `spectheory measure` or `import`",
+    gives="exact predictions",
+)
+
+
+CALL_LOG = Format(
+    "calls",
+    lambda head: CALLS_MARK.encode() in head.partition(b"\n")[0],
+    CallLog.read,
+    title="calls.jsonl of `spectheory import` or `validate`",
+    gives="calls of each request, and its text where token ids are there",
+    lacks="probabilities: the pair must read the text",
+)
+
+
+COUNTERS = Format(
+    "counters",
+    lambda head: f'"spectheory": "{COUNTERS_MARK}"'.encode() in head[:200],
+    Counters.read,
+    title="counters.json of `spectheory import`",
+    gives="readings of totals",
+    lacks="texts, so nothing is judged",
+)

@@ -1,15 +1,31 @@
-"""Answer files of evaluations, of any engine: AIPerf, Spec-Bench and EAGLE's."""
+"""Answer files of evaluations, of any engine: AIPerf, Spec-Bench, EAGLE's, SpecDecode-Bench's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from spectheory.errors import TextError
 from spectheory.trace.calls import CallLog, Request
-from spectheory.trace.importers.answers import call_log, counts_of, name_of, request_of
+from spectheory.trace.importers.answers import (
+    Json,
+    at,
+    call_log,
+    counts_of,
+    distinct,
+    entries,
+    name_of,
+    read_each,
+    request_of,
+)
 from spectheory.trace.importers.base import Format
-from spectheory.trace.importers.objects import Json, at, entries
+from spectheory.trace.record import Trace
+from spectheory.trace.text_info import LEFT_OUT, RECORDED, SAMPLED_TEXT, TextInfo
+from spectheory.verification.copied import LONGEST_COPY
 
 _RECORD = "spec_decode_acceptance"
 _PLACES = (_RECORD, f"metrics.{_RECORD}.value", f"metrics.{_RECORD}", f"metadata.{_RECORD}")
@@ -112,3 +128,162 @@ EAGLE = Format(
     gives="mean tokens per call of each turn",
     lacks="accepted tokens of single calls, drafted tokens, temperature and token ids",
 )
+
+
+PREFIX, NGRAM, ONLY = "acc_", "ngram", "acc"
+NAME = "specdecode-bench"
+MODEL, AGREEING = f"{NAME}-model", f"{NAME}-agreeing"
+
+
+class _RecordedRequest(NamedTuple):
+    """One request: its name, the tokens of its text, and the accepted drafts at every start by draft."""
+
+    id: str
+    tokens: int
+    accepted: Mapping[str, Sequence[int]]
+
+    @property
+    def differing(self) -> list[str]:
+        """Drafts whose lists are not of the text's length."""
+        return [name for name, each in self.accepted.items() if len(each) != self.tokens]
+
+
+def read_specdecode_bench(path: Path, *, agreeing: bool = False) -> Trace:
+    """Every draft of the log on the same texts.
+
+    ``acc_len`` counts the token after the accepted ones, and the entry n is of a call that finds n tokens of the text.
+    It is the longest that the draft gets right there, so a call of k drafts accepts the smaller of both. Lists that are
+    not of their text's length come from another run of the text; with `agreeing` such requests are left out.
+    """
+    found = read_each(path, NAME, _listed)
+    _one_set_of_drafts(found)
+    requests = list(found.values())
+    differ = [each for each in requests if each.differing]
+    if differ and not agreeing:
+        raise _other_runs(path, differ, len(requests))
+    kept = [each for each in requests if not each.differing]
+    if not kept:
+        raise _other_runs(path, differ, len(requests))
+    return _trace(kept, left_out=len(differ))
+
+
+def _read_own(path: Path, *, wanted: Callable[[str], bool]) -> Trace:
+    """One draft of the log, whose list is a text of its own: for lists that come from another run of the text."""
+
+    def own(entry: Json) -> _RecordedRequest:
+        listed = _listed(entry)
+        chosen = [name for name in listed.accepted if wanted(name)]
+        if len(chosen) != 1:
+            raise ValueError(f"drafts are {', '.join(listed.accepted)}, one is read")
+        accepted = listed.accepted[chosen[0]]
+        return _RecordedRequest(listed.id, len(accepted), {chosen[0]: accepted})
+
+    found = read_each(path, NAME, own)
+    _one_set_of_drafts(found)
+    return _trace(list(found.values()))
+
+
+def _listed(entry: Json) -> _RecordedRequest:
+    keys = [key for key in entry if key.startswith(PREFIX) or key == ONLY]
+    if not keys:
+        raise KeyError(f"{PREFIX}*.acc_len")
+    accepted = {key.removeprefix(PREFIX): _accepted_in(key, entry[key]) for key in keys}
+    output = at(entry, "generated_token_ids")
+    if output is not None and not isinstance(output, list):
+        raise ValueError("generated_token_ids is no list")
+    tokens = len(output) if output else max(map(len, accepted.values()))
+    return _RecordedRequest(str(at(entry, "id") or ""), tokens, accepted)
+
+
+def _accepted_in(key: str, value: Any) -> list[int]:
+    """Accepted drafts of a call from every start."""
+    lengths = value["acc_len"] if isinstance(value, Mapping) else value
+    if not (isinstance(lengths, list) and lengths and all(type(each) is int for each in lengths)):
+        raise ValueError(f"acc_len of {key} must be a list of integers, one for each token of the text")
+    least, most = min(lengths), max(lengths)
+    if least < 1:
+        raise ValueError(f"acc_len of {key} holds {least}, every call outputs a token")
+    if most > len(lengths) + 1:
+        raise ValueError(f"acc_len of {key} holds {most}, and its text has {len(lengths)} tokens")
+    if most > LONGEST_COPY + 1:
+        raise ValueError(f"acc_len of {key} holds {most}, at most {LONGEST_COPY + 1} are read")
+    return [each - 1 for each in lengths]
+
+
+def _one_set_of_drafts(found: Mapping[str, _RecordedRequest]) -> None:
+    """Refuse a file whose requests have different drafts."""
+    first = next(iter(found.values()))
+    for where, each in found.items():
+        if each.accepted.keys() != first.accepted.keys():
+            raise TextError(
+                f"{where} has the drafts {', '.join(each.accepted)}, others have {', '.join(first.accepted)}",
+                limit="every request of a log has the same drafts",
+                remedy="split the log by its drafts",
+            )
+
+
+def _other_runs(path: Path, differ: Sequence[_RecordedRequest], requests: int) -> TextError:
+    first, name = differ[0], differ[0].differing[0]
+    return TextError(
+        f"{path}: request {first.id!r} has {len(first.accepted[name])} lengths of {name} for a text of {first.tokens} "
+        f"tokens, as have {len(differ)} of {requests} requests",
+        limit="drafts are compared on one text, with a length for each of its tokens",
+        remedy=f"spectheory import --format {AGREEING} keeps the other requests; {MODEL} or {NAME}-{NGRAM} reads one "
+        "draft on a text of its own",
+    )
+
+
+def _trace(requests: Sequence[_RecordedRequest], *, left_out: int = 0) -> Trace:
+    """Accepted drafts by start, as recorded: they may reach past the end of a text, where calls are cut."""
+    drafts = list(requests[0].accepted)
+    lengths = np.concatenate([np.array([each.accepted[name] for name in drafts], np.int32).T for each in requests])
+    names = distinct([each.id for each in requests])
+    texts = tuple(TextInfo(name, each.tokens) for name, each in zip(names, requests, strict=True))
+    provenance = {
+        "source": NAME,
+        "origin": SAMPLED_TEXT,
+        "settings": {"sampling": {"temperature": 0.0}},
+        RECORDED: drafts,
+        **({LEFT_OUT: left_out} if left_out else {}),
+    }
+    return Trace({"recorded_match": lengths}, texts, provenance)
+
+
+def _recognised(head: bytes) -> bool:
+    return b'"acc_len"' in head
+
+
+GIVES = "calls for every k up to the longest recorded length, exactly, at temperature 0"
+SPECDECODE_BENCH = Format(
+    NAME,
+    _recognised,
+    read_specdecode_bench,
+    title="SpecDecode-Bench's accepted lengths at every start, of all drafts on one text",
+    gives=f"{GIVES}; the better draft at each start",
+    lacks="sampled decoding, limits, acceptance by rules",
+)
+SPECDECODE_AGREEING = Format(
+    AGREEING,
+    _recognised,
+    partial(read_specdecode_bench, agreeing=True),
+    title="the same, without the requests whose lists are not of their text's length",
+    gives=SPECDECODE_BENCH.gives,
+    lacks=f"{SPECDECODE_BENCH.lacks}, the requests left out",
+)
+SPECDECODE_MODEL = Format(
+    MODEL,
+    _recognised,
+    partial(_read_own, wanted=lambda name: name != NGRAM),
+    title="the same, of the draft model alone, on the text of its own list",
+    gives=GIVES,
+    lacks=SPECDECODE_BENCH.lacks,
+)
+SPECDECODE_NGRAM = Format(
+    f"{NAME}-{NGRAM}",
+    _recognised,
+    partial(_read_own, wanted=lambda name: name == NGRAM),
+    title="the same, of the n-gram draft alone, on the text of its own list",
+    gives=GIVES,
+    lacks=SPECDECODE_BENCH.lacks,
+)
+SPECDECODE = (SPECDECODE_BENCH, SPECDECODE_AGREEING, SPECDECODE_MODEL, SPECDECODE_NGRAM)
