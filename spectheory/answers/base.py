@@ -23,7 +23,10 @@ Paths = list[Annotated[list[Positive], Meta(min_length=1)]] | None
 
 
 def says(words: str, at: str = "") -> Meta:
-    """What a key means; `at` is the place in the source of the object that it is read from, if not its own name."""
+    """What a key means; `at` is the place in the source of the object that it is read from, if not its own name.
+
+    A dot alone is the source itself.
+    """
     return Meta(description=words, extra={"at": at} if at else None)
 
 
@@ -129,7 +132,7 @@ def _empty(value: Any) -> bool:
 
 def _read(source: Any, place: str) -> Any:
     """What a source has at a dotted place; UNSET if nothing."""
-    for name in place.split("."):
+    for name in filter(None, place.split(".")):
         source = source.get(name, UNSET) if isinstance(source, Mapping) else getattr(source, name, UNSET)
     return source
 

@@ -25,7 +25,7 @@ from spectheory.prediction.searched_trees import searched_laws
 from spectheory.prediction.trace_limits import Limits
 from spectheory.prediction.tree_search import FoundTree, text_tree
 from spectheory.reports import TreeAnswer, tree_report
-from spectheory.reports.remarks import given
+from spectheory.reports.notes import given
 from spectheory.trace import RECORDED_RANKS, Trace, read_any
 from spectheory.verification import RankRule, rank_entropy
 from spectheory.verification.by_start import AtDepth, within

@@ -11,8 +11,7 @@ from spectheory.cost.served import TERMS, ServedFit
 from spectheory.deployment.lock_step import LockStepChoice
 from spectheory.deployment.served import ServedChoice, Tokens
 from spectheory.reports.base import Brief, Report
-from spectheory.reports.brief import narrowed, verdict
-from spectheory.reports.lock_step import lock_step_table
+from spectheory.reports.deployment import best_lengths_table, lock_step_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 from spectheory.trace.bench import BenchRun
 
@@ -34,8 +33,6 @@ NOT_AS_RUN = (
 SLOW_CLIENT = (
     "In {} fewer than half of the requests were decoding: first tokens came late, and times per token may be too short."
 )
-
-CHOICE = "best k and its speed-up with so many cached tokens; 0: plain decoding"
 
 
 @dataclass(frozen=True)
@@ -68,24 +65,16 @@ def served_report(answer: ServedAnswer) -> Report:
         *_not_as_run(answer),
         *answer.notes,
     ]
+    table, sentences = _choices(answer), _sentences(answer)
     together = [lock_step_table(answer.lock_step, answer.texts)] if answer.lock_step else []
-    tables = [_choices(answer), *together, _fit(answer), _runs(answer), _tokens(answer)]
-    return Report(_content(answer), tables, _headline(answer), notes, _brief(answer))
-
-
-def _brief(answer: ServedAnswer) -> Brief:
-    """The choices alone."""
-    table = _choices(answer)
-    return Brief(verdict(*_sentences(answer)), [narrowed(table)], [*table.notes, *_not_as_run(answer)])
+    tables = [table, *together, _fit(answer), _runs(answer), _tokens(answer)]
+    brief = Brief.of(sentences, [table], [*table.notes, *_not_as_run(answer)])
+    return Report(_content(answer), tables, " ".join(sentences), notes, brief)
 
 
 def _not_as_run(answer: ServedAnswer) -> list[str]:
     """The settings at which runs contradict the fit."""
     return [NOT_AS_RUN.format(**vars(choice)) for choice in answer.choices if not choice.agrees]
-
-
-def _headline(answer: ServedAnswer) -> str:
-    return " ".join(_sentences(answer))
 
 
 def _sentences(answer: ServedAnswer) -> list[str]:
@@ -101,15 +90,9 @@ def _sentences(answer: ServedAnswer) -> list[str]:
 
 
 def _choices(answer: ServedAnswer) -> Table:
-    contexts = list(dict.fromkeys(choice.context for choice in answer.choices))
-    at = {(choice.batch, choice.context): choice for choice in answer.choices}
-    rows: list[Row] = [
-        [f"{batch:g}", *(_choice(at[batch, context]) for context in contexts)]
-        for batch in dict.fromkeys(choice.batch for choice in answer.choices)
-    ]
-    columns = [Column("concurrency"), *(Column(f"L = {context:.0f}", meaning=CHOICE) for context in contexts)]
     notes = [READING] if any(choice.reading for choice in answer.choices) else []
-    return Table("Best k and its speed-up (L: cached tokens; 0: plain; ?: interval includes 1)", columns, rows, notes)
+    title = "Best k and its speed-up (L: cached tokens; 0: plain; ?: interval includes 1)"
+    return best_lengths_table(title, answer.choices, _choice, batch="concurrency", notes=notes)
 
 
 def _choice(choice: ServedChoice) -> str:
@@ -136,12 +119,12 @@ def _fit(answer: ServedAnswer) -> Table:
 
 
 def _runs(answer: ServedAnswer) -> Table:
+    fit = answer.fit
     rows: list[Row] = []
-    for run, time, left_out in zip(answer.runs, answer.fit.runs, answer.fit.left_out, strict=True):
-        fitted = answer.fit.seconds(time.batch, time.context, time.k).best
-        error = None if math.isnan(left_out) else 100 * left_out
-        row: list[Value] = [run.name, time.k, f"{time.batch:g}", run.in_flight, f"{time.context:.0f}"]
-        rows.append([*row, 1e3 * time.seconds, 1e3 * fitted, error])
+    for run, at, off in zip(answer.runs, fit.runs, fit.left_out, strict=True):
+        row: list[Value] = [run.name, at.k, f"{at.batch:g}", run.in_flight, f"{at.context:.0f}", 1e3 * at.seconds]
+        fitted = fit.seconds(at.batch, at.context, at.k).best
+        rows.append([*row, 1e3 * fitted, None if math.isnan(off) else 100 * off])
     columns = [Column("run", kind="names"), Column("k"), Column("concurrency"), Column("decoding", digits=1)]
     columns += [Column("context"), Column("step, ms", digits=3), Column("fitted, ms", digits=3)]
     return Table("Runs", [*columns, Column("without it", "%", digits=1, signed=True)], rows)
@@ -153,15 +136,14 @@ def _tokens(answer: ServedAnswer) -> Table:
         if run.calls:
             tokens, calls = counted.get(run.k, (0, 0))
             counted[run.k] = tokens + run.decoded, calls + run.calls
-    rows: list[Row] = [
-        [each.k, Cell(each.per_call, after="*" if each.reading else ""), _ratio(counted.get(each.k))]
-        for each in answer.tokens
+    columns = [
+        Column("k"),
+        Column("planned with", digits=3, at=lambda each: Cell(each.per_call, after="*" if each.reading else "")),
+        Column(
+            "runs", digits=3, at=lambda each: counted[each.k][0] / counted[each.k][1] if each.k in counted else None
+        ),
     ]
-    return Table("Tokens per call", [Column("k"), Column("planned with", digits=3), Column("runs", digits=3)], rows)
-
-
-def _ratio(counts: tuple[int, int] | None) -> float | None:
-    return counts[0] / counts[1] if counts else None
+    return Table.of("Tokens per call", columns, answer.tokens)
 
 
 def _content(answer: ServedAnswer) -> ServedJson:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from typing import Any
 
 from msgspec.structs import replace
 
 from spectheory.answers.prediction import PredictionJson
-from spectheory.intervals import Interval
 from spectheory.prediction.where import AtDepths, Where
 from spectheory.prediction.where_groups import Group
 from spectheory.prediction.where_text import Costly
 from spectheory.reports.base import Brief, Report
-from spectheory.reports.brief import narrowed, verdict
 from spectheory.reports.table import Column, Row, Table
 
 MOST_ROWS = 16
@@ -37,7 +33,7 @@ def where_report(found: Sequence[Where], answer: Report, notes: Sequence[str] = 
         *([_costliest(last)] if last.text.costliest else []),
     ]
     return Report(
-        replace(answer.content, where=[_content(each) for each in found]),
+        replace(answer.content, where=[PredictionJson.Where.view(each) for each in found]),
         pieces,
         _headline(last),
         [*_meanings(last), *notes],
@@ -67,7 +63,7 @@ def _brief(found: Where, tables: Sequence[Table], notes: Sequence[str]) -> Brief
         )
     by_depth = _depths_table(found) if found.depths else tables[0]
     table = next((table for table in tables if table.columns[0].heading == "class"), by_depth)
-    return Brief(verdict(*lines), [narrowed(table)], notes)
+    return Brief.of(lines, [table], notes)
 
 
 def _lost(found: Where) -> str:
@@ -109,7 +105,7 @@ def _meanings(found: Where) -> Iterator[str]:
 def _depths_table(found: Where) -> Table:
     """A row per depth: survival of the shortest, a middle and the longest chain, and what is compared."""
     shown, longest = _some(found.depths), found.depths[-1]
-    rows: list[list[Any]] = []
+    rows: list[Row] = []
     for i in range(min(len(longest.survival), MOST_ROWS)):
         survival = [at.survival[i] if i < len(at.survival) else None for at in shown]
         conditional = longest.conditional[i] if i < len(longest.conditional) else None
@@ -135,40 +131,42 @@ def _groups_tables(found: Where) -> Iterator[Table]:
         (f"Calls by the context before them, prompt included: {setting}", "tokens before", found.by_context),
     ):
         if groups:
-            yield _groups(title, what, "calls start", Column("tokens per call there"), groups)
+            yield _groups(title, what, "calls start", Column("tokens per call there", at="rate"), groups)
     for title, what, groups in (
         (f"Calls lost by class of token: {setting}", "class", found.classes),
         (f"Calls lost by token: {setting}", "token", found.ids),
     ):
         if groups:
-            yield _groups(title, what, "calls lost", Column("lost per token", digits=3), groups)
+            yield _groups(title, what, "calls lost", Column("lost per token", digits=3, at="rate"), groups)
 
 
 def _groups(title: str, what: str, calls: str, rate: Column, groups: Sequence[Group]) -> Table:
-    names = what == "token"
-    rows: list[Row] = [
-        [_shown(g.name) if names else g.name, g.tokens, g.calls, _percent(g.share), g.rate] for g in groups
-    ]
+    place = "place of the call in its text" if what == "position" else ""
     columns = [
-        Column(what, kind="names", meaning="place of the call in its text" if what == "position" else ""),
+        Column(what, kind="names", meaning=place, at=lambda g: f"'{_escaped(g.name)}'" if what == "token" else g.name),
         Column("tokens"),
-        Column(calls, digits=1),
-        Column("share", "%", digits=1, meaning=f"share of all {calls.removeprefix('calls ')} calls"),
+        Column(calls, digits=1, at="calls"),
+        Column(
+            "share",
+            "%",
+            digits=1,
+            meaning=f"share of all {calls.removeprefix('calls ')} calls",
+            at=lambda group: group.share * 100.0,
+        ),
         rate,
     ]
-    return Table(title, columns, rows)
-
-
-def _percent(share: Interval) -> Interval:
-    return share * 100.0
+    return Table.of(title, columns, groups)
 
 
 def _costliest(found: Where) -> Table:
     """The tokens of one text at which most calls are lost, with what stands around them."""
-    columns = [Column("position", meaning="place of the token in the text"), Column("calls lost", digits=3)]
-    columns += [Column("text", kind="names")]
-    rows: list[Row] = [[row.position, row.lost, _around(row)] for row in found.text.costliest]
-    return Table(f"The costliest tokens of text {found.text.id}: {_setting(found)}", columns, rows)
+    columns = [
+        Column("position", meaning="place of the token in the text"),
+        Column("calls lost", digits=3, at="lost"),
+        Column("text", kind="names", at=_around),
+    ]
+    title = f"The costliest tokens of text {found.text.id}: {_setting(found)}"
+    return Table.of(title, columns, found.text.costliest)
 
 
 def _around(row: Costly) -> str:
@@ -177,15 +175,6 @@ def _around(row: Costly) -> str:
     return f"{before[-TOKEN_LETTERS:]}[{token}]{after[:TOKEN_LETTERS]}"
 
 
-def _shown(token: str) -> str:
-    return f"'{_escaped(token)}'"
-
-
 def _escaped(text: str) -> str:
     """White space as it is written in code, so that a token stands on one line."""
     return repr(text)[1:-1]
-
-
-def _content(found: Where) -> PredictionJson.Where:
-    groups = {n: [asdict(one) for one in getattr(found, n)] for n in ("by_position", "by_context", "classes", "ids")}
-    return PredictionJson.Where.view(found, rule=found.rule.name, **groups, text=asdict(found.text))

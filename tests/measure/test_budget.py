@@ -23,7 +23,7 @@ from spectheory.measure.looks import LEAST_REPEATS, LOOKS
 from spectheory.measure.rounds import Rounds
 from spectheory.prediction import plan
 from spectheory.reports import prediction_report
-from spectheory.reports.timing import timing_notes
+from spectheory.reports.notes import timing_notes
 from spectheory.trace import Trace
 
 

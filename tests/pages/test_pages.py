@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from simulations.sweeps import NAMES
+from spectheory.answers import Part
 from spectheory.cli import main
 from spectheory.cli import validate as validate_command
 from spectheory.deployment import BatchChoice
@@ -85,7 +86,7 @@ def test_a_token_may_be_half_a_letter_or_endless(tmp_path: Path) -> None:
     found = where(made_up_trace(8), TokenVerification(), Chain(2))
     tokens = ["\ud83d", "x" * 1_000_000, *found.text.tokens[2:]]
     text = Coloured.of(replace(found, text=replace(found.text, tokens=tokens)), 6)
-    write_page(Report({}, [], "answer"), tmp_path / "page.html", title="Prediction", parts=[text])
+    write_page(Report(Part(), [], "answer"), tmp_path / "page.html", title="Prediction", parts=[text])
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert ">?</span>" in page
     assert f">{'x' * LETTERS}…</span>" in page

@@ -15,7 +15,7 @@ def explains(context: Context) -> Finding | None:
     if not (fits and sampled):
         return None
     sentence = "the engine drafts first choices, not samples of the draft: every count is that of rule argmax"
-    return Finding(ARGMAX.name, sentence, RULE, fits[0].as_dict(), fits[0].closeness)
+    return Finding(ARGMAX.name, sentence, RULE, fits[0], fits[0].closeness)
 
 
 ARGMAX = Cause("argmax drafts", "drafts are the draft's first choices instead of samples", explains)

@@ -58,7 +58,7 @@ class Finding:
     cause: str
     sentence: str
     rule: str = ""
-    evidence: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Standing | Mapping[str, Any] = field(default_factory=dict)
     closeness: tuple[float, float, float] | None = None
 
 
@@ -103,4 +103,4 @@ def by_counting(context: Context, counting: Counting, cause: str, sentence: str)
         return None
     rule, standing = found
     said = f"{sentence}: then rule {rule} fits (p = {standing.p:.2g})"
-    return Finding(cause, said, rule, standing.as_dict(), standing.closeness)
+    return Finding(cause, said, rule, standing, standing.closeness)

@@ -28,7 +28,7 @@ def _explains(context: Context) -> Finding | None:
         f"bonus tokens are no samples of the target (p = {bonus.p:.2g}, {bonus.tokens} of them), and all other tokens "
         f"are (smallest p = {rest.p:.2g})"
     )
-    return Finding(NAME, said, "", {"bonus": bonus.as_dict(), "rest": rest.as_dict()})
+    return Finding(NAME, said, "", {"bonus": bonus, "rest": rest})
 
 
 def _without(trace: Trace, rows: np.ndarray) -> Trace:

@@ -57,7 +57,7 @@ def target_changed(name: str, meaning: str, model: Model) -> Cause:
                 f"the {model} {'are' if ' ' in model else 'is'} {change.says}: the output is then right "
                 f"(smallest p = {least.p:.2g}), and as stated it is not ({wrong.name}: p = {wrong.p:.2g})"
             )
-            evidence = {"change": change.name, "before": wrong.as_dict(), "after": least.as_dict()}
+            evidence = {"change": change.name, "before": wrong, "after": least}
             after = max((one.after for one in fitting), key=lambda one: one.closeness, default=None)
             return Finding(name, sentence, after.rule if after else "", evidence, after.closeness if after else None)
         return None
@@ -100,7 +100,7 @@ def _finding(name: str, found: Sequence[Explained]) -> Finding:
         f"calls, {after.counted} are counted (z = {after.z:+.1f}, p = {best.after.p:.2g}); as stated it expects "
         f"{_expected(before.low, before.high)} (z = {before.z:+.1f})"
     ) + (f"; {', '.join(others)} would fit too" if others else "")
-    evidence = {"change": best.change.name, "before": before.as_dict(), "after": after.as_dict(), "others": others}
+    evidence = {"change": best.change.name, "before": before, "after": after, "others": others}
     return Finding(name, sentence, best.before.rule, evidence, best.after.closeness)
 
 

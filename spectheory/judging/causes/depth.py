@@ -25,16 +25,14 @@ def explains(context: Context) -> Finding | None:
         if found := best_fit(context, survivals, context.counting):
             rule, standing = found
             what = f"nothing is accepted beyond position {depth} of a call, and up to there rule {rule} fits"
-            return Finding(
-                DEPTH.name, f"{what} (p = {standing.p:.2g}): {SUSPECTS}", rule, standing.as_dict(), standing.closeness
-            )
+            return Finding(DEPTH.name, f"{what} (p = {standing.p:.2g}): {SUSPECTS}", rule, standing, standing.closeness)
     falling = [one for one in context.refuted if _falls(one)]
     if not falling:
         return None
     rule, starts = falling[0].rule, falling[0].starts
     counts = ", ".join(f"{one.counted} of {one.low:.0f}" for one in starts[1:])
     sentence = f"the first draft of a call is accepted as expected, later ones far less ({counts} expected): {SUSPECTS}"
-    return Finding(DEPTH.name, sentence, rule, {"starts": [one.as_dict() for one in starts]})
+    return Finding(DEPTH.name, sentence, rule, {"starts": starts})
 
 
 def _falls(one: Standing) -> bool:
