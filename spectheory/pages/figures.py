@@ -8,7 +8,7 @@ from typing import Any
 
 from spectheory.answers import Part
 from spectheory.intervals import Interval
-from spectheory.pages.parts import Picture
+from spectheory.pages.page import Picture
 from spectheory.reports.base import Report
 from spectheory.reports.table import Column, Table
 

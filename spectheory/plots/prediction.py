@@ -16,8 +16,7 @@ from spectheory.limits.claims import (
     WHOLE_DECODING,
     LimitClaim,
 )
-from spectheory.plots.chart import Chart, Dot, Line, Series
-from spectheory.plots.drawing import curves
+from spectheory.plots.chart import Chart, Dot, Line, Series, curves
 from spectheory.plots.style import GREY, Artist, Axes, Look, looks_of, save_figure
 from spectheory.prediction import Label, Plan, Prediction
 
@@ -32,7 +31,7 @@ _CLAIMS: Mapping[LimitClaim, str] = {
 """The lines to compare with, and what each is about, in few words."""
 DRAFTED, PREDICTED = "drafted tokens per call, k", "speed-up over plain decoding"
 PLAIN = (1.0, "plain decoding")
-RANGES = "Lists of the most probable tokens alone give some rules a certain range in place of an exact value."
+_RANGES = "Lists of the most probable tokens alone give some rules a certain range in place of an exact value."
 
 
 def tokens_per_call(ax: Axes, plan: Plan) -> list[Artist]:
@@ -99,7 +98,7 @@ def tokens_chart(plan: Plan, labels: Sequence[Label]) -> Chart:
         assumes=(
             "Exact for the measured texts (path theorem); the intervals are for the mean over all prompts of the same "
             "kind.",
-            *([RANGES] if ranges else []),
+            *([_RANGES] if ranges else []),
             *(f"{name}: {explained}" for name, explained in about.items()),
         ),
         heading="Tokens per call of chains; grey: limits (dashed) and values as if i.i.d. (dotted)"

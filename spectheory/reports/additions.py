@@ -183,7 +183,14 @@ def recorded_table(readings: Sequence[RecordedReading]) -> Table:
         Column("mean of requests", at="over_requests"),
         Column("by position", aside=True),
         Column("i.i.d. (C1)", aside=True, at="iid"),
-        Column("off", "%", digits=1, signed=True, aside=True, at=_percent),
+        Column(
+            "off",
+            "%",
+            digits=1,
+            signed=True,
+            aside=True,
+            at=lambda each: 100 * (each.by_position / each.by_start.best - 1),
+        ),
     ]
     notes = (
         "by start: the calls of all requests pooled; mean of requests: of each one's own tokens per call.",
@@ -191,7 +198,3 @@ def recorded_table(readings: Sequence[RecordedReading]) -> Table:
         "of first drafts accepted, at every depth. Both are idealised values. off: by position against by start.",
     )
     return Table.of("What other readings of the log would have said, tokens per call", columns, readings, notes)
-
-
-def _percent(reading: RecordedReading) -> float:
-    return 100 * (reading.by_position / reading.by_start.best - 1)

@@ -78,7 +78,7 @@ def columns_kept(widths: Sequence[int], aside: Sequence[bool], most: int) -> lis
 
     Examples
     --------
-    >>> columns_kept([4, 6, 6, 6], [False, False, True, False], 4 + GAP + 6 + GAP + 6)
+    >>> columns_kept([4, 6, 6, 6], [False, False, True, False], 20)
     [0, 1, 3]
     """
     kept = list(range(len(widths)))

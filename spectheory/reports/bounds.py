@@ -25,7 +25,7 @@ DETERMINISTIC = "Drafts that do not sample: tokens per call"
 SAMPLED = "Drafted chains (1 call), rank trees (T1): tokens per call"
 RANKS = "Rank trees: tokens per call"
 """Titles of tables."""
-WHICH = {
+_WHICH = {
     DETERMINISTIC: "chosen without sampling",
     SAMPLED: "sampled in a chain",
     RANKS: "in a tree of i.i.d. ranks",
@@ -121,7 +121,7 @@ def _sentences(title: str, claims: Mapping[str, LimitClaim], answer: BoundsAnswe
         nodes = max(nodes for nodes, row in answer.rows.items() if row[key] is not None)
         value = answer.rows[nodes][key]
         if claim.scope.side == "limit" and value is not None:
-            yield f"At most {number(value)} tokens per call with {nodes} drafts {WHICH[title]} ({claim.name})"
+            yield f"At most {number(value)} tokens per call with {nodes} drafts {_WHICH[title]} ({claim.name})"
 
 
 def _best(value: Interval | float | None) -> float | None:
@@ -130,24 +130,24 @@ def _best(value: Interval | float | None) -> float | None:
 
 # Before there is a draft
 
-OF_TEXT = (
+_OF_TEXT = (
     "Entropies are means in nats over text sampled from the target, with the sampling settings in use. On other text "
     "the difference of cross-entropies is not a KL divergence and gives no bound."
 )
-NO_UPPER = (
+_NO_UPPER = (
     "Means give no upper bound on acceptance but 1: drafts that miss rare tokens alone have any KL. Two "
     "log-probabilities per token give it exactly: spectheory predict --logprobs FILE."
 )
-OF_TREES = (
+_OF_TREES = (
     "The entropy alone does not limit chains or trees of drafts. The target's log-probabilities along its text do (B6, "
     "--target-logprobs FILE), as do both moments if pmfs are i.i.d. (B2', --mu with --mu2)."
 )
-OF_NEED = (
+_OF_NEED = (
     "C1 assumes i.i.d. acceptances and verification in the time of a plain step: on real text an estimate. Rates that "
     "differ between calls alone give at least as many tokens per call as their mean; dependence within a call may do "
     "either."
 )
-SUFFICES = (
+_SUFFICES = (
     "'KL that suffices': a draft whose cross-entropy on the target's text exceeds the target's by no more is sure to "
     "have this mean acceptance (A1, a sufficient condition)."
 )
@@ -194,13 +194,22 @@ class EarlyAnswer:
 def early_report(answer: EarlyAnswer) -> Report:
     """Entropies, then needs; each row says its side."""
     readings = list(answer.readings())
-    tables = [_readings(readings)] if readings else []
-    tables += [_needs(answer, _sizes(answer))] if answer.needed else []
+    tables = []
+    if readings:
+        marks = {"lower bound": "≥", "upper bound": "≤"}
+        rows: list[Row] = [[what, marks.get(side, "="), value, side] for _, what, value, side in readings]
+        sign = Column("", kind="names", meaning="≥ of a lower bound, ≤ of an upper bound")
+        columns = [Column("what", kind="words"), sign, Column("value", digits=3), Column("side", kind="words")]
+        tables.append(Table("What the entropies say, means over the text", columns, rows))
+    if answer.needed:
+        few = len(answer.needed) <= len(_SHOWN)
+        sizes = [each.k for each in answer.needed if few or each is answer.least or each.k in _SHOWN]
+        tables.append(_needs(answer, sizes))
     notes = [
-        *([OF_TEXT] if readings else []),
-        *([NO_UPPER] if answer.divergence is not None else []),
-        *([OF_TREES] if answer.target_nats is not None else []),
-        *([OF_NEED, SUFFICES] if answer.needed else []),
+        *([_OF_TEXT] if readings else []),
+        *([_NO_UPPER] if answer.divergence is not None else []),
+        *([_OF_TREES] if answer.target_nats is not None else []),
+        *([_OF_NEED, _SUFFICES] if answer.needed else []),
     ]
     values = {key: {"value": value, "side": side} for key, _, value, side in readings}
     content = NeedsJson.view(answer, source="entropies" if readings else "need", readings=values)
@@ -222,12 +231,6 @@ def _early_brief(answer: EarlyAnswer, tables: Sequence[Table]) -> Brief:
         lines.append(f"The target's first choice is its output in at least {share:.3f} of the positions")
     tables = [_needs(answer, sizes_shown((each.k for each in answer.needed), least.k))] if least else tables[:1]
     return Brief.of(lines, tables)
-
-
-def _sizes(answer: EarlyAnswer) -> list[int]:
-    """The lengths of chains in the whole table."""
-    few = len(answer.needed) <= len(_SHOWN)
-    return [each.k for each in answer.needed if few or each is answer.least or each.k in _SHOWN]
 
 
 def _needed_sentences(answer: EarlyAnswer) -> Iterator[str]:
@@ -252,14 +255,6 @@ def _needed_sentences(answer: EarlyAnswer) -> Iterator[str]:
 def _perplexity(nats: float | None) -> str:
     assert nats is not None
     return f"{math.exp(nats):.4g}" if nats < 700 else f"e^{nats:.4g}"
-
-
-def _readings(readings: Sequence[tuple[str, str, float, str]]) -> Table:
-    marks = {"lower bound": "≥", "upper bound": "≤"}
-    rows: list[Row] = [[what, marks.get(side, "="), value, side] for _, what, value, side in readings]
-    sign = Column("", kind="names", meaning="≥ of a lower bound, ≤ of an upper bound")
-    columns = [Column("what", kind="words"), sign, Column("value", digits=3), Column("side", kind="words")]
-    return Table("What the entropies say, means over the text", columns, rows)
 
 
 def _needs(answer: EarlyAnswer, sizes: Sequence[int]) -> Table:

@@ -17,14 +17,14 @@ from spectheory.reports.base import LONGEST_NAME, MOST_ROWS, Brief, Report, poin
 from spectheory.reports.notes import deployment_notes, heavy_tail, requests_left_out, whole_decoding
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 
-VERDICTS = {
+_VERDICTS = {
     SPECULATE: "Speculate",
     UNCERTAIN: "May not pay",
     DO_NOT: "Do not speculate; best",
 }
-LETTERS = 13
+_LETTERS = 13
 """Of a draft's name in a brief answer."""
-SIDES = {"limit": "upper bound", "reading": "idealised"}
+_SIDES = {"limit": "upper bound", "reading": "idealised"}
 """What the sides of limits are called in the table."""
 
 
@@ -131,7 +131,9 @@ def _distances_table(answer: Deployment) -> Table:
     nodes = answer.ranking.best.prediction.shape.nodes
     columns = [
         Column("limit", kind="words", at="limit.name"),
-        Column("side", kind="words", at=lambda one: Cell(SIDES[one.limit.scope.side], after="" if one.binds else " *")),
+        Column(
+            "side", kind="words", at=lambda one: Cell(_SIDES[one.limit.scope.side], after="" if one.binds else " *")
+        ),
         Column("tokens per call"),
         Column("reached", "%", digits=0, at=lambda one: 100 * one.reached),
         Column("speed-up there", "x", at="speedup"),
@@ -147,7 +149,7 @@ def _engines_table(answer: Deployment) -> Table:
 
 # Batches
 
-CHOICE = "best k and its speed-up with so many cached tokens; 0: plain decoding"
+_CHOICE = "best k and its speed-up with so many cached tokens; 0: plain decoding"
 
 
 def best_lengths_table(
@@ -155,7 +157,7 @@ def best_lengths_table(
     choices: Iterable[Any],
     text: Callable[[Any], Value | Cell],
     *,
-    meaning: str = CHOICE,
+    meaning: str = _CHOICE,
     batch: str = "batch",
     notes: Sequence[str] = (),
 ) -> Table:
@@ -176,23 +178,23 @@ def _batches_table(answer: Deployment) -> Table:
     return best_lengths_table(title, choices, lambda one: Cell(one.k, after=f" ({one.speedup:.2f}x)" if one.k else ""))
 
 
-NOTE = (
+_NOTE = (
     "B texts, drawn from the trace's with replacement, begin together; each leaves when it has ended, and the batch "
     "lasts until the slowest has. Speed-up over plain decoding of the same batches; in [ ] the calls of the slowest "
     "over the mean calls of a text."
 )
-FEW = "Batches of more than {} texts repeat texts of the trace: the slowest of that many different texts takes longer."
+_FEW = "Batches of more than {} texts repeat texts of the trace: the slowest of that many different texts takes longer."
 
 
 def lock_step_table(choices: Sequence[LockStepChoice], texts: int) -> Table:
     """Best k of lock-step batches (§12); `texts` is how many they are drawn from."""
-    few = [FEW.format(texts)] if max(choice.batch for choice in choices) > texts else []
+    few = [_FEW.format(texts)] if max(choice.batch for choice in choices) > texts else []
     return best_lengths_table(
         "The same in lock-step: best k, its speed-up, and waiting",
         choices,
         lambda one: f"{one.k}{f' ({one.speedup:.2f}x)' if one.k else ''} [{one.waiting:.2f}]",
         meaning="best k, its speed-up, and in [ ] calls of the slowest text over the mean; so many cached tokens",
-        notes=[NOTE, *few],
+        notes=[_NOTE, *few],
     )
 
 
@@ -209,7 +211,7 @@ def _brief(answer: Deployment, asked: Sequence[Table]) -> Brief:
 
 def _verdict(answer: Deployment) -> tuple[str, str]:
     best, needs = answer.ranking.best, answer.break_even
-    said, gain = VERDICTS[best.verdict], point(best.speedup, "x")
+    said, gain = _VERDICTS[best.verdict], point(best.speedup, "x")
     known = f"{range_words(best.speedup, 'x') or gain} over plain decoding"
     if best.verdict == DO_NOT:
         most = needs.draft_ratio_needed
@@ -228,8 +230,8 @@ def _named(candidate: Candidate, answer: Deployment) -> str:
     """Rule and shape without a tree's depth, with the draft if there are several."""
     rule, shape = candidate.prediction.rule, candidate.shape.partition(", depth")[0]
     if _several(answer):
-        return f"{short(candidate.draft.name, LETTERS)}, {short(rule.name)}, {shape}"
-    return f"{short(rule.label, LONGEST_NAME + LETTERS)}, {shape}"
+        return f"{short(candidate.draft.name, _LETTERS)}, {short(rule.name)}, {shape}"
+    return f"{short(rule.label, LONGEST_NAME + _LETTERS)}, {shape}"
 
 
 def _several(answer: Deployment) -> bool:
@@ -240,7 +242,7 @@ def _several(answer: Deployment) -> bool:
 def _fastest(answer: Deployment) -> Table:
     """The fastest settings; the draft is named if there are several."""
     by = {column.heading: column for column in _columns()}
-    draft = [replace(by["draft"], at=lambda each: short(each.draft.name, LETTERS))]
+    draft = [replace(by["draft"], at=lambda each: short(each.draft.name, _LETTERS))]
     columns = [
         *(draft if _several(answer) else []),
         replace(by["rule"], at=lambda each: short(each.prediction.rule.name)),

@@ -18,7 +18,7 @@ from spectheory.judging.starts import RARE, ROUNDED
 from spectheory.reports.base import Brief, Report, short
 from spectheory.reports.table import Column, Table
 
-PARTS_OF: Mapping[type, type[Part]] = {
+_PARTS_OF: Mapping[type, type[Part]] = {
     Standing: JudgementJson.Rule,
     OutputTest: JudgementJson.Output,
     Comparison: CountedJson,
@@ -60,7 +60,7 @@ def _evidence(value: Any) -> Any:
         return {name: _evidence(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_evidence(entry) for entry in value]
-    part = PARTS_OF.get(type(value))
+    part = _PARTS_OF.get(type(value))
     return part.view(value) if part else value
 
 

@@ -33,7 +33,7 @@ from spectheory.trace import GIVEN_TEXT, LEFT_OUT, PROVISIONAL, SAMPLED_TEXT
 from spectheory.trace.calls import is_count
 from spectheory.verification import BlockVerification, GreedyMatch, RankRule
 
-IN_LOOP = (
+_IN_LOOP = (
     "Speed-ups include the measured time of our decoding loop around the passes; --passes-alone leaves it out. An "
     "engine has a loop of its own."
 )
@@ -41,7 +41,7 @@ OF_FIRST_DRAFT = "They are about a call's first draft: later ones have other pmf
 NO_COST = "No speed-up without costs: give --c or a latency table."
 NOT_SAMPLED = "The text was given, not sampled from the target."
 GIVEN = f"{NOT_SAMPLED.removesuffix('.')}: the numbers are for that text as output."
-UNKNOWN = "The trace does not say where its text is from: limits assume that the target sampled it."
+_UNKNOWN = "The trace does not say where its text is from: limits assume that the target sampled it."
 
 
 def sampled_choices(tokens: int | None) -> list[str]:
@@ -63,7 +63,7 @@ def origin(provenance: Mapping[str, Any]) -> list[str]:
     """What limits assume of where the text is from, unless the target is known to have sampled it."""
     if provenance.get("origin") != GIVEN_TEXT and provenance.get("source") == "log-probabilities":
         return ["From log-probabilities alone: limits assume that the target sampled the text."]
-    return given(provenance) or ([] if provenance.get("origin") == SAMPLED_TEXT else [UNKNOWN])
+    return given(provenance) or ([] if provenance.get("origin") == SAMPLED_TEXT else [_UNKNOWN])
 
 
 def provisional_words(provenance: Mapping[str, Any]) -> str:
@@ -76,15 +76,15 @@ def provisional_words(provenance: Mapping[str, Any]) -> str:
 
 # Predictions
 
-COUNTED = "Tokens per call count accepted drafts and the recovered or bonus token of each target call."
+_COUNTED = "Tokens per call count accepted drafts and the recovered or bonus token of each target call."
 
 
 def prediction_notes(plan: Plan, in_loop: bool, recorded: Sequence[RecordedReading] = ()) -> list[str]:
     """What a reader must know to trust the numbers, one sentence each; `recorded` lengths have no limits."""
     provenance, few = plan.best.provenance, few_prompts(plan.prompts)
-    cost = [] if plan.timed and not in_loop else [IN_LOOP if plan.timed else NO_COST]
+    cost = [] if plan.timed and not in_loop else [_IN_LOOP if plan.timed else NO_COST]
     if recorded:
-        return [*heavy_tail(recorded, plan.best), COUNTED, *recorded_notes(provenance, recorded), *cost, *few]
+        return [*heavy_tail(recorded, plan.best), _COUNTED, *recorded_notes(provenance, recorded), *cost, *few]
     estimated = [
         p.rule.name
         for p in plan.predictions
@@ -95,7 +95,7 @@ def prediction_notes(plan: Plan, in_loop: bool, recorded: Sequence[RecordedReadi
     return [
         *policies(plan),
         *whole_decoding(plan.predictions),
-        COUNTED,
+        _COUNTED,
         "They are exact for the texts of the trace; intervals (95%) are over prompts.",
         *(
             f"{name} with several candidates is not exact: its rank laws are unbiased estimates, whose noise the "
@@ -247,11 +247,11 @@ def limits_of_decodings(plan: Plan) -> list[LimitClaim]:
 
 # Recorded lengths (§10)
 
-OF_LENGTHS = (
+_OF_LENGTHS = (
     "From accepted lengths at every start: exact for the texts of the log and the decoding it was recorded in, for "
     "every k up to the longest length of each draft ({most}); intervals (95%) are over requests."
 )
-OF_BEST = (
+_OF_BEST = (
     f"{BEST}: the draft that accepts more at each start, a choice that knows the text. No choice made before drafting "
     "is known to reach it. Every call is charged the draft model's passes."
 )
@@ -263,7 +263,7 @@ def recorded_notes(provenance: Mapping[str, Any], readings: Sequence[RecordedRea
     most = ", ".join(f"{each.draft} {each.most}" for each in drafts)
     temperature = _temperature(provenance)
     lines = [
-        OF_LENGTHS.format(most=most),
+        _OF_LENGTHS.format(most=most),
         "The log does not say at which temperature it was recorded."
         if temperature is None
         else f"Recorded at temperature {temperature:g}; other settings accept other lengths.",
@@ -277,7 +277,7 @@ def recorded_notes(provenance: Mapping[str, Any], readings: Sequence[RecordedRea
             f"{100 * (each.recut or 0):.1f}% of the cases{fails}."
         )
     if any(each.draft == BEST for each in readings):
-        lines.append(OF_BEST)
+        lines.append(_OF_BEST)
     return [*lines, *(f"{_of_largest(each)}." for each in readings[:1] if not each.largest.heavy)]
 
 
@@ -308,12 +308,12 @@ def _of_largest(reading: RecordedReading) -> str:
 
 # Plans
 
-OF_ENGINES = (
+_OF_ENGINES = (
     "An engine's k may differ from the best k above: it is the fastest under the engine's own rule by the time of "
     "passes alone. The engine's own work between passes comes on top."
 )
 """Why settings for engines differ from the best setting."""
-CHOSEN = (
+_CHOSEN = (
     "Lengths, sizes and the best setting are chosen on the texts they are scored on, and the intervals do not include "
     "that choice."
 )
@@ -325,15 +325,15 @@ def deployment_notes(answer: Deployment) -> list[str]:
     if answer.recorded:
         lines = heavy_tail(answer.recorded, ranking.best.prediction)
         lines += [line for draft in drafts for line in recorded_notes(draft.trace.provenance, answer.recorded)]
-        return [*dict.fromkeys(lines), CHOSEN, *few_prompts(answer.prompts)]
+        return [*dict.fromkeys(lines), _CHOSEN, *few_prompts(answer.prompts)]
     costs = [draft.cost for draft in drafts]
     lines = [
         "Tokens per call count the recovered or bonus token; exact for the texts of the trace (path theorem).",
         "Intervals (95%) are over prompts and latencies together. Settings whose intervals overlap may still differ, "
         "since they share prompts and latencies.",
-        f"Trees are scored on other prompts than those they were found on. {CHOSEN}",
-        IN_LOOP if isinstance(ranking.best.draft.cost, LoopedTable) else "Speed-ups are of passes alone.",
-        OF_ENGINES,
+        f"Trees are scored on other prompts than those they were found on. {_CHOSEN}",
+        _IN_LOOP if isinstance(ranking.best.draft.cost, LoopedTable) else "Speed-ups are of passes alone.",
+        _OF_ENGINES,
     ]
     rule = ranking.best.prediction.rule.name
     if rule not in {settings.candidate.prediction.rule.name for settings in engines}:

@@ -48,12 +48,12 @@ from spectheory.verification import RankRule
 
 Sizes = Mapping[Label, Prediction]
 """The predictions of one number of nodes, by label: the row of a table."""
-RULES, RULES_WITHOUT_COSTS = 3, 5
+_RULES, _RULES_WITHOUT_COSTS = 3, 5
 """Most rules beside each other in a brief answer, with and without speed-ups."""
-LONGEST_LABEL = 31
+_LONGEST_LABEL = 31
 """Letters of the longest built-in rule with "verification"."""
-CERTIFIED = "Ranges without ± are certain bounds; settings are compared by their low ends."
-SHOWN = 5
+_CERTIFIED = "Ranges without ± are certain bounds; settings are compared by their low ends."
+_SHOWN = 5
 """Settings that a provisional answer shows."""
 
 
@@ -123,7 +123,7 @@ def _slower(speedup: Interval) -> bool:
 
 def provisional_report(plan: Plan, *, seconds: float | None, trees_follow: bool) -> Report:
     """The best setting of each rule and kind of shape, the best first; `seconds` are those that the rest takes."""
-    best = sorted((max(plan.of(label), key=merit) for label in plan.labels), key=merit, reverse=True)[:SHOWN]
+    best = sorted((max(plan.of(label), key=merit) for label in plan.labels), key=merit, reverse=True)[:_SHOWN]
     columns = [
         Column("rule", kind="names", at="rule.label"),
         Column("shape", kind="names", at=lambda each: str(each.shape)),
@@ -240,7 +240,7 @@ def _brief(plan: Plan, asked: Sequence[Table], recorded: Sequence[RecordedReadin
     notes = [
         *([f"{provisional}."] if provisional else []),
         *heavy_tail(recorded, plan.best),
-        *([CERTIFIED] if any(p.certified for p in plan.predictions) else []),
+        *([_CERTIFIED] if any(p.certified for p in plan.predictions) else []),
         *([] if plan.timed else [NO_COST]),
         *([NOT_SAMPLED] if given(provenance) else []),
         *([] if provisional else few_prompts(plan.prompts)),
@@ -250,7 +250,7 @@ def _brief(plan: Plan, asked: Sequence[Table], recorded: Sequence[RecordedReadin
 
 
 def _verdict(best: Prediction) -> tuple[str, str]:
-    setting, tokens = f"{short(best.rule.label, LONGEST_LABEL)}, {in_words(best.shape)}", best.tokens_per_call
+    setting, tokens = f"{short(best.rule.label, _LONGEST_LABEL)}, {in_words(best.shape)}", best.tokens_per_call
     if best.speedup is None:
         known = ", ".join(filter(None, [f"{point(tokens)} tokens per target call", range_words(tokens)]))
         return f"Most tokens per call: {setting}", known
@@ -263,7 +263,7 @@ def _few_rules(plan: Plan) -> Table:
     """As many of the best labels as fit, chains first, with intervals if these fit too."""
     gains = {label: max(p.gain for p in plan.of(label)) for label in plan.labels}
     by_gain = sorted(plan.labels, key=lambda label: (label != plan.best.label, not label.chain, -gains[label]))
-    most = min(RULES if plan.timed else RULES_WITHOUT_COSTS, len(by_gain))
+    most = min(_RULES if plan.timed else _RULES_WITHOUT_COSTS, len(by_gain))
     tables = [
         _of_labels(plan, [label for label in plan.labels if label in by_gain[:rules]], ranges=ranges)
         for rules in range(most, 0, -1)

@@ -22,8 +22,8 @@ from spectheory.trace.provenance import LEFT_OUT
 from spectheory.trace.reading import Whole
 from spectheory.trace.record import Trace
 
-SERVE_LONGER = "Serve with a larger k to count it."
-TOKENS = "Tokens per call count the recovered or bonus token."
+_SERVE_LONGER = "Serve with a larger k to count it."
+_TOKENS = "Tokens per call count the recovered or bonus token."
 
 
 def readings_report(logs: Mapping[str, Readings]) -> Report:
@@ -43,8 +43,8 @@ def readings_report(logs: Mapping[str, Readings]) -> Report:
         line for each in logs.values() for line in each.assumptions if line != BEYOND or len(_shown(each)) > each.k
     )
     notes = [
-        COLUMNS,
-        TOKENS,
+        _COLUMNS,
+        _TOKENS,
         *([NO_COST] if first.best is None else []),
         *assumed,
         *(
@@ -65,7 +65,7 @@ def _brief(logs: Mapping[str, Readings]) -> Brief:
     beyond = [f"and {len(logs) - 1} other logs: --all"] if len(logs) > 2 else []
     tables = [_table(short(name, 30), each, brief=True) for name, each in logs.items()]
     rising = dict.fromkeys(line for each in logs.values() for line in _rising(each))
-    notes = [*([NO_COST] if first.best is None else []), *rising, *([SERVE_LONGER] if rising else [])]
+    notes = [*([NO_COST] if first.best is None else []), *rising, *([_SERVE_LONGER] if rising else [])]
     return Brief.of([*lines[:1], *beyond] if beyond else lines, tables, notes)
 
 
@@ -132,19 +132,19 @@ def _table(name: str, found: Readings, *, brief: bool = False) -> Table:
             if found.best
             else []
         ),
-        Column("rests on", kind="words", at=lambda row: RESTS_ON[row.basis]),
+        Column("rests on", kind="words", at=lambda row: _RESTS_ON[row.basis]),
     ]
     engine = " ".join(filter(None, (found.counters.engine, found.counters.version))) or name
     return Table.of(f"{name}: counts of {engine}" if engine != name else f"Counts of {engine}", columns, rows)
 
 
-COLUMNS = (
+_COLUMNS = (
     "accepted at k: share of calls that accepted at least k tokens. hazard: that share over the one of k - 1. "
     "tokens per call: of chains of k drafts. rests on: counted at this k, or read for a shorter or longer one, where "
     "ranges hold the readings and the error of counting."
 )
 """What the columns mean."""
-RESTS_ON = {
+_RESTS_ON = {
     "counted": "counted",
     "drafted so far": "drafted so far",
     "own starts": "shorter k",

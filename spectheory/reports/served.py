@@ -15,7 +15,7 @@ from spectheory.reports.deployment import best_lengths_table, lock_step_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 from spectheory.trace.bench import BenchRun
 
-NOTES = (
+_NOTES = (
     "Speed-ups are of decoding, over plain decoding at the same concurrency and context; 95% intervals from the runs' "
     "residuals, and over prompts with a trace. The choice of k is not in them.",
     "A step's time is the mean time after a request's first token, over its further tokens, times tokens per call. "
@@ -24,13 +24,13 @@ NOTES = (
     "Counted acceptance lengths hold tokens past the end of a text; tokens per call here do not.",
     "A draft's drafting and verification are fitted together: the time of calls does not tell them apart.",
 )
-ONE_K = "All runs with speculation have k = {}: no other k is planned."
-READING = "* read from counts of a longer chain, whose calls start elsewhere: an estimate."
-NOT_AS_RUN = (
+_ONE_K = "All runs with speculation have k = {}: no other k is planned."
+_READING = "* read from counts of a longer chain, whose calls start elsewhere: an estimate."
+_NOT_AS_RUN = (
     "At concurrency {batch:g}, context {context:.0f}, k = {k} the runs gave {ran}x, outside the fit's interval: "
     "the fit does not hold there, or the runs' noise is larger."
 )
-SLOW_CLIENT = (
+_SLOW_CLIENT = (
     "In {} fewer than half of the requests were decoding: first tokens came late, and times per token may be too short."
 )
 
@@ -59,13 +59,16 @@ def served_report(answer: ServedAnswer) -> Report:
     idle = [run.name for run in answer.runs if (run.in_flight or math.inf) < (run.concurrency or 1) / 2]
     notes = [
         f"Tokens per call: {answer.basis}.",
-        *NOTES,
-        *([ONE_K.format(ks[0])] if len(ks) == 1 and ks[0] > 1 else []),
-        *([SLOW_CLIENT.format(", ".join(idle))] if idle else []),
+        *_NOTES,
+        *([_ONE_K.format(ks[0])] if len(ks) == 1 and ks[0] > 1 else []),
+        *([_SLOW_CLIENT.format(", ".join(idle))] if idle else []),
         *_not_as_run(answer),
         *answer.notes,
     ]
-    table, sentences = _choices(answer), _sentences(answer)
+    sentences = _sentences(answer)
+    read = [_READING] if any(choice.reading for choice in answer.choices) else []
+    title = "Best k and its speed-up (L: cached tokens; 0: plain; ?: interval includes 1)"
+    table = best_lengths_table(title, answer.choices, _choice, batch="concurrency", notes=read)
     together = [lock_step_table(answer.lock_step, answer.texts)] if answer.lock_step else []
     tables = [table, *together, _fit(answer), _runs(answer), _tokens(answer)]
     brief = Brief.of(sentences, [table], [*table.notes, *_not_as_run(answer)])
@@ -74,7 +77,7 @@ def served_report(answer: ServedAnswer) -> Report:
 
 def _not_as_run(answer: ServedAnswer) -> list[str]:
     """The settings at which runs contradict the fit."""
-    return [NOT_AS_RUN.format(**vars(choice)) for choice in answer.choices if not choice.agrees]
+    return [_NOT_AS_RUN.format(**vars(choice)) for choice in answer.choices if not choice.agrees]
 
 
 def _sentences(answer: ServedAnswer) -> list[str]:
@@ -87,12 +90,6 @@ def _sentences(answer: ServedAnswer) -> list[str]:
     rest = f"; at {len(off)} plain decoding is fastest" if off else ""
     pays = f"It pays at {sure} of {len(answer.choices)} settings (interval above 1){rest}."
     return [f"Speculate with k = {best.k} at {where}: {best.speedup}x.", pays]
-
-
-def _choices(answer: ServedAnswer) -> Table:
-    notes = [READING] if any(choice.reading for choice in answer.choices) else []
-    title = "Best k and its speed-up (L: cached tokens; 0: plain; ?: interval includes 1)"
-    return best_lengths_table(title, answer.choices, _choice, batch="concurrency", notes=notes)
 
 
 def _choice(choice: ServedChoice) -> str:

@@ -61,17 +61,15 @@ class Column:
         >>> Column("tokens per call").of({"tokens_per_call": 1.5}), Column("T", at="settings.temperature").of({})
         (1.5, None)
         """
-        value = self.at(source) if callable(self.at) else self._read(source)
+        if callable(self.at):
+            value = self.at(source)
+        else:
+            value = source
+            for name in (self.at or "_".join(self.heading.split())).split("."):
+                if value is not None:
+                    value = value.get(name) if isinstance(value, Mapping) else getattr(value, name)
+            value = Interval(**value) if isinstance(value, Mapping) else value
         return Cell(value, best=True) if best and not isinstance(value, Cell) else value
-
-    def _read(self, source: Any) -> Value:
-        """What stands at the place of the column."""
-        assert isinstance(self.at, str)
-        for name in (self.at or "_".join(self.heading.split())).split("."):
-            source = source.get(name) if isinstance(source, Mapping) else getattr(source, name)
-            if source is None:
-                return None
-        return Interval(**source) if isinstance(source, Mapping) else source
 
     def text(self, cell: Value | Cell) -> str:
         """What stands in a cell."""
@@ -159,34 +157,26 @@ def broken(heading: str) -> str:
 
 def for_terminal(piece: Table | Drawing) -> RichTable | RichTree:
     """A table or a drawing for a terminal."""
-    return _drawing(piece) if isinstance(piece, Drawing) else _table(piece)
-
-
-def _table(table: Table) -> RichTable:
     from rich.markup import escape
     from rich.table import Table as RichTable
+    from rich.tree import Tree as RichTree
 
-    made = RichTable(title=escape(table.title), box=None, pad_edge=False, padding=(0, 0, 0, GAP))
-    for column in table.columns:
-        left = column.kind != "numbers"
+    if isinstance(piece, Drawing):
+        root = RichTree(f"{piece.title}  [dim]{piece.legend}[/]", guide_style="dim")
+        branches: dict[tuple[int, ...], RichTree] = {(): root}
+        for path, (name, value) in sorted(piece.nodes.items()):
+            branches[path] = branches[path[:-1]].add(f"[bold]{name}[/]  {value}")
+        return root
+    made = RichTable(title=escape(piece.title), box=None, pad_edge=False, padding=(0, 0, 0, GAP))
+    for column in piece.columns:
         made.add_column(
             escape(broken(column.heading)),
-            justify="left" if left else "right",
+            justify="right" if column.kind == "numbers" else "left",
             no_wrap=column.kind == "names",
             style="dim" if column.aside else "",
         )
-    for row, texts in zip(table.rows, table.texts, strict=True):
+    for row, texts in zip(piece.rows, piece.texts, strict=True):
         best = [isinstance(cell, Cell) and cell.best for cell in row]
         cells = zip(map(escape, texts), best, strict=True)
         made.add_row(*(f"[bold green]{text}[/]" if is_best else text for text, is_best in cells))
     return made
-
-
-def _drawing(drawing: Drawing) -> RichTree:
-    from rich.tree import Tree as RichTree
-
-    root = RichTree(f"{drawing.title}  [dim]{drawing.legend}[/]", guide_style="dim")
-    branches: dict[tuple[int, ...], RichTree] = {(): root}
-    for path, (name, value) in sorted(drawing.nodes.items()):
-        branches[path] = branches[path[:-1]].add(f"[bold]{name}[/]  {value}")
-    return root

@@ -15,7 +15,7 @@ from spectheory.limits.claims import IID_CHANNEL, RANK_TREES
 from spectheory.reports.base import Report
 from spectheory.reports.table import Cell, Column, Drawing, Row, Table
 
-MOST_DRAWN_NODES, MOST_DRAWN_DEPTH = 64, 14
+_MOST_DRAWN_NODES, _MOST_DRAWN_DEPTH = 64, 14
 """A larger tree is summed up by depth: at four columns a depth these fit a terminal of 80."""
 
 OTHER_TREES = {
@@ -62,7 +62,7 @@ def tree_report(answer: TreeAnswer) -> Report:
         answer, **answer.facts, nodes=tree.nodes, depth=tree.depth, draft_pass_tokens=tree.passes, paths=tree.paths
     )
     pieces: list[Table | Drawing] = [_depths_table(answer)]
-    if tree.nodes <= MOST_DRAWN_NODES and tree.depth <= MOST_DRAWN_DEPTH:
+    if tree.nodes <= _MOST_DRAWN_NODES and tree.depth <= _MOST_DRAWN_DEPTH:
         nodes = zip(tree.paths, answer.weights.tolist(), strict=True)
         shown = {path: (str(path[-1]), f"{weight:.4f}") for path, weight in nodes}
         pieces.insert(0, Drawing("the text so far", "rank  weight", shown))

@@ -26,23 +26,23 @@ from spectheory.reports.validation_terms import (
 
 Content = Mapping[str, Any]
 
-CONTROLS = {"per_position": "z, control", "fixed": "z, always k"}
+_CONTROLS = {"per_position": "z, control", "fixed": "z, always k"}
 """Wrong readings of a record, and the columns that show them."""
-UNREFUTED = {
+_UNREFUTED = {
     "control": "Too little text: the wrong reading of this head per position is not refuted (--all).",
     "control_of_stopping": "Too little text: chains that always draft k are not refuted (--all).",
 }
 """What a brief answer says where a wrong reading was not refuted."""
 _SHORT = {"acceptance": "accept"}
 """Names that are too long for a terminal of 80 columns."""
-COPIED = {"lookup": "", "suffix": ", from this request's prompt and text alone, as decoded and expected"}
+_COPIED = {"lookup": "", "suffix": ", from this request's prompt and text alone, as decoded and expected"}
 """Rules whose drafts are copied, and what more is to say of their seconds."""
 
 
 def validation_report(content: Content) -> Report:
     """Two tables for each temperature of an answer."""
     pieces = [table(found) for found in content["temperatures"] for table in (_tokens_table, _speedup_table)]
-    missed = [line for key, line in UNREFUTED.items() if not content.get(key, {"refuted": True})["refuted"]]
+    missed = [line for key, line in _UNREFUTED.items() if not content.get(key, {"refuted": True})["refuted"]]
     off = ["Some comparisons decide nothing: rounding flips near-ties (--all)."] if undecided(content) else []
     said = headline(content)
     miss = content["median_miss"]
@@ -57,7 +57,7 @@ _NAMES = (Column("rule", kind="names"), Column("shape", kind="names", at=shape_n
 
 def _tokens_table(found: Content) -> Table:
     """Tokens per call at one temperature: counted, expected of the same texts, predicted from others."""
-    controls = {name: words for name, words in CONTROLS.items() if any(name in record for record in found["settings"])}
+    controls = {name: words for name, words in _CONTROLS.items() if any(name in record for record in found["settings"])}
     drafted = [Column("drafted", at="drafted.counted"), Column("estimated", at="drafted.expected")]
     columns = [
         *_NAMES,
@@ -191,7 +191,7 @@ def _notes(content: Content) -> list[str]:
     rules = {record["rule"] for found in content["temperatures"] for record in found["settings"]}
     lines += [
         f"{name}: nothing is random given the text; predicted seconds are of as many tokens as each call copies{more}."
-        for name, more in COPIED.items()
+        for name, more in _COPIED.items()
         if name in rules
     ]
     if rules & set(JUDGES):

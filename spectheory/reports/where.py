@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from spectheory.answers.prediction import PredictionJson
-from spectheory.prediction.where import AtDepths, Where
+from spectheory.prediction.where import Where
 from spectheory.prediction.where_groups import Group
 from spectheory.prediction.where_text import Costly
 from spectheory.reports.base import Brief, Report
 from spectheory.reports.table import Column, Row, Table
 
-MOST_ROWS = 16
+_MOST_ROWS = 16
 """Depths of a table; the JSON has all."""
-TOKEN_LETTERS = 24
-SURVIVAL = "share of the calls that accept at least i drafts"
-SEEN = 0.01
+_TOKEN_LETTERS = 24
+_SURVIVAL = "share of the calls that accept at least i drafts"
+_SEEN = 0.01
 """Share of the lost calls from which on a class may be called the costliest."""
 
 
@@ -72,7 +72,7 @@ def _lost(found: Where) -> str:
 
 def _most(found: Where) -> tuple[Group, Group]:
     """The class where most calls are lost, and that of the costliest tokens."""
-    seen = [group for group in found.classes if group.share.best >= SEEN]
+    seen = [group for group in found.classes if group.share.best >= _SEEN]
     return max(found.classes, key=lambda group: group.calls), max(seen, key=lambda group: group.rate.best)
 
 
@@ -104,24 +104,20 @@ def _meanings(found: Where) -> Iterator[str]:
 
 def _depths_table(found: Where) -> Table:
     """A row per depth: survival of the shortest, a middle and the longest chain, and what is compared."""
-    shown, longest = _some(found.depths), found.depths[-1]
+    depths, longest = found.depths, found.depths[-1]
+    shown = [depths[i] for i in sorted({0, (len(depths) - 1) // 2, len(depths) - 1})]
     rows: list[Row] = []
-    for i in range(min(len(longest.survival), MOST_ROWS)):
+    for i in range(min(len(longest.survival), _MOST_ROWS)):
         survival = [at.survival[i] if i < len(at.survival) else None for at in shown]
         conditional = longest.conditional[i] if i < len(longest.conditional) else None
         rows.append([i + 1, *survival, conditional, longest.everywhere[i]])
     columns = [
         Column("i"),
-        *(Column(f"accepts ≥ i\n{at.shape}", digits=3, meaning=SURVIVAL) for at in shown),
+        *(Column(f"accepts ≥ i\n{at.shape}", digits=3, meaning=_SURVIVAL) for at in shown),
         Column(f"given i - 1\n{longest.shape}", digits=3, meaning="the same among the calls that accept i - 1"),
         Column("over all\npositions", digits=3, aside=True),
     ]
     return Table(f"Acceptance by depth at the calls' own starts: {found.rule.label}", columns, rows)
-
-
-def _some(depths: Sequence[AtDepths]) -> list[AtDepths]:
-    """The shortest, a middle and the longest."""
-    return [depths[i] for i in sorted({0, (len(depths) - 1) // 2, len(depths) - 1})]
 
 
 def _groups_tables(found: Where) -> Iterator[Table]:
@@ -172,7 +168,7 @@ def _costliest(found: Where) -> Table:
 def _around(row: Costly) -> str:
     """A token in brackets, with what stands around it."""
     before, token, after = (_escaped(part) for part in (row.before, row.token, row.after))
-    return f"{before[-TOKEN_LETTERS:]}[{token}]{after[:TOKEN_LETTERS]}"
+    return f"{before[-_TOKEN_LETTERS:]}[{token}]{after[:_TOKEN_LETTERS]}"
 
 
 def _escaped(text: str) -> str:

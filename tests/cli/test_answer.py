@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from spectheory.cli import answer
 from spectheory.answers import Part
+from spectheory.cli import answer
 from spectheory.reports import Report
 from spectheory.reports.table import Column, Table
 

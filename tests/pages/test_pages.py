@@ -22,17 +22,17 @@ from spectheory.drafting import Chain
 from spectheory.pages import Coloured, write_page
 from spectheory.pages import page as page_file
 from spectheory.pages.figures import CAPTIONS
-from spectheory.pages.parts import LETTERS, Picture, Shown, colour
-from spectheory.pages.prediction import prediction_charts
+from spectheory.pages.page import LETTERS, Picture, Shown, colour
+from spectheory.pages.prediction import LONGEST, batch_chart, cost_chart, prediction_charts
 from spectheory.pages.validation import validation_charts
 from spectheory.pages.vega import MARKS, QUIET
-from spectheory.pages.what_if import LONGEST, batch_chart, cost_chart
 from spectheory.plots import tokens_per_call
 from spectheory.plots.prediction import tokens_chart
 from spectheory.plots.style import GREY, MARKERS, PALETTE, looks_of
 from spectheory.plots.validation import draw
 from spectheory.prediction.where import where
 from spectheory.reports import Column, Report, Table
+from spectheory.trace.counters import Counters
 from spectheory.verification import TokenVerification
 from tests.commands import answer, refused
 from tests.made_up import each
@@ -115,7 +115,7 @@ def test_colours_run_from_orange_over_clear_to_blue() -> None:
 def test_the_slider_has_a_length_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     found = planned(made_up_trace(), 0.1)
     assert "are drawn" not in cost_chart(found, found.chains, 0.1).words
-    monkeypatch.setattr("spectheory.pages.what_if.LONGEST", len(SHAPES) - 1)
+    monkeypatch.setattr("spectheory.pages.prediction.LONGEST", len(SHAPES) - 1)
     assert len(SHAPES) < LONGEST
     cut = cost_chart(found, found.chains, 0.1)
     assert "at most 11 tokens are drawn" in cut.words
@@ -125,7 +125,7 @@ def test_the_slider_has_a_length_at_most(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_sliders_of_batches_have_a_length_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     lengths = [[BatchChoice(1, 0, k, 1.0, 1.0, 1.0) for k in range(4)]]
     assert "are drawn" not in batch_chart(lengths, "token", "draft", (1, 0)).words
-    monkeypatch.setattr("spectheory.pages.what_if.LONGEST", 2)
+    monkeypatch.setattr("spectheory.pages.prediction.LONGEST", 2)
     assert "at most 2 tokens are drawn" in batch_chart(lengths, "token", "draft", (1, 0)).words
 
 
@@ -195,10 +195,11 @@ def test_validate_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_counts_have_a_page(tmp_path: Path) -> None:
-    samples = Path(__file__).parents[1] / "trace" / "samples"
+    log = tmp_path / "counts.json"
+    Counters(calls=100, drafted=200, accepted=90, survival=(0.6, 0.3), k=2).write(log)
     for command in ("predict", "judge"):
         file = tmp_path / f"{command}.html"
-        assert main([command, str(samples / "vllm_metrics.txt"), "--report", str(file)]) == 0
+        assert main([command, str(log), "--report", str(file)]) == 0
         assert "<table>" in file.read_text()
 
 
