@@ -90,11 +90,11 @@ def figures(folder: Path) -> list[str]:
 
 
 def page_of(name: str, folder: Path) -> Path:
-    """The page of a command, with the charts that it has."""
+    """The page of a command, with the charts that it has; but of ``validate`` it prints its answer as JSON."""
     file = folder / f"{name}.html"
     if name == "validate":
         write_page(validation_report(VALIDATION), file, title="Validation", parts=validation_charts(VALIDATION))
     else:
         given = {"plan": hardware, "judge": judged, "figures": figures}[name](folder / name)
-        assert main([*given, "--report", str(file)]) == (name == "judge")
+        assert main([*given, "--json", "--report", str(file)]) == (name == "judge")
     return file
