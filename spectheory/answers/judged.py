@@ -85,7 +85,7 @@ class JudgementJson(Part, kw_only=True):
     fitting: Annotated[list[str], says("rules that fit")]
     refuted: Annotated[bool, says("whether the counts refute every rule in question")]
     output_refuted: Annotated[bool, says("whether a test of the output refutes it")]
-    rules: Annotated[list[Rule], says("every rule against the counts")]
+    rules: Annotated[list[Rule], says("every rule against the counts", "standings")]
     doubtful: Annotated[bool, says("whether the rule that fits is one that no engine is known to serve")]
     smallest: Annotated[
         float | None, says("share by which acceptance would have to be lower to be refuted with probability 0.9")

@@ -131,14 +131,14 @@ def speedup_chart(plan: Plan) -> Chart:
     )
 
 
-def looks_in(plan: Plan) -> dict[str, Look]:
+def _looks_in(plan: Plan) -> dict[str, Look]:
     """Colour and marker of the rules of a plan, by name: the same in all its charts."""
     return looks_of(p.rule for p in plan.predictions)
 
 
 def series_of(plan: Plan, labels: Sequence[Label], end: Callable[[Label], str] = str) -> tuple[Series, ...]:
     """A series for each label, in its rule's look; drafts that stop are dashed, and trees beside chains."""
-    looks, mixed = looks_in(plan), any(label.chain for label in labels)
+    looks, mixed = _looks_in(plan), any(label.chain for label in labels)
     return tuple(
         Series(str(label), looks[label.rule], end(label), bool(label.stop) or (mixed and not label.chain))
         for label in labels
@@ -170,7 +170,7 @@ def _of_trees(plan: Plan, labels: Sequence[Label]) -> Iterator[Line]:
     yield from _lines(plan.of(labels[0]), (TEXT, IID_BRANCHING), (TEXT, IID_BRANCHING))
     for rule in dict.fromkeys(label.rule for label in labels):
         first = next(label for label in labels if label.rule == rule)
-        yield from _lines(plan.of(first), (IID_CHANNEL,), (IID_CHANNEL,), f", {rule}", looks_in(plan)[rule].colour)
+        yield from _lines(plan.of(first), (IID_CHANNEL,), (IID_CHANNEL,), f", {rule}", _looks_in(plan)[rule].colour)
 
 
 def _lines(

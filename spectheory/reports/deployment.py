@@ -80,23 +80,15 @@ def _headline(answer: Deployment) -> str:
 def _content(answer: Deployment) -> PlanJson:
     ranking, chain = answer.ranking, answer.chain
     batches = PlanJson.Batches.view(
-        draft=chain.draft.name,
-        rule=chain.prediction.rule.name,
-        choices=answer.batches,
-        lock_step=answer.lock_step,
+        answer, draft=chain.draft.name, rule=chain.prediction.rule.name, choices=answer.batches
     )
     return PlanJson.view(
         ranking.best,
-        runner_up=ranking.runner_up,
-        told_apart=ranking.told_apart,
-        drafts=ranking.by_draft,
-        candidates=ranking.candidates,
+        ranking,
+        answer,
         break_even=asdict(answer.break_even),
         limits=PlanJson.Limits.view(ranking.best.prediction.limits, distances=answer.distances),
         batches=batches if answer.batches else None,
-        engines=answer.engines,
-        adaptive=answer.adaptive,
-        recorded=answer.recorded,
         provenance={each.draft.name: dict(each.prediction.provenance) for each in ranking.by_draft},
     )
 

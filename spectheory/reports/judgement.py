@@ -38,19 +38,15 @@ def content(found: Judgement) -> JudgementJson:
     log, counting = found.log, found.counting
     return JudgementJson.view(
         found,
-        engine=log.engine,
-        version=log.version,
+        counting,
+        log,
         requests=len(log),
         tokens=sum(len(request.output) for request in log.requests),
-        k=counting.k,
-        temperature=log.temperature,
         prefill_emits_token=counting.prefill,
         counts_past_end=counting.past_end,
         false_alarms=FALSE_ALARMS,
         fitting=[one.rule for one in found.fitting],
-        rules=found.standings,
         causes=[JudgementJson.Cause.view(cause, evidence=plain(_evidence(cause.evidence))) for cause in found.causes],
-        provenance=log.provenance,
     )
 
 

@@ -93,7 +93,7 @@ def prediction_notes(plan: Plan, in_loop: bool, recorded: Sequence[RecordedReadi
     greedy = any(isinstance(p.rule, GreedyMatch) for p in plan.predictions) and _temperature(provenance) != 0
     ideal = "Greedy verification outputs the target's first choices: on other text its numbers are idealised."
     return [
-        *policies(plan),
+        *_policies(plan),
         *whole_decoding(plan.predictions),
         _COUNTED,
         "They are exact for the texts of the trace; intervals (95%) are over prompts.",
@@ -167,7 +167,7 @@ def _temperature(provenance: Mapping[str, Any]) -> float | None:
     return sampling.get("temperature") if isinstance(sampling, dict) else None
 
 
-def policies(plan: Plan) -> list[str]:
+def _policies(plan: Plan) -> list[str]:
     """One sentence that compares both policies at the best k of either; none for other drafts."""
     if not by_parallel_head(plan.best.provenance):
         return []

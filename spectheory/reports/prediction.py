@@ -76,12 +76,10 @@ def prediction_report(
     best = plan.best
     content = PredictionJson.view(
         best,
+        plan,
         best=PredictionJson.Best(
             rule=best.rule.name, shape=str(best.shape), by="speedup" if best.speedup else "tokens_per_call"
         ),
-        predictions=plan.predictions,
-        prompts=plan.prompts,
-        chosen_on=plan.chosen_on,
         provisional=best.provenance.get(PROVISIONAL),
         in_loop=in_loop,
         bias=bias,

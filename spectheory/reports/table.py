@@ -121,7 +121,7 @@ class Table:
         for i, column in enumerate(self.columns):
             cells = [row[i] for row in texts]
             pieces = [word for cell in cells for word in cell.split()] if column.kind == "words" else cells
-            widths.append(max(map(len, [*broken(column.heading).split(), *pieces]), default=0))
+            widths.append(max(map(len, [*_broken(column.heading).split(), *pieces]), default=0))
         return widths
 
     @property
@@ -150,7 +150,7 @@ def total(widths: Sequence[int]) -> int:
     return sum(widths) + GAP * (len(widths) - 1)
 
 
-def broken(heading: str) -> str:
+def _broken(heading: str) -> str:
     """A heading with its long words broken after a hyphen."""
     return re.sub(rf"\S{{{_LONG_WORD + 1},}}", lambda word: word[0].replace("-", "-\n", 1), heading)
 
@@ -170,7 +170,7 @@ def for_terminal(piece: Table | Drawing) -> RichTable | RichTree:
     made = RichTable(title=escape(piece.title), box=None, pad_edge=False, padding=(0, 0, 0, GAP))
     for column in piece.columns:
         made.add_column(
-            escape(broken(column.heading)),
+            escape(_broken(column.heading)),
             justify="right" if column.kind == "numbers" else "left",
             no_wrap=column.kind == "names",
             style="dim" if column.aside else "",

@@ -43,7 +43,7 @@ def validation_report(content: Content) -> Report:
     """Two tables for each temperature of an answer."""
     pieces = [table(found) for found in content["temperatures"] for table in (_tokens_table, _speedup_table)]
     missed = [line for key, line in _UNREFUTED.items() if not content.get(key, {"refuted": True})["refuted"]]
-    off = ["Some comparisons decide nothing: rounding flips near-ties (--all)."] if undecided(content) else []
+    off = ["Some comparisons decide nothing: rounding flips near-ties (--all)."] if _undecided(content) else []
     said = headline(content)
     miss = content["median_miss"]
     speed = "" if miss is None else f"Speed-ups, measured against predicted: median miss {miss:.1f}%"
@@ -85,7 +85,7 @@ def _z(record: Content, control: str = "expected") -> Value:
     return math.copysign(math.inf, found["off"]) if found["z"] is None else float(found["z"])
 
 
-def control(content: Content) -> list[str]:
+def _control(content: Content) -> list[str]:
     """Whether the wrong readings were refuted, a sentence each; nothing where there are none."""
     return [_refuted(content[key], *words) for key, words in _READINGS.items() if key in content]
 
@@ -153,7 +153,7 @@ def headline(content: Content) -> str:
     return f"Counted and expected calls agree in all {compared} comparisons ({rate})"
 
 
-def undecided(content: Content) -> list[str]:
+def _undecided(content: Content) -> list[str]:
     """Which comparisons decide nothing and why, in a sentence, if there are any."""
     records = [r["expected"] for f in content["temperatures"] for r in f["settings"] if r["expected"]]
     off = [round(abs(one["off"])) for one in records if not one.get("decides", True)]
@@ -172,8 +172,8 @@ def _notes(content: Content) -> list[str]:
     lines = [
         f"|z| > {WITHIN:g} in {content['beyond_3']} of {content['comparisons']} comparisons; "
         f"in the normal limit chance gives {expected:.2g}.",
-        *undecided(content),
-        *control(content),
+        *_undecided(content),
+        *_control(content),
         *content.get("left_out", ()),
         "expected: the path theorem for the very texts decoded; z: counted minus expected calls, in standard "
         "deviations (0 where nothing is random and both are equal).",
@@ -312,7 +312,7 @@ def page(answers: Sequence[Content]) -> str:
         _ABOUT.format(count=len(answers), alarms=FALSE_ALARMS).rstrip(),
         Table("Validations", _SUMMARY, lines).markdown,
         "\n".join(
-            f"- {pair_name(answer)}: {' '.join([_circumstances(answer), *undecided(answer), *control(answer)])}"
+            f"- {pair_name(answer)}: {' '.join([_circumstances(answer), *_undecided(answer), *_control(answer)])}"
             for answer in answers
         ),
     ]
