@@ -54,7 +54,8 @@ class Column:
     at: str | Callable[[Any], Value | Cell] = ""
 
     def of(self, source: Any, *, best: bool = False) -> Value | Cell:
-        """What an object, or a mapping, has in this column, set off if it is the `best`; None where it has nothing.
+        """What an object, or a mapping, has in this column; None where it has nothing. The `best` is set off; a cell
+        says so itself.
 
         Examples
         --------

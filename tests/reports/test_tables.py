@@ -56,6 +56,18 @@ def test_a_row_that_does_not_fit_its_columns_is_refused() -> None:
         _ = Table("t", [Column("a")], [[1, 2]]).texts
 
 
+def test_a_column_reads_objects_and_mappings() -> None:
+    """The best row is set off; what a mapping lacks is None, what an object lacks is a fault of the table."""
+    columns = [Column("low"), Column("k", at=lambda each: Cell(each.high, "≤ ")), Column("the kind", at="kind")]
+    table = Table.of("t", columns, [SPREAD], best=SPREAD)
+    assert table.texts == [["0.50", "≤ 1.50", "statistical"]]
+    assert [isinstance(cell, Cell) and cell.best for cell in table.rows[0]] == [True, False, True]
+    assert Column("a", at="b.c").of({"b": {"c": SPREAD.as_dict()}}) == SPREAD
+    assert Column("a b").of({"a": 1}) is None
+    with pytest.raises(AttributeError):
+        Column("middle").of(SPREAD)
+
+
 def test_markdown_has_the_same_cells() -> None:
     table = Table("t", [Column("name", kind="words"), Column("|z|")], [["a|b", 1.0]])
     assert table.markdown.splitlines() == [r"| name | \|z\| |", "| --- | ---: |", r"| a\|b | 1.00 |"]
