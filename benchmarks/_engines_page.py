@@ -29,7 +29,6 @@ from spectheory.plots.style import (
     plain_axes,
     save_figure,
 )
-from spectheory.reports.render import markdown
 from spectheory.reports.table import Cell, Column, Table
 from spectheory.trace import SAMPLED_TEXT, SOURCES, Trace
 
@@ -83,7 +82,7 @@ def lines(temperature: float) -> str:
 
 def section() -> str:
     """What stands between the marks."""
-    parts = [BEGIN, markdown(engines_table(answers()))]
+    parts = [BEGIN, engines_table(answers()).markdown]
     for temperature in (0.0, 1.0):
         parts += [f"### What `plan` prints at temperature {temperature:g}", lines(temperature)]
     return "\n\n".join([*parts, END])

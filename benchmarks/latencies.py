@@ -30,7 +30,7 @@ from spectheory.measure.latency import REPEATED, WarmModel
 from spectheory.measure.loop_time import CALIBRATION
 from spectheory.measure.rounds import PLAIN, Budget
 from spectheory.pairs import resolve
-from spectheory.reports.timing import BUSY
+from spectheory.reports.notes import BUSY
 
 CONTEXT, BUDGETS = 64, (2.0, 10.0, 60.0)
 ENDLESS = Budget(1e-12, 1e9)

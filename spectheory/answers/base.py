@@ -23,7 +23,10 @@ Paths = list[Annotated[list[Positive], Meta(min_length=1)]] | None
 
 
 def says(words: str, at: str = "") -> Meta:
-    """What a key means; `at` is the place in the source of the object that it is read from, if not its own name."""
+    """What a key means; `at` is the place in the source of the object that it is read from, if not its own name.
+
+    A dot alone is the source itself.
+    """
     return Meta(description=words, extra={"at": at} if at else None)
 
 
@@ -47,15 +50,18 @@ class Part(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Whether the report adds a headline and notes."""
 
     @classmethod
-    def view(cls, source: Any = None, /, **further: Any) -> Self:
-        """Take every field from `further`, else from an attribute or entry of `source`, in the type of the field.
+    def view(cls, /, *sources: Any, **further: Any) -> Self:
+        """Take every field from `further`, else from an attribute or entry of the first source that has it, in the type
+        of the field.
 
-        A field of words takes the words of any object. One that may be absent is, where the source has nothing, None or
-        an empty one.
+        A field of words takes the words of any object. One that may be absent is, where the sources have nothing, None
+        or an empty one.
         """
         values = {}
         for field in _fields(cls):
-            value = further.pop(field.name) if field.name in further else _read(source, field.place)
+            found = further.pop(field.name, UNSET)
+            known = (found, *(_read(source, field.place) for source in sources))
+            value = next((one for one in known if one is not UNSET), UNSET)
             if value is not UNSET and not (field.absent and _empty(value)):
                 values[field.name] = _shaped(field.kind, value)
         return cls(**values, **further)
@@ -129,7 +135,7 @@ def _empty(value: Any) -> bool:
 
 def _read(source: Any, place: str) -> Any:
     """What a source has at a dotted place; UNSET if nothing."""
-    for name in place.split("."):
+    for name in filter(None, place.split(".")):
         source = source.get(name, UNSET) if isinstance(source, Mapping) else getattr(source, name, UNSET)
     return source
 

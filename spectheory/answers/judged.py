@@ -1,6 +1,6 @@
 """What ``spectheory judge`` and ``validate`` write."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET
 
@@ -19,7 +19,7 @@ class CountedJson(Part, kw_only=True):
 
     what: str
     counted: float
-    expected: Expected
+    expected: Annotated[Expected, says("the range of what is expected", ".")]
     deviation: float | None
     z: float | None
     p: float
@@ -54,12 +54,22 @@ class JudgementJson(Part, kw_only=True):
         evidence: dict[str, Any]
         closeness: list[float | None] | None
 
-    class Output(Part, forbid_unknown_fields=False):
+    class Output(Part):
         """A test of the output."""
 
         name: str
+        asks: Annotated[str, says("what is compared, in a few words")]
         statistic: float | None
+        symbol: str
         p: float
+        side: Annotated[Literal["exact", "guaranteed", "asymptotic", "estimate"], says("what p is")]
+        approximation: Annotated[str, says("what keeps p from being exact; empty if nothing does")]
+        smallest: Annotated[float | None, says("departure that would be shown with probability 0.9, in `unit`")]
+        unit: str
+        tokens: Count
+        text: Annotated[str, says("the text it is about; empty: all")]
+        false_alarm: float
+        null: Annotated[str, says("the hypothesis that is tested")]
         refuted: bool
 
     engine: Annotated[str, says("as the log says")]
@@ -75,7 +85,7 @@ class JudgementJson(Part, kw_only=True):
     fitting: Annotated[list[str], says("rules that fit")]
     refuted: Annotated[bool, says("whether the counts refute every rule in question")]
     output_refuted: Annotated[bool, says("whether a test of the output refutes it")]
-    rules: Annotated[list[Rule], says("every rule against the counts")]
+    rules: Annotated[list[Rule], says("every rule against the counts", "standings")]
     doubtful: Annotated[bool, says("whether the rule that fits is one that no engine is known to serve")]
     smallest: Annotated[
         float | None, says("share by which acceptance would have to be lower to be refuted with probability 0.9")

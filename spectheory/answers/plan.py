@@ -94,7 +94,7 @@ class PlanJson(CandidateJson, kw_only=True):
     paths: Annotated[Paths, says("ranks from the root to each node; null for a chain", "prediction.shape.listed")]
     runner_up: Annotated[CandidateJson | None, says("the second best")]
     told_apart: Annotated[bool, says("whether the intervals of the two do not overlap")]
-    drafts: Annotated[list[CandidateJson], says("the best setting of each draft")]
+    drafts: Annotated[list[CandidateJson], says("the best setting of each draft", "by_draft")]
     candidates: Annotated[list[CandidateJson], says("every draft, rule and kind of shape, the fastest first")]
     break_even: Annotated[dict[str, float | None], says("what it takes to be as fast as plain decoding")]
     limits: Annotated[Limits, says("upper bounds for the best setting and how far it is from them")]

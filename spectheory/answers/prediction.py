@@ -115,17 +115,43 @@ class PredictionJson(SettingJson, kw_only=True):
             conditional: list[Interval]
             everywhere: list[float | None]
 
-        rule: str
+        class Group(Part):
+            """Tokens of the texts, and the calls that start, or are lost, at them."""
+
+            name: str
+            tokens: Count
+            calls: float
+            share: Interval
+            rate: Interval
+
+        class Text(Part):
+            """One text token by token, and where most of its calls are lost."""
+
+            class Costly(Part):
+                """A token at which calls are lost."""
+
+                position: Count
+                token: str
+                before: str
+                after: str
+                lost: float
+
+            id: str
+            tokens: list[str]
+            accepted: list[float]
+            costliest: list[Costly]
+
+        rule: Annotated[str, says("verification rule", "rule.name")]
         shape: str
         calls: float
         lost: float
         full: float
         depths: list[Depth]
-        by_position: list[dict[str, Any]]
-        by_context: list[dict[str, Any]]
-        classes: list[dict[str, Any]]
-        ids: list[dict[str, Any]]
-        text: dict[str, Any]
+        by_position: list[Group]
+        by_context: list[Group]
+        classes: list[Group]
+        ids: list[Group]
+        text: Text
         named: str | None
 
     best: Annotated[Best, says("the setting that the numbers above are of, and what it is best by")]

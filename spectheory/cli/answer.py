@@ -16,8 +16,7 @@ from spectheory.files import write_whole
 from spectheory.reports import Report
 from spectheory.reports.base import ANSWER_SCHEMA
 from spectheory.reports.meanings import meanings
-from spectheory.reports.render import for_terminal
-from spectheory.reports.table import Drawing, Table
+from spectheory.reports.table import Drawing, Table, for_terminal
 
 
 @dataclass(frozen=True)

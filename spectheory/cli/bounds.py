@@ -10,7 +10,7 @@ from spectheory.cli.theory_options import DEFAULT_NODES, BoundsOptions
 from spectheory.cli.trace_bounds import of_trace
 from spectheory.errors import SettingError
 from spectheory.reports import BoundsAnswer, bounds_report
-from spectheory.reports.early import EarlyAnswer, early_report
+from spectheory.reports.bounds import EarlyAnswer, early_report
 from spectheory.trace import read_any
 
 MOST_NODES, MOST_CHAINS = 1_000_000, 1_000

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 import spectheory
+from spectheory.answers.doctor import DoctorJson
 from spectheory.cli.answer import show
 from spectheory.cli.installation import Package, extensions, kernel_cache, machine, packages, torch_facts
 from spectheory.cli.options import DoctorOptions
@@ -76,7 +77,7 @@ def doctor_report(
     missing = [
         f"For {each['name']}: {each['install']} (lacks {', '.join(each['lacks'])})." for each in extras if each["lacks"]
     ]
-    return Report(content, [_facts(content), _table(packages)], headline, [*wrong, *missing])
+    return Report(DoctorJson.view(content), [_facts(content), _table(packages)], headline, [*wrong, *missing])
 
 
 def _extra(name: str, packages: Sequence[Package]) -> dict[str, Any]:

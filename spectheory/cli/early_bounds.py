@@ -13,8 +13,7 @@ from spectheory.cli.trace_bounds import NO_ENTROPIES, of_trace
 from spectheory.deployment.needed import draft_needed
 from spectheory.errors import SettingError
 from spectheory.reports import BoundsAnswer
-from spectheory.reports.bounds import DETERMINISTIC
-from spectheory.reports.early import EarlyAnswer
+from spectheory.reports.bounds import DETERMINISTIC, EarlyAnswer
 from spectheory.trace.importers.logprobs import read_target
 
 ABOVE = {"draft_nats": "target_nats", "vocabulary": "target_nats", "c": "need", "k": "need"}

@@ -15,7 +15,7 @@ from spectheory.cli.statuses import Status
 from spectheory.pages.figures import figure_pictures, figures_report
 from spectheory.processes import prepare
 from spectheory.reports import Column, Table
-from spectheory.reports.render import for_terminal
+from spectheory.reports.table import for_terminal
 
 if TYPE_CHECKING:
     from simulations.sweeps.base import Sweep

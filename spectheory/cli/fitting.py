@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Column, Table
 
-from spectheory.reports.brief import columns_kept, total
-from spectheory.reports.table import GAP
+from spectheory.reports.base import columns_kept
+from spectheory.reports.table import GAP, total
 
 UNLIMITED = 1 << 20
 """A width that no table reaches."""

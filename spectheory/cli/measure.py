@@ -43,7 +43,7 @@ from spectheory.measure.runners import Runner, here
 from spectheory.pairs import PROMPTS
 from spectheory.plots.measured import write_measured
 from spectheory.prompts import Prompt, read_prompts
-from spectheory.reports.timing import timing_notes
+from spectheory.reports.notes import timing_notes
 from spectheory.trace import TRACE_FILE, Trace
 from spectheory.verification import SuffixDrafts
 from spectheory.verification.by_start import deepest

@@ -39,8 +39,8 @@ from spectheory.prediction.per_prompt import PerPrompt, per_prompt
 from spectheory.prediction.recorded_readings import recorded_readings
 from spectheory.prediction.where import settings_of, where
 from spectheory.reports import Report, prediction_report
-from spectheory.reports.check import Records
-from spectheory.reports.provisional import provisional_report
+from spectheory.reports.additions import Records
+from spectheory.reports.prediction import provisional_report
 from spectheory.trace import TRACE_FILE, Trace, trace_file
 from spectheory.trace.reading import read_files
 from spectheory.trace.sample import of_texts, spread

@@ -13,7 +13,7 @@ from spectheory.cli.console import remarks
 from spectheory.cli.progress import Bar
 from spectheory.measure import Progress
 from spectheory.reports import Report
-from spectheory.reports.render import for_terminal
+from spectheory.reports.table import for_terminal
 from spectheory.trace import Trace
 
 Brief = Callable[[Trace, float | None], Report]

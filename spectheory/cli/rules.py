@@ -18,7 +18,7 @@ from spectheory.intervals import Interval
 from spectheory.prediction.certified import by_lists, ends_of, hull
 from spectheory.prediction.over_prompts import Prompts, few_prompts, ratio
 from spectheory.reports import RulesAnswer, rules_report
-from spectheory.reports.remarks import OF_FIRST_DRAFT, given
+from spectheory.reports.notes import OF_FIRST_DRAFT, given
 from spectheory.trace import Trace, read_any
 from spectheory.truncated import bounds_given
 from spectheory.verification import PathRule, RankRule, Rule, RuleStanding, rule_order

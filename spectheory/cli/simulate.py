@@ -16,7 +16,7 @@ from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.processes import prepare
 from spectheory.reports import Column, Table
-from spectheory.reports.render import for_terminal
+from spectheory.reports.table import for_terminal
 
 if TYPE_CHECKING:
     from simulations.verdicts.judging import Verdict

@@ -19,7 +19,7 @@ from spectheory.prediction.text_limit import TextLimit, one_call_bound
 from spectheory.prediction.trace_limits import Limits
 from spectheory.reports import BoundsAnswer
 from spectheory.reports.bounds import DETERMINISTIC, SAMPLED
-from spectheory.reports.remarks import origin, sampled_choices
+from spectheory.reports.notes import origin, sampled_choices
 from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
 from spectheory.verification import Columns, RankRule
 from spectheory.verification.registry import all_rules

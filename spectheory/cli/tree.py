@@ -21,7 +21,7 @@ from spectheory.prediction.over_prompts import PARTS, Prompts, few_prompts, rati
 from spectheory.prediction.paths import PathLaws, calls_of_tree, tokens_left, tree_survival, visits_of
 from spectheory.prediction.trace_limits import Limits
 from spectheory.reports import TreeAnswer, tree_report
-from spectheory.reports.remarks import given
+from spectheory.reports.notes import given
 from spectheory.trace import RECORDED_RANKS, Trace, read_any
 from spectheory.verification import RankRule, rank_entropy
 from spectheory.verification.by_start import AtDepth, within

@@ -17,7 +17,7 @@ from spectheory.prediction import Plan
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.where import settings_of, where
 from spectheory.reports import Report
-from spectheory.reports.check import Records
+from spectheory.reports.additions import Records
 from spectheory.reports.where import where_report
 from spectheory.trace import SOURCES, Trace
 from spectheory.trace.strings import TOKENIZER_FILE, TokenStrings

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,11 +20,6 @@ from spectheory.judging.starts import Calls
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog
 from spectheory.verification.registry import find_rule
-
-if TYPE_CHECKING:
-    from spectheory.judging.counting import Counting
-    from spectheory.judging.standing import Floats, Standing
-    from spectheory.judging.starts import Calls
 
 EXPLAINED = 0.05
 """Under a cause, counts have at least this p-value: the true cause is passed over with at most this probability. Fifty
@@ -68,7 +63,7 @@ class Finding:
     cause: str
     sentence: str
     rule: str = ""
-    evidence: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Standing | Mapping[str, Any] = field(default_factory=dict)
     closeness: tuple[float, float, float] | None = None
 
 
@@ -113,7 +108,7 @@ def _by_counting(context: Context, counting: Counting, cause: str, sentence: str
         return None
     rule, standing = found
     said = f"{sentence}: then rule {rule} fits (p = {standing.p:.2g})"
-    return Finding(cause, said, rule, standing.as_dict(), standing.closeness)
+    return Finding(cause, said, rule, standing, standing.closeness)
 
 
 FAR_BELOW = 0.5
@@ -131,9 +126,7 @@ def _ends_at_a_depth(context: Context) -> Finding | None:
         if found := best_fit(context, survivals, context.counting):
             rule, standing = found
             what = f"nothing is accepted beyond position {depth} of a call, and up to there rule {rule} fits"
-            return Finding(
-                DEPTH.name, f"{what} (p = {standing.p:.2g}): {SUSPECTS}", rule, standing.as_dict(), standing.closeness
-            )
+            return Finding(DEPTH.name, f"{what} (p = {standing.p:.2g}): {SUSPECTS}", rule, standing, standing.closeness)
     falling = [
         one
         for one in context.refuted
@@ -146,7 +139,7 @@ def _ends_at_a_depth(context: Context) -> Finding | None:
     rule, starts = falling[0].rule, falling[0].starts
     counts = ", ".join(f"{one.counted} of {one.low:.0f}" for one in starts[1:])
     sentence = f"the first draft of a call is accepted as expected, later ones far less ({counts} expected): {SUSPECTS}"
-    return Finding(DEPTH.name, sentence, rule, {"starts": [one.as_dict() for one in starts]})
+    return Finding(DEPTH.name, sentence, rule, {"starts": starts})
 
 
 SUSPECTS = "look at the hidden states or the cache that drafts after the first one read"
@@ -206,7 +199,7 @@ def _another_bonus(context: Context) -> Finding | None:
         f"bonus tokens are no samples of the target (p = {bonus.p:.2g}, {bonus.tokens} of them), and all other tokens "
         f"are (smallest p = {rest.p:.2g})"
     )
-    return Finding(BONUS.name, said, "", {"bonus": bonus.as_dict(), "rest": rest.as_dict()})
+    return Finding(BONUS.name, said, "", {"bonus": bonus, "rest": rest})
 
 
 def _without(trace: Trace, rows: np.ndarray) -> Trace:
@@ -346,7 +339,7 @@ def _drafts_first_choices(context: Context) -> Finding | None:
     if not (fits and sampled):
         return None
     sentence = "the engine drafts first choices, not samples of the draft: every count is that of rule argmax"
-    return Finding(ARGMAX.name, sentence, "argmax", fits[0].as_dict(), fits[0].closeness)
+    return Finding(ARGMAX.name, sentence, "argmax", fits[0], fits[0].closeness)
 
 
 ARGMAX = Cause("argmax drafts", "drafts are the draft's first choices instead of samples", _drafts_first_choices)
@@ -403,7 +396,7 @@ def _target_changed(name: str, meaning: str, model: Model) -> Cause:
                 f"the {model} {'are' if ' ' in model else 'is'} {change.says}: the output is then right "
                 f"(smallest p = {least.p:.2g}), and as stated it is not ({wrong.name}: p = {wrong.p:.2g})"
             )
-            evidence = {"change": change.name, "before": wrong.as_dict(), "after": least.as_dict()}
+            evidence = {"change": change.name, "before": wrong, "after": least}
             after = max((one.after for one in fitting), key=lambda one: one.closeness, default=None)
             return Finding(name, sentence, after.rule if after else "", evidence, after.closeness if after else None)
         return None
@@ -446,7 +439,7 @@ def _finding(name: str, found: Sequence[Explained]) -> Finding:
         f"calls, {after.counted} are counted (z = {after.z:+.1f}, p = {best.after.p:.2g}); as stated it expects "
         f"{_expected(before.low, before.high)} (z = {before.z:+.1f})"
     ) + (f"; {', '.join(others)} would fit too" if others else "")
-    evidence = {"change": best.change.name, "before": before.as_dict(), "after": after.as_dict(), "others": others}
+    evidence = {"change": best.change.name, "before": before, "after": after, "others": others}
     return Finding(name, sentence, best.before.rule, evidence, best.after.closeness)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,14 +57,6 @@ class Comparison:
     def z(self) -> float:
         """The difference in standard deviations; 0 or infinite where nothing is random."""
         return in_deviations(self.off, self.deviation, CERTAIN)
-
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-ready; an infinite z is left to the writer."""
-        expected = {"low": self.low, "high": self.high}
-        return {"what": self.what, "counted": self.counted, "expected": expected, "deviation": self.deviation} | {
-            "z": self.z,
-            "p": self.p,
-        }
 
 
 @dataclass(frozen=True)

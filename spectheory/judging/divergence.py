@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,10 +72,6 @@ class Divergence:
         if math.isnan(self.size):
             return "unknown"
         return "tie" if self.size <= self.bound else "fault"
-
-    def as_dict(self) -> dict[str, Any]:
-        """All fields and the kind."""
-        return {**asdict(self), "kind": self.kind}
 
 
 def rounding_bound(scale: float, dtype: str, layers: int | None = None) -> float:

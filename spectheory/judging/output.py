@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -121,10 +121,6 @@ class OutputTest:
     def refuted(self) -> bool:
         """Whether the output is not a sample of the target, at this false-alarm rate."""
         return self.p < self.false_alarm
-
-    def as_dict(self) -> dict[str, Any]:
-        """All fields and the verdict."""
-        return {**asdict(self), "refuted": self.refuted}
 
 
 def output_tests(trace: Trace) -> tuple[OutputTest, ...]:

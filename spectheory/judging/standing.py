@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,22 +77,6 @@ class Standing:
     def worst(self) -> Comparison:
         """The comparison that speaks most against it."""
         return min(self.every, key=lambda one: (one.p, -abs(one.z)))
-
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {
-            "rule": self.rule,
-            "same": list(self.same),
-            "served": self.served,
-            "refuted": self.refuted,
-            "p": self.p,
-            "calls": self.calls.as_dict(),
-            "positions": [one.as_dict() for one in self.positions],
-            "starts": [one.as_dict() for one in self.starts],
-            "likelihood": self.likelihood,
-            "rare": None if self.rare is None else self.rare.as_dict(),
-            "texts": list(self.texts),
-        }
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """A report as one page to open in a browser: charts, sortable tables, the assumptions behind them; no network."""
 
-from spectheory.pages.page import write_page
-from spectheory.pages.parts import Coloured, Lines, Part, Picture
+from spectheory.pages.page import Coloured, Lines, Part, Picture, write_page
 from spectheory.pages.vega import VegaChart
 
 __all__ = ["Coloured", "Lines", "Part", "Picture", "VegaChart", "write_page"]

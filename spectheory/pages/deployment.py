@@ -11,16 +11,15 @@ from spectheory.deployment.batches import every_length
 from spectheory.deployment.candidates import measured_nodes
 from spectheory.deployment.served import ServedChoice
 from spectheory.drafting import Chain
-from spectheory.pages.prediction import prediction_charts
-from spectheory.pages.vega import QUIET, VegaChart, altair, choice, data, ends, numbers, rows, specified
-from spectheory.pages.what_if import batch_chart
+from spectheory.pages.prediction import batch_chart, prediction_charts
+from spectheory.pages.vega import QUIET, VegaChart, alt, choice, data, ends, numbers, rows, specified
 from spectheory.plots.deployment import candidates_chart
 from spectheory.plots.prediction import PREDICTED
 from spectheory.prediction import plan
 from spectheory.verification import PathRule
 from spectheory.verification.by_start import within
 
-CONTEXTS = tuple(2**i for i in range(8, 18))
+_CONTEXTS = tuple(2**i for i in range(8, 18))
 """Contexts of the slider where one alone is asked for: 256 to 131,072."""
 
 
@@ -37,7 +36,7 @@ def _batches(chain: Candidate, choices: Sequence[BatchChoice], k_max: int) -> Ve
     cost, rule = chain.draft.cost, chain.prediction.rule
     assert isinstance(cost, Roofline)
     batches, contexts = (sorted({getattr(choice, name) for choice in choices}) for name in ("batch", "context"))
-    grid = contexts if len(contexts) > 1 else sorted({*CONTEXTS, *contexts})
+    grid = contexts if len(contexts) > 1 else sorted({*_CONTEXTS, *contexts})
     found = every_length(chain.draft.trace, rule, cost, k_max=k_max, batches=batches, contexts=grid)
     return batch_chart(found, rule.label, chain.draft.name, (batches[0], contexts[0]))
 
@@ -54,7 +53,6 @@ def _chains(answer: Deployment, rules: Sequence[PathRule] | None, k_max: int) ->
 
 def served_charts(choices: Sequence[ServedChoice]) -> list[VegaChart]:
     """The chart of a plan for a server: the best length and its speed-up by concurrency, for a context to choose."""
-    alt = altair()
     placed = [
         ends(one.speedup) | {"batch": one.batch, "context": f"{one.context:.0f}", "k": one.k, "words": f"k = {one.k}"}
         for one in choices

@@ -9,8 +9,8 @@ from spectheory.intervals import Interval
 from spectheory.judging.comparison import Comparison
 from spectheory.judging.judgement import Judgement
 from spectheory.judging.standing import FALSE_ALARMS, Standing
-from spectheory.pages.parts import Lines, Part
-from spectheory.pages.vega import QUIET, VegaChart, altair, choice, data, ends, numbers, rounded, rows, specified
+from spectheory.pages.page import Lines, Part
+from spectheory.pages.vega import QUIET, VegaChart, alt, choice, data, ends, numbers, rounded, rows, specified
 from spectheory.plots.chart import Chart, Dot, Series
 from spectheory.plots.style import BLUE, ORANGE, Look
 from spectheory.reports.judgement import shown
@@ -64,7 +64,6 @@ def _calls(found: Judgement) -> VegaChart:
 
 
 def _positions(standings: Sequence[Standing], first: str) -> VegaChart:
-    alt = altair()
     placed = [row for one in standings for row in _rows(one)]
     base = data(placed).transform_filter("datum.rule == rule")
     tips = ["position:O", "counted:Q", *numbers("best", "low", "high", form=".1f"), *numbers("z", form="+.2f")]

@@ -9,7 +9,7 @@ from spectheory.pages.vega import (
     QUIET,
     ROW,
     VegaChart,
-    altair,
+    alt,
     colour,
     data,
     numbers,
@@ -48,7 +48,7 @@ def _calls(content: Content, looks: Mapping[str, Look]) -> list[VegaChart]:
     ]
     if not placed:
         return []
-    alt, rules = altair(), {row["rule"] for row in placed}
+    rules = {row["rule"] for row in placed}
     series = [Series(rule, look) for rule, look in looks.items() if rule in rules]
     dots = (
         of_temperature(placed)

@@ -17,7 +17,7 @@ HEIGHT, ROW = 320, 38
 """Pixels of a chart, and of a row of a chart of rows."""
 QUIET = "var(--soft)"
 """Colour of what is compared with: that of quiet words on the page."""
-TONES = {hue: f"var(--{name})" for name, hue in PALETTE.items()} | {GREY: QUIET}
+_TONES = {hue: f"var(--{name})" for name, hue in PALETTE.items()} | {GREY: QUIET}
 """Colours of the palette as the page has them: lighter on a dark page."""
 NO_LINE, ALL = "none", "all"
 _WHOLE, _DASHED = [1, 0], [5, 3]
@@ -26,6 +26,16 @@ _MARKER, _DOT, _MANY = 45, 8, 64
 """Sizes of markers, of those of many lengths, and how many that is."""
 _FAINT, _BAND = 0.1, 0.3
 """Opacity of all bands together, and of the one that is picked."""
+
+
+class _Altair:
+    """The library that writes specifications, loaded when it is first used."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(load_extra("altair", extra="report"), name)
+
+
+alt: Any = _Altair()
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,6 @@ class VegaChart:
 
 def curves(chart: Chart) -> VegaChart:
     """A line, markers and a band for each series, which the legend picks; limits can be chosen."""
-    alt = altair()
     rows = [{"rule": dot.name, "k": dot.x.best} | ends(dot.y) for dot in chart.dots]
     picked = alt.selection_point(name="picked", fields=["rule"], bind="legend")
     base = data(rows).encode(x=whole(chart.across), color=colour(chart.series))
@@ -62,14 +71,17 @@ def curves(chart: Chart) -> VegaChart:
     low = alt.Y("low:Q", title=chart.up, scale=alt.Scale(zero=False))
     bands = base.mark_area().encode(y=low, y2="high:Q", opacity=opacity)
     size = _MARKER if len({row["k"] for row in rows}) <= _MANY else _DOT
+    styles = [_DASHED if each.dashed else _WHOLE for each in chart.series]
+    dashes = alt.Scale(domain=_names(chart.series), range=styles)
     lines = base.mark_line(point={"size": size}).encode(
         y="best:Q",
         shape=marker(chart.series),
-        strokeDash=_dash(chart.series),
+        strokeDash=alt.StrokeDash("rule:N", title=None, scale=dashes),
         opacity=alt.condition(picked, alt.value(1.0), alt.value(0.1)),
         tooltip=["rule:N", "k:Q", *numbers("best", "low", "high")],
     )
-    drawn = alt.layer(bands, lines).add_params(picked, switch("intervals", "95% intervals"))
+    bands_shown = alt.param(name="intervals", value=True, bind=alt.binding_checkbox(name="95% intervals"))
+    drawn = alt.layer(bands, lines).add_params(picked, bands_shown)
     if chart.reference:
         plain = data([{"y": chart.reference[0]}]).mark_rule(color=QUIET, strokeDash=[2, 2]).encode(y="y:Q")
         drawn = alt.layer(drawn, plain)
@@ -81,7 +93,7 @@ def curves(chart: Chart) -> VegaChart:
 
 def rows(chart: Chart) -> VegaChart:
     """A name above each dot with its interval, so that long names fit narrow pages; the value stands at its end."""
-    alt, (reference, _) = altair(), chart.reference or (0.0, "")
+    reference, _ = chart.reference or (0.0, "")
     placed = [
         ends(dot.x) | {"name": dot.name, "group": dot.series, "says": dot.says, "row": place}
         for place, dot in enumerate(chart.dots)
@@ -105,7 +117,6 @@ def rows(chart: Chart) -> VegaChart:
 
 def scatter(chart: Chart) -> VegaChart:
     """Dots with both intervals, and the diagonal; a dot's shape says its temperature, of which one can be chosen."""
-    alt = altair()
     placed = [
         {f"{axis}_{end}": value for axis, one in (("x", dot.x), ("y", dot.y)) for end, value in ends(one).items()}
         | {"rule": dot.series, "setting": dot.name, "temperature": f"{dot.temperature:g}"}
@@ -135,11 +146,10 @@ def scatter(chart: Chart) -> VegaChart:
 
 def _limits(chart: Chart) -> list[Any]:
     """Each line to compare with and its name at its end; the list of the chart chooses."""
-    alt = altair()
     placed = [
         {
             "limit": line.name,
-            "tone": TONES[line.colour],
+            "tone": _TONES[line.colour],
             "k": k,
             "value": rounded(value),
             "last": (k, value) == line.at[-1],
@@ -162,44 +172,29 @@ def _limits(chart: Chart) -> list[Any]:
 # Their parts
 
 
-def altair() -> Any:
-    """The library that writes specifications."""
-    return load_extra("altair", extra="report")
-
-
 def data(rows: Sequence[Mapping[str, Any]]) -> Any:
     """A chart of these rows, without marks yet."""
-    alt = altair()
     return alt.Chart(alt.Data(values=list(rows)))
 
 
 def whole(title: str) -> Any:
     """A horizontal axis of whole numbers of drafts."""
-    alt = altair()
     axis = alt.Axis(tickMinStep=1, labelExpr="datum.value % 1 ? '' : datum.value")  # the library halves short steps
     return alt.X("k:Q", title=title, axis=axis, scale=alt.Scale(nice=False, zero=False))
 
 
 def colour(series: Sequence[Series], field: str = "rule", *, legend: bool = True) -> Any:
     """The colours of series."""
-    alt = altair()
-    scale = alt.Scale(domain=_names(series), range=[TONES[each.look.colour] for each in series])
+    scale = alt.Scale(domain=_names(series), range=[_TONES[each.look.colour] for each in series])
     shown = alt.Legend(symbolOpacity=1) if legend else None
     return alt.Color(f"{field}:N", title=None, scale=scale, legend=shown)
 
 
 def marker(series: Sequence[Series], field: str = "rule", *, legend: bool = True) -> Any:
     """The markers of series, so that none is told by its colour alone."""
-    alt = altair()
     scale = alt.Scale(domain=_names(series), range=[MARKS[each.look.marker] for each in series])
     shown = {} if legend else {"legend": None}
     return alt.Shape(f"{field}:N", title=None, scale=scale, **shown)
-
-
-def _dash(series: Sequence[Series]) -> Any:
-    alt = altair()
-    scale = alt.Scale(domain=_names(series), range=[_DASHED if each.dashed else _WHOLE for each in series])
-    return alt.StrokeDash("rule:N", title=None, scale=scale)
 
 
 def _names(series: Sequence[Series]) -> list[str]:
@@ -254,27 +249,18 @@ def temperatures(rows: Sequence[Mapping[str, Any]]) -> Any:
     return choice("at", "temperature", [ALL, *dict.fromkeys(row["temperature"] for row in rows)], ALL)
 
 
-def switch(name: str, words: str) -> Any:
-    """A check box of a chart."""
-    alt = altair()
-    return alt.param(name=name, value=True, bind=alt.binding_checkbox(name=words))
-
-
 def choice(name: str, words: str, options: Sequence[str], start: str) -> Any:
     """A list of a chart to choose from."""
-    alt = altair()
     return alt.param(name=name, value=start, bind=alt.binding_select(options=list(options), name=words))
 
 
 def slider(name: str, words: str, places: int, start: int) -> Any:
     """A slider over the places of a list; the chart says what stands at a place."""
-    alt = altair()
     return alt.param(name=name, value=start, bind=alt.binding_range(min=0, max=places - 1, step=1, name=words))
 
 
 def numbers(*fields: str, form: str = ".3f") -> list[Any]:
     """Fields of a tooltip."""
-    alt = altair()
     return [alt.Tooltip(f"{field}:Q", format=form) for field in fields]
 
 

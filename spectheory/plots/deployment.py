@@ -9,8 +9,7 @@ from pathlib import Path
 from spectheory.cost import LatencyTable, LoopedTable
 from spectheory.deployment import BatchChoice, Candidate, LockStepChoice, Ranking
 from spectheory.intervals import Interval
-from spectheory.plots.chart import Chart, Dot, Series
-from spectheory.plots.drawing import rows
+from spectheory.plots.chart import Chart, Dot, Series, rows
 from spectheory.plots.line_ends import LineEnd, name_ends
 from spectheory.plots.prediction import DRAFTED, PLAIN, PREDICTED
 from spectheory.plots.style import (

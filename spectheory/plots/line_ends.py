@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from spectheory.plots.style import Axes, Figure, plain_axes
 
 LineEnd = tuple[float, float, str, str]
@@ -54,30 +56,10 @@ def apart(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
     >>> apart([0.1, 0.5, 0.5], [0.2, 0.2, 0.2])
     [0.1, 0.4, 0.6]
     """
-    groups: list[tuple[list[float], list[float]]] = []  # the places wanted, and the heights of the boxes
-    for place, height in zip(wanted, heights, strict=True):
-        groups.append(([place], [height]))
-        while len(groups) > 1 and _bottom(groups[-1]) < _bottom(groups[-2]) + sum(groups[-2][1]):
-            above = groups.pop()
-            groups[-1] = (groups[-1][0] + above[0], groups[-1][1] + above[1])
-    found = []
-    for group in groups:
-        at = _bottom(group)
-        for height in group[1]:
-            found.append(round(at + height / 2, 9))
-            at += height
-    return found
+    from scipy.optimize import isotonic_regression
 
-
-def _bottom(group: tuple[list[float], list[float]]) -> float:
-    """Where a group of touching boxes begins, so that their middles are on average where they should be."""
-    places, heights = group
-    below = 0.0
-    reach = 0.0
-    for height in heights:
-        reach += below + height / 2
-        below += height
-    return (sum(places) - reach) / len(places)
+    middles = np.cumsum(heights) - np.array(heights) / 2  # of a pile of all boxes
+    return (isotonic_regression(np.array(wanted) - middles).x + middles).round(9).tolist()
 
 
 def key(figure: Figure, entries: Iterable[tuple[str, dict[str, Any]]], columns: int) -> None:

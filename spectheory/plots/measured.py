@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from spectheory.cost import LatencyTable
-from spectheory.intervals import Interval
+from spectheory.plots.chart import banded
 from spectheory.plots.line_ends import LineEnd, name_ends
 from spectheory.plots.style import BLUE, GREY, ORANGE, Axes, Figure, Look, note, plain_axes, save_figure, titled
 from spectheory.trace import Trace
@@ -36,7 +35,10 @@ def latencies(ax: Axes, table: LatencyTable) -> None:
     labels: list[LineEnd] = []
     for name, look, passes in (("target", Look(ORANGE, "s"), table.target), ("draft", Look(BLUE, "o"), table.draft)):
         if passes:
-            labels.append(_line(ax, f"{name} pass", look, passes))
+            at = sorted(passes)
+            milliseconds = [passes[tokens] * 1e3 for tokens in at]
+            banded(ax, at, milliseconds, look, 0.2)
+            labels.append((at[-1], milliseconds[-1].best, f"{name} pass", look.colour))
     ax.set_xscale("log", base=2)
     ax.xaxis.set_major_formatter(lambda tokens, _: f"{tokens:g}")
     ax.set_ylim(bottom=0)
@@ -48,14 +50,6 @@ def latencies(ax: Axes, table: LatencyTable) -> None:
         + (f";\na draft step costs {table.ratio:.2f} target steps" if table.draft else ""),
     )
     name_ends(ax, labels)
-
-
-def _line(ax: Axes, name: str, look: Look, passes: Mapping[int, Interval]) -> LineEnd:
-    at = sorted(passes)
-    low, best, high = ([1e3 * getattr(passes[m], end) for m in at] for end in ("low", "best", "high"))
-    ax.plot(at, best, f"{look.marker}-", color=look.colour, markersize=4.5)
-    ax.fill_between(at, low, high, color=look.colour, alpha=0.2, linewidth=0)
-    return at[-1], best[-1], name, look.colour
 
 
 def write_measured(trace: Trace, table: LatencyTable, folder: Path) -> list[Path]:

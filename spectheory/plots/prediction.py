@@ -16,8 +16,7 @@ from spectheory.limits.claims import (
     WHOLE_DECODING,
     LimitClaim,
 )
-from spectheory.plots.chart import Chart, Dot, Line, Series
-from spectheory.plots.drawing import curves
+from spectheory.plots.chart import Chart, Dot, Line, Series, curves
 from spectheory.plots.style import GREY, Artist, Axes, Look, looks_of, save_figure
 from spectheory.prediction import Label, Plan, Prediction
 
@@ -32,7 +31,7 @@ _CLAIMS: Mapping[LimitClaim, str] = {
 """The lines to compare with, and what each is about, in few words."""
 DRAFTED, PREDICTED = "drafted tokens per call, k", "speed-up over plain decoding"
 PLAIN = (1.0, "plain decoding")
-RANGES = "Lists of the most probable tokens alone give some rules a certain range in place of an exact value."
+_RANGES = "Lists of the most probable tokens alone give some rules a certain range in place of an exact value."
 
 
 def tokens_per_call(ax: Axes, plan: Plan) -> list[Artist]:
@@ -99,7 +98,7 @@ def tokens_chart(plan: Plan, labels: Sequence[Label]) -> Chart:
         assumes=(
             "Exact for the measured texts (path theorem); the intervals are for the mean over all prompts of the same "
             "kind.",
-            *([RANGES] if ranges else []),
+            *([_RANGES] if ranges else []),
             *(f"{name}: {explained}" for name, explained in about.items()),
         ),
         heading="Tokens per call of chains; grey: limits (dashed) and values as if i.i.d. (dotted)"
@@ -132,14 +131,14 @@ def speedup_chart(plan: Plan) -> Chart:
     )
 
 
-def looks_in(plan: Plan) -> dict[str, Look]:
+def _looks_in(plan: Plan) -> dict[str, Look]:
     """Colour and marker of the rules of a plan, by name: the same in all its charts."""
     return looks_of(p.rule for p in plan.predictions)
 
 
 def series_of(plan: Plan, labels: Sequence[Label], end: Callable[[Label], str] = str) -> tuple[Series, ...]:
     """A series for each label, in its rule's look; drafts that stop are dashed, and trees beside chains."""
-    looks, mixed = looks_in(plan), any(label.chain for label in labels)
+    looks, mixed = _looks_in(plan), any(label.chain for label in labels)
     return tuple(
         Series(str(label), looks[label.rule], end(label), bool(label.stop) or (mixed and not label.chain))
         for label in labels
@@ -171,7 +170,7 @@ def _of_trees(plan: Plan, labels: Sequence[Label]) -> Iterator[Line]:
     yield from _lines(plan.of(labels[0]), (TEXT, IID_BRANCHING), (TEXT, IID_BRANCHING))
     for rule in dict.fromkeys(label.rule for label in labels):
         first = next(label for label in labels if label.rule == rule)
-        yield from _lines(plan.of(first), (IID_CHANNEL,), (IID_CHANNEL,), f", {rule}", looks_in(plan)[rule].colour)
+        yield from _lines(plan.of(first), (IID_CHANNEL,), (IID_CHANNEL,), f", {rule}", _looks_in(plan)[rule].colour)
 
 
 def _lines(

@@ -70,11 +70,6 @@ def looks_of(rules: Iterable[Rule]) -> dict[str, Look]:
     return found
 
 
-def colours_of(rules: Iterable[Rule]) -> dict[str, str]:
-    """The colours of rules that are drawn together, by name."""
-    return {name: look.colour for name, look in looks_of(rules).items()}
-
-
 LOOKS = {rule.name: looks_of([rule])[rule.name] for rule in BUILT_IN}
 """How each built-in rule is drawn; rules that are hardly drawn together may share a colour, never a marker."""
 

@@ -14,8 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from spectheory.intervals import Interval
-from spectheory.plots.chart import Chart, Dot, Series
-from spectheory.plots.drawing import scatter
+from spectheory.plots.chart import Chart, Dot, Series, scatter
 from spectheory.plots.line_ends import key
 from spectheory.plots.style import (
     GREY,
@@ -35,22 +34,22 @@ from spectheory.plots.style import (
 from spectheory.reports.validation_terms import pair_name
 from spectheory.verification.registry import BUILT_IN
 
-FILLS = {"none": "open", "bottom": "half-filled", "full": "filled", "left": "left half", "right": "right half"}
+_FILLS = {"none": "open", "bottom": "half-filled", "full": "filled", "left": "left half", "right": "right half"}
 """One per temperature, in ascending order, and what the key calls it."""
-PAIRS = tuple(Look(colour, marker) for colour, marker in zip(PALETTE.values(), MARKERS, strict=False))
+_PAIRS = tuple(Look(colour, marker) for colour, marker in zip(PALETTE.values(), MARKERS, strict=False))
 """One look per pair, where pairs stand together; an eleventh pair has that of the first."""
 _ASSISTED = {"assisted": Look(GREY, "*"), "assisted-filters": Look(GREY, "d")}
 PAIRS_SIZE = (WIDTH, 7.4)
 
 Content = Mapping[str, Any]
-Fills = Mapping[float, str]
+_Fills = Mapping[float, str]
 
 
 def draw(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
     """A row per pair: tokens per call, and speed-up; a look for each rule."""
     grid = figure.subplots(len(answers), 2, squeeze=False)
     artists: list[Artist] = []
-    fills, looks = fills_of(answers), looks_in(answers)
+    fills, looks = _fills_of(answers), looks_in(answers)
     for (left, right), answer in zip(grid, answers, strict=True):
         artists += scatter(left, [tokens_chart(answer, looks)], fills)
         artists += scatter(right, [speedups_chart(answer, looks)], fills)
@@ -64,7 +63,7 @@ def draw_pairs(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
     """All pairs together: tokens per call, speed-up, and below them the parts of the misses of the speed-ups."""
     grid = figure.add_gridspec(2, 2, height_ratios=(1, 1))
     left, right, below = (figure.add_subplot(place) for place in (grid[0, 0], grid[0, 1], grid[1, :]))
-    looked, fills = list(zip(answers, cycle(PAIRS), strict=False)), fills_of(answers)
+    looked, fills = list(zip(answers, cycle(_PAIRS), strict=False)), _fills_of(answers)
     alike = [(answer, dict.fromkeys(looks_in([answer]), look)) for answer, look in looked]
     artists = scatter(left, [tokens_chart(*each) for each in alike], fills)
     artists += scatter(right, [speedups_chart(*each) for each in alike], fills)
@@ -172,10 +171,10 @@ def _shown(look: Look) -> dict[str, Any]:
     return {"color": look.colour, "marker": look.marker, "linestyle": "none", "markersize": 6}
 
 
-def fills_of(answers: Sequence[Content]) -> Fills:
+def _fills_of(answers: Sequence[Content]) -> _Fills:
     """One for each temperature of any pair; beyond five they are used again."""
     temperatures = sorted({found["temperature"] for answer in answers for found in answer["temperatures"]})
-    return dict(zip(temperatures, cycle(FILLS), strict=False))
+    return dict(zip(temperatures, cycle(_FILLS), strict=False))
 
 
 def _budgets(ax: Axes, looked: Sequence[tuple[Content, Look]]) -> list[Artist]:
@@ -202,6 +201,6 @@ def _budgets(ax: Axes, looked: Sequence[tuple[Content, Look]]) -> list[Artist]:
     return artists
 
 
-def _filling(fills: Fills) -> str:
+def _filling(fills: _Fills) -> str:
     """Which filling is which temperature."""
-    return "temperature: " + ", ".join(f"{FILLS[fill]} {at:g}" for at, fill in fills.items())
+    return "temperature: " + ", ".join(f"{_FILLS[fill]} {at:g}" for at, fill in fills.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from spectheory.intervals import Interval
+from spectheory.plots.chart import arms, banded
 from spectheory.plots.style import (
     BLACK,
     BLUE,
@@ -27,27 +27,26 @@ from spectheory.plots.style import (
 )
 from spectheory.prediction.where import Where
 
-SEEN = 0.01
+_SEEN = 0.01
 """Share of the calls below which a group is left out of a panel."""
 _LOOKS = tuple(map(Look, (SKY, BLUE, GREEN, YELLOW, ORANGE, PINK, BLACK), "os^DvPX"))
 """One for each length."""
 
 
-def _draw(figure: Figure, found: Where) -> None:
-    """Acceptance by depth, of the first draft by k, calls along the text, and calls lost by class of token."""
-    panels = figure.subplots(2, 2).flat
-    for ax, panel in zip(panels, (_by_depth, _first_draft, _along, _classes), strict=True):
-        panel(ax, found)
-    caption(
-        figure,
-        f"{found.rule.label}, {found.shape}: exact for the texts of the trace; bars and bands are 95% "
-        "intervals over prompts",
-    )
-
-
 def write_where(found: Sequence[Where], folder: Path) -> list[Path]:
     """Write ``where`` of the last setting."""
-    return save_figure(lambda figure: _draw(figure, found[-1]), (9.0, 7.0), folder / "where")
+    last = found[-1]
+
+    def draw(figure: Figure) -> None:
+        for ax, panel in zip(figure.subplots(2, 2).flat, (_by_depth, _first_draft, _along, _classes), strict=True):
+            panel(ax, last)
+        caption(
+            figure,
+            f"{last.rule.label}, {last.shape}: exact for the texts of the trace; bars and bands are 95% intervals over "
+            "prompts",
+        )
+
+    return save_figure(draw, (9.0, 7.0), folder / "where")
 
 
 def _by_depth(ax: Axes, found: Where) -> None:
@@ -57,7 +56,7 @@ def _by_depth(ax: Axes, found: Where) -> None:
     everywhere = found.depths[-1].everywhere
     ax.plot(range(1, len(everywhere) + 1), everywhere, color=GREY, linestyle="--", linewidth=1.2, label="all positions")
     for at, look in reversed(list(zip(found.depths, _LOOKS, strict=False))):  # short lines above long ones
-        _banded(ax, range(1, len(at.survival) + 1), at.survival, look, _length(at.shape))
+        banded(ax, range(1, len(at.survival) + 1), at.survival, look, 0.15, label=_length(at.shape))
     ax.set_xlabel("depth i")
     ax.set_ylabel("P(the call accepts i drafts or more)")
     ax.set_ylim(0, 1)
@@ -74,8 +73,7 @@ def _first_draft(ax: Axes, found: Where) -> None:
     ks = list(range(len(found.depths)))
     firsts = [at.survival[0] for at in found.depths]
     for x, first, (colour, marker) in zip(ks, firsts, _LOOKS, strict=False):
-        ax.errorbar([x], [first.best], [[first.best - first.low], [first.high - first.best]], fmt=marker, color=colour,
-                    markersize=6, capsize=3)  # fmt: skip
+        ax.errorbar([x], [first.best], arms(first), fmt=marker, color=colour, markersize=6, capsize=3)
         note(ax, f"{first.best:.3f}", (x, first.best), (7, -3), colour)
     ax.plot(ks, [first.best for first in firsts], color=GREY, linewidth=0.8, zorder=0)
     mean = found.depths[0].everywhere[0]
@@ -92,9 +90,12 @@ def _along(ax: Axes, found: Where) -> None:
     """Tokens per call by where the calls start."""
     if not found.depths:
         return ax.set_axis_off()
-    groups = [group for group in found.by_context or found.by_position if group.share.best >= SEEN]
+    groups = [group for group in found.by_context or found.by_position if group.share.best >= _SEEN]
     xs = range(len(groups))
-    _whiskers(ax, xs, [group.rate for group in groups], BLUE)
+    rates = [group.rate for group in groups]
+    below, above = [y.best - y.low for y in rates], [y.high - y.best for y in rates]
+    best = [y.best for y in rates]
+    ax.errorbar(xs, best, [below, above], fmt="o-", color=BLUE, markersize=5, capsize=3, linewidth=1)
     mean = 1 + sum(each.best for each in found.depths[-1].survival)
     ax.axhline(mean, color=GREY, linestyle="--", linewidth=1.2)
     ax.set_xticks(xs, [group.name for group in groups], rotation=30, ha="right", rotation_mode="anchor")
@@ -106,34 +107,23 @@ def _along(ax: Axes, found: Where) -> None:
 
 def _classes(ax: Axes, found: Where) -> None:
     """The share of tokens and the share of lost calls of each class, the most costly first."""
-    groups = [group for group in found.classes if group.share.best >= SEEN]
+    groups = [group for group in found.classes if group.share.best >= _SEEN]
     if not groups:
         return ax.set_axis_off()
     tokens = sum(group.tokens for group in found.classes)
     ordered = sorted(groups, key=lambda group: group.calls)
     ys = range(len(ordered))
     for y, group in zip(ys, ordered, strict=True):
-        share = group.share
-        ax.plot([100 * group.tokens / tokens, 100 * share.best], [y, y], color=GREY, linewidth=0.8, zorder=0)
-        ax.errorbar([100 * share.best], [y], xerr=[[100 * (share.best - share.low)], [100 * (share.high - share.best)]],
-                    fmt="o", color=ORANGE, markersize=6, capsize=3)  # fmt: skip
-        ax.plot([100 * group.tokens / tokens], [y], "|", color=BLACK, markersize=13, markeredgewidth=2)
-        note(ax, f"{group.rate.best:.2f} lost per token", (100 * max(share.high, group.tokens / tokens), y), (8, -3))
+        share, of_tokens = group.share * 100.0, 100 * group.tokens / tokens
+        ax.plot([of_tokens, share.best], [y, y], color=GREY, linewidth=0.8, zorder=0)
+        ax.errorbar([share.best], [y], xerr=arms(share), fmt="o", color=ORANGE, markersize=6, capsize=3)
+        ax.plot([of_tokens], [y], "|", color=BLACK, markersize=13, markeredgewidth=2)
+        note(ax, f"{group.rate.best:.2f} lost per token", (max(share.high, of_tokens), y), (8, -3))
     ax.set_yticks(ys, [group.name for group in ordered])
     ax.set_xlim(0, 1.35 * max(100 * max(group.share.high, group.tokens / tokens) for group in ordered))
     ax.set_xlabel("share of all lost calls (dot), of all tokens (bar), in %")
     titled(ax, "d  tokens at which calls are lost")
     plain_axes(ax)
-
-
-def _banded(ax: Axes, xs: Sequence[int], ys: Sequence[Interval], look: Look, label: str) -> None:
-    ax.plot(xs, [y.best for y in ys], f"{look.marker}-", color=look.colour, markersize=4.5, label=label)
-    ax.fill_between(xs, [y.low for y in ys], [y.high for y in ys], color=look.colour, alpha=0.15, linewidth=0)
-
-
-def _whiskers(ax: Axes, xs: Sequence[int], ys: Sequence[Interval], colour: str) -> None:
-    below, above = [y.best - y.low for y in ys], [y.high - y.best for y in ys]
-    ax.errorbar(xs, [y.best for y in ys], [below, above], fmt="o-", color=colour, markersize=5, capsize=3, linewidth=1)
 
 
 def _length(shape: object) -> str:

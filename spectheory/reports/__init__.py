@@ -1,21 +1,19 @@
 """Answers as terminal tables, sentences and JSON; nothing here prints, nothing here needs torch.
 
-A `*_report` function turns an answer into a :class:`Report`; ``render`` writes its tables.
+A `*_report` function turns an answer into a :class:`Report`: its typed content, its tables, and what is shown first.
 """
 
 from spectheory.reports.base import Report
 from spectheory.reports.bounds import BoundsAnswer, bounds_report
 from spectheory.reports.deployment import deployment_report
 from spectheory.reports.engines import engines_report
-from spectheory.reports.imported import import_report
 from spectheory.reports.judgement import judgement_report
 from spectheory.reports.prediction import prediction_report
-from spectheory.reports.readings import readings_report
+from spectheory.reports.readings import import_report, readings_report
 from spectheory.reports.rules import RulesAnswer, rules_report
 from spectheory.reports.table import Cell, Column, Drawing, Table
 from spectheory.reports.trees import TreeAnswer, tree_report
-from spectheory.reports.validation import headline, validation_report
-from spectheory.reports.validation_page import page
+from spectheory.reports.validation import headline, page, validation_report
 from spectheory.reports.validation_terms import PARTS, SCHEMA
 
 __all__ = [

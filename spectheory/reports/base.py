@@ -1,16 +1,24 @@
-"""A report: the answer of any command, for a terminal and as one JSON object."""
+"""A report: the answer of any command, for a terminal and as one JSON object; and what every brief answer keeps to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spectheory.answers.base import Part, plain
-from spectheory.reports.table import Drawing, Table
+from spectheory.intervals import Interval
+from spectheory.reports.table import Drawing, Table, total
 
 ANSWER_SCHEMA = 1
 """Version of every answer whose content states none of its own."""
+WIDTH = 80
+"""Letters of a line of a brief answer."""
+LONGEST_NAME = 18
+"""Letters of the longest built-in rule."""
+MOST_ROWS = 8
+BEYOND = 2
+"""Rows after the best k."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +29,11 @@ class Brief:
     pieces: Sequence[Table]
     notes: Sequence[str] = ()
 
+    @classmethod
+    def of(cls, lines: Sequence[str], tables: Iterable[Table], notes: Sequence[str] = ()) -> Brief:
+        """The lines that say something and the tables, each cut to the terminal."""
+        return cls([short(line, WIDTH) for line in lines if line], [*map(narrowed, tables)], notes)
+
 
 @dataclass(frozen=True)
 class Report:
@@ -30,7 +43,7 @@ class Report:
     is not all.
     """
 
-    content: Part | Mapping[str, Any]
+    content: Part
     pieces: Sequence[Table | Drawing]
     headline: str
     notes: Sequence[str] = ()
@@ -39,4 +52,75 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """The answer as one JSON-ready object."""
         told = {"headline": self.headline, "notes": list(self.notes)}
-        return {"schema": ANSWER_SCHEMA} | dict(plain(self.content)) | told
+        return {"schema": ANSWER_SCHEMA} | plain(self.content) | told
+
+
+def short(name: str, most: int = LONGEST_NAME) -> str:
+    """A name of at most `most` letters.
+
+    Examples
+    --------
+    >>> short("recursive-distinct"), short("my_package.rules:MyVerification")
+    ('recursive-distinct', 'my_package.rule...')
+    """
+    return name if len(name) <= most else f"{name[: most - 3]}..."
+
+
+def narrowed(table: Table) -> Table:
+    """The table without the columns that 80 do not hold: those aside first, then from the right, never the first."""
+    kept = columns_kept(table.widths, [column.aside for column in table.columns], WIDTH)
+    rows = [[row[i] for i in kept] for row in table.rows]
+    return replace(table, columns=[table.columns[i] for i in kept], rows=rows)
+
+
+def columns_kept(widths: Sequence[int], aside: Sequence[bool], most: int) -> list[int]:
+    """Which columns stay so that all take `most` letters: those aside go first, then from the right, never the first.
+
+    Examples
+    --------
+    >>> columns_kept([4, 6, 6, 6], [False, False, True, False], 20)
+    [0, 1, 3]
+    """
+    kept = list(range(len(widths)))
+    while len(kept) > 1 and total([widths[i] for i in kept]) > most:
+        kept.remove(([i for i in kept[1:] if aside[i]] or kept)[-1])
+    return kept
+
+
+def sizes_shown(sizes: Iterable[int], best: int) -> list[int]:
+    """Numbers of drafts up to two beyond the best: all small ones, powers of two, and those around the best.
+
+    Examples
+    --------
+    >>> sizes_shown(range(1, 33), 16)
+    [1, 2, 3, 4, 5, 6, 7, 8, 14, 15, 16, 17, 18]
+    """
+    near = [size for size in sorted(set(sizes)) if size <= best + BEYOND]
+    return [size for size in near if size <= MOST_ROWS or size & (size - 1) == 0 or size >= best - BEYOND]
+
+
+def point(value: Interval, unit: str = "") -> str:
+    """The value for a sentence: of bounds, whose middle is no estimate, both ends.
+
+    Examples
+    --------
+    >>> point(Interval(1.5, 1.6, 1.75, "statistical"), "x"), point(Interval(1.4, 1.5, 1.7, "bound"))
+    ('1.60x', '1.40 to 1.70')
+    """
+    return _ends(value, unit) if value.kind == "bound" and value.low < value.high else f"{value.best:.2f}{unit}"
+
+
+def range_words(value: Interval, unit: str = "") -> str:
+    """What is known of the error of a value, in words; empty for one that is exact.
+
+    Examples
+    --------
+    >>> range_words(Interval(1.5, 1.6, 1.75, "statistical"), "x")
+    '95%: 1.50x to 1.75x'
+    """
+    words = {"exact": "", "estimate": "an estimate", "bound": "certain bounds"}
+    return words.get(value.kind) or (f"95%: {_ends(value, unit)}" if value.kind == "statistical" else "")
+
+
+def _ends(value: Interval, unit: str) -> str:
+    return f"{value.low:.2f}{unit} to {value.high:.2f}{unit}"

@@ -1,16 +1,23 @@
-"""Limits on tokens per call, a row for each number of nodes; footnotes say what each column claims."""
+"""Limits on tokens per call, a row for each number of nodes; and before there is a draft, what entropies say."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spectheory.answers.theory import BoundsJson
+from spectheory.answers.theory import BoundsJson, NeedsJson
+from spectheory.deployment.needed import Needed
 from spectheory.intervals import Interval
+from spectheory.limits import (
+    acceptance_at_least,
+    first_choice_at_least,
+    first_choice_at_most,
+    race_acceptance_at_least,
+)
 from spectheory.limits.claims import IID_PMFS, LimitClaim, footnotes
-from spectheory.reports.base import Brief, Report
-from spectheory.reports.brief import narrowed, verdict
+from spectheory.reports.base import Brief, Report, sizes_shown
 from spectheory.reports.meanings import claimed
 from spectheory.reports.table import Cell, Column, Row, Table, number
 
@@ -18,7 +25,7 @@ DETERMINISTIC = "Drafts that do not sample: tokens per call"
 SAMPLED = "Drafted chains (1 call), rank trees (T1): tokens per call"
 RANKS = "Rank trees: tokens per call"
 """Titles of tables."""
-WHICH = {
+_WHICH = {
     DETERMINISTIC: "chosen without sampling",
     SAMPLED: "sampled in a chain",
     RANKS: "in a tree of i.i.d. ranks",
@@ -59,7 +66,11 @@ def bounds_report(answer: BoundsAnswer) -> Report:
         *answer.notes,
     ]
     facts = ", ".join(f"{name} = {_fact(value)}" for name, value in answer.facts.items())
-    pieces = [_table(title, part, answer) for title, part in answer.tables.items()]
+    marked = {
+        nodes: {key: Cell(value, after="*" if _is_most(value, nodes) else " ") for key, value in row.items()}
+        for nodes, row in answer.rows.items()
+    }
+    pieces = [_table(title, part, marked) for title, part in answer.tables.items()]
     return Report(content, pieces, facts, notes, _brief(answer))
 
 
@@ -70,21 +81,14 @@ def _fact(value: Any) -> str:
 
 
 def _is_most(value: Interval | float | None, nodes: int) -> bool:
-    best = value.best if isinstance(value, Interval) else value
+    best = _best(value)
     return best is not None and best >= nodes + 1
 
 
-def _table(title: str, claims: Mapping[str, LimitClaim], answer: BoundsAnswer) -> Table:
-    """Values at the most that so many nodes can give are marked."""
-    rows: list[Row] = [
-        [nodes, *(Cell(row[key], after="*" if _is_most(row[key], nodes) else " ") for key in claims)]
-        for nodes, row in answer.rows.items()
-    ]
-    return Table(title, _columns(claims.values()), rows)
-
-
-def _columns(claims: Iterable[LimitClaim]) -> list[Column]:
-    return [Column("P"), *(Column(claim.heading, meaning=claimed(claim)) for claim in claims)]
+def _table(title: str, claims: Mapping[str, LimitClaim], rows: Mapping[int, Mapping[str, Any]]) -> Table:
+    """The values of some claims, a row per number of nodes."""
+    columns = [Column(claim.heading, meaning=claimed(claim)) for claim in claims.values()]
+    return Table(title, [Column("P"), *columns], [[nodes, *map(row.get, claims)] for nodes, row in rows.items()])
 
 
 # What is shown first
@@ -92,15 +96,11 @@ def _columns(claims: Iterable[LimitClaim]) -> list[Column]:
 
 def _brief(answer: BoundsAnswer) -> Brief:
     """The limits of every table side by side, of several with one assumption the tightest; no idealised values."""
-    of_tables = [_matter(claims, answer) for claims in answer.tables.values()]
-    claims = {key: claim for part in of_tables for key, claim in part.items()}
-    values = {nodes: [row[key] for key in claims] for nodes, row in answer.rows.items()}
-    rows: list[Row] = [[nodes, *row] for nodes, row in values.items() if any(value is not None for value in row)]
-    table = Table("Tokens per call, at most, by draft nodes P", _columns(claims.values()), rows)
-    lines = [
-        line for title, part in zip(answer.tables, of_tables, strict=True) for line in _sentences(title, part, answer)
-    ]
-    return Brief(verdict(*lines[:2]), [narrowed(table)])
+    of_tables = {title: _matter(part, answer) for title, part in answer.tables.items()}
+    claims = {key: claim for part in of_tables.values() for key, claim in part.items()}
+    known = {nodes: row for nodes, row in answer.rows.items() if any(row[key] is not None for key in claims)}
+    lines = [line for title, part in of_tables.items() for line in _sentences(title, part, answer)]
+    return Brief.of(lines[:2], [_table("Tokens per call, at most, by draft nodes P", claims, known)])
 
 
 def _matter(claims: Mapping[str, LimitClaim], answer: BoundsAnswer) -> dict[str, LimitClaim]:
@@ -111,7 +111,7 @@ def _matter(claims: Mapping[str, LimitClaim], answer: BoundsAnswer) -> dict[str,
         if claim.scope.side != "reading" and any(row[key] is not None for row in answer.rows.values())
     ]
     alike = [key for key in known if claims[key].scope is IID_PMFS]
-    tightest = min(alike, key=lambda key: sum(_best(row[key]) for row in answer.rows.values()), default=None)
+    tightest = min(alike, key=lambda key: sum(_best(row[key]) or 0.0 for row in answer.rows.values()), default=None)
     return {key: claims[key] for key in known if key not in alike or key == tightest}
 
 
@@ -121,8 +121,148 @@ def _sentences(title: str, claims: Mapping[str, LimitClaim], answer: BoundsAnswe
         nodes = max(nodes for nodes, row in answer.rows.items() if row[key] is not None)
         value = answer.rows[nodes][key]
         if claim.scope.side == "limit" and value is not None:
-            yield f"At most {number(value)} tokens per call with {nodes} drafts {WHICH[title]} ({claim.name})"
+            yield f"At most {number(value)} tokens per call with {nodes} drafts {_WHICH[title]} ({claim.name})"
 
 
-def _best(value: Interval | float | None) -> float:
-    return value.best if isinstance(value, Interval) else value or 0.0
+def _best(value: Interval | float | None) -> float | None:
+    return value.best if isinstance(value, Interval) else value
+
+
+# Before there is a draft
+
+_OF_TEXT = (
+    "Entropies are means in nats over text sampled from the target, with the sampling settings in use. On other text "
+    "the difference of cross-entropies is not a KL divergence and gives no bound."
+)
+_NO_UPPER = (
+    "Means give no upper bound on acceptance but 1: drafts that miss rare tokens alone have any KL. Two "
+    "log-probabilities per token give it exactly: spectheory predict --logprobs FILE."
+)
+_OF_TREES = (
+    "The entropy alone does not limit chains or trees of drafts. The target's log-probabilities along its text do (B6, "
+    "--target-logprobs FILE), as do both moments if pmfs are i.i.d. (B2', --mu with --mu2)."
+)
+_OF_NEED = (
+    "C1 assumes i.i.d. acceptances and verification in the time of a plain step: on real text an estimate. Rates that "
+    "differ between calls alone give at least as many tokens per call as their mean; dependence within a call may do "
+    "either."
+)
+_SUFFICES = (
+    "'KL that suffices': a draft whose cross-entropy on the target's text exceeds the target's by no more is sure to "
+    "have this mean acceptance (A1, a sufficient condition)."
+)
+_SHOWN = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64)
+"""Lengths of chains in the table, beside the best one."""
+
+
+@dataclass(frozen=True)
+class EarlyAnswer:
+    """Entropies in nats as far as they are known, and what a speed-up `need` with drafts of cost `c` needs."""
+
+    target_nats: float | None = None
+    draft_nats: float | None = None
+    vocabulary: int | None = None
+    need: float | None = None
+    c: float | None = None
+    needed: Sequence[Needed] = ()
+
+    @property
+    def divergence(self) -> float | None:
+        """Mean KL of the draft."""
+        known = self.target_nats is not None and self.draft_nats is not None
+        return self.draft_nats - self.target_nats if known else None  # type: ignore[operator]
+
+    @property
+    def least(self) -> Needed | None:
+        """The length that needs the least acceptance."""
+        return min(self.needed, key=lambda each: each.acceptance, default=None)
+
+    def readings(self) -> Iterator[tuple[str, str, float, str]]:
+        """Key, meaning, value and side of what entropies say."""
+        if (divergence := self.divergence) is not None:
+            yield "divergence", "KL of the draft, nats", divergence, "exact for these means"
+            yield "acceptance", "acceptance, token verification", acceptance_at_least(divergence), "lower bound"
+            yield "race_acceptance", "acceptance, race", race_acceptance_at_least(divergence), "lower bound"
+        if self.target_nats is not None:
+            least = first_choice_at_least(self.target_nats)
+            yield "first_choice_least", "target's first choice is its output", least, "lower bound"
+            if self.vocabulary is not None:
+                most = first_choice_at_most(self.target_nats, self.vocabulary)
+                yield "first_choice_most", "any one draft that is not sampled is accepted", most, "upper bound"
+
+
+def early_report(answer: EarlyAnswer) -> Report:
+    """Entropies, then needs; each row says its side."""
+    readings = list(answer.readings())
+    tables = []
+    if readings:
+        marks = {"lower bound": "≥", "upper bound": "≤"}
+        rows: list[Row] = [[what, marks.get(side, "="), value, side] for _, what, value, side in readings]
+        sign = Column("", kind="names", meaning="≥ of a lower bound, ≤ of an upper bound")
+        columns = [Column("what", kind="words"), sign, Column("value", digits=3), Column("side", kind="words")]
+        tables.append(Table("What the entropies say, means over the text", columns, rows))
+    if answer.needed:
+        few = len(answer.needed) <= len(_SHOWN)
+        sizes = [each.k for each in answer.needed if few or each is answer.least or each.k in _SHOWN]
+        tables.append(_needs(answer, sizes))
+    notes = [
+        *([_OF_TEXT] if readings else []),
+        *([_NO_UPPER] if answer.divergence is not None else []),
+        *([_OF_TREES] if answer.target_nats is not None else []),
+        *([_OF_NEED, _SUFFICES] if answer.needed else []),
+    ]
+    values = {key: {"value": value, "side": side} for key, _, value, side in readings}
+    content = NeedsJson.view(answer, source="entropies" if readings else "need", readings=values)
+    return Report(content, tables, ". ".join(_needed_sentences(answer)) + ".", notes, _early_brief(answer, tables))
+
+
+def _early_brief(answer: EarlyAnswer, tables: Sequence[Table]) -> Brief:
+    """The needs if they were asked for, else what the entropies say."""
+    divergence, least = answer.divergence, answer.least
+    known = None if divergence is None else acceptance_at_least(divergence)
+    lines = [] if known is None else [f"Token verification accepts at least {known:.3f} of such drafts"]
+    if least is not None:
+        assured = "" if known is None else ", which is assured" if known >= least.acceptance else ", not assured"
+        lines.append(
+            f"A speed-up of {answer.need:g} needs an acceptance rate of {least.acceptance:.3f} (k = {least.k}){assured}"
+        )
+    if not lines and answer.target_nats is not None:
+        share = first_choice_at_least(answer.target_nats)
+        lines.append(f"The target's first choice is its output in at least {share:.3f} of the positions")
+    tables = [_needs(answer, sizes_shown((each.k for each in answer.needed), least.k))] if least else tables[:1]
+    return Brief.of(lines, tables)
+
+
+def _needed_sentences(answer: EarlyAnswer) -> Iterator[str]:
+    divergence, least = answer.divergence, answer.least
+    assured = None if divergence is None else acceptance_at_least(divergence)
+    if assured is not None:
+        yield (
+            f"Token verification accepts at least {assured:.3f} of such drafts: {divergence:.3f} nats above the "
+            f"target, perplexity {_perplexity(answer.draft_nats)} against {_perplexity(answer.target_nats)}"
+        )
+    elif answer.target_nats is not None:
+        best = first_choice_at_least(answer.target_nats)
+        yield f"The target's first choice is its output in at least {best:.3f} of the positions"
+    if least is not None:
+        known = "" if assured is None else ", which is assured" if assured >= least.acceptance else ", not assured"
+        yield (
+            f"A speed-up of {answer.need:g} with draft steps of {answer.c:g} target steps needs an acceptance rate of "
+            f"{least.acceptance:.3f} (k = {least.k}, if acceptances are i.i.d.){known}"
+        )
+
+
+def _perplexity(nats: float | None) -> str:
+    assert nats is not None
+    return f"{math.exp(nats):.4g}" if nats < 700 else f"e^{nats:.4g}"
+
+
+def _needs(answer: EarlyAnswer, sizes: Sequence[int]) -> Table:
+    columns = [
+        Column("k"),
+        Column("tokens per call"),
+        Column("acceptance (C1)", digits=3, at="acceptance"),
+        Column("KL that suffices", " nats", digits=3, at="divergence"),
+    ]
+    title = f"What chains of k drafts need for a speed-up of {answer.need:g} at c = {answer.c:g}"
+    return Table.of(title, columns, [each for each in answer.needed if each.k in sizes])

@@ -2,53 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, replace
+from typing import Any
 
 from spectheory.answers.plan import PlanJson
-from spectheory.deployment import BatchChoice, BreakEven, Candidate, EngineSettings
-from spectheory.deployment.candidates import DO_NOT
+from spectheory.deployment import BreakEven, Candidate, LockStepChoice
+from spectheory.deployment.candidates import DO_NOT, SPECULATE, UNCERTAIN
 from spectheory.deployment.whole import Deployment
 from spectheory.limits.claims import footnotes
-from spectheory.reports.adaptive import adaptive_sentence, adaptive_table
-from spectheory.reports.base import Report
-from spectheory.reports.deployment_brief import deployment_brief
-from spectheory.reports.deployment_notes import deployment_notes
-from spectheory.reports.lock_step import lock_step_table
-from spectheory.reports.recorded import kept, recorded_table
+from spectheory.prediction.over_prompts import few_prompts
+from spectheory.reports.additions import adaptive_sentence, adaptive_table, recorded_table
+from spectheory.reports.base import LONGEST_NAME, MOST_ROWS, Brief, Report, point, range_words, short
+from spectheory.reports.notes import deployment_notes, heavy_tail, requests_left_out, whole_decoding
 from spectheory.reports.table import Cell, Column, Row, Table, Value
-from spectheory.reports.whole_decoding import whole_decoding
+
+_VERDICTS = {
+    SPECULATE: "Speculate",
+    UNCERTAIN: "May not pay",
+    DO_NOT: "Do not speculate; best",
+}
+_LETTERS = 13
+"""Of a draft's name in a brief answer."""
+_SIDES = {"limit": "upper bound", "reading": "idealised"}
+"""What the sides of limits are called in the table."""
 
 
 def deployment_report(answer: Deployment) -> Report:
     """The plan in tables and as JSON; settings to paste stand in the JSON and are printed by the command line."""
-    asked = [
-        *([adaptive_table(answer.adaptive)] if answer.adaptive else []),
-        *([_batches_table(answer)] if answer.batches else []),
-    ]
+    ranking, best = answer.ranking, answer.ranking.best
+    adaptive = [adaptive_table(answer.adaptive)] if answer.adaptive else []
+    batches = [_batches_table(answer)] if answer.batches else []
     pieces = [
-        _candidates("Drafts, rules and shapes by speed-up", answer.ranking.candidates, answer.ranking.best),
-        *([adaptive_table(answer.adaptive)] if answer.adaptive else []),
+        Table.of("Drafts, rules and shapes by speed-up", _columns(), ranking.candidates, best=best),
+        *adaptive,
         _break_even_table(answer.break_even),
         *([_distances_table(answer)] if answer.distances else []),
-        *([_batches_table(answer)] if answer.batches else []),
+        *batches,
         *([lock_step_table(answer.lock_step, len(answer.chain.draft.trace.texts))] if answer.lock_step else []),
-        *([_engines_table(answer.engines)] if answer.engines else []),
+        *([_engines_table(answer)] if answer.engines else []),
         *([recorded_table(answer.recorded)] if answer.recorded else []),
     ]
-    limit = whole_decoding([answer.chain.prediction])
-    claims = footnotes(distance.limit for distance in answer.distances)
-    of = kept(answer.ranking.best.prediction.provenance, answer.recorded)
-    headline = f"{of}. {_headline(answer)}" if of else _headline(answer)
-    if answer.adaptive:
-        headline = f"{headline}. {adaptive_sentence(answer.adaptive)}"
-    return Report(
-        _content(answer),
-        pieces,
-        headline,
-        [*deployment_notes(answer), *limit, *claims],
-        deployment_brief(answer, asked),
-    )
+    headline = [
+        requests_left_out(best.prediction.provenance, answer.recorded),
+        _headline(answer),
+        adaptive_sentence(answer.adaptive) if answer.adaptive else "",
+    ]
+    notes = [
+        *deployment_notes(answer),
+        *whole_decoding([answer.chain.prediction]),
+        *footnotes(distance.limit for distance in answer.distances),
+    ]
+    brief = _brief(answer, [*adaptive, *batches])
+    return Report(_content(answer), pieces, ". ".join(filter(None, headline)), notes, brief)
 
 
 def _headline(answer: Deployment) -> str:
@@ -74,53 +80,34 @@ def _headline(answer: Deployment) -> str:
 def _content(answer: Deployment) -> PlanJson:
     ranking, chain = answer.ranking, answer.chain
     batches = PlanJson.Batches.view(
-        draft=chain.draft.name,
-        rule=chain.prediction.rule.name,
-        choices=answer.batches,
-        lock_step=answer.lock_step,
+        answer, draft=chain.draft.name, rule=chain.prediction.rule.name, choices=answer.batches
     )
     return PlanJson.view(
         ranking.best,
-        runner_up=ranking.runner_up,
-        told_apart=ranking.told_apart,
-        drafts=ranking.by_draft,
-        candidates=ranking.candidates,
+        ranking,
+        answer,
         break_even=asdict(answer.break_even),
         limits=PlanJson.Limits.view(ranking.best.prediction.limits, distances=answer.distances),
         batches=batches if answer.batches else None,
-        engines=answer.engines,
-        adaptive=answer.adaptive,
-        recorded=answer.recorded,
         provenance={each.draft.name: dict(each.prediction.provenance) for each in ranking.by_draft},
     )
 
 
-SIDES = {"limit": "upper bound", "reading": "idealised"}
-"""What the sides of limits are called in the table."""
-_GIVES = (
-    Column("draft", kind="words"),
-    Column("kind", kind="words", aside=True),
-    *(Column(heading, kind="words") for heading in ("rule", "shape")),
-    Column("passes", aside=True),
-    Column("tokens per call"),
-    Column("speed-up", "x"),
-)
-
-
-def _gives(candidate: Candidate) -> list[Value]:
-    """The setting of a candidate and what it gives."""
-    prediction = candidate.prediction
-    drafted = [candidate.draft.name, candidate.draft_kind, prediction.rule.name, candidate.shape]
-    return [*drafted, candidate.passes, prediction.tokens_per_call, candidate.speedup]
-
-
-def _candidates(title: str, candidates: Sequence[Candidate], best: Candidate) -> Table:
-    rows = [[Cell(value, best=candidate is best) for value in _gives(candidate)] for candidate in candidates]
-    return Table(title, _GIVES, rows)
+def _columns(of: str = "") -> list[Column]:
+    """The setting of a candidate, which stands at `of` in a row, and what it gives."""
+    return [
+        Column("draft", kind="words", at=f"{of}draft.name"),
+        Column("kind", kind="words", aside=True, at=f"{of}draft_kind"),
+        Column("rule", kind="words", at=f"{of}prediction.rule.name"),
+        Column("shape", kind="words", at=f"{of}shape"),
+        Column("passes", aside=True, at=f"{of}passes"),
+        Column("tokens per call", at=f"{of}prediction.tokens_per_call"),
+        Column("speed-up", "x", at=f"{of}speedup"),
+    ]
 
 
 def _break_even_table(needs: BreakEven) -> Table:
-    rows: list[Row] = [["tokens per call", needs.tokens_per_call, needs.tokens_per_call_needed]]
+    rows: list[list[Value | Cell]] = [["tokens per call", needs.tokens_per_call, needs.tokens_per_call_needed]]
     if needs.draft_ratio is not None:
         most = needs.draft_ratio_needed
         rows.append(["draft pass, plain steps", needs.draft_ratio, Cell(most, "" if most is None else "≤ ")])
@@ -134,42 +121,143 @@ def _break_even_table(needs: BreakEven) -> Table:
 
 def _distances_table(answer: Deployment) -> Table:
     nodes = answer.ranking.best.prediction.shape.nodes
-    rows = [
-        [
-            distance.limit.name,
-            Cell(SIDES[distance.limit.scope.side], after="" if distance.binds else " *"),
-            distance.tokens_per_call,
-            100 * distance.reached,
-            distance.speedup,
-        ]
-        for distance in answer.distances
+    columns = [
+        Column("limit", kind="words", at="limit.name"),
+        Column(
+            "side", kind="words", at=lambda one: Cell(_SIDES[one.limit.scope.side], after="" if one.binds else " *")
+        ),
+        Column("tokens per call"),
+        Column("reached", "%", digits=0, at=lambda one: 100 * one.reached),
+        Column("speed-up there", "x", at="speedup"),
     ]
-    columns = [Column("limit", kind="words"), Column("side", kind="words"), Column("tokens per call")]
-    columns += [Column("reached", "%", digits=0), Column("speed-up there", "x")]
-    title = f"Limits and idealised values at {nodes} draft nodes"
     others = ["* does not apply to the best setting"] if not all(each.binds for each in answer.distances) else []
-    return Table(title, columns, rows, others)
+    return Table.of(f"Limits and idealised values at {nodes} draft nodes", columns, answer.distances, others)
+
+
+def _engines_table(answer: Deployment) -> Table:
+    columns = [Column("engine", kind="words"), *_columns("candidate.")]
+    return Table.of("Under each engine's own rule", columns, answer.engines)
+
+
+# Batches
+
+_CHOICE = "best k and its speed-up with so many cached tokens; 0: plain decoding"
+
+
+def best_lengths_table(
+    title: str,
+    choices: Iterable[Any],
+    text: Callable[[Any], Value | Cell],
+    *,
+    meaning: str = _CHOICE,
+    batch: str = "batch",
+    notes: Sequence[str] = (),
+) -> Table:
+    """The best k by batch, a row each, and by context, a column each."""
+    at = {(choice.batch, choice.context): choice for choice in choices}
+    contexts = dict.fromkeys(context for _, context in at)
+    rows: list[Row] = [
+        [each, *(text(at[each, context]) for context in contexts)] for each in dict.fromkeys(each for each, _ in at)
+    ]
+    columns = [Column(batch), *(Column(f"L = {context:.0f}", meaning=meaning) for context in contexts)]
+    return Table(title, columns, rows, notes)
 
 
 def _batches_table(answer: Deployment) -> Table:
-    contexts = sorted({choice.context for choice in answer.batches})
     rule, draft = answer.chain.prediction.rule.name, answer.chain.draft.name
-    at = {(choice.batch, choice.context): choice for choice in answer.batches}
-    rows: list[Row] = [
-        [batch, *(_best_length(at[batch, context]) for context in contexts)]
-        for batch in sorted({choice.batch for choice in answer.batches})
-    ]
     title = f"Best k by batch and context ({rule}, draft {draft}; roofline, 0: plain decoding)"
-    return Table(title, [Column("batch"), *(Column(f"L = {context}", meaning=CHOICE) for context in contexts)], rows)
+    choices = sorted(answer.batches, key=lambda choice: (choice.batch, choice.context))
+    return best_lengths_table(title, choices, lambda one: Cell(one.k, after=f" ({one.speedup:.2f}x)" if one.k else ""))
 
 
-CHOICE = "best k and its speed-up with so many cached tokens; 0: plain decoding"
+_NOTE = (
+    "B texts, drawn from the trace's with replacement, begin together; each leaves when it has ended, and the batch "
+    "lasts until the slowest has. Speed-up over plain decoding of the same batches; in [ ] the calls of the slowest "
+    "over the mean calls of a text."
+)
+_FEW = "Batches of more than {} texts repeat texts of the trace: the slowest of that many different texts takes longer."
 
 
-def _best_length(choice: BatchChoice) -> Cell:
-    return Cell(choice.k, after=f" ({choice.speedup:.2f}x)" if choice.k else "")
+def lock_step_table(choices: Sequence[LockStepChoice], texts: int) -> Table:
+    """Best k of lock-step batches (§12); `texts` is how many they are drawn from."""
+    few = [_FEW.format(texts)] if max(choice.batch for choice in choices) > texts else []
+    return best_lengths_table(
+        "The same in lock-step: best k, its speed-up, and waiting",
+        choices,
+        lambda one: f"{one.k}{f' ({one.speedup:.2f}x)' if one.k else ''} [{one.waiting:.2f}]",
+        meaning="best k, its speed-up, and in [ ] calls of the slowest text over the mean; so many cached tokens",
+        notes=[_NOTE, *few],
+    )
 
 
-def _engines_table(engines: Sequence[EngineSettings]) -> Table:
-    rows = [[settings.engine, *_gives(settings.candidate)] for settings in engines]
-    return Table("Under each engine's own rule", [Column("engine", kind="words"), *_GIVES], rows)
+# What is shown first
+
+
+def _brief(answer: Deployment, asked: Sequence[Table]) -> Brief:
+    """The verdict, the best settings, the tables that were `asked` for, and where to find settings to paste."""
+    best = answer.ranking.best.prediction
+    lines = [*_verdict(answer), requests_left_out(best.provenance, answer.recorded)]
+    notes = [*heavy_tail(answer.recorded, best), *_engines(answer), *few_prompts(answer.prompts)]
+    return Brief.of(lines, [_fastest(answer), *asked], notes)
+
+
+def _verdict(answer: Deployment) -> tuple[str, str]:
+    best, needs = answer.ranking.best, answer.break_even
+    said, gain = _VERDICTS[best.verdict], point(best.speedup, "x")
+    known = f"{range_words(best.speedup, 'x') or gain} over plain decoding"
+    if best.verdict == DO_NOT:
+        most = needs.draft_ratio_needed
+        cheaper = "" if most is None else f" or a draft pass of {most:.2f} target steps"
+        known = (
+            f"Pays with {needs.tokens_per_call_needed:.2f} tokens per call (now {needs.tokens_per_call:.2f}){cheaper}"
+        )
+    elif answer.ranking.runner_up is not None and not answer.ranking.told_apart:
+        known += "; the next setting's interval overlaps"
+    else:
+        known += f"; {point(best.prediction.tokens_per_call)} tokens per target call"
+    return f"{said}: {_named(best, answer)}: speed-up {gain}", known
+
+
+def _named(candidate: Candidate, answer: Deployment) -> str:
+    """Rule and shape without a tree's depth, with the draft if there are several."""
+    rule, shape = candidate.prediction.rule, candidate.shape.partition(", depth")[0]
+    if _several(answer):
+        return f"{short(candidate.draft.name, _LETTERS)}, {short(rule.name)}, {shape}"
+    return f"{short(rule.label, LONGEST_NAME + _LETTERS)}, {shape}"
+
+
+def _several(answer: Deployment) -> bool:
+    """Whether several draft models are compared."""
+    return len({c.draft.name for c in answer.ranking.candidates if c.prediction.rule.uses_draft}) > 1
+
+
+def _fastest(answer: Deployment) -> Table:
+    """The fastest settings; the draft is named if there are several."""
+    by = {column.heading: column for column in _columns()}
+    draft = [replace(by["draft"], at=lambda each: short(each.draft.name, _LETTERS))]
+    columns = [
+        *(draft if _several(answer) else []),
+        replace(by["rule"], at=lambda each: short(each.prediction.rule.name)),
+        by["shape"],
+        replace(by["tokens per call"], aside=True),
+        by["speed-up"],
+    ]
+    shown = answer.ranking.candidates[:MOST_ROWS]
+    return Table.of("The fastest settings over plain decoding", columns, shown, best=answer.ranking.best)
+
+
+def _engines(answer: Deployment) -> list[str]:
+    """Whether an engine runs the best rule, and that settings for engines are in the whole answer."""
+    if not answer.engines:
+        return []
+    rule = answer.ranking.best.prediction.rule.name
+    fastest = max(answer.engines, key=lambda each: each.candidate.speedup.best)
+    runs = fastest.candidate.prediction.rule.name
+    names = list(dict.fromkeys(each.engine for each in answer.engines))
+    listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    absent = (
+        []
+        if rule in {each.candidate.prediction.rule.name for each in answer.engines}
+        else [f"No engine here runs {short(rule)} verification; {fastest.engine} runs {short(runs)}."]
+    )
+    return [*absent, f"Settings to paste into {listed}: --all."]

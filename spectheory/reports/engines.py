@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from spectheory.answers.judged import EnginesJson
 from spectheory.reports.base import Brief, Report
-from spectheory.reports.brief import narrowed, verdict
 from spectheory.reports.table import Column, Table, Value
 
 Content = Mapping[str, Any]
 
-_COLUMNS = (
-    Column("T", digits=1),
-    Column("k"),
-    Column("drafts", kind="names"),
-    Column("rule", kind="names"),
-    Column("calls", meaning="target calls that were counted"),
-    Column("expected", digits=1),
-    Column("z", signed=True),
-    Column("counts", kind="names"),
-    Column("output", kind="names"),
-)
 _NOTES = (
     "T: temperature; k: drafted tokens per call; drafts: none, the engine's default, or what it is told to draft.",
     "rule: what the engine is told to run, else the one that fits best; expected: its calls, given the engine's texts.",
@@ -33,55 +23,59 @@ _NOTES = (
 def engines_report(content: Content) -> Report:
     """A table for each engine; `agree` says that no stated rule and no output is refuted."""
     runs = [run for engine in content["engines"] for run in engine["runs"]]
-    right = [_agrees(run) for run in runs]
-    tables = [_table(engine) for engine in content["engines"]]
-    wrong = len(right) - sum(right)
+    wrong = sum(_fits(run) is False or not run["output"]["right"] for run in runs)
+    tables = [
+        Table.of(f"{engine['engine']} {engine['version']}", _COLUMNS, engine["runs"], _NOTES)
+        for engine in content["engines"]
+    ]
     said = ", ".join(f"{engine['engine']} {engine['version']}" for engine in content["engines"])
     number = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
     found = f"{number}, {wrong} not as expected" if wrong else f"{number}, all as expected"
-    headline = f"{said}: {found}"
-    return Report(
-        {**content, "agree": not wrong}, tables, headline, tuple(_causes(content)), _brief(said, found, tables)
-    )
+    brief = Brief.of([f"Calls and output: {found}", said], tables)
+    typed = EnginesJson.view(content, agree=not wrong)
+    return Report(typed, tables, f"{said}: {found}", tuple(_causes(content)), brief)
 
 
-def _brief(engines: str, found: str, tables: Sequence[Table]) -> Brief:
-    """The verdict and the runs."""
-    return Brief(verdict(f"Calls and output: {found}", engines), [*map(narrowed, tables)])
+def _fits(run: Content) -> bool | None:
+    """Whether the counts of a run fit its rule; None without drafts, or of an impossible text."""
+    return run["counts"]["fits"] if run.get("counts") else None
 
 
-def _agrees(run: Content) -> bool:
-    counts, output = run.get("counts"), run["output"]
-    return bool((counts is None or counts["fits"]) and output["right"])
+def _nearer(calls: Content) -> float:
+    """The end of the expected calls that is nearer to those counted."""
+    return float(min(max(calls["counted"], calls["expected"]["low"]), calls["expected"]["high"]))
 
 
-def _table(engine: Content) -> Table:
-    rows = [_row(run) for run in engine["runs"]]
-    return Table(f"{engine['engine']} {engine['version']}", _COLUMNS, rows, _NOTES)
+def _z(calls: Content) -> float:
+    """In deviations; None in JSON is infinite, with the sign of the difference."""
+    return math.copysign(math.inf, calls["counted"] - _nearer(calls)) if calls["z"] is None else float(calls["z"])
 
 
-def _row(run: Content) -> list[Value]:
-    setting: list[Value] = [run["temperature"], run["k"], run["drafts"] or ("default" if run["k"] else "none")]
-    return [*setting, *_counts(run.get("counts")), _said(run["output"])]
+def _of_calls(of: Callable[[Content], Value]) -> Callable[[Content], Value]:
+    """What is computed from the calls of a run, if it has any."""
+    return lambda run: of(run["counts"]["calls"]) if run.get("counts") else None
 
 
-def _counts(counts: Content | None) -> list[Value]:
-    """The rule with its calls, expected ones and deviations."""
-    if counts is None:
-        return [None] * 5
-    calls = counts["calls"]
-    low, high = (calls["expected"][end] for end in ("low", "high"))
-    nearer = min(max(calls["counted"], low), high)
-    return [counts["rule"], calls["counted"], nearer, calls["z"], "fit" if counts["fits"] else "REFUTED"]
-
-
-def _said(output: Content) -> str:
+def _said(output: Content) -> Value:
     if "impossible" in output:
         return "WRONG (impossible)"
     if "worst" in output:
         return "right" if output["right"] else f"WRONG ({output['worst']['name']})"
     ties = f" ({output['ties']} ties)" if output["ties"] else ""
     return f"right{ties}" if output["right"] else f"WRONG ({output['faults']} tokens)"
+
+
+_COLUMNS = (
+    Column("T", digits=1, at="temperature"),
+    Column("k"),
+    Column("drafts", kind="names", at=lambda run: run["drafts"] or ("default" if run["k"] else "none")),
+    Column("rule", kind="names", at="counts.rule"),
+    Column("calls", meaning="target calls that were counted", at="counts.calls.counted"),
+    Column("expected", digits=1, at=_of_calls(_nearer)),
+    Column("z", signed=True, at=_of_calls(_z)),
+    Column("counts", kind="names", at=lambda run: {True: "fit", False: "REFUTED", None: None}[_fits(run)]),
+    Column("output", kind="names", at=lambda run: _said(run["output"])),
+)
 
 
 def _causes(content: Content) -> Iterator[str]:

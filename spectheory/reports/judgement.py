@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import Any
 
-from spectheory.answers import plain
-from spectheory.answers.judged import JudgementJson
+from spectheory.answers import Part, plain
+from spectheory.answers.judged import CountedJson, JudgementJson
 from spectheory.drafting import Chain
 from spectheory.judging.comparison import Comparison
 from spectheory.judging.judgement import Judgement
-from spectheory.judging.output import POSSIBLE, POWER, SHARE
+from spectheory.judging.output import POSSIBLE, POWER, SHARE, OutputTest
 from spectheory.judging.standing import FALSE_ALARMS, Standing
 from spectheory.judging.starts import RARE, ROUNDED
-from spectheory.reports.base import Brief, Report
-from spectheory.reports.brief import narrowed, short, verdict
-from spectheory.reports.table import Column, Row, Table
+from spectheory.reports.base import Brief, Report, short
+from spectheory.reports.table import Column, Table
 
-SCHEMA = 1
-"""Version of ``judgement.json``."""
-_WORDS = ("fits", "REFUTED")
+_PARTS_OF: Mapping[type, type[Part]] = {
+    Standing: JudgementJson.Rule,
+    OutputTest: JudgementJson.Output,
+    Comparison: CountedJson,
+}
+"""What a cause may have as evidence, and how an answer holds it."""
 
 
 def judgement_report(found: Judgement) -> Report:
@@ -30,26 +33,31 @@ def judgement_report(found: Judgement) -> Report:
     return Report(content(found), pieces, headline(found), notes, _brief(found))
 
 
-def content(found: Judgement) -> dict[str, Any]:
+def content(found: Judgement) -> JudgementJson:
     """The judgement as data."""
     log, counting = found.log, found.counting
-    judged = JudgementJson.view(
+    return JudgementJson.view(
         found,
-        engine=log.engine,
-        version=log.version,
+        counting,
+        log,
         requests=len(log),
         tokens=sum(len(request.output) for request in log.requests),
-        k=counting.k,
-        temperature=log.temperature,
         prefill_emits_token=counting.prefill,
         counts_past_end=counting.past_end,
         false_alarms=FALSE_ALARMS,
         fitting=[one.rule for one in found.fitting],
-        rules=[one.as_dict() for one in found.standings],
-        output=[test.as_dict() for test in found.output],
-        provenance=log.provenance,
+        causes=[JudgementJson.Cause.view(cause, evidence=plain(_evidence(cause.evidence))) for cause in found.causes],
     )
-    return dict(plain(judged))
+
+
+def _evidence(value: Any) -> Any:
+    """Evidence in the types of the answer."""
+    if isinstance(value, Mapping):
+        return {name: _evidence(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_evidence(entry) for entry in value]
+    part = _PARTS_OF.get(type(value))
+    return part.view(value) if part else value
 
 
 def shown(found: Judgement) -> Standing:
@@ -100,7 +108,7 @@ def _brief(found: Judgement) -> Brief:
     also = "Also explained" if found.doubtful else "Explained"
     causes = [f"{also} by: {cause.cause} (--all says how)." for cause in found.causes[:1]]
     notes = [*doubt, *causes, *_would_show(found)]
-    return Brief(verdict(said, _of_output(found)), [narrowed(_rules(found, brief=True))], notes)
+    return Brief.of([said, _of_output(found)], [_rules(found, brief=True)], notes)
 
 
 def _of_output(found: Judgement) -> str:
@@ -143,31 +151,18 @@ def _rules(found: Judgement, *, brief: bool = False) -> Table:
     log, k = found.log, found.counting.k
     at = "" if log.temperature is None else f", temperature {log.temperature:g}"
     columns = [
-        Column("rule", kind="names"),
-        Column("calls", digits=0, meaning="target calls of the log"),
-        Column("expected", digits=1, meaning="calls that the rule expects on these texts"),
-        Column("sd", digits=1),
-        Column("z", signed=True, digits=1),
-        Column("p, all counts", kind="names"),
-        Column("verdict", kind="names"),
-        Column("accepts the same", kind="words", aside=True),
-    ]
-    rows: list[Row] = [
-        [
-            short(one.rule) if brief else one.rule,
-            one.calls.counted,
-            one.calls.low,
-            one.calls.deviation,
-            float(one.calls.z),
-            _p(one.p),
-            _WORDS[one.refuted],
-            ", ".join(one.same),
-        ]
-        for one in found.standings
+        Column("rule", kind="names", at=lambda one: short(one.rule) if brief else one.rule),
+        Column("calls", digits=0, meaning="target calls of the log", at="calls.counted"),
+        Column("expected", digits=1, meaning="calls that the rule expects on these texts", at="calls.low"),
+        Column("sd", digits=1, at="calls.deviation"),
+        Column("z", signed=True, digits=1, at=lambda one: float(one.calls.z)),
+        Column("p, all counts", kind="names", at=lambda one: _p(one.p)),
+        Column("verdict", kind="names", at=lambda one: ("fits", "REFUTED")[one.refuted]),
+        Column("accepts the same", kind="words", aside=True, at=lambda one: ", ".join(one.same)),
     ]
     requests = "1 request" if len(log) == 1 else f"{len(log)} requests"
     drafts = f"k = {k}" if isinstance(found.shape, Chain | None) else str(found.shape)
-    return Table(f"{requests}, {drafts}{at}: calls", columns, rows)
+    return Table.of(f"{requests}, {drafts}{at}: calls", columns, found.standings)
 
 
 def _positions(one: Standing) -> Iterator[Table]:
@@ -183,41 +178,30 @@ def _positions(one: Standing) -> Iterator[Table]:
         Column("expected", digits=1),
         Column("z", signed=True, digits=1),
     ]
-    starts: list[Comparison | None] = [*one.starts]
-    starts += [None] * (len(one.positions) - len(starts))
-    rows: list[Row] = [
-        [
-            number,
-            each.counted,
-            _expected(each),
-            float(each.z),
-            *((None, None, None) if at is None else (at.counted, at.low, float(at.z))),
-        ]
-        for number, (each, at) in enumerate(zip(one.positions, starts, strict=True), start=1)
+    rows = [
+        [number, each.counted, _expected(each), float(each.z)]
+        + ([None] * 3 if at is None else [at.counted, at.low, float(at.z)])
+        for number, (each, at) in enumerate(zip_longest(one.positions, one.starts), start=1)
     ]
     yield Table(f"Rule {one.rule}: calls that accept at least so many drafts", columns, rows)
 
 
 def _causes(found: Judgement) -> Iterator[Table]:
     if found.causes:
-        columns = [Column("cause", kind="names"), Column("evidence", kind="words")]
+        columns = [Column("cause", kind="names"), Column("evidence", kind="words", at="sentence")]
         title = "What else explains the counts" if found.doubtful else "What explains it"
-        yield Table(title, columns, [[cause.cause, cause.sentence] for cause in found.causes])
+        yield Table.of(title, columns, found.causes)
 
 
 def _output(found: Judgement) -> Iterator[Table]:
-    if not found.output:
-        return
-    columns = [
-        Column("test of the output", kind="names"),
-        Column("statistic", kind="names"),
-        Column("p", kind="names"),
-        Column("verdict", kind="names"),
-    ]
-    rows = [
-        [t.name, f"{t.symbol} = {t.statistic:.3g}", _p(t.p), ("passes", "REFUTED")[t.refuted]] for t in found.output
-    ]
-    yield Table("Is the output right?", columns, rows)
+    if found.output:
+        columns = [
+            Column("test of the output", kind="names", at="name"),
+            Column("statistic", kind="names", at=lambda test: f"{test.symbol} = {test.statistic:.3g}"),
+            Column("p", kind="names", at=lambda test: _p(test.p)),
+            Column("verdict", kind="names", at=lambda test: ("passes", "REFUTED")[test.refuted]),
+        ]
+        yield Table.of("Is the output right?", columns, found.output)
 
 
 def _terms(found: Judgement) -> Iterator[str]:

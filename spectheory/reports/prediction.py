@@ -1,42 +1,60 @@
-"""The predictions of a trace: tables of tokens per call and speed-ups, the bias trade-off, and the outside check."""
+"""The predictions of a trace: the best setting, tables of tokens per call and speed-ups, and what is shown first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from spectheory.answers import Part
 from spectheory.answers.prediction import PredictionJson
 from spectheory.cost import LatencyTable
+from spectheory.deployment.candidates import in_words
 from spectheory.intervals import Interval
-from spectheory.limits.claims import (
-    IID_BRANCHING,
-    IID_CHANNEL,
-    TEXT,
-    LimitClaim,
-)
+from spectheory.limits.claims import IID_BRANCHING, IID_CHANNEL, TEXT, LimitClaim
 from spectheory.prediction import Label, Plan, Prediction
 from spectheory.prediction.adaptive import AdaptiveWorth
+from spectheory.prediction.answer import merit
 from spectheory.prediction.bias_tradeoff import BiasPoint
+from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.per_prompt import PerPrompt
 from spectheory.prediction.recorded_readings import RecordedReading
-from spectheory.reports.adaptive import adaptive_sentence, adaptive_table
-from spectheory.reports.base import Report
-from spectheory.reports.bias import bias_table
-from spectheory.reports.check import Records, check_table, of_all
-from spectheory.reports.meanings import claimed
-from spectheory.reports.prediction_brief import label_column, prediction_brief
-from spectheory.reports.prediction_notes import formulas, notes_of, notes_of_recorded
-from spectheory.reports.provisional import provisional_words
-from spectheory.reports.recorded import kept, recorded_table
+from spectheory.reports.additions import (
+    Records,
+    adaptive_sentence,
+    adaptive_table,
+    bias_table,
+    check_table,
+    new_prompts_table,
+    of_all,
+    recorded_table,
+)
+from spectheory.reports.base import WIDTH, Brief, Report, point, range_words, short, sizes_shown
+from spectheory.reports.meanings import TERMS, claimed
+from spectheory.reports.notes import (
+    NO_COST,
+    NOT_SAMPLED,
+    formulas,
+    given,
+    heavy_tail,
+    limits_of_decodings,
+    prediction_notes,
+    provisional_words,
+    requests_left_out,
+    timing_notes,
+)
 from spectheory.reports.table import Cell, Column, Table
-from spectheory.reports.timing import timing_notes
-from spectheory.reports.whole_decoding import limits_of_decodings
 from spectheory.trace import PROVISIONAL
 from spectheory.verification import RankRule
 
-Aside = tuple[Column, Callable[[Sequence[Prediction]], float | None]]
-"""A column to compare with, and its value from the predictions of one size."""
-TOKENS = "Tokens per target call"
+Sizes = Mapping[Label, Prediction]
+"""The predictions of one number of nodes, by label: the row of a table."""
+_RULES, _RULES_WITHOUT_COSTS = 3, 5
+"""Most rules beside each other in a brief answer, with and without speed-ups."""
+_LONGEST_LABEL = 31
+"""Letters of the longest built-in rule with "verification"."""
+_CERTIFIED = "Ranges without ± are certain bounds; settings are compared by their low ends."
+_SHOWN = 5
+"""Settings that a provisional answer shows."""
 
 
 def prediction_report(
@@ -58,12 +76,10 @@ def prediction_report(
     best = plan.best
     content = PredictionJson.view(
         best,
+        plan,
         best=PredictionJson.Best(
             rule=best.rule.name, shape=str(best.shape), by="speedup" if best.speedup else "tokens_per_call"
         ),
-        predictions=plan.predictions,
-        prompts=plan.prompts,
-        chosen_on=plan.chosen_on,
         provisional=best.provenance.get(PROVISIONAL),
         in_loop=in_loop,
         bias=bias,
@@ -75,24 +91,15 @@ def prediction_report(
     )
     asked = [
         *([adaptive_table(adaptive)] if adaptive else []),
-        *([_new_prompts_table(plan, per_prompt)] if per_prompt else []),
+        *([new_prompts_table(plan, per_prompt)] if per_prompt else []),
         *([bias_table(bias)] if bias else []),
         *([check_table(check)] if check else []),
     ]
-    pieces = [
-        *([_chains_table(plan, with_limits=not recorded)] if plan.chains else []),
-        *([_trees_table(plan)] if plan.trees else []),
-        *([_speedups_table(plan)] if plan.timed else []),
-        *([_drafted_table(plan)] if _stopped(plan) else []),
-        *asked,
-        *([recorded_table(recorded)] if recorded else []),
-    ]
-    notes = notes_of_recorded(plan, in_loop, recorded) if recorded else notes_of(plan, in_loop)
-    words = provisional_words(plan.best.provenance) or kept(plan.best.provenance, recorded)
-    headline = f"{words}. {_headline(plan)}" if words else _headline(plan)
-    headline = f"{headline}. {adaptive_sentence(adaptive)}" if adaptive else headline
-    notes += timing_notes(latencies) if latencies else []
-    return Report(content, pieces, headline, notes, prediction_brief(plan, asked, recorded))
+    words = provisional_words(best.provenance) or requests_left_out(best.provenance, recorded)
+    headline = [words, _headline(plan), adaptive_sentence(adaptive) if adaptive else ""]
+    notes = [*prediction_notes(plan, in_loop, recorded), *(timing_notes(latencies) if latencies else [])]
+    pieces = [*_tables(plan, recorded), *asked, *([recorded_table(recorded)] if recorded else [])]
+    return Report(content, pieces, ". ".join(filter(None, headline)), notes, _brief(plan, asked, recorded))
 
 
 def _headline(plan: Plan) -> str:
@@ -103,104 +110,190 @@ def _headline(plan: Plan) -> str:
     tokens = f"{best.tokens_per_call} tokens per target call"
     if best.speedup is None:
         return f"Most tokens per call: {setting}: {tokens}"
-    if best.speedup.high < 1 and best.speedup.kind != "estimate":
+    if _slower(best.speedup):
         return f"Do not speculate: the best setting ({setting}) gives {best.speedup}x"
     return f"Best: {setting}: speed-up {best.speedup}x, {tokens}"
 
 
-# Tables
+def _slower(speedup: Interval) -> bool:
+    return speedup.high < 1 and speedup.kind != "estimate"
 
 
-def _chains_table(plan: Plan, *, with_limits: bool) -> Table:
-    """Chains with a row per k: each rule, then the i.i.d. formula and the limits."""
-    if not with_limits:
-        return _by_nodes(TOKENS, plan, plan.chains, lambda p: p.tokens_per_call)
-    ranked = plan.of(plan.chains[0])[0].rule
-    t1 = f"\n{ranked.name}" if isinstance(ranked, RankRule) and ranked.name != "recursive" else ""
-    asides = [
-        *(_first(claim, f"\n{plan.chains[0]}") for claim in formulas(plan)),
-        *(_first(claim) for claim in (*limits_of_decodings(plan), TEXT, IID_BRANCHING)),
-        _first(IID_CHANNEL, t1),
+def provisional_report(plan: Plan, *, seconds: float | None, trees_follow: bool) -> Report:
+    """The best setting of each rule and kind of shape, the best first; `seconds` are those that the rest takes."""
+    best = sorted((max(plan.of(label), key=merit) for label in plan.labels), key=merit, reverse=True)[:_SHOWN]
+    columns = [
+        Column("rule", kind="names", at="rule.label"),
+        Column("shape", kind="names", at=lambda each: str(each.shape)),
+        Column("tokens per call", at=lambda each: Cell(each.tokens_per_call, best=each is plan.best)),
+        Column("speed-up", "x", at=lambda each: Cell(each.speedup, best=each is plan.best)),
     ]
-    return _by_nodes(TOKENS, plan, plan.chains, lambda p: p.tokens_per_call, asides)
+    rest = f"The rest takes about {seconds:.0f} s." if seconds is not None else "The rest is being measured."
+    notes = [f"Intervals (95%) are over these prompts. {'Trees follow with the whole answer. ' * trees_follow}{rest}"]
+    table = Table.of("", columns if plan.timed else columns[:-1], best)
+    return Report(Part(), [table], f"{provisional_words(plan.best.provenance)}:", notes)
 
 
-def _trees_table(plan: Plan) -> Table:
-    """The other shapes with a row per number of nodes, then the limits of such trees."""
-    known = (p for label in plan.trees for p in plan.of(label) if p.limits.iid_channel is not None)
-    channels = [_channel(rule) for rule in dict.fromkeys(p.rule.name for p in known)]
-    asides = [_first(TEXT), _first(IID_BRANCHING), *channels]
-    title = "Tokens per target call, trees of k nodes"
-    return _by_nodes(title, plan, plan.trees, lambda p: p.tokens_per_call, asides)
+# Tables: a row per number of nodes
 
 
-def _speedups_table(plan: Plan) -> Table:
-    return _by_nodes("Speed-up over plain decoding", plan, plan.labels, lambda p: p.speedup, what="speed-up")
+def _tables(plan: Plan, recorded: Sequence[RecordedReading]) -> list[Table]:
+    """Tokens per call of chains and trees with their limits, speed-ups, and drafted tokens where the draft decides."""
 
+    def table(title: str, labels: Sequence[Label], columns: Sequence[Column], notes: Sequence[str] = ()) -> Table:
+        return _by_nodes(title, plan, labels, columns, notes)
 
-def _stopped(plan: Plan) -> list[Label]:
-    """The labels of chains that a stopping rule may end."""
-    return [label for label in plan.chains if label.stop]
-
-
-def _drafted_table(plan: Plan) -> Table:
-    """Drafted tokens per call where the draft decides."""
-    notes = [
-        "Calls are exact. Drafted tokens are estimated from likelihood ratios of the texts, inside certain bounds; a "
-        "range a..b is those bounds. With r tokens to go a call drafts r - 1 at most."
-    ]
-    title = "Drafted tokens per call, at most k, where the draft stops"
-    return replace(_by_nodes(title, plan, _stopped(plan), lambda p: p.drafted, what="drafted"), notes=notes)
-
-
-def _new_prompts_table(plan: Plan, per_prompt: Sequence[PerPrompt]) -> Table:
-    """The best rule's pooled tokens per call, the mean over prompts, and the range of the mean over new ones."""
-    pooled = {each.wanted: each for each in plan.of(plan.best.label)}
-    rows: list[list[Cell | Interval | int | None]] = [
-        [pooled[each.wanted].shape.nodes, pooled[each.wanted].tokens_per_call, each.mean, each.new]
-        for each in per_prompt
-    ]
-    notes = [
-        "pooled: tokens of all prompts over their calls. mean of prompts: of each one's own tokens per call. Both have "
-        "95% confidence intervals, for all prompts of this kind. new: 95% prediction interval of the second over so "
-        "many new prompts of the same kind."
-    ]
-    new = f"mean of {per_prompt[0].prompts} new"
-    title = f"{plan.best.label}: tokens per call of prompts to come"
-    return Table(title, [Column("k"), Column("pooled"), Column("mean of prompts"), Column(new)], rows, notes)
-
-
-def _first(claim: LimitClaim, of: str = "") -> Aside:
-    """A limit as the first rule of a row has it."""
-    return _claim(claim, claim.heading + of), lambda row: row[0].compared(claim)
-
-
-def _channel(rule: str) -> Aside:
-    """T1 with the ranks of one rule."""
-    column = _claim(IID_CHANNEL, f"{IID_CHANNEL.heading}\n{rule}")
-    return column, lambda row: next((p.limits.iid_channel for p in row if p.rule.name == rule), None)
-
-
-def _claim(claim: LimitClaim, heading: str) -> Column:
-    return Column(heading, aside=True, meaning=claimed(claim))
+    tokens, stopped = "Tokens per target call", [label for label in plan.chains if label.stop]
+    tables = []
+    if plan.chains:
+        tables.append(table(tokens, plan.chains, _tokens(plan, plan.chains) + ([] if recorded else _of_chains(plan))))
+    if plan.trees:
+        tables.append(table(f"{tokens}, trees of k nodes", plan.trees, _tokens(plan, plan.trees) + _of_trees(plan)))
+    if plan.timed:
+        gains = [_column(plan, label, "speed-up", lambda p: p.speedup) for label in plan.labels]
+        tables.append(table("Speed-up over plain decoding", plan.labels, gains))
+    if stopped:
+        drafted = [_column(plan, label, "drafted", lambda p: p.drafted) for label in stopped]
+        note = (
+            "Calls are exact. Drafted tokens are estimated from likelihood ratios of the texts, inside certain bounds; "
+            "a range a..b is those bounds. With r tokens to go a call drafts r - 1 at most."
+        )
+        title = "Drafted tokens per call, at most k, where the draft stops"
+        tables.append(table(title, stopped, drafted, [note]))
+    return tables
 
 
 def _by_nodes(
     title: str,
     plan: Plan,
     labels: Sequence[Label],
-    value: Callable[[Prediction], Interval | None],
-    asides: Sequence[Aside] = (),
-    *,
-    what: str = "tokens per call",
+    columns: Sequence[Column],
+    notes: Sequence[str] = (),
+    best: int | None = None,
 ) -> Table:
-    """A row per number of nodes, a column per label; the best of the plan is marked."""
+    """A row per number of nodes, or for those that are shown where one is the `best`."""
     of_label = {label: {p.shape.nodes: p for p in plan.of(label)} for label in labels}
-    rows: list[list[Cell | int | float | None]] = []
-    for nodes in sorted({nodes for of in of_label.values() for nodes in of}):
-        row = [of.get(nodes) for of in of_label.values()]
-        known = [p for p in row if p]
-        cells = [Cell(value(p), best=p is plan.best) if p else None for p in row]
-        rows.append([nodes, *cells, *(compared(known) for _, compared in asides)])
-    columns = [Column("k"), *(label_column(label, what) for label in labels), *(column for column, _ in asides)]
-    return Table(title, columns, rows)
+    sizes = sorted({nodes for of in of_label.values() for nodes in of})
+    rows = [
+        {label: of[nodes] for label, of in of_label.items() if nodes in of}
+        for nodes in (sizes if best is None else sizes_shown(sizes, best))
+    ]
+    return Table.of(title, [Column("k", at=lambda row: _first(row).shape.nodes), *columns], rows, notes)
+
+
+def _first(row: Sizes) -> Prediction:
+    return next(iter(row.values()))
+
+
+def _column(
+    plan: Plan, label: Label, what: str, value: Callable[[Prediction], Interval | float | None], heading: str = ""
+) -> Column:
+    """The column of a rule and kind of shape, where the best is marked; `what` of it is shown is a term."""
+
+    def at(row: Sizes) -> Cell | None:
+        return Cell(value(row[label]), best=row[label] is plan.best) if label in row else None
+
+    return Column(heading or str(label), meaning=f"{what} under that rule: {TERMS[what]}", at=at)
+
+
+def _tokens(plan: Plan, labels: Sequence[Label]) -> list[Column]:
+    return [_column(plan, label, "tokens per call", lambda p: p.tokens_per_call) for label in labels]
+
+
+def _limit(claim: LimitClaim, of: str = "", rule: str = "", *, known: bool = False) -> Column:
+    """A limit as the first rule of a row has it, or the one that is named, or the first that knows it."""
+
+    def at(row: Sizes) -> float | None:
+        values = (p.compared(claim) for p in row.values() if p.rule.name == (rule or p.rule.name))
+        return next(filter(None, values) if known else values, None)
+
+    return Column(f"{claim.heading}{of}", aside=True, meaning=claimed(claim), at=at)
+
+
+def _of_chains(plan: Plan) -> list[Column]:
+    """The i.i.d. formula of the first rule, and the limits of chains."""
+    ranked = plan.of(plan.chains[0])[0].rule
+    t1 = f"\n{ranked.name}" if isinstance(ranked, RankRule) and ranked.name != "recursive" else ""
+    return [
+        *(_limit(claim, f"\n{plan.chains[0]}") for claim in formulas(plan)),
+        *map(_limit, (*limits_of_decodings(plan), TEXT, IID_BRANCHING)),
+        _limit(IID_CHANNEL, t1),
+    ]
+
+
+def _of_trees(plan: Plan) -> list[Column]:
+    """The limits of trees; T1 has the ranks of one rule."""
+    known = (p for label in plan.trees for p in plan.of(label) if p.limits.iid_channel is not None)
+    rules = dict.fromkeys(p.rule.name for p in known)
+    return [*map(_limit, (TEXT, IID_BRANCHING)), *(_limit(IID_CHANNEL, f"\n{rule}", rule) for rule in rules)]
+
+
+# What is shown first
+
+
+def _brief(plan: Plan, asked: Sequence[Table], recorded: Sequence[RecordedReading]) -> Brief:
+    """The best setting, 80 columns of a few rules with k up to two beyond the best, and the tables `asked` for."""
+    provenance = plan.best.provenance
+    provisional = provisional_words(provenance)
+    notes = [
+        *([f"{provisional}."] if provisional else []),
+        *heavy_tail(recorded, plan.best),
+        *([_CERTIFIED] if any(p.certified for p in plan.predictions) else []),
+        *([] if plan.timed else [NO_COST]),
+        *([NOT_SAMPLED] if given(provenance) else []),
+        *([] if provisional else few_prompts(plan.prompts)),
+    ]
+    lines = [*_verdict(plan.best), requests_left_out(provenance, recorded)]
+    return Brief.of(lines, [_few_rules(plan), *asked], notes)
+
+
+def _verdict(best: Prediction) -> tuple[str, str]:
+    setting, tokens = f"{short(best.rule.label, _LONGEST_LABEL)}, {in_words(best.shape)}", best.tokens_per_call
+    if best.speedup is None:
+        known = ", ".join(filter(None, [f"{point(tokens)} tokens per target call", range_words(tokens)]))
+        return f"Most tokens per call: {setting}", known
+    known = f"{range_words(best.speedup, 'x') or point(best.speedup, 'x')} over plain decoding"
+    says = "Do not speculate; best" if _slower(best.speedup) else "Best"
+    return f"{says}: {setting}: speed-up {point(best.speedup, 'x')}", f"{known}; {point(tokens)} tokens per target call"
+
+
+def _few_rules(plan: Plan) -> Table:
+    """As many of the best labels as fit, chains first, with intervals if these fit too."""
+    gains = {label: max(p.gain for p in plan.of(label)) for label in plan.labels}
+    by_gain = sorted(plan.labels, key=lambda label: (label != plan.best.label, not label.chain, -gains[label]))
+    most = min(_RULES if plan.timed else _RULES_WITHOUT_COSTS, len(by_gain))
+    tables = [
+        _of_labels(plan, [label for label in plan.labels if label in by_gain[:rules]], ranges=ranges)
+        for rules in range(most, 0, -1)
+        for ranges in (True, False)
+    ]
+    return next((table for table in tables if table.width <= WIDTH), tables[-1])
+
+
+def _of_labels(plan: Plan, labels: Sequence[Label], *, ranges: bool) -> Table:
+    """Tokens per call of each label, a limit that binds one of them, and speed-ups; `ranges` are those of tokens."""
+
+    def value(p: Prediction) -> Interval | float:
+        return p.tokens_per_call if ranges or p.tokens_per_call.kind == "bound" else p.tokens_per_call.best
+
+    names = {label: str(replace(label, rule=short(label.rule))) for label in labels}
+    columns = [
+        *(_column(plan, label, "tokens per call", value, name) for label, name in names.items()),
+        *_binding(plan, labels),
+        *(
+            _column(plan, label, "speed-up", lambda p: p.speedup, f"{name}\nspeed-up")
+            for label, name in names.items()
+            if plan.timed
+        ),
+    ]
+    title = f"Tokens per target call by drafts k{', then speed-up over plain decoding' if plan.timed else ''}"
+    return _by_nodes(title, plan, labels, columns, best=plan.best.shape.nodes)
+
+
+def _binding(plan: Plan, labels: Sequence[Label]) -> list[Column]:
+    """A limit that is known and binds a rule that is shown, as the first rule that knows it has it."""
+    shown = [p for label in labels for p in plan.of(label)]
+    for claim in (*limits_of_decodings(plan), TEXT):
+        if any(p.compared(claim) and claim.key in p.rule.bound_by for p in shown):
+            return [_limit(claim, known=True)]
+    return []

@@ -1,44 +1,61 @@
-"""What an engine's counts say without its texts: a row per k, the best k, and what each number rests on."""
+"""What a log holds when it is imported, and what an engine's counts say without its texts: a row per k, the best k."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 from spectheory.answers import Part
-from spectheory.answers.counts import ComparisonJson, LogJson, LogsJson, ReadingsJson
-from spectheory.intervals import Interval
-from spectheory.judging.readings import BEYOND, FirstDraftGap, ReadingAtK, Readings, first_draft_gap
-from spectheory.reports.base import Brief, Report
-from spectheory.reports.brief import narrowed, point, range_words, short, sizes_shown, verdict
-from spectheory.reports.remarks import NO_COST
+from spectheory.answers.counts import ComparisonJson, ImportJson, LogJson, LogsJson, ReadingsJson
+from spectheory.judging.readings import BEYOND, ReadingAtK, Readings, first_draft_gap
+from spectheory.reports.base import Brief, Report, point, range_words, short, sizes_shown
+from spectheory.reports.notes import NO_COST
 from spectheory.reports.table import Cell, Column, Table
+from spectheory.trace.calls import CallLog
+from spectheory.trace.counters import Counters, pooled
+from spectheory.trace.importers import Format
+from spectheory.trace.reading import Whole
+from spectheory.trace.record import Trace
+from spectheory.trace.text_info import LEFT_OUT
 
-SERVE_LONGER = "Serve with a larger k to count it."
-TOKENS = "Tokens per call count the recovered or bonus token."
+_SERVE_LONGER = "Serve with a larger k to count it."
+_TOKENS = "Tokens per call count the recovered or bonus token."
 
 
 def readings_report(logs: Mapping[str, Readings]) -> Report:
     """The readings of one log or several, by name; several are compared at position 1."""
-    compared = {names: found for names in combinations(logs, 2) if (found := _compared(logs, names))}
-    first = next(iter(logs.values()))
+    several, first = len(logs) > 1, next(iter(logs.values()))
+    compared = {
+        names: found
+        for names in combinations(logs, 2)
+        if (found := first_draft_gap(*(logs[name].counters for name in names)))
+    }
     comparisons = [
         ComparisonJson.view(found, logs=names, acceptance=[found.one, found.other]) for names, found in compared.items()
     ]
-    content: Part = LogsJson(logs={name: _content(each) for name, each in logs.items()}, comparisons=comparisons)
-    if len(logs) == 1:
-        content = ReadingsJson.view(_content(first), comparisons=[])
-    notes = [COLUMNS, TOKENS, *([NO_COST] if first.best is None else [])]
-    notes += dict.fromkeys(
+    content: Part = ReadingsJson.view(_content(first), comparisons=[])
+    if several:
+        content = LogsJson(logs={name: _content(each) for name, each in logs.items()}, comparisons=comparisons)
+    of = {name: f"{name}: " if several else "" for name in logs}
+    assumed = dict.fromkeys(
         line for each in logs.values() for line in each.assumptions if line != BEYOND or len(_shown(each)) > each.k
     )
-    notes += [f"{name}: {line}" if len(logs) > 1 else line for name, each in logs.items() for line in _notes(each)]
-    notes += [found.sentence(names) for names, found in compared.items()]
-    headline = "; ".join(
-        f"{name}: {_headline(each)}" if len(logs) > 1 else _headline(each) for name, each in logs.items()
-    )
-    pieces = [_table(*each) for each in logs.items()]
-    return Report(content, pieces, headline, notes, _brief(logs))
+    notes = [
+        _COLUMNS,
+        _TOKENS,
+        *([NO_COST] if first.best is None else []),
+        *assumed,
+        *(
+            f"{of[name]}{line}"
+            for name, each in logs.items()
+            for line in [*_rising(each), *each.counters.remarks, *each.counters.biases]
+        ),
+        *(found.sentence(names) for names, found in compared.items()),
+    ]
+    headline = "; ".join(f"{of[name]}{_headline(each)}" for name, each in logs.items())
+    return Report(content, [_table(*each) for each in logs.items()], headline, notes, _brief(logs))
 
 
 def _brief(logs: Mapping[str, Readings]) -> Brief:
@@ -46,10 +63,10 @@ def _brief(logs: Mapping[str, Readings]) -> Brief:
     first = next(iter(logs.values()))
     lines = [f"{short(name)}: {_said(each)[0]}" for name, each in logs.items()] if len(logs) > 1 else _said(first)
     beyond = [f"and {len(logs) - 1} other logs: --all"] if len(logs) > 2 else []
-    tables = [narrowed(_table(short(name, 30), each, brief=True)) for name, each in logs.items()]
+    tables = [_table(short(name, 30), each, brief=True) for name, each in logs.items()]
     rising = dict.fromkeys(line for each in logs.values() for line in _rising(each))
-    notes = [*([NO_COST] if first.best is None else []), *rising, *([SERVE_LONGER] if rising else [])]
-    return Brief(verdict(*([*lines[:1], *beyond] if beyond else lines)), tables, notes)
+    notes = [*([NO_COST] if first.best is None else []), *rising, *([_SERVE_LONGER] if rising else [])]
+    return Brief.of([*lines[:1], *beyond] if beyond else lines, tables, notes)
 
 
 def _said(found: Readings) -> list[str]:
@@ -62,10 +79,6 @@ def _said(found: Readings) -> list[str]:
     among = " up to the served k" if found.best_beyond else ""
     first = f"{pays}{among}: k = {best.k}: speed-up {point(best.speedup, 'x')} over plain decoding"
     return [first, "; ".join(filter(None, [range_words(best.speedup, "x"), counted]))]
-
-
-def _compared(logs: Mapping[str, Readings], names: tuple[str, str]) -> FirstDraftGap | None:
-    return first_draft_gap(*(logs[name].counters for name in names))
 
 
 def _content(found: Readings) -> LogJson:
@@ -108,28 +121,30 @@ def _table(name: str, found: Readings, *, brief: bool = False) -> Table:
     if brief and found.best:
         sizes = sizes_shown((row.k for row in rows), found.best.k)
         rows = tuple(row for row in rows if row.k in sizes)
-    known = any(row.first_choices for row in rows)
     columns = [
         Column("k"),
-        Column("accepted at k", digits=3),
+        Column("accepted at k", digits=3, at="survival"),
         Column("hazard", digits=3),
-        Column("tokens per call", digits=3),
-        *([Column("first choices", digits=3)] if known else []),
-        *([Column("speed-up", "x", digits=3)] if found.best else []),
-        Column("rests on", kind="words"),
+        Column("tokens per call", digits=3, at=lambda row: Cell(row.tokens_per_call, best=row is found.best)),
+        *([Column("first choices", digits=3)] if any(row.first_choices for row in rows) else []),
+        *(
+            [Column("speed-up", "x", digits=3, at=lambda row: Cell(row.speedup, best=row is found.best))]
+            if found.best
+            else []
+        ),
+        Column("rests on", kind="words", at=lambda row: _RESTS_ON[row.basis]),
     ]
-    cells = [_cells(row, found, known) for row in rows]
     engine = " ".join(filter(None, (found.counters.engine, found.counters.version))) or name
-    return Table(f"{name}: counts of {engine}" if engine != name else f"Counts of {engine}", columns, cells)
+    return Table.of(f"{name}: counts of {engine}" if engine != name else f"Counts of {engine}", columns, rows)
 
 
-COLUMNS = (
+_COLUMNS = (
     "accepted at k: share of calls that accepted at least k tokens. hazard: that share over the one of k - 1. "
     "tokens per call: of chains of k drafts. rests on: counted at this k, or read for a shorter or longer one, where "
     "ranges hold the readings and the error of counting."
 )
 """What the columns mean."""
-RESTS_ON = {
+_RESTS_ON = {
     "counted": "counted",
     "drafted so far": "drafted so far",
     "own starts": "shorter k",
@@ -137,24 +152,71 @@ RESTS_ON = {
 }
 
 
-def _cells(row: ReadingAtK, found: Readings, known: bool) -> Sequence[Cell | Interval | float | int | str | None]:
-    return [
-        row.k,
-        row.survival,
-        row.hazard,
-        Cell(row.tokens_per_call, best=row is found.best),
-        *([row.first_choices] if known else []),
-        *([Cell(row.speedup, best=row is found.best)] if found.best else []),
-        RESTS_ON[row.basis],
-    ]
-
-
-def _notes(found: Readings) -> list[str]:
-    return [*_rising(found), *found.counters.remarks, *found.counters.biases]
-
-
 def _rising(found: Readings) -> list[str]:
     """That a longer chain than the engine's may be faster."""
     if (beyond := found.best_beyond) is None:
         return []
     return [f"With matches as likely further on, k = {beyond.k} would give {beyond.speedup}x: not counted."]
+
+
+# What is imported
+
+
+def import_report(evidence: Whole, formats: Sequence[Format], written: Path) -> Report:
+    """What was imported from files of these formats, and where it was written."""
+    names = ", ".join(dict.fromkeys(each.name for each in formats))
+    facts, table, remarks = _held(evidence)
+    lacks = [f"Does not follow: {each.lacks}." for each in dict.fromkeys(formats) if each.lacks]
+    gives = [f"Follows: {each.gives}." for each in dict.fromkeys(formats) if each.gives]
+    steps = _next(evidence, written.parent)
+    content = ImportJson.view(
+        facts,
+        format=names,
+        kind=type(evidence).__name__.lower(),
+        gives=gives,
+        lacks=lacks,
+        remarks=remarks,
+        written=str(written),
+        next=steps,
+    )
+    said = ", ".join(f"{name} {value}" for name, value in facts.items() if value not in (None, "", [], ()))
+    notes = [*gives, *lacks, *remarks, f"Written: {written}. Next: {'; '.join(steps)}."]
+    return Report(content, [table] if table else [], f"{names}: {said}", notes)
+
+
+def _held(evidence: Whole) -> tuple[dict[str, Any], Table | None, list[str]]:
+    """Facts in words and numbers, a table of positions, and remarks."""
+    if isinstance(evidence, Trace):
+        left_out = evidence.provenance.get(LEFT_OUT)
+        of = {"requests left out": left_out} if left_out else {}
+        columns = sorted(evidence.columns)
+        return {"texts": len(evidence.texts), **of, "tokens": len(evidence), "columns": columns}, None, []
+    counters = pooled(evidence) if isinstance(evidence, CallLog) else evidence
+    length = counters.length
+    facts: dict[str, Any] = {"engine": counters.engine, "version": counters.version}
+    if isinstance(evidence, CallLog):
+        facts |= {"requests": len(evidence), "with token ids": sum(bool(each.output) for each in evidence.requests)}
+        facts |= {"temperature": evidence.temperature}
+    facts |= {name: getattr(counters, name) for name in ("k", "calls", "drafted", "accepted", "tokens")}
+    facts["tokens per call"] = None if length is None else round(length, 4)
+    table = _positions(counters) if counters.survival else None
+    return facts, table, [*counters.remarks, *counters.biases]
+
+
+def _positions(counters: Counters) -> Table:
+    above = (1.0, *counters.survival)
+    rows = [
+        [i, None if counters.calls is None else round(share * counters.calls), share, share / over if over else None]
+        for i, (share, over) in enumerate(zip(counters.survival, above, strict=False), 1)
+    ]
+    columns = [Column("position"), Column("accepted"), Column("share of calls", digits=3), Column("hazard", digits=3)]
+    note = "hazard: the share over that of the position before."
+    return Table("Accepted by position", columns, rows, (note,))
+
+
+def _next(evidence: Whole, folder: Path) -> list[str]:
+    if isinstance(evidence, Trace):
+        return [f"spectheory predict {folder}"]
+    texts = isinstance(evidence, CallLog) and all(each.output and each.prompt for each in evidence.requests)
+    judge = [f"spectheory judge {folder} --target TARGET --draft DRAFT"] if texts else []
+    return [*judge, f"spectheory predict {folder} --c RATIO"]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from spectheory.answers.theory import RulesJson
 from spectheory.intervals import Interval
 from spectheory.prediction.over_prompts import FEW, few_prompts
-from spectheory.reports.base import Brief, Report
-from spectheory.reports.brief import narrowed, short, verdict
-from spectheory.reports.remarks import GIVEN, OF_FIRST_DRAFT
-from spectheory.reports.table import Cell, Column, Table, Value, number
+from spectheory.reports.base import Brief, Report, short
+from spectheory.reports.notes import GIVEN, OF_FIRST_DRAFT
+from spectheory.reports.table import Cell, Column, Table, number
 from spectheory.verification import RuleStanding
 
 
@@ -45,38 +44,46 @@ def rules_report(answer: RulesAnswer) -> Report:
     rows = sorted(answer.rows, key=lambda row: -row.acceptance.best if row.acceptance else math.inf)
     known = [f"alpha*_{k} = {value:.4f}" for k, value in sorted(answer.optimum.items())]
     distance = "-" if answer.total_variation is None else number(answer.total_variation, 4)
-    content = RulesJson.view(
-        answer, optimum=answer.optimum or dict.fromkeys([answer.k]), rules=[_standing(row) for row in rows]
-    )
+    standings = [
+        RulesJson.Rule.view(
+            row,
+            side=row.side if row.acceptance else None,
+            optimum_is_limit=row.limited if row.optimum is not None else None,
+            rank_entropy=row.rank_entropy if row.iid else None,  # a smaller one next to KL would mislead
+            reason=row.note or None,
+        )
+        for row in rows
+    ]
+    content = RulesJson.view(answer, optimum=answer.optimum or dict.fromkeys([answer.k]), rules=standings)
     headline = ", ".join([*known, f"TV = {distance}", f"KL {_divergence(answer.kl)}"])
     return Report(content, [_table(answer, rows)], headline, _notes(answer, rows), _brief(answer, rows))
-
-
-CANDIDATES = Column("k", meaning="candidates at the position")
 
 
 def _brief(answer: RulesAnswer, rows: Sequence[RuleStanding]) -> Brief:
     """The rules whose acceptance is known; a gap stands where R4 is a limit alone."""
     known = [row for row in rows if row.acceptance]
-    columns = [Column("rule", kind="names"), replace(CANDIDATES, heading="candidates")]
-    columns += [Column("acceptance", digits=4), Column("side", kind="words")]
-    gap = Column("gap to R4", digits=4, meaning="largest acceptance with as many i.i.d. candidates, less this one")
-    cells: list[list[Value | Cell]] = [
-        [short(row.rule), row.k, Cell(row.acceptance, best=row is known[0]), row.side] for row in known
+    gap = Column(
+        "gap to R4",
+        digits=4,
+        meaning="largest acceptance with as many i.i.d. candidates, less this one",
+        at=lambda row: Cell(row.gap if row.limited else None, "≤" if row.side == "lower bound" else ""),
+    )
+    columns = [
+        Column("rule", kind="names", at=lambda row: short(row.rule)),
+        Column("candidates", meaning=_CANDIDATES, at="k"),
+        Column("acceptance", digits=4, at=lambda row: Cell(row.acceptance, best=row is known[0])),
+        Column("side", kind="words"),
+        *([gap] if answer.optimum else []),
     ]
-    if answer.optimum:
-        columns.append(gap)
-        for row, line in zip(known, cells, strict=True):
-            line.append(Cell(row.gap if row.limited else None, "≤" if row.side == "lower bound" else ""))
-    table = Table(f"Acceptance with k = {answer.k} candidates", columns, cells)
     unknown = [] if known else _reasons(rows)
     changing = [note for note in answer.notes if note in (OF_FIRST_DRAFT, GIVEN)]
-    return Brief(_verdict(answer, known), [narrowed(table)], [*unknown, *changing, *few_prompts(answer.prompts)])
+    table = Table.of(f"Acceptance with k = {answer.k} candidates", columns, known)
+    return Brief.of(_verdict(answer, known), [table], [*unknown, *changing, *few_prompts(answer.prompts)])
 
 
 def _verdict(answer: RulesAnswer, known: Sequence[RuleStanding]) -> list[str]:
     if not known:
-        return verdict("The acceptance of no rule is known from this")
+        return ["The acceptance of no rule is known from this"]
     most = known[0].acceptance
     assert most is not None
     alike = [short(row.rule) for row in known if row.acceptance and row.acceptance.best >= most.best - 5e-5]
@@ -85,22 +92,7 @@ def _verdict(answer: RulesAnswer, known: Sequence[RuleStanding]) -> list[str]:
     limit = "" if optimum is None else f"Limit with i.i.d. candidates {optimum:.4f}. "
     apart = "" if answer.total_variation is None else f"Total variation {number(answer.total_variation, 4)}, "
     distance = f"{apart}KL {_divergence(answer.kl).removeprefix('= ')}" if answer.kl else ""
-    return verdict(f"Most accepted with {answer.k} candidates: {names}: {number(most, 4)}", limit + distance)
-
-
-def _standing(row: RuleStanding) -> RulesJson.Rule:
-    return RulesJson.Rule.view(
-        row,
-        side=row.side if row.acceptance else None,
-        optimum_is_limit=row.limited if row.optimum is not None else None,
-        rank_entropy=_code(row),
-        reason=row.note or None,
-    )
-
-
-def _code(row: RuleStanding) -> Interval | None:
-    """H(R) where it is at least KL: a smaller one next to KL would mislead."""
-    return row.rank_entropy if row.iid else None
+    return [f"Most accepted with {answer.k} candidates: {names}: {number(most, 4)}", limit + distance]
 
 
 def _divergence(kl: Interval | None) -> str:
@@ -109,16 +101,23 @@ def _divergence(kl: Interval | None) -> str:
     return f"= {number(kl, 4)} nats" if math.isfinite(kl.best) else "infinite"
 
 
+_CANDIDATES = "candidates at the position"
+
+
 def _table(answer: RulesAnswer, rows: Sequence[RuleStanding]) -> Table:
-    columns = [Column("rule", kind="words"), Column("side", kind="words"), CANDIDATES, Column("acceptance", digits=4)]
-    cells: list[list[Value | Cell]] = [
-        [row.rule, row.side if row.acceptance else None, row.k, row.acceptance] for row in rows
+    """Every rule; where pmfs are given, what is missing to R4 and H(R)."""
+    columns = [
+        Column("rule", kind="words"),
+        Column("side", kind="words", at=lambda row: row.side if row.acceptance else None),
+        Column("k", meaning=_CANDIDATES),
+        Column("acceptance", digits=4),
     ]
     if answer.source == "pmfs":
-        columns += [Column("gap to R4", digits=4), Column("H(R)", digits=4)]
-        for row, line in zip(rows, cells, strict=True):
-            line += [_gap(row), _code(row)]
-    return Table(f"Acceptance with k = {answer.k} candidates", columns, cells)
+        columns += [
+            Column("gap to R4", digits=4, at=_gap),
+            Column("H(R)", digits=4, at=lambda row: row.rank_entropy if row.iid else None),
+        ]
+    return Table.of(f"Acceptance with k = {answer.k} candidates", columns, rows)
 
 
 def _gap(row: RuleStanding) -> Cell:

@@ -11,12 +11,11 @@ from spectheory.cost.served import TERMS, ServedFit
 from spectheory.deployment.lock_step import LockStepChoice
 from spectheory.deployment.served import ServedChoice, Tokens
 from spectheory.reports.base import Brief, Report
-from spectheory.reports.brief import narrowed, verdict
-from spectheory.reports.lock_step import lock_step_table
+from spectheory.reports.deployment import best_lengths_table, lock_step_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 from spectheory.trace.bench import BenchRun
 
-NOTES = (
+_NOTES = (
     "Speed-ups are of decoding, over plain decoding at the same concurrency and context; 95% intervals from the runs' "
     "residuals, and over prompts with a trace. The choice of k is not in them.",
     "A step's time is the mean time after a request's first token, over its further tokens, times tokens per call. "
@@ -25,17 +24,15 @@ NOTES = (
     "Counted acceptance lengths hold tokens past the end of a text; tokens per call here do not.",
     "A draft's drafting and verification are fitted together: the time of calls does not tell them apart.",
 )
-ONE_K = "All runs with speculation have k = {}: no other k is planned."
-READING = "* read from counts of a longer chain, whose calls start elsewhere: an estimate."
-NOT_AS_RUN = (
+_ONE_K = "All runs with speculation have k = {}: no other k is planned."
+_READING = "* read from counts of a longer chain, whose calls start elsewhere: an estimate."
+_NOT_AS_RUN = (
     "At concurrency {batch:g}, context {context:.0f}, k = {k} the runs gave {ran}x, outside the fit's interval: "
     "the fit does not hold there, or the runs' noise is larger."
 )
-SLOW_CLIENT = (
+_SLOW_CLIENT = (
     "In {} fewer than half of the requests were decoding: first tokens came late, and times per token may be too short."
 )
-
-CHOICE = "best k and its speed-up with so many cached tokens; 0: plain decoding"
 
 
 @dataclass(frozen=True)
@@ -62,30 +59,25 @@ def served_report(answer: ServedAnswer) -> Report:
     idle = [run.name for run in answer.runs if (run.in_flight or math.inf) < (run.concurrency or 1) / 2]
     notes = [
         f"Tokens per call: {answer.basis}.",
-        *NOTES,
-        *([ONE_K.format(ks[0])] if len(ks) == 1 and ks[0] > 1 else []),
-        *([SLOW_CLIENT.format(", ".join(idle))] if idle else []),
+        *_NOTES,
+        *([_ONE_K.format(ks[0])] if len(ks) == 1 and ks[0] > 1 else []),
+        *([_SLOW_CLIENT.format(", ".join(idle))] if idle else []),
         *_not_as_run(answer),
         *answer.notes,
     ]
+    sentences = _sentences(answer)
+    read = [_READING] if any(choice.reading for choice in answer.choices) else []
+    title = "Best k and its speed-up (L: cached tokens; 0: plain; ?: interval includes 1)"
+    table = best_lengths_table(title, answer.choices, _choice, batch="concurrency", notes=read)
     together = [lock_step_table(answer.lock_step, answer.texts)] if answer.lock_step else []
-    tables = [_choices(answer), *together, _fit(answer), _runs(answer), _tokens(answer)]
-    return Report(_content(answer), tables, _headline(answer), notes, _brief(answer))
-
-
-def _brief(answer: ServedAnswer) -> Brief:
-    """The choices alone."""
-    table = _choices(answer)
-    return Brief(verdict(*_sentences(answer)), [narrowed(table)], [*table.notes, *_not_as_run(answer)])
+    tables = [table, *together, _fit(answer), _runs(answer), _tokens(answer)]
+    brief = Brief.of(sentences, [table], [*table.notes, *_not_as_run(answer)])
+    return Report(_content(answer), tables, " ".join(sentences), notes, brief)
 
 
 def _not_as_run(answer: ServedAnswer) -> list[str]:
     """The settings at which runs contradict the fit."""
-    return [NOT_AS_RUN.format(**vars(choice)) for choice in answer.choices if not choice.agrees]
-
-
-def _headline(answer: ServedAnswer) -> str:
-    return " ".join(_sentences(answer))
+    return [_NOT_AS_RUN.format(**vars(choice)) for choice in answer.choices if not choice.agrees]
 
 
 def _sentences(answer: ServedAnswer) -> list[str]:
@@ -98,18 +90,6 @@ def _sentences(answer: ServedAnswer) -> list[str]:
     rest = f"; at {len(off)} plain decoding is fastest" if off else ""
     pays = f"It pays at {sure} of {len(answer.choices)} settings (interval above 1){rest}."
     return [f"Speculate with k = {best.k} at {where}: {best.speedup}x.", pays]
-
-
-def _choices(answer: ServedAnswer) -> Table:
-    contexts = list(dict.fromkeys(choice.context for choice in answer.choices))
-    at = {(choice.batch, choice.context): choice for choice in answer.choices}
-    rows: list[Row] = [
-        [f"{batch:g}", *(_choice(at[batch, context]) for context in contexts)]
-        for batch in dict.fromkeys(choice.batch for choice in answer.choices)
-    ]
-    columns = [Column("concurrency"), *(Column(f"L = {context:.0f}", meaning=CHOICE) for context in contexts)]
-    notes = [READING] if any(choice.reading for choice in answer.choices) else []
-    return Table("Best k and its speed-up (L: cached tokens; 0: plain; ?: interval includes 1)", columns, rows, notes)
 
 
 def _choice(choice: ServedChoice) -> str:
@@ -136,12 +116,12 @@ def _fit(answer: ServedAnswer) -> Table:
 
 
 def _runs(answer: ServedAnswer) -> Table:
+    fit = answer.fit
     rows: list[Row] = []
-    for run, time, left_out in zip(answer.runs, answer.fit.runs, answer.fit.left_out, strict=True):
-        fitted = answer.fit.seconds(time.batch, time.context, time.k).best
-        error = None if math.isnan(left_out) else 100 * left_out
-        row: list[Value] = [run.name, time.k, f"{time.batch:g}", run.in_flight, f"{time.context:.0f}"]
-        rows.append([*row, 1e3 * time.seconds, 1e3 * fitted, error])
+    for run, at, off in zip(answer.runs, fit.runs, fit.left_out, strict=True):
+        row: list[Value] = [run.name, at.k, f"{at.batch:g}", run.in_flight, f"{at.context:.0f}", 1e3 * at.seconds]
+        fitted = fit.seconds(at.batch, at.context, at.k).best
+        rows.append([*row, 1e3 * fitted, None if math.isnan(off) else 100 * off])
     columns = [Column("run", kind="names"), Column("k"), Column("concurrency"), Column("decoding", digits=1)]
     columns += [Column("context"), Column("step, ms", digits=3), Column("fitted, ms", digits=3)]
     return Table("Runs", [*columns, Column("without it", "%", digits=1, signed=True)], rows)
@@ -153,15 +133,14 @@ def _tokens(answer: ServedAnswer) -> Table:
         if run.calls:
             tokens, calls = counted.get(run.k, (0, 0))
             counted[run.k] = tokens + run.decoded, calls + run.calls
-    rows: list[Row] = [
-        [each.k, Cell(each.per_call, after="*" if each.reading else ""), _ratio(counted.get(each.k))]
-        for each in answer.tokens
+    columns = [
+        Column("k"),
+        Column("planned with", digits=3, at=lambda each: Cell(each.per_call, after="*" if each.reading else "")),
+        Column(
+            "runs", digits=3, at=lambda each: counted[each.k][0] / counted[each.k][1] if each.k in counted else None
+        ),
     ]
-    return Table("Tokens per call", [Column("k"), Column("planned with", digits=3), Column("runs", digits=3)], rows)
-
-
-def _ratio(counts: tuple[int, int] | None) -> float | None:
-    return counts[0] / counts[1] if counts else None
+    return Table.of("Tokens per call", columns, answer.tokens)
 
 
 def _content(answer: ServedAnswer) -> ServedJson:

@@ -15,7 +15,7 @@ from spectheory.limits.claims import IID_CHANNEL, RANK_TREES
 from spectheory.reports.base import Report
 from spectheory.reports.table import Cell, Column, Drawing, Row, Table
 
-MOST_DRAWN_NODES, MOST_DRAWN_DEPTH = 64, 14
+_MOST_DRAWN_NODES, _MOST_DRAWN_DEPTH = 64, 14
 """A larger tree is summed up by depth: at four columns a depth these fit a terminal of 80."""
 
 OTHER_TREES = {
@@ -61,20 +61,17 @@ def tree_report(answer: TreeAnswer) -> Report:
     content = TreeJson.view(
         answer, **answer.facts, nodes=tree.nodes, depth=tree.depth, draft_pass_tokens=tree.passes, paths=tree.paths
     )
-    drawn = tree.nodes <= MOST_DRAWN_NODES and tree.depth <= MOST_DRAWN_DEPTH
-    pieces: list[Table | Drawing] = [
-        *([_drawing(answer)] if drawn else []),
-        _depths_table(answer),
-        *([_others_table(answer)] if answer.others else []),
-    ]
+    pieces: list[Table | Drawing] = [_depths_table(answer)]
+    if tree.nodes <= _MOST_DRAWN_NODES and tree.depth <= _MOST_DRAWN_DEPTH:
+        nodes = zip(tree.paths, answer.weights.tolist(), strict=True)
+        shown = {path: (str(path[-1]), f"{weight:.4f}") for path, weight in nodes}
+        pieces.insert(0, Drawing("the text so far", "rank  weight", shown))
+    if answer.others:
+        this = [Cell("this tree", best=True), Cell(answer.tokens_per_call, best=True)]
+        columns = [Column("tree", kind="words"), Column("tokens per call", digits=3)]
+        others: list[Row] = [[OTHER_TREES[key], value] for key, value in answer.others.items()]
+        pieces.append(Table("Compared", columns, [this, *others]))
     return Report(content, pieces, headline, answer.notes)
-
-
-def _drawing(answer: TreeAnswer) -> Drawing:
-    """Every node with its rank and its weight."""
-    nodes = zip(answer.tree.paths, answer.weights.tolist(), strict=True)
-    shown = {path: (str(path[-1]), f"{weight:.4f}") for path, weight in nodes}
-    return Drawing("the text so far", "rank  weight", shown)
 
 
 def _depths_table(answer: TreeAnswer) -> Table:
@@ -86,9 +83,3 @@ def _depths_table(answer: TreeAnswer) -> Table:
         rows.append([depth, int(here.sum()), int(tree.ranks[here].max()), tree.passes[depth - 1], survival[depth - 1]])
     counts = [Column(heading) for heading in ("depth", "nodes", "largest rank", "draft pass tokens")]
     return Table("By depth", [*counts, Column("P(tau >= depth)", digits=4)], rows)
-
-
-def _others_table(answer: TreeAnswer) -> Table:
-    rows: list[Row] = [[OTHER_TREES[key], value] for key, value in answer.others.items()]
-    this: Row = [Cell("this tree", best=True), Cell(answer.tokens_per_call, best=True)]
-    return Table("Compared", [Column("tree", kind="words"), Column("tokens per call", digits=3)], [this, *rows])

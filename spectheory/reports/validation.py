@@ -1,87 +1,91 @@
-"""A validation's answer: counted, expected and predicted tokens per call, speed-ups, and where they miss."""
+"""Validations: counted, expected and predicted tokens per call, speed-ups, where they miss; several as one page."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
+import numpy as np
 from scipy.special import ndtr
 
-from spectheory.intervals import Interval
+from spectheory.answers.judged import ValidationJson
 from spectheory.prediction.over_prompts import FEW, few_prompts
-from spectheory.reports.base import Brief, Report
-from spectheory.reports.brief import narrowed, short, verdict
-from spectheory.reports.table import Cell, Column, Row, Table, Value
-from spectheory.reports.validation_terms import FILTERS_JUDGE, JUDGES, PARTS, WITHIN, shape_name
+from spectheory.reports.base import Brief, Report, short
+from spectheory.reports.table import Cell, Column, Table, Value
+from spectheory.reports.validation_terms import (
+    FALSE_ALARMS,
+    FILTERS_JUDGE,
+    JUDGES,
+    PARTS,
+    WITHIN,
+    median_miss,
+    pair_name,
+    shape_name,
+)
 
 Content = Mapping[str, Any]
 
-_NAMES = (Column("rule", kind="names"), Column("shape", kind="names"))
-CONTROLS = {"per_position": "z, control", "fixed": "z, always k"}
+_CONTROLS = {"per_position": "z, control", "fixed": "z, always k"}
 """Wrong readings of a record, and the columns that show them."""
-UNREFUTED = {
+_UNREFUTED = {
     "control": "Too little text: the wrong reading of this head per position is not refuted (--all).",
     "control_of_stopping": "Too little text: chains that always draft k are not refuted (--all).",
 }
 """What a brief answer says where a wrong reading was not refuted."""
 _SHORT = {"acceptance": "accept"}
 """Names that are too long for a terminal of 80 columns."""
-COPIED = {"lookup": "", "suffix": ", from this request's prompt and text alone, as decoded and expected"}
+_COPIED = {"lookup": "", "suffix": ", from this request's prompt and text alone, as decoded and expected"}
 """Rules whose drafts are copied, and what more is to say of their seconds."""
 
 
 def validation_report(content: Content) -> Report:
     """Two tables for each temperature of an answer."""
     pieces = [table(found) for found in content["temperatures"] for table in (_tokens_table, _speedup_table)]
-    missed = [line for key, line in UNREFUTED.items() if not content.get(key, {"refuted": True})["refuted"]]
-    off = ["Some comparisons decide nothing: rounding flips near-ties (--all)."] if undecided(content) else []
-    brief = validation_brief(content, headline(content).partition(" (")[0], [*missed, *off])
-    return Report(content, pieces, headline(content), _notes(content), brief)
+    missed = [line for key, line in _UNREFUTED.items() if not content.get(key, {"refuted": True})["refuted"]]
+    off = ["Some comparisons decide nothing: rounding flips near-ties (--all)."] if _undecided(content) else []
+    said = headline(content)
+    miss = content["median_miss"]
+    speed = "" if miss is None else f"Speed-ups, measured against predicted: median miss {miss:.1f}%"
+    few = few_prompts(content["provenance"].get("prompts", FEW))
+    brief = Brief.of([said.partition(" (")[0], speed], [_fastest(content)], [*missed, *off, *few])
+    return Report(ValidationJson.view(content), pieces, said, _notes(content), brief)
+
+
+_NAMES = (Column("rule", kind="names"), Column("shape", kind="names", at=shape_name))
 
 
 def _tokens_table(found: Content) -> Table:
     """Tokens per call at one temperature: counted, expected of the same texts, predicted from others."""
-    columns = [Column("counted", digits=3), Column("expected", digits=3), z_column("z, calls"), Column("from trace")]
-    controls = [name for name in CONTROLS if any(name in record for record in found["settings"])]
-    rows = [
-        [
-            *_names(record),
-            record["tokens_per_call"]["best"],
-            record["expected"]["tokens_per_call"],
-            z_cell(record["expected"]),
-            Interval(**record["trace"]["tokens_per_call"]),
-            *(_control_cell(record, name) for name in controls),
-            *([record["drafted"]["counted"], Interval(**record["drafted"]["expected"])] if "drafted" in record else []),
-        ]
-        for record in found["settings"]
+    controls = {name: words for name, words in _CONTROLS.items() if any(name in record for record in found["settings"])}
+    drafted = [Column("drafted", at="drafted.counted"), Column("estimated", at="drafted.expected")]
+    columns = [
+        *_NAMES,
+        Column("counted", digits=3, at="tokens_per_call.best"),
+        Column("expected", digits=3, at="expected.tokens_per_call"),
+        Column("z, calls", signed=True, at=_z),
+        Column("from trace", at="trace.tokens_per_call"),
+        *(
+            Column(words, signed=True, at=lambda record, name=name: _z(record, name))  # type: ignore[misc]
+            for name, words in controls.items()
+        ),
+        *(drafted if any("drafted" in record for record in found["settings"]) else []),
     ]
-    columns += [z_column(CONTROLS[name]) for name in controls]
-    if any("drafted" in record for record in found["settings"]):
-        columns += [Column("drafted", digits=2), Column("estimated")]
-    return Table(_title(found, "tokens per call"), [*_NAMES, *columns], rows)
+    return Table.of(f"Temperature {found['temperature']:g}: tokens per call", columns, found["settings"])
 
 
-def z_column(heading: str) -> Column:
-    """The column of :func:`z_cell`."""
-    return Column(heading, signed=True)
+def _z(record: Content, control: str = "expected") -> Value:
+    """How far counted calls are off what is expected, or what a wrong reading expects: in standard deviations, or in
+    calls where that decides nothing; None where there is no such reading.
+    """
+    if (found := record.get(control)) is None:
+        return None
+    if not record["expected"].get("decides", True):
+        return f"({found['off']:+.0f} calls)"
+    return math.copysign(math.inf, found["off"]) if found["z"] is None else float(found["z"])
 
 
-def z_cell(expected: Content) -> Value:
-    """How far counted calls are off: in standard deviations, or in calls where that decides nothing."""
-    if not expected.get("decides", True):
-        return f"({expected['off']:+.0f} calls)"
-    return math.copysign(math.inf, expected["off"]) if expected["z"] is None else float(expected["z"])
-
-
-def _control_cell(record: Content, name: str) -> Value:
-    """How far counted calls are off what a wrong reading expects; None where there is none."""
-    control = record.get(name)
-    return None if control is None else z_cell(control | {"decides": record["expected"]["decides"]})
-
-
-def control(content: Content) -> list[str]:
+def _control(content: Content) -> list[str]:
     """Whether the wrong readings were refuted, a sentence each; nothing where there are none."""
     return [_refuted(content[key], *words) for key, words in _READINGS.items() if key in content]
 
@@ -118,34 +122,24 @@ def _refuted(found: Content, reading: str, telling: str, remedy: str) -> str:
 
 def _speedup_table(found: Content) -> Table:
     """Speed-up over plain decoding at one temperature: measured, predicted, and what the miss comes from."""
-    columns = [Column("measured"), Column("predicted"), Column("miss %", digits=0, signed=True)]
-    rows = [
-        [
-            *_names(record),
-            *(Interval(**record["speedup"][name]) for name in ("measured", "predicted")),
-            *(Interval(**record["speedup"][n]) if n in record["speedup"] else None for n in ("miss", "miss_of_passes")),
-            largest_part(record["speedup"], _SHORT) or "",
-        ]
-        for record in found["settings"]
+    columns = [
+        *_NAMES,
+        Column("measured", at="speedup.measured"),
+        Column("predicted", at="speedup.predicted"),
+        Column("miss %", digits=0, signed=True, at="speedup.miss"),
+        Column("passes %", digits=0, signed=True, at="speedup.miss_of_passes"),
+        Column("largest part", kind="words", at=lambda record: _largest_part(record, _SHORT) or ""),
     ]
-    columns += [Column("passes %", digits=0, signed=True), Column("largest part", kind="words")]
-    return Table(_title(found, "speed-up over plain decoding"), [*_NAMES, *columns], rows)
+    return Table.of(f"Temperature {found['temperature']:g}: speed-up over plain decoding", columns, found["settings"])
 
 
-def largest_part(speedup: Content, short: Mapping[str, str] = {}) -> str | None:
+def _largest_part(record: Content, short: Mapping[str, str] = {}) -> str | None:
     """The part of the budget that explains most of the miss, in per cent."""
+    speedup = record["speedup"]
     if "miss" not in speedup:
         return None
     largest = speedup["largest"]
     return f"{short.get(largest, largest)} {speedup['budget'][largest]['best']:+.0f}"
-
-
-def _title(found: Content, what: str) -> str:
-    return f"Temperature {found['temperature']:g}: {what}"
-
-
-def _names(record: Content) -> tuple[str, str]:
-    return record["rule"], shape_name(record)
 
 
 def headline(content: Content) -> str:
@@ -159,7 +153,7 @@ def headline(content: Content) -> str:
     return f"Counted and expected calls agree in all {compared} comparisons ({rate})"
 
 
-def undecided(content: Content) -> list[str]:
+def _undecided(content: Content) -> list[str]:
     """Which comparisons decide nothing and why, in a sentence, if there are any."""
     records = [r["expected"] for f in content["temperatures"] for r in f["settings"] if r["expected"]]
     off = [round(abs(one["off"])) for one in records if not one.get("decides", True)]
@@ -178,8 +172,8 @@ def _notes(content: Content) -> list[str]:
     lines = [
         f"|z| > {WITHIN:g} in {content['beyond_3']} of {content['comparisons']} comparisons; "
         f"in the normal limit chance gives {expected:.2g}.",
-        *undecided(content),
-        *control(content),
+        *_undecided(content),
+        *_control(content),
         *content.get("left_out", ()),
         "expected: the path theorem for the very texts decoded; z: counted minus expected calls, in standard "
         "deviations (0 where nothing is random and both are equal).",
@@ -197,7 +191,7 @@ def _notes(content: Content) -> list[str]:
     rules = {record["rule"] for found in content["temperatures"] for record in found["settings"]}
     lines += [
         f"{name}: nothing is random given the text; predicted seconds are of as many tokens as each call copies{more}."
-        for name, more in COPIED.items()
+        for name, more in _COPIED.items()
         if name in rules
     ]
     if rules & set(JUDGES):
@@ -224,15 +218,8 @@ def _notes(content: Content) -> list[str]:
     return [*lines, *few_prompts(content["provenance"].get("prompts", FEW))]
 
 
-def validation_brief(content: Content, agreement: str, notes: Sequence[str]) -> Brief:
-    """The `agreement` of counts, how far speed-ups miss, and a row for each temperature and rule."""
-    miss = content["median_miss"]
-    speed = "" if miss is None else f"Speed-ups, measured against predicted: median miss {miss:.1f}%"
-    prompts = few_prompts(content["provenance"].get("prompts", FEW))
-    return Brief(verdict(agreement, speed), [narrowed(_table(content))], [*notes, *prompts])
-
-
-def _table(content: Content) -> Table:
+def _fastest(content: Content) -> Table:
+    """What is shown first: the fastest shape of each rule at each temperature, the fastest rule first."""
     columns = [
         Column("T", digits=1),
         Column("rule", kind="names"),
@@ -242,38 +229,124 @@ def _table(content: Content) -> Table:
         Column("measured", "x", meaning="speed-up over plain decoding that was timed"),
         Column("predicted", "x", meaning="speed-up that the trace and the latencies predict"),
     ]
-    rows = [row for found in content["temperatures"] for row in _rows(found)]
+    rows: list[list[Value | Cell]] = []
+    for found in content["temperatures"]:
+        by_rule: dict[str, list[Content]] = {}
+        for record in sorted(found["settings"], key=lambda record: str(record["rule"])):
+            by_rule.setdefault(record["rule"], []).append(record)
+        fastest = {rule: max(records, key=_measured) for rule, records in by_rule.items()}
+        for i, (rule, best) in enumerate(sorted(fastest.items(), key=lambda item: -_measured(item[1]))):
+            predicted = best["speedup"]["predicted"]
+            values = [short(rule), _largest_z(by_rule[rule]), shape_name(best), best["tokens_per_call"]["best"]]
+            values += [_measured(best), predicted["best"] if predicted else None]
+            rows.append([found["temperature"], *(Cell(value, best=i == 0) for value in values)])
     return Table("The fastest shape of each rule, the fastest rule first", columns, rows)
-
-
-def _rows(found: Content) -> list[Row]:
-    """The rules at one temperature."""
-    by_rule = [list(records) for _, records in groupby(sorted(found["settings"], key=_rule), key=_rule)]
-    by_rule.sort(key=lambda records: -max(map(_measured, records)))
-    return [
-        [found["temperature"], *(Cell(value, best=i == 0) for value in _row(records))]
-        for i, records in enumerate(by_rule)
-    ]
-
-
-def _rule(record: Content) -> str:
-    return str(record["rule"])
 
 
 def _measured(record: Content) -> float:
     return float(record["speedup"]["measured"]["best"])
 
 
-def _row(records: Sequence[Content]) -> list[Value]:
-    fastest = max(records, key=_measured)
-    predicted, tokens = fastest["speedup"]["predicted"], fastest["tokens_per_call"]["best"]
-    speedups = [_measured(fastest), predicted["best"] if predicted else None]
-    return [short(_rule(fastest)), _largest(records), shape_name(fastest), tokens, *speedups]
-
-
-def _largest(records: Sequence[Content]) -> Value:
+def _largest_z(records: Sequence[Content]) -> Value:
     """The largest |z| of the comparisons that decide; infinite where certain calls differ."""
-    deciding = [one for one in (record["expected"] for record in records) if one.get("decides", True)]
-    if any(one["z"] is None for one in deciding):
-        return "inf"
-    return max((abs(float(one["z"])) for one in deciding), default=None)
+    sizes = _sizes(records)
+    return "inf" if math.inf in sizes else max(sizes, default=None)
+
+
+def _deciding(records: Sequence[Content]) -> list[Content]:
+    return [one for one in (record["expected"] for record in records) if one.get("decides", True)]
+
+
+def _sizes(records: Sequence[Content]) -> list[float]:
+    """|z| of the comparisons that decide."""
+    return [math.inf if one["z"] is None else abs(float(one["z"])) for one in _deciding(records)]
+
+
+# Several validations as one page
+
+
+_SUMMARY = (
+    Column("pair", kind="words"),
+    Column("temperature"),
+    Column("comparisons"),
+    Column("largest |z|"),
+    Column(f"beyond {WITHIN:g}"),
+    Column("calls refuted"),
+    Column("counted / trace", digits=3),
+    Column("speed-up, median miss", "%", digits=1),
+    Column("of the passes alone", "%", digits=1),
+)
+_SETTINGS = (
+    Column("rule, shape", kind="words", at="name"),
+    Column("counted", digits=3, at="tokens_per_call.best"),
+    Column("expected", digits=3, at="expected.tokens_per_call"),
+    Column("z", signed=True, at=_z),
+    Column("from trace", at="trace.tokens_per_call.best"),
+    Column("speed-up", at="speedup.measured.best"),
+    Column("predicted", at="speedup.predicted.best"),
+    Column("miss %", digits=0, signed=True, at="speedup.miss.best"),
+    Column("largest part", at=_largest_part),
+)
+
+_ABOUT = """# Predicted against measured
+
+![Counted against predicted tokens per call and wall-clock against predicted speed-ups of {count} pairs on the diagonal;
+the parts of the misses of the speed-ups](validation-pairs.svg)
+
+(a) tokens per call counted by our decoders and by transformers' assisted generation, against those predicted from a
+trace of other texts of the same prompts. (b) wall-clock speed-up over our plain decoder, against that predicted
+from trace and latency table. (c) what the misses of the speed-ups are made of. Intervals are 95%, over prompts.
+[Validating](../validating.md) says what is compared and what each part means; [validation.svg](validation.svg) names
+the rules.
+
+z is counted less expected calls over the standard deviation, where the path theorem gives both for the very texts that
+were decoded; calls are refuted if a tail is below {alarms:g} over the comparisons of the pair. `counted / trace` is the
+median over the settings; at temperature 0 the trace holds the same greedy texts, and it repeats `expected`.
+"""
+
+
+def page(answers: Sequence[Content]) -> str:
+    """Markdown of the files that validations wrote: a line for each pair and temperature, then all settings of each."""
+    lines = [_line(answer, found) for answer in answers for found in answer["temperatures"]]
+    parts = [
+        _ABOUT.format(count=len(answers), alarms=FALSE_ALARMS).rstrip(),
+        Table("Validations", _SUMMARY, lines).markdown,
+        "\n".join(
+            f"- {pair_name(answer)}: {' '.join([_circumstances(answer), *_undecided(answer), *_control(answer)])}"
+            for answer in answers
+        ),
+    ]
+    for answer in answers:
+        for found in answer["temperatures"]:
+            title = f"{pair_name(answer)}, temperature {found['temperature']:g}"
+            parts.append(f"## {title}\n\n{Table.of(title, _SETTINGS, found['settings']).markdown}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _circumstances(answer: Content) -> str:
+    made = answer["provenance"]
+    how, machine, versions = made["settings"], made["hardware"], made["versions"]
+    where = ", ".join(f"{name} {value}" for name, value in machine.items())
+    return (
+        f"{made['prompts']} prompts, {how['tokens']} tokens a text, seed {how['seed']}, {where}, "
+        f"torch {versions['torch']}, transformers {versions['transformers']}."
+    )
+
+
+def _line(answer: Content, found: Content) -> list[Value]:
+    """Calls against the path theorem and the trace, speed-ups against both, of a pair at a temperature."""
+    settings, limit = found["settings"], FALSE_ALARMS / max(answer["comparisons"], 1)
+    sizes = _sizes(settings)
+    ratios = [record["trace"]["counted_over_predicted"]["best"] for record in settings]
+    misses = [record["speedup"] for record in settings if "miss" in record["speedup"]]
+    return [
+        pair_name(answer),
+        f"{found['temperature']:g}",
+        len(sizes),
+        float(max(sizes, default=0)),
+        sum(size > WITHIN for size in sizes),
+        sum(one["p"] < limit for one in _deciding(settings)),
+        float(np.median(ratios)) if ratios else None,
+        median_miss([one["miss"] for one in misses]),
+        median_miss([one["miss_of_passes"] for one in misses]),
+    ]

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from typing import Any
 
 from msgspec.structs import replace
 
 from spectheory.answers.prediction import PredictionJson
-from spectheory.intervals import Interval
-from spectheory.prediction.where import AtDepths, Costly, Group, Where
+from spectheory.prediction.where import Costly, Group, Where
 from spectheory.reports.base import Brief, Report
-from spectheory.reports.brief import narrowed, verdict
 from spectheory.reports.table import Column, Row, Table
 
-MOST_ROWS = 16
+_MOST_ROWS = 16
 """Depths of a table; the JSON has all."""
-TOKEN_LETTERS = 24
-SURVIVAL = "share of the calls that accept at least i drafts"
-SEEN = 0.01
+_TOKEN_LETTERS = 24
+_SURVIVAL = "share of the calls that accept at least i drafts"
+_SEEN = 0.01
 """Share of the lost calls from which on a class may be called the costliest."""
 
 
@@ -35,7 +31,7 @@ def where_report(found: Sequence[Where], answer: Report, notes: Sequence[str] = 
         *([_costliest(last)] if last.text.costliest else []),
     ]
     return Report(
-        replace(answer.content, where=[_content(each) for each in found]),
+        replace(answer.content, where=[PredictionJson.Where.view(each) for each in found]),
         pieces,
         _headline(last),
         [*_meanings(last), *notes],
@@ -65,7 +61,7 @@ def _brief(found: Where, tables: Sequence[Table], notes: Sequence[str]) -> Brief
         )
     by_depth = _depths_table(found) if found.depths else tables[0]
     table = next((table for table in tables if table.columns[0].heading == "class"), by_depth)
-    return Brief(verdict(*lines), [narrowed(table)], notes)
+    return Brief.of(lines, [table], notes)
 
 
 def _lost(found: Where) -> str:
@@ -74,7 +70,7 @@ def _lost(found: Where) -> str:
 
 def _most(found: Where) -> tuple[Group, Group]:
     """The class where most calls are lost, and that of the costliest tokens."""
-    seen = [group for group in found.classes if group.share.best >= SEEN]
+    seen = [group for group in found.classes if group.share.best >= _SEEN]
     return max(found.classes, key=lambda group: group.calls), max(seen, key=lambda group: group.rate.best)
 
 
@@ -106,24 +102,20 @@ def _meanings(found: Where) -> Iterator[str]:
 
 def _depths_table(found: Where) -> Table:
     """A row per depth: survival of the shortest, a middle and the longest chain, and what is compared."""
-    shown, longest = _some(found.depths), found.depths[-1]
-    rows: list[list[Any]] = []
-    for i in range(min(len(longest.survival), MOST_ROWS)):
+    depths, longest = found.depths, found.depths[-1]
+    shown = [depths[i] for i in sorted({0, (len(depths) - 1) // 2, len(depths) - 1})]
+    rows: list[Row] = []
+    for i in range(min(len(longest.survival), _MOST_ROWS)):
         survival = [at.survival[i] if i < len(at.survival) else None for at in shown]
         conditional = longest.conditional[i] if i < len(longest.conditional) else None
         rows.append([i + 1, *survival, conditional, longest.everywhere[i]])
     columns = [
         Column("i"),
-        *(Column(f"accepts ≥ i\n{at.shape}", digits=3, meaning=SURVIVAL) for at in shown),
+        *(Column(f"accepts ≥ i\n{at.shape}", digits=3, meaning=_SURVIVAL) for at in shown),
         Column(f"given i - 1\n{longest.shape}", digits=3, meaning="the same among the calls that accept i - 1"),
         Column("over all\npositions", digits=3, aside=True),
     ]
     return Table(f"Acceptance by depth at the calls' own starts: {found.rule.label}", columns, rows)
-
-
-def _some(depths: Sequence[AtDepths]) -> list[AtDepths]:
-    """The shortest, a middle and the longest."""
-    return [depths[i] for i in sorted({0, (len(depths) - 1) // 2, len(depths) - 1})]
 
 
 def _groups_tables(found: Where) -> Iterator[Table]:
@@ -133,57 +125,50 @@ def _groups_tables(found: Where) -> Iterator[Table]:
         (f"Calls by the context before them, prompt included: {setting}", "tokens before", found.by_context),
     ):
         if groups:
-            yield _groups(title, what, "calls start", Column("tokens per call there"), groups)
+            yield _groups(title, what, "calls start", Column("tokens per call there", at="rate"), groups)
     for title, what, groups in (
         (f"Calls lost by class of token: {setting}", "class", found.classes),
         (f"Calls lost by token: {setting}", "token", found.ids),
     ):
         if groups:
-            yield _groups(title, what, "calls lost", Column("lost per token", digits=3), groups)
+            yield _groups(title, what, "calls lost", Column("lost per token", digits=3, at="rate"), groups)
 
 
 def _groups(title: str, what: str, calls: str, rate: Column, groups: Sequence[Group]) -> Table:
-    names = what == "token"
-    rows: list[Row] = [
-        [_shown(g.name) if names else g.name, g.tokens, g.calls, _percent(g.share), g.rate] for g in groups
-    ]
+    place = "place of the call in its text" if what == "position" else ""
     columns = [
-        Column(what, kind="names", meaning="place of the call in its text" if what == "position" else ""),
+        Column(what, kind="names", meaning=place, at=lambda g: f"'{_escaped(g.name)}'" if what == "token" else g.name),
         Column("tokens"),
-        Column(calls, digits=1),
-        Column("share", "%", digits=1, meaning=f"share of all {calls.removeprefix('calls ')} calls"),
+        Column(calls, digits=1, at="calls"),
+        Column(
+            "share",
+            "%",
+            digits=1,
+            meaning=f"share of all {calls.removeprefix('calls ')} calls",
+            at=lambda group: group.share * 100.0,
+        ),
         rate,
     ]
-    return Table(title, columns, rows)
-
-
-def _percent(share: Interval) -> Interval:
-    return share * 100.0
+    return Table.of(title, columns, groups)
 
 
 def _costliest(found: Where) -> Table:
     """The tokens of one text at which most calls are lost, with what stands around them."""
-    columns = [Column("position", meaning="place of the token in the text"), Column("calls lost", digits=3)]
-    columns += [Column("text", kind="names")]
-    rows: list[Row] = [[row.position, row.lost, _around(row)] for row in found.text.costliest]
-    return Table(f"The costliest tokens of text {found.text.id}: {_setting(found)}", columns, rows)
+    columns = [
+        Column("position", meaning="place of the token in the text"),
+        Column("calls lost", digits=3, at="lost"),
+        Column("text", kind="names", at=_around),
+    ]
+    title = f"The costliest tokens of text {found.text.id}: {_setting(found)}"
+    return Table.of(title, columns, found.text.costliest)
 
 
 def _around(row: Costly) -> str:
     """A token in brackets, with what stands around it."""
     before, token, after = (_escaped(part) for part in (row.before, row.token, row.after))
-    return f"{before[-TOKEN_LETTERS:]}[{token}]{after[:TOKEN_LETTERS]}"
-
-
-def _shown(token: str) -> str:
-    return f"'{_escaped(token)}'"
+    return f"{before[-_TOKEN_LETTERS:]}[{token}]{after[:_TOKEN_LETTERS]}"
 
 
 def _escaped(text: str) -> str:
     """White space as it is written in code, so that a token stands on one line."""
     return repr(text)[1:-1]
-
-
-def _content(found: Where) -> PredictionJson.Where:
-    groups = {n: [asdict(one) for one in getattr(found, n)] for n in ("by_position", "by_context", "classes", "ids")}
-    return PredictionJson.Where.view(found, rule=found.rule.name, **groups, text=asdict(found.text))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spectheory.trace.calls import CallLog, Request
+from spectheory.trace.counters import Counters
 from tests.cli.plan_cases import measured
 from tests.cli.simulate_cases import FEW, PAIR
 from tests.cli.theory_cases import full_trace
@@ -39,7 +40,7 @@ ASKED = [
     Asked("prediction", ("predict", "FOLDER/full", "--k-max", 2, "--shape", "tree", "--rule", "race")),
     Asked("prediction", ("predict", "FOLDER/small", "--where", "--k-max", 2, "--rule", "token")),
     Asked("readings", ("predict", SCRAPE, "--c", 0.05)),
-    Asked("logs", ("plan", "--trace", f"long={LOG}", "--trace", f"short={SCRAPE}")),
+    Asked("logs", ("plan", "--trace", "long=FOLDER/counts.json", "--trace", f"short={SCRAPE}")),
     Asked("plan", ("plan", "FOLDER/small", "--k-max", 2, "--nodes-max", 2)),
     Asked("plan", ("plan", "FOLDER/full", "--c", 0.1, "--k-max", 2, "--nodes-max", 1, "--stop", "token<0.4")),
     Asked("served", ("plan", "--bench", "FOLDER/bench")),
@@ -81,10 +82,11 @@ def prepare(folder: Path) -> Path:
         survival=(0.8, 0.6, 0.4),
         output=33,
     )
+    Counters(calls=100, drafted=200, accepted=90, survival=(0.6, 0.3), k=2).write(folder / "counts.json")
     requests = (Request("a", accepted=(2, 0), drafted=(2, 2)), Request("b", by_drafted={2: (1, 0, 1)}))
     CallLog(requests, engine="toy", version="1", k=2, temperature=0.0).write(folder / "log.jsonl")
     pair: Any = toy_pair(3)
-    log = ToyEngine(pair).log(40)
+    log = ToyEngine(pair).log(12)
     (folder / "judged").mkdir()
     log.write(folder / "judged" / "calls.jsonl")
     read(pair, log).write(folder / "judged" / "trace.parquet")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return prepare(tmp_path_factory.mktemp("schemas"))
 
 
+@cache
+def validator(name: str) -> Draft202012Validator:
+    return Draft202012Validator(json_schema(name))
+
+
 def faults(name: str, content: Any) -> list[str]:
-    found = Draft202012Validator(json_schema(name)).iter_errors(content)
+    found = validator(name).iter_errors(content)
     return [f"{name}: {'/'.join(map(str, fault.absolute_path))}: {fault.message[:200]}" for fault in found]
 
 
@@ -70,10 +76,11 @@ def test_counters_fit_their_schema(folder: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_the_data_of_every_figure_fit() -> None:
-    figures = sorted(FIGURES.glob("*.json"))
-    assert len(figures) > 10
-    for file in figures:
-        fits("figure", json.loads(file.read_text(encoding="utf-8")))
+    """Damage is tried on the smallest: the schema is the same for all."""
+    smallest, *others = sorted(FIGURES.glob("*.json"), key=lambda file: file.stat().st_size)
+    assert len(others) > 10
+    fits("figure", json.loads(smallest.read_text(encoding="utf-8")))
+    assert [fault for file in others for fault in faults("figure", json.loads(file.read_text(encoding="utf-8")))] == []
 
 
 def test_the_validations_of_the_docs_fit() -> None:

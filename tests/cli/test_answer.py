@@ -9,13 +9,22 @@ from typing import Any
 
 import pytest
 
+from spectheory.answers import Part
 from spectheory.cli import answer
 from spectheory.reports import Report
 from spectheory.reports.table import Column, Table
 
 FIRST = Table("first", [Column("k")], [[1]])
 SECOND = Table("second", [Column("k")], [[2]])
-SHORT, WHOLE = Report({"n": 1}, [FIRST], "headline"), Report({"n": 2}, [FIRST, SECOND], "headline")
+
+
+class Number(Part):
+    """An answer of one number."""
+
+    n: int
+
+
+SHORT, WHOLE = Report(Number(n=1), [FIRST], "headline"), Report(Number(n=2), [FIRST, SECOND], "headline")
 STEPS = Callable[..., list[str]]
 
 

@@ -12,10 +12,9 @@ import pytest
 from spectheory.cli import answer, console, main
 from spectheory.intervals import Interval
 from spectheory.reports import Report, engines_report, validation_report
-from spectheory.reports.brief import WIDTH, narrowed, verdict, width
+from spectheory.reports.base import WIDTH, Brief, narrowed
 from spectheory.reports.meanings import meaning, meanings
-from spectheory.reports.render import for_terminal
-from spectheory.reports.table import Column, Drawing, Table
+from spectheory.reports.table import Column, Drawing, Table, for_terminal
 from spectheory.trace.counters import Counters
 from tests.cli.plan_cases import CONFIG, latencies, measured
 from tests.cli.test_stop import written
@@ -124,7 +123,7 @@ def agrees(lines: Sequence[str], tables: Sequence[Table]) -> None:
     title = next(i for i, line in enumerate(lines) if line == tables[0].title)
     assert title in (1, 2)
     assert all(lines[:title])
-    assert max(map(width, tables)) <= WIDTH
+    assert max(table.width for table in tables) <= WIDTH
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
@@ -160,7 +159,8 @@ def of_engines() -> Report:
     output = {"right": False, "worst": {"name": "first", "symbol": "G", "statistic": 50.0, "asks": "what"}}
     run = {"setting": "T1", "temperature": 1.0, "k": 3, "drafts": "sampled", "counts": counts, "output": output}
     engine = {"engine": "an engine of many letters", "version": "1.2.3", "runs": [run]}
-    return engines_report({"engines": [engine, engine, engine, engine]})
+    about = {"command": "validate", "models": {}, "prompts": 2}
+    return engines_report({**about, "engines": [engine, engine, engine, engine]})
 
 
 def of_validation(name: str) -> Report:
@@ -184,7 +184,8 @@ def test_what_is_too_wide_is_cut_or_left_out() -> None:
     """Columns aside go first; a verdict keeps its beginning."""
     wide = Interval(1.0, 2.0, 30.0, "statistical")
     columns = [Column("k"), Column("aside", aside=True), *(Column(f"rule {i}") for i in range(4))]
-    found = narrowed(Table("t", columns, [[1, wide, wide, wide, wide, wide]]))
+    table = Table("t", columns, [[1, wide, wide, wide, wide, wide]])
+    found = narrowed(table)
     assert [column.heading for column in found.columns] == ["k", "rule 0", "rule 1", "rule 2"]
-    assert width(found) <= WIDTH < width(Table("t", columns, [[1, wide, wide, wide, wide, wide]]))
-    assert verdict("a" * 90, "", "b") == ["a" * 77 + "...", "b"]
+    assert found.width <= WIDTH < table.width
+    assert Brief.of(["a" * 90, "", "b"], []).verdict == ["a" * 77 + "...", "b"]

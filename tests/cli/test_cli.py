@@ -19,7 +19,7 @@ from spectheory.prediction import plan
 from spectheory.prediction.best_tree import BestTree
 from spectheory.prediction.whole import ranked_rules
 from spectheory.reports import prediction_report
-from spectheory.reports.render import for_terminal
+from spectheory.reports.table import for_terminal
 from spectheory.trace import METADATA_KEY, TextInfo, Trace
 from tests.commands import refused
 from tests.made_up import each, race_g

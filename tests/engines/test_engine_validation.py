@@ -74,7 +74,7 @@ def test_a_right_engine_agrees_and_runs_once(tiny_pair: ModelPair, tmp_path: Pat
     engine = Ours(tiny_pair)
     found = validate_engines([engine], tiny_pair, TEXTS, asked(0.0, 1.0), tmp_path)
     report = engines_report(found)
-    assert report.content["agree"], report.notes
+    assert report.as_dict()["agree"], report.notes
     assert report.headline == "ours 0: 4 runs, all as expected"
     runs = {run["setting"]: run for run in found["engines"][0]["runs"]}
     assert [(name, run["requests"]) for name, run in runs.items()] == [
@@ -106,7 +106,7 @@ def test_wrong_engines_are_refuted(tiny_pair: ModelPair, tmp_path: Path) -> None
         assert plain["output"]["right"]
         assert {"counts": run["counts"]["fits"], "output": run["output"]["right"]}[where] is False, fault
         report = engines_report(found)
-        assert not report.content["agree"]
+        assert not report.as_dict()["agree"]
         assert report.headline.endswith("1 not as expected")
         assert any("its calls refute" in note for note in report.notes) == (where == "counts")
         left = "ours, T0-k3: 3 of 3 texts leave those of plain decoding by more than rounding explains: text '"
@@ -118,7 +118,7 @@ def test_a_text_that_the_settings_exclude_is_a_verdict(tiny_pair: ModelPair, tmp
     told = replace(asked(1.0), sampling=Sampling(1.0, top_k=1))
     report = engines_report(validate_engines([Ours(tiny_pair, fault=another_token)], tiny_pair, TEXTS, told, tmp_path))
     assert report.headline == "ours 0: 2 runs, 1 not as expected"
-    assert [run["output"]["right"] for run in report.content["engines"][0]["runs"]] == [True, False]
+    assert [run["output"]["right"] for run in report.as_dict()["engines"][0]["runs"]] == [True, False]
     (note,) = report.notes
     assert note.startswith("ours, T1-k3-sampled: its output is impossible under these settings: text '0', token ")
 

@@ -60,7 +60,6 @@ def test_gaps_within_rounding_are_ties_and_larger_ones_faults() -> None:
     assert [one.kind for one in divergences(trace, dtype="bfloat16")] == ["tie", "tie", "fault"]
     half = replace(trace, provenance={"target": {"dtype": "bfloat16"}})  # the coarser precision counts
     assert [one.bound for one in divergences(half, dtype="float32")] == [rounding_bound(16.0, "bfloat16")] * 3
-    assert found[2].as_dict()["kind"] == "fault"
 
 
 def test_sentences_begin_with_the_answer() -> None:

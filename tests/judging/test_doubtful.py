@@ -55,7 +55,7 @@ def test_a_cut_draft_that_looks_like_a_race_is_named(lists: bool) -> None:
     assert closeness == sorted(closeness, reverse=True)
     said = "they fit race (rule token with draft cut fits better)"
     assert f"Counts fit NO rule that a serving engine is known to run; {said}" in headline(found)
-    assert judgement_report(found).content["doubtful"]
+    assert judgement_report(found).as_dict()["doubtful"]
 
 
 def test_an_engine_that_runs_a_race_is_doubted_and_not_blamed() -> None:

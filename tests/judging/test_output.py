@@ -204,4 +204,3 @@ def test_certain_targets_have_no_spread() -> None:
     assert found(trace)["first choices"].statistic == 0
     off = replace(trace, columns={**columns, "target_rank": np.array([2, *[1] * 9])})
     assert found(off)["first choices"].refuted
-    assert found(off)["first choices"].as_dict()["refuted"]

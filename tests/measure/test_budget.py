@@ -26,7 +26,7 @@ from spectheory.measure.decoders import Decoded, Method, decode
 from spectheory.measure.rounds import LEAST_REPEATS, LOOKS, Budget, Rounds, median_at, miss_rate, rank_at
 from spectheory.prediction import plan
 from spectheory.reports import prediction_report
-from spectheory.reports.timing import timing_notes
+from spectheory.reports.notes import timing_notes
 from spectheory.trace import Trace
 
 Floats = NDArray[np.float64]

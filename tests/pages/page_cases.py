@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
-from spectheory.answers import plain
 from spectheory.cli import main
 from spectheory.cost import ConstantRatio
 from spectheory.drafting import Chain
@@ -45,7 +45,7 @@ def written(file: Path, c: float = 0.1) -> Report:
     """The page of an answer, with hostile texts wherever something that is not ours may stand."""
     answer = planned(made_up_trace(), c)
     report = prediction_report(answer)
-    content = {**plain(report.content), "said": HOSTILE, "provenance": {"target": HOSTILE}}
+    content = msgspec.structs.replace(report.content, provenance={"target": HOSTILE, "said": HOSTILE})
     hostile = Report(content, report.pieces, report.headline, [*report.notes, HOSTILE])
     image = file.with_suffix(".svg")
     image.write_text("<svg xmlns='http://www.w3.org/2000/svg' onload='document.title = 2' width='9' height='9'/>")
@@ -90,11 +90,11 @@ def figures(folder: Path) -> list[str]:
 
 
 def page_of(name: str, folder: Path) -> Path:
-    """The page of a command, with the charts that it has."""
+    """The page of a command, with the charts that it has; but of ``validate`` it prints its answer as JSON."""
     file = folder / f"{name}.html"
     if name == "validate":
         write_page(validation_report(VALIDATION), file, title="Validation", parts=validation_charts(VALIDATION))
     else:
         given = {"plan": hardware, "judge": judged, "figures": figures}[name](folder / name)
-        assert main([*given, "--report", str(file)]) == (name == "judge")
+        assert main([*given, "--json", "--report", str(file)]) == (name == "judge")
     return file

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spectheory.cli import main
-from spectheory.pages.what_if import RATIOS
+from spectheory.pages.prediction import RATIOS
 from tests.commands import answer
 from tests.made_up import each
 from tests.pages.conftest import Open

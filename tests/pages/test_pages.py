@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from simulations.sweeps import NAMES
+from spectheory.answers import Part
 from spectheory.cli import main
 from spectheory.cli import validate as validate_command
 from spectheory.deployment import BatchChoice
@@ -21,27 +22,24 @@ from spectheory.drafting import Chain
 from spectheory.pages import Coloured, write_page
 from spectheory.pages import page as page_file
 from spectheory.pages.figures import CAPTIONS
-from spectheory.pages.parts import LETTERS, Picture, Shown, colour
-from spectheory.pages.prediction import prediction_charts
+from spectheory.pages.page import LETTERS, Picture, Shown, colour
+from spectheory.pages.prediction import LONGEST, batch_chart, cost_chart, prediction_charts
 from spectheory.pages.validation import validation_charts
 from spectheory.pages.vega import MARKS, QUIET
-from spectheory.pages.what_if import LONGEST, batch_chart, cost_chart
 from spectheory.plots import tokens_per_call
 from spectheory.plots.prediction import tokens_chart
 from spectheory.plots.style import GREY, MARKERS, PALETTE, looks_of
 from spectheory.plots.validation import draw
 from spectheory.prediction.where import where
 from spectheory.reports import Column, Report, Table
+from spectheory.trace.counters import Counters
 from spectheory.verification import TokenVerification
-from tests.commands import answer, refused
+from tests.commands import refused
 from tests.made_up import each
 from tests.pages.page_cases import (
     HOSTILE,
     SHAPES,
     VALIDATION,
-    figures,
-    hardware,
-    judged,
     made_up_trace,
     page_of,
     planned,
@@ -85,7 +83,7 @@ def test_a_token_may_be_half_a_letter_or_endless(tmp_path: Path) -> None:
     found = where(made_up_trace(8), TokenVerification(), Chain(2))
     tokens = ["\ud83d", "x" * 1_000_000, *found.text.tokens[2:]]
     text = Coloured.of(replace(found, text=replace(found.text, tokens=tokens)), 6)
-    write_page(Report({}, [], "answer"), tmp_path / "page.html", title="Prediction", parts=[text])
+    write_page(Report(Part(), [], "answer"), tmp_path / "page.html", title="Prediction", parts=[text])
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert ">?</span>" in page
     assert f">{'x' * LETTERS}…</span>" in page
@@ -114,7 +112,7 @@ def test_colours_run_from_orange_over_clear_to_blue() -> None:
 def test_the_slider_has_a_length_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     found = planned(made_up_trace(), 0.1)
     assert "are drawn" not in cost_chart(found, found.chains, 0.1).words
-    monkeypatch.setattr("spectheory.pages.what_if.LONGEST", len(SHAPES) - 1)
+    monkeypatch.setattr("spectheory.pages.prediction.LONGEST", len(SHAPES) - 1)
     assert len(SHAPES) < LONGEST
     cut = cost_chart(found, found.chains, 0.1)
     assert "at most 11 tokens are drawn" in cut.words
@@ -124,7 +122,7 @@ def test_the_slider_has_a_length_at_most(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_sliders_of_batches_have_a_length_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     lengths = [[BatchChoice(1, 0, k, 1.0, 1.0, 1.0) for k in range(4)]]
     assert "are drawn" not in batch_chart(lengths, "token", "draft", (1, 0)).words
-    monkeypatch.setattr("spectheory.pages.what_if.LONGEST", 2)
+    monkeypatch.setattr("spectheory.pages.prediction.LONGEST", 2)
     assert "at most 2 tokens are drawn" in batch_chart(lengths, "token", "draft", (1, 0)).words
 
 
@@ -166,23 +164,21 @@ def test_predict_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str
 @each("name, parts", [("plan", ["candidates", "batches", "tokens", "speedup", "cost"]),
                       ("judge", ["causes", "calls", "positions"]), ("validate", ["calls", "tokens", "speedups"]),
                       ("figures", ["batch", "entropy"])])  # fmt: skip
-def test_every_command_has_its_page(name: str, parts: list[str], tmp_path: Path) -> None:
+def test_every_command_has_its_page(
+    name: str, parts: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It holds the answer that the command prints; of figures what is compared and drawn."""
     page = page_of(name, tmp_path).read_text()
     assert re.findall(r'<section id="([a-z]+)">', page)[: len(parts)] == parts
     assert len(page.encode()) < LARGEST
-
-
-def test_the_page_holds_the_answer_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "page.html"
-    for asked, status in ((hardware(tmp_path / "plan"), 0), (judged(tmp_path / "judge"), 1)):
-        assert answer(capsys, *asked, "--report", file, status=status) == answer_in(file.read_text())
-    answer(capsys, *figures(tmp_path / "figures"), "--report", file)
-    page = file.read_text()
     numbers = answer_in(page)
-    assert isinstance(numbers, dict)
-    assert [each["figure"] for each in numbers["figures"]] == ["batch", "entropy"]
-    assert "theory and simulation agree in all" in page
-    assert page.count('src="data:image/svg+xml;base64,') == 2
+    if name == "figures":
+        assert isinstance(numbers, dict)
+        assert [each["figure"] for each in numbers["figures"]] == parts
+        assert "theory and simulation agree in all" in page
+        assert page.count('src="data:image/svg+xml;base64,') == 2
+    elif name != "validate":
+        assert numbers == json.loads(capsys.readouterr().out)
 
 
 def test_validate_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,10 +190,11 @@ def test_validate_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_counts_have_a_page(tmp_path: Path) -> None:
-    samples = Path(__file__).parents[1] / "trace" / "samples"
+    log = tmp_path / "counts.json"
+    Counters(calls=100, drafted=200, accepted=90, survival=(0.6, 0.3), k=2).write(log)
     for command in ("predict", "judge"):
         file = tmp_path / f"{command}.html"
-        assert main([command, str(samples / "vllm_metrics.txt"), "--report", str(file)]) == 0
+        assert main([command, str(log), "--report", str(file)]) == 0
         assert "<table>" in file.read_text()
 
 

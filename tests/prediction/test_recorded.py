@@ -17,7 +17,7 @@ from spectheory.judging.readings import readings
 from spectheory.prediction import plan, predict
 from spectheory.prediction.recorded import BEST, check_depth, free_part, recorded_rules
 from spectheory.prediction.recorded_readings import recorded_readings, recut_share
-from spectheory.reports.recorded import recorded_notes
+from spectheory.reports.notes import recorded_notes
 from spectheory.trace import TextInfo, Trace, read_any
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.importers.evaluations import SPECDECODE_BENCH

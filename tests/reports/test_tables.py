@@ -7,12 +7,12 @@ import io
 import pytest
 from rich.console import Console
 
+from spectheory.answers import Part
 from spectheory.intervals import Interval
 from spectheory.limits.claims import BRANCHING_FORMS, IID_CHANNEL, ON_TRACES, ONE_CALL, footnotes
 from spectheory.prediction.trace_limits import Limits
 from spectheory.reports import Cell, Column, Drawing, Report, Table
-from spectheory.reports.render import for_terminal, markdown
-from spectheory.reports.table import Value
+from spectheory.reports.table import Value, for_terminal
 
 SPREAD = Interval(0.5, 1.0, 1.5, "statistical")
 
@@ -56,9 +56,21 @@ def test_a_row_that_does_not_fit_its_columns_is_refused() -> None:
         _ = Table("t", [Column("a")], [[1, 2]]).texts
 
 
+def test_a_column_reads_objects_and_mappings() -> None:
+    """The best row is set off; what a mapping lacks is None, what an object lacks is a fault of the table."""
+    columns = [Column("low"), Column("k", at=lambda each: Cell(each.high, "≤ ")), Column("the kind", at="kind")]
+    table = Table.of("t", columns, [SPREAD], best=SPREAD)
+    assert table.texts == [["0.50", "≤ 1.50", "statistical"]]
+    assert [isinstance(cell, Cell) and cell.best for cell in table.rows[0]] == [True, False, True]
+    assert Column("a", at="b.c").of({"b": {"c": SPREAD.as_dict()}}) == SPREAD
+    assert Column("a b").of({"a": 1}) is None
+    with pytest.raises(AttributeError):
+        Column("middle").of(SPREAD)
+
+
 def test_markdown_has_the_same_cells() -> None:
     table = Table("t", [Column("name", kind="words"), Column("|z|")], [["a|b", 1.0]])
-    assert markdown(table).splitlines() == [r"| name | \|z\| |", "| --- | ---: |", r"| a\|b | 1.00 |"]
+    assert table.markdown.splitlines() == [r"| name | \|z\| |", "| --- | ---: |", r"| a\|b | 1.00 |"]
 
 
 def test_a_drawing_has_every_node() -> None:
@@ -67,7 +79,11 @@ def test_a_drawing_has_every_node() -> None:
 
 
 def test_a_report_is_json_with_its_headline_and_notes() -> None:
-    found = Report({"a": SPREAD, "b": float("inf")}, [], "first", ["then"]).as_dict()
+    class Answer(Part):
+        a: Interval
+        b: float
+
+    found = Report(Answer(a=SPREAD, b=float("inf")), [], "first", ["then"]).as_dict()
     assert found == {"schema": 1, "a": SPREAD.as_dict(), "b": None, "headline": "first", "notes": ["then"]}
 
 

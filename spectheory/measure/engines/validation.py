@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from spectheory.answers import plain
+from spectheory.answers.judged import JudgementJson
 from spectheory.distributions import Sampling
 from spectheory.errors import EngineError, ModelError, SettingError, TextError
 from spectheory.files import write_whole
@@ -255,14 +257,14 @@ def _judged(
 
 def _counts(judgement: Judgement) -> dict[str, Any]:
     """What the counts say: `counts` of the stated rule, or without one of the rule that fits best, and every rule."""
-    one = shown(judgement)
-    whole = content(judgement)
+    whole = plain(content(judgement))
+    rules = {each["rule"]: each for each in whole["rules"]}
+    one = rules[shown(judgement).rule]
     return {
         "counts": {
-            "rule": one.rule,
-            "same": list(one.same),
-            "fits": not one.refuted,
-            "calls": one.calls.as_dict(),
+            **{name: one[name] for name in ("rule", "same")},
+            "fits": not one["refuted"],
+            "calls": one["calls"],
             "notes": list(judgement.notes),
         },
         **{name: whole[name] for name in ("prefill_emits_token", "stated", "fitting", "refuted", "causes")},
@@ -279,4 +281,8 @@ def _output(log: CallLog, trace: Trace) -> dict[str, Any]:
         return {"right": False, "impossible": trace.provenance[IMPOSSIBLE][0]}
     tests = output_tests(trace)
     worst = min(tests, key=lambda test: (test.p, -abs(test.statistic)))
-    return {"right": not any(test.refuted for test in tests), "tests": len(tests), "worst": worst.as_dict()}
+    return {
+        "right": not any(test.refuted for test in tests),
+        "tests": len(tests),
+        "worst": plain(JudgementJson.Output.view(worst)),
+    }

@@ -1,0 +1,200 @@
+"""What options add to a prediction or a plan: adaptive lengths, bias, a check by transformers, recorded lengths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scipy.special import ndtri
+
+from spectheory.intervals import CONFIDENCE
+from spectheory.judging.comparison import CERTAIN
+from spectheory.prediction import Plan
+from spectheory.prediction.adaptive import AdaptiveWorth
+from spectheory.prediction.bias_tradeoff import BiasPoint
+from spectheory.prediction.law import in_deviations
+from spectheory.prediction.per_prompt import PerPrompt
+from spectheory.prediction.recorded_readings import RecordedReading
+from spectheory.reports.table import Column, Table
+
+# Adaptive lengths (§11)
+
+
+def adaptive_sentence(found: Sequence[AdaptiveWorth]) -> str:
+    """What adapting is worth for the rule that is fastest with fixed lengths."""
+    best = max(found, key=lambda each: each.fixed.gain)
+    fixed, stopped = best.fixed.speedup, best.stopped.speedup
+    assert fixed is not None
+    assert stopped is not None
+    of = f"with {best.rule.label}" + (f" of draft {best.draft}" if best.draft else "")
+    return (
+        f"Adaptive lengths are worth at most {100 * best.worth:.1f}% {of}: best fixed k {best.fixed.shape.nodes} gives "
+        f"{fixed.best:.2f}x, the best stopping rule {best.stopped.label.stop} {stopped.short()}x, no adaptive length "
+        f"more than {best.limit.best:.2f}x"
+    )
+
+
+def adaptive_table(found: Sequence[AdaptiveWorth]) -> Table:
+    """A row per rule: fixed lengths, stopping rules, and the limit of all adaptive lengths."""
+    columns = [
+        *([Column("draft", kind="words")] if found[0].draft else []),
+        Column("rule", kind="words", at="rule.name"),
+        Column("best\nfixed k", at="fixed.shape.nodes"),
+        Column("speed-up", "x", meaning="with that k", at="fixed.speedup"),
+        Column("best\nstopping rule", kind="names", at="stopped.label.stop"),
+        Column(
+            "speed-up",
+            "x",
+            meaning="with that stopping rule, on prompts it was not chosen on",
+            at="stopped.speedup",
+        ),
+        Column("drafted\nper call", aside=True, at="stopped.drafted"),
+        Column("no adaptive\nlength more than", "x", at="limit"),
+    ]
+    title = f"What adaptive lengths are worth, at most {found[0].stopped.shape.nodes} drafts a call"
+    return Table.of(title, columns, found, _OF_ADAPTIVE)
+
+
+_OF_ADAPTIVE = (
+    "Best stopping rule: thresholds at quantiles of what the trace records of the draft. The one shown is best on all "
+    "prompts; each prompt is scored with the one that is best on others.",
+    "No adaptive length more than: an upper bound. It knows the accepted drafts of every call beforehand, so no rule "
+    "that looks at the draft or at the text so far reaches it.",
+)
+
+# New prompts
+
+
+def new_prompts_table(plan: Plan, per_prompt: Sequence[PerPrompt]) -> Table:
+    """The best rule's pooled tokens per call, the mean over prompts, and the range of the mean over new ones."""
+    pooled = {each.wanted: each for each in plan.of(plan.best.label)}
+    columns = [
+        Column("k", at=lambda each: pooled[each.wanted].shape.nodes),
+        Column("pooled", at=lambda each: pooled[each.wanted].tokens_per_call),
+        Column("mean of prompts", at="mean"),
+        Column(f"mean of {per_prompt[0].prompts} new", at="new"),
+    ]
+    notes = [
+        "pooled: tokens of all prompts over their calls. mean of prompts: of each one's own tokens per call. Both have "
+        "95% confidence intervals, for all prompts of this kind. new: 95% prediction interval of the second over so "
+        "many new prompts of the same kind."
+    ]
+    return Table.of(f"{plan.best.label}: tokens per call of prompts to come", columns, per_prompt, notes)
+
+
+# Bias (Y6)
+
+_SHARE = "how far acceptance is raised, b = (1 - share) min(1, p/q) + share; 0 is lossless, 1 outputs the draft"
+_CUT = (
+    "The target's tokens are cut (temperature 0, or a filter), or the trace does not say. After a draft that the "
+    "target cannot output, tokens per call and speed-up count what the share alone accepts: a lower estimate. The "
+    "upper estimate counts every draft. Noise may swap the two where they are close."
+)
+
+
+def bias_table(points: Sequence[BiasPoint]) -> Table:
+    """Tokens per call and speed-up against the bias of over-acceptance, by share; both sides where they differ."""
+    cut = any(point.upper_tokens_per_call for point in points)
+    columns = [
+        Column("share", meaning=_SHARE, at=lambda point: f"{point.rule.share:g}"),
+        Column("tokens per call"),
+        *([Column("upper estimate", at="upper_tokens_per_call")] if cut else []),
+        Column("speed-up", at="speedup"),
+        Column("bias per token", digits=4, at="bias.best"),
+        Column("UNO's bias", digits=4, at="uno_bias.best"),
+    ]
+    notes = [
+        f"share: {_SHARE}.",
+        "The starts and prefixes of a biased decoder drift; these calls start where lossless ones do.",
+        *([_CUT] if cut else []),
+        "bias: total variation per token with the best recovery (Y6), and with recovery from the target (UNO).",
+    ]
+    title = f"Token verification with over-acceptance, calls from lossless starts, chains of k = {points[0].k}"
+    return Table.of(title, columns, points, notes)
+
+
+# The calls of transformers' assisted generation
+
+Records = Sequence[Mapping[str, Any]]
+"""For each k: tokens, calls counted and predicted, standard error of the difference and ``z`` in standard errors."""
+POWER = 0.9
+"""Probability with which a difference of the size that is stated is found."""
+
+
+def of_all(records: Records) -> dict[str, Any]:
+    """Sums over every k, whose texts are independent: variances add up.
+
+    ``found`` is the share by which all calls must be off to be found with probability :data:`POWER` by a two-sided test
+    with 5% false alarms (asymptotic, to first order): more calls, as drafts are accepted less often, and with the
+    variance that calls then have. Fewer calls vary less, so they are found with no smaller probability.
+    """
+    made = {name: sum(record[name] for record in records) for name in ("tokens", "counted", "predicted")}
+    variance = sum(record["standard_error"] ** 2 for record in records)
+    error, slope = math.sqrt(variance), max(sum(r["variance_slope"] * r["predicted"] for r in records), 0.0)
+    z = in_deviations(made["counted"] - made["predicted"], error, CERTAIN)
+    reach, power = float(ndtri((1 + CONFIDENCE) / 2)) * error, float(ndtri(POWER))
+    # Calls off by x have the variance v + s x, and x = reach + power * sqrt(v + s x).
+    half = power**2 * slope / made["predicted"] / 2 if error else 0.0
+    found = (reach + half + math.sqrt(half**2 + 2 * half * reach + power**2 * variance)) / made["predicted"]
+    return {**made, "standard_error": error, "z": z if math.isfinite(z) else None, "found": found}
+
+
+def check_table(records: Records) -> Table:
+    """Predicted against counted target calls, and predicted against measured speed-up."""
+    columns = [
+        Column("k"),
+        Column("tokens", meaning="tokens decoded"),
+        Column("calls counted", at="counted"),
+        Column(
+            "predicted",
+            digits=1,
+            meaning="target calls that the trace predicts for these texts",
+            at=lambda record: float(record["predicted"]),
+        ),
+        Column("diff / s.e.", signed=True, at=_z),
+        Column("measured", "x", at="measured_speedup"),
+        Column("loop without overhead", "x", at="predicted_speedup"),
+    ]
+    every = {**of_all(records), "k": "all"}
+    notes = [
+        f"Calls that are {100 * every['found']:.1f}% more or fewer than predicted at every k would be found with "
+        f"probability {POWER:.0%} or more (5% false alarms)."
+    ]
+    rows = [*records, *([every] if len(records) > 1 else [])]
+    return Table.of("Against transformers' assisted generation (token verification)", columns, rows, notes)
+
+
+def _z(record: Mapping[str, Any]) -> float:
+    """The difference in standard errors; None in JSON is infinite, with the sign of the difference."""
+    off = record["counted"] - record["predicted"]
+    return math.copysign(math.inf, off) if record["z"] is None else float(record["z"])
+
+
+# Recorded lengths (§10)
+
+
+def recorded_table(readings: Sequence[RecordedReading]) -> Table:
+    """Tokens per call by start, by position and i.i.d., for every draft and k."""
+    columns = [
+        Column("draft", kind="words"),
+        Column("k"),
+        Column("by start"),
+        Column("mean of requests", at="over_requests"),
+        Column("by position", aside=True),
+        Column("i.i.d. (C1)", aside=True, at="iid"),
+        Column(
+            "off",
+            "%",
+            digits=1,
+            signed=True,
+            aside=True,
+            at=lambda each: 100 * (each.by_position / each.by_start.best - 1),
+        ),
+    ]
+    notes = (
+        "by start: the calls of all requests pooled; mean of requests: of each one's own tokens per call.",
+        "by position: each position's first draft, as if it did not depend on where the call starts; i.i.d.: the share "
+        "of first drafts accepted, at every depth. Both are idealised values. off: by position against by start.",
+    )
+    return Table.of("What other readings of the log would have said, tokens per call", columns, readings, notes)
