@@ -32,15 +32,14 @@ if TYPE_CHECKING:
     )
     from spectheory.intervals import Interval
     from spectheory.logit_statistics import pair_statistics
-    from spectheory.prediction import Prediction, plan, predict
+    from spectheory.prediction import Prediction, bounds, plan, predict, rules, tree
     from spectheory.trace import Trace
 
 _HOME = {
     "Interval": "intervals",
     "pair_statistics": "logit_statistics",
     "Prediction": "prediction",
-    "plan": "prediction",
-    "predict": "prediction",
+    **dict.fromkeys(("bounds", "plan", "predict", "rules", "tree"), "prediction"),
     "Trace": "trace",
 }
 
@@ -48,6 +47,7 @@ __all__ = [
     "Interval",
     "Prediction",
     "Trace",
+    "bounds",
     "chi_square",
     "entropy",
     "harmonic_mean_distance",
@@ -58,8 +58,10 @@ __all__ = [
     "plan",
     "predict",
     "renyi_divergence",
+    "rules",
     "second_log_moment",
     "total_variation",
+    "tree",
 ]
 __version__ = "0.1.0"
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from spectheory.checks import in_range
 from spectheory.cli.answer import View, show
 from spectheory.cli.console import ready_folder
-from spectheory.cli.inputs import in_range
 from spectheory.cli.loading import load_named
 from spectheory.cli.options import JudgeOptions, PairOptions
 from spectheory.cli.page import Page, ready_page

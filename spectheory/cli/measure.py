@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from spectheory.checks import in_range
 from spectheory.cli.console import answers, ready_folder, remark, remarks
-from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import remark_slower
 from spectheory.cli.loading import earlier_threads, load_named, settings_of
 from spectheory.cli.options import LATENCY_FILE, MOST_TEXTS, MeasureOptions, MeasuringOptions, PairOptions, TextOptions

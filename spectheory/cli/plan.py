@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from spectheory.checks import in_range
 from spectheory.cli.answer import View, show
 from spectheory.cli.console import answers, ready_folder
-from spectheory.cli.inputs import in_range
 from spectheory.cli.options import PlanOptions
 from spectheory.cli.page import Page, ready_page
 from spectheory.cli.plan_bench import run_bench_plan

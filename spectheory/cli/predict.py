@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectheory.checks import in_range
 from spectheory.cli.answer import View, show
 from spectheory.cli.console import ready_folder, remarks
-from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import (
     LATENCY_FILE,

@@ -7,8 +7,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TypeAlias, get_type_hints
 
+from spectheory.checks import in_range
 from spectheory.cli.answer import View, show
-from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import LATENCY_FILE, Question
 from spectheory.cli.page import Page

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from spectheory.checks import in_range
 from spectheory.cli import simulation_options as usual
-from spectheory.cli.inputs import in_range, read_pmfs, read_rank_law
+from spectheory.cli.inputs import read_numbers
 from spectheory.cli.simulation_options import SettingOptions
+from spectheory.distributions import pmf_rows, rank_law
 from spectheory.drafting.shapes import Chain, read_shape, sized_shape
 from spectheory.errors import SettingError, ShapeError
 from spectheory.verification import RULES
@@ -65,7 +67,12 @@ def _needed(question: SettingOptions, name: str) -> Any:
 
 def _pmfs(question: SettingOptions) -> dict[str, Any]:
     """The rows of both models."""
-    return {name: read_pmfs(_needed(question, f"{name}_pmf"), f"--{name}-pmf").rows for name in ("target", "draft")}
+    return {name: _rows_of(_needed(question, f"{name}_pmf"), f"--{name}-pmf") for name in ("target", "draft")}
+
+
+def _rows_of(source: str, name: str) -> Any:
+    """The pmfs of an option, ``[n, V]``."""
+    return pmf_rows(read_numbers(source, name), name)[0]
 
 
 def _pair(question: SettingOptions) -> Parameters:
@@ -101,7 +108,7 @@ def _chains(question: SettingOptions) -> Parameters:
     uniform = np.full(states, 1 / states)
     first = uniform
     if question.initial is not None:
-        (first, *others) = read_pmfs(question.initial, "--initial").rows
+        (first, *others) = _rows_of(question.initial, "--initial")
         if others:
             raise ShapeError(f"--initial has {1 + len(others)} rows", limit="one pmf", remedy="pass the first token's")
     return {**{name: each.tolist() for name, each in rows.items()}, "initial": first.tolist(), **length}
@@ -143,7 +150,8 @@ def _printed(question: SettingOptions) -> Parameters:
 
 
 def _rank_law(question: SettingOptions) -> Parameters:
-    return {"rank_pmf": read_rank_law(_needed(question, "rank_pmf"), "--rank-pmf").tolist()}
+    source = _needed(question, "rank_pmf")
+    return {"rank_pmf": rank_law(read_numbers(source, "--rank-pmf"), "--rank-pmf").tolist()}
 
 
 def _tree(question: SettingOptions) -> Parameters:
@@ -217,7 +225,7 @@ def _random_pmfs(question: SettingOptions) -> Parameters:
     _whole("nodes", nodes)
     if question.family is None:
         return {
-            "pmfs_given": read_pmfs(_needed(question, "target_pmf"), "--target-pmf").rows.tolist(),
+            "pmfs_given": _rows_of(_needed(question, "target_pmf"), "--target-pmf").tolist(),
             "capacities": nodes,
         }
     if question.target_pmf is not None:

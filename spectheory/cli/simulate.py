@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spectheory.checks import in_range, whole
 from spectheory.cli.answer import print_json
 from spectheory.cli.console import answers, ready_folder, remarks
-from spectheory.cli.inputs import MOST_WORKERS, check_seed, in_range
+from spectheory.cli.inputs import MOST_WORKERS
 from spectheory.cli.interrupts import Interrupted, interruptible
 from spectheory.cli.progress import progress
 from spectheory.cli.settings import SETTINGS, Setting
@@ -78,7 +79,7 @@ def _check(run: RunOptions) -> None:
     in_range("--trials", run.trials, MOST_TRIALS)
     in_range("--batch-size", run.batch, MOST_TRIALS)
     in_range("--workers", run.workers, MOST_WORKERS)
-    check_seed(run.seed)
+    whole("--seed", run.seed, least=0, remedy="0 is the default")
     if not LEAST_ALARM <= run.alarm < 1:
         raise SettingError(
             f"--alarm is {run.alarm}", limit=f"must lie in [{LEAST_ALARM:.0e}, 1)", remedy="1e-6 is the default"

@@ -11,9 +11,6 @@ from typer import Argument
 from spectheory.cli import vocabulary as the
 from spectheory.cli.vocabulary import shown
 
-DEFAULT_NODES = (1, 8, 64)
-"""Numbers of draft nodes for which bounds are shown."""
-
 
 @dataclass(frozen=True)
 class RulesOptions:
@@ -53,7 +50,7 @@ class BoundsOptions:
     need: Annotated[float | None, the.NEED] = None
     c: Annotated[float | None, the.C] = None
     k: Annotated[list[int] | None, shown(the.K, "all up to 64")] = None
-    nodes: Annotated[list[int] | None, shown(the.NODES, *DEFAULT_NODES)] = None
+    nodes: Annotated[list[int] | None, shown(the.NODES, 1, 8, 64)] = None
     chains: Annotated[list[int] | None, the.CHAINS] = None
     trees: Annotated[int | None, the.TREES] = None
     seed: Annotated[int, the.SEED] = 0

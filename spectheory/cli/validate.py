@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from spectheory.checks import in_range
 from spectheory.cli.answer import View, show
 from spectheory.cli.console import ready_folder, remarks
-from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import remark_slower
 from spectheory.cli.loading import earlier_threads, load_named, settings_of
 from spectheory.cli.options import MOST_TEXTS, TEMPERATURES, PairOptions, ValidateOptions

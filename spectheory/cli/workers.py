@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from spectheory.checks import in_range
 from spectheory.cli.console import remark, remarks
-from spectheory.cli.inputs import MOST_WORKERS, in_range
+from spectheory.cli.inputs import MOST_WORKERS
 from spectheory.cli.loading import source_of
 from spectheory.cli.options import MeasuringOptions, PairOptions
 from spectheory.cli.progress import working

@@ -1,5 +1,6 @@
 """Planning a deployment: the best draft, rule and shape, what it would take to pay, and settings for engines."""
 
+from spectheory.cost.needed import Needed, draft_needed
 from spectheory.deployment.batches import BATCHES, BatchChoice, batch_ranges, best_lengths
 from spectheory.deployment.break_even import BreakEven, break_even
 from spectheory.deployment.candidates import Candidate, Draft
@@ -8,7 +9,6 @@ from spectheory.deployment.engines import EngineSettings, engine_settings, servi
 from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
 from spectheory.deployment.machine import other_machine
-from spectheory.deployment.needed import Needed, draft_needed
 from spectheory.deployment.ranking import Ranking, check_comparable, rank_drafts
 from spectheory.deployment.whole import Deployment, plan
 

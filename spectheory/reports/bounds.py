@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from spectheory.answers.theory import BoundsJson
 from spectheory.intervals import Interval
 from spectheory.limits.claims import IID_PMFS, LimitClaim, footnotes
+from spectheory.prediction.whole_bounds import DETERMINISTIC, RANKS, SAMPLED, BoundsAnswer
 from spectheory.reports.base import Brief, Report
 from spectheory.reports.brief import narrowed, verdict
 from spectheory.reports.meanings import claimed
 from spectheory.reports.table import Cell, Column, Row, Table, number
 
-DETERMINISTIC = "Drafts that do not sample: tokens per call"
-SAMPLED = "Drafted chains (1 call), rank trees (T1): tokens per call"
-RANKS = "Rank trees: tokens per call"
-"""Titles of tables."""
 WHICH = {
     DETERMINISTIC: "chosen without sampling",
     SAMPLED: "sampled in a chain",
     RANKS: "in a tree of i.i.d. ranks",
 }
 """The drafts that the limits of each table are about."""
-
-
-@dataclass(frozen=True)
-class BoundsAnswer:
-    """Limits for several numbers of nodes, tokens per call with the recovered or bonus token.
-
-    `source` is ``moments``, ``pmfs``, ``trace`` or ``ranks``, and `facts` say what the limits were computed from.
-    `tables` have claims by key under titles; `rows` have values by nodes and key, None where there is none.
-    """
-
-    source: str
-    facts: Mapping[str, Any]
-    tables: Mapping[str, Mapping[str, LimitClaim]]
-    rows: Mapping[int, Mapping[str, Interval | float | None]]
-    notes: Sequence[str] = ()
 
 
 def bounds_report(answer: BoundsAnswer) -> Report:

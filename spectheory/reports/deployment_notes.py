@@ -7,8 +7,9 @@ from spectheory.deployment import serving_engines, without_method, without_stop
 from spectheory.deployment.lock_step import MOST_TOGETHER
 from spectheory.deployment.whole import Deployment
 from spectheory.prediction.over_prompts import Prompts, few_prompts
+from spectheory.prediction.remarks import given, sampled_choices
 from spectheory.reports.recorded import heavy, recorded_notes
-from spectheory.reports.remarks import IN_LOOP, given, sampled_choices
+from spectheory.reports.remarks import IN_LOOP
 
 OF_ENGINES = (
     "An engine's k may differ from the best k above: it is the fastest under the engine's own rule by the time of "

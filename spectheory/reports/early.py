@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from spectheory.answers.theory import NeedsJson
-from spectheory.deployment.needed import Needed
-from spectheory.limits import (
-    acceptance_at_least,
-    first_choice_at_least,
-    first_choice_at_most,
-    race_acceptance_at_least,
-)
+from spectheory.limits import acceptance_at_least, first_choice_at_least
+from spectheory.prediction.whole_bounds import EarlyAnswer
 from spectheory.reports.base import Brief, Report
 from spectheory.reports.brief import narrowed, sizes_shown, verdict
 from spectheory.reports.table import Column, Row, Table
@@ -41,42 +35,6 @@ SUFFICES = (
 )
 _SHOWN = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64)
 """Lengths of chains in the table, beside the best one."""
-
-
-@dataclass(frozen=True)
-class EarlyAnswer:
-    """Entropies in nats as far as they are known, and what a speed-up `need` with drafts of cost `c` needs."""
-
-    target_nats: float | None = None
-    draft_nats: float | None = None
-    vocabulary: int | None = None
-    need: float | None = None
-    c: float | None = None
-    needed: Sequence[Needed] = ()
-
-    @property
-    def divergence(self) -> float | None:
-        """Mean KL of the draft."""
-        known = self.target_nats is not None and self.draft_nats is not None
-        return self.draft_nats - self.target_nats if known else None  # type: ignore[operator]
-
-    @property
-    def least(self) -> Needed | None:
-        """The length that needs the least acceptance."""
-        return min(self.needed, key=lambda each: each.acceptance, default=None)
-
-    def readings(self) -> Iterator[tuple[str, str, float, str]]:
-        """Key, meaning, value and side of what entropies say."""
-        if (divergence := self.divergence) is not None:
-            yield "divergence", "KL of the draft, nats", divergence, "exact for these means"
-            yield "acceptance", "acceptance, token verification", acceptance_at_least(divergence), "lower bound"
-            yield "race_acceptance", "acceptance, race", race_acceptance_at_least(divergence), "lower bound"
-        if self.target_nats is not None:
-            least = first_choice_at_least(self.target_nats)
-            yield "first_choice_least", "target's first choice is its output", least, "lower bound"
-            if self.vocabulary is not None:
-                most = first_choice_at_most(self.target_nats, self.vocabulary)
-                yield "first_choice_most", "any one draft that is not sampled is accepted", most, "upper bound"
 
 
 def early_report(answer: EarlyAnswer) -> Report:

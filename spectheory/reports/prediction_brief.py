@@ -11,12 +11,13 @@ from spectheory.limits.claims import TEXT, LimitClaim
 from spectheory.prediction import Label, Plan, Prediction
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.recorded_readings import RecordedReading
+from spectheory.prediction.remarks import NOT_SAMPLED, given
 from spectheory.reports.base import Brief
 from spectheory.reports.brief import WIDTH, narrowed, point, range_words, short, sizes_shown, verdict, width
 from spectheory.reports.meanings import TERMS, claimed
 from spectheory.reports.provisional import provisional_words
 from spectheory.reports.recorded import heavy, kept
-from spectheory.reports.remarks import NO_COST, NOT_SAMPLED, given
+from spectheory.reports.remarks import NO_COST
 from spectheory.reports.table import Cell, Column, Table
 from spectheory.reports.whole_decoding import limits_of_decodings
 

@@ -17,10 +17,11 @@ from spectheory.limits.claims import (
 from spectheory.prediction import Plan, Prediction
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.recorded_readings import RecordedReading
+from spectheory.prediction.remarks import origin, sampled_choices
 from spectheory.prediction.shape_calls import BestTree
 from spectheory.reports.policies import policies
 from spectheory.reports.recorded import heavy, recorded_notes
-from spectheory.reports.remarks import IN_LOOP, NO_COST, origin, sampled_choices
+from spectheory.reports.remarks import IN_LOOP, NO_COST
 from spectheory.reports.whole_decoding import limits_of_decodings, whole_decoding
 from spectheory.verification import GreedyMatch, RankRule
 
