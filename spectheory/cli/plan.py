@@ -16,17 +16,18 @@ from spectheory.cli.plan_export import run_export
 from spectheory.cli.plan_inputs import BUILT_IN, built_in, counted, draft_at, sources
 from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
-from spectheory.cli.shapes import read_rules, read_stops
-from spectheory.cli.stops import refuse_stops
+from spectheory.cli.shapes import read_rules
 from spectheory.deployment import (
     BATCHES,
     Draft,
     EngineSettings,
 )
 from spectheory.deployment.whole import DEFAULT_CONTEXT, Deployment, plan
+from spectheory.errors import SettingError
 from spectheory.harmless import harmless
 from spectheory.pages.deployment import deployment_charts
 from spectheory.plots.deployment import write_batches, write_ranking
+from spectheory.prediction.whole import named_stops
 from spectheory.reports import deployment_report
 from spectheory.verification import PathRule
 
@@ -36,12 +37,16 @@ LONGEST_CHAIN, LARGEST_TREE = 256, 1024
 def run_plan(question: PlanOptions) -> None:
     """Answer the question and show the answer."""
     named = sources(question)
-    read_stops(question.stop)
+    named_stops(question.stop or ())
     check_costs(question)
     in_range("--k-max", question.k_max, LONGEST_CHAIN)
     in_range("--nodes-max", question.nodes, LARGEST_TREE)
-    if question.export is not None or question.bench:
-        refuse_stops(question)
+    if question.stop and (question.export is not None or question.bench):
+        raise SettingError(
+            "--stop is given with --bench or --export",
+            limit="both are about chains of a fixed length",
+            remedy="leave one of them out",
+        )
     ready_page(question.report)
     if question.export is not None:
         return run_export(question)
@@ -71,13 +76,11 @@ def run_plan(question: PlanOptions) -> None:
 
 
 def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | None) -> Deployment:
-    stops, swept = read_stops(question.stop)
     with working("comparing settings"):
         return plan(
             drafts,
             rules=rules,
-            stops=stops,
-            sweep=swept,
+            stops=question.stop or (),
             k_max=question.k_max,
             nodes=question.nodes,
             passes_alone=question.passes_alone,

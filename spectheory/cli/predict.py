@@ -25,19 +25,14 @@ from spectheory.cli.options import (
 from spectheory.cli.page import Page, ready_page
 from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
-from spectheory.cli.shapes import SWEPT, read_rules, read_shapes, read_stops
-from spectheory.cli.stops import with_stops
+from spectheory.cli.shapes import read_rules
 from spectheory.cli.where import show_where, strings_of
-from spectheory.cost import ConstantRatio, CostModel, LatencyTable, LoopedTable
+from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.errors import SettingError
 from spectheory.plots import write_figures
 from spectheory.prediction import Plan, plan
-from spectheory.prediction.adaptive import AdaptiveWorth
-from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
-from spectheory.prediction.per_prompt import PerPrompt, per_prompt
-from spectheory.prediction.recorded_readings import recorded_readings
-from spectheory.prediction.shape_calls import Wanted
 from spectheory.prediction.where import settings_of, where
+from spectheory.prediction.whole import SWEPT, named_shapes, named_stops
 from spectheory.reports import Report, prediction_report
 from spectheory.reports.check import Records
 from spectheory.reports.provisional import provisional_report
@@ -46,7 +41,6 @@ from spectheory.trace.reading import read_files
 from spectheory.trace.sample import of_texts, spread
 from spectheory.verification import PathRule
 from spectheory.verification.biased import BiasedVerification
-from spectheory.verification.by_start import within
 
 if TYPE_CHECKING:
     from spectheory.pages import Part
@@ -58,8 +52,8 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
     """Answer the question and show the answer."""
     _validate(question, pair, text, how)
     rules = read_rules(question.rule)
-    read_shapes(question.shape or (), question.k_max)
-    read_stops(question.stop)
+    named_shapes(question.shape or (), question.k_max)
+    named_stops(question.stop or ())
     for share in question.bias or ():
         BiasedVerification(share)
     if question.c is not None:
@@ -75,7 +69,7 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
         return show_readings(question, {files[0].name: (files[0], found)}, "prediction")
     if found is None:
         return _measured(question, pair, text, how, rules)
-    if question.where or question.stop or question.bias:
+    if question.where:
         found = found.held()
     beside = trace_file(files[0]).with_name(LATENCY_FILE)
     passes: CostModel | None = ConstantRatio(question.c) if question.c is not None else None
@@ -98,9 +92,8 @@ def _measured(
     passes = costs(question, session, folder)
 
     def brief(trace: Trace, seconds: float | None) -> Report:
-        shapes = _shapes(question, trace)
-        answer = plan(trace, _cost(question, passes), rules=rules, shapes=shapes, trees=False, **_asked(question))
-        return provisional_report(answer, seconds=seconds, trees_follow=shapes is None)
+        answer = plan(trace, passes, rules=rules, trees=False, **_asked(question))
+        return provisional_report(answer, seconds=seconds, trees_follow=not question.shape)
 
     trace = session.trace(folder / TRACE_FILE, quick=question.quick, brief=brief)
     check = partial(session.check, passes, CHECKED_K) if question.check else None
@@ -116,29 +109,12 @@ def _show(
     check: Callable[[], Records] | None = None,
 ) -> None:
     """Everything that is asked of a trace."""
-    stops, swept = read_stops(question.stop)
-    cost = _cost(question, passes)
-    adaptive: list[AdaptiveWorth] = []
+    asked: dict[str, Any] = {"stops": question.stop or (), "bias": question.bias or ()}
     with working("predicting"):
-        answer = plan(trace, cost, rules=rules, shapes=_shapes(question, trace), **_asked(question))
-        if stops or swept:
-            answer, adaptive = with_stops(question, trace, cost, rules, answer)
-        biased = _bias(question, trace, cost, answer)
-        alike = _new_prompts(question, trace, answer)
-    deepest = within(trace.columns, question.k_max)
-    cut = [f"the trace records the draft to depth {deepest}: no chain or tree is deeper"] * (deepest < question.k_max)
-    for line in (*answer.left_out, *cut):
+        answer = plan(trace, passes, rules=rules, new_prompts=question.new_prompts, **asked, **_asked(question))
+    for line in answer.left_out:
         remarks.print(line, markup=False)
-    report = partial(
-        prediction_report,
-        answer,
-        in_loop=isinstance(cost, LoopedTable),
-        bias=biased,
-        recorded=tuple(recorded_readings(trace, question.k_max, prefill_emits_token=question.prefill_token)),
-        adaptive=adaptive,
-        per_prompt=alike,
-        latencies=passes if isinstance(passes, LatencyTable) else None,
-    )
+    report = partial(prediction_report, answer)
     if question.where:
         return show_where(question, pair, trace, answer, report, check)
     out = question.out
@@ -173,43 +149,13 @@ def _page(
     return Page.asked(question.report, "Prediction", parts)
 
 
-def _shapes(question: PredictOptions, trace: Trace) -> list[Wanted] | None:
-    """The shapes asked for, no deeper than the trace records the draft."""
-    deepest = within(trace.columns, question.k_max)
-    return read_shapes(question.shape, question.k_max, deepest) if question.shape else None
-
-
-def _cost(question: PredictOptions, passes: CostModel | None) -> CostModel | None:
-    """The costs of a call: those of the passes, with the loop around them if it was timed and is asked for."""
-    if question.passes_alone and not isinstance(passes, LatencyTable):
-        raise SettingError(
-            "--passes-alone is given without latencies",
-            limit="it applies only to measured latencies",
-            remedy="leave it out, or give --latency",
-        )
-    return passes.looped if isinstance(passes, LatencyTable) and not question.passes_alone else passes
-
-
 def _asked(question: PredictOptions) -> dict[str, Any]:
-    return {"k_max": question.k_max, "prefill_emits_token": question.prefill_token}
-
-
-def _bias(question: PredictOptions, trace: Trace, cost: CostModel | None, answer: Plan) -> tuple[BiasPoint, ...]:
-    """The bias trade-off at the chain length that is best for token verification."""
-    if not question.bias:
-        return ()
-    chains = answer.of("token")
-    k = max(chains, key=lambda p: p.gain).shape.nodes if chains else question.k_max
-    return bias_tradeoff(trace, k, question.bias, cost)
-
-
-def _new_prompts(question: PredictOptions, trace: Trace, answer: Plan) -> tuple[PerPrompt, ...]:
-    """The range of new prompts for every size of the best rule and kind of shape."""
-    if question.new_prompts is None:
-        return ()
-    shapes = [each.wanted for each in answer.of(answer.best.label)]
-    settings: dict[str, Any] = {"new": question.new_prompts, "prefill_emits_token": question.prefill_token}
-    return tuple(per_prompt(trace, answer.best.rule, shapes, **settings))
+    return {
+        "shapes": question.shape or None,
+        "k_max": question.k_max,
+        "prefill_emits_token": question.prefill_token,
+        "passes_alone": question.passes_alone,
+    }
 
 
 def _validate(question: PredictOptions, pair: PairOptions, text: TextOptions, how: MeasuringOptions) -> None:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from spectheory.checks import instances, several
-from spectheory.deployment.candidates import NO_DRAFT, Candidate, Draft, all_drafts, all_stops, measured_nodes
+from spectheory.deployment.candidates import NO_DRAFT, Candidate, Draft, all_drafts, all_stops
 from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.drafting import Chain, StoppingRule
 from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError
-from spectheory.prediction import plan
 from spectheory.prediction.grown_trees import grown_rules, measured_shape
+from spectheory.prediction.prediction import planned
+from spectheory.prediction.whole import measured_nodes
 from spectheory.verification import GrownMatch, PathRule, RankRule
 from spectheory.verification.base import a_path_rule
 from spectheory.verification.by_start import within
@@ -101,7 +102,7 @@ def rank_drafts(
     for draft in drafts:
         lengths = range(1, _longest(draft, k_max, left_out) + 1)
         shapes = [*map(Chain, lengths), *(Chain(k, stop=stop) for stop in stops for k in lengths)]
-        found = plan(draft.trace, draft.cost, rules=of_chains, shapes=shapes)
+        found = planned(draft.trace, draft.cost, of_chains, shapes)
         fastest = [max(found.of(label), key=lambda p: p.gain) for label in found.labels]
         without = {candidate.prediction.rule for candidate in candidates if candidate.draft.name == NO_DRAFT}
         candidates += [
@@ -130,7 +131,7 @@ def _grown(draft: Draft, left_out: list[str]) -> Iterator[Candidate]:
     """Trees that the draft grew, of the size that was measured; adds those without latencies."""
     for rule in grown_rules(draft.trace):
         try:
-            found = plan(draft.trace, draft.cost, rules=[rule], shapes=[measured_shape(draft.trace)])
+            found = planned(draft.trace, draft.cost, [rule], [measured_shape(draft.trace)])
         except SettingError as error:  # latencies of other passes
             left_out.append(f"{draft.name}: grown trees, {error}")
         else:
@@ -144,7 +145,7 @@ def _trees(draft: Draft, rules: Sequence[RankRule], nodes: int, left_out: list[s
         if tree is None:
             left_out.append(f"{draft.name}: trees under {rule.name}, latencies were measured on no such passes.")
         else:
-            yield Candidate(draft, plan(draft.trace, draft.cost, rules=[rule], shapes=[tree]).best)
+            yield Candidate(draft, planned(draft.trace, draft.cost, [rule], [tree]).best)
 
 
 def check_comparable(drafts: Sequence[Draft]) -> None:

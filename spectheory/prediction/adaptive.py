@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,7 @@ from spectheory.cost import CostModel
 from spectheory.drafting import Chain, Shape
 from spectheory.drafting.stopping import STOPPING, StoppingRule, TopBelow
 from spectheory.errors import SettingError
-from spectheory.intervals import Interval
-from spectheory.prediction.answer import Prediction
+from spectheory.prediction.answer import AdaptiveWorth
 from spectheory.prediction.clairvoyant import clairvoyant_speedup
 from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
 from spectheory.prediction.over_prompts import FEW, PARTS, Prompts
@@ -30,28 +28,6 @@ from spectheory.verification.by_start import lacking, read_as
 Floats = NDArray[np.float64]
 THRESHOLDS = 32
 """Of each kind of stopping rule, by default."""
-
-
-@dataclass(frozen=True)
-class AdaptiveWorth:
-    """The best fixed length, the best stopping rule and the limit of all adaptive lengths, for one verification rule.
-
-    `stopped` has the stopping rule that is best on all prompts; each prompt is scored with the rule that is best on
-    others. `limit` bounds the speed-up of every adaptive length of at most k drafts (95% over prompts).
-    `draft` names the draft where several are compared.
-    """
-
-    rule: PathRule
-    fixed: Prediction
-    stopped: Prediction
-    limit: Interval
-    draft: str = ""
-
-    @property
-    def worth(self) -> float:
-        """The most that adapting adds to the best fixed length, or to plain decoding if it is faster, as a share."""
-        assert self.fixed.speedup is not None
-        return max(self.limit.best / max(self.fixed.speedup.best, 1.0) - 1, 0.0)
 
 
 def adaptive_worth(

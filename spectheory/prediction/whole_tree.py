@@ -92,7 +92,7 @@ def tree(
     --------
     >>> answer = tree(rank_pmf=[0.6, 0.2, 0.1], nodes=4)
     >>> answer.tree.paths, round(answer.tokens_per_call.best, 3)
-    (((1,), (2,), (1, 1), (1, 1, 1)), 2.376)
+    ([(1,), (1, 1), (1, 1, 1), (2,)], 2.376)
     """
     for name, value in (("--nodes", nodes), ("--max-depth", max_depth), ("--max-width", max_width)):
         if name == "--nodes" or value is not None:

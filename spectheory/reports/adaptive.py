@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spectheory.prediction.adaptive import AdaptiveWorth
+from spectheory.prediction.answer import AdaptiveWorth
 from spectheory.reports.table import Column, Row, Table
 
 NOTES = (

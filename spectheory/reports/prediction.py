@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from spectheory.answers.prediction import PredictionJson
-from spectheory.cost import LatencyTable
+from spectheory.cost import LatencyTable, LoopedTable
 from spectheory.intervals import Interval
 from spectheory.limits.claims import (
     IID_BRANCHING,
@@ -15,10 +15,7 @@ from spectheory.limits.claims import (
     LimitClaim,
 )
 from spectheory.prediction import Label, Plan, Prediction
-from spectheory.prediction.adaptive import AdaptiveWorth
-from spectheory.prediction.bias_tradeoff import BiasPoint
 from spectheory.prediction.per_prompt import PerPrompt
-from spectheory.prediction.recorded_readings import RecordedReading
 from spectheory.reports.adaptive import adaptive_sentence, adaptive_table
 from spectheory.reports.base import Report
 from spectheory.reports.bias import bias_table
@@ -39,23 +36,10 @@ Aside = tuple[Column, Callable[[Sequence[Prediction]], float | None]]
 TOKENS = "Tokens per target call"
 
 
-def prediction_report(
-    plan: Plan,
-    *,
-    in_loop: bool = False,
-    bias: Sequence[BiasPoint] = (),
-    check: Records | None = None,
-    recorded: Sequence[RecordedReading] = (),
-    adaptive: Sequence[AdaptiveWorth] = (),
-    per_prompt: Sequence[PerPrompt] = (),
-    latencies: LatencyTable | None = None,
-) -> Report:
-    """Every prediction of a plan; `in_loop` says whether speed-ups count the loop around the passes.
-
-    `recorded` are the readings of recorded lengths, which have no limits; `per_prompt` the ranges of new prompts for
-    the best rule. Notes say where `latencies` were measured on a busy machine or cut short.
-    """
-    best = plan.best
+def prediction_report(plan: Plan, check: Records | None = None) -> Report:
+    """Every prediction of a plan, and what else was asked for; recorded lengths have no limits."""
+    best, adaptive, recorded = plan.best, plan.adaptive, plan.recorded
+    in_loop = isinstance(plan.cost, LoopedTable)
     content = PredictionJson.view(
         best,
         best=PredictionJson.Best(
@@ -66,17 +50,17 @@ def prediction_report(
         chosen_on=plan.chosen_on,
         provisional=best.provenance.get(PROVISIONAL),
         in_loop=in_loop,
-        bias=bias,
+        bias=plan.bias,
         check=check,
         check_of_all=of_all(check) if check else None,
         adaptive=adaptive,
-        new_prompts=per_prompt,
+        new_prompts=plan.new_prompts,
         recorded=recorded,
     )
     asked = [
         *([adaptive_table(adaptive)] if adaptive else []),
-        *([_new_prompts_table(plan, per_prompt)] if per_prompt else []),
-        *([bias_table(bias)] if bias else []),
+        *([_new_prompts_table(plan, plan.new_prompts)] if plan.new_prompts else []),
+        *([bias_table(plan.bias)] if plan.bias else []),
         *([check_table(check)] if check else []),
     ]
     pieces = [
@@ -91,7 +75,7 @@ def prediction_report(
     words = provisional_words(plan.best.provenance) or kept(plan.best.provenance, recorded)
     headline = f"{words}. {_headline(plan)}" if words else _headline(plan)
     headline = f"{headline}. {adaptive_sentence(adaptive)}" if adaptive else headline
-    notes += timing_notes(latencies) if latencies else []
+    notes += timing_notes(plan.cost) if isinstance(plan.cost, LatencyTable) else []
     return Report(content, pieces, headline, notes, prediction_brief(plan, asked, recorded))
 
 

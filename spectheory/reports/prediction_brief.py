@@ -9,8 +9,8 @@ from spectheory.deployment.candidates import in_words
 from spectheory.intervals import Interval
 from spectheory.limits.claims import TEXT, LimitClaim
 from spectheory.prediction import Label, Plan, Prediction
+from spectheory.prediction.answer import RecordedReading
 from spectheory.prediction.over_prompts import few_prompts
-from spectheory.prediction.recorded_readings import RecordedReading
 from spectheory.prediction.remarks import NOT_SAMPLED, given
 from spectheory.reports.base import Brief
 from spectheory.reports.brief import WIDTH, narrowed, point, range_words, short, sizes_shown, verdict, width

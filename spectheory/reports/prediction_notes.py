@@ -15,8 +15,8 @@ from spectheory.limits.claims import (
     footnotes,
 )
 from spectheory.prediction import Plan, Prediction
+from spectheory.prediction.answer import RecordedReading
 from spectheory.prediction.over_prompts import few_prompts
-from spectheory.prediction.recorded_readings import RecordedReading
 from spectheory.prediction.remarks import origin, sampled_choices
 from spectheory.prediction.shape_calls import BestTree
 from spectheory.reports.policies import policies

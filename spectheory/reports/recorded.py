@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spectheory.prediction import Prediction
+from spectheory.prediction.answer import RecordedReading
 from spectheory.prediction.per_prompt import HEAVY
 from spectheory.prediction.recorded import BEST
-from spectheory.prediction.recorded_readings import RecordedReading
 from spectheory.reports.table import Column, Row, Table
 from spectheory.trace import LEFT_OUT
 from spectheory.trace.calls import is_count
