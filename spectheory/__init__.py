@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         total_variation,
     )
     from spectheory.intervals import Interval
+    from spectheory.judging import compare, judge
     from spectheory.logit_statistics import pair_statistics
     from spectheory.prediction import Prediction, bounds, plan, predict, rules, tree
     from spectheory.trace import Trace
@@ -40,6 +41,7 @@ _HOME = {
     "pair_statistics": "logit_statistics",
     "Prediction": "prediction",
     **dict.fromkeys(("bounds", "plan", "predict", "rules", "tree"), "prediction"),
+    **dict.fromkeys(("compare", "judge"), "judging"),
     "Trace": "trace",
 }
 
@@ -49,10 +51,12 @@ __all__ = [
     "Trace",
     "bounds",
     "chi_square",
+    "compare",
     "entropy",
     "harmonic_mean_distance",
     "harmonic_mean_similarity",
     "hockey_stick",
+    "judge",
     "kl_divergence",
     "pair_statistics",
     "plan",

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from scipy.special import ndtr
 
+from spectheory.checks import instance
+from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters
+from spectheory.trace.pooled import pooled
 
 FALSE_ALARM = 0.01
 """Share of comparisons of equal acceptances that are said to differ, if calls are independent."""
@@ -37,8 +40,10 @@ class Comparison:
         return f"Acceptance at position 1: {shown} ({self.z:+.1f} deviations), {verdict}."
 
 
-def compare(one: Counters, other: Counters) -> Comparison | None:
-    """The difference in deviations of the pooled share; None without calls and counts by position.
+def compare(one: Counters | CallLog, other: Counters | CallLog) -> Comparison | None:
+    """Compare the acceptance at position 1 of two runs: their difference in deviations of the pooled share.
+
+    None without calls and counts by position.
 
     Examples
     --------
@@ -46,9 +51,15 @@ def compare(one: Counters, other: Counters) -> Comparison | None:
     >>> round(found.z, 2), found.differ
     (3.27, True)
     """
+    one, other = _counts(one), _counts(other)
     if not (one.calls and other.calls and one.survival and other.survival):
         return None
     shares = one.survival[0], other.survival[0]
     mean = (shares[0] * one.calls + shares[1] * other.calls) / (one.calls + other.calls)
     deviation = math.sqrt(mean * (1 - mean) * (1 / one.calls + 1 / other.calls))
     return Comparison(*shares, z=(shares[0] - shares[1]) / deviation if deviation else 0.0)
+
+
+def _counts(run: Counters | CallLog) -> Counters:
+    found = pooled(run) if isinstance(run, CallLog) else run
+    return instance("a run", found, Counters, remedy="read_evidence reads one")
