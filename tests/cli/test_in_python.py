@@ -27,6 +27,9 @@ SHOW: dict[str, Callable[[Any], Report]] = {
 LOGPROBS = [[-0.5, -1.0, -2.0], [-0.25, -1.5]]
 K3 = ["--rule", "token", "--k-max", "3"]
 TOKEN = {"rules": ["token"], "k_max": 3}
+SHAPES = {"shapes": ["2x1", "tree"], "k_max": 2}
+CHEAP = ConstantRatio(0.1)
+RANKS = [0.6, 0.3]
 
 
 @each(
@@ -37,7 +40,7 @@ TOKEN = {"rules": ["token"], "k_max": 3}
         (
             "bounds",
             ["--rank-pmf", "0.6,0.3", "--nodes", "8", "--nodes", "2"],
-            {"rank_pmf": [0.6, 0.3], "nodes": [2, 8]},
+            {"rank_pmf": RANKS, "nodes": [2, 8]},
         ),
         ("bounds", ["--target-nats", "1.9", "--draft-nats", "2.1"], {"target_nats": 1.9, "draft_nats": 2.1}),
         ("bounds", ["--need", "2", "--c", "0.1", "--k", "4"], {"need": 2.0, "c": 0.1, "k": [4]}),
@@ -46,12 +49,12 @@ TOKEN = {"rules": ["token"], "k_max": 3}
         ("rules", ["--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0.2,0.3,0.5"], {"target_pmf": P, "draft_pmf": Q}),
         ("rules", ["TRACE", "--candidates", "2"], {"candidates": 2}),
         ("rules", ["TRACE", "--rule", "race", "--rule", "token"], {"rules": ["race", "token"]}),
-        ("tree", ["--rank-pmf", "0.6,0.2,0.1", "--nodes", "6"], {"rank_pmf": [0.6, 0.2, 0.1], "nodes": 6}),
+        ("tree", ["--rank-pmf", "0.6,0.3", "--nodes", "6"], {"rank_pmf": RANKS, "nodes": 6}),
         ("tree", ["TRACE", "--nodes", "4"], {"nodes": 4}),
         (
             "tree",
-            ["TRACE", "--nodes", "5", "--rule", "race", "--max-depth", "2"],
-            {"nodes": 5, "rule": "race", "max_depth": 2},
+            ["TRACE", "--rule", "race", "--max-depth", "2"],
+            {"rule": "race", "max_depth": 2},
         ),
         ("predict", ["TRACE", *K3, "--stop", "token<0.4"], {**TOKEN, "stops": ["token<0.4"]}),
         ("predict", ["TRACE", *K3, "--bias", "0", "--bias", "0.5"], {**TOKEN, "bias": [0.0, 0.5]}),
@@ -59,12 +62,12 @@ TOKEN = {"rules": ["token"], "k_max": 3}
         (
             "predict",
             ["TRACE", *K3, "--stop", "best", "--c", "0.1"],
-            {**TOKEN, "stops": ["best"], "cost": ConstantRatio(0.1)},
+            {**TOKEN, "stops": ["best"], "cost": CHEAP},
         ),
         (
             "predict",
             ["TRACE", "--shape", "2x1", "--shape", "tree", "--k-max", "2"],
-            {"shapes": ["2x1", "tree"], "k_max": 2},
+            SHAPES,
         ),
     ],
 )

@@ -79,10 +79,9 @@ def test_the_json_has_counts_expectations_and_verdicts(
     [
         ([], {}),
         (["--rule", "token", "--rule", "block"], {"rules": ["token", "block"]}),
-        (["--k", "4", "--temperature", "1", "--engine-dtype", "float32"],
-         {"k": 4, "temperature": 1.0, "engine_dtype": "float32"}),
+        (["--temperature", "1", "--engine-dtype", "float32"], {"temperature": 1.0, "engine_dtype": "float32"}),
     ],
-)  # fmt: skip
+)
 def test_python_judges_what_the_command_judges(
     options: list[str], asked: dict[str, Any], files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
