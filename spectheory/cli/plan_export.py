@@ -14,8 +14,9 @@ from spectheory.cli.plan_inputs import BUILT_IN, built_in, counted, draft_at, so
 from spectheory.cli.readings import Counts
 from spectheory.cli.shapes import read_rules
 from spectheory.cost import AffineCost, Roofline
-from spectheory.deployment import BATCHES, Draft, batch_ranges, best_lengths, rank_drafts
+from spectheory.deployment import BATCHES, Draft, batch_ranges, best_lengths
 from spectheory.deployment.exports import Acceptance, export_named
+from spectheory.deployment.ranking import rank_drafts
 from spectheory.errors import SettingError
 from spectheory.prediction.at_starts import survival_at_starts
 from spectheory.trace.calls import CallLog

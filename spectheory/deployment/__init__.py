@@ -9,7 +9,7 @@ from spectheory.deployment.engines import EngineSettings, engine_settings, servi
 from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
 from spectheory.deployment.machine import other_machine
-from spectheory.deployment.ranking import Ranking, check_comparable, rank_drafts
+from spectheory.deployment.ranking import Ranking, check_comparable
 from spectheory.deployment.whole import Deployment, plan
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
     "lock_step_lengths",
     "other_machine",
     "plan",
-    "rank_drafts",
     "serving_engines",
     "without_method",
     "without_stop",

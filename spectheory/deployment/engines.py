@@ -287,7 +287,7 @@ def engine_settings(
     filters.
     With a cost model that depends on the batch, vLLM's settings include the best length for every batch size. Prompt
     lookup and suffix decoding come last where traces have them: they need no draft model, use the first such trace (as
-    in :func:`~spectheory.deployment.rank_drafts`), and are estimates.
+    in :func:`~spectheory.deployment.plan`), and are estimates.
 
     Examples
     --------
