@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from spectheory.cli.answer import View, show
 from spectheory.cli.inputs import asked
+from spectheory.cli.options import BoundsOptions
 from spectheory.cli.progress import working
-from spectheory.cli.theory_options import BoundsOptions
 from spectheory.prediction.whole_bounds import EarlyAnswer, bounds
 from spectheory.reports import bounds_report
 from spectheory.reports.early import early_report

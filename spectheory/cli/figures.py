@@ -6,12 +6,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from spectheory.checks import in_range, whole
-from spectheory.cli.answer import print_json
+from spectheory.cli.answer import Page, print_json, ready_page
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.inputs import MOST_WORKERS
-from spectheory.cli.page import Page, ready_page
+from spectheory.cli.options import FiguresOptions
 from spectheory.cli.progress import progress
-from spectheory.cli.simulation_options import FiguresOptions
 from spectheory.cli.statuses import Status
 from spectheory.pages.figures import figure_pictures, figures_report
 from spectheory.processes import prepare

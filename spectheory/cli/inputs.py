@@ -1,17 +1,24 @@
-"""What the theory commands read: pmfs as files or plain numbers, laws of a rank, traces."""
+"""What commands read: pmfs as files or plain numbers, names of rules, latency tables."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.cli.console import remarks
+from spectheory.cost import LatencyTable
+from spectheory.deployment import other_machine
 from spectheory.errors import NOT_NUMBERS, PmfError
 from spectheory.files import read_text
+from spectheory.prediction.whole import named_rules
+from spectheory.verification import PathRule
+from spectheory.verification.registry import left_out
 
 MOST_WORKERS = 1024
 """Processes that a command starts."""
@@ -90,3 +97,48 @@ def _table(values: Any) -> NDArray[Any]:
 def cache_folder() -> Path:
     """Where measurements of unnamed folders are kept."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spectheory"
+
+
+def read_rules(names: Sequence[str] | None) -> list[PathRule] | None:
+    """The rules that the names stand for; None where none is named."""
+    remark_left_out()
+    return named_rules(names or None)
+
+
+def remark_left_out() -> None:
+    """Say which rules of installed packages cannot be used."""
+    for reason in left_out():
+        remarks.print(reason, markup=False)
+
+
+def read_latencies(file: Path, measured: Mapping[str, Any]) -> LatencyTable:
+    """The table in a file; of another machine or of other models than were measured it is used all the same."""
+    table = LatencyTable.read(file)
+    machine = other_machine(table.provenance.get("hardware"))
+    if machine:
+        remarks.print(f"{file} is of another machine: {machine}; speed-ups are for that one", markup=False)
+    others = [who for who in ("target", "draft") if _differ(table.provenance.get(who), measured.get(who))]
+    if others:
+        named = " and ".join(f"{who} {table.provenance[who].get('name')}" for who in others)
+        remarks.print(f"{file} is of other models than the trace: {named}; speed-ups are for those", markup=False)
+    remark_slower(table, str(file))
+    return table
+
+
+def remark_slower(table: LatencyTable, name: str) -> None:
+    """Say which passes took longer than one on twice the tokens: something other than their work decided the time."""
+    for model, m in table.slower_on_fewer:
+        few, many = (getattr(table, model)[tokens].best for tokens in (m, 2 * m))
+        remarks.print(
+            f"{name}: the {model}'s pass on {m} tokens takes {few:.3g} s, longer than on {2 * m} ({many:.3g} s); "
+            "speed-ups that need it are those of this slow pass",
+            markup=False,
+        )
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Whether two descriptions are of different weights, as far as they say."""
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        return False
+    here, there = one.get("fingerprint"), other.get("fingerprint")
+    return here is not None and there is not None and here != there

@@ -7,13 +7,12 @@ from dataclasses import replace
 from functools import partial
 
 from spectheory.checks import in_range
-from spectheory.cli.answer import View, show
+from spectheory.cli.answer import Page, View, ready_page, show
 from spectheory.cli.console import ready_folder
+from spectheory.cli.inputs import read_rules
 from spectheory.cli.loading import load_named
 from spectheory.cli.options import JudgeOptions, PairOptions
-from spectheory.cli.page import Page, ready_page
 from spectheory.cli.predict import LONGEST_CHAIN
-from spectheory.cli.shapes import read_rules
 from spectheory.cli.statuses import Status
 from spectheory.drafting import read_stop
 from spectheory.errors import SettingError, TextError

@@ -1,35 +1,41 @@
-"""``spectheory plan``: which draft, rule and shape to deploy, what it gives, and what to paste."""
+"""``spectheory plan``: which draft, rule and shape to deploy, what it gives, and what to paste into other tools."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from spectheory.answers.plan import ExportJson
 from spectheory.checks import in_range
-from spectheory.cli.answer import View, show
-from spectheory.cli.console import answers, ready_folder
+from spectheory.cli.answer import Page, View, print_json, ready_page, show
+from spectheory.cli.console import answers, ready_folder, remarks
+from spectheory.cli.inputs import read_rules
 from spectheory.cli.options import PlanOptions
-from spectheory.cli.page import Page, ready_page
-from spectheory.cli.plan_bench import run_bench_plan
-from spectheory.cli.plan_costs import check_costs, check_shared
-from spectheory.cli.plan_export import run_export
-from spectheory.cli.plan_inputs import BUILT_IN, built_in, counted, draft_at, sources
+from spectheory.cli.plan_bench import acceptance_of_server, run_bench_plan
+from spectheory.cli.plan_inputs import BUILT_IN, built_in, check_costs, check_shared, counted, draft_at, sources
 from spectheory.cli.progress import working
-from spectheory.cli.readings import show_readings
-from spectheory.cli.shapes import read_rules
+from spectheory.cli.readings import Counts, show_readings
+from spectheory.cost import AffineCost, Roofline
 from spectheory.deployment import (
     BATCHES,
     Draft,
     EngineSettings,
+    batch_ranges,
+    best_lengths,
 )
+from spectheory.deployment.exports import Acceptance, export_named
+from spectheory.deployment.ranking import rank_drafts
 from spectheory.deployment.whole import DEFAULT_CONTEXT, Deployment, plan
 from spectheory.errors import SettingError
 from spectheory.harmless import harmless
 from spectheory.pages.deployment import deployment_charts
 from spectheory.plots.deployment import write_batches, write_ranking
+from spectheory.prediction.at_starts import survival_at_starts
 from spectheory.prediction.whole import named_stops
 from spectheory.reports import deployment_report
-from spectheory.verification import PathRule
+from spectheory.trace.calls import CallLog
+from spectheory.trace.pooled import pooled
+from spectheory.verification import PathRule, TokenVerification
 
 LONGEST_CHAIN, LARGEST_TREE = 256, 1024
 
@@ -104,3 +110,52 @@ def _paste(engines: Sequence[EngineSettings]) -> None:
 def _figures(answer: Deployment, out: Path) -> list[Path]:
     written = write_ranking(answer.ranking, out)
     return [*written, *write_batches(answer.batches, answer.lock_step, out)] if answer.batches else written
+
+
+def run_export(question: PlanOptions) -> None:
+    """Print the options; say on stderr what they are of."""
+    if question.report:
+        raise SettingError(
+            "--report is given with --export", limit="an export has no page", remedy="leave one out, or plan again"
+        )
+    export = export_named(question.export or "")
+    found = acceptance_of_server if question.bench else _acceptance
+    acceptance, words = found(question, export.by_batch)
+    options = export.of(acceptance)
+    if question.json:
+        named = {"export": export.name, "of": words, "options": options, "text": export.text(options)}
+        print_json(ExportJson.view(acceptance, **named))
+        return
+    print(export.text(options))
+    remarks.print(f"{export.meaning}. From: {words}.", markup=False)
+
+
+def _acceptance(question: PlanOptions, by_batch: bool) -> tuple[Acceptance, str]:
+    """Acceptance of the fastest chain at the starts of its own calls, and k by batch where costs know batches."""
+    named = sources(question)
+    if counts := counted(named, question):
+        return _of_counts({name: found for name, (_, found) in counts.items()})
+    check_shared(question, len(named) or len(BUILT_IN))
+    drafts: Sequence[Draft] = [draft_at(name, path, question) for name, path in named] or list(built_in(question))
+    rules = read_rules(question.rule) or [TokenVerification()]
+    best = rank_drafts(drafts, rules=rules, k_max=question.k_max, nodes=1).best
+    rule, k, trace, cost = best.prediction.rule, best.prediction.shape.nodes, best.draft.trace, best.draft.cost
+    schedule: tuple[tuple[int, int, int], ...] = ()
+    if by_batch and isinstance(cost, Roofline | AffineCost):
+        every = range(1, max(BATCHES) + 1)
+        schedule = tuple(batch_ranges(best_lengths(trace, rule, cost, k_max=question.k_max, batches=every)))
+    words = f"draft {best.draft.name}, {rule.label}, k = {k} (speed-up {best.speedup}), exact for the trace's texts"
+    return Acceptance(tuple(survival_at_starts(trace, rule, k).tolist()), schedule), words
+
+
+def _of_counts(counts: Mapping[str, Counts]) -> tuple[Acceptance, str]:
+    """Survival as one engine counted it, at its own k."""
+    (name, found), *others = counts.items()
+    survival = (pooled(found) if isinstance(found, CallLog) else found).survival
+    if others or not survival:
+        raise SettingError(
+            f"{', '.join(counts)} says no acceptance by position of one engine",
+            limit="an export needs counts by position, or a trace",
+            remedy="name one log with counts by position, or a trace",
+        )
+    return Acceptance(tuple(survival)), f"{name}, as counted, k = {len(survival)}"

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from spectheory.cli.answer import View, show
+from spectheory.cli.answer import Page, View, show
 from spectheory.cli.console import ready_folder
+from spectheory.cli.inputs import read_rules
 from spectheory.cli.options import PlanOptions, recorded_files
-from spectheory.cli.page import Page
-from spectheory.cli.shapes import read_rules
 from spectheory.cost.served import ServedCost, ServedFit
 from spectheory.cost.server_fit import fit_server
 from spectheory.deployment import LockStepChoice, batch_ranges, lock_step_lengths

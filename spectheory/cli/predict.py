@@ -1,18 +1,19 @@
-"""``spectheory predict``: find or make the trace, predict, show, check."""
+"""``spectheory predict``: find or make the trace, predict, show, check; ``--where`` shows where calls are lost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectheory.checks import in_range
-from spectheory.cli.answer import View, show
+from spectheory.cli.answer import Page, View, ready_page, show
 from spectheory.cli.console import ready_folder, remarks
-from spectheory.cli.latencies import read_latencies
+from spectheory.cli.inputs import read_latencies, read_rules
 from spectheory.cli.options import (
     LATENCY_FILE,
     MeasuringOptions,
@@ -22,28 +23,32 @@ from spectheory.cli.options import (
     recorded_at,
     recorded_files,
 )
-from spectheory.cli.page import Page, ready_page
 from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
-from spectheory.cli.shapes import read_rules
-from spectheory.cli.where import show_where, strings_of
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
-from spectheory.errors import SettingError
+from spectheory.errors import SettingError, TraceError
+from spectheory.pages import Coloured
+from spectheory.pairs import resolve
 from spectheory.plots import write_figures
+from spectheory.plots.where import write_where
 from spectheory.prediction import Plan, plan
+from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.where import settings_of, where
 from spectheory.prediction.whole import SWEPT, named_shapes, named_stops
 from spectheory.reports import Report, prediction_report
 from spectheory.reports.check import Records
 from spectheory.reports.provisional import provisional_report
-from spectheory.trace import TRACE_FILE, Trace, trace_file
+from spectheory.reports.where import where_report
+from spectheory.trace import SOURCES, TRACE_FILE, Trace, trace_file
 from spectheory.trace.reading import read_files
 from spectheory.trace.sample import of_texts, spread
+from spectheory.trace.strings import TOKENIZER_FILE, TokenStrings
 from spectheory.verification import PathRule
 from spectheory.verification.biased import BiasedVerification
 
 if TYPE_CHECKING:
     from spectheory.pages import Part
+
 
 LONGEST_CHAIN = 1024
 
@@ -86,7 +91,7 @@ def _measured(
     rules: Sequence[PathRule] | None,
 ) -> None:
     """Measure first: latencies, then the prompts; the check is the last step."""
-    from spectheory.cli.measured import CHECKED_K, costs, opened
+    from spectheory.cli.measure import CHECKED_K, costs, opened
 
     session, folder = opened(question, pair, text, how)
     passes = costs(question, session, folder)
@@ -211,3 +216,68 @@ def _changed(options: Any, defaults: Any) -> list[str]:
     """The options that differ from their defaults, as they are written on the command line."""
     given, default = asdict(options), asdict(defaults)
     return [f"--{name.replace('_', '-')}" for name in given if given[name] != default[name]]
+
+
+def show_where(
+    question: PredictOptions,
+    pair: PairOptions,
+    trace: Trace,
+    answer: Plan,
+    report: Callable[..., Report],
+    check: Callable[[], Records] | None,
+) -> None:
+    """The tables of the best settings of a plan; its own answer stays in the JSON."""
+    strings = strings_of(trace, None if pair.target == PairOptions().target else pair.target)
+    chosen = settings_of(answer, all_rules=bool(question.rule))
+    found = [where(trace, *each, strings, prefill_emits_token=question.prefill_token) for each in chosen]
+    few = few_prompts(answer.prompts)
+    out = question.out
+    if out and not question.report:
+        remarks.print("one text with its lost calls in colour: --report FILE.html", markup=False)
+    show(
+        where_report(found, report(), few),
+        as_json=question.json,
+        file=out / "prediction.json" if out else None,
+        figures=lambda: write_where(found, out) if out else [],
+        last=None if check is None else lambda: where_report(found, report(check=check()), few),
+        page=Page.asked(question.report, "Where calls are lost", lambda: [Coloured.of(found[-1], len(trace.texts))]),
+        view=View.of(question),
+    )
+
+
+def strings_of(trace: Trace, target: str | None) -> TokenStrings | None:
+    """The strings of the target's tokenizer: of the one that is named, or that the trace was measured with if it is
+    still there; None where neither is known. Nothing is downloaded.
+    """
+    known = trace.provenance.get("tokenizer_size")
+    ids = known if isinstance(known, int) else None
+    if target is not None:
+        if (file := _tokenizer(target)) is None:
+            raise SettingError(
+                f"--target {target} has no {TOKENIZER_FILE}",
+                limit="a folder, or a model in the hub's cache; nothing is downloaded",
+                remedy="name the folder of the target",
+            )
+        return TokenStrings.read(file, ids=ids)
+    sources = trace.provenance.get(SOURCES)
+    source = sources.get("target") if isinstance(sources, dict) else None
+    file = _tokenizer(source) if isinstance(source, str) else None
+    try:
+        return TokenStrings.read(file, ids=ids) if file else None
+    except TraceError as error:
+        remarks.print(f"tokens are shown by their ids: {error}", markup=False)
+        return None
+
+
+def _tokenizer(source: str) -> Path | None:
+    """The tokenizer's file of a folder, or of a model in the hub's cache."""
+    folder = Path(resolve(source))
+    if folder.is_dir():
+        return folder / TOKENIZER_FILE if (folder / TOKENIZER_FILE).is_file() else None
+    try:
+        from huggingface_hub import try_to_load_from_cache
+
+        found = try_to_load_from_cache(source, TOKENIZER_FILE)
+    except (ImportError, ValueError):  # without the extra models; or a path that is no longer there
+        return None
+    return Path(found) if isinstance(found, str) else None

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from spectheory.cli.answer import View, show
-from spectheory.cli.inputs import asked
+from spectheory.cli.inputs import asked, remark_left_out
+from spectheory.cli.options import RulesOptions
 from spectheory.cli.progress import working
-from spectheory.cli.shapes import remark_left_out
-from spectheory.cli.theory_options import RulesOptions
 from spectheory.prediction.whole_rules import rules
 from spectheory.reports import rules_report
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from spectheory.cli.answer import show
 from spectheory.cli.inputs import asked
+from spectheory.cli.options import TreeOptions
 from spectheory.cli.progress import working
-from spectheory.cli.theory_options import TreeOptions
 from spectheory.prediction.whole_tree import tree
 from spectheory.reports import tree_report
 
