@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -53,14 +52,12 @@ def columns_of_logits(target: Any, draft: Any, tokens: Any, sampling: Sampling, 
             limit=f"logits are of ids 0..{size - 1}",
             remedy="give ids of the vocabulary that both models share",
         )
-    parts = list(_blocks(target, draft, ids, sampling, max(1, ENTRIES // size), name))
+    rows = max(1, ENTRIES // size)
+    parts = []
+    for block in (slice(start, start + rows) for start in range(0, len(ids), rows)):
+        p, q = (as_numpy(logits[block], f"logits of {name}", TextError) for logits in (target, draft))
+        parts.append(_columns(p, q, ids[block], sampling))
     return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
-
-
-def _blocks(target: Any, draft: Any, ids: Any, sampling: Sampling, rows: int, name: str) -> Iterator[Columns]:
-    for start in range(0, len(ids), rows):
-        logits = (as_numpy(each[start : start + rows], f"logits of {name}", TextError) for each in (target, draft))
-        yield _columns(*logits, ids[start : start + rows], sampling)
 
 
 def _columns(target: Floats, draft: Floats, ids: NDArray[np.int64], sampling: Sampling) -> Columns:

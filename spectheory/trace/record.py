@@ -230,9 +230,8 @@ class Trace:
             raise TextError(f"there are {counts} texts", limit="as many targets, drafts and lists of tokens",
                             remedy="pass one of each for a text")  # fmt: skip
         names, ends = _of_each(len(parts[2]), ids, ended)
-        texts = [
-            columns_of_logits(*each, sampling, f"text {name!r}") for name, *each in zip(names, *parts, strict=True)
-        ]
+        each = zip(names, parts[0], parts[1], parts[2], strict=True)
+        texts = [columns_of_logits(p, q, x, sampling, f"text {name!r}") for name, p, q, x in each]
         infos = tuple(TextInfo(n, len(t["token"]), ended=e) for n, t, e in zip(names, texts, ends, strict=True))
         origin = {} if sampled is None else {"origin": SAMPLED_TEXT if sampled else GIVEN_TEXT}
         columns = {column: np.concatenate([text[column] for text in texts]) for column in texts[0]}

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from spectheory.cli import console, main, provisional
+from spectheory.cli import console, main
+from spectheory.cli.measure import Pace
 from spectheory.cost import ConstantRatio
 from spectheory.measure import run as measuring
 from spectheory.measure.job import FIRST, completed, stages_of
@@ -234,7 +235,7 @@ def test_quick_with_a_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
 def test_the_rest_takes_as_long_as_the_prompts_measured_here(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("spectheory.cli.measure.time.monotonic", lambda: now[0])
-    pace = provisional.Pace()
+    pace = Pace()
     assert pace.left is None
     pace.at(measuring.Progress(4, 10, 4))
     assert pace.left is None
