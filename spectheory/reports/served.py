@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 from spectheory.answers.plan import ServedJson
-from spectheory.cost.served import TERMS, ServedFit
-from spectheory.deployment.lock_step import LockStepChoice
-from spectheory.deployment.served import ServedChoice, Tokens
+from spectheory.cost.served import TERMS
+from spectheory.deployment.served import ServedAnswer, ServedChoice
 from spectheory.reports.base import Brief, Report
 from spectheory.reports.brief import narrowed, verdict
 from spectheory.reports.lock_step import lock_step_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
-from spectheory.trace.bench import BenchRun
 
 NOTES = (
     "Speed-ups are of decoding, over plain decoding at the same concurrency and context; 95% intervals from the runs' "
@@ -38,24 +34,6 @@ SLOW_CLIENT = (
 CHOICE = "best k and its speed-up with so many cached tokens; 0: plain decoding"
 
 
-@dataclass(frozen=True)
-class ServedAnswer:
-    """A plan for a server: the choices, the tokens they rest on, the fit, and its runs in the fit's order.
-
-    `basis` says where tokens per call come from, in words. `lock_step` are the choices for lock-step batches drawn from
-    so many `texts`; none where there is no trace, or a shrinking batch leaves what the runs timed.
-    """
-
-    choices: Sequence[ServedChoice]
-    tokens: Sequence[Tokens]
-    fit: ServedFit
-    runs: Sequence[BenchRun]
-    basis: str
-    lock_step: Sequence[LockStepChoice] = ()
-    texts: int = 0
-    notes: Sequence[str] = ()
-
-
 def served_report(answer: ServedAnswer) -> Report:
     """The plan in tables and as JSON."""
     ks = answer.fit.ks
@@ -66,7 +44,6 @@ def served_report(answer: ServedAnswer) -> Report:
         *([ONE_K.format(ks[0])] if len(ks) == 1 and ks[0] > 1 else []),
         *([SLOW_CLIENT.format(", ".join(idle))] if idle else []),
         *_not_as_run(answer),
-        *answer.notes,
     ]
     together = [lock_step_table(answer.lock_step, answer.texts)] if answer.lock_step else []
     tables = [_choices(answer), *together, _fit(answer), _runs(answer), _tokens(answer)]
