@@ -2,14 +2,12 @@
 
 from spectheory.cost.needed import Needed, draft_needed
 from spectheory.deployment.batches import BATCHES, BatchChoice, batch_ranges, best_lengths
-from spectheory.deployment.break_even import BreakEven, break_even
+from spectheory.deployment.break_even import BreakEven, Distance, break_even, distances
 from spectheory.deployment.candidates import Candidate, Draft
-from spectheory.deployment.distances import Distance, distances
 from spectheory.deployment.engines import EngineSettings, engine_settings, serving_engines, without_method, without_stop
-from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
 from spectheory.deployment.machine import other_machine
-from spectheory.deployment.ranking import Ranking, check_comparable
+from spectheory.deployment.ranking import Ranking, check_comparable, fastest_tree
 from spectheory.deployment.whole import Deployment, plan
 
 __all__ = [

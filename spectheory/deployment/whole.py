@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from spectheory.checks import instance, instances, several, whole
 from spectheory.cost import Roofline
 from spectheory.deployment.batches import BATCHES, BatchChoice, best_lengths
-from spectheory.deployment.break_even import BreakEven, break_even
+from spectheory.deployment.break_even import BreakEven, Distance, break_even, distances
 from spectheory.deployment.candidates import Candidate, Draft
-from spectheory.deployment.distances import Distance, distances
 from spectheory.deployment.engines import EngineSettings, engine_settings
 from spectheory.deployment.lock_step import MOST_TOGETHER, LockStepChoice, lock_step_lengths
 from spectheory.deployment.ranking import Ranking, check_comparable, rank_drafts
