@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectheory.checks import in_range, whole
-from spectheory.cli import simulation_options as usual
+from spectheory.cli import options as usual
 from spectheory.cli.answer import print_json
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.inputs import MOST_WORKERS, read_numbers
