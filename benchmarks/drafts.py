@@ -22,7 +22,8 @@ from _rows import print_machine
 from spectheory.cli.options import LATENCY_FILE
 from spectheory.cli.progress import progress
 from spectheory.cost import LatencyTable
-from spectheory.deployment import Draft, rank_drafts
+from spectheory.deployment import Draft
+from spectheory.deployment.ranking import rank_drafts
 from spectheory.distributions import Sampling
 from spectheory.files import write_whole
 from spectheory.measure import MeasureSettings, ModelPair, Progress, load_pair, measure

@@ -29,8 +29,9 @@ from spectheory.answers import plain
 from spectheory.answers.plan import CandidateJson
 from spectheory.cli.options import PlanOptions
 from spectheory.cost import LatencyTable
-from spectheory.deployment import Candidate, Draft, Ranking, rank_drafts
+from spectheory.deployment import Candidate, Draft, Ranking
 from spectheory.deployment.candidates import DO_NOT
+from spectheory.deployment.ranking import rank_drafts
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Tree
 from spectheory.intervals import Interval

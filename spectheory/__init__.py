@@ -31,16 +31,17 @@ if TYPE_CHECKING:
         total_variation,
     )
     from spectheory.intervals import Interval
+    from spectheory.judging import compare, judge
     from spectheory.logit_statistics import pair_statistics
-    from spectheory.prediction import Prediction, plan, predict
+    from spectheory.prediction import Prediction, bounds, plan, predict, rules, tree
     from spectheory.trace import Trace
 
 _HOME = {
     "Interval": "intervals",
     "pair_statistics": "logit_statistics",
     "Prediction": "prediction",
-    "plan": "prediction",
-    "predict": "prediction",
+    **dict.fromkeys(("bounds", "plan", "predict", "rules", "tree"), "prediction"),
+    **dict.fromkeys(("compare", "judge"), "judging"),
     "Trace": "trace",
 }
 
@@ -48,18 +49,23 @@ __all__ = [
     "Interval",
     "Prediction",
     "Trace",
+    "bounds",
     "chi_square",
+    "compare",
     "entropy",
     "harmonic_mean_distance",
     "harmonic_mean_similarity",
     "hockey_stick",
+    "judge",
     "kl_divergence",
     "pair_statistics",
     "plan",
     "predict",
     "renyi_divergence",
+    "rules",
     "second_log_moment",
     "total_variation",
+    "tree",
 ]
 __version__ = "0.1.0"
 

@@ -54,6 +54,28 @@ def whole(name: str, value: Any, *, least: int = 1, most: int | None = None, rem
     return number
 
 
+def in_range(name: str, given: Any, most: int) -> list[int]:
+    """Whole numbers in ``1..most``: one, several, or none where None is given.
+
+    Examples
+    --------
+    >>> in_range("--nodes", [1, 8], 64), in_range("--k", 3, 64), in_range("--k", None, 64)
+    ([1, 8], [3], [])
+    """
+    values = [] if given is None else [given]
+    if isinstance(given, Iterable):
+        values = several(name, given, remedy="name numbers")
+    limit, numbers = f"must be in 1..{most}", []
+    for value in values:
+        try:
+            numbers.append(index(value))
+        except TypeError:
+            raise SettingError(f"{name} is {shown(value)}", limit=limit, remedy="use a whole number") from None
+        if not 1 <= numbers[-1] <= most:
+            raise SettingError(f"{name} is {shown(numbers[-1])}", limit=limit, remedy="choose a number in that range")
+    return numbers
+
+
 def real(name: str, value: Any, inside: Callable[[float], bool], *, limit: str, remedy: str) -> float:
     """`value` as a float for which `inside` holds; strings and NaN are refused.
 
@@ -133,6 +155,18 @@ def instances(name: str, values: Iterable[T], kind: Any, *, remedy: str) -> list
         if not isinstance(each, kind):
             instance(f"{name}[{i}]", each, kind, remedy=remedy)
     return found
+
+
+def one_source(given: Mapping[str, bool]) -> str:
+    """The one source of numbers that was given."""
+    chosen = [name for name, here in given.items() if here]
+    if len(chosen) != 1:
+        raise SettingError(
+            f"{' and '.join(chosen)} are given" if chosen else "no input is given",
+            limit=f"needs one of {', '.join(given)}",
+            remedy="leave the others out" if chosen else "name one",
+        )
+    return chosen[0]
 
 
 def located(path: Any) -> Path:

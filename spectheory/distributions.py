@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
+from numpy.typing import NDArray
 
 from spectheory.checks import MOST_EXACT, real, whole
 from spectheory.errors import LogitsError, PmfError, ShapeError, SpectheoryError
 
 __all__ = ["Sampling", "validate_pair", "validate_pmf"]
 
+Floats = NDArray[np.float64]
 Array = Any
 """A numpy or torch array; the array API has no common static type."""
 
@@ -127,6 +129,84 @@ def validate_pmf(values: Any, name: str = "pmf") -> Array:
             f"{name} sums to {worst:.10g}", limit=f"must sum to 1 within {tolerance:.1e}", remedy="normalise it first"
         )
     return pmf
+
+
+def pmf_rows(values: Any, name: str) -> tuple[Floats, list[str]]:
+    """One pmf or a table of them, ``[n, V]`` in double precision, and what was done to them, one sentence each.
+
+    Rows of single precision are scaled to sum to one.
+
+    Examples
+    --------
+    >>> rows, notes = pmf_rows(np.array([0.5, 0.5], np.float32), "p")
+    >>> rows, notes
+    (array([[0.5, 0.5]]), ['p is in float32: rows were scaled to sum to one, by 0.0e+00 at most.'])
+    """
+    array, kind, tolerance = _real_rows(values, name)
+    rows = np.atleast_2d(array)
+    totals = rows.sum(axis=1)
+    off = np.abs(totals - 1)
+    if off.max() > tolerance:
+        raise _off(totals, int(off.argmax()), name, f"must sum to 1 within {tolerance:.1e}")
+    if kind == "float64":
+        return rows, []
+    note = f"{name} is in {kind}: rows were scaled to sum to one, by {off.max():.1e} at most."
+    return rows / totals[:, None], [note]
+
+
+def rank_law(values: Any, name: str) -> Floats:
+    """P(R = 1), P(R = 2), ..., ``[A]``; the rest is P(R > A). A sum that rounding put above one is cut."""
+    law, _, tolerance = _real_rows(values, name)
+    if law.ndim != 1:
+        raise PmfError(f"{name} holds {len(law)} rows", limit="one law of a rank", remedy="average them, or name one")
+    total = float(law.sum())
+    if total > 1 + tolerance:
+        raise _off(np.array([total]), 0, name, "must sum to at most 1")
+    if total == 0:
+        raise PmfError(f"{name} is zero everywhere", limit="needs a positive entry", remedy="give P(R = 1), P(R = 2)")
+    return law / max(total, 1.0)
+
+
+def letters(law: Floats) -> int:
+    """Size of the rank alphabet: a mass that is missing to one by more than rounding is one letter more."""
+    return len(law) + int(1 - math.fsum(law) > len(law) * np.finfo(law.dtype).eps)
+
+
+def _real_rows(values: Any, name: str) -> tuple[Floats, str, float]:
+    """Numbers ``[V]`` or ``[n, V]``, finite and >= 0, in double precision; the type that they came in, and how far
+    sums of that type may be off.
+    """
+    array = values if is_array_api_obj(values) else as_floats(values, name)
+    numeric = not isinstance(array, np.ndarray) or array.dtype.kind in "fiu"
+    if not numeric or array.ndim not in (1, 2) or 0 in array.shape:
+        raise PmfError(
+            f"{name} is an array {tuple(array.shape)} of {getattr(array.dtype, 'name', array.dtype)}",
+            limit="needs real numbers [V] or [n, V]",
+            remedy="store probabilities, a row per pmf",
+        )
+    floats = as_floats(array, name)
+    found = as_numpy(floats, name)
+    rows = np.atleast_2d(found)
+    bad = ~((rows >= 0) & (rows < math.inf))
+    if bad.any():
+        row, entry = (int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
+        where = f"{name}[{row}, {entry}]" if len(rows) > 1 else f"{name}[{entry}]"
+        raise PmfError(
+            f"{where} is {rows[row, entry]:g}",
+            limit="probabilities are finite and >= 0",
+            remedy="pass probabilities, not logits",
+        )
+    return found, str(floats.dtype).removeprefix("torch."), sum_tolerance(floats.dtype, array_namespace(floats))
+
+
+def _off(totals: Floats, row: int, name: str, limit: str) -> PmfError:
+    """The error of a row that does not sum to what it should."""
+    where = f"{name} row {row}" if len(totals) > 1 else name
+    excess = float(totals[row]) - 1
+    side = "too much" if excess > 0 else "too little"
+    return PmfError(
+        f"{where} sums to {totals[row]:.10g}, {abs(excess):.3g} {side}", limit=limit, remedy="normalise it first"
+    )
 
 
 def validate_pair(target: Any, draft: Any) -> tuple[Array, Array, Any]:

@@ -35,6 +35,7 @@ from spectheory.prediction.paths import (
     tree_survival,
 )
 from spectheory.prediction.shape_calls import calls_by_shape, takes
+from spectheory.prediction.text_limit import call_terms, one_call_bound
 from spectheory.trace import DISTINCT_RANKS, RECORDED_RANKS, TextInfo
 from spectheory.verification import RULES, PositionRule, RaceVerification, RankRule, RecursiveRejection
 

@@ -13,7 +13,9 @@ from typer import Exit, Option, Typer
 import spectheory
 from spectheory.cli.grammar import WIDTH, Command
 from spectheory.cli.options import (
+    BoundsOptions,
     DoctorOptions,
+    FiguresOptions,
     ImportOptions,
     JudgeOptions,
     MeasureOptions,
@@ -21,13 +23,16 @@ from spectheory.cli.options import (
     PairOptions,
     PlanOptions,
     PredictOptions,
+    RulesOptions,
+    RunOptions,
+    SettingOptions,
     TextOptions,
+    TreeOptions,
     ValidateOptions,
     ValidationsOptions,
+    VerifyOptions,
 )
-from spectheory.cli.simulation_options import FiguresOptions, RunOptions, SettingOptions
 from spectheory.cli.statuses import MEANINGS
-from spectheory.cli.theory_options import BoundsOptions, RulesOptions, TreeOptions, VerifyOptions
 
 app = Typer(
     no_args_is_help=True,

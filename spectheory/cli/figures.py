@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from spectheory.cli.answer import print_json
+from spectheory.checks import in_range, whole
+from spectheory.cli.answer import Page, print_json, ready_page
 from spectheory.cli.console import answers, ready_folder, remarks
-from spectheory.cli.inputs import MOST_WORKERS, check_seed, in_range
-from spectheory.cli.page import Page, ready_page
+from spectheory.cli.inputs import MOST_WORKERS
+from spectheory.cli.options import FiguresOptions
 from spectheory.cli.progress import progress
-from spectheory.cli.simulation_options import FiguresOptions
 from spectheory.cli.statuses import Status
 from spectheory.pages.figures import figure_pictures, figures_report
 from spectheory.processes import prepare
@@ -35,7 +35,7 @@ def run_figures(question: FiguresOptions) -> int:
     from simulations.sweeps import sweeps
 
     in_range("--workers", question.workers, MOST_WORKERS)
-    check_seed(question.seed)
+    whole("--seed", question.seed, least=0, remedy="0 is the default")
     ready_page(question.report)
     wanted = sweeps(question.names)
     if not question.redraw:

@@ -1,23 +1,24 @@
-"""What the theory commands read: pmfs as files or plain numbers, laws of a rank, traces."""
+"""What commands read: pmfs as files or plain numbers, names of rules, latency tables."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.distributions import sum_tolerance
-from spectheory.errors import NOT_NUMBERS, PmfError, SettingError
+from spectheory.cli.console import remarks
+from spectheory.cost import LatencyTable
+from spectheory.deployment import other_machine
+from spectheory.errors import NOT_NUMBERS, PmfError
 from spectheory.files import read_text
-
-Floats = NDArray[np.float64]
+from spectheory.prediction.whole import named_rules
+from spectheory.verification import PathRule
+from spectheory.verification.registry import left_out
 
 MOST_WORKERS = 1024
 """Processes that a command starts."""
@@ -25,113 +26,19 @@ KINDS = "a .npy, .json or text file of numbers, or plain numbers as 0.5,0.3,0.2"
 """What a pmf may be given as."""
 
 
-@dataclass(frozen=True)
-class Pmfs:
-    """Pmfs of one option, `rows` ``[n, V]`` in double precision, and what was done to them, one sentence each."""
-
-    rows: Floats
-    notes: tuple[str, ...] = ()
-
-
-def read_pmfs(source: str, name: str) -> Pmfs:
-    """One pmf or a table of them; single-precision rows are scaled to sum to one, and a note says so."""
-    values = _read(source, name)
-    rows = np.atleast_2d(values).astype(np.float64)
-    _check_entries(rows, name)
-    totals = rows.sum(axis=1)
-    tolerance = sum_tolerance(values.dtype, np)
-    off = np.abs(totals - 1)
-    if off.max() > tolerance:
-        raise _off(totals, int(off.argmax()), name, f"must sum to 1 within {tolerance:.1e}")
-    if tolerance == sum_tolerance(rows.dtype, np):
-        return Pmfs(rows)
-    note = f"{name} is in {values.dtype.name}: rows were scaled to sum to one, by {off.max():.1e} at most."
-    return Pmfs(rows / totals[:, None], (note,))
+def asked(question: Any) -> dict[str, Any]:
+    """What a theory command asks of the function that answers: its options, and the numbers of pmfs."""
+    values = {name: value for name, value in vars(question).items() if name not in ("json", "all", "explain")}
+    pmfs = [name for name, value in values.items() if name.endswith("_pmf") and value is not None]
+    return values | {name: read_numbers(values[name], f"--{name.replace('_', '-')}") for name in pmfs}
 
 
-def read_rank_law(source: str, name: str) -> Floats:
-    """P(R = 1), P(R = 2), ..., ``[A]``; the rest is P(R > A). A sum that rounding put above one is cut."""
-    values = _read(source, name)
-    if values.ndim != 1:
-        raise PmfError(
-            f"{name} holds {len(values)} rows", limit="one law of a rank", remedy="average them, or name one"
-        )
-    law = values.astype(np.float64)
-    _check_entries(law[None], name)
-    total = float(law.sum())
-    if total > 1 + sum_tolerance(values.dtype, np):
-        raise _off(np.array([total]), 0, name, "must sum to at most 1")
-    if total == 0:
-        raise PmfError(f"{name} is zero everywhere", limit="needs a positive entry", remedy="give P(R = 1), P(R = 2)")
-    return law / max(total, 1.0)
-
-
-def letters(law: Floats) -> int:
-    """Size of the rank alphabet: a mass that is missing to one by more than rounding is one letter more."""
-    return len(law) + int(1 - math.fsum(law) > len(law) * np.finfo(law.dtype).eps)
-
-
-def one_source(given: dict[str, bool]) -> str:
-    """The one source of numbers that was given."""
-    chosen = [name for name, here in given.items() if here]
-    if len(chosen) != 1:
-        raise SettingError(
-            f"{' and '.join(chosen)} are given" if chosen else "no input is given",
-            limit=f"needs one of {', '.join(given)}",
-            remedy="leave the others out" if chosen else "name one",
-        )
-    return chosen[0]
-
-
-def check_seed(value: int) -> None:
-    """Refuse a negative seed."""
-    if value < 0:
-        raise SettingError(f"--seed is {value}", limit="must be >= 0", remedy="0 is the default")
-
-
-def in_range(name: str, given: int | Iterable[int] | None, most: int) -> None:
-    """Check counts given on the command line; nothing given is fine."""
-    for value in [given] if isinstance(given, int) else given or ():
-        if not 1 <= value <= most:
-            limit = f"must be in 1..{most}"
-            raise SettingError(f"{name} is {value}", limit=limit, remedy="choose a number in that range")
-
-
-def _off(totals: Floats, row: int, name: str, limit: str) -> PmfError:
-    """The error of a row that does not sum to what it should."""
-    where = f"{name} row {row}" if len(totals) > 1 else name
-    excess = float(totals[row]) - 1
-    side = "too much" if excess > 0 else "too little"
-    return PmfError(
-        f"{where} sums to {totals[row]:.10g}, {abs(excess):.3g} {side}", limit=limit, remedy="normalise it first"
-    )
-
-
-def _check_entries(rows: Floats, name: str) -> None:
-    bad = ~((rows >= 0) & (rows < math.inf))
-    if bad.any():
-        row, entry = (int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
-        where = f"{name}[{row}, {entry}]" if len(rows) > 1 else f"{name}[{entry}]"
-        raise PmfError(
-            f"{where} is {rows[row, entry]:g}",
-            limit="probabilities are finite and >= 0",
-            remedy="pass probabilities, not logits",
-        )
-
-
-def _read(source: str, name: str) -> NDArray[Any]:
+def read_numbers(source: str, name: str) -> NDArray[Any]:
     """Numbers ``[V]`` or ``[n, V]`` in the precision they came in."""
     if not source.strip():
         raise PmfError(f"{name} is empty", limit=f"needs {KINDS}", remedy="give numbers or a file")
     plain = _numbers(source.strip("[] "))
-    values = np.asarray(plain, dtype=np.float64) if plain else _from_file(Path(source), name)
-    if values.dtype.kind not in "fiu" or values.ndim not in (1, 2) or not values.size:
-        raise PmfError(
-            f"{name} is an array {values.shape} of {values.dtype.name}",
-            limit="needs real numbers [V] or [n, V]",
-            remedy="store probabilities, a row per pmf",
-        )
-    return values if values.dtype.kind == "f" else values.astype(np.float64)
+    return np.asarray(plain, dtype=np.float64) if plain else _from_file(Path(source), name)
 
 
 def _numbers(text: str) -> list[float]:
@@ -174,7 +81,7 @@ def _lines(text: str) -> Any:
     return rows[0] if len(rows) == 1 else rows
 
 
-def _table(values: Any) -> Floats:
+def _table(values: Any) -> NDArray[Any]:
     """A list of numbers, or of equally long lists of numbers."""
     if not isinstance(values, list) or not values:
         raise ValueError("it holds no list of numbers")
@@ -190,3 +97,48 @@ def _table(values: Any) -> Floats:
 def cache_folder() -> Path:
     """Where measurements of unnamed folders are kept."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spectheory"
+
+
+def read_rules(names: Sequence[str] | None) -> list[PathRule] | None:
+    """The rules that the names stand for; None where none is named."""
+    remark_left_out()
+    return named_rules(names or None)
+
+
+def remark_left_out() -> None:
+    """Say which rules of installed packages cannot be used."""
+    for reason in left_out():
+        remarks.print(reason, markup=False)
+
+
+def read_latencies(file: Path, measured: Mapping[str, Any]) -> LatencyTable:
+    """The table in a file; of another machine or of other models than were measured it is used all the same."""
+    table = LatencyTable.read(file)
+    machine = other_machine(table.provenance.get("hardware"))
+    if machine:
+        remarks.print(f"{file} is of another machine: {machine}; speed-ups are for that one", markup=False)
+    others = [who for who in ("target", "draft") if _differ(table.provenance.get(who), measured.get(who))]
+    if others:
+        named = " and ".join(f"{who} {table.provenance[who].get('name')}" for who in others)
+        remarks.print(f"{file} is of other models than the trace: {named}; speed-ups are for those", markup=False)
+    remark_slower(table, str(file))
+    return table
+
+
+def remark_slower(table: LatencyTable, name: str) -> None:
+    """Say which passes took longer than one on twice the tokens: something other than their work decided the time."""
+    for model, m in table.slower_on_fewer:
+        few, many = (getattr(table, model)[tokens].best for tokens in (m, 2 * m))
+        remarks.print(
+            f"{name}: the {model}'s pass on {m} tokens takes {few:.3g} s, longer than on {2 * m} ({many:.3g} s); "
+            "speed-ups that need it are those of this slow pass",
+            markup=False,
+        )
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Whether two descriptions are of different weights, as far as they say."""
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        return False
+    here, there = one.get("fingerprint"), other.get("fingerprint")
+    return here is not None and there is not None and here != there

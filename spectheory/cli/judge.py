@@ -6,21 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from spectheory.cli.answer import View, show
+from spectheory.checks import in_range
+from spectheory.cli.answer import Page, View, ready_page, show
 from spectheory.cli.console import ready_folder
-from spectheory.cli.inputs import in_range
+from spectheory.cli.inputs import read_rules
 from spectheory.cli.loading import load_named
 from spectheory.cli.options import JudgeOptions, PairOptions
-from spectheory.cli.page import Page, ready_page
 from spectheory.cli.predict import LONGEST_CHAIN
-from spectheory.cli.shapes import read_rules
 from spectheory.cli.statuses import Status
 from spectheory.drafting import read_stop
 from spectheory.errors import SettingError, TextError
 from spectheory.judging.causes import Reread
 from spectheory.judging.counting import counted, counting_of
-from spectheory.judging.divergence import known_dtype, rounding_bound
-from spectheory.judging.judgement import judge
+from spectheory.judging.judgement import judge, stated
 from spectheory.judging.readings import readings
 from spectheory.pages.judgement import judgement_parts
 from spectheory.reports import judgement_report, readings_report
@@ -29,13 +27,13 @@ from spectheory.trace import Trace, read_evidence
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters
 
-SETTINGS = ("temperature", "top_k", "top_p", "min_p")
+SETTINGS = ("temperature", "top_k", "top_p", "min_p", "engine_dtype")
 
 
 def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
     """Judge and show the answer; the status says whether counts and output agree with a rule."""
     in_range("--k", question.k, LONGEST_CHAIN)
-    rules = tuple(read_rules(question.rule) or ())
+    rules = read_rules(question.rule) or ()
     stop = None if question.stop is None else read_stop(question.stop)
     if question.out:
         ready_folder(question.out)
@@ -43,10 +41,10 @@ def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
     traces, log, counters = _evidence(question)
     if log is None or not any(request.output for request in log.requests):
         return _read_alone(question, traces, log, counters)
-    log = _stated(log, question)
+    log = stated(log, **{name: getattr(question, name) for name in SETTINGS})
     counted(log, counting_of(log, question.k).k, counters)  # refuses what cannot be judged before the models load
-    trace, reread = (traces[0], None) if traces else _read(log, pair)
-    found = judge(log, trace, rules=rules, k=question.k, counters=counters, reread=reread, stop=stop)
+    reread = None if traces else _reader(log, pair)
+    found = judge(log, *traces, rules=rules, k=question.k, counters=counters, reread=reread, stop=stop)
     page = Page.asked(question.report, "Judgement", lambda: judgement_parts(found))
     _answer(judgement_report(found), question, "judgement", page)
     return Status.DISAGREEMENT if found.refuted or found.output_refuted or found.doubtful else Status.DONE
@@ -90,22 +88,12 @@ def _read_alone(question: JudgeOptions, traces: Sequence[Trace], log: CallLog | 
     return Status.DONE
 
 
-def _stated(log: CallLog, question: JudgeOptions) -> CallLog:
-    """The log under the settings that the options state."""
-    given = {name: getattr(question, name) for name in SETTINGS if getattr(question, name) is not None}
-    if question.engine_dtype is not None:
-        rounding_bound(1.0, known_dtype(question.engine_dtype) or question.engine_dtype)  # refuses an unknown one
-        given["provenance"] = {**log.provenance, "dtype": question.engine_dtype}
-    return replace(log, **given)
-
-
-def _read(log: CallLog, pair: PairOptions) -> tuple[Trace, Reread]:
-    """Both models on the engine's texts, and how to read them again."""
+def _reader(log: CallLog, pair: PairOptions) -> Reread:
+    """What reads the engine's texts with both models."""
     from spectheory.measure.judged import check_ids, judged_trace
 
     check_ids(log)
-    loaded = load_named(pair)
-    return judged_trace(loaded, log), partial(judged_trace, loaded, log)
+    return partial(judged_trace, load_named(pair), log)
 
 
 def _answer(report: Report, question: JudgeOptions, name: str, page: Page | None) -> None:

@@ -1,21 +1,27 @@
-"""The pair that the options name, loaded; what its user should know of it is said."""
+"""The pair that the options name, loaded, and who reads the prompts; what the user should know of it is said."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
-from spectheory.cli.console import remarks
-from spectheory.cli.options import PairOptions, SampledText
+from spectheory.checks import in_range
+from spectheory.cli.console import remark, remarks
+from spectheory.cli.inputs import MOST_WORKERS
+from spectheory.cli.options import MeasuringOptions, PairOptions, SampledText
 from spectheory.cli.progress import working
 from spectheory.cost import LatencyTable
 from spectheory.deployment import other_machine
 from spectheory.distributions import Sampling
+from spectheory.errors import SettingError
 from spectheory.measure import MeasureSettings, Model, ModelPair
 from spectheory.measure.forward import depth_of
 from spectheory.measure.machine import use_threads
+from spectheory.measure.runners import Runner, connected, dask_workers, devices_for, here, local_workers
 from spectheory.pairs import PairSource
+from spectheory.processes import processors
 
 
 def earlier_threads(tables: Iterable[LatencyTable]) -> int | None:
@@ -59,3 +65,46 @@ def _beyond_training(draft: Model, depth: int | None) -> Iterator[str]:
     """A remark about drafts that a head was not trained for."""
     if draft.head and depth and depth > draft.head.trained:
         yield f"{draft.name} was trained for {draft.head.trained} drafts in a call and is measured to {depth}"
+
+
+def runner_of(how: MeasuringOptions, pair: PairOptions, prompts: int) -> Runner:
+    """The client itself, processes of its machine, or a Dask cluster."""
+    in_range("--workers", how.workers, MOST_WORKERS)
+    if how.scheduler is not None:
+        return _cluster(how.scheduler, how, pair)
+    return partial(here, remark=remark) if how.workers is None else _local(how.workers, pair, prompts)
+
+
+def _cluster(address: str, how: MeasuringOptions, pair: PairOptions) -> Runner:
+    if how.workers is not None:
+        raise SettingError(
+            "--workers and --scheduler are both given",
+            limit="a Dask cluster has workers of its own",
+            remedy="leave one out",
+        )
+    with working("connecting to the Dask scheduler"), connected(address):
+        pass
+    return dask_workers(source_of(pair).absolute().load, address, threads=pair.threads)
+
+
+def _local(asked: int, pair: PairOptions, prompts: int) -> Runner:
+    if pair.device_map is not None:
+        raise SettingError(
+            "--workers and --device-map are both given",
+            limit="each worker has both models on one device",
+            remedy="leave one out",
+        )
+    workers, cores = min(asked, prompts), processors()
+    threads = max(1, cores // workers)
+    if pair.threads is not None and pair.threads > threads:
+        raise SettingError(
+            f"--threads is {pair.threads}",
+            limit=f"each of {workers} workers has {threads} of {cores} cores",
+            remedy="leave it out, or use fewer workers",
+        )
+    if workers < asked:
+        remarks.print(f"{workers} workers are started, one for each prompt")
+    if workers > cores:
+        remarks.print(f"{workers} workers share {cores} cores")
+    devices = devices_for(workers, pair.device)
+    return local_workers(source_of(pair).absolute().load, devices, threads=pair.threads)

@@ -1,26 +1,36 @@
-"""``spectheory measure``, and the loaded pair that ``predict`` measures and checks with."""
+"""``spectheory measure``, and what ``predict`` measures where no trace is given, with its provisional answer."""
 
 from __future__ import annotations
 
 import math
 import statistics
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Group, RenderableType
+from rich.text import Text
 
+from spectheory.checks import in_range
 from spectheory.cli.console import answers, ready_folder, remark, remarks
-from spectheory.cli.inputs import in_range
-from spectheory.cli.latencies import remark_slower
-from spectheory.cli.loading import earlier_threads, load_named, settings_of
-from spectheory.cli.options import LATENCY_FILE, MOST_TEXTS, MeasureOptions, MeasuringOptions, PairOptions, TextOptions
-from spectheory.cli.progress import progress, working
-from spectheory.cli.provisional import Brief, Pace, show_briefly
-from spectheory.cli.workers import runner_of
-from spectheory.cost import CostModel, LatencyTable
+from spectheory.cli.inputs import cache_folder, read_latencies, remark_slower
+from spectheory.cli.loading import earlier_threads, load_named, runner_of, settings_of
+from spectheory.cli.options import (
+    LATENCY_FILE,
+    MOST_TEXTS,
+    MeasureOptions,
+    MeasuringOptions,
+    PairOptions,
+    PredictOptions,
+    TextOptions,
+)
+from spectheory.cli.progress import Bar, progress, working
+from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.files import sole_writer
@@ -35,18 +45,68 @@ from spectheory.measure import (
     measure_latency,
     with_loop,
 )
+from spectheory.measure.assisted import check_draft
 from spectheory.measure.job import Measurement, measurement_of, stages_of
 from spectheory.measure.machine import threads_in_use, use_threads
 from spectheory.measure.rounds import Budget
-from spectheory.measure.run import run_measurement
+from spectheory.measure.run import check_out, run_measurement
 from spectheory.measure.runners import Runner, here
 from spectheory.pairs import PROMPTS
 from spectheory.plots.measured import write_measured
 from spectheory.prompts import Prompt, read_prompts
+from spectheory.reports import Report
 from spectheory.reports.notes import timing_notes
+from spectheory.reports.table import for_terminal
 from spectheory.trace import TRACE_FILE, Trace
 from spectheory.verification import SuffixDrafts
 from spectheory.verification.by_start import deepest
+
+Brief = Callable[[Trace, float | None], Report]
+"""A short answer from a provisional trace, with the seconds that the rest takes, if they are known."""
+
+
+class Pace:
+    """How long the prompts that are left will take, if they take as long as those measured so far."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._state: Progress | None = None
+
+    def at(self, state: Progress) -> None:
+        """Note how far the measurement is."""
+        self._state = state
+
+    @property
+    def left(self) -> float | None:
+        """Seconds; None before a prompt was measured here."""
+        state = self._state
+        if state is None or state.done == state.resumed:
+            return None
+        return (time.monotonic() - self._began) / (state.done - state.resumed) * (state.total - state.done)
+
+
+def show_briefly(bar: Bar, pace: Pace, brief: Brief) -> Callable[[Trace], None]:
+    """What shows the short answer of each stage; without a terminal that of the first stage alone."""
+    told = False
+
+    def show(trace: Trace) -> None:
+        nonlocal told
+        if remarks.is_terminal:
+            bar.put(Group(*_lines(brief(trace, pace.left))))
+        elif not told:
+            for line in _lines(brief(trace, pace.left)):
+                remarks.print(line)
+        told = True
+
+    return show
+
+
+def _lines(report: Report) -> list[RenderableType]:
+    """Headline, tables and notes; what is shown in place is wrapped here, since the bar cuts long lines."""
+    wrapped = partial(Text, no_wrap=False, overflow="fold") if remarks.is_terminal else Text
+    notes = [wrapped(note, style="dim") for note in report.notes]
+    return [wrapped(report.headline, style="bold"), *map(for_terminal, report.pieces), *notes]
+
 
 LONGEST_CALL = 64
 CHECK_TOKENS, PLAIN_EVERY = 80, 3
@@ -215,3 +275,34 @@ def _as_dict(record: AssistedComparison, cost: CostModel | None) -> dict[str, An
     # Nothing random and yet a difference: infinitely many standard errors, which JSON cannot say.
     z = record.z if math.isfinite(record.z) else None
     return {**asdict(record), "z": z, "measured_speedup": record.speedup, "predicted_speedup": expected}
+
+
+CHECKED_K = (1, 3, 5)
+"""Drafts per call of the check."""
+
+
+def opened(
+    question: PredictOptions, pair: PairOptions, text: TextOptions, how: MeasuringOptions
+) -> tuple[Session, Path]:
+    """The loaded pair and the folder of its measurement; whatever can be refused is refused here."""
+    session = Session.load(pair, text, how)
+    if question.check:
+        check_draft(session.pair)
+    session.require_room(longest_call(question))
+    folder = ready_folder(question.out or cache_folder() / session.job.fingerprint)
+    check_out(session.job, folder / TRACE_FILE)
+    return session, folder
+
+
+def costs(question: PredictOptions, session: Session, folder: Path) -> CostModel:
+    """What was given, or latencies; they are measured before the prompts, while nothing else runs."""
+    if question.c is not None:
+        return ConstantRatio(question.c)
+    if question.latency:
+        return read_latencies(question.latency, session.pair.describe())
+    return session.latencies(folder / LATENCY_FILE, longest=longest_call(question))
+
+
+def longest_call(question: PredictOptions) -> int:
+    """Tokens of the longest call that is predicted or checked."""
+    return max([question.k_max, *(CHECKED_K if question.check else ())]) + 1

@@ -1,4 +1,4 @@
-"""Which options the commands about pairs take; the docstring of a command's own dataclass is its help."""
+"""Which options each command takes; the docstring of a command's own dataclass is its help."""
 
 from __future__ import annotations
 
@@ -239,3 +239,156 @@ class DoctorOptions:
     target: Annotated[str | None, shown(the.TARGET, "none")] = None
     draft: Annotated[str | None, shown(the.DRAFT, "none")] = None
     json: Annotated[bool, the.JSON] = False
+
+
+@dataclass(frozen=True)
+class RulesOptions:
+    """Acceptance of every verification rule with k candidates.
+
+    For two pmfs, or averaged along a trace.
+    """
+
+    trace: Annotated[Path | None, the.THE_TRACE] = None
+    target_pmf: Annotated[str | None, the.TARGET_PMF] = None
+    draft_pmf: Annotated[str | None, the.DRAFT_PMF] = None
+    candidates: Annotated[int, the.CANDIDATES] = 4
+    rule: Annotated[list[str] | None, shown(the.COMPARED_RULE, "all")] = None
+    seed: Annotated[int, the.SEED] = 0
+    json: Annotated[bool, the.JSON] = False
+    all: Annotated[bool, the.ALL] = False
+    explain: Annotated[bool, the.EXPLAIN] = False
+
+
+@dataclass(frozen=True)
+class BoundsOptions:
+    """Upper bounds on tokens per call.
+
+    From moments, pmfs, rank probabilities or a trace. Also, before a draft exists, bounds on acceptance from entropies,
+    and the acceptance that a speed-up needs.
+    """
+
+    trace: Annotated[Path | None, the.THE_TRACE] = None
+    mu: Annotated[float | None, the.MU] = None
+    mu2: Annotated[float | None, the.MU2] = None
+    target_pmf: Annotated[str | None, the.TARGET_PMF] = None
+    rank_pmf: Annotated[str | None, the.RANK_PMF] = None
+    target_logprobs: Annotated[Path | None, the.TARGET_LOGPROBS] = None
+    target_nats: Annotated[float | None, the.TARGET_NATS] = None
+    draft_nats: Annotated[float | None, the.DRAFT_NATS] = None
+    vocabulary: Annotated[int | None, the.VOCABULARY] = None
+    need: Annotated[float | None, the.NEED] = None
+    c: Annotated[float | None, the.C] = None
+    k: Annotated[list[int] | None, shown(the.K, "all up to 64")] = None
+    nodes: Annotated[list[int] | None, shown(the.NODES, 1, 8, 64)] = None
+    chains: Annotated[list[int] | None, the.CHAINS] = None
+    trees: Annotated[int | None, the.TREES] = None
+    seed: Annotated[int, the.SEED] = 0
+    json: Annotated[bool, the.JSON] = False
+    all: Annotated[bool, the.ALL] = False
+    explain: Annotated[bool, the.EXPLAIN] = False
+
+
+@dataclass(frozen=True)
+class TreeOptions:
+    """Find the best draft tree of a size.
+
+    The tree is best for the texts of a trace, or for i.i.d. ranks.
+    """
+
+    trace: Annotated[Path | None, the.THE_TRACE] = None
+    rule: Annotated[str | None, shown(the.RANKED_RULE, "{first}")] = None
+    rank_pmf: Annotated[str | None, the.RANK_PMF] = None
+    nodes: Annotated[int, the.NODES] = 8
+    max_depth: Annotated[int | None, the.MAX_DEPTH] = None
+    max_width: Annotated[int | None, the.MAX_WIDTH] = None
+    consecutive: Annotated[bool, the.CONSECUTIVE] = False
+    json: Annotated[bool, the.JSON] = False
+
+
+@dataclass(frozen=True)
+class VerifyOptions:
+    """Check the theory: every statement with its evidence.
+
+    Or try a claim of your own. Status 0 if everything came out as the ledger says, 1 if not.
+    """
+
+    ids: Annotated[list[str] | None, Argument(metavar="ID", help="Statements, as A3 or B2'.", show_default="all")] = (
+        None
+    )
+    paper: Annotated[str | None, the.PAPER] = None
+    evidence: Annotated[str | None, shown(the.EVIDENCE, "all")] = None
+    claim: Annotated[Path | None, the.CLAIM] = None
+    full: Annotated[bool, the.FULL] = False
+    seed: Annotated[int, the.SEED] = 0
+    workers: Annotated[int | None, shown(the.WORKERS, the.ALL_PROCESSORS)] = None
+    out: Annotated[Path | None, the.OUT] = None
+    json: Annotated[bool, the.JSON] = False
+
+
+MAX_RANK, DRAFTS, LENGTH, K, ORDER, DRAFT_ORDER = 8, 4, 50, 4, 3, 2
+NODES = (1, 4, 16, 64)
+RECOVERY = "optimal"
+
+
+@dataclass(frozen=True)
+class FiguresOptions:
+    """Draw bounds against simulations.
+
+    Status 0 if theory and simulations agree, 1 if not.
+    """
+
+    names: Annotated[list[str] | None, Argument(metavar="NAME", help="Figures to draw.", show_default="all")] = None
+    out: Annotated[Path, the.OUT] = Path("figures")
+    full: Annotated[bool, the.FULL] = False
+    seed: Annotated[int, the.SEED] = 0
+    workers: Annotated[int | None, shown(the.WORKERS, the.ALL_PROCESSORS)] = None
+    redraw: Annotated[bool, the.REDRAW] = False
+    json: Annotated[bool, the.JSON] = False
+    report: Annotated[Path | None, the.REPORT] = None
+
+
+@dataclass(frozen=True)
+class SettingOptions:
+    """Simulate one setting and compare it with the theory.
+
+    `spectheory simulate list` shows the kinds and their options. Status 0 if both agree, 1 if not.
+    """
+
+    kind: Annotated[str, Argument(metavar="KIND", help="What is simulated; `list` shows every kind with its options.")]
+    target_pmf: Annotated[str | None, the.TARGET_PMF] = None
+    draft_pmf: Annotated[str | None, the.DRAFT_PMF] = None
+    initial: Annotated[str | None, shown(the.INITIAL, "uniform")] = None
+    length: Annotated[int | None, shown(the.LENGTH, LENGTH)] = None
+    k: Annotated[int | None, shown(the.K, K)] = None
+    max_rank: Annotated[int | None, shown(the.MAX_RANK, MAX_RANK)] = None
+    drafts: Annotated[int | None, shown(the.DRAFTS, DRAFTS)] = None
+    printed: Annotated[bool | None, the.PRINTED] = None
+    rank_pmf: Annotated[str | None, the.RANK_PMF] = None
+    shape: Annotated[str | None, shown(the.SHAPE, "chain")] = None
+    rule: Annotated[str | None, the.RULE] = None
+    bias: Annotated[float | None, the.BIAS] = None
+    recovery: Annotated[str | None, shown(the.RECOVERY, RECOVERY)] = None
+    text: Annotated[str | None, the.NGRAMS] = None
+    order: Annotated[int | None, shown(the.ORDER, ORDER)] = None
+    draft_order: Annotated[int | None, shown(the.DRAFT_ORDER, DRAFT_ORDER)] = None
+    family: Annotated[str | None, the.FAMILY] = None
+    nodes: Annotated[list[int] | None, shown(the.NODES, *NODES)] = None
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How much is simulated, by whom, and what is kept."""
+
+    trials: Annotated[int, the.TRIALS] = 100_000
+    batch: Annotated[int | None, shown(the.BATCH_SIZE, "that of the kind")] = None
+    width: Annotated[float | None, the.WIDTH] = None
+    alarm: Annotated[float, the.ALARM] = 1e-6
+    seed: Annotated[int, the.SEED] = 0
+    workers: Annotated[int | None, shown(the.WORKERS, the.ALL_PROCESSORS)] = None
+    out: Annotated[Path | None, the.OUT] = None
+    json: Annotated[bool, the.JSON] = False
+
+    @property
+    def results(self) -> Path | None:
+        """The file of finished batches."""
+        return self.out / "results.jsonl" if self.out else None

@@ -1,32 +1,33 @@
-"""``spectheory plan``: which draft, rule and shape to deploy, what it gives, and what to paste."""
+"""``spectheory plan``: which draft, rule and shape to deploy, what it gives, and what to paste into other tools."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from spectheory.cli.answer import View, show
-from spectheory.cli.console import answers, ready_folder
-from spectheory.cli.inputs import in_range
+from spectheory.answers.plan import ExportJson
+from spectheory.checks import in_range
+from spectheory.cli.answer import Page, View, print_json, ready_page, show
+from spectheory.cli.console import answers, ready_folder, remarks
+from spectheory.cli.inputs import read_rules
 from spectheory.cli.options import PlanOptions
-from spectheory.cli.page import Page, ready_page
-from spectheory.cli.plan_bench import run_bench_plan
-from spectheory.cli.plan_costs import check_costs, check_shared
-from spectheory.cli.plan_export import run_export
-from spectheory.cli.plan_inputs import BUILT_IN, built_in, counted, draft_at, sources
+from spectheory.cli.plan_bench import run_bench_plan, timed_server
+from spectheory.cli.plan_inputs import BUILT_IN, built_in, check_costs, check_shared, counted, draft_at, sources
 from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
-from spectheory.cli.shapes import read_rules, read_stops
-from spectheory.cli.stops import refuse_stops
 from spectheory.deployment import (
     BATCHES,
     Draft,
     EngineSettings,
 )
+from spectheory.deployment.exports import Acceptance, counted_acceptance, export_named, planned_acceptance
+from spectheory.deployment.served import acceptance_of_server
 from spectheory.deployment.whole import DEFAULT_CONTEXT, Deployment, plan
+from spectheory.errors import SettingError
 from spectheory.files import strip_control_characters
 from spectheory.pages.deployment import deployment_charts
 from spectheory.plots.deployment import write_batches, write_ranking
+from spectheory.prediction.whole import named_stops
 from spectheory.reports import deployment_report
 from spectheory.verification import PathRule
 
@@ -36,12 +37,16 @@ LONGEST_CHAIN, LARGEST_TREE = 256, 1024
 def run_plan(question: PlanOptions) -> None:
     """Answer the question and show the answer."""
     named = sources(question)
-    read_stops(question.stop)
+    named_stops(question.stop or ())
     check_costs(question)
     in_range("--k-max", question.k_max, LONGEST_CHAIN)
     in_range("--nodes-max", question.nodes, LARGEST_TREE)
-    if question.export is not None or question.bench:
-        refuse_stops(question)
+    if question.stop and (question.export is not None or question.bench):
+        raise SettingError(
+            "--stop is given with --bench or --export",
+            limit="both are about chains of a fixed length",
+            remedy="leave one of them out",
+        )
     ready_page(question.report)
     if question.export is not None:
         return run_export(question)
@@ -71,13 +76,11 @@ def run_plan(question: PlanOptions) -> None:
 
 
 def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | None) -> Deployment:
-    stops, swept = read_stops(question.stop)
     with working("comparing settings"):
         return plan(
             drafts,
             rules=rules,
-            stops=stops,
-            sweep=swept,
+            stops=question.stop or (),
             k_max=question.k_max,
             nodes=question.nodes,
             passes_alone=question.passes_alone,
@@ -101,3 +104,32 @@ def _paste(engines: Sequence[EngineSettings]) -> None:
 def _figures(answer: Deployment, out: Path) -> list[Path]:
     written = write_ranking(answer.ranking, out)
     return [*written, *write_batches(answer.batches, answer.lock_step, out)] if answer.batches else written
+
+
+def run_export(question: PlanOptions) -> None:
+    """Print the options; say on stderr what they are of."""
+    if question.report:
+        raise SettingError(
+            "--report is given with --export", limit="an export has no page", remedy="leave one out, or plan again"
+        )
+    export = export_named(question.export or "")
+    acceptance, words = _acceptance(question, export.by_batch)
+    options = export.of(acceptance)
+    if question.json:
+        named = {"export": export.name, "of": words, "options": options, "text": export.text(options)}
+        print_json(ExportJson.view(acceptance, **named))
+        return
+    print(export.text(options))
+    remarks.print(f"{export.meaning}. From: {words}.", markup=False)
+
+
+def _acceptance(question: PlanOptions, by_batch: bool) -> tuple[Acceptance, str]:
+    """Acceptance by position, and k by batch where costs know batches; with words for a remark."""
+    if question.bench:
+        return acceptance_of_server(timed_server(question), by_batch=by_batch, contexts=question.context)
+    named = sources(question)
+    if counts := counted(named, question):
+        return counted_acceptance({name: found for name, (_, found) in counts.items()})
+    check_shared(question, len(named) or len(BUILT_IN))
+    drafts = [draft_at(name, path, question) for name, path in named] or list(built_in(question))
+    return planned_acceptance(drafts, read_rules(question.rule), k_max=question.k_max, by_batch=by_batch)

@@ -1,13 +1,15 @@
-"""What ``spectheory plan`` reads: drafts that were measured, or the built-in ones, measured now."""
+"""What ``spectheory plan`` reads: drafts that were measured, or the built-in ones, and what they cost."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from spectheory.cli.console import ready_folder, remarks
-from spectheory.cli.inputs import cache_folder
+from spectheory.cli.inputs import cache_folder, read_latencies
 from spectheory.cli.options import (
     LATENCY_FILE,
     MeasuringOptions,
@@ -16,15 +18,164 @@ from spectheory.cli.options import (
     TextOptions,
     recorded_files,
 )
-from spectheory.cli.plan_costs import cost_of, costs_given
 from spectheory.cli.readings import Counts
-from spectheory.cost import ConstantRatio
+from spectheory.cost import ACCELERATORS, ConstantRatio, CostModel, ModelShape, Roofline
 from spectheory.deployment import Draft
-from spectheory.errors import SettingError
+from spectheory.deployment.whole import DEFAULT_CONTEXT
+from spectheory.errors import FOREIGN, SettingError, reason_of
+from spectheory.files import read_text
 from spectheory.pairs import PREFIX
 from spectheory.prediction.recorded import drafts_of, free_part
 from spectheory.trace import TRACE_FILE, Trace
 from spectheory.trace.reading import Whole, evidence_file, read_files
+
+MOST_SEQUENCES, MOST_TOKENS, LARGEST_RATIO = 10**6, 10**9, 1000
+
+
+def check_shared(question: PlanOptions, drafts: int) -> None:
+    """Refuse one ratio or latency table for several drafts."""
+    given = [name for name in ("c", "latency") if getattr(question, name) is not None]
+    if drafts > 1 and given:
+        raise SettingError(
+            f"--{given[0]} is given with {drafts} drafts",
+            limit="each has costs of its own",
+            remedy="keep the latency.json beside each trace, or use --hardware",
+        )
+
+
+def check_costs(question: PlanOptions) -> None:
+    """Refuse options of costs that contradict each other, before anything is read."""
+    given = {
+        "--c": question.c is not None,
+        "--latency": bool(question.latency),
+        "--hardware": question.hardware is not None,
+        "--bench": bool(question.bench),
+    }
+    sources = [name for name, here in given.items() if here]
+    if len(sources) > 1:
+        raise SettingError(f"{' and '.join(sources)} are given", limit="one source of costs", remedy="leave one out")
+    if question.c is not None and question.c > LARGEST_RATIO:
+        raise SettingError(
+            f"--c is {question.c:g}", limit=f"at most {LARGEST_RATIO}", remedy="pass the draft's step over the target's"
+        )
+    defaults = PlanOptions()
+    names = ("target_architecture", "draft_architecture", "batch", "context", "peak", "weight_bytes", "overhead")
+    idle = [f"--{n.replace('_', '-')}" for n in names if getattr(question, n) != getattr(defaults, n)]
+    idle = [name for name in idle if not (question.bench and name in ("--batch", "--context"))]
+    if idle and question.hardware is None:
+        raise SettingError(
+            f"{', '.join(idle)} given without --hardware",
+            limit="measured latencies are of one machine, batch 1 and one context",
+            remedy="name an accelerator with --hardware, or time a server for --bench",
+        )
+    if question.passes_alone and sources and sources[0] != "--latency":
+        raise SettingError(
+            f"--passes-alone is given with {sources[0]}",
+            limit="only measured latencies include a loop",
+            remedy="leave it out",
+        )
+    if question.hardware is not None:
+        _check_hardware(question)
+
+
+def _check_hardware(question: PlanOptions) -> None:
+    if question.hardware not in ACCELERATORS:
+        raise SettingError(
+            f"accelerator {question.hardware!r} is unknown",
+            limit=f"there are {', '.join(ACCELERATORS)}",
+            remedy="name one, or measure latencies",
+        )
+    if question.target_architecture is None or not question.draft_architecture:
+        raise SettingError(
+            "--hardware is given without sizes",
+            limit="a roofline needs --target-architecture and --draft-architecture",
+            remedy="give the config.json of both models",
+        )
+    numbers = (
+        ("batch", question.batch, 1, MOST_SEQUENCES, "count sequences"),
+        ("context", question.context, 0, MOST_TOKENS, "count cached tokens"),
+        ("weight-bytes", [question.weight_bytes], 0.1, 8, "2 for 16 bits, 1 for 8, 0.5 for 4"),
+    )
+    for name, values, least, most, remedy in numbers:
+        for value in values or ():
+            if not least <= value <= most:
+                raise SettingError(f"--{name} is {value}", limit=f"must be in {least}..{most}", remedy=remedy)
+
+
+def costs_given(question: PlanOptions, trace_file: Path) -> bool:
+    """Whether options or a table beside the trace say what passes cost."""
+    named = question.c is not None or question.hardware is not None or bool(question.latency)
+    return named or trace_file.with_name(LATENCY_FILE).exists()
+
+
+def cost_of(question: PlanOptions, name: str, trace_file: Path | None, trace: Trace) -> CostModel:
+    """The costs of one draft; of a measured folder those beside its trace."""
+    if question.c is not None:
+        return ConstantRatio(question.c)
+    if question.hardware is not None:
+        return _roofline(question, name)
+    beside = trace_file.with_name(LATENCY_FILE) if trace_file else None
+    file = question.latency or beside
+    if file is None or not (question.latency or file.exists()):
+        raise SettingError(
+            f"the costs of {name} are unknown",
+            limit="a speed-up needs latencies, a ratio or hardware",
+            remedy="give --latency, --c, --hardware or --bench",
+        )
+    return read_latencies(file, trace.provenance)
+
+
+def _roofline(question: PlanOptions, name: str) -> Roofline:
+    assert question.hardware is not None
+    assert question.target_architecture is not None
+    accelerator = ACCELERATORS[question.hardware]
+    target, draft = (
+        ModelShape.from_config(
+            read_config(path), bytes_per_weight=question.weight_bytes, bytes_per_kv=min(2.0, question.weight_bytes)
+        )
+        for path in (question.target_architecture, _architecture(question.draft_architecture or (), name))
+    )
+    return Roofline(
+        target,
+        draft,
+        replace(accelerator, overhead=question.overhead),
+        context=(question.context or [DEFAULT_CONTEXT])[0],
+        batch=(question.batch or [1])[0],
+        dtype=question.peak,
+    )
+
+
+def _architecture(given: Sequence[str], name: str) -> Path:
+    """The draft's config: the only one, or the one of that name."""
+    named = dict(entry.split("=", 1) for entry in given if "=" in entry)
+    if name in named:
+        return Path(named[name])
+    if len(given) == 1 and not named:
+        return Path(given[0])
+    raise SettingError(
+        f"no architecture is given for draft {name}",
+        limit=f"several --draft-architecture need a name each; named are {', '.join(named) or 'none'}",
+        remedy=f"add --draft-architecture {name}=config.json",
+    )
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """A model's config.json, or that of its folder; of a model with vision or sound the part about text."""
+    file = path / "config.json" if path.is_dir() else path
+    try:
+        content = json.loads(read_text(file))
+        if isinstance(content, dict):
+            content = content.get("text_config") or content
+        if not isinstance(content, dict):
+            raise TypeError("no JSON object")
+        return content
+    except (OSError, *FOREIGN) as error:
+        raise SettingError(
+            f"architecture {str(path)!r} cannot be read ({reason_of(error)})",
+            limit="needs a config.json of transformers",
+            remedy="check the path",
+        ) from error
+
 
 BUILT_IN = ("distilled", "draft")
 

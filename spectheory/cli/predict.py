@@ -1,18 +1,19 @@
-"""``spectheory predict``: find or make the trace, predict, show, check."""
+"""``spectheory predict``: find or make the trace, predict, show, check; ``--where`` shows where calls are lost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectheory.cli.answer import View, show
+from spectheory.checks import in_range
+from spectheory.cli.answer import Page, View, ready_page, show
 from spectheory.cli.console import ready_folder, remarks
-from spectheory.cli.inputs import in_range
-from spectheory.cli.latencies import read_latencies
+from spectheory.cli.inputs import read_latencies, read_rules
 from spectheory.cli.options import (
     LATENCY_FILE,
     MeasuringOptions,
@@ -22,34 +23,32 @@ from spectheory.cli.options import (
     recorded_at,
     recorded_files,
 )
-from spectheory.cli.page import Page, ready_page
 from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
-from spectheory.cli.shapes import SWEPT, read_rules, read_shapes, read_stops
-from spectheory.cli.stops import with_stops
-from spectheory.cli.where import show_where, strings_of
-from spectheory.cost import ConstantRatio, CostModel, LatencyTable, LoopedTable
-from spectheory.errors import SettingError
+from spectheory.cost import ConstantRatio, CostModel, LatencyTable
+from spectheory.errors import SettingError, TraceError
+from spectheory.pages import Coloured
+from spectheory.pairs import resolve
 from spectheory.plots import write_figures
+from spectheory.plots.where import write_where
 from spectheory.prediction import Plan, plan
-from spectheory.prediction.adaptive import AdaptiveWorth
-from spectheory.prediction.best_tree import ShapeRequest
-from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
-from spectheory.prediction.per_prompt import PerPrompt, per_prompt
-from spectheory.prediction.recorded_readings import recorded_readings
+from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.where import settings_of, where
+from spectheory.prediction.whole import SWEPT, named_shapes, named_stops
 from spectheory.reports import Report, prediction_report
 from spectheory.reports.additions import Records
 from spectheory.reports.prediction import provisional_report
-from spectheory.trace import TRACE_FILE, Trace, trace_file
+from spectheory.reports.where import where_report
+from spectheory.trace import SOURCES, TRACE_FILE, Trace, trace_file
 from spectheory.trace.reading import read_files
 from spectheory.trace.sample import of_texts, spread
+from spectheory.trace.strings import TOKENIZER_FILE, TokenStrings
 from spectheory.verification import PathRule
 from spectheory.verification.biased import BiasedVerification
-from spectheory.verification.by_start import within
 
 if TYPE_CHECKING:
     from spectheory.pages import Part
+
 
 LONGEST_CHAIN = 1024
 
@@ -58,8 +57,8 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
     """Answer the question and show the answer."""
     _validate(question, pair, text, how)
     rules = read_rules(question.rule)
-    read_shapes(question.shape or (), question.k_max)
-    read_stops(question.stop)
+    named_shapes(question.shape or (), question.k_max)
+    named_stops(question.stop or ())
     for share in question.bias or ():
         BiasedVerification(share)
     if question.c is not None:
@@ -75,7 +74,7 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
         return show_readings(question, {files[0].name: (files[0], found)}, "prediction")
     if found is None:
         return _measured(question, pair, text, how, rules)
-    if question.where or question.stop or question.bias:
+    if question.where:
         found = found.held()
     beside = trace_file(files[0]).with_name(LATENCY_FILE)
     passes: CostModel | None = ConstantRatio(question.c) if question.c is not None else None
@@ -92,15 +91,14 @@ def _measured(
     rules: Sequence[PathRule] | None,
 ) -> None:
     """Measure first: latencies, then the prompts; the check is the last step."""
-    from spectheory.cli.measured import CHECKED_K, costs, opened
+    from spectheory.cli.measure import CHECKED_K, costs, opened
 
     session, folder = opened(question, pair, text, how)
     passes = costs(question, session, folder)
 
     def brief(trace: Trace, seconds: float | None) -> Report:
-        shapes = _shapes(question, trace)
-        answer = plan(trace, _cost(question, passes), rules=rules, shapes=shapes, trees=False, **_asked(question))
-        return provisional_report(answer, seconds=seconds, trees_follow=shapes is None)
+        answer = plan(trace, passes, rules=rules, trees=False, **_asked(question))
+        return provisional_report(answer, seconds=seconds, trees_follow=not question.shape)
 
     trace = session.trace(folder / TRACE_FILE, quick=question.quick, brief=brief)
     check = partial(session.check, passes, CHECKED_K) if question.check else None
@@ -116,29 +114,12 @@ def _show(
     check: Callable[[], Records] | None = None,
 ) -> None:
     """Everything that is asked of a trace."""
-    stops, swept = read_stops(question.stop)
-    cost = _cost(question, passes)
-    adaptive: list[AdaptiveWorth] = []
+    asked: dict[str, Any] = {"stops": question.stop or (), "bias": question.bias or ()}
     with working("predicting"):
-        answer = plan(trace, cost, rules=rules, shapes=_shapes(question, trace), **_asked(question))
-        if stops or swept:
-            answer, adaptive = with_stops(question, trace, cost, rules, answer)
-        biased = _bias(question, trace, cost, answer)
-        alike = _new_prompts(question, trace, answer)
-    deepest = within(trace.columns, question.k_max)
-    cut = [f"the trace records the draft to depth {deepest}: no chain or tree is deeper"] * (deepest < question.k_max)
-    for line in (*answer.left_out, *cut):
+        answer = plan(trace, passes, rules=rules, new_prompts=question.new_prompts, **asked, **_asked(question))
+    for line in answer.left_out:
         remarks.print(line, markup=False)
-    report = partial(
-        prediction_report,
-        answer,
-        in_loop=isinstance(cost, LoopedTable),
-        bias=biased,
-        recorded=tuple(recorded_readings(trace, question.k_max, prefill_emits_token=question.prefill_token)),
-        adaptive=adaptive,
-        per_prompt=alike,
-        latencies=passes if isinstance(passes, LatencyTable) else None,
-    )
+    report = partial(prediction_report, answer)
     if question.where:
         return show_where(question, pair, trace, answer, report, check)
     out = question.out
@@ -173,43 +154,13 @@ def _page(
     return Page.asked(question.report, "Prediction", parts)
 
 
-def _shapes(question: PredictOptions, trace: Trace) -> list[ShapeRequest] | None:
-    """The shapes asked for, no deeper than the trace records the draft."""
-    deepest = within(trace.columns, question.k_max)
-    return read_shapes(question.shape, question.k_max, deepest) if question.shape else None
-
-
-def _cost(question: PredictOptions, passes: CostModel | None) -> CostModel | None:
-    """The costs of a call: those of the passes, with the loop around them if it was timed and is asked for."""
-    if question.passes_alone and not isinstance(passes, LatencyTable):
-        raise SettingError(
-            "--passes-alone is given without latencies",
-            limit="it applies only to measured latencies",
-            remedy="leave it out, or give --latency",
-        )
-    return passes.looped if isinstance(passes, LatencyTable) and not question.passes_alone else passes
-
-
 def _asked(question: PredictOptions) -> dict[str, Any]:
-    return {"k_max": question.k_max, "prefill_emits_token": question.prefill_token}
-
-
-def _bias(question: PredictOptions, trace: Trace, cost: CostModel | None, answer: Plan) -> tuple[BiasPoint, ...]:
-    """The bias trade-off at the chain length that is best for token verification."""
-    if not question.bias:
-        return ()
-    chains = answer.of("token")
-    k = max(chains, key=lambda p: p.gain).shape.nodes if chains else question.k_max
-    return bias_tradeoff(trace, k, question.bias, cost)
-
-
-def _new_prompts(question: PredictOptions, trace: Trace, answer: Plan) -> tuple[PerPrompt, ...]:
-    """The range of new prompts for every size of the best rule and kind of shape."""
-    if question.new_prompts is None:
-        return ()
-    shapes = [each.wanted for each in answer.of(answer.best.label)]
-    settings: dict[str, Any] = {"new": question.new_prompts, "prefill_emits_token": question.prefill_token}
-    return tuple(per_prompt(trace, answer.best.rule, shapes, **settings))
+    return {
+        "shapes": question.shape or None,
+        "k_max": question.k_max,
+        "prefill_emits_token": question.prefill_token,
+        "passes_alone": question.passes_alone,
+    }
 
 
 def _validate(question: PredictOptions, pair: PairOptions, text: TextOptions, how: MeasuringOptions) -> None:
@@ -265,3 +216,68 @@ def _changed(options: Any, defaults: Any) -> list[str]:
     """The options that differ from their defaults, as they are written on the command line."""
     given, default = asdict(options), asdict(defaults)
     return [f"--{name.replace('_', '-')}" for name in given if given[name] != default[name]]
+
+
+def show_where(
+    question: PredictOptions,
+    pair: PairOptions,
+    trace: Trace,
+    answer: Plan,
+    report: Callable[..., Report],
+    check: Callable[[], Records] | None,
+) -> None:
+    """The tables of the best settings of a plan; its own answer stays in the JSON."""
+    strings = strings_of(trace, None if pair.target == PairOptions().target else pair.target)
+    chosen = settings_of(answer, all_rules=bool(question.rule))
+    found = [where(trace, *each, strings, prefill_emits_token=question.prefill_token) for each in chosen]
+    few = few_prompts(answer.prompts)
+    out = question.out
+    if out and not question.report:
+        remarks.print("one text with its lost calls in colour: --report FILE.html", markup=False)
+    show(
+        where_report(found, report(), few),
+        as_json=question.json,
+        file=out / "prediction.json" if out else None,
+        figures=lambda: write_where(found, out) if out else [],
+        last=None if check is None else lambda: where_report(found, report(check=check()), few),
+        page=Page.asked(question.report, "Where calls are lost", lambda: [Coloured.of(found[-1], len(trace.texts))]),
+        view=View.of(question),
+    )
+
+
+def strings_of(trace: Trace, target: str | None) -> TokenStrings | None:
+    """The strings of the target's tokenizer: of the one that is named, or that the trace was measured with if it is
+    still there; None where neither is known. Nothing is downloaded.
+    """
+    known = trace.provenance.get("tokenizer_size")
+    ids = known if isinstance(known, int) else None
+    if target is not None:
+        if (file := _tokenizer(target)) is None:
+            raise SettingError(
+                f"--target {target} has no {TOKENIZER_FILE}",
+                limit="a folder, or a model in the hub's cache; nothing is downloaded",
+                remedy="name the folder of the target",
+            )
+        return TokenStrings.read(file, ids=ids)
+    sources = trace.provenance.get(SOURCES)
+    source = sources.get("target") if isinstance(sources, dict) else None
+    file = _tokenizer(source) if isinstance(source, str) else None
+    try:
+        return TokenStrings.read(file, ids=ids) if file else None
+    except TraceError as error:
+        remarks.print(f"tokens are shown by their ids: {error}", markup=False)
+        return None
+
+
+def _tokenizer(source: str) -> Path | None:
+    """The tokenizer's file of a folder, or of a model in the hub's cache."""
+    folder = Path(resolve(source))
+    if folder.is_dir():
+        return folder / TOKENIZER_FILE if (folder / TOKENIZER_FILE).is_file() else None
+    try:
+        from huggingface_hub import try_to_load_from_cache
+
+        found = try_to_load_from_cache(source, TOKENIZER_FILE)
+    except (ImportError, ValueError):  # without the extra models; or a path that is no longer there
+        return None
+    return Path(found) if isinstance(found, str) else None

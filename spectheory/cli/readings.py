@@ -7,11 +7,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TypeAlias, get_type_hints
 
-from spectheory.cli.answer import View, show
-from spectheory.cli.inputs import in_range
-from spectheory.cli.latencies import read_latencies
+from spectheory.checks import in_range
+from spectheory.cli.answer import Page, View, show
+from spectheory.cli.inputs import read_latencies
 from spectheory.cli.options import LATENCY_FILE, Question
-from spectheory.cli.page import Page
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.errors import SettingError
 from spectheory.judging.readings import readings

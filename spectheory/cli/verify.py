@@ -10,12 +10,13 @@ from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spectheory.checks import in_range, one_source
 from spectheory.cli.answer import print_json
 from spectheory.cli.console import answers, ready_folder, remarks
-from spectheory.cli.inputs import MOST_WORKERS, in_range, one_source
+from spectheory.cli.inputs import MOST_WORKERS
+from spectheory.cli.options import VerifyOptions
 from spectheory.cli.progress import progress, working
 from spectheory.cli.statuses import Status
-from spectheory.cli.theory_options import VerifyOptions
 from spectheory.errors import SettingError, SpectheoryError, load_extra
 from spectheory.files import read_text
 from spectheory.processes import prepare

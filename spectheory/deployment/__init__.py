@@ -1,15 +1,13 @@
 """Planning a deployment: the best draft, rule and shape, what it would take to pay, and settings for engines."""
 
+from spectheory.cost.needed import Needed, draft_needed
 from spectheory.deployment.batches import BATCHES, BatchChoice, batch_ranges, best_lengths
-from spectheory.deployment.break_even import BreakEven, break_even
+from spectheory.deployment.break_even import BreakEven, Distance, break_even, distances
 from spectheory.deployment.candidates import Candidate, Draft
-from spectheory.deployment.distances import Distance, distances
 from spectheory.deployment.engines import EngineSettings, engine_settings, serving_engines, without_method, without_stop
-from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
 from spectheory.deployment.machine import other_machine
-from spectheory.deployment.needed import Needed, draft_needed
-from spectheory.deployment.ranking import Ranking, check_comparable, rank_drafts
+from spectheory.deployment.ranking import Ranking, check_comparable, fastest_tree
 from spectheory.deployment.whole import Deployment, plan
 
 __all__ = [
@@ -35,7 +33,6 @@ __all__ = [
     "lock_step_lengths",
     "other_machine",
     "plan",
-    "rank_drafts",
     "serving_engines",
     "without_method",
     "without_stop",

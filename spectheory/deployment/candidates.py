@@ -134,8 +134,3 @@ class Candidate:
         if self.speedup.best <= 1:
             return DO_NOT
         return UNCERTAIN if self.speedup.low <= 1 or self.speedup.kind == "estimate" else SPECULATE
-
-
-def measured_nodes(cost: CostModel, most: int) -> int:
-    """Draft nodes whose verification has a known cost, at most `most`."""
-    return max(1, min(most, max(cost.target) - 1)) if isinstance(cost, LatencyTable) else most

@@ -14,14 +14,15 @@ from spectheory.deployment.candidates import (
     Draft,
     all_drafts,
     all_stops,
-    measured_nodes,
 )
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, StoppingRule
 from spectheory.drafting.tree import at_least_one
 from spectheory.engines import of_engines
-from spectheory.prediction import Plan, Prediction, plan
+from spectheory.prediction import Plan, Prediction
+from spectheory.prediction.prediction import planned
 from spectheory.prediction.shape_calls import by_parallel_head
+from spectheory.prediction.whole import measured_nodes
 from spectheory.trace import SOURCES
 from spectheory.verification import PATH_RULES, ArgmaxDraft, GreedyMatch, LookupMatch, SuffixMatch, TokenVerification
 from spectheory.verification.by_start import within
@@ -162,10 +163,10 @@ class Ask:
         asked = [PATH_RULES[name] for name in (*names, LOOKUP, SUFFIX)]
         rules = [rule for rule in asked if not rule.missing_columns(draft.trace.columns)]
         shapes = [Chain(k) for k in lengths]
-        chains = plan(draft.trace, draft.cost, rules=rules, shapes=shapes)
+        chains = planned(draft.trace, draft.cost, rules, shapes)
         if stops:
             shapes = [Chain(k, stop=stop) for stop in stops for k in lengths]
-            chains += plan(draft.trace, draft.cost, rules=[rule for rule in rules if rule.uses_draft], shapes=shapes)
+            chains += planned(draft.trace, draft.cost, [rule for rule in rules if rule.uses_draft], shapes)
         return cls(draft, chains, nodes)
 
     def fastest(
@@ -286,7 +287,7 @@ def engine_settings(
     filters.
     With a cost model that depends on the batch, vLLM's settings include the best length for every batch size. Prompt
     lookup and suffix decoding come last where traces have them: they need no draft model, use the first such trace (as
-    in :func:`~spectheory.deployment.rank_drafts`), and are estimates.
+    in :func:`~spectheory.deployment.plan`), and are estimates.
 
     Examples
     --------

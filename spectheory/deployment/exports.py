@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from spectheory.cost import AffineCost, Roofline
+from spectheory.deployment.batches import BATCHES, batch_ranges, best_lengths
+from spectheory.deployment.candidates import Draft
+from spectheory.deployment.ranking import rank_drafts
 from spectheory.errors import SettingError
+from spectheory.prediction.at_starts import survival_at_starts
+from spectheory.trace.calls import CallLog
+from spectheory.trace.counters import Counters, pooled
+from spectheory.verification import PathRule, TokenVerification
 
 _DIGITS = 6
 """After the point: far below the error of any trace."""
@@ -160,3 +168,32 @@ def export_named(name: str) -> Export:
     if name not in EXPORTS:
         raise SettingError(f"export {name!r} is unknown", limit=f"there are {', '.join(EXPORTS)}", remedy="name one")
     return EXPORTS[name]
+
+
+def planned_acceptance(
+    drafts: Sequence[Draft], rules: Sequence[PathRule] | None = None, *, k_max: int = 16, by_batch: bool = False
+) -> tuple[Acceptance, str]:
+    """Acceptance of the fastest chain at the starts of its own calls, and k by batch where costs know batches; with
+    words that say what it is of. Without rules it is that of token verification.
+    """
+    best = rank_drafts(drafts, rules=rules or [TokenVerification()], k_max=k_max, nodes=1).best
+    rule, k, trace, cost = best.prediction.rule, best.prediction.shape.nodes, best.draft.trace, best.draft.cost
+    schedule: tuple[tuple[int, int, int], ...] = ()
+    if by_batch and isinstance(cost, Roofline | AffineCost):
+        every = range(1, max(BATCHES) + 1)
+        schedule = tuple(batch_ranges(best_lengths(trace, rule, cost, k_max=k_max, batches=every)))
+    words = f"draft {best.draft.name}, {rule.label}, k = {k} (speed-up {best.speedup}), exact for the trace's texts"
+    return Acceptance(tuple(survival_at_starts(trace, rule, k).tolist()), schedule), words
+
+
+def counted_acceptance(counts: Mapping[str, Counters | CallLog]) -> tuple[Acceptance, str]:
+    """Survival as one engine counted it, at its own k."""
+    (name, found), *others = counts.items()
+    survival = (pooled(found) if isinstance(found, CallLog) else found).survival
+    if others or not survival:
+        raise SettingError(
+            f"{', '.join(counts)} says no acceptance by position of one engine",
+            limit="an export needs counts by position, or a trace",
+            remedy="name one log with counts by position, or a trace",
+        )
+    return Acceptance(tuple(survival)), f"{name}, as counted, k = {len(survival)}"

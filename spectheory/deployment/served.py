@@ -11,20 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.cost.model import CostModel
-from spectheory.cost.served import ServedCost, ServedFit, StepTime
+from spectheory.cost.served import ServedCost, ServedFit, StepTime, fit_server
+from spectheory.deployment.batches import batch_ranges
+from spectheory.deployment.exports import Acceptance
+from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
+from spectheory.prediction.at_starts import survival_at_starts
 from spectheory.prediction.call_times import speedup
 from spectheory.prediction.over_prompts import Prompts, deviation, ratio, reach
 from spectheory.prediction.renewal import read_at, spread_of_calls
 from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.trace import Trace
 from spectheory.trace.bench import BenchRun
-from spectheory.verification import PathRule
+from spectheory.verification import PathRule, TokenVerification
 
 Floats = NDArray[np.float64]
 
+OF_RUNS = "counted by the runs themselves, whose calls the intervals take as independent"
 _NEAR = 0.1
 """Contexts closer than this, in proportion, are one setting."""
 _UNDRAFTED = 0.01
@@ -218,3 +223,91 @@ def _gain_of(k: int, per_call: Interval) -> Callable[[CostModel], Interval]:
 
 def _refused(run: BenchRun, what: str, limit: str, remedy: str) -> SettingError | TextError:
     return TextError(f"run {run.name} {what}", limit=limit, remedy=remedy)
+
+
+# The whole answer
+
+
+@dataclass(frozen=True)
+class TimedServer:
+    """What a plan for a server rests on: runs, their fit, and tokens per call of a trace's rule or of the runs."""
+
+    runs: Sequence[BenchRun]
+    fit: ServedFit
+    tokens: Sequence[Tokens]
+    trace: Trace | None
+    rule: PathRule
+
+    @classmethod
+    def of(
+        cls, runs: Sequence[BenchRun], trace: Trace | None = None, rule: PathRule | None = None, *, k_max: int = 16
+    ) -> TimedServer:
+        """Fit the runs, and find tokens per call of a rule on a trace; without a trace they are those of the runs."""
+        rule = rule or TokenVerification()
+        fit = fit_server([step_time(run) for run in runs])
+        ks = [k for k in fit.ks if k <= k_max]
+        if not ks:
+            raise SettingError(f"--k-max is {k_max}", limit=f"runs have k = {fit.ks[0]} alone", remedy="raise it")
+        tokens = tokens_of_runs(runs, ks) if trace is None else tokens_of_trace(trace, rule, ks)
+        return cls(runs, fit, tokens, trace, rule)
+
+    def contexts(self, asked: Sequence[float] | None) -> list[float]:
+        """The contexts of a plan: those asked for, or those of the runs."""
+        return sorted({float(each) for each in asked or measured_at(self.fit.runs, self.fit)[1]})
+
+
+@dataclass(frozen=True)
+class ServedAnswer:
+    """A plan for a server: the choices, the tokens they rest on, the fit, and its runs in the fit's order.
+
+    `basis` says where tokens per call come from, in words. `lock_step` are the choices for lock-step batches drawn from
+    so many `texts`; none where there is no trace, or a shrinking batch leaves what the runs timed.
+    """
+
+    choices: Sequence[ServedChoice]
+    tokens: Sequence[Tokens]
+    fit: ServedFit
+    runs: Sequence[BenchRun]
+    basis: str
+    lock_step: Sequence[LockStepChoice] = ()
+    texts: int = 0
+
+
+def plan_server(
+    server: TimedServer, batches: Sequence[int] | None = None, contexts: Sequence[float] | None = None
+) -> ServedAnswer:
+    """The best length for every concurrency and context, by default those of the runs."""
+    fit, trace, rule = server.fit, server.trace, server.rule
+    sizes, cached = sorted(set(batches or measured_at(fit.runs, fit)[0])), server.contexts(contexts)
+    chosen = served_choices(fit, server.tokens, sizes, cached)
+    choices = [as_run(choice, server.runs, fit) for choice in chosen]
+    together: list[LockStepChoice] = []
+    if trace is not None and fit.batches[0] <= 1:  # the runs timed every number of live texts
+        ks, cost = [each.k for each in server.tokens], ServedCost(fit, 1, cached[0])
+        together = lock_step_lengths(trace, rule, cost, ks=ks, batches=sizes, contexts=cached, prefill_emits_token=True)
+    basis = f"{rule.name} verification on the trace, exact for its texts" if trace else OF_RUNS
+    texts = len(trace.texts) if trace else 0
+    return ServedAnswer(choices, server.tokens, fit, server.runs, basis, together, texts)
+
+
+def acceptance_of_server(
+    server: TimedServer, *, by_batch: bool, contexts: Sequence[float] | None = None
+) -> tuple[Acceptance, str]:
+    """For an export: acceptance at the best k of the smallest concurrency, and k by batch; with words for a remark."""
+    (least, most), (context, *_) = server.fit.batches, server.contexts(contexts)
+    if by_batch and least > 1:
+        raise SettingError(
+            f"the runs begin at concurrency {least:g}",
+            limit="k by batch begins at 1",
+            remedy="add runs at concurrency 1",
+        )
+    every = range(1, most + 1) if by_batch else [least]
+    choices = served_choices(server.fit, server.tokens, every, [context])
+    k = choices[0].k or server.tokens[-1].k
+    if server.trace is None:
+        of, survival = "counted by the runs", counted_survival(server.runs, k)
+    else:
+        of = f"{server.rule.name} verification"
+        survival = tuple(survival_at_starts(server.trace, server.rule, k).tolist())
+    words = f"{of}, k = {k}, context {context:.0f}"
+    return Acceptance(survival, tuple(batch_ranges(choices)) if by_batch else ()), words

@@ -11,21 +11,20 @@ from dataclasses import dataclass, replace
 from spectheory.checks import instance, instances, several, whole
 from spectheory.cost import Roofline
 from spectheory.deployment.batches import BATCHES, BatchChoice, best_lengths
-from spectheory.deployment.break_even import BreakEven, break_even
-from spectheory.deployment.candidates import Candidate, Draft, measured_nodes
-from spectheory.deployment.distances import Distance, distances
+from spectheory.deployment.break_even import BreakEven, Distance, break_even, distances
+from spectheory.deployment.candidates import Candidate, Draft
 from spectheory.deployment.engines import EngineSettings, engine_settings
 from spectheory.deployment.lock_step import MOST_TOGETHER, LockStepChoice, lock_step_lengths
 from spectheory.deployment.ranking import Ranking, check_comparable, rank_drafts
 from spectheory.drafting import StoppingRule
 from spectheory.drafting.tree import at_least_one
 from spectheory.limits.claims import BY_START, WHOLE_DECODING
-from spectheory.prediction.adaptive import AdaptiveWorth, adaptive_worth
+from spectheory.prediction.adaptive import adaptive_worth
+from spectheory.prediction.answer import AdaptiveWorth, RecordedReading
 from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.recorded import check_depth
-from spectheory.prediction.recorded_readings import RecordedReading, recorded_readings
-from spectheory.prediction.stop_checks import check_asked
-from spectheory.prediction.whole import named_rules, ranked_rules
+from spectheory.prediction.recorded_readings import recorded_readings
+from spectheory.prediction.whole import measured_nodes, named_rules, named_stops, ranked_rules, rules_that_stop
 from spectheory.verification import PathRule, RankRule
 from spectheory.verification.by_start import within
 
@@ -67,8 +66,7 @@ def plan(
     drafts: Sequence[Draft],
     *,
     rules: Sequence[PathRule | str] | None = None,
-    stops: Sequence[StoppingRule] = (),
-    sweep: bool = False,
+    stops: Sequence[StoppingRule | str] = (),
     k_max: int = 16,
     nodes: int = 32,
     passes_alone: bool = False,
@@ -79,8 +77,8 @@ def plan(
 
     `rules` are rules or their names; without, the default ones. Chains have up to `k_max` drafts, trees up to `nodes`
     nodes. Speed-ups count the measured time of the loop around the passes, unless `passes_alone`. `stops` are stopping
-    rules to compare with fixed lengths; with `sweep` their thresholds are swept. `batches` and `contexts` are planned
-    for where the costs are a roofline.
+    rules, or as they are written, to compare with fixed lengths; with ``best`` all thresholds are swept. `batches` and
+    `contexts` are planned for where the costs are a roofline.
 
     Raises
     ------
@@ -97,20 +95,19 @@ def plan(
     """
     drafts, named = instances("drafts", drafts, Draft, remedy="make Drafts"), named_rules(rules)
     check_comparable(drafts)
-    stops = instances("stops", stops, StoppingRule, remedy="read_stop makes one of its name")
-    for name, flag in (("sweep", sweep), ("passes_alone", passes_alone)):
-        instance(name, flag, bool, remedy="leave it out")
+    stopping, swept = named_stops(stops)
+    instance("passes_alone", passes_alone, bool, remedy="leave it out")
     k_max, nodes = at_least_one("k_max", k_max), at_least_one("nodes", nodes)
     batches = [whole("batches", each, remedy="name sizes") for each in several("batches", batches, remedy="name sizes")]
     cached = several("contexts", contexts, remedy="name numbers of tokens")
     contexts = [whole("contexts", each, least=0, remedy="name numbers of tokens") for each in cached]
     for draft in drafts:
         check_depth(draft.trace, k_max)
-        if stops or sweep:
-            check_asked(draft.trace, named, stops)
+        if stopping or swept:
+            rules_that_stop(draft.trace, named, stopping)
     timed = drafts if passes_alone else [draft.in_loop for draft in drafts]
     trees = _tree_rules(drafts, named) if nodes > 1 else []
-    ranking = rank_drafts(timed, rules=named, tree_rules=trees, stops=stops, k_max=k_max, nodes=nodes)
+    ranking = rank_drafts(timed, rules=named, tree_rules=trees, stops=stopping, k_max=k_max, nodes=nodes)
     best = ranking.best
     chain = next(c for c in ranking.candidates if c.kind == "chain" and not c.prediction.shape.stop)
     fixed = chain if best.prediction.shape.stop else best
@@ -123,12 +120,12 @@ def plan(
         chain=chain,
         batches=lengths,
         lock_step=_lock_step(chain, k_max, lengths),
-        engines=engine_settings(drafts, stops=stops, k_max=k_max, nodes=nodes),
+        engines=engine_settings(drafts, stops=stopping, k_max=k_max, nodes=nodes),
         k_max=k_max,
         nodes=nodes,
-        stops=stops,
+        stops=stopping,
         recorded=[reading for draft in drafts for reading in recorded_readings(draft.trace, k_max)],
-        adaptive=[_swept(draft, ranking, k_max) for draft in timed] if sweep else [],
+        adaptive=[_swept(draft, ranking, k_max) for draft in timed] if swept else [],
     )
 
 

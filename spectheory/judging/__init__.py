@@ -2,6 +2,7 @@
 
 from spectheory.judging.judgement import Judgement, judge
 from spectheory.judging.output import OutputTest
+from spectheory.judging.readings import compare
 from spectheory.judging.standing import FALSE_ALARMS, Standing
 
-__all__ = ["FALSE_ALARMS", "Judgement", "OutputTest", "Standing", "judge"]
+__all__ = ["FALSE_ALARMS", "Judgement", "OutputTest", "Standing", "compare", "judge"]

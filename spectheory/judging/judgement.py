@@ -6,28 +6,35 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
 
-from spectheory.drafting import Chain, Shape, StoppingRule
+from spectheory.checks import in_range, instance, located
+from spectheory.drafting import Chain, Shape, StoppingRule, read_stop
 from spectheory.errors import SettingError, TextError, TraceError
 from spectheory.judging.causes import CAUSES, Context, Finding, Reread, stops_early
 from spectheory.judging.comparison import READINGS
 from spectheory.judging.counting import Counting, counted, counting_of, past_end, rules_of, shape_of, torn
-from spectheory.judging.divergence import engine_dtype, greedy_tests
+from spectheory.judging.divergence import engine_dtype as dtype_of
+from spectheory.judging.divergence import greedy_tests, known_dtype, rounding_bound
 from spectheory.judging.expected import ExpectedCounts
 from spectheory.judging.output import POSSIBLE, POWER, OutputTest, bonus_test, output_tests
 from spectheory.judging.standing import FALSE_ALARMS, Bench, Floats, Standing
 from spectheory.judging.starts import Calls
 from spectheory.prediction.shape_calls import check_shapes, takes
-from spectheory.trace import TextInfo, Trace
-from spectheory.trace.calls import CallLog, Request
+from spectheory.prediction.whole import named_rules
+from spectheory.trace import TextInfo, Trace, read_evidence
+from spectheory.trace.calls import MOST_DRAFTS, CallLog, Request
 from spectheory.trace.counters import Counters
+from spectheory.trace.reading import given_trace
 from spectheory.verification import GrownMatch, PathRule, RankRule
 from spectheory.verification.matching import ArgmaxDraft, GreedyMatch
 from spectheory.verification.registry import RULES
+
+T = TypeVar("T")
 
 USUAL_DTYPE = "bfloat16"
 """Precision in which engines serve by default, taken where a log says none."""
@@ -93,14 +100,19 @@ class Judgement:
 
 
 def judge(
-    log: CallLog,
-    trace: Trace,
+    log: CallLog | str | Path,
+    trace: Trace | str | Path | None = None,
     *,
-    rules: Sequence[PathRule] = (),
+    rules: Sequence[PathRule | str] = (),
     k: int | None = None,
-    counters: Counters | None = None,
+    counters: Counters | str | Path | None = None,
     reread: Reread | None = None,
-    stop: StoppingRule | None = None,
+    stop: StoppingRule | str | None = None,
+    temperature: float | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
+    engine_dtype: str | None = None,
 ) -> Judgement:
     """Hold an engine's counts against what every rule expects of the engine's own output (§13).
 
@@ -118,13 +130,15 @@ def judge(
     Parameters
     ----------
     log
-        Requests with the token ids of their outputs.
+        Requests with the token ids of their outputs. This, the trace and the counters may be files of any format that
+        is known.
     trace
         Both models' statistics of these texts, under the log's sampling settings (at temperature 0 under temperature
-        1 or 0). Texts are joined by id and output, else by prompt and output; there may be more of them.
+        1 or 0). Texts are joined by id and output, else by prompt and output; there may be more of them. Without one,
+        `reread` makes it.
     rules
-        The rules that the engine is said to run, by default what the log's provenance states (``rule``). Without any,
-        every rule is asked.
+        The rules that the engine is said to run, or their names, by default what the log's provenance states
+        (``rule``). Without any, every rule is asked.
     k
         Drafted tokens of a full call, where the log does not say.
     counters
@@ -134,6 +148,8 @@ def judge(
     stop
         Ends the chains of the engine (§11). At temperature 0 engines compare the plain softmax, which a trace under
         temperature 1 has, as has ``draft_top`` of one under temperature 0; a rule by entropy is refused there.
+    temperature, top_k, top_p, min_p, engine_dtype
+        Settings and number type of the engine, where the log does not say them or is wrong (:func:`stated`).
 
     Raises
     ------
@@ -141,21 +157,56 @@ def judge(
         Output without token ids, calls that are not counted, or k that is unknown.
     TraceError
         A trace of other texts or settings, or one that lacks what the stated rules read.
+
+    Examples
+    --------
+    >>> from spectheory.trace import TextInfo
+    >>> from spectheory.trace.calls import Request
+    >>> columns = {"token": np.array([3, 1, 4, 1]), **dict.fromkeys(["log_target", "log_draft"], np.log([0.5] * 4))}
+    >>> settings = {"settings": {"sampling": {"temperature": 1.0}}}
+    >>> trace = Trace(columns, (TextInfo("a", 4),), settings)
+    >>> request = Request("a", output=(3, 1, 4, 1), accepted=(1, 1), drafted=(1, 1))
+    >>> log = CallLog((request,), k=1, temperature=1.0, prefill_emits_token=False)
+    >>> [(one.rule, one.refuted) for one in judge(log, trace, rules=["token"]).questioned]
+    [('token', False)]
     """
+    settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+    log = stated(_held("log", log, CallLog), engine_dtype=engine_dtype, **settings)
+    totals = None if counters is None else _held("counters", counters, Counters)
+    stop = read_stop(stop) if isinstance(stop, str) else stop
+    asked_for: list[tuple[str, Any, Any, str]] = [
+        ("stop", stop, StoppingRule, "write it as token<0.4"),
+        ("reread", reread, Callable, "partial(judged_trace, pair, log) reads the pair"),
+    ]
+    for name, given, kind, remedy in asked_for:
+        if given is not None:
+            instance(name, given, kind, remedy=remedy)
+    in_range("--k", None if k is None else [k], MOST_DRAFTS)
+    named = tuple(named_rules(rules) or ()) or rules_of(log)
+    counting = counting_of(log, k)
+    if trace is None:
+        counted(log, counting.k, totals)  # refuses what cannot be judged before models run
+        if reread is None:
+            raise TraceError(
+                "there is no trace of the texts",
+                limit="expected calls are computed from both models' statistics",
+                remedy="pass a trace, or reread=partial(judged_trace, pair, log)",
+            )
+        trace = reread()
+    trace = given_trace(trace)
     _check_settings(trace, log)
     trace = align_texts(trace, log)
     greedy = log.temperature == 0
-    counting, rules = counting_of(log, k), tuple(rules) or rules_of(log)
-    bench = _bench(log, counting, counters, shape_of(log, counting.k, stop))
+    bench = _bench(log, counting, totals, shape_of(log, counting.k, stop))
     if bench.stop is not None and greedy:
         bench.stop.check_temperature(0)
-    asked = _asked(trace, rules, greedy, bench.shape, reread)
+    asked = _asked(trace, named, greedy, bench.shape, reread)
     first = greedy and bench.shape.is_chain
     made = Judgement(
         log,
         counting,
         tuple(sorted(_standings(bench, trace, asked, reread), key=_order)),
-        tuple(dict.fromkeys(GreedyMatch.name if first and rule.uses_draft else rule.name for rule in rules)),
+        tuple(dict.fromkeys(GreedyMatch.name if first and rule.uses_draft else rule.name for rule in named)),
         _output(bench, trace, log),
         shape=bench.shape,
         notes=tuple(_notes(log, bench, asked)),
@@ -164,8 +215,24 @@ def judge(
     likeliest = min(made.questioned, key=lambda one: one.refuted)
     expected = ExpectedCounts(bench.survival(by_name[likeliest.rule], trace), bench.lengths, counting)
     made = replace(made, smallest=_smallest_loss(expected, likeliest))
-    again = partial(_again, log, trace, counters, by_name, bench.shape)
+    again = partial(_again, log, trace, totals, by_name, bench.shape)
     return _explained(made, trace, bench, again, lambda name: bench.survival(by_name[name], trace), reread)
+
+
+def stated(log: CallLog, *, engine_dtype: str | None = None, **settings: float | None) -> CallLog:
+    """The log under stated sampling settings and a stated number type; None leaves what the log says."""
+    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    if engine_dtype is not None:
+        instance("--engine-dtype", engine_dtype, str, remedy="bfloat16 is usual")
+        rounding_bound(1.0, known_dtype(engine_dtype) or engine_dtype)  # refuses an unknown one
+        given["provenance"] = {**log.provenance, "dtype": engine_dtype}
+    return replace(log, **given)
+
+
+def _held(name: str, given: Any, kind: type[T]) -> T:
+    """What is given itself, or by the path of a file of it."""
+    held: Any = read_evidence(located(given)) if isinstance(given, str | Path) else given
+    return instance(name, held, kind, remedy="read_evidence reads one")
 
 
 def _standings(bench: Bench, trace: Trace, asked: Sequence[PathRule], reread: Reread | None) -> Iterator[Standing]:
@@ -184,7 +251,7 @@ def _standings(bench: Bench, trace: Trace, asked: Sequence[PathRule], reread: Re
 def _output(bench: Bench, trace: Trace, log: CallLog) -> tuple[OutputTest, ...]:
     """Tests of the output: first choices at temperature 0, else samples, and bonus tokens where calls are listed."""
     if log.temperature == 0:
-        return greedy_tests(trace, dtype=engine_dtype(log) or USUAL_DTYPE)
+        return greedy_tests(trace, dtype=dtype_of(log) or USUAL_DTYPE)
     tests = output_tests(trace)
     if not tests or tests[0].name == POSSIBLE or bench.calls is None or bench.stop is not None:
         return tests
@@ -231,7 +298,7 @@ def _bench(log: CallLog, counting: Counting, counters: Counters | None, shape: S
         Calls.of(log, counting, stopped=shape.stop is not None),
         shape,
         log.temperature == 0,
-        engine_dtype(log) or USUAL_DTYPE,
+        dtype_of(log) or USUAL_DTYPE,
     )
 
 
@@ -341,7 +408,7 @@ def _notes(log: CallLog, bench: Bench, asked: Sequence[PathRule]) -> Iterator[st
     """What a reader must know of the counts."""
     if bench.greedy:
         yield "Temperature 0: nothing is random given the texts, and counts must be equal."
-    if not engine_dtype(log) and (bench.greedy or any(isinstance(rule, ArgmaxDraft) for rule in asked)):
+    if not dtype_of(log) and (bench.greedy or any(isinstance(rule, ArgmaxDraft) for rule in asked)):
         yield f"The log does not say its precision: {USUAL_DTYPE} is taken, in which near-ties are undecided."
     if log.prefill_emits_token is None:
         first = "the prompt's own pass emits the first token" if bench.counting.prefill else "the first call drafts"

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from spectheory.checks import instance
 from spectheory.cost import ConstantRatio, CostModel, required_acceptance
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError
@@ -119,21 +120,29 @@ class FirstDraftGap:
         return f"Acceptance at position 1: {shown} ({self.z:+.1f} deviations), {verdict}."
 
 
-def first_draft_gap(one: Counters, other: Counters) -> FirstDraftGap | None:
-    """The difference in deviations of the pooled share; None without calls and counts by position.
+def compare(one: Counters | CallLog, other: Counters | CallLog) -> FirstDraftGap | None:
+    """Compare the acceptance at position 1 of two runs: their difference in deviations of the pooled share.
+
+    None without calls and counts by position.
 
     Examples
     --------
-    >>> found = first_draft_gap(Counters(calls=400, survival=(0.8,)), Counters(calls=400, survival=(0.7, 0.5)))
+    >>> found = compare(Counters(calls=400, survival=(0.8,)), Counters(calls=400, survival=(0.7, 0.5)))
     >>> round(found.z, 2), found.differ
     (3.27, True)
     """
+    one, other = _counts(one), _counts(other)
     if not (one.calls and other.calls and one.survival and other.survival):
         return None
     shares = one.survival[0], other.survival[0]
     mean = (shares[0] * one.calls + shares[1] * other.calls) / (one.calls + other.calls)
     deviation = math.sqrt(mean * (1 - mean) * (1 / one.calls + 1 / other.calls))
     return FirstDraftGap(*shares, z=(shares[0] - shares[1]) / deviation if deviation else 0.0)
+
+
+def _counts(run: Counters | CallLog) -> Counters:
+    found = pooled(run) if isinstance(run, CallLog) else run
+    return instance("a run", found, Counters, remedy="read_evidence reads one")
 
 
 Basis = Literal["counted", "drafted so far", "own starts", "constant hazard"]

@@ -8,14 +8,14 @@ from dataclasses import replace
 from spectheory.cost import Roofline
 from spectheory.deployment import BatchChoice, Candidate, Deployment
 from spectheory.deployment.batches import every_length
-from spectheory.deployment.candidates import measured_nodes
 from spectheory.deployment.served import ServedChoice
 from spectheory.drafting import Chain
 from spectheory.pages.prediction import batch_chart, prediction_charts
 from spectheory.pages.vega import QUIET, VegaChart, alt, choice, data, ends, numbers, rows, specified
 from spectheory.plots.deployment import candidates_chart
 from spectheory.plots.prediction import PREDICTED
-from spectheory.prediction import plan
+from spectheory.prediction.prediction import planned
+from spectheory.prediction.whole import measured_nodes
 from spectheory.verification import PathRule
 from spectheory.verification.by_start import within
 
@@ -46,7 +46,7 @@ def _chains(answer: Deployment, rules: Sequence[PathRule] | None, k_max: int) ->
     draft = answer.chain.draft
     of_chains = None if rules is None else [rule for rule in rules if not rule.grows]
     longest = within(draft.trace.columns, measured_nodes(draft.cost, k_max))
-    found = plan(draft.trace, draft.cost, rules=of_chains, shapes=[Chain(k) for k in range(1, longest + 1)])
+    found = planned(draft.trace, draft.cost, of_chains, [Chain(k) for k in range(1, longest + 1)])
     charts = prediction_charts(found, answer.break_even.draft_ratio)
     return [replace(chart, words=f"Chains of draft {draft.name}. {chart.words}") for chart in charts]
 

@@ -3,6 +3,23 @@
 from spectheory.prediction.answer import Label, Plan, Prediction
 from spectheory.prediction.prediction import predict
 from spectheory.prediction.whole import plan
+from spectheory.prediction.whole_bounds import BoundsAnswer, EarlyAnswer, bounds
+from spectheory.prediction.whole_rules import RulesAnswer, rules
+from spectheory.prediction.whole_tree import TreeAnswer, tree
 from spectheory.verification.registry import DEFAULT_RULES
 
-__all__ = ["DEFAULT_RULES", "Label", "Plan", "Prediction", "plan", "predict"]
+__all__ = [
+    "DEFAULT_RULES",
+    "BoundsAnswer",
+    "EarlyAnswer",
+    "Label",
+    "Plan",
+    "Prediction",
+    "RulesAnswer",
+    "TreeAnswer",
+    "bounds",
+    "plan",
+    "predict",
+    "rules",
+    "tree",
+]

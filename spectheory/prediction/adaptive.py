@@ -14,7 +14,6 @@ a learned model decides takes less on average over the same calls, whatever deci
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from spectheory.drafting.schedules import Cut
 from spectheory.drafting.stopping import STOPPING, StoppingRule, TopBelow
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.prediction.answer import Prediction
+from spectheory.prediction.answer import AdaptiveWorth
 from spectheory.prediction.call_times import exactly, stopped_seconds, sum_of
 from spectheory.prediction.over_prompts import FEW, PARTS, Prompts, deviation, interval
 from spectheory.prediction.paths import by_text
@@ -125,28 +124,6 @@ def call_seconds(cost: CostModel, chain: Chain) -> tuple[Floats, Floats]:
 
 THRESHOLDS = 32
 """Of each kind of stopping rule, by default."""
-
-
-@dataclass(frozen=True)
-class AdaptiveWorth:
-    """The best fixed length, the best stopping rule and the limit of all adaptive lengths, for one verification rule.
-
-    `stopped` has the stopping rule that is best on all prompts; each prompt is scored with the rule that is best on
-    others. `limit` bounds the speed-up of every adaptive length of at most k drafts (95% over prompts).
-    `draft` names the draft where several are compared.
-    """
-
-    rule: PathRule
-    fixed: Prediction
-    stopped: Prediction
-    limit: Interval
-    draft: str = ""
-
-    @property
-    def worth(self) -> float:
-        """The most that adapting adds to the best fixed length, or to plain decoding if it is faster, as a share."""
-        assert self.fixed.speedup is not None
-        return max(self.limit.best / max(self.fixed.speedup.best, 1.0) - 1, 0.0)
 
 
 def adaptive_worth(

@@ -7,12 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from spectheory.checks import instance
+from spectheory.cost import CostModel
 from spectheory.drafting import Shape
 from spectheory.intervals import Interval
 from spectheory.limits.claims import IID_FORMULA, LimitClaim
 from spectheory.prediction.best_tree import ShapeRequest
+from spectheory.prediction.bias_tradeoff import BiasPoint
+from spectheory.prediction.per_prompt import Largest, PerPrompt
 from spectheory.prediction.trace_limits import Limits
 from spectheory.verification import PathRule
+
+_ASKED = ("adaptive", "bias", "new_prompts", "recorded", "cost")
+"""What plans of one trace share."""
 
 
 @dataclass(frozen=True)
@@ -116,13 +122,62 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class AdaptiveWorth:
+    """The best fixed length, the best stopping rule and the limit of all adaptive lengths, for one verification rule.
+
+    `stopped` has the stopping rule that is best on all prompts; each prompt is scored with the rule that is best on
+    others. `limit` bounds the speed-up of every adaptive length of at most k drafts (95% over prompts).
+    `draft` names the draft where several are compared.
+    """
+
+    rule: PathRule
+    fixed: Prediction
+    stopped: Prediction
+    limit: Interval
+    draft: str = ""
+
+    @property
+    def worth(self) -> float:
+        """The most that adapting adds to the best fixed length, or to plain decoding if it is faster, as a share."""
+        assert self.fixed.speedup is not None
+        return max(self.limit.best / max(self.fixed.speedup.best, 1.0) - 1, 0.0)
+
+
+@dataclass(frozen=True)
+class RecordedReading:
+    """Tokens per call of one draft of a log and one k: exact, and as other readings of the log have it.
+
+    `by_start` is exact for the log's texts (§10), with its 95% interval over requests; it pools their calls, while
+    `over_requests` is the mean over requests of each one's own. `largest` are the longest requests. `by_position` takes
+    each position's first draft alone, as if it did not depend on where the call starts; `iid` is C1 with the share of
+    starts whose first draft is accepted. Both are idealised values. `recut` is the share of starts with 0 < a < most
+    whose next start accepts a - 1: where it is below 1, a log of one k cannot be re-cut into another k. `most` is the
+    longest recorded length.
+    """
+
+    draft: str
+    k: int
+    by_start: Interval
+    over_requests: Interval
+    by_position: float
+    iid: float
+    recut: float | None
+    most: int
+    largest: Largest
+
+
+@dataclass(frozen=True)
 class Plan:
     """Predictions for every rule and shape asked for, in that order, and the best of them.
 
     The best has the largest speed-up; without costs the most tokens per call, which more drafts never lower. `prompts`
     is the number of prompts that the intervals rest on. `chosen_on` is the number of tokens that trees and thresholds
     of B6 are chosen on, where that is a sample of the texts; None where it is all of them, or nothing is chosen.
-    `left_out` says what the cost model does not reach, a sentence each.
+    `left_out` says what the costs or the trace do not reach, a sentence each.
+
+    Where they are asked for, `adaptive` says what adaptive lengths are worth (§11), `bias` what over-acceptance gives
+    and costs (Y5, Y6), `new_prompts` what the best rule gives on prompts to come. `recorded` are the readings of
+    recorded lengths. `cost` is what speed-ups were computed with.
     """
 
     predictions: tuple[Prediction, ...]
@@ -130,6 +185,11 @@ class Plan:
     prompts: int
     chosen_on: int | None = None
     left_out: tuple[str, ...] = ()
+    adaptive: tuple[AdaptiveWorth, ...] = ()
+    bias: tuple[BiasPoint, ...] = ()
+    new_prompts: tuple[PerPrompt, ...] = ()
+    recorded: tuple[RecordedReading, ...] = ()
+    cost: CostModel | None = None
 
     def __repr__(self) -> str:
         """How many there are, and the best."""
@@ -163,7 +223,9 @@ class Plan:
         """The predictions of two plans for one trace, and the better of their best."""
         best = max(self.best, other.best, key=merit)
         chosen_on, left_out = self.chosen_on or other.chosen_on, self.left_out + other.left_out
-        return Plan(self.predictions + other.predictions, best, self.prompts, chosen_on, left_out)
+        predictions = self.predictions + other.predictions
+        either = {name: getattr(self, name) or getattr(other, name) for name in _ASKED}
+        return Plan(predictions, best, self.prompts, chosen_on, left_out, **either)
 
 
 def merit(prediction: Prediction) -> tuple[bool, float]:

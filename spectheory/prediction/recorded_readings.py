@@ -3,40 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from spectheory.drafting import Chain
-from spectheory.intervals import Interval
+from spectheory.prediction.answer import RecordedReading
 from spectheory.prediction.per_prompt import Largest, per_prompt
 from spectheory.prediction.prediction import planned
 from spectheory.prediction.recorded import DEFAULT_K, recorded_rules
 from spectheory.trace import Trace
 from spectheory.verification import RecordedMatch
-
-
-@dataclass(frozen=True)
-class RecordedReading:
-    """Tokens per call of one draft of a log and one k: exact, and as other readings of the log have it.
-
-    `by_start` is exact for the log's texts (§10), with its 95% interval over requests; it pools their calls, while
-    `over_requests` is the mean over requests of each one's own. `largest` are the longest requests. `by_position` takes
-    each position's first draft alone, as if it did not depend on where the call starts; `iid` is C1 with the share of
-    starts whose first draft is accepted. Both are idealised values. `recut` is the share of starts with 0 < a < most
-    whose next start accepts a - 1: where it is below 1, a log of one k cannot be re-cut into another k. `most` is the
-    longest recorded length.
-    """
-
-    draft: str
-    k: int
-    by_start: Interval
-    over_requests: Interval
-    by_position: float
-    iid: float
-    recut: float | None
-    most: int
-    largest: Largest
 
 
 def recorded_readings(

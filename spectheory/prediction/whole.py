@@ -5,30 +5,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from spectheory.checks import instance, several
+import numpy as np
+
+from spectheory.checks import in_range, instance, several
 from spectheory.cost import CostModel, LatencyTable
-from spectheory.drafting import Chain
+from spectheory.drafting import Chain, StoppingRule, read_stop
+from spectheory.drafting.shapes import read_shape
 from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError
-from spectheory.prediction.answer import Plan
+from spectheory.prediction.adaptive import adaptive_worth
+from spectheory.prediction.answer import AdaptiveWorth, Plan
 from spectheory.prediction.best_tree import BestTree, ShapeRequest
+from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
 from spectheory.prediction.certified import by_lists
+from spectheory.prediction.per_prompt import PerPrompt, per_prompt
 from spectheory.prediction.prediction import planned
 from spectheory.prediction.recorded import check_depth, recorded_rules
+from spectheory.prediction.recorded_readings import recorded_readings
 from spectheory.prediction.shape_calls import grown_rules, measured_shape
+from spectheory.prediction.stopped import check_stops, draft_inside_target
 from spectheory.prediction.trace_limits import TraceLimits
 from spectheory.trace import Trace
 from spectheory.trace.record import a_trace
 from spectheory.verification import GrownMatch, PathRule, RankRule
 from spectheory.verification.base import a_path_rule
+from spectheory.verification.biased import BiasedVerification
 from spectheory.verification.by_start import lacking, within
 from spectheory.verification.registry import DEFAULT_RULES, DEFAULT_TREE_RULES, path_rule
 
+T = TypeVar("T")
+
 K_MAX = 16
 """Drafts of the longest chain and the largest tree, unless told otherwise."""
+SEARCHED = "tree"
+"""How the best tree of each size is written."""
+SWEPT = "best"
+"""How a sweep over stopping rules is written."""
+MOST_NEW_PROMPTS = 10**9
 _EVERY_SIZE = 16
 """Trees of every size up to this are searched for, then each twice the one before."""
 
@@ -38,10 +55,14 @@ def plan(
     cost: CostModel | None = None,
     *,
     rules: Sequence[PathRule | str] | None = None,
-    shapes: Sequence[ShapeRequest] | None = None,
+    shapes: Sequence[ShapeRequest | str] | None = None,
     k_max: int = K_MAX,
     trees: bool = True,
+    stops: Sequence[StoppingRule | str] = (),
+    bias: Sequence[float] = (),
+    new_prompts: int | None = None,
     prefill_emits_token: bool = False,
+    passes_alone: bool = False,
     limits: TraceLimits | None = None,
 ) -> Plan:
     """Predict every rule with every shape it takes and find the best; the other arguments are those of
@@ -55,8 +76,15 @@ def plan(
     `k_max` nodes for rules whose ranks are known, and the grown trees that were measured. No shape is deeper than a
     draft is recorded by start (§10). What does not fit the cost model is left out; ``Plan.left_out`` says what and why.
     Only rules with ranks take shapes other than chains: these are the default ones where `shapes` has such a shape. Of
-    several chains of recorded lengths those are left out that are longer than the longest length. Several plans of one
-    trace share `limits`, which are then computed once.
+    several chains of recorded lengths those are left out that are longer than the longest length. Shapes may be written
+    as on the command line: ``chain`` and ``batch`` are of every size up to `k_max`, ``tree`` is the best tree of each.
+    Several plans of one trace share `limits`, which are then computed once.
+
+    `stops` are stopping rules (§11), or as they are written: ``token<0.4``. Chains that they end are predicted beside
+    the fixed ones; with ``best`` all thresholds are swept, and ``Plan.adaptive`` says what adapting is worth. `bias`
+    are shares of over-acceptance, ``Plan.bias`` what they give at the length that is best for token verification.
+    `new_prompts` asks for the range of the mean over so many new prompts, for the best rule. Speed-ups count the
+    measured time of the loop around the passes, unless `passes_alone`.
 
     Raises
     ------
@@ -74,40 +102,83 @@ def plan(
     ('token', 7)
     >>> [str(one.shape) for one in plan(trace, rules=["block"], k_max=3).predictions]
     ['chain k=1', 'chain k=2', 'chain k=3']
+    >>> stopped = plan(trace, rules=["token"], shapes=["chain"], k_max=2, stops=["token<0.4"])
+    >>> [str(one.shape) for one in stopped.predictions]
+    ['chain k=1', 'chain k=2', 'chain k=1, token<0.4', 'chain k=2, token<0.4']
     """
     a_trace(trace)
     named = named_rules(rules)
     k_max = at_least_one("k_max", k_max)
-    instance("trees", trees, bool, remedy="False leaves trees out")
+    for name, flag in (("trees", trees), ("passes_alone", passes_alone)):
+        instance(name, flag, bool, remedy="leave it out")
+    stopping, swept = named_stops(stops)
+    shares = [BiasedVerification(share).share for share in several("bias", bias, remedy="[0.1] is a list of shares")]
+    if new_prompts is not None:
+        in_range("--new-prompts", [new_prompts], MOST_NEW_PROMPTS)
     if limits is not None:
         instance("limits", limits, TraceLimits, remedy="leave them out")
-    limits = TraceLimits.shared(limits, trace)
-    if shapes is None and named == [GrownMatch()]:
+    if stopping or swept or shares:
+        trace = trace.held()
+    if passes_alone and not isinstance(cost, LatencyTable):
+        raise SettingError(
+            "--passes-alone is given without latencies",
+            limit="it applies only to measured latencies",
+            remedy="leave it out, or give --latency",
+        )
+    if isinstance(cost, LatencyTable) and not passes_alone:
+        cost = cost.looped
+    deepest = within(trace.columns, k_max)
+    wanted = None if shapes is None else named_shapes(shapes, k_max, deepest)
+    answer = _fixed(trace, cost, named, wanted, k_max, trees, prefill_emits_token, TraceLimits.shared(limits, trace))
+    if stopping or swept:
+        answer = _with_stops(answer, trace, cost, named, stopping, swept, k_max, prefill_emits_token)
+    cut = [f"the trace records the draft to depth {deepest}: no chain or tree is deeper"] * (deepest < k_max)
+    return replace(
+        answer,
+        left_out=(*answer.left_out, *cut),
+        bias=_biased(answer, trace, cost, shares, k_max),
+        new_prompts=_of_new_prompts(answer, trace, new_prompts, prefill_emits_token),
+        recorded=tuple(recorded_readings(trace, k_max, prefill_emits_token=prefill_emits_token)),
+        cost=cost,
+    )
+
+
+def _fixed(
+    trace: Trace,
+    cost: CostModel | None,
+    rules: list[PathRule] | None,
+    shapes: list[ShapeRequest] | None,
+    k_max: int,
+    trees: bool,
+    prefill: bool,
+    limits: TraceLimits,
+) -> Plan:
+    """The rules with the shapes asked for, or with chains and trees."""
+    if shapes is None and rules == [GrownMatch()]:
         shapes = [measured_shape(trace)]
     if shapes is not None:
-        shapes = several("shapes", shapes, remedy="name shapes")
-        if named is None and not all(isinstance(shape, Chain) for shape in shapes):
-            named = [*recorded_rules(trace)] or [*ranked_rules(trace), *grown_rules(trace)]
-        return planned(trace, cost, named, shapes, prefill_emits_token=prefill_emits_token, limits=limits)
+        if rules is None and not all(isinstance(shape, Chain) for shape in shapes):
+            rules = [*recorded_rules(trace)] or [*ranked_rules(trace), *grown_rules(trace)]
+        return planned(trace, cost, rules, shapes, prefill_emits_token=prefill, limits=limits)
     chains = [Chain(k) for k in range(1, check_depth(trace, within(trace.columns, k_max)) + 1)]
     left_out = []
 
     def found(rules: Sequence[PathRule] | None, shapes: Sequence[ShapeRequest]) -> Plan:
-        return planned(trace, cost, rules, shapes, prefill_emits_token=prefill_emits_token, limits=limits)
+        return planned(trace, cost, rules, shapes, prefill_emits_token=prefill, limits=limits)
 
     try:
-        answer = found(named, chains)
+        answer = found(rules, chains)
     except SettingError as error:
         if not isinstance(cost, LatencyTable):
             raise
         cost = None  # latencies of shorter calls: tokens are known all the same
-        answer = found(named, chains)
+        answer = found(rules, chains)
         left_out.append(f"speed-ups are left out: {error}, or give --c")
-    if bounded := [rule for rule in DEFAULT_RULES if named is None and by_lists(rule, trace)]:
+    if bounded := [rule for rule in DEFAULT_RULES if rules is None and by_lists(rule, trace)]:
         answer += found(bounded, chains)
-    grown = grown_rules(trace) if named is None or GrownMatch() in named else []
+    grown = grown_rules(trace) if rules is None or GrownMatch() in rules else []
     searched: list[tuple[Sequence[PathRule], list[ShapeRequest]]] = [
-        (ranked_rules(trace, named), [BestTree(k) for k in tree_sizes(k_max)]),
+        (ranked_rules(trace, rules), [BestTree(k) for k in tree_sizes(k_max)]),
         (grown, [measured_shape(trace)] if grown else []),
     ]
     for of_trees, wanted in searched if trees else ():
@@ -119,12 +190,147 @@ def plan(
     return replace(answer, left_out=tuple(left_out))
 
 
-def named_rules(rules: Sequence[PathRule | str] | None) -> list[PathRule] | None:
-    """Rules, or those of the given names; None where none are asked for."""
+def _with_stops(
+    fixed: Plan,
+    trace: Trace,
+    cost: CostModel | None,
+    rules: Sequence[PathRule] | None,
+    stops: Sequence[StoppingRule],
+    swept: bool,
+    k_max: int,
+    prefill: bool,
+) -> Plan:
+    """A plan of fixed shapes with chains that stop, and what adapting is worth if thresholds are swept."""
+    drafted = rules_that_stop(trace, rules, stops)
+    longest = within(trace.columns, k_max)
+    longest = longest if cost is None else measured_nodes(cost, longest)
+    answer, adaptive = fixed, list[AdaptiveWorth]()
+    if stops:
+        shapes = [Chain(k, stop=stop) for stop in stops for k in range(1, longest + 1)]
+        answer += planned(trace, cost, drafted, shapes, prefill_emits_token=prefill)
+    if swept:
+        if cost is None:
+            raise SettingError(
+                "--stop best is given without costs",
+                limit="thresholds are compared by seconds: a lower one always needs fewer calls",
+                remedy="give --c or --latency",
+            )
+        adaptive = [adaptive_worth(trace, rule, longest, cost, prefill_emits_token=prefill) for rule in drafted]
+    left_out = (*_impossible(trace, drafted), *answer.left_out)
+    return replace(answer, adaptive=tuple(adaptive), left_out=left_out)
+
+
+def rules_that_stop(trace: Trace, rules: Sequence[PathRule] | None, stops: Sequence[StoppingRule]) -> list[PathRule]:
+    """The rules whose drafts a model makes and that the trace has columns for; a named one that has none is refused, as
+    are stopping rules without the column that they read.
+    """
+    trace.require_scores("a stopping rule")
+    drafted = [rule for rule in rules or DEFAULT_RULES if rule.uses_draft and not rule.grows]
+    if not drafted:
+        raise SettingError(
+            f"a stopping rule is given with {', '.join(rule.label for rule in rules or ())}",
+            limit="a stopping rule reads the pmfs of a draft that a model makes",
+            remedy="use a rule whose drafts a model makes, as token or block",
+        )
+    known = [rule for rule in drafted if rules or not rule.missing_columns(trace.columns)]
+    for rule in known:
+        for stop in stops:
+            check_stops(rule, stop, trace.columns, trace.sampling)
+    return known
+
+
+def _impossible(trace: Trace, rules: Sequence[PathRule]) -> list[str]:
+    """How many tokens of the texts the draft cannot draw, and what follows for estimates of drafted tokens."""
+    drawn = [rule for rule in rules if rule.drafts != "chosen"]
+    count = int(np.isneginf(trace.columns["log_draft"]).sum())
+    if not (count and drawn):
+        return []
+    cut = (
+        ". Drafts that the target cannot output (p = 0 < q) are in no text: the lower estimate misses the calls that "
+        "make them, the upper one counts them"
+    )
+    return [
+        f"{count} of {len(trace)} tokens of the texts have q = 0: the draft cannot draw them. Their likelihood ratios "
+        f"are 0, which biases no estimate of drafted tokens{'' if draft_inside_target(drawn[0], trace) else cut}"
+    ]
+
+
+def _biased(
+    answer: Plan, trace: Trace, cost: CostModel | None, shares: Sequence[float], k_max: int
+) -> tuple[BiasPoint, ...]:
+    """The bias trade-off at the chain length that is best for token verification."""
+    if not shares:
+        return ()
+    chains = answer.of("token")
+    k = max(chains, key=lambda p: p.gain).shape.nodes if chains else k_max
+    return bias_tradeoff(trace, k, shares, cost)
+
+
+def _of_new_prompts(answer: Plan, trace: Trace, new: int | None, prefill: bool) -> tuple[PerPrompt, ...]:
+    """The range of new prompts for every size of the best rule and kind of shape."""
+    if new is None:
+        return ()
+    shapes = [each.wanted for each in answer.of(answer.best.label)]
+    return tuple(per_prompt(trace, answer.best.rule, shapes, new=new, prefill_emits_token=prefill))
+
+
+# What is asked for, as names
+
+
+def named_rules(rules: Iterable[PathRule | str] | None) -> list[PathRule] | None:
+    """Rules, or those of the given names; None where none are asked for.
+
+    Examples
+    --------
+    >>> [rule.name for rule in named_rules(["race", "lookup", "race"])]
+    ['race', 'lookup']
+    """
     if rules is None:
         return None
-    asked = several("rules", rules, remedy="name rules")
+    asked = _once(several("rules", rules, remedy="name rules"))
     return [path_rule(rule) if isinstance(rule, str) else a_path_rule(rule) for rule in asked]
+
+
+def named_stops(stops: Iterable[StoppingRule | str]) -> tuple[list[StoppingRule], bool]:
+    """Stopping rules, or those of the given names, and whether thresholds are to be swept.
+
+    Examples
+    --------
+    >>> stops, swept = named_stops(["token<0.4", "best"])
+    >>> [str(stop) for stop in stops], swept
+    (['token<0.4'], True)
+    """
+    asked = _once(several("stops", stops, remedy="['token<0.4'] is a list of one"))
+    found = [each for each in asked if not (isinstance(each, str) and each == SWEPT)]
+    named = [each if isinstance(each, StoppingRule) else read_stop(each) for each in found]
+    return named, len(found) < len(asked)
+
+
+def named_shapes(shapes: Iterable[ShapeRequest | str], k_max: int, deepest: int | None = None) -> list[ShapeRequest]:
+    """Shapes, or those of the given names, up to `k_max` nodes and a depth of `deepest` where a name leaves the size
+    open.
+
+    Examples
+    --------
+    >>> [str(shape) for shape in named_shapes(["batch", "2x2", "1,2,1-1"], 2)]
+    ['batch k=1', 'batch k=2', 'k-ary 2x2', 'tree 1 2 1-1']
+    """
+    found: list[ShapeRequest] = []
+    for each in _once(several("shapes", shapes, remedy="name shapes")):
+        if not isinstance(each, str):
+            found.append(each)
+        elif each == SEARCHED:
+            found += [BestTree(k) for k in tree_sizes(k_max)]
+        else:
+            of_name = read_shape(each, range(1, k_max + 1), SEARCHED)
+            found += [shape for shape in of_name if shape.depth <= (deepest or shape.depth)] or of_name
+    return found
+
+
+def _once(asked: Sequence[T]) -> list[T]:
+    """Every name once; objects as they are."""
+    names = dict.fromkeys(each for each in asked if isinstance(each, str))
+    return [each for each in asked if not isinstance(each, str) or names.pop(each, True) is None]
 
 
 def ranked_rules(trace: Trace, rules: Sequence[PathRule] | None = None) -> list[RankRule]:
@@ -147,3 +353,8 @@ def tree_sizes(k_max: int) -> list[int]:
     """
     doubled = [_EVERY_SIZE << i for i in range(1, 32) if _EVERY_SIZE << i < k_max]
     return sorted({*range(1, min(k_max, _EVERY_SIZE) + 1), *doubled, k_max})
+
+
+def measured_nodes(cost: CostModel, most: int) -> int:
+    """Draft nodes whose verification has a known cost, at most `most`."""
+    return max(1, min(most, max(cost.target) - 1)) if isinstance(cost, LatencyTable) else most

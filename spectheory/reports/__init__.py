@@ -4,29 +4,26 @@ A `*_report` function turns an answer into a :class:`Report`: its typed content,
 """
 
 from spectheory.reports.base import Report
-from spectheory.reports.bounds import BoundsAnswer, bounds_report
+from spectheory.reports.bounds import bounds_report
 from spectheory.reports.deployment import deployment_report
 from spectheory.reports.engines import engines_report
 from spectheory.reports.judgement import judgement_report
 from spectheory.reports.prediction import prediction_report
 from spectheory.reports.readings import import_report, readings_report
-from spectheory.reports.rules import RulesAnswer, rules_report
+from spectheory.reports.rules import rules_report
 from spectheory.reports.table import Cell, Column, Drawing, Table
-from spectheory.reports.trees import TreeAnswer, tree_report
+from spectheory.reports.trees import tree_report
 from spectheory.reports.validation import headline, page, validation_report
 from spectheory.reports.validation_terms import PARTS, SCHEMA
 
 __all__ = [
     "PARTS",
     "SCHEMA",
-    "BoundsAnswer",
     "Cell",
     "Column",
     "Drawing",
     "Report",
-    "RulesAnswer",
     "Table",
-    "TreeAnswer",
     "bounds_report",
     "deployment_report",
     "engines_report",

@@ -11,11 +11,10 @@ from scipy.special import ndtri
 from spectheory.intervals import CONFIDENCE
 from spectheory.judging.comparison import CERTAIN
 from spectheory.prediction import Plan
-from spectheory.prediction.adaptive import AdaptiveWorth
+from spectheory.prediction.answer import AdaptiveWorth, RecordedReading
 from spectheory.prediction.bias_tradeoff import BiasPoint
 from spectheory.prediction.law import in_deviations
 from spectheory.prediction.per_prompt import PerPrompt
-from spectheory.prediction.recorded_readings import RecordedReading
 from spectheory.reports.table import Column, Table
 
 # Adaptive lengths (§11)

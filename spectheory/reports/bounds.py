@@ -4,48 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from spectheory.answers.theory import BoundsJson, NeedsJson
-from spectheory.deployment.needed import Needed
 from spectheory.intervals import Interval
 from spectheory.limits import (
     acceptance_at_least,
     first_choice_at_least,
-    first_choice_at_most,
-    race_acceptance_at_least,
 )
 from spectheory.limits.claims import IID_PMFS, LimitClaim, footnotes
+from spectheory.prediction.whole_bounds import DETERMINISTIC, RANKS, SAMPLED, BoundsAnswer, EarlyAnswer
 from spectheory.reports.base import Brief, Report, sizes_shown
 from spectheory.reports.meanings import claimed
 from spectheory.reports.table import Cell, Column, Row, Table, number
 
-DETERMINISTIC = "Drafts that do not sample: tokens per call"
-SAMPLED = "Drafted chains (1 call), rank trees (T1): tokens per call"
-RANKS = "Rank trees: tokens per call"
-"""Titles of tables."""
 _WHICH = {
     DETERMINISTIC: "chosen without sampling",
     SAMPLED: "sampled in a chain",
     RANKS: "in a tree of i.i.d. ranks",
 }
 """The drafts that the limits of each table are about."""
-
-
-@dataclass(frozen=True)
-class BoundsAnswer:
-    """Limits for several numbers of nodes, tokens per call with the recovered or bonus token.
-
-    `source` is ``moments``, ``pmfs``, ``trace`` or ``ranks``, and `facts` say what the limits were computed from.
-    `tables` have claims by key under titles; `rows` have values by nodes and key, None where there is none.
-    """
-
-    source: str
-    facts: Mapping[str, Any]
-    tables: Mapping[str, Mapping[str, LimitClaim]]
-    rows: Mapping[int, Mapping[str, Interval | float | None]]
-    notes: Sequence[str] = ()
 
 
 def bounds_report(answer: BoundsAnswer) -> Report:
@@ -153,42 +131,6 @@ _SUFFICES = (
 )
 _SHOWN = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64)
 """Lengths of chains in the table, beside the best one."""
-
-
-@dataclass(frozen=True)
-class EarlyAnswer:
-    """Entropies in nats as far as they are known, and what a speed-up `need` with drafts of cost `c` needs."""
-
-    target_nats: float | None = None
-    draft_nats: float | None = None
-    vocabulary: int | None = None
-    need: float | None = None
-    c: float | None = None
-    needed: Sequence[Needed] = ()
-
-    @property
-    def divergence(self) -> float | None:
-        """Mean KL of the draft."""
-        known = self.target_nats is not None and self.draft_nats is not None
-        return self.draft_nats - self.target_nats if known else None  # type: ignore[operator]
-
-    @property
-    def least(self) -> Needed | None:
-        """The length that needs the least acceptance."""
-        return min(self.needed, key=lambda each: each.acceptance, default=None)
-
-    def readings(self) -> Iterator[tuple[str, str, float, str]]:
-        """Key, meaning, value and side of what entropies say."""
-        if (divergence := self.divergence) is not None:
-            yield "divergence", "KL of the draft, nats", divergence, "exact for these means"
-            yield "acceptance", "acceptance, token verification", acceptance_at_least(divergence), "lower bound"
-            yield "race_acceptance", "acceptance, race", race_acceptance_at_least(divergence), "lower bound"
-        if self.target_nats is not None:
-            least = first_choice_at_least(self.target_nats)
-            yield "first_choice_least", "target's first choice is its output", least, "lower bound"
-            if self.vocabulary is not None:
-                most = first_choice_at_most(self.target_nats, self.vocabulary)
-                yield "first_choice_most", "any one draft that is not sampled is accepted", most, "upper bound"
 
 
 def early_report(answer: EarlyAnswer) -> Report:

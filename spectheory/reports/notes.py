@@ -24,12 +24,14 @@ from spectheory.limits.claims import (
     footnotes,
 )
 from spectheory.prediction import Plan, Prediction
+from spectheory.prediction.answer import RecordedReading
+from spectheory.prediction.best_tree import BestTree
 from spectheory.prediction.over_prompts import Prompts, few_prompts
 from spectheory.prediction.per_prompt import HEAVY
 from spectheory.prediction.recorded import BEST
-from spectheory.prediction.recorded_readings import RecordedReading
-from spectheory.prediction.shape_calls import BestTree, by_parallel_head
-from spectheory.trace import GIVEN_TEXT, LEFT_OUT, PROVISIONAL, SAMPLED_TEXT
+from spectheory.prediction.remarks import given, origin, sampled_choices
+from spectheory.prediction.shape_calls import by_parallel_head
+from spectheory.trace import LEFT_OUT, PROVISIONAL
 from spectheory.trace.calls import is_count
 from spectheory.verification import BlockVerification, GreedyMatch, RankRule
 
@@ -37,33 +39,7 @@ _IN_LOOP = (
     "Speed-ups include the measured time of our decoding loop around the passes; --passes-alone leaves it out. An "
     "engine has a loop of its own."
 )
-OF_FIRST_DRAFT = "They are about a call's first draft: later ones have other pmfs (§10)."
 NO_COST = "No speed-up without costs: give --c or a latency table."
-NOT_SAMPLED = "The text was given, not sampled from the target."
-GIVEN = f"{NOT_SAMPLED.removesuffix('.')}: the numbers are for that text as output."
-_UNKNOWN = "The trace does not say where its text is from: limits assume that the target sampled it."
-
-
-def sampled_choices(tokens: int | None) -> list[str]:
-    """That trees and thresholds are chosen on a sample of so many tokens; nothing where they are chosen on all."""
-    if tokens is None:
-        return []
-    return [
-        f"Best trees and the thresholds of B6 are chosen on a sample of whole texts, {tokens:,} tokens or more, and "
-        "evaluated on all texts."
-    ]
-
-
-def given(provenance: Mapping[str, Any]) -> list[str]:
-    """Whether the text was not the target's own."""
-    return [GIVEN] if provenance.get("origin") == GIVEN_TEXT else []
-
-
-def origin(provenance: Mapping[str, Any]) -> list[str]:
-    """What limits assume of where the text is from, unless the target is known to have sampled it."""
-    if provenance.get("origin") != GIVEN_TEXT and provenance.get("source") == "log-probabilities":
-        return ["From log-probabilities alone: limits assume that the target sampled the text."]
-    return given(provenance) or ([] if provenance.get("origin") == SAMPLED_TEXT else [_UNKNOWN])
 
 
 def provisional_words(provenance: Mapping[str, Any]) -> str:

@@ -7,17 +7,14 @@ from dataclasses import replace
 
 from spectheory.answers import Part
 from spectheory.answers.prediction import PredictionJson
-from spectheory.cost import LatencyTable
+from spectheory.cost import LatencyTable, LoopedTable
 from spectheory.deployment.candidates import in_words
 from spectheory.intervals import Interval
 from spectheory.limits.claims import IID_BRANCHING, IID_CHANNEL, TEXT, LimitClaim
 from spectheory.prediction import Label, Plan, Prediction
-from spectheory.prediction.adaptive import AdaptiveWorth
-from spectheory.prediction.answer import merit
-from spectheory.prediction.bias_tradeoff import BiasPoint
+from spectheory.prediction.answer import RecordedReading, merit
 from spectheory.prediction.over_prompts import few_prompts
-from spectheory.prediction.per_prompt import PerPrompt
-from spectheory.prediction.recorded_readings import RecordedReading
+from spectheory.prediction.remarks import NOT_SAMPLED, given
 from spectheory.reports.additions import (
     Records,
     adaptive_sentence,
@@ -32,9 +29,7 @@ from spectheory.reports.base import WIDTH, Brief, Report, point, range_words, sh
 from spectheory.reports.meanings import TERMS, claimed
 from spectheory.reports.notes import (
     NO_COST,
-    NOT_SAMPLED,
     formulas,
-    given,
     heavy_tail,
     limits_of_decodings,
     prediction_notes,
@@ -57,23 +52,10 @@ _SHOWN = 5
 """Settings that a provisional answer shows."""
 
 
-def prediction_report(
-    plan: Plan,
-    *,
-    in_loop: bool = False,
-    bias: Sequence[BiasPoint] = (),
-    check: Records | None = None,
-    recorded: Sequence[RecordedReading] = (),
-    adaptive: Sequence[AdaptiveWorth] = (),
-    per_prompt: Sequence[PerPrompt] = (),
-    latencies: LatencyTable | None = None,
-) -> Report:
-    """Every prediction of a plan; `in_loop` says whether speed-ups count the loop around the passes.
-
-    `recorded` are the readings of recorded lengths, which have no limits; `per_prompt` the ranges of new prompts for
-    the best rule. Notes say where `latencies` were measured on a busy machine or cut short.
-    """
-    best = plan.best
+def prediction_report(plan: Plan, check: Records | None = None) -> Report:
+    """Every prediction of a plan, and what else was asked for; recorded lengths have no limits."""
+    best, adaptive, recorded = plan.best, plan.adaptive, plan.recorded
+    in_loop = isinstance(plan.cost, LoopedTable)
     content = PredictionJson.view(
         best,
         plan,
@@ -82,22 +64,23 @@ def prediction_report(
         ),
         provisional=best.provenance.get(PROVISIONAL),
         in_loop=in_loop,
-        bias=bias,
+        bias=plan.bias,
         check=check,
         check_of_all=of_all(check) if check else None,
         adaptive=adaptive,
-        new_prompts=per_prompt,
+        new_prompts=plan.new_prompts,
         recorded=recorded,
     )
     asked = [
         *([adaptive_table(adaptive)] if adaptive else []),
-        *([new_prompts_table(plan, per_prompt)] if per_prompt else []),
-        *([bias_table(bias)] if bias else []),
+        *([new_prompts_table(plan, plan.new_prompts)] if plan.new_prompts else []),
+        *([bias_table(plan.bias)] if plan.bias else []),
         *([check_table(check)] if check else []),
     ]
     words = provisional_words(best.provenance) or requests_left_out(best.provenance, recorded)
     headline = [words, _headline(plan), adaptive_sentence(adaptive) if adaptive else ""]
-    notes = [*prediction_notes(plan, in_loop, recorded), *(timing_notes(latencies) if latencies else [])]
+    timing = timing_notes(plan.cost) if isinstance(plan.cost, LatencyTable) else []
+    notes = [*prediction_notes(plan, in_loop, recorded), *timing]
     pieces = [*_tables(plan, recorded), *asked, *([recorded_table(recorded)] if recorded else [])]
     return Report(content, pieces, ". ".join(filter(None, headline)), notes, _brief(plan, asked, recorded))
 

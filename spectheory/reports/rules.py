@@ -4,39 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from spectheory.answers.theory import RulesJson
 from spectheory.intervals import Interval
-from spectheory.prediction.over_prompts import FEW, few_prompts
+from spectheory.prediction.over_prompts import few_prompts
+from spectheory.prediction.remarks import GIVEN, OF_FIRST_DRAFT
+from spectheory.prediction.whole_rules import RulesAnswer
 from spectheory.reports.base import Brief, Report, short
-from spectheory.reports.notes import GIVEN, OF_FIRST_DRAFT
 from spectheory.reports.table import Cell, Column, Table, number
 from spectheory.verification import RuleStanding
-
-
-@dataclass(frozen=True)
-class RulesAnswer:
-    """Every rule on one pair of pmfs, or its mean over several, or over the positions of a trace.
-
-    `source` is ``pmfs`` or ``trace``, `k` the candidates asked for, and `positions` how many pairs or positions there
-    are. `rows` stand in any order; those of a trace are without R4 and H(R). `kl` is infinite where the draft lacks a
-    token of the target. Intervals are over so many `prompts`.
-    """
-
-    source: str
-    k: int
-    positions: int
-    rows: Sequence[RuleStanding]
-    total_variation: Interval | None
-    kl: Interval | None
-    notes: Sequence[str] = ()
-    prompts: int = FEW
-
-    @property
-    def optimum(self) -> dict[int, float]:
-        """alpha*_k by k, as far as known."""
-        return {row.k: row.optimum for row in self.rows if row.optimum is not None}
 
 
 def rules_report(answer: RulesAnswer) -> Report:

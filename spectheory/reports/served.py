@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 from spectheory.answers.plan import ServedJson
-from spectheory.cost.served import TERMS, ServedFit
-from spectheory.deployment.lock_step import LockStepChoice
-from spectheory.deployment.served import ServedChoice, Tokens
+from spectheory.cost.served import TERMS
+from spectheory.deployment.served import ServedAnswer, ServedChoice
 from spectheory.reports.base import Brief, Report
 from spectheory.reports.deployment import best_lengths_table, lock_step_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
-from spectheory.trace.bench import BenchRun
 
 _NOTES = (
     "Speed-ups are of decoding, over plain decoding at the same concurrency and context; 95% intervals from the runs' "
@@ -35,24 +31,6 @@ _SLOW_CLIENT = (
 )
 
 
-@dataclass(frozen=True)
-class ServedAnswer:
-    """A plan for a server: the choices, the tokens they rest on, the fit, and its runs in the fit's order.
-
-    `basis` says where tokens per call come from, in words. `lock_step` are the choices for lock-step batches drawn from
-    so many `texts`; none where there is no trace, or a shrinking batch leaves what the runs timed.
-    """
-
-    choices: Sequence[ServedChoice]
-    tokens: Sequence[Tokens]
-    fit: ServedFit
-    runs: Sequence[BenchRun]
-    basis: str
-    lock_step: Sequence[LockStepChoice] = ()
-    texts: int = 0
-    notes: Sequence[str] = ()
-
-
 def served_report(answer: ServedAnswer) -> Report:
     """The plan in tables and as JSON."""
     ks = answer.fit.ks
@@ -63,7 +41,6 @@ def served_report(answer: ServedAnswer) -> Report:
         *([_ONE_K.format(ks[0])] if len(ks) == 1 and ks[0] > 1 else []),
         *([_SLOW_CLIENT.format(", ".join(idle))] if idle else []),
         *_not_as_run(answer),
-        *answer.notes,
     ]
     sentences = _sentences(answer)
     read = [_READING] if any(choice.reading for choice in answer.choices) else []

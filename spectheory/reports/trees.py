@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-
 from spectheory.answers.theory import TreeJson
-from spectheory.drafting import Tree
-from spectheory.intervals import Interval
 from spectheory.limits.claims import IID_CHANNEL, RANK_TREES
+from spectheory.prediction.whole_tree import TreeAnswer
 from spectheory.reports.base import Report
 from spectheory.reports.table import Cell, Column, Drawing, Row, Table
 
@@ -25,30 +18,6 @@ OTHER_TREES = {
     "chain": "chain",
 }
 """Trees that a found one is compared with."""
-
-
-@dataclass(frozen=True)
-class TreeAnswer:
-    """A draft tree and what it gives; `source` is ``ranks`` or ``trace``.
-
-    `weights` ``[nodes]`` are the probabilities that the nodes are accepted, `channel` is T1 for as many nodes. A tree
-    that was searched for has the `tokens_per_call` of other prompts. `others` are tokens per call of other trees of
-    that size, by the keys of :data:`OTHER_TREES`; `facts` say what the tree was computed from.
-    """
-
-    source: str
-    tree: Tree
-    weights: np.ndarray[Any, np.dtype[np.float64]]
-    tokens_per_call: Interval
-    channel: float | None
-    others: Mapping[str, Interval]
-    facts: Mapping[str, Any]
-    notes: Sequence[str] = ()
-
-    @property
-    def survival(self) -> list[float]:
-        """P(tau >= i), i = 1..depth: the weights of a depth, summed."""
-        return np.bincount(self.tree.depths, self.weights)[1:].tolist()
 
 
 def tree_report(answer: TreeAnswer) -> Report:

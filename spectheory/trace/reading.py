@@ -66,6 +66,11 @@ def read_any(path: Path) -> Trace:
     )
 
 
+def given_trace(trace: Trace | str | Path) -> Trace:
+    """A trace that is given itself, or by the path of a file or folder that :func:`read_any` reads."""
+    return trace if isinstance(trace, Trace) else read_any(located(trace))
+
+
 def read_evidence(path: Path, format: str | None = None) -> Evidence:
     """What a file holds, of the format named, or else recognised by its content."""
     file = evidence_file(located(path))

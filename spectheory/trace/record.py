@@ -19,8 +19,9 @@ from spectheory.errors import SpectheoryError, TextError, TraceError, load_extra
 from spectheory.trace import parquet
 from spectheory.trace.checks import Fault, faults
 from spectheory.trace.columns import COLUMNS, REQUIRED
+from spectheory.trace.logits import columns_of_logits
 from spectheory.trace.on_disk import BLOCK, LIST_COLUMNS, OnDisk, from_columns, rows_of, stored, to_columns, whole_texts
-from spectheory.trace.text_info import TextInfo
+from spectheory.trace.text_info import GIVEN_TEXT, SAMPLED_TEXT, TextInfo
 from spectheory.truncated.top import TopLogProbs
 from spectheory.verification.by_start import deepest, shape_of
 
@@ -168,12 +169,7 @@ class Trace:
         given = several("texts", texts, remedy="pass [(target, draft), ...]", error=TextError)
         if not given:
             raise TextError("there is no text", limit="needs at least one", remedy="pass one text per line")
-        names = [str(i + 1) for i in range(len(given))] if ids is None else several("ids", ids, remedy="name each text")
-        ends = [False] * len(given) if ended is None else several("ended", ended, remedy="say True or False of each")
-        for what, values in (("ids", names), ("ended", ends)):
-            if len(values) != len(given):
-                raise TextError(f"{what} has {len(values)} entries for {len(given)} texts", limit="needs one per text",
-                                remedy="leave it out")  # fmt: skip
+        names, ends = _of_each(len(given), ids, ended)
         pairs = [_two_lists(name, text) for name, text in zip(names, given, strict=True)]
         columns = {
             "log_target": np.concatenate([t for t, _ in pairs]),
@@ -181,6 +177,61 @@ class Trace:
         }
         infos = tuple(TextInfo(n, len(t), ended=e) for n, (t, _), e in zip(names, pairs, ends, strict=True))
         return cls(columns, infos, {"source": "log-probabilities"} if provenance is None else provenance)
+
+    @classmethod
+    def from_logits(
+        cls,
+        target: Any,
+        draft: Any,
+        tokens: Any,
+        *,
+        sampling: Sampling | None = None,
+        sampled: bool | None = None,
+        ids: Iterable[str] | None = None,
+        ended: Iterable[bool] | None = None,
+    ) -> Trace:
+        """A trace from both models' logits of the same tokens, arrays of numpy or torch.
+
+        Of one text logits are ``[T, V]`` and `tokens` ``[T]``: row t holds the logits from which token t was, or would
+        have been, drawn. In the output of a model that read the whole sequence it is the row of the token before. For
+        several texts pass lists of these, or ``[B, T, V]`` and ``[B, T]``. `sampling` are the settings of both models,
+        temperature 1 by default; `sampled` says whether the target sampled the texts with them (None: unknown).
+
+        The columns are those of a measurement, computed in double precision by their definitions. Missing are drafts
+        copied from the prompt, which is not given, and ``distinct_rank``, which is an estimate.
+
+        Raises
+        ------
+        TextError, LogitsError, TraceError
+            Shapes that do not fit, logits that give no pmf, a token that the target cannot output.
+
+        Examples
+        --------
+        >>> target, draft = np.log([[0.5, 0.5], [0.9, 0.1]]), np.log([[0.25, 0.75], [0.8, 0.2]])
+        >>> trace = Trace.from_logits(target, draft, [0, 1])
+        >>> trace.columns["total_variation"].round(3).tolist(), trace.columns["draft_rank"].tolist()
+        ([0.25, 0.1], [2, 2])
+        """
+        sampling = Sampling() if sampling is None else instance("sampling", sampling, Sampling, remedy="leave it out")
+        if sampled is not None:
+            instance("sampled", sampled, bool, remedy="leave it out where it is unknown")
+        parts = [
+            several(name, given, remedy="pass arrays [T, V] and [T], or lists of them", error=TextError)
+            for name, given in (("target", target), ("draft", draft), ("tokens", tokens))
+        ]
+        if np.ndim(parts[2][0] if parts[2] else 0) == 0:
+            parts = [[target], [draft], [tokens]]
+        if len({len(part) for part in parts}) > 1:
+            counts = ", ".join(f"{len(part)}" for part in parts)
+            raise TextError(f"there are {counts} texts", limit="as many targets, drafts and lists of tokens",
+                            remedy="pass one of each for a text")  # fmt: skip
+        names, ends = _of_each(len(parts[2]), ids, ended)
+        each = zip(names, parts[0], parts[1], parts[2], strict=True)
+        texts = [columns_of_logits(p, q, x, sampling, f"text {name!r}") for name, p, q, x in each]
+        infos = tuple(TextInfo(n, len(t["token"]), ended=e) for n, t, e in zip(names, texts, ends, strict=True))
+        origin = {} if sampled is None else {"origin": SAMPLED_TEXT if sampled else GIVEN_TEXT}
+        columns = {column: np.concatenate([text[column] for text in texts]) for column in texts[0]}
+        return cls(columns, infos, {"source": "logits", "settings": {"sampling": asdict(sampling)}, **origin})
 
     def write(self, path: str | Path) -> None:
         """Write as one Parquet file; it appears when whole.
@@ -282,6 +333,17 @@ def _named(file: Path) -> Iterator[None]:
 def a_trace(trace: Trace) -> Trace:
     """Check that an argument is a trace."""
     return instance("trace", trace, Trace, remedy="read a file with spectheory.trace.read_any")
+
+
+def _of_each(texts: int, ids: Iterable[str] | None, ended: Iterable[bool] | None) -> tuple[list[str], list[bool]]:
+    """Names of the texts, numbers without any, and whether they ended by themselves."""
+    names = [str(i + 1) for i in range(texts)] if ids is None else several("ids", ids, remedy="name each text")
+    ends = [False] * texts if ended is None else several("ended", ended, remedy="say True or False of each")
+    for what, values in (("ids", names), ("ended", ends)):
+        if len(values) != texts:
+            raise TextError(f"{what} has {len(values)} entries for {texts} texts", limit="needs one per text",
+                            remedy="leave it out")  # fmt: skip
+    return names, ends
 
 
 def _two_lists(name: Any, text: Any) -> list[NDArray[np.float64]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spectheory.cli import installation, main
+from spectheory.cli import doctor, main
 from tests.commands import answer, refused
 
 ASKED = [
@@ -27,7 +27,7 @@ EXTRAS = ["pandas", "models", "test"]
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """An install that asks for a package that is too old here, and for one that is missing."""
     monkeypatch.setattr(metadata, "requires", lambda name: ASKED)
-    monkeypatch.setattr(installation, "_extras", lambda: EXTRAS[:2])
+    monkeypatch.setattr(doctor, "_extras", lambda: EXTRAS[:2])
 
 
 @pytest.mark.usefixtures("installed")
@@ -57,7 +57,7 @@ def test_the_text_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def _fails(error: BaseException) -> Callable[[str], Any]:
-    real = installation.import_module
+    real = doctor.import_module
 
     def load(name: str) -> Any:
         if name in ("torch", "spectheory.kernels.logits"):
@@ -72,7 +72,7 @@ def _fails(error: BaseException) -> Callable[[str], Any]:
 def test_a_broken_import_is_an_answer(
     error: BaseException, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installation, "import_module", _fails(error))
+    monkeypatch.setattr(doctor, "import_module", _fails(error))
     found = answer(capsys, "doctor")
     said = f"{type(error).__name__}: {' '.join(str(error).split())}"
     assert (found["torch"]["error"], found["kernel_cache"]["error"]) == (said, said)
@@ -86,7 +86,7 @@ def test_lost_files_and_no_cache_are_problems(
     lost = metadata.PackagePath("nowhere.py")
     lost.dist = metadata.distribution("numpy")
     monkeypatch.setattr(metadata, "files", lambda name: [lost])
-    monkeypatch.setattr(installation, "import_module", lambda name: type("kernels", (), {"k": _Kernel()}))
+    monkeypatch.setattr(doctor, "import_module", lambda name: type("kernels", (), {"k": _Kernel()}))
     problems = answer(capsys, "doctor")["problems"]
     assert any(each.startswith("numpy has lost its files") for each in problems)
     assert any("set NUMBA_CACHE_DIR" in each for each in problems)

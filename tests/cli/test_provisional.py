@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from spectheory.cli import console, main, provisional
+from spectheory.cli import console, main
+from spectheory.cli.measure import Pace
 from spectheory.cost import ConstantRatio
 from spectheory.measure import run as measuring
 from spectheory.measure.job import FIRST, last_complete, stages_of
@@ -167,7 +168,7 @@ def test_latencies_come_first_and_the_check_last(
     def stage(*_: Any) -> Any:
         return lambda trace: order.append(f"stage of {trace.provenance['provisional']['prompts']}")
 
-    monkeypatch.setattr("spectheory.cli.measured.costs", costs)
+    monkeypatch.setattr("spectheory.cli.measure.costs", costs)
     monkeypatch.setattr("spectheory.cli.measure.Session.check", check)
     monkeypatch.setattr("spectheory.cli.measure.show_briefly", stage)
     assert main([*tiny, "--check", "--out", str(out)]) == 0
@@ -184,7 +185,7 @@ def test_a_terminal_shows_it_in_place(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "60")
     terminal = console._Remarks(stderr=True, soft_wrap=True, force_terminal=True)
-    for file in ("progress", "provisional"):
+    for file in ("progress", "measure"):
         monkeypatch.setattr(f"spectheory.cli.{file}.remarks", terminal)
     assert main([*tiny, "--out", str(tmp_path / "out")]) == 0
     err = capsys.readouterr().err
@@ -219,7 +220,7 @@ def test_parts_of_another_measurement_are_refused_before_anything_is_measured(
 
     command = [*tiny, "--out", str(tmp_path / "out")]
     assert main([*command, "--quick"]) == 0
-    monkeypatch.setattr("spectheory.cli.measured.costs", measured)
+    monkeypatch.setattr("spectheory.cli.measure.costs", measured)
     assert main([*command, "--seed", "1"]) == 2
     assert "with other settings" in capsys.readouterr().err
 
@@ -233,8 +234,8 @@ def test_quick_with_a_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_the_rest_takes_as_long_as_the_prompts_measured_here(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("spectheory.cli.provisional.time.monotonic", lambda: now[0])
-    pace = provisional.Pace()
+    monkeypatch.setattr("spectheory.cli.measure.time.monotonic", lambda: now[0])
+    pace = Pace()
     assert pace.left is None
     pace.at(measuring.Progress(4, 10, 4))
     assert pace.left is None

@@ -12,7 +12,7 @@ from simulations.experiments.results import read_results
 from simulations.verdicts import predictions
 from simulations.verdicts.predictions import Predicted
 from spectheory.cli import console, main
-from spectheory.cli.settings import SETTINGS
+from spectheory.cli.simulate import SETTINGS
 from tests.cli.simulate_cases import FEW, PAIR, ask
 from tests.commands import refused
 from tests.made_up import each

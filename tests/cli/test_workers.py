@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from spectheory.cli import workers
-from spectheory.cli.loading import settings_of, source_of
+from spectheory.cli import loading
+from spectheory.cli.loading import runner_of, settings_of, source_of
 from spectheory.cli.options import MeasuringOptions, PairOptions, TextOptions
-from spectheory.cli.workers import runner_of
 from spectheory.measure import Progress, measure
 from spectheory.pairs import PROMPTS
 from spectheory.prompts import read_prompts
@@ -49,8 +48,8 @@ def test_recorded_traces_are_not_measured(tmp_path: Path, capsys: pytest.Capture
 
 def test_what_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     started: list[list[str]] = []
-    monkeypatch.setattr(workers, "processors", lambda: 2)
-    monkeypatch.setattr(workers, "local_workers", lambda load, devices, threads: started.append(devices))
+    monkeypatch.setattr(loading, "processors", lambda: 2)
+    monkeypatch.setattr(loading, "local_workers", lambda load, devices, threads: started.append(devices))
     pair = PairOptions(device="cpu")
     runner_of(MeasuringOptions(), pair, 3)
     assert started == []

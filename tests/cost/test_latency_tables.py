@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spectheory.cli.latencies import remark_slower
+from spectheory.cli.inputs import remark_slower
 from spectheory.cost import LatencyTable
 from spectheory.errors import TraceError
 from spectheory.intervals import Interval

@@ -29,8 +29,8 @@ from spectheory.deployment import (
     distances,
     fastest_tree,
     other_machine,
-    rank_drafts,
 )
+from spectheory.deployment.ranking import rank_drafts
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, SpectheoryError
 from spectheory.intervals import Interval

@@ -15,14 +15,8 @@ import pytest
 
 from spectheory.cli import main
 from spectheory.cost import ConstantRatio
-from spectheory.deployment import (
-    Draft,
-    EngineSettings,
-    engine_settings,
-    rank_drafts,
-    serving_engines,
-    without_method,
-)
+from spectheory.deployment import Draft, EngineSettings, engine_settings, serving_engines, without_method
+from spectheory.deployment.ranking import rank_drafts
 from spectheory.drafting import Grown
 from spectheory.errors import SettingError
 from spectheory.prediction import predict

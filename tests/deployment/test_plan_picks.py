@@ -15,7 +15,8 @@ sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from plan_picks import Measured, finalists, settings_tried, tree_rules
 
 from spectheory.cost import ConstantRatio, LatencyTable, LoopTime
-from spectheory.deployment import Draft, Ranking, rank_drafts
+from spectheory.deployment import Draft, Ranking
+from spectheory.deployment.ranking import rank_drafts
 from spectheory.drafting import Chain
 from spectheory.intervals import Interval
 from spectheory.measure.decoders import Call

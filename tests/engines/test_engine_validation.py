@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from spectheory.cli import main, validate_engine
+from spectheory.cli import main, validate
 from spectheory.cli.options import PairOptions
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
@@ -170,6 +170,6 @@ def test_output_is_read_in_the_engines_precision(started: bool, dtype: str, monk
         asked_for.append(options)
         return load_pair(*(resolve(f"builtin:{name}") for name in ("draft", "draft")), dtype=options.dtype)
 
-    monkeypatch.setattr(validate_engine, "load_named", loaded)
-    validate_engine._read_alike(PairOptions(), started)
+    monkeypatch.setattr(validate, "load_named", loaded)
+    validate._read_alike(PairOptions(), started)
     assert [options.dtype for options in asked_for] == [dtype]

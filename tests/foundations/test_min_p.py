@@ -11,7 +11,8 @@ import pytest
 
 from spectheory.cli import main
 from spectheory.cost import ConstantRatio
-from spectheory.deployment import Draft, engine_settings, rank_drafts, serving_engines
+from spectheory.deployment import Draft, engine_settings, serving_engines
+from spectheory.deployment.ranking import rank_drafts
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError
 from spectheory.measure import MeasureSettings, ModelPair, fingerprint_of_run, measure

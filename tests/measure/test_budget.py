@@ -329,7 +329,7 @@ def test_what_an_answer_says_of_its_latencies(passes: object, loop: object, said
     table = replace(TABLE, provenance={"pass_rounds": passes, "loop_rounds": loop})
     assert timing_notes(table) == ([] if said is None else [f"Latencies: {said}"])
     answer = plan(Trace.from_log_probabilities([([-1.0] * 9, [-1.2] * 9)] * 2), table, shapes=[Chain(2)])
-    notes = [note for note in prediction_report(answer, latencies=table).notes if note.startswith("Latencies")]
+    notes = [note for note in prediction_report(answer).notes if note.startswith("Latencies")]
     assert notes == timing_notes(table)
 
 

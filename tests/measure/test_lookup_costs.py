@@ -27,8 +27,9 @@ from spectheory.cost import (
     batch_table,
     break_even_batch,
 )
-from spectheory.deployment import Draft, best_lengths, break_even, distances, engine_settings, rank_drafts
+from spectheory.deployment import Draft, best_lengths, break_even, distances, engine_settings
 from spectheory.deployment.candidates import NO_DRAFT, SPECULATE, UNCERTAIN, Candidate
+from spectheory.deployment.ranking import rank_drafts
 from spectheory.drafting import Chain, Copied
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval

@@ -15,7 +15,8 @@ from proofs_check.statement.findings import Effort
 from proofs_check.theorems.path.start_survival import CALLED, by_position, by_start, head_calls, random_heads
 from spectheory.cli import main
 from spectheory.cost import ConstantRatio
-from spectheory.deployment import Draft, rank_drafts
+from spectheory.deployment import Draft
+from spectheory.deployment.ranking import rank_drafts
 from spectheory.drafting import Batch, Chain, KAry
 from spectheory.errors import SettingError, TraceError
 from spectheory.prediction import plan, predict

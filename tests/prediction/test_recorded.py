@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from spectheory.cost import ConstantRatio
-from spectheory.deployment import Draft, check_comparable, engine_settings, rank_drafts
+from spectheory.deployment import Draft, check_comparable, engine_settings
+from spectheory.deployment.ranking import rank_drafts
 from spectheory.drafting import Batch, Chain
 from spectheory.errors import SettingError, TraceError
 from spectheory.judging.readings import readings

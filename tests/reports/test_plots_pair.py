@@ -10,7 +10,8 @@ from matplotlib import rcParams
 
 from spectheory import plan
 from spectheory.cost import ConstantRatio, LatencyTable
-from spectheory.deployment import BatchChoice, Draft, rank_drafts
+from spectheory.deployment import BatchChoice, Draft
+from spectheory.deployment.ranking import rank_drafts
 from spectheory.intervals import Interval
 from spectheory.plots import tokens_per_call
 from spectheory.plots.deployment import batches, ranking

@@ -163,7 +163,7 @@ def test_the_side_is_told_from_the_settings_of_the_target(sampling: dict[str, fl
     points = bias_tradeoff(trace, 2, [0.0, 0.5])
     assert [point.upper_tokens_per_call is not None for point in points] == [cut, cut]
     assert {point.side for point in points} == {"lower estimate" if cut else "estimate"}
-    table = prediction_report(plan(trace, rules=[TokenVerification()], shapes=[Chain(2)]), bias=points).pieces[-1]
+    table = prediction_report(plan(trace, rules=[TokenVerification()], shapes=[Chain(2)], bias=[0.0, 0.5])).pieces[-1]
     assert isinstance(table, Table)
     assert ("upper estimate" in [column.heading for column in table.columns]) == cut
     assert any("lower estimate" in note for note in table.notes) == cut

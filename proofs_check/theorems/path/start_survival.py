@@ -15,8 +15,9 @@ from proofs_check.twins.tree_theorem import depth
 from spectheory import Trace, drafting, predict
 from spectheory.drafting import Shape
 from spectheory.prediction import trace_limits
+from spectheory.prediction.best_tree import BestTree
 from spectheory.prediction.paths import calls_of_tree
-from spectheory.prediction.shape_calls import BestTree, survival_of
+from spectheory.prediction.shape_calls import survival_of
 from spectheory.prediction.text_limit import call_terms
 from spectheory.trace.columns import BY_START, START_RANKS
 from spectheory.verification import RULES, PathRule

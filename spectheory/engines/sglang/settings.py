@@ -8,7 +8,7 @@ from typing import Any
 
 from spectheory.deployment.candidates import DRAFT_MODEL
 from spectheory.deployment.engines import ARGMAX, TOKEN, Ask, EngineSettings, Fact, ServingEngine, command
-from spectheory.deployment.fastest_tree import fastest_tree
+from spectheory.deployment.ranking import fastest_tree
 from spectheory.drafting import Grown, Shape, Tree
 from spectheory.drafting.shapes import grown_passes
 from spectheory.errors import SettingError
