@@ -31,7 +31,7 @@ from spectheory.pages.deployment import served_charts
 from spectheory.prediction.at_starts import survival_at_starts
 from spectheory.reports.served import ServedAnswer, served_report
 from spectheory.trace import Trace
-from spectheory.trace.bench import BenchRun
+from spectheory.trace.counters import BenchRun
 from spectheory.trace.reading import evidence_file, read_files
 from spectheory.verification import PathRule, TokenVerification
 

@@ -14,7 +14,7 @@ from spectheory.reports.base import Brief, Report
 from spectheory.reports.brief import narrowed, verdict
 from spectheory.reports.lock_step import lock_step_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
-from spectheory.trace.bench import BenchRun
+from spectheory.trace.counters import BenchRun
 
 NOTES = (
     "Speed-ups are of decoding, over plain decoding at the same concurrency and context; 95% intervals from the runs' "
