@@ -6,9 +6,7 @@ one that is out of range. A pass processes m tokens of each of B sequences ("bat
 machine they are estimates.
 """
 
-from spectheory.cost.affine import AffineCost, AffineTime
 from spectheory.cost.architecture import ModelShape
-from spectheory.cost.batch import BatchPoint, batch_table, break_even_batch, knee_batch
 from spectheory.cost.iid import (
     best_chain_length,
     iid_operations,
@@ -20,8 +18,17 @@ from spectheory.cost.iid import (
     required_acceptance,
     required_ratio,
 )
-from spectheory.cost.model import FREE_DRAFTS, ConstantRatio, CostModel, PassCost
-from spectheory.cost.roofline import ACCELERATORS, Accelerator, Roofline, RooflineTime
+from spectheory.cost.model import FREE_DRAFTS, AffineCost, AffineTime, ConstantRatio, CostModel, PassCost
+from spectheory.cost.roofline import (
+    ACCELERATORS,
+    Accelerator,
+    BatchPoint,
+    Roofline,
+    RooflineTime,
+    batch_table,
+    break_even_batch,
+    knee_batch,
+)
 from spectheory.cost.table import LATENCY_SCHEMA, LatencyTable, LoopedTable, LoopTime
 
 __all__ = [

@@ -24,7 +24,7 @@ from spectheory.prediction.over_prompts import Prompts, deviation, ratio, reach
 from spectheory.prediction.renewal import read_at, spread_of_calls
 from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.trace import Trace
-from spectheory.trace.bench import BenchRun
+from spectheory.trace.counters import BenchRun
 from spectheory.verification import PathRule, TokenVerification
 
 Floats = NDArray[np.float64]

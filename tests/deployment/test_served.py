@@ -26,7 +26,7 @@ from spectheory.engines.vllm.bench import read_run
 from spectheory.errors import TextError
 from spectheory.intervals import Interval
 from spectheory.prediction import predict
-from spectheory.trace.bench import BenchRun
+from spectheory.trace.counters import BenchRun
 from spectheory.verification import TokenVerification
 from tests.made_up import each
 from tests.toy_drafts import text_trace

@@ -13,8 +13,7 @@ import pytest
 
 from spectheory.engines.vllm.bench import read_run, read_runs
 from spectheory.errors import TextError
-from spectheory.trace.bench import BenchRun
-from spectheory.trace.counters import Counters
+from spectheory.trace.counters import BenchRun, Counters
 from spectheory.trace.reading import read_evidence
 from tests.made_up import each
 from tests.toy_server import affine, served

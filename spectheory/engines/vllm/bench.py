@@ -12,9 +12,8 @@ from typing import Any
 
 from spectheory.engines.vllm import NO_DRAFTS, PAST_END
 from spectheory.errors import FOREIGN, TextError, reason_of
-from spectheory.trace.bench import BenchRun
 from spectheory.trace.calls import is_count
-from spectheory.trace.counters import Counters
+from spectheory.trace.counters import BenchRun, Counters
 from spectheory.trace.importers.base import Format, text_of
 from spectheory.trace.importers.rounded import shares_of
 
