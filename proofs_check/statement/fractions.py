@@ -5,10 +5,12 @@ from __future__ import annotations
 from numbers import Rational
 from typing import TYPE_CHECKING, Any
 
+from spectheory.errors import load_extra
+
 if TYPE_CHECKING:
     from fractions import Fraction
 else:
-    from gmpy2 import mpq as Fraction
+    Fraction = load_extra("gmpy2", extra="proofs").mpq
 
 __all__ = ["Fraction", "is_exact", "is_fraction", "plain"]
 

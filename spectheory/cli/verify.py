@@ -36,7 +36,7 @@ DETAILED = 4
 
 def run_verify(question: VerifyOptions) -> int:
     """Run what was asked for and show it; the status says whether everything came out as the ledger says."""
-    for module in ("sympy", "z3", "mpmath", "hypothesis"):
+    for module in ("sympy", "z3", "mpmath", "gmpy2", "hypothesis"):
         load_extra(module, extra="proofs")
     from proofs_check.statement.findings import Effort
 
