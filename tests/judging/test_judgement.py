@@ -11,6 +11,7 @@ from scipy import stats
 
 from spectheory.drafting import read_stop
 from spectheory.errors import TextError
+from spectheory.judging.counting import Counted, counted
 from spectheory.judging.judgement import Judgement, judge
 from spectheory.judging.matching import matched
 from spectheory.judging.standing import FALSE_ALARMS, Standing
@@ -196,3 +197,13 @@ def test_texts_are_found_by_their_ids() -> None:
     found = judge(some, read(PAIR, log))
     assert found.standings == judge(some, read(PAIR, some)).standings
     assert pytest.approx(1e-3) == FALSE_ALARMS
+
+
+@each("places", [2, 3, 9])
+def test_counts_by_position_are_read_from_shares_that_decide_them(places: int) -> None:
+    """A share rounded to two places of 100 calls may be of two counts: then their number by position is unknown."""
+    calls, accepted = 100, (61, 40)
+    survival = tuple(round(n / calls, places) for n in accepted)
+    counters = Counters(calls=calls, survival=survival, rounding=0.5 * 10.0**-places)
+    expected = Counted(calls, accepted if places > 2 else ())
+    assert counted(ENGINE_LOG, 2, counters) == expected
