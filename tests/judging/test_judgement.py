@@ -11,6 +11,7 @@ from scipy import stats
 
 from spectheory.drafting import read_stop
 from spectheory.errors import TextError
+from spectheory.judging.comparison import Comparison
 from spectheory.judging.counting import Counted, counted
 from spectheory.judging.judgement import Judgement, judge
 from spectheory.judging.matching import matched
@@ -207,3 +208,14 @@ def test_counts_by_position_are_read_from_shares_that_decide_them(places: int) -
     counters = Counters(calls=calls, survival=survival, rounding=0.5 * 10.0**-places)
     expected = Counted(calls, accepted if places > 2 else ())
     assert counted(ENGINE_LOG, 2, counters) == expected
+
+
+def test_a_rule_has_as_many_chances_to_be_refuted_as_comparisons() -> None:
+    """Bonferroni: the smallest of five p-values times five, and no more than 1."""
+    each_p = [Comparison("calls", 5, 4.0, 4.0, 1.0, p) for p in (0.4, 0.02, 0.5, 0.9)]
+    made = Standing("token", (), each_p[0], tuple(each_p[1:3]), (each_p[3],), likelihood=0.3)
+    assert made.p == pytest.approx(5 * 0.02)
+    assert replace(made, likelihood=1e-4).p == pytest.approx(5e-4)
+    assert replace(made, positions=()).p == pytest.approx(3 * 0.3)
+    assert Standing("token", (), each_p[3]).p == 0.9
+    assert replace(made, likelihood=0.3, positions=(each_p[2],) * 9).p == 1.0
