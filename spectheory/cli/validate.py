@@ -22,8 +22,7 @@ from spectheory.drafting import Chain, Grown, Shape, read_stop
 from spectheory.drafting.shapes import read_shape
 from spectheory.errors import SettingError
 from spectheory.measure import ModelPair, Progress
-from spectheory.measure.engines import Engine, find_engine
-from spectheory.measure.engines.base import DTYPE
+from spectheory.measure.engines import DTYPE, Engine, find_engine
 from spectheory.measure.engines.server import ServerEngine
 from spectheory.measure.engines.validation import EngineValidation, validate_engines
 from spectheory.measure.validation import KS, TREE, Validation, validate

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from spectheory.errors import ShapeError
 from spectheory.prediction.law import in_deviations, law_of_calls, tail, trimmed
 from spectheory.prediction.paths import calls_of_texts
 
@@ -76,13 +77,17 @@ class CallLaw:
 
     @classmethod
     def of(cls, readings: Sequence[NDArray[np.float64]]) -> Self:
-        """From P(tau >= i) ``[N, depth]`` at each position of the text: one reading, or several unbiased ones.
+        """From P(tau >= i) ``[N, depth]`` at each position of the text: one reading, or :data:`READINGS` unbiased ones.
 
         Examples
         --------
         >>> CallLaw.of([np.ones((6, 1))])
         CallLaw(calls=3.0, variance=0.0, noise=0.0, least=3, law=(1.0,))
         """
+        if len(readings) not in (1, READINGS):
+            raise ShapeError(
+                f"{len(readings)} readings of a law", limit=f"needs 1 or {READINGS}", remedy="read it again"
+            )
         found = [calls_of_texts(survival, np.array([len(survival)])) for survival in readings]
         calls = np.array([one.expected[0] for one in found])
         variance = float(np.mean([one.variance[0] for one in found]))

@@ -159,9 +159,8 @@ class _GeometricMixture:
         bounded = np.where(endless, 1.0, length[:, None])
         within = np.where(endless, odds, _mean_offset(rate, bounded))
         # R = 1 for sure where the odds are 0.
-        mass = shares.sum(axis=1)
-        offset = (shares * within).sum(axis=1) / np.where(mass > 0, mass, 1.0)
-        return mass + np.where(start == 1, self._certain, 0.0), offset
+        mass = shares.sum(axis=1) + np.where(start == 1, self._certain, 0.0)
+        return mass, (shares * within).sum(axis=1) / np.where(mass > 0, mass, 1.0)
 
     def _log_pmf(self, at: Floats) -> Floats:
         """Log of the law at ranks ``[B]``, real ones too; 0 where it is below the floats, and so is its weight."""

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
+from spectheory.errors import ShapeError
 from spectheory.judging.comparison import _BEYOND as BEYOND
 from spectheory.judging.comparison import READINGS, CallLaw, Comparison, compare_calls, largest_error
 from spectheory.prediction.law import law_of_calls, tail
@@ -55,6 +56,8 @@ def test_noise_of_estimates_widens_the_deviation() -> None:
 # Estimated laws
 
 
+PICKS = list(itertools.product((0, 1), repeat=READINGS))
+"""All ways to draw the readings of a law that is one of two."""
 FAR = float(t.ppf(1 - BEYOND / 2, READINGS - 1))
 """Standard deviations that the error of one text's expectation exceeds as often as `BEYOND` says."""
 
@@ -109,7 +112,7 @@ def test_the_variance_of_estimates_has_no_bias() -> None:
     variances = laws @ counts**2 - means**2
     truth = laws.mean(axis=0)
     found = []
-    for picked in itertools.product((0, 1), repeat=READINGS):
+    for picked in PICKS:
         of = list(picked)
         noise = float(means[of].var(ddof=1)) / READINGS
         found.append(CallLaw(float(means[of].mean()), float(variances[of].mean()), noise, 0, (1.0,)))
@@ -117,3 +120,21 @@ def test_the_variance_of_estimates_has_no_bias() -> None:
     exact = truth @ counts**2 - (truth @ counts) ** 2
     assert spread == pytest.approx(exact, rel=1e-12)
     assert alone < 0.9 * exact, "the control: without the error of the means"
+
+
+def test_readings_make_one_law() -> None:
+    """By enumeration of all four readings of a law that is one of two, each P(tau >= i): every part is unbiased."""
+    kinds = (np.full((4, 2), [0.7, 0.2]), np.full((4, 2), [0.4, 0.35]))
+    exact = [law_of_calls(survival) for survival in kinds]
+    means = [float(law @ np.arange(len(law))) for law in exact]
+    truth, made = np.mean(exact, axis=0), [CallLaw.of([kinds[i] for i in each]) for each in PICKS]
+    counts = np.arange(len(truth))
+    laws = [np.pad(one.law, (one.least, len(truth) - one.least - len(one.law))) for one in made]
+    assert np.mean(laws, axis=0) == pytest.approx(truth, rel=1e-12, abs=1e-15)
+    assert np.mean([one.calls for one in made]) == pytest.approx(truth @ counts, rel=1e-12)
+    assert np.mean([one.spread for one in made]) == pytest.approx(truth @ counts**2 - (truth @ counts) ** 2, rel=1e-12)
+    errors = [one.calls - truth @ counts for one in made]
+    assert np.mean([one.noise for one in made]) == pytest.approx(np.mean(np.square(errors)), rel=1e-12)
+    assert abs(means[0] - means[1]) > 0.1, "the control: readings differ"
+    with pytest.raises(ShapeError, match="2 readings"):
+        CallLaw.of(kinds)

@@ -11,6 +11,8 @@ from scipy import stats
 
 from spectheory.drafting import read_stop
 from spectheory.errors import TextError
+from spectheory.judging.comparison import Comparison
+from spectheory.judging.counting import Counted, counted
 from spectheory.judging.judgement import Judgement, align_texts, judge
 from spectheory.judging.standing import FALSE_ALARMS, Standing
 from spectheory.trace import TextInfo, Trace
@@ -195,3 +197,24 @@ def test_texts_are_found_by_their_ids() -> None:
     found = judge(some, read(PAIR, log))
     assert found.standings == judge(some, read(PAIR, some)).standings
     assert pytest.approx(1e-3) == FALSE_ALARMS
+
+
+@each("places", [2, 3, 9])
+def test_counts_by_position_are_read_from_shares_that_decide_them(places: int) -> None:
+    """A share rounded to two places of 100 calls may be of two counts: then their number by position is unknown."""
+    calls, accepted = 100, (61, 40)
+    survival = tuple(round(n / calls, places) for n in accepted)
+    counters = Counters(calls=calls, survival=survival, rounding=0.5 * 10.0**-places)
+    expected = Counted(calls, accepted if places > 2 else ())
+    assert counted(ENGINE_LOG, 2, counters) == expected
+
+
+def test_a_rule_has_as_many_chances_to_be_refuted_as_comparisons() -> None:
+    """Bonferroni: the smallest of five p-values times five, and no more than 1."""
+    each_p = [Comparison("calls", 5, 4.0, 4.0, 1.0, p) for p in (0.4, 0.02, 0.5, 0.9)]
+    made = Standing("token", (), each_p[0], tuple(each_p[1:3]), (each_p[3],), likelihood=0.3)
+    assert made.p == pytest.approx(5 * 0.02)
+    assert replace(made, likelihood=1e-4).p == pytest.approx(5e-4)
+    assert replace(made, positions=()).p == pytest.approx(3 * 0.3)
+    assert Standing("token", (), each_p[3]).p == 0.9
+    assert replace(made, likelihood=0.3, positions=(each_p[2],) * 9).p == 1.0

@@ -14,6 +14,7 @@ from scipy.stats import t as student
 from proofs_check.library.strategies import Floats, theorem
 from proofs_check.theorems.branching.random_pmf_trees import mean_best
 from spectheory.limits import (
+    StepLaw,
     branching_bound,
     random_tree_totals,
     random_tree_value,
@@ -31,6 +32,18 @@ FORMS: tuple[Form, ...] = ("sharp", "lorden", "best_t")
 
 def second_moment(pmf: Floats) -> float:
     return float(np.sum(pmf[pmf > 0] * np.log(pmf[pmf > 0]) ** 2))
+
+
+# The law of a step
+
+
+def test_the_atoms_of_one_context_are_one_draw() -> None:
+    """A law of sampled contexts has as many independent draws as contexts, not as tokens."""
+    law = StepLaw.from_pmfs([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25]], sampled=True)
+    assert law.draws is not None
+    assert law.draws.tolist() == [0, 0, 1, 1, 1]
+    assert law.weights.tolist() == [0.25, 0.25, 0.125, 0.25, 0.125]
+    assert StepLaw.from_pmfs([[0.5, 0.5]]).draws is None
 
 
 # B2, B2': one pmf at every prefix

@@ -5,7 +5,7 @@ keeps the first test that failed, or null, as a line of ``seen.jsonl``. A fault 
 still there: a run goes on where it stopped, and after tests were removed the faults that they saw are planted again.
 
 Tests of the file's own room are asked first, those that name what it defines before others, then the examples of the
-file and the ledger of statements.
+file and the ledger of statements, and at last the tests of other rooms that name it.
 """
 
 from __future__ import annotations
@@ -102,6 +102,13 @@ def places(tree: Path, fault: Fault, known: dict[Fault, str | None]) -> Iterator
     files = {path.relative_to(tree).as_posix(): path.read_text("utf-8") for path in sorted(room.glob("test_*.py"))}
     yield sorted(files, key=lambda file: (file not in before, -len(names.findall(files[file]))))
     yield [fault.file, *ELSEWHERE]
+    others = {path: len(names.findall(path.read_text("utf-8"))) for path in (tree / "tests").rglob("test_*.py")}
+    asked = {tree / file for file in [*files, *ELSEWHERE]}
+    yield [
+        path.relative_to(tree).as_posix()
+        for path in sorted(others, key=lambda path: (-others[path], path))
+        if others[path] and path not in asked
+    ]
 
 
 def public(file: Path) -> list[str]:

@@ -3,7 +3,7 @@
 An algorithm without clocks is run for every way its draws can go, so that its law is exact. It is that of the closed
 form to `ROUNDED`, and the kernel's counts are drawn from it: every cell is judged by exact binomial tails. Races are
 compared as samples, by exact hypergeometric tails. A cell is refuted wrongly with probability 1e-11 at most and there
-are fewer than 5,000: this file fails wrongly with probability below 5e-8, of the suite's 1e-6. With `TRIALS` trials a
+are fewer than 9,000: this file fails wrongly with probability below 9e-8, of the suite's 1e-6. With `TRIALS` trials a
 cell of 0.1 is known to 0.0046 and one of 1e-3 to 4.8e-4; of the races, read `RACES` times, to 0.05 and 0.006.
 """
 

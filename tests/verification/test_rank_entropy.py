@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
+import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 import torch
@@ -34,6 +35,8 @@ from spectheory.verification import (
     rank_entropy_bound,
     recursive_rank_entropies,
 )
+from spectheory.verification.rank_entropy import _GeometricMixture as GeometricMixture
+from spectheory.verification.rank_entropy import _mean_offset as mean_offset
 
 RELATIVE = 1e-12
 """Sums of up to 2000 terms, each rounded a few times by 1e-16."""
@@ -260,3 +263,45 @@ def test_entropies_of_a_pair_take_tensors() -> None:
     p, q = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
     for function in (poisson_rank_entropy, recursive_rank_entropies, partial(entropy_at_least_kl, PoissonRace())):
         assert function(torch.tensor(p), torch.tensor(q)) == function(p, q)
+
+
+def test_moments_of_a_block_of_ranks() -> None:
+    """Mass and mean of R - start, of blocks and of all ranks from one on, against sums at thirty digits."""
+    mixture = GeometricMixture(np.array([0.2, 0.5, 0.3]), np.array([0.0, 0.4, 150.0]))
+    starts, lengths = np.array([1.0, 3.0, 7.0, 4.0]), np.array([2.0, 1.0, 5.0, np.inf])
+    mass, offset = mixture._moments(starts, lengths)
+    with mpmath.workdps(30):
+        for number, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
+            pmf = partial(_exact_pmf, mixture)
+            ranks = [start, mpmath.inf if math.isinf(length) else start + length - 1]
+            total = mpmath.nsum(pmf, ranks)
+            mean = mpmath.nsum(lambda r, start=start, pmf=pmf: (r - start) * pmf(r), ranks) / total
+            assert float(mass[number]) == pytest.approx(float(total), rel=RELATIVE)
+            assert float(offset[number]) == pytest.approx(float(mean), rel=RELATIVE, abs=RELATIVE)
+
+
+def _exact_pmf(mixture: GeometricMixture, rank: Any) -> Any:
+    weights = zip(map(mpmath.mpf, mixture.weights.tolist()), map(mpmath.mpf, mixture.odds.tolist()), strict=True)
+    return sum((p * g ** (rank - 1) / (1 + g) ** rank for p, g in weights), mpmath.mpf(0))
+
+
+def test_the_mean_of_a_geometric_law_that_ends() -> None:
+    """Rates on both sides of the series' end, against sums at thirty digits."""
+    rates, lengths = np.array([1e-9, 0.003, 0.0099, 0.0199, 0.0201, 3.0]), np.array([5.0, 6.0, 2.0, 2.0, 9.0, 4.0])
+    with mpmath.workdps(30):
+        for rate, length, mean in zip(rates, lengths, mean_offset(rates, lengths), strict=True):
+            weights = [mpmath.exp(-mpmath.mpf(float(rate)) * j) for j in range(int(length))]
+            exact = sum(j * weight for j, weight in enumerate(weights)) / sum(weights)
+            assert float(mean) == pytest.approx(float(exact), rel=1e-13)
+
+
+@pytest.mark.parametrize("what", ["log rank", "surprisal"])
+def test_an_interval_that_is_asked_wide_holds_the_mean(what: Literal["log rank", "surprisal"]) -> None:
+    """Where an output may be certain to be first, a long first block holds it beside others."""
+    for weights, odds in (([0.9, 0.1], [0.0, 0.4]), ([0.5, 0.5], [0.0, 1e9]), ([0.2, 0.3, 0.5], [0.0, 3.0, 1e3])):
+        mixture = GeometricMixture(np.array(weights), np.array(odds))
+        narrow = mixture.mean_of(what, 1e-9)
+        for tolerance in (1e-3, 0.07, 0.25, 1.0):
+            wide = mixture.mean_of(what, tolerance)
+            assert wide.low <= narrow.high + ROUNDING
+            assert narrow.low <= wide.high + ROUNDING
