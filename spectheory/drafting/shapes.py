@@ -274,11 +274,13 @@ class KAry(Shape):
 
     def __post_init__(self) -> None:
         try:
-            branching = tuple(self.branching)
+            branching = () if isinstance(self.branching, bytes) else tuple(self.branching)
         except TypeError:
             branching = ()
         if not branching:
-            what = f"branching is {'empty' if isinstance(self.branching, Sequence) else type(self.branching).__name__}"
+            what = (
+                f"branching is {'empty' if isinstance(self.branching, tuple | list) else type(self.branching).__name__}"
+            )
             raise SettingError(what, limit="needs one number per depth", remedy="(2, 2) is one")
         nodes, width = 0, 1
         for depth, b in enumerate(branching, start=1):

@@ -30,6 +30,7 @@ from spectheory.deployment import (
     fastest_tree,
     other_machine,
 )
+from spectheory.deployment import plan as deployment_plan
 from spectheory.deployment.ranking import rank_drafts
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, SpectheoryError
@@ -302,3 +303,26 @@ def test_bad_numbers_are_refused() -> None:
         with pytest.raises(SpectheoryError):
             rank_drafts([draft], **settings)
     assert math.isfinite(rank_drafts([draft]).best.speedup.best)
+
+
+def test_intervals_that_overlap_tell_nothing_apart() -> None:
+    """The best is the larger, and the upper end of the second is above its lower end; then it is below."""
+    trace = text_trace(2, 0.5)
+    for ratio, apart in ((0.11, False), (0.5, True)):
+        drafts = [Draft("a", trace, ConstantRatio(0.1)), Draft("b", trace, ConstantRatio(ratio))]
+        ranking = rank_drafts(drafts, rules=[TokenVerification()])
+        assert ranking.runner_up is not None
+        one, two = ranking.best.speedup, ranking.runner_up.speedup
+        assert one.low > two.low
+        assert (one.low > two.high) is apart
+        assert ranking.told_apart is apart
+
+
+def test_the_break_even_ratio_is_that_of_the_shape_that_is_best() -> None:
+    """Of a tree where a tree is best: tokens per call of the tree over its drafts, not those of the chain."""
+    cost = ConstantRatio(0.1)
+    found = deployment_plan([Draft("a", text_trace(2, 1.5), cost)], nodes=16)
+    assert found.ranking.best.kind == "tree"
+    tree, chain = (break_even(each.prediction, cost, 16) for each in (found.ranking.best, found.chain))
+    assert tree != chain
+    assert found.break_even == tree
