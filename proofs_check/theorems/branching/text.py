@@ -227,7 +227,7 @@ B6 = Entry(
         "the P prefixes are chosen without the target's sampling (B4)",
     ),
     calculators=public("limits", "branching_bound_from_text")
-    + public("limits.branching", "surprisal_walks threshold_terms best_threshold")
+    + public("limits.text", "surprisal_walks threshold_terms best_threshold")
     + public("prediction.trace_limits", "Limits")
     + public("prediction.text_limit", "TextLimit"),
     evidence=(
