@@ -274,7 +274,7 @@ class KAry(Shape):
 
     def __post_init__(self) -> None:
         try:
-            branching = () if isinstance(self.branching, bytes) else tuple(self.branching)
+            branching = tuple(self.branching)
         except TypeError:
             branching = ()
         if not branching:

@@ -229,9 +229,13 @@ def connected(address: str) -> Iterator[Any]:
     """A client of the scheduler at `address`, which has a worker."""
     distributed = load_extra("distributed", extra="distributed")
     with _quiet():
+        client = distributed.Client.__new__(distributed.Client)
         try:
-            client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            client.__init__(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
+            # Collected later, it would stop its loop while the next client starts one, under the same lock.
+            with contextlib.suppress(AttributeError, OSError):
+                client.close(timeout=2.0)
             raise WorkerError(
                 f"no Dask scheduler answers at {address!r}",
                 limit=f"waited {CONNECT_SECONDS:.0f} seconds",

@@ -31,9 +31,10 @@ MADE = {"Label", "ImperfectTree", "RaceInequalities"}
 """What functions return: fields are not checked."""
 ANY = {"validate_pmf, name"}
 """Arguments that take any object."""
-NEVER = ("an object", "bytes", "a complex number", "a complex array", "an array of objects", "a masked array")
+NEVER = ("an object", "a complex number", "a complex array", "an array of objects", "a masked array")
 """What no other argument takes: a complex number has no size, a masked entry no value."""
 TAKEN = {
+    "bytes": {"KAry, argument 1"},
     "a list with a masked entry": ANY,
     "a mapping": {"Accelerator, argument 2", "LatencyTable, provenance", "Trace.from_log_probabilities, provenance"},
     "texts": {"Trace.blocks, names"},
