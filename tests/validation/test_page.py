@@ -17,6 +17,7 @@ from spectheory.plots.style import MARKERS, new_figure
 from spectheory.plots.validation import draw_pairs
 from spectheory.prompts import Prompt
 from spectheory.reports import PARTS, page
+from spectheory.reports.validation_terms import median_miss
 
 PROMPTS = tuple(Prompt(str(i), "", f"t{i % 60 + 1} t9") for i in range(1, 4))
 
@@ -142,3 +143,7 @@ def test_the_page_in_the_repository_is_that_of_its_data() -> None:
     assert f"Of {compared} comparisons {beyond or 'none'} has |z| above 3 and none is refuted" in pair
     assert f"{beyond or 'none'} of {compared} comparisons is more than 3 standard deviations off" in readme
     assert sum(one["disagreements"] for one in answers) == 0
+    speedups = [s["speedup"] for one in answers for at in one["temperatures"] for s in at["settings"]]
+    miss = median_miss([one["miss"] for one in speedups if "miss" in one])
+    assert f"median miss {miss:.1f}%" in readme
+    assert f"miss by {miss:.1f}% in the median" in pair

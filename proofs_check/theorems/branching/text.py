@@ -226,10 +226,13 @@ B6 = Entry(
         "starts are distributed as those of the calls; t does not depend on the text it is used on",
         "the P prefixes are chosen without the target's sampling (B4)",
     ),
-    calculators=public("limits", "branching_bound_from_text")
-    + public("limits.text", "surprisal_walks threshold_terms best_threshold")
-    + public("prediction.trace_limits", "Limits")
-    + public("prediction.text_limit", "TextLimit"),
+    calculators=(
+        *public("limits", "branching_bound_from_text"),
+        *public("limits.text", "surprisal_walks threshold_terms best_threshold"),
+        *public("prediction.trace_limits", "Limits"),
+        *public("prediction.text_limit", "TextLimit"),
+        "spectheory.bounds",
+    ),
     evidence=(
         proof("a text runs through a prefix with its probability; duality; the mean over starts", ANY_TEXT),
         exact(TEXT, model_cases, wrong=TEXT_WRONG),

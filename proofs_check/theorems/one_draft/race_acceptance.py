@@ -326,7 +326,7 @@ A3 = Entry(
     source=("kobus2025", "daliri2025"),
     number="Lemma 3.1",
     assumptions=("p and q are pmfs on one finite vocabulary",),
-    calculators=("spectheory.verification.race_bounds", "spectheory.verification.RaceInequalities"),
+    calculators=("spectheory.verification.race_inequalities", "spectheory.verification.RaceInequalities"),
     evidence=(
         proof("term by term, for any number of tokens", TERM_BY_TERM),
         solved(

@@ -449,6 +449,7 @@ P7 = Entry(
     evidence=(*EVIDENCE, *CALLS),
     calculators=(
         *(f"spectheory.{module}.{name}" for module, names in PUBLIC.items() for name in names.split()),
-        *(f"spectheory.{name}" for name in ("predict", "plan", "Prediction", "Trace", "Interval")),
+        *(f"spectheory.{name}" for name in ("predict", "plan", "rules", "tree", "judge", "compare")),
+        *(f"spectheory.{name}" for name in ("Prediction", "Trace", "Interval")),
     ),
 )
