@@ -172,6 +172,8 @@ def judge(
     """
     settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
     log = stated(_held("log", log, CallLog), engine_dtype=engine_dtype, **settings)
+    if not log.requests:
+        raise TextError("the log has no request", limit="needs one at least", remedy="check the log")
     totals = None if counters is None else _held("counters", counters, Counters)
     stop = read_stop(stop) if isinstance(stop, str) else stop
     asked_for: list[tuple[str, Any, Any, str]] = [
@@ -466,8 +468,6 @@ _ONE = 1e-9
 
 def align_texts(trace: Trace, log: CallLog) -> Trace:
     """The trace with one text per request, in their order; a request whose output is no text of it is refused."""
-    if not log.requests:
-        raise TextError("the log has no request", limit="needs one at least", remedy="check the log")
     for request in log.requests:
         if not request.output:
             raise TextError(
