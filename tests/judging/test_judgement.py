@@ -218,3 +218,16 @@ def test_a_rule_has_as_many_chances_to_be_refuted_as_comparisons() -> None:
     assert replace(made, positions=()).p == pytest.approx(3 * 0.3)
     assert Standing("token", (), each_p[3]).p == 0.9
     assert replace(made, likelihood=0.3, positions=(each_p[2],) * 9).p == 1.0
+
+
+def test_a_text_after_a_prompt_of_another_length_is_not_taken() -> None:
+    """Whose output and id are those of the request; unknown lengths fit."""
+    log, trace = _short(1)
+    prompt = len(log.requests[0].prompt)
+    for said, taken in ((prompt, True), (None, True), (prompt + 1, False)):
+        other = Trace(trace.columns, (replace(trace.texts[0], prompt_tokens=said),), trace.provenance)
+        if taken:
+            assert align_texts(other, log) is other
+        else:
+            with pytest.raises(TextError, match="its output is no text of the trace"):
+                align_texts(other, log)

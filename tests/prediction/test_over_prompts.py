@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from spectheory.intervals import Interval
 from spectheory.prediction import predict
 from spectheory.prediction.best_tree import BestTree, ShapeRequest
 from spectheory.prediction.call_times import drafted_per_call, speedup_of_chain
-from spectheory.prediction.over_prompts import Prompts, few_prompts, interval, left_out, ratio
+from spectheory.prediction.over_prompts import Prompts, deviation, few_prompts, interval, left_out, ratio
 from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import RecursiveRejection
@@ -264,3 +265,10 @@ def test_the_summary_is_that_of_the_benchmark(title: str, part: str, end: str, s
     ends = [{f"{pick(each[at] for each in shares):.3f}" for pick in (min, max)} for at in (2, 4)]
     row = " | ".join([title, *(" to ".join(sorted(each)) for each in ends)])
     assert f"| {row} |" in (ROOT / "docs/intervals.md").read_text(encoding="utf-8")
+
+
+def test_the_deviation_of_a_value_is_read_from_its_interval() -> None:
+    """Of a log-normal value: 95% lie within 1.96 standard deviations of the logarithm."""
+    for spread in (0.01, 0.3, 2.0):
+        low, high = (math.exp(0.7 + side * norm.ppf(0.975) * spread) for side in (-1, 1))
+        assert deviation(low, high) == pytest.approx(spread, rel=1e-12)

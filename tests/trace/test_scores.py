@@ -15,7 +15,7 @@ from spectheory.errors import SpectheoryError
 from spectheory.prediction import predict
 from spectheory.trace import Trace
 from spectheory.trace.reading import read_evidence
-from spectheory.trace.scores import Scores
+from spectheory.trace.scores import ScoredText, Scores
 from spectheory.verification import PATH_RULES
 from tests.made_up import each, one_line
 from tests.trace import server_logs as servers
@@ -228,3 +228,15 @@ def test_values_beside_drafts_are_refused_for_llama(draft_n: int, after: bool, t
     (tmp_path / "log").write_text(json.dumps(response))
     with pytest.raises(SpectheoryError, match="5 drafts leave tokens without log-probabilities"):
         read_evidence(tmp_path / "log", "llama.cpp-logprobs")
+
+
+def test_lists_are_as_wrong_as_the_worse_log() -> None:
+    """Of two logs with different rounding, the joined lists have the larger."""
+    list_of = {1: -0.1, 2: -3.0}
+    for errors in ((1e-6, 1e-2), (1e-2, 1e-6)):
+        target, draft = (
+            ScoredText("a", (-0.1, -0.1), (1, 1), tops=(list_of, list_of), vocabulary=5, error=error)
+            for error in errors
+        )
+        made = Scores.joined([Scores((target,)), Scores((draft,))])
+        assert {side.error for pair in made.lists for side in pair} == {1e-2}
