@@ -160,7 +160,9 @@ class Measured:
             "tokens": int(here.tokens[0]),
             "measured": interval(self.speedup(setting)).as_dict(),
             "tokens_per_call": float(here.tokens[0] / here.calls[0]),
-            "plain_steps_per_call": {part: float(times[0]) for part, times in vars(call).items()},
+            "plain_steps_per_call": {
+                part: float(getattr(call, part)[0]) for part in ("drafting", "verifying", "overhead")
+            },
         }
         if setting == PLAINLY:
             return found
