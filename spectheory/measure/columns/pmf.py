@@ -61,7 +61,7 @@ def kept_tokens(logits: Tensor, sampling: Sampling, admitted: Tensor | None = No
 
     Examples
     --------
-    >>> ids, log = kept(torch.log(torch.tensor([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])), Sampling(top_p=0.7))
+    >>> ids, log = kept_tokens(torch.log(torch.tensor([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])), Sampling(top_p=0.7))
     >>> ids.tolist(), log.exp().numpy().round(3).tolist()
     ([[1, 2], [2, 3]], [[0.625, 0.375], [1.0, 0.0]])
     """
