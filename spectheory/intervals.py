@@ -76,8 +76,11 @@ class Interval:
             ends = f"low is {self.low:g}, best {self.best:g} and high {self.high:g}"
             raise SettingError(ends, limit="needs low <= best <= high", remedy="order them")
         if self.kind == "exact" and self.low != self.high:
-            raise SettingError(f"the ends are {self.low:g} and {self.high:g}", limit="exact means no width",
-                               remedy="say bound, statistical or estimate")  # fmt: skip
+            raise SettingError(
+                f"the ends are {self.low:g} and {self.high:g}",
+                limit="exact means no width",
+                remedy="say bound, statistical or estimate",
+            )
 
     @classmethod
     def exact(cls, value: float) -> Interval:
@@ -103,8 +106,11 @@ class Interval:
         if not isinstance(factor, Interval):
             factor = Interval.exact(_number("the factor", factor))
         if self.low < 0 or factor.low < 0:
-            raise SettingError(f"the low ends are {self.low:g} and {factor.low:g}", limit="must be >= 0 in a product",
-                               remedy="multiply ends by hand")  # fmt: skip
+            raise SettingError(
+                f"the low ends are {self.low:g} and {factor.low:g}",
+                limit="must be >= 0 in a product",
+                remedy="multiply ends by hand",
+            )
         kind = weakest(self.kind, factor.kind)
         if any(one.kind == "estimate" and one.low == one.high for one in (self, factor)):
             return Interval.estimate(self.best * factor.best)

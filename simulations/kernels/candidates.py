@@ -39,9 +39,16 @@ def judged_in_turn(
 
 @compiled
 def _in_turn(
-    accepted: Floats, scaled: Floats, keep: Floats, other: Tokens, last_keep: Floats, last_other: Tokens,
-    trials: int, counts: Counts, state: Words,
-) -> None:  # fmt: skip
+    accepted: Floats,
+    scaled: Floats,
+    keep: Floats,
+    other: Tokens,
+    last_keep: Floats,
+    last_other: Tokens,
+    trials: int,
+    counts: Counts,
+    state: Words,
+) -> None:
     most = counts.shape[0] - 1
     for _ in range(trials):
         rank, token = 0, -1
@@ -113,9 +120,16 @@ def top_k_match(target: Any, draft: Any, max_rank: int, trials: int, *, state: W
 
 @compiled
 def _matched(
-    keep: Floats, other: Tokens, drafted: int, p_keep: Floats, p_other: Tokens, output: int,
-    trials: int, counts: Counts, state: Words,
-) -> None:  # fmt: skip
+    keep: Floats,
+    other: Tokens,
+    drafted: int,
+    p_keep: Floats,
+    p_other: Tokens,
+    output: int,
+    trials: int,
+    counts: Counts,
+    state: Words,
+) -> None:
     """Compare draft and output; either is the one given, or sampled if that is below 0."""
     for _ in range(trials):
         x = drafted if drafted >= 0 else alias_draw(keep, other, uniform(state))

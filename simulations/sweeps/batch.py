@@ -90,6 +90,11 @@ def draw(figure: Figure, data: Data) -> None:
 
 
 SWEEP = Sweep(
-    "batch", "A batch of M drafts: rejections fall from Y1 towards the limit Y4", ("Y3", "Y3/printed", "Y4"),
-    asks, data, draw, (9.0, 4.4)
-)  # fmt: skip
+    "batch",
+    "A batch of M drafts: rejections fall from Y1 towards the limit Y4",
+    ("Y3", "Y3/printed", "Y4"),
+    asks,
+    data,
+    draw,
+    (9.0, 4.4),
+)

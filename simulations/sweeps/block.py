@@ -193,6 +193,12 @@ def draw_tails(ax: Axes, gadget: Data) -> None:
 
 
 SWEEP = Sweep(
-    "block", "Block verification over whole decodings: the most tokens per call, not the lightest tail",
-    ("B7", "B7/in-law", "§7"), asks, data, draw, (9.0, 4.6), further=further,
-)  # fmt: skip
+    "block",
+    "Block verification over whole decodings: the most tokens per call, not the lightest tail",
+    ("B7", "B7/in-law", "§7"),
+    asks,
+    data,
+    draw,
+    (9.0, 4.6),
+    further=further,
+)

@@ -171,6 +171,12 @@ def _leading(ax: Axes, panel: Data) -> None:
 
 
 SWEEP = Sweep(
-    "branching", "Tokens that a drafter who does not sample can predict, and what bounds them",
-    ("B1", "B2", "B2'", "B3'", "B6"), asks, data, draw, (9.0, 7.4), extras=("models:torch", "models:transformers"),
-)  # fmt: skip
+    "branching",
+    "Tokens that a drafter who does not sample can predict, and what bounds them",
+    ("B1", "B2", "B2'", "B3'", "B6"),
+    asks,
+    data,
+    draw,
+    (9.0, 7.4),
+    extras=("models:torch", "models:transformers"),
+)

@@ -67,12 +67,17 @@ def iid_asks(scale: Scale, *, largest: bool) -> tuple[Ask, ...]:
     """Calls down every tree, or down the largest of each strategy, each position a race of its own."""
     trials, trees = scale.pick(200_000, 2_000_000), {name: shapes(typical_law(), name) for name in STRATEGIES}
     return tuple(
-        ask(f"i.i.d.: {label_of(strategy, nodes)}", "raced-tree", {"pair": PAIR, "paths": paths_of(shape)}, scale,
-            trials=trials)
+        ask(
+            f"i.i.d.: {label_of(strategy, nodes)}",
+            "raced-tree",
+            {"pair": PAIR, "paths": paths_of(shape)},
+            scale,
+            trials=trials,
+        )
         for strategy, by_size in trees.items()
         for nodes, shape in by_size.items()
         if not largest or nodes == max(by_size)
-    )  # fmt: skip
+    )
 
 
 def model_recipes(scale: Scale) -> dict[str, dict[str, Any]]:
@@ -135,8 +140,11 @@ def limits(law: Floats) -> list[float]:
 # How they are drawn
 
 LOOKS = {
-    "tau*": Look(ORANGE, "o"), "k-ary": Look(GREEN, "s"), "sequence": Look(BLUE, "D"), "batch": Look(PINK, "^"),
-}  # fmt: skip
+    "tau*": Look(ORANGE, "o"),
+    "k-ary": Look(GREEN, "s"),
+    "sequence": Look(BLUE, "D"),
+    "batch": Look(PINK, "^"),
+}
 NAMES = {"tau*": "tree τ*", "k-ary": "k-ary tree", "sequence": "sequence", "batch": "batch"}
 
 

@@ -125,6 +125,11 @@ def draw(figure: Figure, data: Data) -> None:
 
 
 SWEEP = Sweep(
-    "entropy", "The entropy of the rank against KL: i.i.d. candidates stay above, distinct ones do not",
-    ("H", "H/distinct", "R1", "R2", "R3"), asks, data, draw, (8.4, 5.0),
-)  # fmt: skip
+    "entropy",
+    "The entropy of the rank against KL: i.i.d. candidates stay above, distinct ones do not",
+    ("H", "H/distinct", "R1", "R2", "R3"),
+    asks,
+    data,
+    draw,
+    (8.4, 5.0),
+)

@@ -192,8 +192,14 @@ def _line(ax: Axes, start: Place, end: Place, colour: str, width: float) -> None
 
 def _arrow(ax: Axes, start: Place, end: Place, colour: str) -> None:
     bend = -0.35 if start[1] == end[1] else 0.25
-    how = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.3, "shrinkA": 4, "shrinkB": 4,
-           "connectionstyle": f"arc3,rad={bend}"}  # fmt: skip
+    how = {
+        "arrowstyle": "-|>",
+        "color": colour,
+        "linewidth": 1.3,
+        "shrinkA": 4,
+        "shrinkB": 4,
+        "connectionstyle": f"arc3,rad={bend}",
+    }
     ax.annotate("", end, start, arrowprops=how, zorder=2)
 
 
@@ -261,6 +267,11 @@ def decisions(paths: Sequence[Path]) -> Iterator[tuple[Path, Path, bool]]:
 
 
 SWEEP = Sweep(
-    "example", "Draft trees and their decisions: recursive rejection, and the race beside it",
-    ("R3", "R2", "S1", "§7"), asks, data, draw, (9.0, 10.2),
-)  # fmt: skip
+    "example",
+    "Draft trees and their decisions: recursive rejection, and the race beside it",
+    ("R3", "R2", "S1", "§7"),
+    asks,
+    data,
+    draw,
+    (9.0, 10.2),
+)

@@ -118,6 +118,11 @@ def draw(figure: Figure, data: Data) -> None:
 
 
 SWEEP = Sweep(
-    "gain", "What M drafts save at one position, for uniform and Bernoulli pairs",
-    ("Y3", "R3"), asks, data, draw, (9.0, 4.4),
-)  # fmt: skip
+    "gain",
+    "What M drafts save at one position, for uniform and Bernoulli pairs",
+    ("Y3", "R3"),
+    asks,
+    data,
+    draw,
+    (9.0, 4.4),
+)

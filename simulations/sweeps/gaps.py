@@ -152,6 +152,11 @@ def draw(figure: Figure, data: Data) -> None:
 
 
 SWEEP = Sweep(
-    "gaps", "What every rule lacks to the best acceptance of i.i.d. candidates",
-    ("R8", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "A1", "A4"), asks, data, draw, (9.0, 5.2),
-)  # fmt: skip
+    "gaps",
+    "What every rule lacks to the best acceptance of i.i.d. candidates",
+    ("R8", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "A1", "A4"),
+    asks,
+    data,
+    draw,
+    (9.0, 5.2),
+)

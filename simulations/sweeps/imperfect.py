@@ -102,6 +102,12 @@ def _finish(ax: Axes, title: str, up: str, ends: list[LineEnd]) -> None:
 
 
 SWEEP = Sweep(
-    "imperfect", "Draft trees from imperfect knowledge: what they give and what they lose",
-    ("B8", "B6"), asks, data, draw, (9.0, 4.2), extras=("models:torch", "models:transformers"),
-)  # fmt: skip
+    "imperfect",
+    "Draft trees from imperfect knowledge: what they give and what they lose",
+    ("B8", "B6"),
+    asks,
+    data,
+    draw,
+    (9.0, 4.2),
+    extras=("models:torch", "models:transformers"),
+)

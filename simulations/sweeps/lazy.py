@@ -170,6 +170,12 @@ def _legible(places: list[float], names: dict[float, str]) -> list[str]:
 
 
 SWEEP = Sweep(
-    "lazy", "Time of a race: target first against a clock for every token",
-    ("R2", "A2"), asks, data, draw, (9.0, 4.4), alone=True,
-)  # fmt: skip
+    "lazy",
+    "Time of a race: target first against a clock for every token",
+    ("R2", "A2"),
+    asks,
+    data,
+    draw,
+    (9.0, 4.4),
+    alone=True,
+)

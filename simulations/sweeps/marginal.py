@@ -101,7 +101,14 @@ def draw_panel(ax: Axes, strategies: Data) -> None:
 
 
 SWEEP = Sweep(
-    "marginal", "Probability that the k-th drafted token is accepted",
-    ("S1", "S2", "R2", "§7"), asks, data, draw, (9.0, 4.4), draft_trees.EXTRAS,
-    theory=draft_trees.model_theory, further=lambda tallies: draft_trees.along_text(tallies, "node"),
-)  # fmt: skip
+    "marginal",
+    "Probability that the k-th drafted token is accepted",
+    ("S1", "S2", "R2", "§7"),
+    asks,
+    data,
+    draw,
+    (9.0, 4.4),
+    draft_trees.EXTRAS,
+    theory=draft_trees.model_theory,
+    further=lambda tallies: draft_trees.along_text(tallies, "node"),
+)

@@ -117,6 +117,12 @@ def draw_wins(ax: Axes, rows: list[Data], title: str, lines: list[Any], size: fl
 
 
 SWEEP = Sweep(
-    "opt_uno", "Biased decoding of whole texts: OPT against UNO recovery on the built-in pair",
-    ("Y5", "Y6"), asks, data, draw, (9.0, 4.0), extras=("models:torch", "models:transformers"),
-)  # fmt: skip
+    "opt_uno",
+    "Biased decoding of whole texts: OPT against UNO recovery on the built-in pair",
+    ("Y5", "Y6"),
+    asks,
+    data,
+    draw,
+    (9.0, 4.0),
+    extras=("models:torch", "models:transformers"),
+)

@@ -156,6 +156,11 @@ def draw_law(ax: Axes, law: Data) -> None:
 
 
 SWEEP = Sweep(
-    "pareto", "Fewer rejections for bias at one position: the straight front",
-    ("Y5", "Y6"), asks, data, draw, (9.0, 4.4),
-)  # fmt: skip
+    "pareto",
+    "Fewer rejections for bias at one position: the straight front",
+    ("Y5", "Y6"),
+    asks,
+    data,
+    draw,
+    (9.0, 4.4),
+)

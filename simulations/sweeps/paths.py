@@ -212,6 +212,11 @@ def draw_residuals(ax: Axes, data: Data) -> None:
 
 
 SWEEP = Sweep(
-    "paths", "The path theorem: predicted and simulated tokens per call of every rule",
-    ("§7",), asks, data, draw, (9.0, 7.0),
-)  # fmt: skip
+    "paths",
+    "The path theorem: predicted and simulated tokens per call of every rule",
+    ("§7",),
+    asks,
+    data,
+    draw,
+    (9.0, 7.0),
+)

@@ -94,6 +94,11 @@ def draw_race(ax: Axes, data: Data, outcome: str) -> None:
 
 
 SWEEP = Sweep(
-    "race", "The exponential race: one clock per token, read by target and draft",
-    ("A2", "R2"), asks, data, draw, (9.0, 4.4),
-)  # fmt: skip
+    "race",
+    "The exponential race: one clock per token, read by target and draft",
+    ("A2", "R2"),
+    asks,
+    data,
+    draw,
+    (9.0, 4.4),
+)

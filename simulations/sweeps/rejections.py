@@ -41,11 +41,17 @@ def asks(scale: Scale) -> tuple[Ask, ...]:
     """Independent runs, a batch each, and many texts for the profile."""
     looks = checkpoints(scale)
     running = tuple(
-        ask(f"T = {length}, run {run + 1}", "rejections-running", {**recipe(length), "checkpoints": looks, "run": run},
-            scale, trials=looks[-1], batch=looks[-1])
+        ask(
+            f"T = {length}, run {run + 1}",
+            "rejections-running",
+            {**recipe(length), "checkpoints": looks, "run": run},
+            scale,
+            trials=looks[-1],
+            batch=looks[-1],
+        )
         for length in LENGTHS
         for run in range(RUNS)
-    )  # fmt: skip
+    )
     return (*running, ask("profile", "rejections", recipe(LENGTHS[0]), scale, trials=scale.pick(1_600_000, 16_000_000)))
 
 

@@ -148,9 +148,14 @@ def _tokens(ax: Axes, call: Data, middle: float) -> None:
 
 
 SWEEP = Sweep(
-    "schematic", "Plain, speculative and batch decoding of one prompt, call by call",
-    ("A1", "R3", "Y3"), lambda _: (), data, draw, (9.0, 6.4),
-)  # fmt: skip
+    "schematic",
+    "Plain, speculative and batch decoding of one prompt, call by call",
+    ("A1", "R3", "Y3"),
+    lambda _: (),
+    data,
+    draw,
+    (9.0, 6.4),
+)
 
 if __name__ == "__main__":
     write_whole(FILE, partial(_write, run()))

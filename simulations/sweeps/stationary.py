@@ -133,6 +133,11 @@ def draw(figure: Figure, data: Data) -> None:
 
 
 SWEEP = Sweep(
-    "stationary", "Predicted tokens against log P/h on stationary ergodic text",
-    ("B9", "B9/stretches"), asks, data, draw, (9.0, 4.2),
-)  # fmt: skip
+    "stationary",
+    "Predicted tokens against log P/h on stationary ergodic text",
+    ("B9", "B9/stretches"),
+    asks,
+    data,
+    draw,
+    (9.0, 4.2),
+)

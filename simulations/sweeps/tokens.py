@@ -114,7 +114,14 @@ def _expansion(seen: Data) -> str:
 
 
 SWEEP = Sweep(
-    "tokens", "Tokens per call against drafted tokens, for four ways to draft",
-    ("S1", "S2", "S3", "S4", "T1", "R2", "§7"), asks, data, draw, (9.0, 4.4), draft_trees.EXTRAS,
-    theory=draft_trees.model_theory, further=lambda tallies: draft_trees.along_text(tallies, "calls"),
-)  # fmt: skip
+    "tokens",
+    "Tokens per call against drafted tokens, for four ways to draft",
+    ("S1", "S2", "S3", "S4", "T1", "R2", "§7"),
+    asks,
+    data,
+    draw,
+    (9.0, 4.4),
+    draft_trees.EXTRAS,
+    theory=draft_trees.model_theory,
+    further=lambda tallies: draft_trees.along_text(tallies, "calls"),
+)

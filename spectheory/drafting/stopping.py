@@ -37,8 +37,13 @@ class StoppingRule(ABC):
     remedy: ClassVar[str] = "0.4 is usual"
 
     def __post_init__(self) -> None:
-        found = real(f"the threshold of {self.name}{self.sign}", self.threshold, self.inside, limit=self.limit,
-                     remedy=self.remedy)  # fmt: skip
+        found = real(
+            f"the threshold of {self.name}{self.sign}",
+            self.threshold,
+            self.inside,
+            limit=self.limit,
+            remedy=self.remedy,
+        )
         object.__setattr__(self, "threshold", found)
 
     @staticmethod

@@ -29,8 +29,10 @@ def tunstall_bound(rank_entropy: float, alphabet: int, k: int, *, form: Tunstall
     >>> round(tunstall_bound(math.log(2), 2, 3), 6)
     2.321928
     """
-    alphabet, k = (whole(name, value, most=MOST_EXACT, remedy="count ranks from 1")
-                   for name, value in (("alphabet", alphabet), ("k", k)))  # fmt: skip
+    alphabet, k = (
+        whole(name, value, most=MOST_EXACT, remedy="count ranks from 1")
+        for name, value in (("alphabet", alphabet), ("k", k))
+    )
     rank_entropy = real(
         "rank entropy",
         rank_entropy,

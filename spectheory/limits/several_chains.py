@@ -79,8 +79,11 @@ def _log_probabilities(name: str, values: Any) -> Floats:
     """Log-probabilities ``[..., depth]``, checked."""
     logs = as_numpy(values, name)
     if not logs.ndim or not (logs <= 0).all():
-        raise PmfError(f"{name} of shape {logs.shape} has an entry above 0 or NaN, or no axis",
-                       limit="needs log-probabilities [..., depth]", remedy="pass natural logarithms")  # fmt: skip
+        raise PmfError(
+            f"{name} of shape {logs.shape} has an entry above 0 or NaN, or no axis",
+            limit="needs log-probabilities [..., depth]",
+            remedy="pass natural logarithms",
+        )
     return logs
 
 
@@ -105,8 +108,9 @@ def several_chains_bound(target: Sequence[Any], draft: Sequence[Any], chains: in
     (0.666667, 0.888889)
     """
     chains = at_least_one("chains", chains)
-    target, draft = (several(name, pmfs, remedy="give one array a depth")
-                     for name, pmfs in (("target", target), ("draft", draft)))  # fmt: skip
+    target, draft = (
+        several(name, pmfs, remedy="give one array a depth") for name, pmfs in (("target", target), ("draft", draft))
+    )
     if len(target) != len(draft) or not len(target):
         raise SettingError(
             f"{len(target)} depths of the target, {len(draft)} of the draft",

@@ -234,13 +234,15 @@ def _before_a_draft(
     k: Iterable[int] | None,
 ) -> EarlyAnswer:
     """What entropies say of acceptance, and what a speed-up needs."""
-    target, draft = (
-        value
-        if value is None
-        else real(name, value, lambda nats: 0 <= nats < math.inf, limit="must be >= 0 and finite",
-                  remedy="give a mean in nats")
-        for name, value in (("--target-nats", target), ("--draft-nats", draft))
-    )  # fmt: skip
+    for name, value in (("--target-nats", target), ("--draft-nats", draft)):
+        if value is not None:
+            real(
+                name,
+                value,
+                lambda nats: 0 <= nats < math.inf,
+                limit="must be >= 0 and finite",
+                remedy="give a mean in nats",
+            )
     if target is not None and draft is not None and draft < target:
         raise SettingError(
             f"--draft-nats is {draft:g}, below --target-nats {target:g}",

@@ -223,8 +223,11 @@ class Trace:
             parts = [[target], [draft], [tokens]]
         if len({len(part) for part in parts}) > 1:
             counts = ", ".join(f"{len(part)}" for part in parts)
-            raise TextError(f"there are {counts} texts", limit="as many targets, drafts and lists of tokens",
-                            remedy="pass one of each for a text")  # fmt: skip
+            raise TextError(
+                f"there are {counts} texts",
+                limit="as many targets, drafts and lists of tokens",
+                remedy="pass one of each for a text",
+            )
         names, ends = _of_each(len(parts[2]), ids, ended)
         each = zip(names, parts[0], parts[1], parts[2], strict=True)
         texts = [columns_of_logits(p, q, x, sampling, f"text {name!r}") for name, p, q, x in each]
@@ -341,8 +344,9 @@ def _of_each(texts: int, ids: Iterable[str] | None, ended: Iterable[bool] | None
     ends = [False] * texts if ended is None else several("ended", ended, remedy="say True or False of each")
     for what, values in (("ids", names), ("ended", ends)):
         if len(values) != texts:
-            raise TextError(f"{what} has {len(values)} entries for {texts} texts", limit="needs one per text",
-                            remedy="leave it out")  # fmt: skip
+            raise TextError(
+                f"{what} has {len(values)} entries for {texts} texts", limit="needs one per text", remedy="leave it out"
+            )
     return names, ends
 
 
@@ -350,14 +354,20 @@ def _two_lists(name: Any, text: Any) -> list[NDArray[np.float64]]:
     """Log-probabilities of one text under the target and under the draft, as arrays."""
     both = several(f"text {name!r}", text, remedy="pass [(target, draft), ...]", error=TextError)
     if len(both) != 2:
-        raise TextError(f"text {name!r} has {len(both)} parts", limit="needs two lists: log p and log q of its tokens",
-                        remedy="pass [(target, draft), ...]")  # fmt: skip
+        raise TextError(
+            f"text {name!r} has {len(both)} parts",
+            limit="needs two lists: log p and log q of its tokens",
+            remedy="pass [(target, draft), ...]",
+        )
     logs = [as_numpy(one, f"log {letter} of text {name!r}", TextError) for letter, one in zip("pq", both, strict=True)]
     target, draft = map(np.atleast_1d, logs)
     for each in (target, draft):
         if (far := each[np.isfinite(each) & (each < LOWEST)]).size:
-            raise TextError(f"text {name!r} has a log-probability {far[0]:g}", limit=f"must be in {LOWEST:g}..0",
-                            remedy="give -inf for probability zero")  # fmt: skip
+            raise TextError(
+                f"text {name!r} has a log-probability {far[0]:g}",
+                limit=f"must be in {LOWEST:g}..0",
+                remedy="give -inf for probability zero",
+            )
     if target.shape != draft.shape or target.ndim != 1 or target.size == 0:
         raise TextError(
             f"text {name!r} has {target.size} target and {draft.size} draft log-probabilities",

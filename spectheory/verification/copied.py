@@ -132,8 +132,10 @@ class RecordedMatch(CopiedMatch):
 
     def __post_init__(self) -> None:
         instance("draft", self.draft, str, remedy="name the draft")
-        places = [whole("places", at, least=0, remedy="count columns from 0") for at in several("places", self.places,
-                  remedy="(0,) is the first draft")]  # fmt: skip
+        places = [
+            whole("places", at, least=0, remedy="count columns from 0")
+            for at in several("places", self.places, remedy="(0,) is the first draft")
+        ]
         object.__setattr__(self, "places", tuple(places))
         for name in ("free", "by_position"):
             instance(name, getattr(self, name), bool, remedy="False is the default")

@@ -166,9 +166,15 @@ def _request(line: str, where: str) -> Counters:
     calls, certain = calls_of(accepted, float(length[1]), _LENGTH_DIGITS, drafted, len(printed) or None)
     survival, rounding = shares_of(printed, _SHARE_DIGITS, calls, accepted)
     return Counters(
-        calls, drafted, accepted, survival, len(printed) or None, rounding=rounding, engine="llama.cpp",
+        calls,
+        drafted,
+        accepted,
+        survival,
+        len(printed) or None,
+        rounding=rounding,
+        engine="llama.cpp",
         remarks=(_NO_DRAFTS, *(() if certain else (_APPROXIMATE if accepted else _NOTHING,))),
-    )  # fmt: skip
+    )
 
 
 def _as_deep(counters: Counters, depth: int) -> Counters:

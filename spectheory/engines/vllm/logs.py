@@ -269,9 +269,15 @@ def _subset(row: dict[str, str], digits: int, where: str) -> Counters:
         )
     survival, rounding = shares_of(shares, digits, calls, accepted)
     return Counters(
-        calls, drafted, accepted, survival, len(shares) or None, rounding=rounding, engine="vllm",
+        calls,
+        drafted,
+        accepted,
+        survival,
+        len(shares) or None,
+        rounding=rounding,
+        engine="vllm",
         remarks=(PAST_END, NO_DRAFTS),
-    )  # fmt: skip
+    )
 
 
 def _is_share(name: str | None) -> bool:
