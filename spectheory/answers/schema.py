@@ -14,6 +14,7 @@ from spectheory.errors import SettingError
 __all__ = ["json_schema", "schema_names"]
 
 _ANSWERS: dict[str, tuple[type[Part], str]] = {
+    "acceptance": (theory.AcceptanceJson, "predict, from an acceptance rate alone"),
     "bounds": (theory.BoundsJson, "bounds"),
     "calls": (counts.CallsJson, "first line of calls.jsonl"),
     "claims": (verified.ClaimsJson, "verify --claim"),

@@ -1,10 +1,10 @@
-"""What ``spectheory bounds``, ``rules`` and ``tree`` write."""
+"""What ``spectheory bounds``, ``rules`` and ``tree`` write, and ``predict`` from an acceptance rate alone."""
 
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta
 
-from spectheory.answers.base import Count, Maybe, Part, Paths, says
+from spectheory.answers.base import Count, Maybe, Part, Paths, Positive, says
 from spectheory.intervals import Interval
 
 
@@ -67,6 +67,27 @@ class NeedsJson(Part, kw_only=True):
     readings: Annotated[dict[str, Reading], says("what the entropies say, with its side")]
     needed: Annotated[list[Needed], says("what chains of k drafts need")]
     least: Annotated[Needed | None, says("the length that needs the least acceptance")]
+
+
+class AcceptanceJson(Part, kw_only=True):
+    """`spectheory predict --acceptance … --json`."""
+
+    schema, told = 1, True
+
+    class Length(Part):
+        """A chain of k drafts; ranges are certain, their `best` is the idealised value of i.i.d. acceptances."""
+
+        k: Positive
+        tokens_per_call: Interval
+        speedups: Annotated[list[Interval], says("at each of `cs`; empty without --c")]
+
+    source: Annotated[Literal["acceptance"], says("what was given")]
+    acceptance: Annotated[float, says("the rate that was given")]
+    counted_k: Annotated[Positive | None, says("drafts per call if the rate is accepted over drafted tokens")]
+    cs: Annotated[list[float], says("half the c given, the c, and twice that")]
+    safest: Annotated[Positive, says("k with the largest speed-up that is sure", "safest.k")]
+    likeliest: Annotated[Positive, says("k with the largest speed-up if acceptances are i.i.d.", "likeliest.k")]
+    rows: Annotated[list[Length], says("a chain of each length")]
 
 
 class RulesJson(Part, kw_only=True):

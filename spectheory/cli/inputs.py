@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from spectheory.cli.console import remarks
 from spectheory.cost import LatencyTable
 from spectheory.deployment import other_machine
-from spectheory.errors import NOT_NUMBERS, PmfError
+from spectheory.errors import NOT_NUMBERS, PmfError, SettingError
 from spectheory.files import read_text
 from spectheory.prediction.whole import named_rules
 from spectheory.verification import PathRule
@@ -31,6 +32,19 @@ def asked(question: Any) -> dict[str, Any]:
     values = {name: value for name, value in vars(question).items() if name not in ("json", "all", "explain")}
     pmfs = [name for name, value in values.items() if name.endswith("_pmf") and value is not None]
     return values | {name: read_numbers(values[name], f"--{name.replace('_', '-')}") for name in pmfs}
+
+
+def refuse_idle(question: Any, taken: Collection[str], source: str, otherwise: str) -> None:
+    """Refuse options that an answer from such a source does not take."""
+    hints = get_type_hints(type(question), include_extras=True)
+    idle = [f.name for f in fields(question) if f.name not in taken and getattr(question, f.name) != f.default]
+    if idle:
+        named = ", ".join(hints[name].__metadata__[0].default for name in idle)  # how it is written
+        raise SettingError(
+            f"{named} given with {source}",
+            limit="these need a trace: statistics of texts",
+            remedy=f"leave it out, or {otherwise}",
+        )
 
 
 def read_numbers(source: str, name: str) -> NDArray[Any]:

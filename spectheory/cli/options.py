@@ -139,6 +139,8 @@ class PredictOptions(Question):
     Without a trace, the pair is measured first, with the options under Pair, Text, Sampling and Run.
     """
 
+    acceptance: Annotated[float | None, the.ACCEPTANCE] = None
+    counted_k: Annotated[int | None, the.COUNTED_K] = None
     shape: Annotated[list[str] | None, shown(the.SHAPE, "chain and tree")] = None
     bias: Annotated[list[float] | None, the.BIAS] = None
     prefill_token: Annotated[bool, the.PREFILL_TOKEN] = False

@@ -13,7 +13,7 @@ import numpy as np
 from spectheory.checks import in_range
 from spectheory.cli.answer import Page, View, ready_page, show
 from spectheory.cli.console import ready_folder, remarks
-from spectheory.cli.inputs import read_latencies, read_rules
+from spectheory.cli.inputs import read_latencies, read_rules, refuse_idle
 from spectheory.cli.options import (
     LATENCY_FILE,
     MeasuringOptions,
@@ -32,11 +32,13 @@ from spectheory.pairs import resolve
 from spectheory.plots import write_figures
 from spectheory.plots.where import write_where
 from spectheory.prediction import Plan, plan
+from spectheory.prediction.from_acceptance import from_acceptance
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.where import settings_of, where
 from spectheory.prediction.whole import SWEPT, named_shapes, named_stops
 from spectheory.reports import Report, prediction_report
 from spectheory.reports.additions import Records
+from spectheory.reports.from_acceptance import acceptance_report
 from spectheory.reports.prediction import provisional_report
 from spectheory.reports.where import where_report
 from spectheory.trace import SOURCES, TRACE_FILE, Trace, trace_file
@@ -51,10 +53,13 @@ if TYPE_CHECKING:
 
 
 LONGEST_CHAIN = 1024
+ACCEPTANCE_TAKES = ("acceptance", "counted_k", "c", "k_max", "json", "out", "all", "explain")
 
 
 def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, how: MeasuringOptions) -> None:
     """Answer the question and show the answer."""
+    if question.acceptance is not None or question.counted_k is not None:
+        return _from_acceptance(question, pair, text, how)
     _validate(question, pair, text, how)
     rules = read_rules(question.rule)
     named_shapes(question.shape or (), question.k_max)
@@ -81,6 +86,20 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
     if passes is None and (question.latency or beside.exists()):
         passes = read_latencies(question.latency or beside, found.provenance)
     _show(question, pair, rules, found, passes)
+
+
+def _from_acceptance(question: PredictOptions, pair: PairOptions, text: TextOptions, how: MeasuringOptions) -> None:
+    """From an acceptance rate and nothing else."""
+    if recorded_at(question):
+        raise SettingError("a trace and --acceptance are both given", limit="one source", remedy="leave one out")
+    refuse_idle(question, ACCEPTANCE_TAKES, "an acceptance rate", "give a trace in its place")
+    for given in (pair, text, how):
+        refuse_idle(given, [], "an acceptance rate", "give a trace in its place")
+    if question.acceptance is None:
+        raise SettingError("--counted-k is given alone", limit="it says of what --acceptance is", remedy="add the rate")
+    answer = from_acceptance(question.acceptance, question.c, k_max=question.k_max, counted_k=question.counted_k)
+    file = question.out / "prediction.json" if question.out else None
+    show(acceptance_report(answer), as_json=question.json, file=file, view=View.of(question))
 
 
 def _measured(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import TypeAlias, get_type_hints
+from typing import TypeAlias
 
 from spectheory.checks import in_range
 from spectheory.cli.answer import Page, View, show
-from spectheory.cli.inputs import read_latencies
+from spectheory.cli.inputs import read_latencies, refuse_idle
 from spectheory.cli.options import LATENCY_FILE, Question
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.errors import SettingError
@@ -27,7 +26,7 @@ LONGEST = 256
 
 def show_readings(question: Question, logs: Mapping[str, tuple[Path, Counts]], name: str) -> None:
     """Readings of each log, by name; `name` is that of the JSON file in the folder asked for."""
-    _refuse_idle(question)
+    refuse_idle(question, TAKEN, "an engine's counts", "measure the pair")
     in_range("--k-max", question.k_max, LONGEST)
     rule = one_rule(question.rule)
     found = {
@@ -47,19 +46,6 @@ def one_rule(names: Sequence[str] | None) -> str:
             f"{len(names)} rules given with an engine's counts", limit="an engine runs one", remedy="name that one"
         )
     return names[0] if names else ""
-
-
-def _refuse_idle(question: Question) -> None:
-    """Counts know no shapes or hardware."""
-    hints = get_type_hints(type(question), include_extras=True)
-    idle = [f.name for f in fields(question) if f.name not in TAKEN and getattr(question, f.name) != f.default]
-    if idle:
-        named = ", ".join(hints[name].__metadata__[0].default for name in idle)  # how it is written
-        raise SettingError(
-            f"{named} given with an engine's counts",
-            limit="these need a trace: statistics of texts",
-            remedy="leave it out, or measure the pair",
-        )
 
 
 def _cost(question: Question, path: Path, counts: Counts) -> CostModel | None:

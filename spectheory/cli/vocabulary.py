@@ -86,6 +86,18 @@ CHAINS = option("--chains", "INT", SHAPES, "Also bound calls that draft this man
 RECOVERY = option("--recovery", "NAME", SHAPES, "Law of the token that replaces a rejected one: optimal or target.")
 DRAFTS = option("--drafts", "INT", SHAPES, "M, the number of drafts in a batch of yin2024.")
 PRINTED = option("--printed", "", SHAPES, "Run Algorithm 4 of yin2024 exactly as printed (Y3/printed).")
+ACCEPTANCE = option(
+    "--acceptance",
+    "RATE",
+    TRACE,
+    "In place of a trace: a mean acceptance rate alone. Gives a certain range for each k.",
+)
+COUNTED_K = option(
+    "--counted-k",
+    "INT",
+    TRACE,
+    "With --acceptance: the rate is accepted over drafted tokens, as engines print it, of calls with so many drafts.",
+)
 PREFILL_TOKEN = option("--prefill-token", "", SHAPES, "Count the prompt's own pass as a call that outputs one token.")
 NEW_PROMPTS = option(
     "--new-prompts",

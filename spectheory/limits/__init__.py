@@ -26,6 +26,7 @@ from spectheory.limits.cross_entropy import (
     total_variation_at_most,
 )
 from spectheory.limits.imperfect import ImperfectTree, imperfect_tree
+from spectheory.limits.mean_acceptance import least_tokens_per_call, most_tokens_per_call, tokens_per_call_between
 from spectheory.limits.random_trees import random_tree_totals, random_tree_value, stationary_tree_value
 from spectheory.limits.rejections import (
     batch_expected_rejections,
@@ -57,8 +58,10 @@ __all__ = [
     "first_choice_at_least",
     "first_choice_at_most",
     "imperfect_tree",
+    "least_tokens_per_call",
     "mean_bias_frontier",
     "mixture_target",
+    "most_tokens_per_call",
     "optimal_recovery",
     "race_acceptance_at_least",
     "random_tree_totals",
@@ -71,6 +74,7 @@ __all__ = [
     "several_chains_bound",
     "stationary_tree_value",
     "sufficient_divergence",
+    "tokens_per_call_between",
     "total_variation_at_most",
     "tunstall_bound",
     "uno_loss",

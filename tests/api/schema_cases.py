@@ -36,6 +36,7 @@ class Asked:
 
 
 ASKED = [
+    Asked("acceptance", ("predict", "--acceptance", 0.8, "--c", 0.05, "--k-max", 3)),
     Asked("prediction", ("predict", "FOLDER/full", "--c", 0.1, "--k-max", 2, "--stop", "token<0.4")),
     Asked("prediction", ("predict", "FOLDER/full", "--k-max", 2, "--shape", "tree", "--rule", "race")),
     Asked("prediction", ("predict", "FOLDER/small", "--where", "--k-max", 2, "--rule", "token")),

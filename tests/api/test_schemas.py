@@ -122,7 +122,7 @@ def test_a_schema_is_one_closed_and_explained(name: str) -> None:
 
 
 def test_an_unknown_schema_is_refused() -> None:
-    with pytest.raises(SettingError, match="schema 'guess' is unknown: there are bounds, "):
+    with pytest.raises(SettingError, match="schema 'guess' is unknown: there are acceptance, "):
         json_schema("guess")
 
 

@@ -198,6 +198,8 @@ def test_one_rule_chosen(trace_file: Path, capsys: pytest.CaptureFixture[str]) -
         (["--latency", "absent.json"], "absent.json is not a latency table"),
         (["--c", "1", "--latency", "x"], "--c and --latency are both given"),
         (["--logprobs", "x"], "a trace and --logprobs are both given"),
+        (["--acceptance", "0.8"], "a trace and --acceptance are both given"),
+        (["--counted-k", "4"], "a trace and --acceptance are both given"),
         (["--nonsense"], "nonsense"),
         (["--temperature", "0.5"], "--temperature given with a recorded trace"),
         (["--target", "x", "--top-p", "7"], "--target, --top-p given with a recorded trace"),

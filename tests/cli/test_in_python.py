@@ -9,9 +9,11 @@ from typing import Any
 
 import spectheory
 from spectheory.cost import ConstantRatio
+from spectheory.prediction import FromAcceptance, from_acceptance
 from spectheory.prediction.whole_bounds import EarlyAnswer
 from spectheory.reports import Report, bounds_report, prediction_report, rules_report, tree_report
 from spectheory.reports.bounds import early_report
+from spectheory.reports.from_acceptance import acceptance_report
 from spectheory.trace import Trace
 from tests.cli.theory_cases import Ask, P, Q, ask, full_trace
 from tests.made_up import each
@@ -22,7 +24,7 @@ SHOW: dict[str, Callable[[Any], Report]] = {
     "bounds": lambda answer: early_report(answer) if isinstance(answer, EarlyAnswer) else bounds_report(answer),
     "rules": rules_report,
     "tree": tree_report,
-    "predict": prediction_report,
+    "predict": lambda answer: (acceptance_report if isinstance(answer, FromAcceptance) else prediction_report)(answer),
 }
 LOGPROBS = [[-0.5, -1.0, -2.0], [-0.25, -1.5]]
 K3 = ["--rule", "token", "--k-max", "3"]
@@ -46,6 +48,12 @@ RANKS = [0.6, 0.3]
         ("bounds", ["--need", "2", "--c", "0.1", "--k", "4"], {"need": 2.0, "c": 0.1, "k": [4]}),
         ("bounds", ["TRACE", "--nodes", "8", "--chains", "4"], {"nodes": [8], "chains": [4]}),
         ("bounds", ["--target-logprobs", "LOGPROBS", "--nodes", "2"], {"target_logprobs": LOGPROBS, "nodes": [2]}),
+        (
+            "predict",
+            ["--acceptance", "0.8", "--c", "0.05", "--k-max", "4"],
+            {"acceptance": 0.8, "c": 0.05, "k_max": 4},
+        ),
+        ("predict", ["--acceptance", "0.5", "--counted-k", "3"], {"acceptance": 0.5, "counted_k": 3}),
         ("rules", ["--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0.2,0.3,0.5"], {"target_pmf": P, "draft_pmf": Q}),
         ("rules", ["TRACE", "--candidates", "2"], {"candidates": 2}),
         ("rules", ["TRACE", "--rule", "race", "--rule", "token"], {"rules": ["race", "token"]}),
@@ -78,6 +86,8 @@ def test_python_answers_what_the_command_answers(
     full_trace(given["TRACE"], texts=16)
     given["LOGPROBS"].write_text("\n".join(json.dumps({"target": text}) for text in LOGPROBS))
     shown = ask(command, *(given.get(word, word) for word in options))
-    function = getattr(spectheory, {"predict": "plan"}.get(command, command))
+    function = (
+        from_acceptance if "acceptance" in asked else getattr(spectheory, {"predict": "plan"}.get(command, command))
+    )
     answer = function(Trace.read(given["TRACE"]), **asked) if "TRACE" in options else function(**asked)
     assert shown == json.loads(json.dumps(SHOW[command](answer).as_dict()))

@@ -1,0 +1,106 @@
+"""What an acceptance rate alone says of tokens per call and speed-up: a certain range for each k (C6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from spectheory.checks import real, whole
+from spectheory.cost import ConstantRatio, iid_tokens_per_call, required_acceptance
+from spectheory.drafting import Chain
+from spectheory.intervals import Interval
+from spectheory.limits.mean_acceptance import (
+    least_tokens_per_call,
+    most_tokens_per_call,
+    tokens_per_call_between,
+)
+
+LONGEST = 256
+GUESSES = (0.5, 1.0, 2.0)
+"""Factors of the given c at which speed-ups are shown: c is seldom known better."""
+
+
+@dataclass(frozen=True)
+class AtLength:
+    """A chain of k drafts.
+
+    `tokens_per_call` holds every text with this acceptance; its `best` is the idealised value of i.i.d. acceptances
+    (C1). `speedups` are at each of the c asked for, or nothing.
+    """
+
+    k: int
+    tokens_per_call: Interval
+    speedups: tuple[Interval, ...] = ()
+
+
+@dataclass(frozen=True)
+class FromAcceptance:
+    """Certain ranges from an acceptance rate, and the lengths worth trying.
+
+    `acceptance` is what was given: the mean over positions of the text, or accepted over drafted tokens if every call
+    drafted `counted_k`. `cs` are half the c given, the c, and twice that.
+    """
+
+    acceptance: float
+    counted_k: int | None
+    cs: tuple[float, ...]
+    rows: tuple[AtLength, ...]
+
+    @property
+    def safest(self) -> AtLength:
+        """The length with the largest speed-up that is sure at the c given; without c the longest."""
+        return max(self.rows, key=lambda row: row.speedups[1].low) if self.cs else self.rows[-1]
+
+    @property
+    def likeliest(self) -> AtLength:
+        """The length with the largest speed-up if acceptances are i.i.d. (idealised)."""
+        return max(self.rows, key=lambda row: row.speedups[1].best) if self.cs else self.rows[-1]
+
+
+def from_acceptance(
+    acceptance: float, c: float | None = None, *, k_max: int = 16, counted_k: int | None = None
+) -> FromAcceptance:
+    """Tokens per call and speed-up of chains of 1 to `k_max` drafts, from an acceptance rate and nothing else (C6).
+
+    `acceptance` is the mean acceptance over the positions of a text, as E[1 - TV] of token verification. With
+    `counted_k` it is accepted over drafted tokens as engines print it, where every call drafted so many: then tokens
+    per call at that k are 1 + k times the rate (exact), and ranges hold all texts that have them. Ranges are
+    certain for a rule that decides each position alone, in the same way at every depth (token verification, matching);
+    the lower ends hold for block verification too. Speed-ups are for a draft step of `c` target steps, of half and of
+    twice as many, and for verification in the time of a plain step (C1).
+
+    Raises
+    ------
+    SettingError
+        A rate outside [0, 1], a negative c, or a k that is not in 1..256.
+
+    Examples
+    --------
+    >>> row = from_acceptance(0.8, 0.05).rows[6]
+    >>> row.k, [round(end, 2) for end in (row.tokens_per_call.low, row.tokens_per_call.best, row.tokens_per_call.high)]
+    (7, [3.33, 4.16, 5.0])
+    >>> from_acceptance(0.8, counted_k=1).rows[0].tokens_per_call
+    Interval(low=1.8, best=1.8, high=1.8, kind='exact')
+    """
+    rate = real("acceptance", acceptance, lambda share: 0 <= share <= 1, limit="must be in [0, 1]", remedy="0.8 is one")
+    longest = whole("k_max", k_max, most=LONGEST, remedy="16 is the default")
+    costs = [] if c is None else [ConstantRatio(factor * ConstantRatio(c).c) for factor in GUESSES]
+    ends: Callable[[int], tuple[float, float]]
+    if counted_k is None:
+        alpha, ends = rate, partial(_from_mean, rate)
+    else:
+        drafted = whole("counted_k", counted_k, most=LONGEST, remedy="the number that every call drafted")
+        counted = 1 + drafted * rate
+        alpha = required_acceptance(counted, drafted, 0.0)
+        ends = partial(tokens_per_call_between, counted, drafted)
+    rows = []
+    for k in range(1, longest + 1):
+        (low, high), idealised = ends(k), iid_tokens_per_call(alpha, k)
+        tokens = Interval.exact(low) if low == high else Interval(low, min(max(idealised, low), high), high, "bound")
+        rows.append(AtLength(k, tokens, tuple(cost.speedup(tokens, Chain(k)) for cost in costs)))
+    return FromAcceptance(rate, counted_k, tuple(cost.c for cost in costs), tuple(rows))
+
+
+def _from_mean(rate: float, k: int) -> tuple[float, float]:
+    return least_tokens_per_call(rate, k), most_tokens_per_call(rate, k)

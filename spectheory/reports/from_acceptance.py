@@ -1,0 +1,76 @@
+"""What an acceptance rate alone says, as a table of lengths with certain ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from spectheory.answers.theory import AcceptanceJson
+from spectheory.intervals import Interval
+from spectheory.prediction.from_acceptance import AtLength, FromAcceptance
+from spectheory.reports.base import Brief, Report, sizes_shown
+from spectheory.reports.notes import NO_COST
+from spectheory.reports.table import Column, Table
+
+_CERTAIN = (
+    "Ranges are certain for every text with this acceptance, whichever way it is spread (C6), if the rule decides each "
+    "position alone: token verification or matching."
+)
+_BLOCK = "Lower ends hold for block verification too."
+_IDEALISED = "i.i.d.: the idealised value if every draft is accepted with the same chance, independently (C1)."
+_GIVEN = "Given this c, and beside it half and twice as much: c is seldom known better until it is timed."
+_NEXT = (
+    "Counts by position or a measured pair narrow the range: spectheory import LOG --out DIR, or spectheory measure."
+)
+
+
+def acceptance_report(answer: FromAcceptance) -> Report:
+    """The range of every length; first the safest."""
+    best = answer.safest
+    content = AcceptanceJson.view(answer, source="acceptance")
+    cost = _GIVEN if answer.cs else NO_COST
+    notes = [_CERTAIN, *([_BLOCK] if answer.counted_k is None else []), _IDEALISED, cost, _NEXT]
+    lines = _lines(answer)
+    shown = sizes_shown((row.k for row in answer.rows), best.k)
+    tables = [_table(answer, [row for row in answer.rows if row.k in shown])]
+    brief = Brief.of(lines, tables, [cost, _NEXT])
+    return Report(content, [_table(answer, answer.rows)], "; ".join(lines), notes, brief)
+
+
+def _lines(answer: FromAcceptance) -> list[str]:
+    """Whether it pays, and the range at the safest length."""
+    best = answer.safest
+    tokens = f"{_ends(best.tokens_per_call)} tokens per call at k = {best.k}; i.i.d. {best.tokens_per_call.best:.2f}"
+    if not answer.cs:
+        return [f"From this acceptance alone: {tokens}"]
+    given, most = best.speedups[1], max(answer.rows, key=lambda row: row.speedups[1].high)
+    if given.low > 1:
+        verdict = f"Pays at k = {best.k}: speed-up {_ends(given, 'x')}, given c = {answer.cs[1]:g}"
+    elif most.speedups[1].high > 1:
+        verdict = f"May pay: speed-up {_ends(most.speedups[1], 'x')} at k = {most.k}, given c = {answer.cs[1]:g}"
+    else:
+        verdict = f"No k pays: at most {most.speedups[1].high:.2f}x, at k = {most.k}, given c = {answer.cs[1]:g}"
+    return [verdict, tokens]
+
+
+def _table(answer: FromAcceptance, rows: Sequence[AtLength]) -> Table:
+    costs = [
+        Column(f"speed-up, c = {c:g}", "x", at=partial(_speedup, i), aside=i != 1) for i, c in enumerate(answer.cs)
+    ]
+    columns = [
+        Column("k"),
+        Column("tokens per call", meaning="certain range over all texts with this acceptance"),
+        Column("i.i.d.", at="tokens_per_call.best", meaning="C1: idealised"),
+        *costs,
+    ]
+    return Table.of(f"Chains of k drafts at acceptance {answer.acceptance:g}", columns, rows, best=answer.safest)
+
+
+def _speedup(index: int, row: AtLength) -> Interval:
+    return row.speedups[index]
+
+
+def _ends(value: Interval, unit: str = "") -> str:
+    """Both ends, or the value if they are one."""
+    low, high = (f"{end:.2f}{unit}" for end in (value.low, value.high))
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,95 @@
+"""C6 against the exact expected calls of texts whose acceptances are anything, and the texts that reach its ends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spectheory.cost import iid_tokens_per_call
+from spectheory.limits.mean_acceptance import least_tokens_per_call, most_tokens_per_call, tokens_per_call_between
+from spectheory.prediction.from_acceptance import from_acceptance
+
+ROUNDING = 1e-9
+
+
+def expected_calls(acceptances: list[float], k: int) -> float:
+    """Calls of a text, from the definition: a call tests up to k positions and outputs one token more than it accepts.
+
+    The text may end within a call, which counts.
+    """
+    tokens = len(acceptances)
+    calls = [0.0] * (tokens + k + 2)
+    for start in reversed(range(tokens)):
+        reach, value = 1.0, 1.0
+        for depth in range(k):
+            at = start + depth
+            refused = 1 - acceptances[at] if at < tokens else 0.0
+            value += reach * refused * calls[at + 1]
+            reach *= 1 - refused
+        calls[start] = value + reach * calls[start + k + 1]
+    return calls[0]
+
+
+texts = st.lists(st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0]) | st.floats(0, 1), min_size=1, max_size=40)
+lengths = st.integers(1, 8)
+
+
+@given(texts, lengths)
+def test_every_text_lies_between(acceptances: list[float], k: int) -> None:
+    """Up to the call that the end cuts short, which is less than one call."""
+    mean, calls = float(np.mean(acceptances)), expected_calls(acceptances, k)
+    tokens = len(acceptances)
+    assert calls <= tokens / least_tokens_per_call(mean, k) + k / (k + 1) + ROUNDING
+    assert calls >= tokens / most_tokens_per_call(mean, k) - ROUNDING
+
+
+@given(texts, lengths, lengths)
+def test_a_count_at_another_k_says_more(acceptances: list[float], counted_k: int, k: int) -> None:
+    """The same with tokens per call at one k known, on a text that is repeated so that its ends hardly count."""
+    repeats = 50
+    whole = acceptances * repeats
+    tokens = len(whole)
+    counted, found = (tokens / expected_calls(whole, each) for each in (counted_k, k))
+    low, high = tokens_per_call_between(min(counted, counted_k + 1), counted_k, k)
+    # A call cut short changes each count of calls by less than one, so a ratio by less than this share.
+    slack = 1 + 4 * (max(k, counted_k) + 1) ** 2 / tokens
+    assert low / slack <= found <= high * slack
+
+
+@pytest.mark.parametrize("k", [1, 3, 7])
+def test_both_ends_are_reached(k: int) -> None:
+    """Refusals that follow each other reach the lower end; spread so that each ends a call they reach the upper one.
+
+    The formula of i.i.d. acceptances lies between, and fails as a bound on either side.
+    """
+    tokens, refused = 4000, 800
+    mean, apart = 1 - refused / tokens, min(k + 1, tokens // refused)
+    clustered = [0.0] * refused + [1.0] * (tokens - refused)
+    spread = (([1.0] * (apart - 1) + [0.0]) * refused + [1.0] * tokens)[:tokens]
+    low, high = (tokens / expected_calls(text, k) for text in (clustered, spread))
+    assert low == pytest.approx(least_tokens_per_call(mean, k), rel=2e-3)
+    assert high == pytest.approx(most_tokens_per_call(mean, k), rel=2e-3)
+    assert low < iid_tokens_per_call(mean, k) < high
+
+
+def test_numbers_of_the_page() -> None:
+    """K = 7 and an acceptance of .8: at least 3.33 where i.i.d. says 4.16."""
+    row = from_acceptance(0.8, 0.05, k_max=8).rows[6]
+    assert [round(end, 2) for end in (row.tokens_per_call.low, row.tokens_per_call.best, row.tokens_per_call.high)] == [
+        3.33,
+        4.16,
+        5.0,
+    ]
+    assert [round(speedup.low, 2) for speedup in row.speedups] == [2.84, 2.47, 1.96]
+
+
+def test_accepted_over_drafted() -> None:
+    """Engines print accepted over drafted tokens of k > 1: exact at that k, and not the acceptance of a position."""
+    answer = from_acceptance(0.4, 0.1, counted_k=5)
+    assert answer.rows[4].tokens_per_call.kind == "exact"
+    assert answer.rows[4].tokens_per_call.best == pytest.approx(3.0)
+    assert all(row.tokens_per_call.low <= row.tokens_per_call.best <= row.tokens_per_call.high for row in answer.rows)
+    lows = [row.tokens_per_call.low for row in answer.rows]
+    assert lows == sorted(lows)
