@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         total_variation,
     )
     from spectheory.intervals import Interval
-    from spectheory.judging import compare, judge
+    from spectheory.judging import compare, gate, judge
     from spectheory.logit_statistics import pair_statistics
     from spectheory.prediction import Prediction, bounds, plan, predict, rules, tree
     from spectheory.trace import Trace
@@ -41,7 +41,7 @@ _HOME = {
     "pair_statistics": "logit_statistics",
     "Prediction": "prediction",
     **dict.fromkeys(("bounds", "plan", "predict", "rules", "tree"), "prediction"),
-    **dict.fromkeys(("compare", "judge"), "judging"),
+    **dict.fromkeys(("compare", "gate", "judge"), "judging"),
     "Trace": "trace",
 }
 
@@ -53,6 +53,7 @@ __all__ = [
     "chi_square",
     "compare",
     "entropy",
+    "gate",
     "harmonic_mean_distance",
     "harmonic_mean_similarity",
     "hockey_stick",

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from spectheory.answers import counts, doctor, judged, measured, plan, prediction, simulated, theory, verified
+from spectheory.answers import compared, counts, doctor, judged, measured, plan, prediction, simulated, theory, verified
 from spectheory.answers.base import Part
 from spectheory.errors import SettingError
 
@@ -18,12 +18,14 @@ _ANSWERS: dict[str, tuple[type[Part], str]] = {
     "bounds": (theory.BoundsJson, "bounds"),
     "calls": (counts.CallsJson, "first line of calls.jsonl"),
     "claims": (verified.ClaimsJson, "verify --claim"),
+    "comparison": (compared.DifferenceJson, "compare"),
     "counters": (counts.CountersJson, "counters"),
     "doctor": (doctor.DoctorJson, "doctor"),
     "engines": (judged.EnginesJson, "validate --engine"),
     "export": (plan.ExportJson, "plan --export"),
     "figure": (simulated.FigureJson, "data of a figure"),
     "figures": (simulated.FiguresJson, "figures"),
+    "gate": (compared.GateJson, "gate"),
     "import": (counts.ImportJson, "import"),
     "judgement": (judged.JudgementJson, "judge"),
     "kinds": (simulated.KindsJson, "simulate list"),

@@ -14,8 +14,10 @@ import spectheory
 from spectheory.cli.grammar import WIDTH, Command
 from spectheory.cli.options import (
     BoundsOptions,
+    CompareOptions,
     DoctorOptions,
     FiguresOptions,
+    GateOptions,
     ImportOptions,
     JudgeOptions,
     MeasureOptions,
@@ -84,6 +86,8 @@ _add("predict", PredictOptions, PairOptions, TextOptions, MeasuringOptions)
 _add("plan", PlanOptions)
 _add("validate", ValidateOptions, PairOptions)
 _add("judge", JudgeOptions, PairOptions)
+_add("compare", CompareOptions)
+_add("gate", GateOptions)
 _add("validations", ValidationsOptions)
 _add("rules", RulesOptions)
 _add("bounds", BoundsOptions)

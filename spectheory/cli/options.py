@@ -221,6 +221,42 @@ class JudgeOptions:
 
 
 @dataclass(frozen=True)
+class CompareOptions:
+    """Compare two runs: tokens per call and acceptance by position, with the error of each difference.
+
+    Two drafts, two settings, an engine before and after an upgrade, or a trace against what a server counted. Prompts
+    that both share are compared one by one.
+    """
+
+    one: Annotated[Path, the.ONE_RUN]
+    other: Annotated[Path, the.OTHER_RUN]
+    k: Annotated[int | None, shown(the.K, "as the logs say")] = None
+    rule: Annotated[str, the.RULE] = "token"
+    texts: Annotated[list[Path] | None, the.OF_TEXTS] = None
+    json: Annotated[bool, the.JSON] = False
+    out: Annotated[Path | None, the.OUT] = None
+    all: Annotated[bool, the.ALL] = False
+    explain: Annotated[bool, the.EXPLAIN] = False
+
+
+@dataclass(frozen=True)
+class GateOptions:
+    """Test whether an engine accepts less than expected, for continuous integration.
+
+    Passes or fails at a stated false-alarm rate, and says the smallest loss that it would catch. Status 0 if it passes,
+    1 if not.
+    """
+
+    counts: Annotated[Path, the.COUNTS]
+    expect: Annotated[Path, the.EXPECT]
+    rule: Annotated[str, the.RULE] = "token"
+    alarm: Annotated[float, the.ALARM] = 1e-3
+    json: Annotated[bool, the.JSON] = False
+    all: Annotated[bool, the.ALL] = False
+    explain: Annotated[bool, the.EXPLAIN] = False
+
+
+@dataclass(frozen=True)
 class ValidationsOptions:
     """Show finished validations as one page with figures.
 

@@ -39,6 +39,21 @@ JUDGED = Argument(
     help="Log of calls with token ids, as `import` reads it. Further files: a trace of the same texts, which replaces "
     "running the pair, and the engine's totals over the requests.",
 )
+ONE_RUN = Argument(metavar="A", help="The first run: a trace, a log of calls or counters, or the folder of one.")
+OTHER_RUN = Argument(metavar="B", help="The second run; differences are B less A.")
+OF_TEXTS = option(
+    "--texts",
+    "TRACE",
+    TRACE,
+    "Trace of the very texts of a log, first A's, then B's: separates harder texts from the draft and the engine.",
+)
+COUNTS = Argument(metavar="COUNTS", help="What the engine counted: a log of calls, counters, or the folder of one.")
+EXPECT = option(
+    "--expect",
+    "FILE",
+    TRACE,
+    'What is expected: a trace of like prompts, an earlier run, or JSON with "k" and "tokens_per_call".',
+)
 FORMAT = option("--format", "NAME", TRACE, "Format of the log, one of docs/formats.md.")
 TRACES = option("--trace", "NAME=FOLDER", TRACE, "Trace of a draft, with a name; drafts of one target are ranked.")
 LOGPROBS = option("--logprobs", "FILE", TRACE, "The same as TRACE, for a log of log-probabilities.")

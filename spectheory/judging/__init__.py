@@ -1,8 +1,20 @@
-"""An engine's output and counts against what the path theorem expects of them (§13)."""
+"""An engine's output and counts against what the path theorem expects of them (§13); two runs against each other."""
 
+from spectheory.judging.acceptance_gate import Gate, gate
+from spectheory.judging.difference import Change, Difference, compare
 from spectheory.judging.judgement import Judgement, judge
 from spectheory.judging.output import OutputTest
-from spectheory.judging.readings import compare
 from spectheory.judging.standing import FALSE_ALARMS, Standing
 
-__all__ = ["FALSE_ALARMS", "Judgement", "OutputTest", "Standing", "compare", "judge"]
+__all__ = [
+    "FALSE_ALARMS",
+    "Change",
+    "Difference",
+    "Gate",
+    "Judgement",
+    "OutputTest",
+    "Standing",
+    "compare",
+    "gate",
+    "judge",
+]

@@ -120,14 +120,14 @@ class FirstDraftGap:
         return f"Acceptance at position 1: {shown} ({self.z:+.1f} deviations), {verdict}."
 
 
-def compare(one: Counters | CallLog, other: Counters | CallLog) -> FirstDraftGap | None:
+def first_draft_gap(one: Counters | CallLog, other: Counters | CallLog) -> FirstDraftGap | None:
     """Compare the acceptance at position 1 of two runs: their difference in deviations of the pooled share.
 
     None without calls and counts by position.
 
     Examples
     --------
-    >>> found = compare(Counters(calls=400, survival=(0.8,)), Counters(calls=400, survival=(0.7, 0.5)))
+    >>> found = first_draft_gap(Counters(calls=400, survival=(0.8,)), Counters(calls=400, survival=(0.7, 0.5)))
     >>> round(found.z, 2), found.differ
     (3.27, True)
     """

@@ -9,7 +9,7 @@ from typing import Any
 
 from spectheory.answers import Part
 from spectheory.answers.counts import ComparisonJson, ImportJson, LogJson, LogsJson, ReadingsJson
-from spectheory.judging.readings import BEYOND, ReadingAtK, Readings, compare
+from spectheory.judging.readings import BEYOND, ReadingAtK, Readings, first_draft_gap
 from spectheory.reports.base import Brief, Report, point, range_words, short, sizes_shown
 from spectheory.reports.notes import NO_COST
 from spectheory.reports.table import Cell, Column, Table
@@ -28,7 +28,9 @@ def readings_report(logs: Mapping[str, Readings]) -> Report:
     """The readings of one log or several, by name; several are compared at position 1."""
     several, first = len(logs) > 1, next(iter(logs.values()))
     compared = {
-        names: found for names in combinations(logs, 2) if (found := compare(*(logs[name].counters for name in names)))
+        names: found
+        for names in combinations(logs, 2)
+        if (found := first_draft_gap(*(logs[name].counters for name in names)))
     }
     comparisons = [
         ComparisonJson.view(found, logs=names, acceptance=[found.one, found.other]) for names, found in compared.items()

@@ -31,6 +31,8 @@ SINGLE = {
     "measure": {"--temperature", "--batch"},
     "judge": {"--k", "--stop", "--temperature"},
     "predict": {"--temperature", "--batch"},
+    "compare": {"--k", "--rule"},
+    "gate": {"--rule"},
 }
 """Commands about one setting, which take once what commands that compare settings repeat."""
 OTHER_RULES = {("tree", "--rule"), ("validate", "--rule"), ("rules", "--rule")}
@@ -74,7 +76,9 @@ def test_an_option_that_others_repeat_is_refused_twice(capsys: pytest.CaptureFix
 
 def test_out_is_a_folder_everywhere() -> None:
     assert {each.metavar for each in uses("--out").values()} == {"FOLDER"}
-    assert set(COMMANDS) - set(uses("--out")) == {"rules", "bounds", "tree", "doctor"}, "these answer on stdout alone"
+    assert set(COMMANDS) - set(uses("--out")) == {"rules", "bounds", "tree", "gate", "doctor"}, (
+        "these answer on stdout alone"
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -14,7 +14,7 @@ from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.judging.counting import Counting
 from spectheory.judging.expected import ExpectedCounts
-from spectheory.judging.readings import FALSE_ALARM, calls_of, compare, first_choice_bounds, readings
+from spectheory.judging.readings import FALSE_ALARM, calls_of, first_choice_bounds, first_draft_gap, readings
 from spectheory.prediction.over_prompts import reach
 from spectheory.prediction.renewal import survival_of
 from spectheory.reports.readings import readings_report
@@ -92,7 +92,7 @@ def test_readings_of_own_starts_are_estimates_and_differ_from_runs() -> None:
     assert long.rows[0].tokens_per_call.kind == "estimate"
     assert long.counted.tokens_per_call.kind == "statistical"
     assert short.rows[0].tokens_per_call.best > long.rows[0].survival.high + 1
-    found = compare(short.counters, long.counters)
+    found = first_draft_gap(short.counters, long.counters)
     assert found is not None
     assert found.differ
     assert "beyond the noise" in found.sentence(("one", "other"))
@@ -323,11 +323,11 @@ def test_equal_acceptances_are_seldom_called_different() -> None:
     rng = np.random.default_rng(7)
     hits = rng.binomial((400, 900), 0.7, size=(4000, 2)) / (400, 900)
     pairs = [(Counters(calls=400, survival=(a,)), Counters(calls=900, survival=(b,))) for a, b in hits]
-    differing = sum(found.differ for one, other in pairs if (found := compare(one, other)))
+    differing = sum(found.differ for one, other in pairs if (found := first_draft_gap(one, other)))
     assert 0 < differing <= 70
     assert FALSE_ALARM == 0.01
-    assert compare(ONE, Counters(calls=3)) is None
-    assert compare(Counters(calls=3, survival=(1.0,)), Counters(calls=4, survival=(1.0,))) is not None
+    assert first_draft_gap(ONE, Counters(calls=3)) is None
+    assert first_draft_gap(Counters(calls=3, survival=(1.0,)), Counters(calls=4, survival=(1.0,))) is not None
 
 
 def test_counts_at_one_position_say_what_they_lack() -> None:

@@ -1,0 +1,57 @@
+"""What ``spectheory compare`` and ``gate`` write."""
+
+from typing import Annotated
+
+from spectheory.answers.base import Count, Part, Positive, says
+from spectheory.intervals import Interval
+
+
+class ChangeJson(Part, kw_only=True):
+    """A number of both runs."""
+
+    what: str
+    one: float
+    other: float
+    difference: Annotated[Interval, says("the other less the first one, 95%")]
+    z: Annotated[float, says("in standard deviations")]
+
+
+class RunJson(Part, kw_only=True):
+    """A run that is compared."""
+
+    name: str
+    calls: Annotated[float, says("calls; expected ones of a trace")]
+    prompts: Annotated[Count, says("prompts; 0 where totals alone are known")]
+    rule: Annotated[str | None, says("the rule of a trace")]
+
+
+class DifferenceJson(Part, kw_only=True):
+    """`spectheory compare --json`."""
+
+    schema, told = 1, True
+
+    k: Annotated[Positive, says("drafts of a call")]
+    one: Annotated[RunJson, says("the first run")]
+    other: Annotated[RunJson, says("the second run")]
+    paired: Annotated[Count, says("prompts that both have, compared one by one")]
+    clustering: Annotated[float, says("factor by which the variance of totals was raised; 1 if nothing says")]
+    differs: Annotated[bool, says("whether any change is beyond noise")]
+    changes: Annotated[list[ChangeJson], says("tokens per call, then acceptance by position")]
+    texts: Annotated[list[ChangeJson], says("what of it the texts explain, exactly; empty without their traces")]
+    rest: Annotated[list[ChangeJson], says("what they do not explain: the draft, or the engine")]
+
+
+class GateJson(Part, kw_only=True):
+    """`spectheory gate --json`."""
+
+    schema, told = 1, True
+
+    passed: Annotated[bool, says("whether tokens per call are no lower than the limit")]
+    k: Annotated[Positive, says("drafts of a call", "difference.k")]
+    alarm: Annotated[float, says("false-alarm rate, one-sided")]
+    expected: Annotated[float, says("tokens per call", "difference.tokens.one")]
+    counted: Annotated[float, says("tokens per call", "difference.tokens.other")]
+    limit: Annotated[float, says("lowest tokens per call that pass")]
+    smallest: Annotated[float, says("smallest loss, as a share, that fails with probability 0.9")]
+    paired: Annotated[Count, says("prompts that both have", "difference.paired")]
+    clustering: Annotated[float, says("factor by which the variance of totals was raised", "difference.clustering")]

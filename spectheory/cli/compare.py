@@ -1,0 +1,32 @@
+"""``spectheory compare``: two runs against each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spectheory.cli.answer import View, show
+from spectheory.cli.console import ready_folder
+from spectheory.cli.options import CompareOptions
+from spectheory.judging.difference import compare
+from spectheory.reports.difference import difference_report
+
+
+def run_compare(question: CompareOptions) -> None:
+    """Answer the question and show the answer."""
+    if question.out:
+        ready_folder(question.out)
+    found = compare(
+        question.one,
+        question.other,
+        k=question.k,
+        rule=question.rule,
+        texts=question.texts or (),
+        names=_names(question.one, question.other),
+    )
+    file = question.out / "difference.json" if question.out else None
+    show(difference_report(found), as_json=question.json, file=file, view=View.of(question))
+
+
+def _names(one: Path, other: Path) -> tuple[str, str]:
+    """What the runs are called: the last parts of their paths, where these differ."""
+    return (one.name, other.name) if one.name != other.name else (str(one), str(other))

@@ -1,0 +1,17 @@
+"""``spectheory gate``: an engine's counts against what is expected of them; the status says whether it passed."""
+
+from __future__ import annotations
+
+from spectheory.cli.answer import View, show
+from spectheory.cli.options import GateOptions
+from spectheory.cli.statuses import Status
+from spectheory.judging.acceptance_gate import gate
+from spectheory.reports.difference import gate_report
+
+
+def run_gate(question: GateOptions) -> int:
+    """Show whether it passed; the status says so too."""
+    names = (str(question.expect), str(question.counts))
+    found = gate(question.counts, question.expect, rule=question.rule, alarm=question.alarm, names=names)
+    show(gate_report(found), as_json=question.json, view=View.of(question))
+    return Status.DONE if found.passed else Status.DISAGREEMENT

@@ -1,0 +1,116 @@
+"""A gate for engines: does a run accept as much as expected, at a stated false-alarm rate, and what would it miss."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.special import ndtri
+
+from spectheory.checks import located, real
+from spectheory.errors import FOREIGN, SpectheoryError, TextError, reason_of
+from spectheory.files import loaded_json, read_text
+from spectheory.intervals import Interval
+from spectheory.judging.difference import Difference, Evidence, Run, difference, evidence_of
+from spectheory.prediction.over_prompts import reach
+
+POWER = 0.9
+"""Probability with which the smallest loss is caught."""
+USUAL_ALARM = 0.001
+"""False-alarm rate of a gate."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Counted tokens per call against expected ones.
+
+    It fails where they are lower than expected beyond what chance makes of a run without fault with probability
+    `alarm`. `smallest` is the loss, as a share of tokens per call, that fails with probability 0.9 (an estimate from
+    the same noise).
+    """
+
+    difference: Difference
+    alarm: float
+
+    @property
+    def limit(self) -> float:
+        """The lowest tokens per call that pass."""
+        return self.difference.tokens.one + float(ndtri(self.alarm)) * self.difference.tokens.deviation
+
+    @property
+    def passed(self) -> bool:
+        """Whether the counts are no lower."""
+        return self.difference.tokens.other >= self.limit
+
+    @property
+    def smallest(self) -> float:
+        """The smallest loss of tokens per call that is caught with probability 0.9, as a share."""
+        tokens = self.difference.tokens
+        return (float(ndtri(POWER)) - float(ndtri(self.alarm))) * tokens.deviation / tokens.one
+
+
+def gate(
+    counts: Evidence | str | Path,
+    expect: Evidence | str | Path,
+    *,
+    rule: str = "token",
+    alarm: float = USUAL_ALARM,
+    names: tuple[str, str] = ("expected", "counted"),
+) -> Gate:
+    """Hold a run's tokens per call against what is expected of it: a test for an engine's continuous integration.
+
+    `expect` is a trace of like prompts under the engine's `rule`, an earlier run (log or counters), or a file with
+    ``tokens_per_call`` and ``k``, as ``spectheory predict --json`` writes it: a number, or an interval of which a
+    certain bound counts with its low end. Prompts that both share are compared one by one. The false-alarm rate `alarm`
+    is that of a normal approximation, one-sided; it holds as far as the noise is known
+    (:func:`~spectheory.judging.difference.compare`).
+
+    Examples
+    --------
+    >>> from spectheory.trace.counters import Counters
+    >>> before, after = (Counters(calls=4000, survival=(share,)) for share in (0.8, 0.7))
+    >>> found = gate(after, before)
+    >>> found.passed, round(found.smallest, 3)
+    (False, 0.023)
+    """
+    real("alarm", alarm, lambda rate: 0 < rate < 0.5, limit="must be in (0, 0.5)", remedy="0.001 is usual")
+    run = Run.of(names[1], evidence_of(counts), rule=rule)
+    return Gate(difference(_expectation(names[0], expect, run.k, rule), run), alarm)
+
+
+def _expectation(name: str, given: Evidence | str | Path, k: int, rule: str) -> Run:
+    """What is expected of calls of k drafts."""
+    if isinstance(given, str | Path) and (stated := _stated(name, located(given), k)):
+        return stated
+    return Run.of(name, evidence_of(given), k=k, rule=rule)
+
+
+def _stated(name: str, path: Path, k: int) -> Run | None:
+    """The tokens per call that a small JSON file states; None if it is none."""
+    if path.suffix != ".json" or not path.is_file():
+        return None
+    try:
+        content = loaded_json(read_text(path))
+        if not (isinstance(content, dict) and "tokens_per_call" in content):
+            return None
+        tokens = content["tokens_per_call"]
+        value = Interval(**tokens) if isinstance(tokens, dict) else Interval.exact(tokens)
+        stated = content.get("k", k)
+    except (*FOREIGN, SpectheoryError) as error:
+        raise TextError(
+            f"{path} states no tokens per call ({reason_of(error)})",
+            limit='needs {"k": 3, "tokens_per_call": 2.4}, or what predict --json writes',
+            remedy="correct the file",
+        ) from error
+    if stated != k or not 1 <= value.best <= k + 1:
+        raise TextError(
+            f"{path} expects {value.best:g} tokens per call at k = {stated}",
+            limit=f"the run counted calls of {k} drafts, which have 1 to {k + 1}",
+            remedy="expect the k that is served",
+        )
+    best = value.low if value.kind == "bound" else value.best
+    deviation = (value.high - value.low) / (2 * reach(math.inf)) if value.kind == "statistical" else 0.0
+    counts = np.array([[1.0, *np.full(k, (best - 1) / k)]])  # positions are not stated, and not tested
+    return Run(name, counts, errors=np.array([deviation, *np.full(k, np.inf)]))

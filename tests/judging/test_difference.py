@@ -1,0 +1,230 @@
+"""Two runs against each other, and the gate: intervals under clustering and pairing, parts, stated rates, bad input."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+from scipy.stats import binom
+
+from spectheory.cli import main
+from spectheory.errors import SettingError, TextError
+from spectheory.judging import Difference, Gate, compare, gate
+from spectheory.judging.acceptance_gate import POWER
+from spectheory.judging.difference import FALSE_ALARM, Run, difference
+from spectheory.trace import TextInfo, Trace
+from spectheory.trace.calls import CallLog, Request
+from spectheory.trace.counters import Counters, pooled
+from tests.commands import refused
+from tests.made_up import each
+
+K, PROMPTS, TOKENS, RUNS = 3, 40, 60, 300
+FAILS = 1e-7
+"""Chance that one of the statistical tests here fails without a fault; each says what it would see."""
+Floats = NDArray[np.float64]
+
+
+def prompts_of(rng: np.random.Generator, level: float, spread: float = 0.12) -> Floats:
+    """Acceptance probabilities ``[prompts, tokens]``: prompts differ, as real ones do."""
+    means = np.clip(level + spread * rng.standard_normal((PROMPTS, 1)), 0.05, 0.98)
+    return np.broadcast_to(means, (PROMPTS, TOKENS))
+
+
+def decoded(acceptances: Floats, rng: np.random.Generator) -> CallLog:
+    """A log of calls of K drafts over texts whose tokens are accepted with these probabilities."""
+    requests = []
+    for name, row in enumerate(acceptances):
+        accepted, at = [], 1
+        while at < len(row):
+            taken = 0
+            while taken < K and at + taken < len(row) and rng.random() < row[at + taken]:
+                taken += 1
+            accepted.append(min(taken, len(row) - at - 1) if at + taken >= len(row) else taken)
+            at += accepted[-1] + 1
+        output = tuple(range(name, name + len(row)))
+        requests.append(Request(str(name), (name,), output, accepted=tuple(accepted), drafted=(K,) * len(accepted)))
+    return CallLog(tuple(requests), k=K, temperature=1.0, prefill_emits_token=True)
+
+
+def trace_of(acceptances: Floats) -> Trace:
+    """The statistics of the same texts: q/p is the acceptance probability of the text's token."""
+    rows = np.concatenate(list(acceptances))
+    target = np.full(len(rows), np.log(0.5))
+    tokens = np.concatenate([np.arange(name, name + TOKENS) for name in range(len(acceptances))])
+    columns = {"token": tokens, "log_target": target, "log_draft": target + np.log(rows)}
+    texts = tuple(TextInfo(str(name), TOKENS, prompt=f"p{name}") for name in range(len(acceptances)))
+    return Trace(columns, texts, {"settings": {"sampling": {"temperature": 1.0}}})
+
+
+def missed(zs: list[float]) -> int:
+    """How many 95% intervals miss."""
+    return sum(abs(z) > ndtri(0.975) for z in zs)
+
+
+MOST_MISSED = int(binom.isf(FAILS, RUNS, 1.4 * 0.05))
+"""Of so many intervals with a rate of misses up to 1.4 times the stated one, as 40 prompts are few."""
+
+
+def test_clustered_runs_differ_as_often_as_stated() -> None:
+    """Equal runs on other prompts: 95% intervals miss in 5% (up to 1.4 times, as 40 prompts are finite).
+
+    Control: as if calls were independent they miss far more often.
+    """
+    rng = np.random.default_rng(11)
+    zs, naive = [], []
+    for _ in range(RUNS):
+        one, other = (decoded(prompts_of(rng, 0.6), rng) for _ in range(2))
+        zs.append(compare(_renamed(one, "a"), _renamed(other, "b")).tokens.z)
+        naive.append(compare(pooled(one), pooled(other)).tokens.z)
+    assert missed(zs) <= MOST_MISSED
+    assert missed(naive) > MOST_MISSED, "the control"
+
+
+def _renamed(log: CallLog, name: str) -> CallLog:
+    """Requests of prompts that no other log has."""
+    return replace(log, requests=tuple(replace(r, id=f"{name}{r.id}", prompt=()) for r in log.requests))
+
+
+def test_shared_prompts_are_compared_one_by_one() -> None:
+    """Two runs of the same texts: the interval is shorter than without pairing, and still misses as stated."""
+    rng = np.random.default_rng(12)
+    zs, shorter = [], []
+    for _ in range(RUNS):
+        texts = prompts_of(rng, 0.6)
+        one, other = (decoded(texts, rng) for _ in range(2))
+        paired = compare(one, other)
+        assert paired.paired == PROMPTS
+        zs.append(paired.tokens.z)
+        shorter.append(paired.tokens.deviation / compare(_renamed(one, "a"), _renamed(other, "b")).tokens.deviation)
+    assert missed(zs) <= MOST_MISSED
+    assert np.median(shorter) < 0.8
+
+
+def test_totals_are_as_clustered_as_the_other_run() -> None:
+    rng = np.random.default_rng(13)
+    log, other = (decoded(prompts_of(rng, 0.6), rng) for _ in range(2))
+    raised, alone = compare(log, pooled(other)), compare(pooled(log), pooled(other))
+    assert raised.clustering > 1.5
+    assert alone.clustering == 1
+    known = compare(_renamed(log, "a"), _renamed(other, "b"))
+    assert raised.tokens.deviation == pytest.approx(known.tokens.deviation, rel=0.35)
+    assert raised.tokens.deviation > 1.2 * alone.tokens.deviation
+
+
+def test_harder_texts_are_told_from_a_fault() -> None:
+    """The second texts are harder; with a fault that accepts 12% less the rest is beyond noise, without it within."""
+    rng = np.random.default_rng(14)
+    easy, hard = prompts_of(rng, 0.75), prompts_of(rng, 0.6)
+    log, right, faulty = decoded(easy, rng), decoded(hard, rng), decoded(0.88 * hard, rng)
+    texts = [trace_of(easy), trace_of(hard)]
+    fine, broken = (compare(log, other, texts=texts) for other in (right, faulty))
+    for found in (fine, broken):
+        expected = [Run.of("", trace, k=K).shares for trace in texts]
+        assert [change.difference.best for change in found.texts] == pytest.approx((expected[1] - expected[0]).tolist())
+        for whole, part, rest in zip(found.changes, found.texts, found.rest, strict=True):
+            assert whole.difference.best == pytest.approx(part.difference.best + rest.difference.best)
+    assert fine.differs(fine.tokens)
+    assert not fine.differs(fine.rest[0])
+    assert broken.differs(broken.rest[0])
+    assert broken.rest[0].difference.best < 0
+
+
+def test_a_gate_fails_as_often_as_stated_and_catches_its_smallest_loss() -> None:
+    """Expected by a trace of other prompts; the loss lowers every acceptance until tokens per call fall by that share.
+
+    A wrong rate of alarms of 3 times the stated one, or a power below .75, would be seen.
+    """
+    rng = np.random.default_rng(15)
+    alarm, failed, caught = 0.05, 0, 0
+    for _ in range(RUNS):
+        expect = trace_of(prompts_of(rng, 0.6))
+        found = gate(decoded(prompts_of(rng, 0.6), rng), expect, alarm=alarm)
+        failed += not found.passed
+        lower = Gate(_lowered(found), alarm)
+        caught += not lower.passed
+    assert failed <= binom.isf(FAILS, RUNS, 1.4 * alarm)
+    assert caught >= binom.isf(1 - FAILS, RUNS, POWER - 0.05)
+
+
+def _lowered(found: Gate) -> Difference:
+    """The same runs where the second one has lost the smallest loss."""
+    tokens = found.difference.tokens
+    less = replace(tokens, other=tokens.other - found.smallest * tokens.one)
+    return replace(found.difference, changes=(less, *found.difference.changes[1:]))
+
+
+def test_no_prompt_in_common_and_totals_alone() -> None:
+    """Against the pooled two-sample formula, by hand."""
+    one, other = Counters(calls=400, survival=(0.8, 0.5)), Counters(calls=900, survival=(0.7, 0.5))
+    found = compare(one, other)
+    second = found.changes[1]
+    assert second.deviation == pytest.approx(np.sqrt(0.8 * 0.2 / 400 + 0.7 * 0.3 / 900))
+    variance = [s + 3 * t - (s + t) ** 2 for s, t in ((0.8, 0.5), (0.7, 0.5))]
+    assert found.tokens.deviation == pytest.approx(np.sqrt(variance[0] / 400 + variance[1] / 900))
+    assert found.differs(second) is bool(2 * ndtr(-abs(second.z)) < FALSE_ALARM / 3)
+    assert second.z == pytest.approx(-0.1 / second.deviation)
+
+
+@each(
+    "content, counted, passes",
+    [
+        ({"k": 1, "tokens_per_call": 1.7}, 0.68, True),
+        ({"k": 1, "tokens_per_call": 1.7}, 0.55, False),
+        ({"tokens_per_call": {"low": 1.5, "best": 1.7, "high": 1.9, "kind": "statistical"}}, 0.55, True),
+        ({"tokens_per_call": {"low": 1.56, "best": 1.7, "high": 1.9, "kind": "bound"}}, 0.55, True),
+    ],
+)
+def test_an_expectation_may_be_a_small_file(
+    content: dict[str, object], counted: float, passes: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "expected.json"
+    path.write_text(json.dumps(content))
+    assert gate(Counters(calls=1000, survival=(counted,)), path).passed is passes
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+    one, longer = Counters(calls=9, survival=(0.5,)), Counters(calls=9, survival=(0.5, 0.2))
+    with pytest.raises(SettingError, match="another k calls start elsewhere"):
+        compare(one, longer)
+    with pytest.raises(TextError, match="no counts by position"):
+        compare(one, Counters(calls=9, accepted=3))
+    with pytest.raises(SettingError, match="1 traces of texts are given"):
+        compare(one, one, texts=[tmp_path])
+    with pytest.raises(SettingError, match="a run is 3"):
+        compare(one, 3)  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match="k is not given"):
+        compare(trace_of(np.full((2, TOKENS), 0.5)), trace_of(np.full((2, TOKENS), 0.5)))
+    with pytest.raises(SettingError, match="alarm is 0"):
+        gate(one, one, alarm=0)
+    path = tmp_path / "e.json"
+    path.write_text('{"k": 2, "tokens_per_call": 2.5}')
+    with pytest.raises(TextError, match="the run counted calls of 1 drafts"):
+        gate(one, path)
+    path.write_text('{"tokens_per_call": "many"}')
+    with pytest.raises(TextError, match="states no tokens per call"):
+        gate(one, path)
+
+
+def test_the_commands_answer_as_python_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = tmp_path / "before.json", tmp_path / "after.json"
+    one, other = Counters(calls=400, survival=(0.8,)), Counters(calls=400, survival=(0.6,))
+    one.write(before)
+    other.write(after)
+    assert main(["compare", str(before), str(after), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["differs"]
+    assert shown["changes"][0]["z"] == compare(one, other).tokens.z
+    for expected, counted, status in ((before, after, 1), (after, before, 0)):
+        assert main(["gate", str(counted), "--expect", str(expected), "--json"]) == status
+        assert json.loads(capsys.readouterr().out)["passed"] is not bool(status)
+    assert "absent" in refused(["compare", before, tmp_path / "absent"], capsys)
+
+
+def test_a_run_against_itself_does_not_change() -> None:
+    run = Run.of("a", Counters(calls=100, survival=(0.7, 0.4)))
+    assert all(change.z == 0 for change in difference(run, run).changes)
