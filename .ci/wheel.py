@@ -13,12 +13,14 @@ HELD = (
     *(f"spectheory/pages/captions/{name}.md" for name in ("paths", "race")),
     *(f"spectheory/engines/openvino/{part}.py" for part in ("logs", "settings", "running", "drivers/openvino_engine")),
     *(f"spectheory/pairs/stdlib/{name}/model.safetensors" for name in ("target", "draft", "distilled", "eagle3")),
+    *("spectheory/samples/pair/trace.parquet", "spectheory/samples/vllm_metrics.txt"),
     *("spectheory/pairs/stdlib/question.jsonl", "spectheory/py.typed", "simulations/py.typed", "proofs_check/py.typed"),
 )
 PACKAGES = ("spectheory", "simulations", "proofs_check")
 COMMANDS = (
     ("python", "-c", "import spectheory; spectheory.kl_divergence([0.5, 0.5], [0.25, 0.75])"),
     ("spectheory", "rules", "--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0.2,0.3,0.5"),
+    ("spectheory", "predict", "builtin:"),
     ("spectheory", "doctor"),
 )
 

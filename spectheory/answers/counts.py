@@ -173,3 +173,12 @@ class RequestJson(Part, kw_only=True):
     total_accepted: Maybe[Annotated[Count, says("accepted drafts")]] = UNSET
     total_drafted: Maybe[Annotated[Count, says("drafted tokens")]] = UNSET
     seconds: Maybe[Annotated[float, says("time of the request")]] = UNSET
+
+
+class SamplesJson(Part, kw_only=True):
+    """`spectheory samples --json`."""
+
+    schema, told = 1, True
+
+    logs: Annotated[dict[str, str], says("format of each log, by its name")]
+    written: Annotated[list[str], says("what was written; empty without --out")]

@@ -38,6 +38,7 @@ _ANSWERS: dict[str, tuple[type[Part], str]] = {
     "readings": (counts.ReadingsJson, "predict and plan, of counts"),
     "request": (counts.RequestJson, "further lines of calls.jsonl"),
     "rules": (theory.RulesJson, "rules"),
+    "samples": (counts.SamplesJson, "samples"),
     "served": (plan.ServedJson, "plan --bench"),
     "simulation": (simulated.SimulationJson, "simulate"),
     "trace": (measured.TraceJson, "trace.parquet"),

@@ -27,6 +27,7 @@ from spectheory.cli.options import (
     PredictOptions,
     RulesOptions,
     RunOptions,
+    SamplesOptions,
     SettingOptions,
     TextOptions,
     TreeOptions,
@@ -95,4 +96,5 @@ _add("tree", TreeOptions)
 _add("verify", VerifyOptions)
 _add("figures", FiguresOptions)
 _add("simulate", SettingOptions, RunOptions)
+_add("samples", SamplesOptions)
 _add("doctor", DoctorOptions)

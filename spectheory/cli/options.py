@@ -268,6 +268,17 @@ class ValidationsOptions:
 
 
 @dataclass(frozen=True)
+class SamplesOptions:
+    """List logs of engines to try import, predict and judge on; with --out, write them to a folder.
+
+    A recorded trace of the built-in pair has the name `builtin:` in every command that takes a trace.
+    """
+
+    out: Annotated[Path | None, the.OUT] = None
+    json: Annotated[bool, the.JSON] = False
+
+
+@dataclass(frozen=True)
 class DoctorOptions:
     """Show what is installed, what is missing, and whether a pair's tokenizers agree.
 

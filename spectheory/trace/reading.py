@@ -16,6 +16,7 @@ from spectheory.trace.counters import COUNTERS_FILE, Counters
 from spectheory.trace.importers import Evidence, Format, formats
 from spectheory.trace.importers.base import TRACE
 from spectheory.trace.record import TRACE_FILE, Trace
+from spectheory.trace.samples import BUILT_IN, PAIR
 from spectheory.trace.scores import Scores
 
 Whole: TypeAlias = Trace | CallLog | Counters
@@ -33,10 +34,16 @@ _LOOKED_AT = 1 << 20
 """Bytes by which a format recognises its files."""
 
 
+def named(path: Path) -> Path:
+    """The path itself, or that of the recorded trace which ``builtin:`` names."""
+    return PAIR if str(path) == BUILT_IN else path
+
+
 def evidence_file(path: Path) -> Path:
     """The file that holds what a folder of ``measure`` or ``import`` has; a file is itself. A pipe is refused: it would
     be read twice, and may have no writer.
     """
+    path = named(path)
     if path.is_fifo():
         raise TraceError(f"{path} is a pipe", limit="needs a file", remedy="save what it gives to a file first")
     if not path.is_dir():
@@ -47,7 +54,7 @@ def evidence_file(path: Path) -> Path:
 
 def trace_file(path: Path) -> Path:
     """The file that holds the trace: of a folder that of the measurement in it."""
-    path = located(path)
+    path = named(located(path))
     return path / TRACE_FILE if path.is_dir() else path
 
 

@@ -37,6 +37,7 @@ class Asked:
 
 ASKED = [
     Asked("acceptance", ("predict", "--acceptance", 0.8, "--c", 0.05, "--k-max", 3)),
+    Asked("samples", ("samples",)),
     Asked("comparison", ("compare", "FOLDER/full", "FOLDER/full", "--k", 2)),
     Asked("gate", ("gate", LOG, "--expect", LOG)),
     Asked("prediction", ("predict", "FOLDER/full", "--c", 0.1, "--k-max", 2, "--stop", "token<0.4")),

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -17,10 +13,10 @@ from spectheory.pairs import resolve
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.reading import read_evidence
+from spectheory.trace.samples import SAMPLES
 from spectheory.trace.scores import Scores
 from tests.made_up import each
 
-SAMPLES = Path(__file__).parents[1] / "trace" / "samples"
 HALF = 2.0**-7
 """This server ran in float16, in which numbers from 8 to 16, as logits are, lie 2**-7 apart."""
 
@@ -30,17 +26,15 @@ def pair() -> ModelPair:
     return load_pair(resolve("builtin:target"), resolve("builtin:distilled"), device="cpu")
 
 
-def judged(pair: ModelPair, name: str, entry: int | None, folder: Path) -> Judgement:
-    content: Any = json.loads((SAMPLES / f"{name}.json").read_text())
-    (folder / "log").write_text(json.dumps(content if entry is None else content[entry]))
-    log = read_evidence(folder / "log")
+def judged(pair: ModelPair, name: str, entry: int | None) -> Judgement:
+    log = read_evidence(SAMPLES / (f"{name}.json" if entry is None else f"{name}_T{entry}.json"))
     assert isinstance(log, CallLog)
     return judge(log, judged_trace(pair, log))
 
 
 @each("name", ["onnxruntime_genai_stats", "openvino_extended_perf_metrics"])
-def test_calls_at_temperature_zero_are_the_expected_ones(name: str, pair: ModelPair, tmp_path: Path) -> None:
-    found = judged(pair, name, 0, tmp_path)
+def test_calls_at_temperature_zero_are_the_expected_ones(name: str, pair: ModelPair) -> None:
+    found = judged(pair, name, 0)
     (greedy,) = found.standings
     assert greedy.calls.low <= greedy.calls.counted <= greedy.calls.high
     assert not found.refuted
@@ -52,10 +46,10 @@ def test_calls_at_temperature_zero_are_the_expected_ones(name: str, pair: ModelP
     [("vllm_request_per_step_T1", None), ("onnxruntime_genai_stats", 1), ("openvino_extended_perf_metrics", 1)],
 )
 def test_one_text_at_temperature_one_refutes_drafts_of_another_kind(
-    name: str, entry: int | None, pair: ModelPair, tmp_path: Path
+    name: str, entry: int | None, pair: ModelPair
 ) -> None:
     """A hundred tokens tell sampled drafts from first choices and from independent ones, not token from block."""
-    found = judged(pair, name, entry, tmp_path)
+    found = judged(pair, name, entry)
     stands = {one.rule: not one.refuted for one in found.standings}
     assert {rule: stands[rule] for rule in ("token", "block", "independent", "argmax")} == {
         "token": True,

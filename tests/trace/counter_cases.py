@@ -7,8 +7,7 @@ from typing import Any
 
 from spectheory.trace.counters import Counters
 from spectheory.trace.reading import read_evidence
-
-SAMPLES = Path(__file__).parent / "samples"
+from spectheory.trace.samples import SAMPLES
 
 HELD: dict[str, dict[str, Any]] = {
     "vllm_metrics.txt": {

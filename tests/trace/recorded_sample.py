@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from spectheory.measure.copied import lookup_columns, suffix_columns
+from spectheory.trace.samples import SAMPLES
 from spectheory.verification import SuffixDrafts
 
-SAMPLE = Path(__file__).parent / "samples" / "specdecode_bench.jsonl"
+SAMPLE = SAMPLES / "specdecode_bench.jsonl"
 REQUESTS, TOKENS, DRAFTED = 6, 40, 8
 
 

@@ -12,12 +12,12 @@ from spectheory.errors import SpectheoryError
 from spectheory.trace import Trace, read_any
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.reading import read_evidence
+from spectheory.trace.samples import SAMPLES
 from spectheory.trace.scores import Scores
 from tests.made_up import one_line
 
-SAMPLES = Path(__file__).parent / "samples"
 RUNS = ("onnxruntime_genai_stats", "openvino_extended_perf_metrics")
-"""Captures of two requests, one at each temperature."""
+"""Captures at temperatures 0 and 1, a file each."""
 
 
 def raw(name: str) -> Any:
@@ -32,7 +32,7 @@ def log_of(path: Path) -> CallLog:
 
 def captured(name: str, folder: Path, entry: int | None = None) -> tuple[CallLog, Request, Any]:
     """The log of a capture (of one of its entries), its request, and what the file holds."""
-    content = raw(name) if entry is None else raw(name)[entry]
+    content = raw(name) if entry is None else raw(f"{name}_T{entry}")[0]
     (folder / "log").write_text(json.dumps(content))
     log = log_of(folder / "log")
     (request,) = log.requests
@@ -81,9 +81,10 @@ def test_openvino(entry: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_runs_of_two_temperatures_are_not_one_log(name: str) -> None:
+def test_runs_of_two_temperatures_are_not_one_log(name: str, tmp_path: Path) -> None:
+    (tmp_path / "both").write_text(json.dumps([raw(f"{name}_T{t}")[0] for t in (0, 1)]))
     with pytest.raises(SpectheoryError) as caught:
-        read_evidence(SAMPLES / f"{name}.json")
+        read_evidence(tmp_path / "both")
     assert "entry 2 was sampled with {'temperature': 1.0}, others with {'temperature': 0.0}" in one_line(caught)
 
 
