@@ -13,6 +13,7 @@ from spectheory.cli.options import LATENCY_FILE, Question
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.errors import SettingError
 from spectheory.judging.readings import readings
+from spectheory.judging.several_k import alike, together
 from spectheory.reports import readings_report
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters
@@ -33,7 +34,10 @@ def show_readings(question: Question, logs: Mapping[str, tuple[Path, Counts]], n
         each: readings(counts, _cost(question, path, counts), k_max=question.k_max, rule=rule)
         for each, (path, counts) in logs.items()
     }
-    report = readings_report(found)
+    several = [counts for _, counts in logs.values()]
+    first = next(iter(logs.values()))
+    joint = together(several, _cost(question, *first), k_max=question.k_max) if alike(several) else None
+    report = readings_report(found, joint)
     page = Page.asked(question.report, "Readings")
     file = question.out / f"{name}.json" if question.out else None
     show(report, as_json=question.json, file=file, page=page, view=View.of(question))

@@ -286,7 +286,7 @@ def readings(
                 hazard=survival / below if below else None,
                 tokens_per_call=tokens,
                 basis=basis,
-                speedup=_speedup(cost, tokens, k, survival),
+                speedup=speedup_at(cost, tokens, k, survival),
                 first_choices=_first_choices(log, k),
                 renewal=renewal,
                 summed=summed,
@@ -297,7 +297,11 @@ def readings(
         *([VARIABLE] if found.variable else [RENEWED if renews else OTHER_K] if two else []),
         *([FROM_ONE] if two and len(found.known) == 1 else []),
         *([] if found.known else [FROM_MEAN]),
-        *([K_FROM_MEAN.format(mean=counters.mean_drafted, k=found.k)] if counters.k is None else []),
+        *(
+            [K_FROM_MEAN.format(mean=counters.mean_drafted, k=found.k)]
+            if counters.k is None and not found.known
+            else []
+        ),
         *([BEYOND] if len(rows) > found.k else []),
         *({"requests": [OVER_REQUESTS], "calls": [OVER_CALLS], "unknown": []}[noise]),
         *([FIRST_CHOICES] if rows[0].first_choices else []),
@@ -392,7 +396,7 @@ def _cost_in(counters: Counters) -> tuple[CostModel | None, str]:
     return ConstantRatio(c), FROM_LOG.format(c=c)
 
 
-def _speedup(cost: CostModel | None, tokens: Interval, k: int, full: float) -> Interval | None:
+def speedup_at(cost: CostModel | None, tokens: Interval, k: int, full: float) -> Interval | None:
     """The speed-up; None where latencies were not measured that far."""
     try:
         return cost.speedup(tokens, Chain(k), full) if cost else None
