@@ -16,7 +16,7 @@ from spectheory.cost import LatencyTable
 from spectheory.deployment import other_machine
 from spectheory.errors import NOT_NUMBERS, PmfError
 from spectheory.files import read_text
-from spectheory.prediction.whole import named_rules
+from spectheory.prediction.plan_answer import named_rules
 from spectheory.verification import PathRule
 from spectheory.verification.registry import left_out
 

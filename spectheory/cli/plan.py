@@ -20,14 +20,14 @@ from spectheory.deployment import (
     Draft,
     EngineSettings,
 )
+from spectheory.deployment.deployment import DEFAULT_CONTEXT, Deployment, plan
 from spectheory.deployment.exports import Acceptance, counted_acceptance, export_named, planned_acceptance
 from spectheory.deployment.served import acceptance_of_server
-from spectheory.deployment.whole import DEFAULT_CONTEXT, Deployment, plan
 from spectheory.errors import SettingError
 from spectheory.files import strip_control_characters
 from spectheory.pages.deployment import deployment_charts
 from spectheory.plots.deployment import write_batches, write_ranking
-from spectheory.prediction.whole import named_stops
+from spectheory.prediction.plan_answer import named_stops
 from spectheory.reports import deployment_report
 from spectheory.verification import PathRule
 

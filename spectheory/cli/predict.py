@@ -33,10 +33,10 @@ from spectheory.plots import write_figures
 from spectheory.plots.where import write_where
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.over_prompts import few_prompts
+from spectheory.prediction.plan_answer import SWEPT, named_shapes, named_stops
 from spectheory.prediction.where import settings_of, where
-from spectheory.prediction.whole import SWEPT, named_shapes, named_stops
 from spectheory.reports import Report, prediction_report
-from spectheory.reports.additions import Records
+from spectheory.reports.optional_tables import Records
 from spectheory.reports.prediction import provisional_report
 from spectheory.reports.where import where_report
 from spectheory.trace import SOURCES, TRACE_FILE, Trace, trace_file

@@ -6,7 +6,7 @@ from spectheory.cli.answer import View, show
 from spectheory.cli.inputs import asked, remark_left_out
 from spectheory.cli.options import RulesOptions
 from spectheory.cli.progress import working
-from spectheory.prediction.whole_rules import rules
+from spectheory.prediction.rules_answer import rules
 from spectheory.reports import rules_report
 
 

@@ -16,9 +16,9 @@ from spectheory.errors import SettingError
 from spectheory.prediction.best_tree import BestTree, scored_parts
 from spectheory.prediction.means import columns_of
 from spectheory.prediction.over_prompts import Prompts
+from spectheory.prediction.plan_answer import measured_nodes
 from spectheory.prediction.prediction import planned
 from spectheory.prediction.shape_calls import grown_rules, measured_shape
-from spectheory.prediction.whole import measured_nodes
 from spectheory.trace import Trace
 from spectheory.trace.record import a_trace
 from spectheory.trace.sample import of_texts, spread

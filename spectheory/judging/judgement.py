@@ -24,8 +24,8 @@ from spectheory.judging.expected import ExpectedCounts
 from spectheory.judging.output import POSSIBLE, POWER, OutputTest, bonus_test, output_tests
 from spectheory.judging.standing import FALSE_ALARMS, Bench, Floats, Standing
 from spectheory.judging.starts import Calls
+from spectheory.prediction.plan_answer import named_rules
 from spectheory.prediction.shape_calls import check_shapes, takes
-from spectheory.prediction.whole import named_rules
 from spectheory.trace import TextInfo, Trace, read_evidence
 from spectheory.trace.calls import MOST_DRAFTS, CallLog, Request
 from spectheory.trace.counters import Counters

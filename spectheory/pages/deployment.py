@@ -14,8 +14,8 @@ from spectheory.pages.prediction import batch_chart, prediction_charts
 from spectheory.pages.vega import QUIET, VegaChart, alt, choice, data, ends, numbers, rows, specified
 from spectheory.plots.deployment import candidates_chart
 from spectheory.plots.prediction import PREDICTED
+from spectheory.prediction.plan_answer import measured_nodes
 from spectheory.prediction.prediction import planned
-from spectheory.prediction.whole import measured_nodes
 from spectheory.verification import PathRule
 from spectheory.verification.by_start import within
 

@@ -13,7 +13,7 @@ from spectheory.limits import (
     first_choice_at_least,
 )
 from spectheory.limits.claims import IID_PMFS, LimitClaim, footnotes
-from spectheory.prediction.whole_bounds import DETERMINISTIC, RANKS, SAMPLED, BoundsAnswer, EarlyAnswer
+from spectheory.prediction.bounds_answer import DETERMINISTIC, RANKS, SAMPLED, BoundsAnswer, EarlyAnswer
 from spectheory.reports.base import Brief, Report, sizes_shown
 from spectheory.reports.meanings import claimed
 from spectheory.reports.table import Cell, Column, Row, Table, number

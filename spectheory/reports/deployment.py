@@ -9,12 +9,12 @@ from typing import Any
 from spectheory.answers.plan import PlanJson
 from spectheory.deployment import BreakEven, Candidate, LockStepChoice
 from spectheory.deployment.candidates import DO_NOT, SPECULATE, UNCERTAIN
-from spectheory.deployment.whole import Deployment
+from spectheory.deployment.deployment import Deployment
 from spectheory.limits.claims import footnotes
 from spectheory.prediction.over_prompts import few_prompts
-from spectheory.reports.additions import adaptive_sentence, adaptive_table, recorded_table
 from spectheory.reports.base import LONGEST_NAME, MOST_ROWS, Brief, Report, point, range_words, short
 from spectheory.reports.notes import deployment_notes, heavy_tail, requests_left_out, whole_decoding
+from spectheory.reports.optional_tables import adaptive_sentence, adaptive_table, recorded_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 
 _VERDICTS = {

@@ -8,8 +8,8 @@ from typing import Any
 from spectheory.cost import LatencyTable, LoopedTable, Roofline
 from spectheory.cost.table import LOOP_ROUNDS, PASS_ROUNDS
 from spectheory.deployment import serving_engines, without_method, without_stop
+from spectheory.deployment.deployment import Deployment
 from spectheory.deployment.lock_step import MOST_TOGETHER
-from spectheory.deployment.whole import Deployment
 from spectheory.intervals import Interval
 from spectheory.limits.claims import (
     BY_START,

@@ -15,16 +15,6 @@ from spectheory.prediction import Label, Plan, Prediction
 from spectheory.prediction.answer import RecordedReading, merit
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.remarks import NOT_SAMPLED, given
-from spectheory.reports.additions import (
-    Records,
-    adaptive_sentence,
-    adaptive_table,
-    bias_table,
-    check_table,
-    new_prompts_table,
-    of_all,
-    recorded_table,
-)
 from spectheory.reports.base import WIDTH, Brief, Report, point, range_words, short, sizes_shown
 from spectheory.reports.meanings import TERMS, claimed
 from spectheory.reports.notes import (
@@ -36,6 +26,16 @@ from spectheory.reports.notes import (
     provisional_words,
     requests_left_out,
     timing_notes,
+)
+from spectheory.reports.optional_tables import (
+    Records,
+    adaptive_sentence,
+    adaptive_table,
+    bias_table,
+    check_table,
+    new_prompts_table,
+    of_all,
+    recorded_table,
 )
 from spectheory.reports.table import Cell, Column, Table
 from spectheory.trace import PROVISIONAL

@@ -22,9 +22,9 @@ from spectheory.limits.claims import BY_START, WHOLE_DECODING
 from spectheory.prediction.adaptive import adaptive_worth
 from spectheory.prediction.answer import AdaptiveWorth, RecordedReading
 from spectheory.prediction.over_prompts import Prompts
+from spectheory.prediction.plan_answer import measured_nodes, named_rules, named_stops, ranked_rules, rules_that_stop
 from spectheory.prediction.recorded import check_depth
 from spectheory.prediction.recorded_readings import recorded_readings
-from spectheory.prediction.whole import measured_nodes, named_rules, named_stops, ranked_rules, rules_that_stop
 from spectheory.verification import PathRule, RankRule
 from spectheory.verification.by_start import within
 
