@@ -142,7 +142,7 @@ def compare(one: Counters | CallLog, other: Counters | CallLog) -> FirstDraftGap
 
 def _counts(run: Counters | CallLog) -> Counters:
     found = pooled(run) if isinstance(run, CallLog) else run
-    return instance("a run", found, Counters, remedy="read_evidence reads one")
+    return instance("a run", found, Counters, remedy="spectheory.trace.read_evidence reads one")
 
 
 Basis = Literal["counted", "drafted so far", "own starts", "constant hazard"]

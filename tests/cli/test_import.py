@@ -82,7 +82,9 @@ def test_of_two_scrapes_the_difference_is_imported(tmp_path: Path, capsys: pytes
 @each(
     "arguments, message",
     [
-        (["import", "nowhere", "--out", "OUT"], "nowhere is missing"),
+        (["import", "nowhere", "--out", "OUT"], "nowhere is missing: there is no such file; check the path"),
+        (["judge", "nowhere"], "nowhere is missing: there is no such file; check the path"),
+        (["import", SCRAPE, SCRAPE, "--out", "OUT"], "no calls were counted between the two scrapes"),
         (["import", LOG, "--out", "OUT", "--format", "guess"], "format 'guess' is unknown: there are trace, calls"),
         (["import", LOG, "--out", "OUT", "--format", "prometheus"], "no whole scrape"),
         (["import", LOG, SCRAPE, "--out", "OUT"], "differ in engine: 'vllm' and 'llama.cpp'"),

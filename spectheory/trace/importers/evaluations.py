@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spectheory.errors import TextError
+from spectheory.errors import TextError, argument
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.importers.answers import (
     Json,
@@ -228,7 +228,8 @@ def _other_runs(path: Path, differ: Sequence[_RecordedRequest], requests: int) -
         f"{path}: request {first.id!r} has {len(first.accepted[name])} lengths of {name} for a text of {first.tokens} "
         f"tokens, as have {len(differ)} of {requests} requests",
         limit="drafts are compared on one text, with a length for each of its tokens",
-        remedy=f"spectheory import --format {AGREEING} keeps the other requests; {MODEL} or {NAME}-{NGRAM} reads one "
+        remedy=argument(f"spectheory.trace.read_evidence(path, {AGREEING!r})", f"spectheory import --format {AGREEING}")
+        + f" keeps the other requests; {MODEL} or {NAME}-{NGRAM} reads one "
         "draft on a text of its own",
     )
 
