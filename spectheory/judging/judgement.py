@@ -36,7 +36,7 @@ from spectheory.verification.registry import ALL, RULES, path_rule, read_rules
 
 T = TypeVar("T")
 
-READER = "functools.partial(spectheory.measure.judged.judged_trace, pair, log)"
+_READER = "functools.partial(spectheory.measure.judged.judged_trace, pair, log)"
 """What reads the texts of a log with both models."""
 USUAL_DTYPE = "bfloat16"
 """Precision in which engines serve by default, taken where a log says none."""
@@ -222,7 +222,7 @@ def stated(log: CallLog, *, engine_dtype: str | None = None, **settings: float |
 
 def _pair() -> str:
     """How both models are named."""
-    return argument(f"reread={READER}", "the pair with --target and --draft")
+    return argument(f"reread={_READER}", "the pair with --target and --draft")
 
 
 def _checked(
@@ -236,13 +236,13 @@ def _checked(
     if stop is not None:
         instance("stop", stop, StoppingRule, remedy="write it as token<0.4")
     if reread is not None:
-        instance("reread", reread, Callable, remedy=f"{READER} is one")
+        instance("reread", reread, Callable, remedy=f"{_READER} is one")
     in_range(argument("k"), None if k is None else [k], MOST_DRAFTS)
     if trace is None and reread is None:
         raise TraceError(
             "there is no trace of the texts",
             limit="expected calls are computed from both models' statistics",
-            remedy=f"pass a trace, or reread={READER}",
+            remedy=f"pass a trace, or reread={_READER}",
         )
     return totals, stop
 

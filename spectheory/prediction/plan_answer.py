@@ -288,10 +288,10 @@ def named_rules(
     >>> [rule.name for rule in named_rules(["race", "lookup", "race"])]
     ['race', 'lookup']
     """
-    return None if rules is None else read_rules(rules, path_rule, lambda: lossless_rules(traces))
+    return None if rules is None else read_rules(rules, path_rule, lambda: _lossless(traces))
 
 
-def lossless_rules(traces: Sequence[Trace]) -> list[PathRule]:
+def _lossless(traces: Sequence[Trace]) -> list[PathRule]:
     """The rules with a path form whose output is a sample of the target, as far as every trace knows them."""
     rules = [rule for rule in all_rules().values() if isinstance(rule, PathRule) and rule.output == "sample"]
     return [

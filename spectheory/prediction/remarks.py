@@ -8,8 +8,7 @@ from typing import Any
 from spectheory.trace import GIVEN_TEXT, SAMPLED_TEXT
 
 OF_FIRST_DRAFT = "They are about a call's first draft: later ones have other pmfs (§10)."
-NOT_SAMPLED = "The text was given, not sampled from the target."
-GIVEN = f"{NOT_SAMPLED.removesuffix('.')}: the numbers are for that text as output."
+GIVEN = "The text was given, not sampled from the target: the numbers are for that text as output."
 UNKNOWN = "The trace does not say where its text is from: limits assume that the target sampled it."
 
 

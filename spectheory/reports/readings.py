@@ -52,7 +52,7 @@ def readings_report(logs: Mapping[str, Readings]) -> Report:
         ),
         *(found.sentence(names) for names, found in compared.items()),
     ]
-    headline = "; ".join(f"{of[name]}{_headline(each)}" for name, each in logs.items())
+    headline = "; ".join(f"{of[name]}{'. '.join(_said(each))}" for name, each in logs.items())
     return Report(content, [_table(*each) for each in logs.items()], headline, notes, _brief(logs))
 
 
@@ -96,17 +96,6 @@ def _content(found: Readings) -> LogJson:
         rows=found.rows,
         remarks=[*counters.remarks, *counters.biases],
     )
-
-
-def _headline(found: Readings) -> str:
-    length, best = found.counters.length, found.best
-    counted = "" if length is None else f"{length:.3f} tokens per call counted at k = {found.k}"
-    if best is None or best.speedup is None:
-        return counted
-    if best.speedup.best < 1:
-        return f"{counted}; no k pays: the best reading is {best.speedup}x at k = {best.k}"
-    kind = "counted" if best.basis == "counted" else "a reading"
-    return f"{counted}; best k = {best.k} ({kind}): speed-up {best.speedup}x, {best.tokens_per_call} tokens per call"
 
 
 def _shown(found: Readings) -> tuple[ReadingAtK, ...]:

@@ -116,7 +116,7 @@ def test_predict_answers_with_readings(tmp_path: Path, capsys: pytest.CaptureFix
     assert json.loads((tmp_path / "prediction.json").read_text())["headline"] == found["headline"]
     assert main(["predict", str(SCRAPE), "--all"]) == 0
     out = capsys.readouterr().out
-    assert "2.918 tokens per call counted at k = 3\n" in out
+    assert "2.92 tokens per call counted at k = 3\n" in out
     assert "No speed-up without costs" in out
 
 
