@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 _READER = "functools.partial(spectheory.measure.judged.judged_trace, pair, log)"
 """What reads the texts of a log with both models."""
-USUAL_DTYPE = "bfloat16"
+_USUAL_DTYPE = "bfloat16"
 """Precision in which engines serve by default, taken where a log says none."""
 
 STEPS = 12
@@ -269,7 +269,7 @@ def _standings(bench: Bench, trace: Trace, asked: Sequence[PathRule], reread: Re
 def _output(bench: Bench, trace: Trace, log: CallLog) -> tuple[OutputTest, ...]:
     """Tests of the output: first choices at temperature 0, else samples, and bonus tokens where calls are listed."""
     if log.temperature == 0:
-        return greedy_tests(trace, dtype=dtype_of(log) or USUAL_DTYPE)
+        return greedy_tests(trace, dtype=dtype_of(log) or _USUAL_DTYPE)
     tests = output_tests(trace)
     if not tests or tests[0].name == POSSIBLE or bench.calls is None or bench.stop is not None:
         return tests
@@ -316,7 +316,7 @@ def _bench(log: CallLog, counting: Counting, counters: Counters | None, shape: S
         Calls.of(log, counting, stopped=shape.stop is not None),
         shape,
         log.temperature == 0,
-        dtype_of(log) or USUAL_DTYPE,
+        dtype_of(log) or _USUAL_DTYPE,
     )
 
 
@@ -427,7 +427,7 @@ def _notes(log: CallLog, bench: Bench, asked: Sequence[PathRule]) -> Iterator[st
     if bench.greedy:
         yield "Temperature 0: nothing is random given the texts, and counts must be equal."
     if not dtype_of(log) and (bench.greedy or any(isinstance(rule, ArgmaxDraft) for rule in asked)):
-        yield f"The log does not say its precision: {USUAL_DTYPE} is taken, in which near-ties are undecided."
+        yield f"The log does not say its precision: {_USUAL_DTYPE} is taken, in which near-ties are undecided."
     if log.prefill_emits_token is None:
         first = "the prompt's own pass emits the first token" if bench.counting.prefill else "the first call drafts"
         yield f"The log does not say where the first token comes from; assumed: {first}."

@@ -56,21 +56,21 @@ from spectheory.verification.registry import all_rules
 
 Cells = dict[str, Interval | float | None]
 
-DEFAULT_NODES = (1, 8, 64)
+_DEFAULT_NODES = (1, 8, 64)
 """Numbers of draft nodes where none are named."""
 DETERMINISTIC = "Drafts that do not sample: tokens per call"
 SAMPLED = "Drafted chains (1 call), rank trees (T1): tokens per call"
 RANKS = "Rank trees: tokens per call"
 """Titles of tables."""
 CLOSED_FORMS: tuple[Literal["published", "lorden", "best_t", "sharp"], ...] = ("published", "lorden", "best_t", "sharp")
-MOST_NODES, MOST_CHAINS, MOST_TREES = 1_000_000, 1_000, 100_000
-MOST_TREE_WORK = 1 << 31
+MOST_NODES, _MOST_CHAINS, _MOST_TREES = 1_000_000, 1_000, 100_000
+_MOST_TREE_WORK = 1 << 31
 """Probabilities sorted for random trees: a few minutes."""
-MOST_TREE_NODES = 100_000
+_MOST_TREE_NODES = 100_000
 """Nodes of a rank tree: a chain of these takes seconds."""
-NO_ENTROPIES = "The trace has no entropies: the closed forms need full pmfs."
+_NO_ENTROPIES = "The trace has no entropies: the closed forms need full pmfs."
 _ALONE = "it has no meaning alone", "give both"
-ABOVE = {
+_ABOVE = {
     "draft_nats": ("target_nats", *_ALONE),
     "vocabulary": ("target_nats", *_ALONE),
     "c": ("need", *_ALONE),
@@ -187,8 +187,8 @@ def bounds(
     """
     given = {name for name, value in locals().items() if value is not None}
     seed = whole(argument("seed"), seed, least=0, remedy="0 is the default")
-    sizes = sorted(set(in_range(argument("nodes"), DEFAULT_NODES if nodes is None else nodes, MOST_NODES)))
-    several_of = sorted(set(in_range(argument("chains"), chains, MOST_CHAINS)))
+    sizes = sorted(set(in_range(argument("nodes"), _DEFAULT_NODES if nodes is None else nodes, MOST_NODES)))
+    several_of = sorted(set(in_range(argument("chains"), chains, _MOST_CHAINS)))
     _check_together(given)
     if trace is not None:
         return _of_trace(given_trace(trace), sizes, [number for number in several_of if number > 1])
@@ -205,7 +205,7 @@ def bounds(
 
 def _check_together(given: Set[str]) -> None:
     """Refuse no source, several of them, and arguments that say nothing beside the source."""
-    for name, (above, limit, remedy) in ABOVE.items():
+    for name, (above, limit, remedy) in _ABOVE.items():
         if name in given and above not in given:
             missing = "a trace" if above == "trace" else argument(above)
             raise SettingError(f"{argument(name)} is given without {missing}", limit=limit, remedy=remedy)
@@ -268,7 +268,7 @@ def _of_target_scores(source: str | Path | Iterable[Any], nodes: list[int]) -> B
     surprisal = -float(np.mean(trace.columns["log_target"]))
     kept = {key: found.tables[DETERMINISTIC][key] for key in ("text", "numeric")}
     rows = {capacity: {key: row[key] for key in kept} for capacity, row in found.rows.items()}
-    notes = [note for note in found.notes if note != NO_ENTROPIES]
+    notes = [note for note in found.notes if note != _NO_ENTROPIES]
     facts = {**found.facts, "nats_per_token": surprisal}
     return replace(found, source="target", facts=facts, tables={DETERMINISTIC: kept}, rows=rows, notes=notes)
 
@@ -323,12 +323,12 @@ def _of_pmfs(pmfs: Floats, notes: list[str], nodes: list[int], trees: int | None
 
 
 def _value_column(rows: Floats, nodes: list[int], trees: int | None) -> LimitClaim | None:
-    in_range(argument("trees"), trees, MOST_TREES)
+    in_range(argument("trees"), trees, _MOST_TREES)
     if len(rows) == 1:
         return LimitClaim("best_tree", "best tree", "exact for this one pmf at every prefix", BOUNDED)
     if trees is None:
         return None
-    if sum(nodes) * rows.shape[1] * trees > MOST_TREE_WORK:
+    if sum(nodes) * rows.shape[1] * trees > _MOST_TREE_WORK:
         raise SettingError(
             f"{argument('trees')} is {trees}, with {sum(nodes)} nodes of {rows.shape[1]} tokens",
             limit="that would take many minutes",
@@ -353,7 +353,7 @@ def _of_ranks(law: Floats, nodes: Iterable[int]) -> BoundsAnswer:
     entropy, alphabet = float(rank_entropy(law)), letters(law)
     rows: dict[int, Cells] = {}
     for capacity in nodes:
-        in_range(argument("nodes"), capacity, MOST_TREE_NODES)
+        in_range(argument("nodes"), capacity, _MOST_TREE_NODES)
         rows[capacity] = {
             "chain": float(expected_tokens(Chain(capacity), law)),
             "optimal_tree": float(expected_tokens(optimal_tree(law, capacity), law)),
@@ -394,7 +394,7 @@ def _of_trace(trace: Trace, nodes: list[int], chains: Sequence[int] = ()) -> Bou
     if moments:
         facts |= {"mu": moments[0], "mu2": moments[1]}
     else:
-        notes.append(NO_ENTROPIES)
+        notes.append(_NO_ENTROPIES)
     return BoundsAnswer("trace", facts, _tables(ranked, trace.columns, chains), rows, notes)
 
 

@@ -44,7 +44,7 @@ SEARCHED = "tree"
 """How the best tree of each size is written."""
 SWEPT = "best"
 """How a sweep over stopping rules is written."""
-MOST_NEW_PROMPTS = 10**9
+_MOST_NEW_PROMPTS = 10**9
 _EVERY_SIZE = 16
 """Trees of every size up to this are searched for, then each twice the one before."""
 
@@ -113,7 +113,7 @@ def plan(
     stopping, swept = named_stops(stops)
     shares = [BiasedVerification(share).share for share in several("bias", bias, remedy="[0.1] is a list of shares")]
     if new_prompts is not None:
-        in_range(argument("new_prompts"), [new_prompts], MOST_NEW_PROMPTS)
+        in_range(argument("new_prompts"), [new_prompts], _MOST_NEW_PROMPTS)
     if limits is not None:
         instance("limits", limits, TraceLimits, remedy="leave them out")
     if stopping or swept or shares:

@@ -27,8 +27,8 @@ from spectheory.truncated import bounds_given
 from spectheory.verification import PathRule, RankRule, Rule, RuleStanding, rule_order
 from spectheory.verification.registry import ALL, all_rules, find_rule, read_rules
 
-MOST_CANDIDATES = 1024
-FROM_LISTS = "the range of what the lists of the most probable tokens allow, and of the intervals over prompts"
+_MOST_CANDIDATES = 1024
+_FROM_LISTS = "the range of what the lists of the most probable tokens allow, and of the intervals over prompts"
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def rules(
     [('race', 2, 0.889), ('token', 1, 0.7)]
     """
     seed = whole(argument("seed"), seed, least=0, remedy="0 is the default")
-    (k,) = in_range(argument("candidates"), [candidates], MOST_CANDIDATES)
+    (k,) = in_range(argument("candidates"), [candidates], _MOST_CANDIDATES)
     asked = read_rules(rules, find_rule, lambda: [r for r in all_rules().values() if r.uses_draft and not r.grows])
     one_source(
         {
@@ -168,7 +168,9 @@ def _standing(prompts: Prompts, trace: Trace, rule: Rule, k: int) -> RuleStandin
         if by_lists(rule, trace, Chain(1) if first else Batch(k)) and k <= bounds_given(rule):
             ends = [_mean(prompts, end.law.sum(axis=1), 1.0) for end in ends_of(rule, trace, k)]
             found = hull(ends)
-            return RuleStanding(rule.name, k, found, "bounds" if found.kind == "bound" else "estimate", note=FROM_LISTS)
+            return RuleStanding(
+                rule.name, k, found, "bounds" if found.kind == "bound" else "estimate", note=_FROM_LISTS
+            )
         rule.require(trace.columns)
         accepted = (
             rule.rank_law(trace.columns, k).sum(axis=1)

@@ -94,7 +94,12 @@ def read_evidence(path: Path, format: str | None = None) -> Evidence:
 def format_of(path: Path, name: str | None = None) -> Format:
     """The format of that name, or else that of the file's content; an unreadable file is left to the trace's reader."""
     if name is not None:
-        return _named(instance("the format", name, str, remedy="None recognises it by the content"))
+        known = all_formats()
+        if instance("the format", name, str, remedy="None recognises it by the content") not in known:
+            raise SettingError(
+                f"format {name!r} is unknown", limit=f"there are {', '.join(known)}", remedy="name one, or leave it out"
+            )
+        return known[name]
     file = evidence_file(path)
     try:
         with file.open("rb") as opened:
@@ -127,13 +132,9 @@ def _nature(head: bytes) -> str:
         with suppress(*FOREIGN):
             content = loaded_json(part)
             entry = content[0] if isinstance(content, list) and content else content
-            return f"is of an unknown format, JSON with {_keys(entry)}"
+            keys = f"the keys {brief(list(entry))[1:-1]}" if isinstance(entry, dict) and entry else "no keys"
+            return f"is of an unknown format, JSON with {keys}"
     return f"is of an unknown format, text that begins with {brief(text)}"
-
-
-def _keys(entry: object) -> str:
-    """The keys of a JSON object in words."""
-    return f"the keys {brief(list(entry))[1:-1]}" if isinstance(entry, dict) and entry else "no keys"
 
 
 def read_files(paths: Sequence[Path], format: str | None = None) -> Whole:
@@ -179,12 +180,3 @@ def all_formats() -> dict[str, Format]:
     """
     made = [each for each in installed(GROUP, Format).values() if isinstance(each, Format)]
     return {**formats(), **{each.name: each for each in made if each.name not in formats()}}
-
-
-def _named(name: str) -> Format:
-    known = all_formats()
-    if name not in known:
-        raise SettingError(
-            f"format {name!r} is unknown", limit=f"there are {', '.join(known)}", remedy="name one, or leave it out"
-        )
-    return known[name]
