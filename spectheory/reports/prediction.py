@@ -78,7 +78,7 @@ def prediction_report(plan: Plan, check: Records | None = None) -> Report:
         *([check_table(check)] if check else []),
     ]
     words = provisional_words(best.provenance) or requests_left_out(best.provenance, recorded)
-    headline = [words, *_verdict(best), adaptive_sentence(adaptive) if adaptive else ""]
+    headline = [words, "; ".join(_verdict(best)), adaptive_sentence(adaptive) if adaptive else ""]
     timing = timing_notes(plan.cost) if isinstance(plan.cost, LatencyTable) else []
     notes = [*prediction_notes(plan, in_loop, recorded), *timing]
     pieces = [*_tables(plan, recorded), *asked, *([recorded_table(recorded)] if recorded else [])]

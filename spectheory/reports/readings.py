@@ -52,7 +52,7 @@ def readings_report(logs: Mapping[str, Readings]) -> Report:
         ),
         *(found.sentence(names) for names, found in compared.items()),
     ]
-    headline = "; ".join(f"{of[name]}{'. '.join(_said(each))}" for name, each in logs.items())
+    headline = "; ".join(f"{of[name]}{'; '.join(filter(None, _said(each)))}" for name, each in logs.items())
     return Report(content, [_table(*each) for each in logs.items()], headline, notes, _brief(logs))
 
 
