@@ -43,8 +43,8 @@ from spectheory.measure.validation.times import RunSums
 from spectheory.pairs import PREFIX, PROMPTS, resolve
 from spectheory.prediction import predict
 from spectheory.prediction.best_tree import BestTree, ShapeRequest
+from spectheory.prediction.plan_answer import ranked_rules
 from spectheory.prediction.shape_calls import calls_by_shape
-from spectheory.prediction.whole import ranked_rules
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.trace import Trace
 from spectheory.verification import RankRule

@@ -59,7 +59,7 @@ def in_range(name: str, given: Any, most: int) -> list[int]:
 
     Examples
     --------
-    >>> in_range("--nodes", [1, 8], 64), in_range("--k", 3, 64), in_range("--k", None, 64)
+    >>> in_range("nodes", [1, 8], 64), in_range("k", 3, 64), in_range("k", None, 64)
     ([1, 8], [3], [])
     """
     values = [] if given is None else [given]

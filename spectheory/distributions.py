@@ -70,7 +70,9 @@ def as_integers(values: Any, name: str, error: type[SpectheoryError] = ShapeErro
     """`values` as a numpy array of int64: ids, places, numbers of tokens."""
     floats = as_numpy(values, name, error)
     if not ((floats == np.floor(floats)) & (np.abs(floats) <= MOST_EXACT)).all():
-        raise error(f"{name} are not all integers", limit="needs whole numbers", remedy="count tokens, nodes or ranks")
+        raise error(
+            f"{name} are not all integers", limit="needs whole numbers", remedy="pass ids and counts as integers"
+        )
     return floats.astype(np.int64)
 
 

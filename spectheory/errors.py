@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
@@ -118,6 +119,21 @@ class OutputError(SpectheoryError):
 
 class MissingExtraError(SpectheoryError, ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""
+
+
+ON_COMMAND_LINE: ContextVar[bool] = ContextVar("ON_COMMAND_LINE", default=False)
+"""Whether the command line asks, which knows arguments as options."""
+
+
+def argument(name: str, option: str = "") -> str:
+    """What a message calls an argument: its name, or its option where the command line asks.
+
+    Examples
+    --------
+    >>> argument("target_pmf")
+    'target_pmf'
+    """
+    return (option or f"--{name.replace('_', '-')}") if ON_COMMAND_LINE.get() else name
 
 
 def reason_of(error: Exception) -> str:

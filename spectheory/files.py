@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from spectheory.errors import OutputError, TextError
+from spectheory.errors import OutputError, TextError, argument
 
 MOST_BYTES = 1 << 28
 """Largest text that is read: far larger than any configuration, table of latencies or file of prompts."""
@@ -96,7 +96,9 @@ def _opened(beside: Path, path: Path) -> int:
         if not lock(file):
             os.close(file)
             raise OutputError(
-                f"{path} is in use", limit="one run at a time writes it", remedy="wait for it, or choose another --out"
+                f"{path} is in use",
+                limit="one run at a time writes it",
+                remedy=f"wait for it, or choose another {argument('file', '--out')}",
             )
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file), beside.stat()):
@@ -108,7 +110,7 @@ def _unwritable(path: Path, error: OSError) -> OutputError:
     return OutputError(
         f"{path} cannot be written ({error.strerror or error})",
         limit="needs a writable folder with room",
-        remedy="choose another --out",
+        remedy=f"choose another {argument('file', '--out')}",
     )
 
 

@@ -12,13 +12,14 @@ import os
 import sys
 import traceback
 from contextlib import suppress
+from contextvars import copy_context
 from pathlib import Path
 from typing import TextIO
 
 from spectheory.cli.encoding import HANDLER
 from spectheory.cli.interrupts import Interrupted, handled, ignore_further, terminations_interrupt
 from spectheory.cli.statuses import Status
-from spectheory.errors import SpectheoryError, out_of_memory
+from spectheory.errors import ON_COMMAND_LINE, SpectheoryError, out_of_memory
 from spectheory.files import strip_control_characters
 
 DEBUG = "SPECTHEORY_DEBUG"
@@ -30,7 +31,7 @@ atexit.register(gc.freeze)  # what compilers and models leave would take a secon
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status; without arguments those of the process, which then ends."""
     try:
-        return _main(arguments)
+        return copy_context().run(_main, arguments)
     except KeyboardInterrupt:  # between two lines of this file
         return Status.INTERRUPTED
     finally:
@@ -39,6 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _main(arguments: list[str] | None) -> int:
+    ON_COMMAND_LINE.set(True)
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     if sys.stdout is None:

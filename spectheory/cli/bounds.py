@@ -6,7 +6,7 @@ from spectheory.cli.answer import View, show
 from spectheory.cli.inputs import asked
 from spectheory.cli.options import BoundsOptions
 from spectheory.cli.progress import working
-from spectheory.prediction.whole_bounds import EarlyAnswer, bounds
+from spectheory.prediction.bounds_answer import EarlyAnswer, bounds
 from spectheory.reports import bounds_report
 from spectheory.reports.bounds import early_report
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -17,8 +17,7 @@ from spectheory.cost import LatencyTable
 from spectheory.deployment import other_machine
 from spectheory.errors import NOT_NUMBERS, PmfError, SettingError
 from spectheory.files import read_text
-from spectheory.prediction.whole import named_rules
-from spectheory.verification import PathRule
+from spectheory.prediction.plan_answer import named_rules
 from spectheory.verification.registry import left_out
 
 MOST_WORKERS = 1024
@@ -113,10 +112,11 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spectheory"
 
 
-def read_rules(names: Sequence[str] | None) -> list[PathRule] | None:
-    """The rules that the names stand for; None where none is named."""
+def checked_rules(names: list[str] | None) -> list[str] | None:
+    """Names of rules that are known; None where none is named."""
     remark_left_out()
-    return named_rules(names or None)
+    named_rules(names or None)
+    return list(dict.fromkeys(names)) if names else None
 
 
 def remark_left_out() -> None:
@@ -128,6 +128,12 @@ def remark_left_out() -> None:
 def read_latencies(file: Path, measured: Mapping[str, Any]) -> LatencyTable:
     """The table in a file; of another machine or of other models than were measured it is used all the same."""
     table = LatencyTable.read(file)
+    remark_others(table, file, measured)
+    return table
+
+
+def remark_others(table: LatencyTable, file: Path, measured: Mapping[str, Any]) -> None:
+    """Say where a table is of another machine or of other models, and which of its passes are slow."""
     machine = other_machine(table.provenance.get("hardware"))
     if machine:
         remarks.print(f"{file} is of another machine: {machine}; speed-ups are for that one", markup=False)
@@ -136,7 +142,6 @@ def read_latencies(file: Path, measured: Mapping[str, Any]) -> LatencyTable:
         named = " and ".join(f"{who} {table.provenance[who].get('name')}" for who in others)
         remarks.print(f"{file} is of other models than the trace: {named}; speed-ups are for those", markup=False)
     remark_slower(table, str(file))
-    return table
 
 
 def remark_slower(table: LatencyTable, name: str) -> None:

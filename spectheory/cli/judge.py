@@ -9,8 +9,7 @@ from functools import partial
 from spectheory.checks import in_range
 from spectheory.cli.answer import Page, View, ready_page, show
 from spectheory.cli.console import ready_folder
-from spectheory.cli.inputs import read_rules
-from spectheory.cli.loading import load_named
+from spectheory.cli.inputs import checked_rules
 from spectheory.cli.options import JudgeOptions, PairOptions
 from spectheory.cli.predict import LONGEST_CHAIN
 from spectheory.cli.statuses import Status
@@ -33,7 +32,7 @@ SETTINGS = ("temperature", "top_k", "top_p", "min_p", "engine_dtype")
 def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
     """Judge and show the answer; the status says whether counts and output agree with a rule."""
     in_range("--k", question.k, LONGEST_CHAIN)
-    rules = read_rules(question.rule) or ()
+    rules = checked_rules(question.rule) or ()
     stop = None if question.stop is None else read_stop(question.stop)
     if question.out:
         ready_folder(question.out)
@@ -90,6 +89,7 @@ def _read_alone(question: JudgeOptions, traces: Sequence[Trace], log: CallLog | 
 
 def _reader(log: CallLog, pair: PairOptions) -> Reread:
     """What reads the engine's texts with both models."""
+    from spectheory.cli.loading import load_named
     from spectheory.measure.judged import check_ids, judged_trace
 
     check_ids(log)

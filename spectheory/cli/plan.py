@@ -9,7 +9,7 @@ from spectheory.answers.plan import ExportJson
 from spectheory.checks import in_range
 from spectheory.cli.answer import Page, View, print_json, ready_page, show
 from spectheory.cli.console import answers, ready_folder, remarks
-from spectheory.cli.inputs import read_rules
+from spectheory.cli.inputs import checked_rules
 from spectheory.cli.options import PlanOptions
 from spectheory.cli.plan_bench import run_bench_plan, timed_server
 from spectheory.cli.plan_inputs import BUILT_IN, built_in, check_costs, check_shared, counted, draft_at, sources
@@ -20,16 +20,15 @@ from spectheory.deployment import (
     Draft,
     EngineSettings,
 )
+from spectheory.deployment.deployment import DEFAULT_CONTEXT, Deployment, plan
 from spectheory.deployment.exports import Acceptance, counted_acceptance, export_named, planned_acceptance
 from spectheory.deployment.served import acceptance_of_server
-from spectheory.deployment.whole import DEFAULT_CONTEXT, Deployment, plan
 from spectheory.errors import SettingError
 from spectheory.files import strip_control_characters
 from spectheory.pages.deployment import deployment_charts
 from spectheory.plots.deployment import write_batches, write_ranking
-from spectheory.prediction.whole import named_stops
+from spectheory.prediction.plan_answer import named_stops
 from spectheory.reports import deployment_report
-from spectheory.verification import PathRule
 
 LONGEST_CHAIN, LARGEST_TREE = 256, 1024
 
@@ -52,7 +51,7 @@ def run_plan(question: PlanOptions) -> None:
         return run_export(question)
     if question.bench:
         return run_bench_plan(question)
-    rules = read_rules(question.rule)
+    rules = checked_rules(question.rule)
     if question.out:
         ready_folder(question.out)
     if counts := counted(named, question):
@@ -68,14 +67,14 @@ def run_plan(question: PlanOptions) -> None:
         as_json=question.json,
         file=file,
         figures=lambda: _figures(answer, out) if out else [],
-        page=Page.asked(question.report, "Plan", lambda: deployment_charts(answer, rules, question.k_max)),
+        page=Page.asked(question.report, "Plan", lambda: deployment_charts(answer)),
         view=View.of(question),
     )
     if question.all and not question.json:
         _paste(answer.engines)
 
 
-def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | None) -> Deployment:
+def _answer(question: PlanOptions, drafts: list[Draft], rules: list[str] | None) -> Deployment:
     with working("comparing settings"):
         return plan(
             drafts,
@@ -132,4 +131,4 @@ def _acceptance(question: PlanOptions, by_batch: bool) -> tuple[Acceptance, str]
         return counted_acceptance({name: found for name, (_, found) in counts.items()})
     check_shared(question, len(named) or len(BUILT_IN))
     drafts = [draft_at(name, path, question) for name, path in named] or list(built_in(question))
-    return planned_acceptance(drafts, read_rules(question.rule), k_max=question.k_max, by_batch=by_batch)
+    return planned_acceptance(drafts, checked_rules(question.rule), k_max=question.k_max, by_batch=by_batch)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spectheory.cli.answer import Page, View, show
 from spectheory.cli.console import ready_folder
-from spectheory.cli.inputs import read_rules
+from spectheory.cli.inputs import checked_rules
 from spectheory.cli.options import PlanOptions, recorded_files
 from spectheory.deployment.served import TimedServer, plan_server
 from spectheory.engines.vllm.bench import read_runs
@@ -35,7 +35,7 @@ def timed_server(question: PlanOptions) -> TimedServer:
             "--bench is given with --trace", limit="timed runs are of one draft", remedy="name its trace alone"
         )
     runs = [run for path in question.bench or () for file in _files(path) for run in read_runs(file)]
-    rules = read_rules(question.rule) or []
+    rules = checked_rules(question.rule) or []
     if len(rules) > 1:
         raise SettingError(f"{len(rules)} rules are given", limit="a server has one", remedy="keep the server's --rule")
     files = recorded_files(question)
@@ -46,7 +46,7 @@ def timed_server(question: PlanOptions) -> TimedServer:
             limit="--bench has counts of its own",
             remedy="name a trace, or none",
         )
-    return TimedServer.of(runs, trace and replace(trace, lists=()), rules[0] if rules else None, k_max=question.k_max)
+    return TimedServer.of(runs, trace and replace(trace, lists=()), *rules, k_max=question.k_max)
 
 
 def _files(path: Path) -> list[Path]:

@@ -21,7 +21,7 @@ from spectheory.cli.options import (
 from spectheory.cli.readings import Counts
 from spectheory.cost import ACCELERATORS, ConstantRatio, CostModel, ModelShape, Roofline
 from spectheory.deployment import Draft
-from spectheory.deployment.whole import DEFAULT_CONTEXT
+from spectheory.deployment.deployment import DEFAULT_CONTEXT
 from spectheory.errors import FOREIGN, SettingError, reason_of
 from spectheory.files import read_text
 from spectheory.pairs import PREFIX

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy as np
 from spectheory.checks import in_range
 from spectheory.cli.answer import Page, View, ready_page, show
 from spectheory.cli.console import ready_folder, remarks
-from spectheory.cli.inputs import read_latencies, read_rules, refuse_idle
+from spectheory.cli.inputs import checked_rules, refuse_idle, remark_others
 from spectheory.cli.options import (
     LATENCY_FILE,
     MeasuringOptions,
@@ -34,18 +34,17 @@ from spectheory.plots.where import write_where
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.from_acceptance import from_acceptance
 from spectheory.prediction.over_prompts import few_prompts
+from spectheory.prediction.plan_answer import SWEPT, named_shapes, named_stops
 from spectheory.prediction.where import settings_of, where
-from spectheory.prediction.whole import SWEPT, named_shapes, named_stops
 from spectheory.reports import Report, prediction_report
-from spectheory.reports.additions import Records
 from spectheory.reports.from_acceptance import acceptance_report
+from spectheory.reports.optional_tables import Records
 from spectheory.reports.prediction import provisional_report
 from spectheory.reports.where import where_report
 from spectheory.trace import SOURCES, TRACE_FILE, Trace, trace_file
 from spectheory.trace.reading import read_files
 from spectheory.trace.sample import of_texts, spread
 from spectheory.trace.strings import TOKENIZER_FILE, TokenStrings
-from spectheory.verification import PathRule
 from spectheory.verification.biased import BiasedVerification
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
     if question.acceptance is not None or question.counted_k is not None:
         return _from_acceptance(question, pair, text, how)
     _validate(question, pair, text, how)
-    rules = read_rules(question.rule)
+    rules = checked_rules(question.rule)
     named_shapes(question.shape or (), question.k_max)
     named_stops(question.stop or ())
     for share in question.bias or ():
@@ -81,11 +80,11 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
         return _measured(question, pair, text, how, rules)
     if question.where:
         found = found.held()
-    beside = trace_file(files[0]).with_name(LATENCY_FILE)
+    file = question.latency or trace_file(files[0]).with_name(LATENCY_FILE)
     passes: CostModel | None = ConstantRatio(question.c) if question.c is not None else None
-    if passes is None and (question.latency or beside.exists()):
-        passes = read_latencies(question.latency or beside, found.provenance)
-    _show(question, pair, rules, found, passes)
+    if passes is None and (question.latency or file.exists()):
+        passes = LatencyTable.read(file)
+    _show(question, pair, rules, found, passes, table=file)
 
 
 def _from_acceptance(question: PredictOptions, pair: PairOptions, text: TextOptions, how: MeasuringOptions) -> None:
@@ -107,7 +106,7 @@ def _measured(
     pair: PairOptions,
     text: TextOptions,
     how: MeasuringOptions,
-    rules: Sequence[PathRule] | None,
+    rules: list[str] | None,
 ) -> None:
     """Measure first: latencies, then the prompts; the check is the last step."""
     from spectheory.cli.measure import CHECKED_K, costs, opened
@@ -127,15 +126,19 @@ def _measured(
 def _show(
     question: PredictOptions,
     pair: PairOptions,
-    rules: Sequence[PathRule] | None,
+    rules: list[str] | None,
     trace: Trace,
     passes: CostModel | None,
     check: Callable[[], Records] | None = None,
+    *,
+    table: Path | None = None,
 ) -> None:
-    """Everything that is asked of a trace."""
+    """Everything that is asked of a trace; latencies are read from `table`."""
     asked: dict[str, Any] = {"stops": question.stop or (), "bias": question.bias or ()}
     with working("predicting"):
         answer = plan(trace, passes, rules=rules, new_prompts=question.new_prompts, **asked, **_asked(question))
+    if table and isinstance(passes, LatencyTable):
+        remark_others(passes, table, trace.provenance)
     for line in answer.left_out:
         remarks.print(line, markup=False)
     report = partial(prediction_report, answer)

@@ -6,7 +6,7 @@ from spectheory.cli.answer import show
 from spectheory.cli.inputs import asked
 from spectheory.cli.options import TreeOptions
 from spectheory.cli.progress import working
-from spectheory.prediction.whole_tree import tree
+from spectheory.prediction.tree_answer import tree
 from spectheory.reports import tree_report
 
 

@@ -62,7 +62,7 @@ def _check_complete(config: Mapping[str, Any]) -> None:
         raise SettingError(
             f"the config has no {', '.join(names)}",
             limit="needs the sizes of a decoder under the names of Llama or GPT-2",
-            remedy="give the sizes to ModelShape",
+            remedy="give the sizes to spectheory.cost.ModelShape",
         )
 
 
@@ -75,7 +75,7 @@ def _check_dense(config: Mapping[str, Any]) -> None:
         raise SettingError(
             f"the config has {other[0]}={brief(config[other[0]])}",
             limit="only dense transformers are modelled",
-            remedy="measure latencies, or fit AffineTime to timings",
+            remedy="measure latencies, or fit spectheory.cost.AffineTime to timings",
         )
 
 
@@ -134,7 +134,7 @@ def _head_shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
         raise SettingError(
             f"the config is of a head of kind {brief(kind)}",
             limit=f"known are {', '.join(LAYER_FIELDS)} with a transformer_layer_config",
-            remedy="measure latencies, or fit AffineTime to timings",
+            remedy="measure latencies, or fit spectheory.cost.AffineTime to timings",
         )
     sizes = _shape_in({**block, "vocab_size": config.get("draft_vocab_size") or block.get("vocab_size")})
     if kind == "mtp":  # the configuration is the target's, and the head one layer like its

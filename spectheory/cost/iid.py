@@ -158,7 +158,7 @@ def required_ratio(speedup: float, alpha: float, k: int | None, *, k_max: int = 
 
 def checked_length(k: int) -> int:
     """A chain length as an int in 1..2^53."""
-    return whole("k", k, most=MOST_EXACT, remedy="no draft means plain decoding")
+    return whole("k", k, most=MOST_EXACT, remedy="count drafts from 1")
 
 
 def checked_ratio(c: float, name: str = "c") -> float:
@@ -176,7 +176,7 @@ def _checked_speedup(speedup: float) -> float:
 
 
 def _lengths(k: int | None, k_max: int) -> Sequence[int]:
-    most = whole("k_max", k_max, most=_MOST_SOLVED, remedy="no draft means plain decoding")
+    most = whole("k_max", k_max, most=_MOST_SOLVED, remedy="count drafts from 1")
     return range(1, most + 1) if k is None else [checked_length(k)]
 
 

@@ -65,7 +65,7 @@ class CostModel(ABC):
         times: an outer range, given the share of full acceptances and of lengths. :func:`~spectheory.predict` combines
         the errors instead, which gives 95% intervals.
         """
-        instance("tokens per call", tokens_per_call, Interval, remedy="Interval.exact(2.5) is one")
+        instance("tokens per call", tokens_per_call, Interval, remedy="spectheory.Interval.exact(2.5) is one")
         step, call = self.target_step(), self.call(shape, full_share)
         per_call = Interval(
             step.low / call.high, step.best / call.best, step.high / call.low, weakest(step.kind, call.kind)
@@ -123,7 +123,7 @@ class PassCost(CostModel):
 
 def a_cost(cost: CostModel) -> CostModel:
     """Check that an argument is a cost model."""
-    return instance("cost", cost, CostModel, remedy="ConstantRatio(0.1) is one")
+    return instance("cost", cost, CostModel, remedy="spectheory.cost.ConstantRatio(0.1) is one")
 
 
 def check_share(full_share: float) -> float:
@@ -244,7 +244,7 @@ class AffineCost(PassCost):
     batch: int = 1
 
     def __post_init__(self) -> None:
-        instance("target", self.target, AffineTime, remedy="AffineTime.fit makes one")
+        instance("target", self.target, AffineTime, remedy="spectheory.cost.AffineTime.fit makes one")
         if self.draft is not None:
             instance("draft", self.draft, AffineTime, remedy="None is free drafts")
         amount("context", self.context, below=BEYOND, remedy="count cached tokens")

@@ -132,7 +132,7 @@ class RooflineTime:
 
         The pass is short against the context: each of its tokens attends to `context` tokens.
         """
-        instance("model", model, ModelShape, remedy="ModelShape.from_config makes one")
+        instance("model", model, ModelShape, remedy="spectheory.cost.ModelShape.from_config makes one")
         instance("accelerator", accelerator, Accelerator, remedy="ACCELERATORS has some by name")
         length = amount("context", context, below=MOST_EXACT, remedy="count cached tokens")
         return cls(
@@ -190,7 +190,7 @@ class Roofline(PassCost):
 
     def __post_init__(self) -> None:
         whole("batch", self.batch, most=MOST_EXACT, remedy="count sequences")
-        instance("target", self.target, ModelShape, remedy="ModelShape.from_config makes one")
+        instance("target", self.target, ModelShape, remedy="spectheory.cost.ModelShape.from_config makes one")
         times = [
             None if model is None else RooflineTime.of(model, self.accelerator, self.context, self.dtype)
             for model in (self.target, self.draft)

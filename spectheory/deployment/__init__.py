@@ -4,11 +4,11 @@ from spectheory.cost.needed import Needed, draft_needed
 from spectheory.deployment.batches import BATCHES, BatchChoice, batch_ranges, best_lengths
 from spectheory.deployment.break_even import BreakEven, Distance, break_even, distances
 from spectheory.deployment.candidates import Candidate, Draft
+from spectheory.deployment.deployment import Deployment, plan
 from spectheory.deployment.engines import EngineSettings, engine_settings, serving_engines, without_method, without_stop
 from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
 from spectheory.deployment.machine import other_machine
 from spectheory.deployment.ranking import Ranking, check_comparable, fastest_tree
-from spectheory.deployment.whole import Deployment, plan
 
 __all__ = [
     "BATCHES",

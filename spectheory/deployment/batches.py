@@ -18,8 +18,8 @@ from spectheory.prediction.shape_calls import ShapeCalls, calls_by_shape
 from spectheory.trace import Trace
 from spectheory.trace.record import a_trace
 from spectheory.verification import PathRule
-from spectheory.verification.base import a_path_rule
 from spectheory.verification.by_start import within
+from spectheory.verification.registry import path_rule
 
 BATCHES = tuple(2**i for i in range(9))
 """1 to 256."""
@@ -83,7 +83,8 @@ def every_length(
 ) -> list[list[BatchChoice]]:
     """What :func:`best_lengths` chooses from: at each context and batch plain decoding, then every chain length."""
     check_batches(cost)
-    a_path_rule(rule).require(a_trace(trace).columns)
+    rule = path_rule(rule)
+    rule.require(a_trace(trace).columns)
     k_max = at_least_one("k_max", k_max)
     batches = several("batches", batches, remedy="[1, 8, 64] is one")
     contexts = [cost.context] if contexts is None else several("contexts", contexts, remedy="[0, 1024] is one")
@@ -120,7 +121,7 @@ class Chosen(Protocol):
 
 def batch_ranges(choices: Sequence[Chosen]) -> list[tuple[int, int, int]]:
     """Runs of batch sizes with one best length, as (first, last, k); `choices` have one context, batches ascending."""
-    choices = instances("choices", choices, Chosen, remedy="best_lengths makes them")
+    choices = instances("choices", choices, Chosen, remedy="spectheory.deployment.best_lengths makes them")
     runs = [(k, [choice.batch for choice in group]) for k, group in groupby(choices, key=lambda choice: choice.k)]
     return [(batches[0], batches[-1], k) for k, batches in runs]
 

@@ -77,12 +77,12 @@ class Draft:
 
 def all_drafts(drafts: Sequence[Draft]) -> list[Draft]:
     """Check that an argument is a list of drafts."""
-    return instances("drafts", drafts, Draft, remedy="Draft(name, trace, cost) makes one")
+    return instances("drafts", drafts, Draft, remedy="spectheory.deployment.Draft(name, trace, cost) makes one")
 
 
 def all_stops(stops: Sequence[StoppingRule]) -> list[StoppingRule]:
     """Check that an argument is a list of stopping rules."""
-    return instances("stops", stops, StoppingRule, remedy="read_stop('token<0.4') is one")
+    return instances("stops", stops, StoppingRule, remedy="spectheory.drafting.read_stop('token<0.4') is one")
 
 
 @dataclass(frozen=True)

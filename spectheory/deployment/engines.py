@@ -20,9 +20,9 @@ from spectheory.drafting import Chain, StoppingRule
 from spectheory.drafting.tree import at_least_one
 from spectheory.engines import of_engines
 from spectheory.prediction import Plan, Prediction
+from spectheory.prediction.plan_answer import measured_nodes
 from spectheory.prediction.prediction import planned
 from spectheory.prediction.shape_calls import by_parallel_head
-from spectheory.prediction.whole import measured_nodes
 from spectheory.trace import SOURCES
 from spectheory.verification import PATH_RULES, ArgmaxDraft, GreedyMatch, LookupMatch, SuffixMatch, TokenVerification
 from spectheory.verification.by_start import within

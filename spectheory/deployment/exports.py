@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from spectheory.cost import AffineCost, Roofline
 from spectheory.deployment.batches import BATCHES, batch_ranges, best_lengths
 from spectheory.deployment.candidates import Draft
 from spectheory.deployment.ranking import rank_drafts
-from spectheory.errors import SettingError
+from spectheory.errors import SettingError, argument
 from spectheory.prediction.at_starts import survival_at_starts
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters, pooled
@@ -77,11 +77,13 @@ class Export:
             raise SettingError(
                 f"{self.name} needs k by batch size",
                 limit="these costs are for one batch size",
-                remedy="use --bench or --hardware",
+                remedy=f"use {argument('a spectheory.cost.Roofline', '--bench or --hardware')}",
             )
         if self.most is not None and acceptance.k > self.most:
             raise SettingError(
-                f"{self.name} is asked for k = {acceptance.k}", limit=f"it takes 1..{self.most}", remedy="lower --k-max"
+                f"{self.name} is asked for k = {acceptance.k}",
+                limit=f"it takes 1..{self.most}",
+                remedy=f"lower {argument('k_max')}",
             )
         return self.options(acceptance)
 
@@ -171,7 +173,7 @@ def export_named(name: str) -> Export:
 
 
 def planned_acceptance(
-    drafts: Sequence[Draft], rules: Sequence[PathRule] | None = None, *, k_max: int = 16, by_batch: bool = False
+    drafts: Sequence[Draft], rules: Iterable[PathRule | str] | None = None, *, k_max: int = 16, by_batch: bool = False
 ) -> tuple[Acceptance, str]:
     """Acceptance of the fastest chain at the starts of its own calls, and k by batch where costs know batches; with
     words that say what it is of. Without rules it is that of token verification.

@@ -21,8 +21,8 @@ from spectheory.prediction.shape_calls import calls_by_shape, survival_of
 from spectheory.trace import Trace
 from spectheory.trace.record import a_trace
 from spectheory.verification import PathRule
-from spectheory.verification.base import a_path_rule
 from spectheory.verification.by_start import within
+from spectheory.verification.registry import path_rule
 
 Floats = NDArray[np.float64]
 Costs = Roofline | AffineCost | ServedCost
@@ -85,7 +85,8 @@ def lock_step_lengths(
     [(1, 3, 18.6, 1.63), (32, 2, 34.7, 1.27)]
     """
     check_batches(cost)
-    a_path_rule(rule).require(a_trace(trace).columns)
+    rule = path_rule(rule)
+    rule.require(a_trace(trace).columns)
     instance("prefill_emits_token", prefill_emits_token, bool, remedy="True where the prompt's pass emits a token")
     ks = [at_least_one("k", k) for k in several("ks", ks, remedy="range(1, 17) is one")]
     batches = [at_least_one("batch", batch) for batch in several("batches", batches, remedy="[1, 8, 64] is one")]

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spectheory.checks import instance, instances, several, whole
+from spectheory.checks import instance, instances, whole
 from spectheory.cost import CostModel
 from spectheory.cost.model import a_cost
 from spectheory.deployment.candidates import NO_DRAFT, Candidate, Draft, all_drafts, all_stops
 from spectheory.drafting import Chain, Shape, StoppingRule, Tree
 from spectheory.drafting.tree import MOST_NODES, at_least_one
-from spectheory.errors import SettingError
+from spectheory.errors import SettingError, argument
 from spectheory.prediction.best_tree import BestTree, scored_parts
 from spectheory.prediction.means import columns_of
 from spectheory.prediction.over_prompts import Prompts
+from spectheory.prediction.plan_answer import measured_nodes, named_rules
 from spectheory.prediction.prediction import planned
 from spectheory.prediction.shape_calls import grown_rules, measured_shape
-from spectheory.prediction.whole import measured_nodes
 from spectheory.trace import Trace
 from spectheory.trace.record import a_trace
 from spectheory.trace.sample import of_texts, spread
 from spectheory.verification import GrownMatch, PathRule, RankRule
-from spectheory.verification.base import a_path_rule
 from spectheory.verification.by_start import within
 
 _DEPTHS = (1, 2, 3, 4, 6, 8, 12)
@@ -63,7 +62,7 @@ def fastest_tree(
     ['best tree of 8, depth 3', 'best tree of 2, depth 1']
     """
     a_cost(cost)
-    instance("rule", rule, RankRule, remedy="PoissonRace() is one")
+    instance("rule", rule, RankRule, remedy="spectheory.verification.PoissonRace() is one")
     nodes = whole("nodes", nodes, least=0, most=MOST_NODES, remedy="32 is usual")
     tried: dict[Setting, float] = {}
     deepest = within(a_trace(trace).columns, nodes)
@@ -147,7 +146,7 @@ class Ranking:
 def rank_drafts(
     drafts: Sequence[Draft],
     *,
-    rules: Sequence[PathRule] | None = None,
+    rules: PathRule | str | Iterable[PathRule | str] | None = None,
     tree_rules: Sequence[RankRule] = (),
     k_max: int = 16,
     nodes: int = 32,
@@ -173,12 +172,11 @@ def rank_drafts(
     """
     drafts = all_drafts(drafts)
     check_comparable(drafts)
-    for rule in (every := [] if rules is None else several("rules", rules, remedy="name rules")):
-        a_path_rule(rule)
-    tree_rules = instances("tree_rules", tree_rules, RankRule, remedy="PoissonRace() is one")
+    every = named_rules(rules, [draft.trace for draft in drafts])
+    tree_rules = instances("tree_rules", tree_rules, RankRule, remedy="spectheory.verification.PoissonRace() is one")
     stops = all_stops(stops)
     k_max, nodes = at_least_one("k_max", k_max), at_least_one("nodes", nodes)
-    of_chains = None if rules is None else [rule for rule in every if not rule.grows]
+    of_chains = None if every is None else [rule for rule in every if not rule.grows]
     if of_chains == []:
         raise SettingError(
             "only grown trees are asked for", limit="a plan compares them with chains", remedy="add a rule, as argmax"
@@ -196,7 +194,7 @@ def rank_drafts(
             for each in fastest
             if each.rule not in without
         ]
-        if rules is None or GrownMatch() in every:
+        if every is None or GrownMatch() in every:
             candidates += _grown(draft, left_out)
         candidates += _trees(draft, tree_rules, nodes, left_out)
     ordered = sorted(candidates, key=lambda c: (c.prediction.rule.hindsight, -c.prediction.gain))
@@ -248,7 +246,7 @@ def check_comparable(drafts: Sequence[Draft]) -> None:
         raise SettingError(
             f"drafts are named {', '.join(names)}",
             limit=f"names must differ, also from {NO_DRAFT!r}",
-            remedy="use --trace NAME=FOLDER",
+            remedy=f"use {argument('other names', '--trace NAME=FOLDER')}",
         )
     first = drafts[0]
     for other in drafts[1:]:

@@ -16,7 +16,7 @@ from spectheory.deployment.batches import batch_ranges
 from spectheory.deployment.exports import Acceptance
 from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
 from spectheory.drafting import Chain
-from spectheory.errors import SettingError, TextError
+from spectheory.errors import SettingError, TextError, argument
 from spectheory.intervals import Interval
 from spectheory.prediction.at_starts import survival_at_starts
 from spectheory.prediction.call_times import speedup
@@ -25,7 +25,8 @@ from spectheory.prediction.renewal import read_at, spread_of_calls
 from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.trace import Trace
 from spectheory.trace.counters import BenchRun
-from spectheory.verification import PathRule, TokenVerification
+from spectheory.verification import PathRule
+from spectheory.verification.registry import path_rule
 
 Floats = NDArray[np.float64]
 
@@ -240,14 +241,21 @@ class TimedServer:
 
     @classmethod
     def of(
-        cls, runs: Sequence[BenchRun], trace: Trace | None = None, rule: PathRule | None = None, *, k_max: int = 16
+        cls,
+        runs: Sequence[BenchRun],
+        trace: Trace | None = None,
+        rule: PathRule | str = "token",
+        *,
+        k_max: int = 16,
     ) -> TimedServer:
         """Fit the runs, and find tokens per call of a rule on a trace; without a trace they are those of the runs."""
-        rule = rule or TokenVerification()
+        rule = path_rule(rule)
         fit = fit_server([step_time(run) for run in runs])
         ks = [k for k in fit.ks if k <= k_max]
         if not ks:
-            raise SettingError(f"--k-max is {k_max}", limit=f"runs have k = {fit.ks[0]} alone", remedy="raise it")
+            raise SettingError(
+                f"{argument('k_max')} is {k_max}", limit=f"runs have k = {fit.ks[0]} alone", remedy="raise it"
+            )
         tokens = tokens_of_runs(runs, ks) if trace is None else tokens_of_trace(trace, rule, ks)
         return cls(runs, fit, tokens, trace, rule)
 

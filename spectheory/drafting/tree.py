@@ -53,14 +53,14 @@ class Shape(ABC):
     is_chain: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        instance("schedule", self.schedule, Schedule, remedy="Sequential() is a draft model")
+        instance("schedule", self.schedule, Schedule, remedy="spectheory.drafting.Sequential() is a draft model")
         if self.stop is not None:
-            instance("stop", self.stop, StoppingRule, remedy="read_stop('token<0.4') is one")
+            instance("stop", self.stop, StoppingRule, remedy="spectheory.drafting.read_stop('token<0.4') is one")
         if not self.is_chain and (self.stop is not None or self.schedule.chains_only):
             raise SettingError(
                 f"{self.name} is given {self.stop or type(self.schedule).__name__}",
                 limit="only a chain is stopped, or copied from the text",
-                remedy="use Chain(4, ...)",
+                remedy="use spectheory.drafting.Chain(4, ...)",
             )
         if self.is_chain:
             self.schedule.checked(self.nodes)
@@ -157,7 +157,7 @@ class Shape(ABC):
 
 def a_shape(shape: Shape) -> Shape:
     """Check that an argument is a shape."""
-    return instance("shape", shape, Shape, remedy="Chain(4) is one")
+    return instance("shape", shape, Shape, remedy="spectheory.drafting.Chain(4) is one")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -194,7 +194,7 @@ class Tree(Shape):
             raise ShapeError(
                 f"parents {parents.shape} and ranks {ranks.shape}",
                 limit="needs two flat arrays of one length, at least one node",
-                remedy="use Tree.from_paths",
+                remedy="use spectheory.drafting.Tree.from_paths",
             )
         early = (parents < -1) | (parents >= np.arange(len(parents)))
         if early.any():
@@ -336,7 +336,7 @@ def _integers(name: str, values: ArrayLike) -> Ints:
 
 def at_least_one(name: str, value: int) -> int:
     """A number of nodes, depths or candidates, at least 1 and at most :data:`MOST_NODES`, as an int."""
-    return whole(name, value, most=MOST_NODES, remedy="no draft means plain decoding")
+    return whole(name, value, most=MOST_NODES, remedy="count from 1")
 
 
 def integers_of(text: str, separator: str) -> tuple[int, ...] | None:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from spectheory.checks import located, real
-from spectheory.errors import FOREIGN, SpectheoryError, TextError, reason_of
+from spectheory.errors import FOREIGN, SpectheoryError, TextError, argument, reason_of
 from spectheory.files import loaded_json, read_text
 from spectheory.intervals import Interval
 from spectheory.judging.difference import Difference, Evidence, Run, difference, evidence_of
@@ -75,7 +75,7 @@ def gate(
     >>> found.passed, round(found.smallest, 3)
     (False, 0.023)
     """
-    real("alarm", alarm, lambda rate: 0 < rate < 0.5, limit="must be in (0, 0.5)", remedy="0.001 is usual")
+    real(argument("alarm"), alarm, lambda rate: 0 < rate < 0.5, limit="must be in (0, 0.5)", remedy="0.001 is usual")
     run = Run.of(names[1], evidence_of(counts), rule=rule)
     return Gate(difference(_expectation(names[0], expect, run.k, rule), run), alarm)
 

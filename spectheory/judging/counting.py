@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spectheory.drafting import Chain, Shape, StoppingRule, read_stop
 from spectheory.drafting.shapes import read_shape
-from spectheory.errors import SettingError, TextError
+from spectheory.errors import SettingError, TextError, argument
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import Counters
 from spectheory.verification import PATH_RULES, PathRule
@@ -98,7 +98,9 @@ def _longest(log: CallLog, k: int | None) -> int:
             remedy="log a run with speculation",
         )
     if not longest:
-        raise TextError("the log does not say k", limit="needs the drafted tokens of a call", remedy="give --k")
+        raise TextError(
+            "the log does not say k", limit="needs the drafted tokens of a call", remedy=f"give {argument('k')}"
+        )
     if not 1 <= longest <= MOST_K:
         raise SettingError(
             f"k is {longest}", limit=f"must be in 1..{MOST_K}", remedy="give the longest chain of a call"
@@ -106,7 +108,9 @@ def _longest(log: CallLog, k: int | None) -> int:
     deepest = max((max(r.accepted, default=0) for r in log.requests), default=0)
     if deepest > longest:
         raise TextError(
-            f"a call accepted {deepest} tokens", limit=f"calls draft {longest} at most", remedy="check --k and the log"
+            f"a call accepted {deepest} tokens",
+            limit=f"calls draft {longest} at most",
+            remedy=f"check {argument('k')} and the log",
         )
     return longest
 

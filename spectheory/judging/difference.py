@@ -14,12 +14,12 @@ from scipy.special import ndtr
 
 from spectheory.checks import in_range, located, shown
 from spectheory.drafting import Chain
-from spectheory.errors import SettingError, TextError
+from spectheory.errors import SettingError, TextError, argument
 from spectheory.intervals import Interval
 from spectheory.judging.judgement import align_texts
 from spectheory.prediction.at_starts import CallStarts
 from spectheory.prediction.over_prompts import FEW, reach
-from spectheory.prediction.whole import named_rules
+from spectheory.prediction.plan_answer import named_rules
 from spectheory.trace import Trace, read_evidence
 from spectheory.trace.calls import MOST_DRAFTS, CallLog
 from spectheory.trace.counters import Counters, by_accepted, depth_of
@@ -60,7 +60,9 @@ class Run:
         found = cls._of_log(name, evidence) if isinstance(evidence, CallLog) else _of_totals(name, evidence)
         if k is not None and k != found.k:
             raise SettingError(
-                f"k is {k}", limit=f"{name} counted calls of {found.k} drafts", remedy="leave k out, or serve that k"
+                f"{argument('k')} is {k}",
+                limit=f"{name} counted calls of {found.k} drafts",
+                remedy="leave it out, or serve that k",
             )
         return found
 
@@ -264,7 +266,7 @@ def compare(
     (-3.29, True)
     """
     sides = [evidence_of(each) for each in (one, other)]
-    in_range("k", k, MOST_DRAFTS)
+    in_range(argument("k"), k, MOST_DRAFTS)
     counted = [Run.of(name, side) for name, side in zip(names, sides, strict=True) if not isinstance(side, Trace)]
     length = k or next((run.k for run in counted), None)
     runs = [Run.of(name, side, k=_asked(side, k, length), rule=rule) for name, side in zip(names, sides, strict=True)]

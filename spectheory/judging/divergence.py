@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.errors import SettingError, TextError, TraceError
+from spectheory.errors import SettingError, TextError, TraceError, argument
 from spectheory.judging.output import OutputTest
 from spectheory.trace import LAYERS, Trace
 from spectheory.trace.calls import CallLog
@@ -105,7 +105,8 @@ def divergences(trace: Trace, *, dtype: str = "") -> tuple[Divergence, ...]:
         raise TraceError(
             f"the trace lacks {', '.join(sorted(lacking))}",
             limit="gaps are read from the target's logits",
-            remedy="read the output with both models: spectheory judge --target and --draft",
+            remedy="read the output with both models: "
+            + argument("spectheory.measure.judged.judged_trace", "spectheory judge --target and --draft"),
         )
     off = (columns["target_rank"] != 1).nonzero()[0]
     return tuple(_at(trace, int(row), coarser(trace, dtype)) for row in off)

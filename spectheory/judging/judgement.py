@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,8 +13,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from spectheory.checks import in_range, instance, located
+from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, Shape, StoppingRule, read_stop
-from spectheory.errors import SettingError, TextError, TraceError
+from spectheory.errors import SettingError, TextError, TraceError, argument
 from spectheory.judging.causes import CAUSES, Context, Finding, Reread, stops_early
 from spectheory.judging.comparison import READINGS
 from spectheory.judging.counting import Counting, counted, counting_of, past_end, rules_of, shape_of, torn
@@ -25,18 +26,19 @@ from spectheory.judging.output import POSSIBLE, POWER, OutputTest, bonus_test, o
 from spectheory.judging.standing import FALSE_ALARMS, Bench, Floats, Standing
 from spectheory.judging.starts import Calls
 from spectheory.prediction.shape_calls import check_shapes, takes
-from spectheory.prediction.whole import named_rules
 from spectheory.trace import TextInfo, Trace, read_evidence
 from spectheory.trace.calls import MOST_DRAFTS, CallLog, Request
 from spectheory.trace.counters import Counters
 from spectheory.trace.reading import given_trace
 from spectheory.verification import GrownMatch, PathRule, RankRule
 from spectheory.verification.matching import ArgmaxDraft, GreedyMatch
-from spectheory.verification.registry import RULES
+from spectheory.verification.registry import ALL, RULES, path_rule, read_rules
 
 T = TypeVar("T")
 
-USUAL_DTYPE = "bfloat16"
+_READER = "functools.partial(spectheory.measure.judged.judged_trace, pair, log)"
+"""What reads the texts of a log with both models."""
+_USUAL_DTYPE = "bfloat16"
 """Precision in which engines serve by default, taken where a log says none."""
 
 STEPS = 12
@@ -103,7 +105,7 @@ def judge(
     log: CallLog | str | Path,
     trace: Trace | str | Path | None = None,
     *,
-    rules: Sequence[PathRule | str] = (),
+    rules: PathRule | str | Iterable[PathRule | str] = (),
     k: int | None = None,
     counters: Counters | str | Path | None = None,
     reread: Reread | None = None,
@@ -138,7 +140,7 @@ def judge(
         `reread` makes it.
     rules
         The rules that the engine is said to run, or their names, by default what the log's provenance states
-        (``rule``). Without any, every rule is asked.
+        (``rule``). Without any, and with ``all``, every rule is asked.
     k
         Drafted tokens of a full call, where the log does not say.
     counters
@@ -172,29 +174,15 @@ def judge(
     """
     settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
     log = stated(_held("log", log, CallLog), engine_dtype=engine_dtype, **settings)
-    if not log.requests:
-        raise TextError("the log has no request", limit="needs one at least", remedy="check the log")
-    totals = None if counters is None else _held("counters", counters, Counters)
-    stop = read_stop(stop) if isinstance(stop, str) else stop
-    asked_for: list[tuple[str, Any, Any, str]] = [
-        ("stop", stop, StoppingRule, "write it as token<0.4"),
-        ("reread", reread, Callable, "partial(judged_trace, pair, log) reads the pair"),
-    ]
-    for name, given, kind, remedy in asked_for:
-        if given is not None:
-            instance(name, given, kind, remedy=remedy)
-    in_range("--k", None if k is None else [k], MOST_DRAFTS)
-    named = tuple(named_rules(rules) or ()) or rules_of(log)
+    totals, stop = _checked(log, trace, counters, stop, reread, k)
+    named = tuple(read_rules(rules, path_rule, list))  # with all, none is stated
+    if not named and not (isinstance(rules, Collection) and ALL in rules):
+        named = rules_of(log)
     counting = counting_of(log, k)
-    if trace is None:
+    if trace is None and reread is not None:
         counted(log, counting.k, totals)  # refuses what cannot be judged before models run
-        if reread is None:
-            raise TraceError(
-                "there is no trace of the texts",
-                limit="expected calls are computed from both models' statistics",
-                remedy="pass a trace, or reread=partial(judged_trace, pair, log)",
-            )
         trace = reread()
+    assert trace is not None
     trace = given_trace(trace)
     _check_settings(trace, log)
     trace = align_texts(trace, log)
@@ -224,17 +212,45 @@ def judge(
 def stated(log: CallLog, *, engine_dtype: str | None = None, **settings: float | None) -> CallLog:
     """The log under stated sampling settings and a stated number type; None leaves what the log says."""
     given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    Sampling(**given)  # refuses values that are none
     if engine_dtype is not None:
-        instance("--engine-dtype", engine_dtype, str, remedy="bfloat16 is usual")
+        instance("engine_dtype", engine_dtype, str, remedy="bfloat16 is usual")
         rounding_bound(1.0, known_dtype(engine_dtype) or engine_dtype)  # refuses an unknown one
         given["provenance"] = {**log.provenance, "dtype": engine_dtype}
     return replace(log, **given)
 
 
+def _pair() -> str:
+    """How both models are named."""
+    return argument(f"reread={_READER}", "the pair with --target and --draft")
+
+
+def _checked(
+    log: CallLog, trace: Any, counters: Any, stop: Any, reread: Any, k: int | None
+) -> tuple[Counters | None, StoppingRule | None]:
+    """The totals and the stopping rule as they are given or named; refuses what is none, and a log of nothing."""
+    if not log.requests:
+        raise TextError("the log has no request", limit="needs one at least", remedy="check the log")
+    totals = None if counters is None else _held("counters", counters, Counters)
+    stop = read_stop(stop) if isinstance(stop, str) else stop
+    if stop is not None:
+        instance("stop", stop, StoppingRule, remedy="write it as token<0.4")
+    if reread is not None:
+        instance("reread", reread, Callable, remedy=f"{_READER} is one")
+    in_range(argument("k"), None if k is None else [k], MOST_DRAFTS)
+    if trace is None and reread is None:
+        raise TraceError(
+            "there is no trace of the texts",
+            limit="expected calls are computed from both models' statistics",
+            remedy=f"pass a trace, or reread={_READER}",
+        )
+    return totals, stop
+
+
 def _held(name: str, given: Any, kind: type[T]) -> T:
     """What is given itself, or by the path of a file of it."""
     held: Any = read_evidence(located(given)) if isinstance(given, str | Path) else given
-    return instance(name, held, kind, remedy="read_evidence reads one")
+    return instance(name, held, kind, remedy="spectheory.trace.read_evidence reads one")
 
 
 def _standings(bench: Bench, trace: Trace, asked: Sequence[PathRule], reread: Reread | None) -> Iterator[Standing]:
@@ -253,7 +269,7 @@ def _standings(bench: Bench, trace: Trace, asked: Sequence[PathRule], reread: Re
 def _output(bench: Bench, trace: Trace, log: CallLog) -> tuple[OutputTest, ...]:
     """Tests of the output: first choices at temperature 0, else samples, and bonus tokens where calls are listed."""
     if log.temperature == 0:
-        return greedy_tests(trace, dtype=dtype_of(log) or USUAL_DTYPE)
+        return greedy_tests(trace, dtype=dtype_of(log) or _USUAL_DTYPE)
     tests = output_tests(trace)
     if not tests or tests[0].name == POSSIBLE or bench.calls is None or bench.stop is not None:
         return tests
@@ -300,7 +316,7 @@ def _bench(log: CallLog, counting: Counting, counters: Counters | None, shape: S
         Calls.of(log, counting, stopped=shape.stop is not None),
         shape,
         log.temperature == 0,
-        dtype_of(log) or USUAL_DTYPE,
+        dtype_of(log) or _USUAL_DTYPE,
     )
 
 
@@ -345,7 +361,7 @@ def _asked_of_tree(
         raise TraceError(
             f"the trace has no columns by which {shape} is judged",
             limit="needs the laws of ranks, or the drafts of grown trees",
-            remedy="give the pair with --target and --draft in place of the trace",
+            remedy=f"give {_pair()} in place of the trace",
         )
     return asked
 
@@ -359,7 +375,7 @@ def _more(asked: Sequence[PathRule], bench: Bench, reread: Reread | None) -> dic
         raise TraceError(
             f"{estimated[0].name} is judged on trees from one trace",
             limit=f"its law is estimated and needs {READINGS} readings",
-            remedy="give the pair with --target and --draft in place of the trace",
+            remedy=f"give {_pair()} in place of the trace",
         )
     traces = [reread(key=number) for number in range(1, READINGS)]
     return {rule.name: [bench.survival(rule, trace) for trace in traces] for rule in estimated}
@@ -411,7 +427,7 @@ def _notes(log: CallLog, bench: Bench, asked: Sequence[PathRule]) -> Iterator[st
     if bench.greedy:
         yield "Temperature 0: nothing is random given the texts, and counts must be equal."
     if not dtype_of(log) and (bench.greedy or any(isinstance(rule, ArgmaxDraft) for rule in asked)):
-        yield f"The log does not say its precision: {USUAL_DTYPE} is taken, in which near-ties are undecided."
+        yield f"The log does not say its precision: {_USUAL_DTYPE} is taken, in which near-ties are undecided."
     if log.prefill_emits_token is None:
         first = "the prompt's own pass emits the first token" if bench.counting.prefill else "the first call drafts"
         yield f"The log does not say where the first token comes from; assumed: {first}."
@@ -505,7 +521,7 @@ def _place(
         raise TextError(
             f"request {request.id!r}: its output is no text of the trace",
             limit="the trace must be of these very token ids after these prompts, by one tokenizer",
-            remedy="give the pair with --target and --draft",
+            remedy=f"give {_pair()}",
         )
     named = [place for place in fitting if trace.texts[place].id == request.id]
     if len(named) == 1 and sum(other.id == request.id for other in twins) == 1:
@@ -516,7 +532,7 @@ def _place(
     raise TextError(
         f"request {request.id!r}: its output is that of {max(len(fitting), len(twins))} texts after different prompts",
         limit="a request is found by its id, or by a prompt and output that no other has",
-        remedy="give the texts of the trace the ids of the requests, or the pair with --target and --draft",
+        remedy=f"give the texts of the trace the ids of the requests, or {_pair()}",
     )
 
 

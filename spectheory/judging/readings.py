@@ -142,7 +142,7 @@ def first_draft_gap(one: Counters | CallLog, other: Counters | CallLog) -> First
 
 def _counts(run: Counters | CallLog) -> Counters:
     found = pooled(run) if isinstance(run, CallLog) else run
-    return instance("a run", found, Counters, remedy="read_evidence reads one")
+    return instance("a run", found, Counters, remedy="spectheory.trace.read_evidence reads one")
 
 
 Basis = Literal["counted", "drafted so far", "own starts", "constant hazard"]
@@ -151,36 +151,36 @@ Basis = Literal["counted", "drafted so far", "own starts", "constant hazard"]
 Noise = Literal["requests", "calls", "unknown"]
 """Intervals (95%) of the engine's own k are over requests, or binomial over calls as if these were independent: a lower
 bound of the noise."""
-WHY_POSITION_1 = (
+_WHY_POSITION_1 = (
     "Acceptance at position 1 is that at the starts of this run's own calls. A longer chain passes over easy stretches "
     "in one call, so its calls start more often at hard tokens: position 1 differs between k without any fault."
 )
-VARIABLE = (
+_VARIABLE = (
     "Calls drafted a variable number of tokens: hazards are among the calls that drafted so far, and a chain of k "
     "multiplies them. Where an engine stops drafting because it is unsure, these calls are a selected set."
 )
-OTHER_K = (
+_OTHER_K = (
     "Other k are read from the counts of this one, as their calls start elsewhere: an estimate. Its range spans two "
     "readings, matches that renew at every miss and the same shares summed, and the 95% error of counting."
 )
-RENEWED = (
+_RENEWED = (
     "Other k are read from the counts of this one, as their calls start elsewhere: an estimate, by matches that renew "
     "at every miss. It is for draft models and lookup, not for heads. Its range is the 95% error of counting."
 )
 BEYOND = "Beyond the engine's k nothing was counted: the chance of a match is kept as it was after k matches."
-FROM_ONE = (
+_FROM_ONE = (
     "Counts at one position do not show how matches cluster. Both readings coincide, and longer chains may be off by "
     "more than the range says: by up to 12% on the built-in pair."
 )
 FROM_MEAN = "Without counts by position the hazard is taken as constant: that of the mean."
-K_FROM_MEAN = "k is not in the log; calls drafted {mean:.2f} tokens on average, and k = {k} is taken."
-OVER_CALLS = "Intervals (95%) take calls as independent; calls of one text are not: the true noise is larger."
-OVER_REQUESTS = "Intervals (95%) are over requests."
+_K_FROM_MEAN = "k is not in the log; calls drafted {mean:.2f} tokens on average, and k = {k} is taken."
+_OVER_CALLS = "Intervals (95%) take calls as independent; calls of one text are not: the true noise is larger."
+_OVER_REQUESTS = "Intervals (95%) are over requests."
 FIRST_CHOICES = (
     "First choices: ends for a draft model that proposes its first choices (argmax drafts, or temperature 0), by the "
     "accepted tokens of each call; certain of such a draft alone, an estimate for heads, n-grams and sampled drafts."
 )
-FROM_LOG = "c = {c:.3f} from the log's own times, a call's verification taken as one target step: an estimate."
+_FROM_LOG = "c = {c:.3f} from the log's own times, a call's verification taken as one target step: an estimate."
 
 
 @dataclass(frozen=True)
@@ -294,19 +294,15 @@ def readings(
         )
         below = survival
     lines = [
-        *([VARIABLE] if found.variable else [RENEWED if renews else OTHER_K] if two else []),
-        *([FROM_ONE] if two and len(found.known) == 1 else []),
+        *([_VARIABLE] if found.variable else [_RENEWED if renews else _OTHER_K] if two else []),
+        *([_FROM_ONE] if two and len(found.known) == 1 else []),
         *([] if found.known else [FROM_MEAN]),
-        *(
-            [K_FROM_MEAN.format(mean=counters.mean_drafted, k=found.k)]
-            if counters.k is None and not found.known
-            else []
-        ),
+        *([] if found.known or counters.k else [_K_FROM_MEAN.format(mean=counters.mean_drafted, k=found.k)]),
         *([BEYOND] if len(rows) > found.k else []),
-        *({"requests": [OVER_REQUESTS], "calls": [OVER_CALLS], "unknown": []}[noise]),
+        *({"requests": [_OVER_REQUESTS], "calls": [_OVER_CALLS], "unknown": []}[noise]),
         *([FIRST_CHOICES] if rows[0].first_choices else []),
         *([from_log] if from_log else []),
-        *([WHY_POSITION_1] if found.known else []),
+        *([_WHY_POSITION_1] if found.known else []),
     ]
     return Readings(counters, found.k, tuple(rows), noise, tuple(lines), rule)
 
@@ -393,7 +389,7 @@ def _cost_in(counters: Counters) -> tuple[CostModel | None, str]:
     if not isinstance(share, float) or not 0 <= share < 1 or not counters.k:
         return None, ""
     c = share / (1 - share) / counters.k
-    return ConstantRatio(c), FROM_LOG.format(c=c)
+    return ConstantRatio(c), _FROM_LOG.format(c=c)
 
 
 def speedup_at(cost: CostModel | None, tokens: Interval, k: int, full: float) -> Interval | None:

@@ -66,7 +66,11 @@ def branching_bound(
     if form != "numeric":
         return min(_closed_form(mu, mu2, capacity, form), float(capacity))
     if step_law is None:
-        raise SettingError("step_law is None", limit="numeric needs the law of a step", remedy="StepLaw.from_pmfs")
+        raise SettingError(
+            "step_law is None",
+            limit="numeric needs the law of a step",
+            remedy="pass spectheory.limits.StepLaw.from_pmfs(pmfs)",
+        )
     return min(renewal_bound(step_law, capacity).best, _closed_form(mu, mu2, capacity, "sharp"), float(capacity))
 
 
@@ -75,7 +79,9 @@ def _moments(mu: float | None, mu2: float | None, law: StepLaw | None) -> tuple[
     if mu is None or mu2 is None:
         if law is None or mu is not mu2:
             raise SettingError(
-                f"mu is {mu}, mu2 is {mu2}", limit="needs both, or neither and a step law", remedy="StepLaw.from_pmfs"
+                f"mu is {mu}, mu2 is {mu2}",
+                limit="needs both, or neither and a step law",
+                remedy="pass spectheory.limits.StepLaw.from_pmfs(pmfs)",
             )
         return law.mean, max(law.second_moment, law.mean**2)
     mu, mu2 = (

@@ -21,7 +21,7 @@ def checked_capacity(capacity: Any, name: str = "capacity") -> float:
         capacity,
         lambda nodes: 1 <= nodes < math.inf and nodes == math.floor(nodes),
         limit="must be a whole number >= 1",
-        remedy="no draft means plain decoding",
+        remedy="count draft nodes from 1",
     )
 
 

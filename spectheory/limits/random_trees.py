@@ -63,7 +63,7 @@ def random_tree_totals(
     [[0.75, 1.3125, 1.734375]]
     """
     trees = whole("trees", trees, most=_MOST, remedy="grow one tree")
-    capacity = whole("capacity", capacity, most=_MOST // trees, remedy="no draft means no tree")
+    capacity = whole("capacity", capacity, most=_MOST // trees, remedy="count draft nodes from 1")
     instance("sample_pmf", sample_pmf, Callable, remedy="it draws n pmfs with rng: lambda rng, n: ...")
     drawn = generator(rng)
     grown = [_heaviest(_sorted_rows(sample_pmf, capacity, drawn), capacity) for _ in range(trees)]
@@ -81,10 +81,12 @@ def stationary_tree_value(pmf: Any, capacity: int) -> float:
     >>> stationary_tree_value([0.5, 0.5], 6)
     2.0
     """
-    capacity = whole("capacity", capacity, most=_MOST, remedy="no draft means no tree")
+    capacity = whole("capacity", capacity, most=_MOST, remedy="count draft nodes from 1")
     row = as_numpy(validate_pmf(pmf))
     if row.ndim != 1:
-        raise ShapeError(f"pmf has shape {row.shape}", limit="[V]", remedy="random_tree_value takes many pmfs")
+        raise ShapeError(
+            f"pmf has shape {row.shape}", limit="[V]", remedy="spectheory.limits.random_tree_value takes many pmfs"
+        )
     return float(np.cumsum(_heaviest(repeat(np.sort(row)[::-1]), capacity))[-1])
 
 

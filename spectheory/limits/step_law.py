@@ -144,4 +144,4 @@ class StepLaw:
 
 def a_step_law(law: StepLaw) -> StepLaw:
     """Check that an argument is the law of a step."""
-    return instance("the step law", law, StepLaw, remedy="StepLaw.from_pmfs makes one")
+    return instance("the step law", law, StepLaw, remedy="spectheory.limits.StepLaw.from_pmfs makes one")

@@ -65,7 +65,7 @@ def branching_bound_from_text(surprisals: list[Floats], capacity: int, t: float)
     >>> round(branching_bound_from_text([np.full(50, 0.7)], 1, 0.7), 4)
     0.4966
     """
-    capacity = whole("capacity", capacity, remedy="no draft means plain decoding")
+    capacity = whole("capacity", capacity, remedy="count draft nodes from 1")
     t = real("t", t, lambda threshold: threshold >= 0, limit="must be >= 0", remedy="t near log P is a good start")
     texts = checked_surprisals(surprisals)
     lengths = np.array([len(text) for text in texts], dtype=np.int64)

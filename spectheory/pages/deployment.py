@@ -14,21 +14,20 @@ from spectheory.pages.prediction import batch_chart, prediction_charts
 from spectheory.pages.vega import QUIET, VegaChart, alt, choice, data, ends, numbers, rows, specified
 from spectheory.plots.deployment import candidates_chart
 from spectheory.plots.prediction import PREDICTED
+from spectheory.prediction.plan_answer import measured_nodes
 from spectheory.prediction.prediction import planned
-from spectheory.prediction.whole import measured_nodes
-from spectheory.verification import PathRule
 from spectheory.verification.by_start import within
 
 _CONTEXTS = tuple(2**i for i in range(8, 18))
 """Contexts of the slider where one alone is asked for: 256 to 131,072."""
 
 
-def deployment_charts(answer: Deployment, rules: Sequence[PathRule] | None, k_max: int) -> list[VegaChart]:
-    """The charts of a plan of these rules, all that a trace has by default, and of chains to k_max."""
+def deployment_charts(answer: Deployment) -> list[VegaChart]:
+    """The charts of a plan."""
     charts = [rows(candidates_chart(answer.ranking))]
     if answer.batches:
-        charts.append(_batches(answer.chain, answer.batches, k_max))
-    return [*charts, *_chains(answer, rules, k_max)]
+        charts.append(_batches(answer.chain, answer.batches, answer.k_max))
+    return [*charts, *_chains(answer)]
 
 
 def _batches(chain: Candidate, choices: Sequence[BatchChoice], k_max: int) -> VegaChart:
@@ -41,11 +40,11 @@ def _batches(chain: Candidate, choices: Sequence[BatchChoice], k_max: int) -> Ve
     return batch_chart(found, rule.label, chain.draft.name, (batches[0], contexts[0]))
 
 
-def _chains(answer: Deployment, rules: Sequence[PathRule] | None, k_max: int) -> list[VegaChart]:
+def _chains(answer: Deployment) -> list[VegaChart]:
     """Every chain of the draft whose chain is the fastest."""
     draft = answer.chain.draft
-    of_chains = None if rules is None else [rule for rule in rules if not rule.grows]
-    longest = within(draft.trace.columns, measured_nodes(draft.cost, k_max))
+    of_chains = None if answer.rules is None else [rule for rule in answer.rules if not rule.grows]
+    longest = within(draft.trace.columns, measured_nodes(draft.cost, answer.k_max))
     found = planned(draft.trace, draft.cost, of_chains, [Chain(k) for k in range(1, longest + 1)])
     charts = prediction_charts(found, answer.break_even.draft_ratio)
     return [replace(chart, words=f"Chains of draft {draft.name}. {chart.words}") for chart in charts]

@@ -24,7 +24,7 @@ from spectheory.cost.model import Ends
 from spectheory.drafting import Chain, Shape
 from spectheory.drafting.schedules import Cut
 from spectheory.drafting.stopping import STOPPING, StoppingRule, TopBelow
-from spectheory.errors import SettingError
+from spectheory.errors import SettingError, argument
 from spectheory.intervals import Interval
 from spectheory.prediction.answer import AdaptiveWorth
 from spectheory.prediction.call_times import exactly, stopped_seconds, sum_of
@@ -199,7 +199,7 @@ def sweep(
         raise SettingError(
             f"thresholds are swept over {prompts.count} prompts",
             limit=f"needs {FEW}: each is scored on other prompts than those it was chosen on",
-            remedy="measure more prompts, or name a threshold with --stop",
+            remedy=f"measure more prompts, or name a threshold with {argument('stops', '--stop')}",
         )
     for stop in stops:
         check_stops(rule, stop, trace.columns, trace.sampling)

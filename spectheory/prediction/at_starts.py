@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.drafting import Chain, Shape
-from spectheory.errors import TraceError
+from spectheory.errors import TraceError, argument
 from spectheory.prediction.law import moves_of
 from spectheory.prediction.paths import tokens_left, visits_of
 from spectheory.prediction.shape_calls import survival_of
@@ -120,6 +120,8 @@ def survival_at_starts(trace: Trace, rule: PathRule, k: int, *, prefill_emits_to
     starts = CallStarts.of(trace, rule, Chain(k), prefill_emits_token=prefill_emits_token)
     if not starts.counted.sum() > 0:
         raise TraceError(
-            f"no text has {k} tokens after its first", limit="calls need room for k drafts", remedy="lower --k-max"
+            f"no text has {k} tokens after its first",
+            limit="calls need room for k drafts",
+            remedy=f"lower {argument('k', '--k-max')}",
         )
     return starts.depths

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spectheory.cost import CostModel
 from spectheory.drafting import Chain
-from spectheory.errors import SettingError, TraceError
+from spectheory.errors import SettingError, TraceError, argument
 from spectheory.intervals import Interval
 from spectheory.prediction.call_times import speedup_of_chain
 from spectheory.prediction.over_prompts import Prompts, ratio
@@ -88,7 +88,7 @@ def bias_tradeoff(
         raise TraceError(
             "the bias is asked for with a draft whose pmfs depend on where the call starts",
             limit="a position's bias then depends on the calls too",
-            remedy="leave --bias out, or measure a draft model",
+            remedy=f"leave {argument('bias')} out, or measure a draft model",
         )
     if not shares:
         raise SettingError("there is no share", limit="needs one in [0, 1]", remedy="0 is lossless")

@@ -53,7 +53,7 @@ def speedup(
     k, longest = found.shape.nodes, int(np.flatnonzero(found.by_drafted.sum(axis=0)).max(initial=0))
     kinds = [prompts.sum(column) for column in found.by_drafted.T[: longest + 1]]
     copies = [found.shape.by(Copied(tuple(shares))) for shares in np.eye(k + 1)[: longest + 1].tolist()]
-    timed = Timed.by(cost, errors, lambda model: _best_of(model.call(copied) for copied in copies))
+    timed = _Timed.by(cost, errors, lambda model: _best_of(model.call(copied) for copied in copies))
     return _speedup_of_kinds(tokens, np.sum(kinds, axis=0), kinds, longest, timed)
 
 
@@ -68,12 +68,12 @@ def speedup_of_chain(
     """
     late, most = ((tokens - calls) / shape.depth, shape.depth) if cost.reads_accepted else (full, 1)
     late = np.clip(late, 0.0, calls)
-    timed = Timed.by(cost, errors, lambda model: _best_of(model.call(shape, more) for more in (0.0, float(most))))
+    timed = _Timed.by(cost, errors, lambda model: _best_of(model.call(shape, more) for more in (0.0, float(most))))
     return _speedup_of_kinds(tokens, calls, [calls - late, late], shape.depth, timed)
 
 
 @dataclass(frozen=True)
-class Timed:
+class _Timed:
     """Seconds of a plain step ``[1 + 2 errors]`` and of the kinds of calls ``[1 + 2 errors, kinds]``.
 
     The first row is the best known, then each independent error has both ends of its 95% interval. The last `besides`
@@ -85,7 +85,7 @@ class Timed:
     besides: int = 0
 
     @classmethod
-    def by(cls, cost: CostModel, errors: Sequence[Ends], times: Times, besides: int = 0) -> Timed:
+    def by(cls, cost: CostModel, errors: Sequence[Ends], times: Times, besides: int = 0) -> _Timed:
         """What a cost model says, with its errors."""
         models = [cost, *(end for ends in errors for end in ends)]
         steps = np.array([model.target_step().best for model in models])
@@ -103,7 +103,7 @@ class Timed:
         return sum(deviation(low, high) ** 2 for low, high in ends.reshape(-1, 2).tolist())
 
 
-def _speedup_of_kinds(tokens: Floats, calls: Floats, kinds: Sequence[Floats], longest: int, timed: Timed) -> Interval:
+def _speedup_of_kinds(tokens: Floats, calls: Floats, kinds: Sequence[Floats], longest: int, timed: _Timed) -> Interval:
     """Speed-up from sums over prompts ``[1 + prompts]``. Latencies are independent of the prompts, so variances add.
 
     `kinds` are the numbers of calls of each kind of `timed`.
@@ -165,7 +165,7 @@ def stopped_speedup(
     def of(name: str, calls_of: Callable[[Floats], Floats] = np.asarray) -> Interval:
         exact = np.concatenate([exactly(group.calls, getattr(group, name)) for _, group in groups], axis=1)
         kinds = np.stack([*(prompts.sum(kind) for kind in exact.T), late])
-        return _per_token(tokens, calls, kinds, Timed.by(cost, errors, lambda model: times(model, calls_of)), k + 1)
+        return _per_token(tokens, calls, kinds, _Timed.by(cost, errors, lambda model: times(model, calls_of)), k + 1)
 
     # A call that drafts more takes no less in one bound, and no more in the other.
     low = of("low", lambda of_calls: np.minimum.accumulate(of_calls[::-1])[::-1])
@@ -178,7 +178,7 @@ def sum_of(groups: Sequence[tuple[Shape, DraftedLengths]]) -> DraftedLengths:
     return reduce(add, (found for _, found in groups))
 
 
-def _per_token(tokens: Floats, calls: Floats, kinds: Floats, timed: Timed, lengths: int) -> Interval:
+def _per_token(tokens: Floats, calls: Floats, kinds: Floats, timed: _Timed, lengths: int) -> Interval:
     """Plain steps that an output token takes, from numbers of calls of each kind ``[kinds, 1 + prompts]``.
 
     Estimates may be of either sign: without prompts that they rest on, or with few of them.

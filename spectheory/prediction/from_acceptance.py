@@ -9,6 +9,7 @@ from functools import partial
 from spectheory.checks import real, whole
 from spectheory.cost import ConstantRatio, iid_tokens_per_call, required_acceptance
 from spectheory.drafting import Chain
+from spectheory.errors import argument
 from spectheory.intervals import Interval
 from spectheory.limits.mean_acceptance import (
     least_tokens_per_call,
@@ -83,14 +84,20 @@ def from_acceptance(
     >>> from_acceptance(0.8, counted_k=1).rows[0].tokens_per_call
     Interval(low=1.8, best=1.8, high=1.8, kind='exact')
     """
-    rate = real("acceptance", acceptance, lambda share: 0 <= share <= 1, limit="must be in [0, 1]", remedy="0.8 is one")
-    longest = whole("k_max", k_max, most=LONGEST, remedy="16 is the default")
+    rate = real(
+        argument("acceptance"),
+        acceptance,
+        lambda share: 0 <= share <= 1,
+        limit="must be in [0, 1]",
+        remedy="0.8 is one",
+    )
+    longest = whole(argument("k_max"), k_max, most=LONGEST, remedy="16 is the default")
     costs = [] if c is None else [ConstantRatio(factor * ConstantRatio(c).c) for factor in GUESSES]
     ends: Callable[[int], tuple[float, float]]
     if counted_k is None:
         alpha, ends = rate, partial(_from_mean, rate)
     else:
-        drafted = whole("counted_k", counted_k, most=LONGEST, remedy="the number that every call drafted")
+        drafted = whole(argument("counted_k"), counted_k, most=LONGEST, remedy="the number that every call drafted")
         counted = 1 + drafted * rate
         alpha = required_acceptance(counted, drafted, 0.0)
         ends = partial(tokens_per_call_between, counted, drafted)

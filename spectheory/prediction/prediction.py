@@ -16,7 +16,7 @@ from spectheory.cost import CostModel, iid_tokens_per_call
 from spectheory.cost.model import Ends, a_cost
 from spectheory.drafting import Shape, expected_tokens
 from spectheory.drafting.tree import a_shape
-from spectheory.errors import SettingError
+from spectheory.errors import SettingError, argument
 from spectheory.intervals import Interval
 from spectheory.prediction.answer import Plan, Prediction, merit
 from spectheory.prediction.best_tree import BestTree, ShapeRequest
@@ -30,13 +30,12 @@ from spectheory.prediction.trace_limits import Limits, TraceLimits
 from spectheory.trace import SOURCES, Trace
 from spectheory.trace.record import a_trace
 from spectheory.verification import ArgmaxDraft, PathRule, RankRule, RecordedMatch
-from spectheory.verification.base import a_path_rule
-from spectheory.verification.registry import DEFAULT_RULES, names, ranked_names
+from spectheory.verification.registry import DEFAULT_RULES, names, path_rule, ranked_names
 
 
 def predict(
     trace: Trace,
-    rule: PathRule,
+    rule: PathRule | str,
     shape: ShapeRequest,
     cost: CostModel | None = None,
     *,
@@ -44,9 +43,9 @@ def predict(
 ) -> Prediction:
     """Predict one rule and shape from a trace (§7, exact for its texts; the ranges are statistical).
 
-    `shape` is what each call drafts; another shape than a chain needs a rule with ranks. The speed-up needs `cost`.
-    With `prefill_emits_token` the prompt's own pass emits one token without drafts, as a call of its own; otherwise the
-    first call carries prompt and drafts.
+    `rule` is a rule or its name, `shape` what each call drafts; another shape than a chain needs a rule with ranks. The
+    speed-up needs `cost`. With `prefill_emits_token` the prompt's own pass emits one token without drafts, as a call of
+    its own; otherwise the first call carries prompt and drafts.
 
     Raises
     ------
@@ -60,12 +59,11 @@ def predict(
     Two texts known by two numbers per token:
 
     >>> from spectheory.drafting import Chain
-    >>> from spectheory.verification import TokenVerification
     >>> trace = Trace.from_log_probabilities([([-1.0, -0.2], [-1.0, -0.2]), ([-0.5, -1.5], [-0.5, -1.5])])
-    >>> print(predict(trace, TokenVerification(), Chain(1)).tokens_per_call)
+    >>> print(predict(trace, "token", Chain(1)).tokens_per_call)
     2.000
     """
-    return planned(trace, cost, [rule], [shape], prefill_emits_token=prefill_emits_token).best
+    return planned(trace, cost, [path_rule(rule)], [shape], prefill_emits_token=prefill_emits_token).best
 
 
 def planned(
@@ -83,7 +81,8 @@ def planned(
     if rules is None:
         usual = (*DEFAULT_RULES, ArgmaxDraft()) if by_parallel_head(trace.provenance) else DEFAULT_RULES
         rules = recorded_rules(trace) or [rule for rule in usual if not rule.missing_columns(trace.columns)]
-    rules, shapes = several("rules", rules, remedy="name rules"), several("shapes", shapes, remedy="name shapes")
+    rules = [path_rule(rule) for rule in several("rules", rules, remedy="name rules")]
+    shapes = several("shapes", shapes, remedy="name shapes")
     _check(rules, shapes, cost)
     if limits is not None:
         instance("limits", limits, TraceLimits, remedy="leave them out")
@@ -195,8 +194,6 @@ def _joint(rule: PathRule, ends: Sequence[Prediction]) -> Prediction:
 
 def _check(rules: Sequence[PathRule], shapes: Sequence[ShapeRequest], cost: CostModel | None) -> None:
     """Refuse what cannot be asked for."""
-    for rule in rules:
-        a_path_rule(rule)
     for shape in shapes:
         if not isinstance(shape, BestTree):
             a_shape(shape)
@@ -206,7 +203,7 @@ def _check(rules: Sequence[PathRule], shapes: Sequence[ShapeRequest], cost: Cost
         raise SettingError(
             "a biased rule is asked for",
             limit="its text is no sample of the target",
-            remedy="use bias_tradeoff, or --bias on the command line",
+            remedy=f"use {argument('bias in spectheory.plan', '--bias')}",
         )
     if not rules or not shapes:
         raise SettingError("there is nothing to predict", limit="needs a rule and a shape", remedy="name both")

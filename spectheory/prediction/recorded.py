@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spectheory.errors import SettingError
+from spectheory.errors import SettingError, argument
 from spectheory.trace import RECORDED, Trace
 from spectheory.verification import RecordedMatch
 
@@ -66,7 +66,7 @@ def free_part(trace: Trace) -> Trace:
         raise SettingError(
             f"the costs of {', '.join(names)} are unknown",
             limit="a speed-up needs what a draft's pass costs",
-            remedy="give --c, the cost of a draft's pass in target steps",
+            remedy=f"give {argument('c')}, the cost of a draft's pass in target steps",
         )
     columns = {"recorded_match": trace.columns["recorded_match"][:, places]}
     provenance = {**trace.provenance, RECORDED: [names[i] for i in places]}
@@ -80,7 +80,7 @@ def check_depth(trace: Trace, k_max: int) -> int:
     most = max(_longest(trace))
     if k_max > max(most, DEFAULT_K):
         raise SettingError(
-            f"--k-max is {k_max}",
+            f"{argument('k_max')} is {k_max}",
             limit=f"lengths are recorded to {most} drafts; what longer calls accept is not known",
             remedy=f"use at most {most}, or record with longer drafts",
         )

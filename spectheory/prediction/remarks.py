@@ -8,9 +8,8 @@ from typing import Any
 from spectheory.trace import GIVEN_TEXT, SAMPLED_TEXT
 
 OF_FIRST_DRAFT = "They are about a call's first draft: later ones have other pmfs (§10)."
-NOT_SAMPLED = "The text was given, not sampled from the target."
-GIVEN = f"{NOT_SAMPLED.removesuffix('.')}: the numbers are for that text as output."
-UNKNOWN = "The trace does not say where its text is from: limits assume that the target sampled it."
+GIVEN = "The text was given, not sampled from the target: the numbers are for that text as output."
+_UNKNOWN = "The trace does not say where its text is from: limits assume that the target sampled it."
 
 
 def sampled_choices(tokens: int | None) -> list[str]:
@@ -32,4 +31,4 @@ def origin(provenance: Mapping[str, Any]) -> list[str]:
     """What limits assume of where the text is from, unless the target is known to have sampled it."""
     if provenance.get("origin") != GIVEN_TEXT and provenance.get("source") == "log-probabilities":
         return ["From log-probabilities alone: limits assume that the target sampled the text."]
-    return given(provenance) or ([] if provenance.get("origin") == SAMPLED_TEXT else [UNKNOWN])
+    return given(provenance) or ([] if provenance.get("origin") == SAMPLED_TEXT else [_UNKNOWN])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.drafting import Copied, Grown, Parallel, Shape, StoppingRule
-from spectheory.errors import SettingError, TraceError
+from spectheory.errors import SettingError, TraceError, argument
 from spectheory.prediction.best_tree import BestTree, SearchedTree, ShapeRequest, searched_trees
 from spectheory.prediction.means import columns_of
 from spectheory.prediction.paths import (
@@ -145,7 +145,7 @@ def measured_shape(trace: Trace) -> Grown:
         raise TraceError(
             "the trace has grown_match, and no size of its trees",
             limit="settings.grown of its provenance says NODESxTOPxDEPTH",
-            remedy="measure again with --grow",
+            remedy=f"measure again with {argument('grown', '--grow')}",
         )
     return Grown.sized_as(size)
 
@@ -157,7 +157,7 @@ def _check_grown(trace: Trace, shape: object) -> None:
         raise SettingError(
             f"the rule grown is asked for {shape}",
             limit=f"the trace has measured trees of {measured.size}, and each size is measured by itself",
-            remedy=f"use {measured.written}, or measure again with --grow",
+            remedy=f"use {measured.written}, or measure again with {argument('grown', '--grow')}",
         )
 
 

@@ -186,7 +186,7 @@ class TraceLimits:
             raise SettingError(
                 "limits of another trace are passed on",
                 limit="plans share the limits of one trace",
-                remedy="pass TraceLimits(trace) with that trace, or none",
+                remedy="pass spectheory.prediction.trace_limits.TraceLimits(trace) with that trace, or none",
             )
         return limits or cls(trace)
 

@@ -13,7 +13,7 @@ from spectheory.limits import (
     first_choice_at_least,
 )
 from spectheory.limits.claims import IID_PMFS, LimitClaim, footnotes
-from spectheory.prediction.whole_bounds import DETERMINISTIC, RANKS, SAMPLED, BoundsAnswer, EarlyAnswer
+from spectheory.prediction.bounds_answer import DETERMINISTIC, RANKS, SAMPLED, BoundsAnswer, EarlyAnswer
 from spectheory.reports.base import Brief, Report, sizes_shown
 from spectheory.reports.meanings import claimed
 from spectheory.reports.table import Cell, Column, Row, Table, number
@@ -155,43 +155,33 @@ def early_report(answer: EarlyAnswer) -> Report:
     ]
     values = {key: {"value": value, "side": side} for key, _, value, side in readings}
     content = NeedsJson.view(answer, source="entropies" if readings else "need", readings=values)
-    return Report(content, tables, ". ".join(_needed_sentences(answer)) + ".", notes, _early_brief(answer, tables))
+    said, divergence = list(_early_sentences(answer)), answer.divergence
+    if divergence is not None:
+        against = f"perplexity {_perplexity(answer.draft_nats)} against {_perplexity(answer.target_nats)}"
+        said.insert(0, f"The draft is {divergence:.3f} nats above the target, {against}")
+    return Report(content, tables, f"{'. '.join(said)}.", notes, _early_brief(answer, tables))
 
 
 def _early_brief(answer: EarlyAnswer, tables: Sequence[Table]) -> Brief:
     """The needs if they were asked for, else what the entropies say."""
+    least = answer.least
+    tables = [_needs(answer, sizes_shown((each.k for each in answer.needed), least.k))] if least else tables[:1]
+    return Brief.of(list(_early_sentences(answer)), tables)
+
+
+def _early_sentences(answer: EarlyAnswer) -> Iterator[str]:
+    """What is accepted at least, and what a speed-up needs."""
     divergence, least = answer.divergence, answer.least
     known = None if divergence is None else acceptance_at_least(divergence)
-    lines = [] if known is None else [f"Token verification accepts at least {known:.3f} of such drafts"]
+    if known is not None:
+        yield f"Token verification accepts at least {known:.3f} of such drafts"
+    elif answer.target_nats is not None:
+        share = first_choice_at_least(answer.target_nats)
+        yield f"The target's first choice is its output in at least {share:.3f} of the positions"
     if least is not None:
         assured = "" if known is None else ", which is assured" if known >= least.acceptance else ", not assured"
-        lines.append(
-            f"A speed-up of {answer.need:g} needs an acceptance rate of {least.acceptance:.3f} (k = {least.k}){assured}"
-        )
-    if not lines and answer.target_nats is not None:
-        share = first_choice_at_least(answer.target_nats)
-        lines.append(f"The target's first choice is its output in at least {share:.3f} of the positions")
-    tables = [_needs(answer, sizes_shown((each.k for each in answer.needed), least.k))] if least else tables[:1]
-    return Brief.of(lines, tables)
-
-
-def _needed_sentences(answer: EarlyAnswer) -> Iterator[str]:
-    divergence, least = answer.divergence, answer.least
-    assured = None if divergence is None else acceptance_at_least(divergence)
-    if assured is not None:
-        yield (
-            f"Token verification accepts at least {assured:.3f} of such drafts: {divergence:.3f} nats above the "
-            f"target, perplexity {_perplexity(answer.draft_nats)} against {_perplexity(answer.target_nats)}"
-        )
-    elif answer.target_nats is not None:
-        best = first_choice_at_least(answer.target_nats)
-        yield f"The target's first choice is its output in at least {best:.3f} of the positions"
-    if least is not None:
-        known = "" if assured is None else ", which is assured" if assured >= least.acceptance else ", not assured"
-        yield (
-            f"A speed-up of {answer.need:g} with draft steps of {answer.c:g} target steps needs an acceptance rate of "
-            f"{least.acceptance:.3f} (k = {least.k}, if acceptances are i.i.d.){known}"
-        )
+        rate = f"an acceptance rate of {least.acceptance:.3f} (k = {least.k})"
+        yield f"A speed-up of {answer.need:g} needs {rate}{assured}"
 
 
 def _perplexity(nats: float | None) -> str:

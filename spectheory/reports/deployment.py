@@ -9,12 +9,12 @@ from typing import Any
 from spectheory.answers.plan import PlanJson
 from spectheory.deployment import BreakEven, Candidate, LockStepChoice
 from spectheory.deployment.candidates import DO_NOT, SPECULATE, UNCERTAIN
-from spectheory.deployment.whole import Deployment
+from spectheory.deployment.deployment import Deployment
 from spectheory.limits.claims import footnotes
 from spectheory.prediction.over_prompts import few_prompts
-from spectheory.reports.additions import adaptive_sentence, adaptive_table, recorded_table
 from spectheory.reports.base import LONGEST_NAME, MOST_ROWS, Brief, Report, point, range_words, short
-from spectheory.reports.notes import deployment_notes, heavy_tail, requests_left_out, whole_decoding
+from spectheory.reports.notes import deployment_notes, heavy_tail, not_run, requests_left_out, whole_decoding
+from spectheory.reports.optional_tables import adaptive_sentence, adaptive_table, recorded_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 
 _VERDICTS = {
@@ -250,14 +250,6 @@ def _engines(answer: Deployment) -> list[str]:
     """Whether an engine runs the best rule, and that settings for engines are in the whole answer."""
     if not answer.engines:
         return []
-    rule = answer.ranking.best.prediction.rule.name
-    fastest = max(answer.engines, key=lambda each: each.candidate.speedup.best)
-    runs = fastest.candidate.prediction.rule.name
     names = list(dict.fromkeys(each.engine for each in answer.engines))
     listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    absent = (
-        []
-        if rule in {each.candidate.prediction.rule.name for each in answer.engines}
-        else [f"No engine here runs {short(rule)} verification; {fastest.engine} runs {short(runs)}."]
-    )
-    return [*absent, f"Settings to paste into {listed}: --all."]
+    return [*not_run(answer), f"Settings to paste into {listed}: --all."]

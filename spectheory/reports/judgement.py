@@ -67,48 +67,34 @@ def shown(found: Judgement) -> Standing:
 
 
 def headline(found: Judgement) -> str:
-    """Which rule runs, and whether the output is right, in a sentence."""
-    named = " and ".join(one.rule for one in found.questioned) if found.stated else ""
-    fitting = " or ".join(one.rule for one in found.fitting)
-    refuted = ", ".join(one.rule for one in found.standings if one.refuted)
-    calls = shown(found).calls
-    counts = f"{calls.counted} calls, expected {_expected(calls)} +- {calls.deviation:.1f}"
-    if not found.refuted and found.stated:
-        said = f"Counts agree with rule {named}: {counts}"
-    elif found.doubtful:
-        said = (
-            f"Counts fit NO rule that a serving engine is known to run; they fit {fitting}{_instead(found)}: {counts}"
-        )
-    elif not found.refuted:
-        said = f"Counts fit rule {fitting}: {counts}"
-    elif found.stated:
-        said = f"Rule {named} is REFUTED: {counts}; {f'rule {fitting} fits' if fitting else 'no other rule fits'}"
-    else:
-        said = "NO rule fits the counts"
-    if not found.refuted and refuted:
-        said += f"; refuted: {refuted}"
-    return ". ".join(filter(None, [said, _of_output(found)]))
+    """Which rule runs, which others are refuted, and whether the output is right, in a sentence."""
+    refuted = ", ".join(one.rule for one in found.standings if one.refuted and not found.refuted)
+    counts = f"{_of_counts(found)}{_instead(found)}{f'; refuted: {refuted}' if refuted else ''}"
+    return ". ".join(filter(None, [counts, _of_output(found)]))
 
 
 def _brief(found: Judgement) -> Brief:
     """The verdicts on counts and output in a line each, and the rules; a cause if one explains the counts."""
+    doubt = ["No serving engine is known to run it; --rule names the rule that yours runs."] if found.doubtful else []
+    also = "Also explained" if found.doubtful else "Explained"
+    causes = [f"{also} by: {cause.cause} (--all says how)." for cause in found.causes[:1]]
+    notes = [*doubt, *causes, *_would_show(found)]
+    return Brief.of([_of_counts(found), _of_output(found)], [_rules(found, brief=True)], notes)
+
+
+def _of_counts(found: Judgement) -> str:
+    """Which rule the counts fit."""
     calls = shown(found).calls
     counts = f"{calls.counted} calls, expected {_expected(calls)}"
     named = " and ".join(one.rule for one in found.questioned)
     fitting = " or ".join(one.rule for one in found.fitting)
     if found.doubtful:
-        said = f"Counts fit NO rule that engines run, only {fitting}: {counts}"
-    elif not found.refuted:
-        said = f"Counts fit rule {named if found.stated else fitting}: {counts}"
-    elif found.stated:
-        said = f"Rule {named} is REFUTED: {counts}; {f'{fitting} fits' if fitting else 'no rule fits'}"
-    else:
-        said = f"NO rule fits the counts: {counts} by {named}"
-    doubt = ["No serving engine is known to run it; --rule names the rule that yours runs."] if found.doubtful else []
-    also = "Also explained" if found.doubtful else "Explained"
-    causes = [f"{also} by: {cause.cause} (--all says how)." for cause in found.causes[:1]]
-    notes = [*doubt, *causes, *_would_show(found)]
-    return Brief.of([said, _of_output(found)], [_rules(found, brief=True)], notes)
+        return f"Counts fit NO rule that engines run, only {fitting}: {counts}"
+    if not found.refuted:
+        return f"Counts fit rule {named if found.stated else fitting}: {counts}"
+    if found.stated:
+        return f"Rule {named} is REFUTED: {counts}; {f'{fitting} fits' if fitting else 'no rule fits'}"
+    return f"NO rule fits the counts: {counts} by {named}"
 
 
 def _of_output(found: Judgement) -> str:

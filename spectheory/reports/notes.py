@@ -8,8 +8,8 @@ from typing import Any
 from spectheory.cost import LatencyTable, LoopedTable, Roofline
 from spectheory.cost.table import LOOP_ROUNDS, PASS_ROUNDS
 from spectheory.deployment import serving_engines, without_method, without_stop
+from spectheory.deployment.deployment import Deployment
 from spectheory.deployment.lock_step import MOST_TOGETHER
-from spectheory.deployment.whole import Deployment
 from spectheory.intervals import Interval
 from spectheory.limits.claims import (
     BY_START,
@@ -31,6 +31,7 @@ from spectheory.prediction.per_prompt import HEAVY
 from spectheory.prediction.recorded import BEST
 from spectheory.prediction.remarks import given, origin, sampled_choices
 from spectheory.prediction.shape_calls import by_parallel_head
+from spectheory.reports.base import short
 from spectheory.trace import LEFT_OUT, PROVISIONAL
 from spectheory.trace.calls import is_count
 from spectheory.verification import BlockVerification, GreedyMatch, RankRule
@@ -297,7 +298,7 @@ _CHOSEN = (
 
 def deployment_notes(answer: Deployment) -> list[str]:
     """What must be known to trust a plan, a sentence each."""
-    drafts, ranking, engines = answer.drafts, answer.ranking, answer.engines
+    drafts, ranking = answer.drafts, answer.ranking
     if answer.recorded:
         lines = heavy_tail(answer.recorded, ranking.best.prediction)
         lines += [line for draft in drafts for line in recorded_notes(draft.trace.provenance, answer.recorded)]
@@ -311,10 +312,7 @@ def deployment_notes(answer: Deployment) -> list[str]:
         _IN_LOOP if isinstance(ranking.best.draft.cost, LoopedTable) else "Speed-ups are of passes alone.",
         _OF_ENGINES,
     ]
-    rule = ranking.best.prediction.rule.name
-    if rule not in {settings.candidate.prediction.rule.name for settings in engines}:
-        lines.append(f"No engine here has {rule} verification, the best rule: see what each engine's own rule gives.")
-    lines += [*without_method(drafts), *without_stop(answer.stops)]
+    lines += [*not_run(answer), *without_method(drafts), *without_stop(answer.stops)]
     for cost in costs[:1]:
         if isinstance(cost, LatencyTable):
             lines.append(
@@ -342,6 +340,15 @@ def deployment_notes(answer: Deployment) -> list[str]:
     prompts = [Prompts(draft.trace.texts) for draft in drafts]
     chosen_on = min(filter(None, (each.chosen_on for each in prompts)), default=None)
     return [*lines, *sampled_choices(chosen_on), *few_prompts(min(each.count for each in prompts))]
+
+
+def not_run(answer: Deployment) -> list[str]:
+    """Where no engine runs the best rule: what the fastest one runs."""
+    best, fastest = answer.ranking.best, max(answer.engines, key=lambda each: each.candidate.speedup.best, default=None)
+    if fastest is None or any(each.candidate.prediction.rule == best.prediction.rule for each in answer.engines):
+        return []
+    rule, runs = (short(each.prediction.rule.name) for each in (best, fastest.candidate))
+    return [f"No engine here runs {rule} verification; {fastest.engine} runs {runs}."]
 
 
 # Latencies

@@ -14,17 +14,7 @@ from spectheory.limits.claims import IID_BRANCHING, IID_CHANNEL, TEXT, LimitClai
 from spectheory.prediction import Label, Plan, Prediction
 from spectheory.prediction.answer import RecordedReading, merit
 from spectheory.prediction.over_prompts import few_prompts
-from spectheory.prediction.remarks import NOT_SAMPLED, given
-from spectheory.reports.additions import (
-    Records,
-    adaptive_sentence,
-    adaptive_table,
-    bias_table,
-    check_table,
-    new_prompts_table,
-    of_all,
-    recorded_table,
-)
+from spectheory.prediction.remarks import given
 from spectheory.reports.base import WIDTH, Brief, Report, point, range_words, short, sizes_shown
 from spectheory.reports.meanings import TERMS, claimed
 from spectheory.reports.notes import (
@@ -36,6 +26,16 @@ from spectheory.reports.notes import (
     provisional_words,
     requests_left_out,
     timing_notes,
+)
+from spectheory.reports.optional_tables import (
+    Records,
+    adaptive_sentence,
+    adaptive_table,
+    bias_table,
+    check_table,
+    new_prompts_table,
+    of_all,
+    recorded_table,
 )
 from spectheory.reports.table import Cell, Column, Table
 from spectheory.trace import PROVISIONAL
@@ -78,24 +78,11 @@ def prediction_report(plan: Plan, check: Records | None = None) -> Report:
         *([check_table(check)] if check else []),
     ]
     words = provisional_words(best.provenance) or requests_left_out(best.provenance, recorded)
-    headline = [words, _headline(plan), adaptive_sentence(adaptive) if adaptive else ""]
+    headline = [words, "; ".join(_verdict(best)), adaptive_sentence(adaptive) if adaptive else ""]
     timing = timing_notes(plan.cost) if isinstance(plan.cost, LatencyTable) else []
     notes = [*prediction_notes(plan, in_loop, recorded), *timing]
     pieces = [*_tables(plan, recorded), *asked, *([recorded_table(recorded)] if recorded else [])]
     return Report(content, pieces, ". ".join(filter(None, headline)), notes, _brief(plan, asked, recorded))
-
-
-def _headline(plan: Plan) -> str:
-    best = plan.best
-    chain = best.shape.is_chain and not best.label.stop
-    shape = f"k = {best.shape.nodes}" if chain else str(best.shape)
-    setting = f"{best.rule.label}, {shape}"
-    tokens = f"{best.tokens_per_call} tokens per target call"
-    if best.speedup is None:
-        return f"Most tokens per call: {setting}: {tokens}"
-    if _slower(best.speedup):
-        return f"Do not speculate: the best setting ({setting}) gives {best.speedup}x"
-    return f"Best: {setting}: speed-up {best.speedup}x, {tokens}"
 
 
 def _slower(speedup: Interval) -> bool:
@@ -223,7 +210,7 @@ def _brief(plan: Plan, asked: Sequence[Table], recorded: Sequence[RecordedReadin
         *heavy_tail(recorded, plan.best),
         *([_CERTIFIED] if any(p.certified for p in plan.predictions) else []),
         *([] if plan.timed else [NO_COST]),
-        *([NOT_SAMPLED] if given(provenance) else []),
+        *given(provenance),
         *([] if provisional else few_prompts(plan.prompts)),
     ]
     lines = [*_verdict(plan.best), requests_left_out(provenance, recorded)]

@@ -56,9 +56,10 @@ def readings_report(logs: Mapping[str, Readings], joint: Together | None = None)
         ),
         *(found.sentence(names) for names, found in compared.items()),
     ]
-    headline = "; ".join([*_together_lines(joint), *(f"{of[name]}{_headline(each)}" for name, each in logs.items())])
+    each_said = (f"{of[name]}{'; '.join(filter(None, _said(each)))}" for name, each in logs.items())
     tables = [*([_together_table(joint)] if joint else []), *(_table(*each) for each in logs.items())]
-    return Report(content, tables, headline, [*notes, *([_TOGETHER] if joint else [])], _brief(logs, joint))
+    notes += [_TOGETHER] if joint else []
+    return Report(content, tables, "; ".join([*_together_lines(joint), *each_said]), notes, _brief(logs, joint))
 
 
 _TOGETHER = (
@@ -136,17 +137,6 @@ def _content(found: Readings) -> LogJson:
         rows=found.rows,
         remarks=[*counters.remarks, *counters.biases],
     )
-
-
-def _headline(found: Readings) -> str:
-    length, best = found.counters.length, found.best
-    counted = "" if length is None else f"{length:.3f} tokens per call counted at k = {found.k}"
-    if best is None or best.speedup is None:
-        return counted
-    if best.speedup.best < 1:
-        return f"{counted}; no k pays: the best reading is {best.speedup}x at k = {best.k}"
-    kind = "counted" if best.basis == "counted" else "a reading"
-    return f"{counted}; best k = {best.k} ({kind}): speed-up {best.speedup}x, {best.tokens_per_call} tokens per call"
 
 
 def _shown(found: Readings) -> tuple[ReadingAtK, ...]:

@@ -9,7 +9,7 @@ from spectheory.answers.theory import RulesJson
 from spectheory.intervals import Interval
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.remarks import GIVEN, OF_FIRST_DRAFT
-from spectheory.prediction.whole_rules import RulesAnswer
+from spectheory.prediction.rules_answer import RulesAnswer
 from spectheory.reports.base import Brief, Report, short
 from spectheory.reports.table import Cell, Column, Table, number
 from spectheory.verification import RuleStanding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spectheory.answers.theory import TreeJson
 from spectheory.limits.claims import IID_CHANNEL, RANK_TREES
-from spectheory.prediction.whole_tree import TreeAnswer
+from spectheory.prediction.tree_answer import TreeAnswer
 from spectheory.reports.base import Report
 from spectheory.reports.table import Cell, Column, Drawing, Row, Table
 

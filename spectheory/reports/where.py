@@ -33,45 +33,30 @@ def where_report(found: Sequence[Where], answer: Report, notes: Sequence[str] = 
     return Report(
         replace(answer.content, where=[PredictionJson.Where.view(each) for each in found]),
         pieces,
-        _headline(last),
+        ". ".join(_lines(last)),
         [*_meanings(last), *notes],
         _brief(last, pieces, notes) if pieces else None,
     )
 
 
-def _headline(found: Where) -> str:
-    lost = _lost(found)
-    if not found.classes or not found.lost:
-        return lost
-    most, costliest = _most(found)
-    return (
-        f"{lost}: {most.share.best:.0%} of these at the class {most.name}; a token of the class {costliest.name} costs "
-        f"most, {costliest.rate.best:.2f} calls"
-    )
-
-
-def _brief(found: Where, tables: Sequence[Table], notes: Sequence[str]) -> Brief:
-    """How many calls are lost and where most are; the classes of tokens, or what is known instead."""
-    lines = [_lost(found)]
+def _lines(found: Where) -> Iterator[str]:
+    """How many calls are lost, in which class of tokens most are, and which class costs most per token."""
+    yield f"{_setting(found)}: {found.lost:.0f} of {found.calls:.0f} calls end with a rejection"
     if found.classes and found.lost:
-        most, costliest = _most(found)
-        lines.append(
+        most = max(found.classes, key=lambda group: group.calls)
+        seen = [group for group in found.classes if group.share.best >= _SEEN]
+        costliest = max(seen, key=lambda group: group.rate.best)
+        yield (
             f"Most are lost at: {most.name} ({most.share.best:.0%}). "
             f"Most per token: {costliest.name} ({costliest.rate.best:.2f})"
         )
+
+
+def _brief(found: Where, tables: Sequence[Table], notes: Sequence[str]) -> Brief:
+    """The verdict; the classes of tokens, or what is known instead."""
     by_depth = _depths_table(found) if found.depths else tables[0]
     table = next((table for table in tables if table.columns[0].heading == "class"), by_depth)
-    return Brief.of(lines, [table], notes)
-
-
-def _lost(found: Where) -> str:
-    return f"{_setting(found)}: {found.lost:.0f} of {found.calls:.0f} calls end with a rejection"
-
-
-def _most(found: Where) -> tuple[Group, Group]:
-    """The class where most calls are lost, and that of the costliest tokens."""
-    seen = [group for group in found.classes if group.share.best >= _SEEN]
-    return max(found.classes, key=lambda group: group.calls), max(seen, key=lambda group: group.rate.best)
+    return Brief.of(list(_lines(found)), [table], notes)
 
 
 def _setting(found: Where) -> str:

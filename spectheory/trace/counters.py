@@ -232,6 +232,12 @@ def _difference(before: Counters, after: Counters) -> Counters:
     if starts[0] != starts[1]:
         raise _restarted("the counters were created at another time")
     calls = totals["calls"]
+    if calls == 0 or not any(totals.values()):
+        raise TextError(
+            "no calls were counted between the two scrapes",
+            limit="a difference needs some",
+            remedy="scrape before and after the requests that are to be read",
+        )
     depth = max(len(before.survival), len(after.survival))
     counts = [_count(after, i) - _count(before, i) for i in range(depth)]
     if any(count < 0 for count in counts):

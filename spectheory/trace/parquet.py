@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.errors import FOREIGN, TornTraceError, TraceError, load_extra
+from spectheory.errors import FOREIGN, TornTraceError, TraceError, argument, load_extra
 from spectheory.files import loaded_json, write_whole
 
 SCHEMA_VERSION = 3
@@ -174,12 +174,17 @@ def _reading(path: Path) -> Iterator[None]:
             raise TraceError(
                 f"{path} is missing: its measurement is unfinished",
                 limit="needs the texts of all its prompts",
-                remedy="run spectheory predict or measure with the same settings and --out, without --quick",
+                remedy=argument(
+                    "measure again with the same settings",
+                    "run spectheory predict or measure with the same settings and --out, without --quick",
+                ),
             ) from error
+        if missing:
+            raise TraceError(f"{path} is missing", limit="there is no such file", remedy="check the path") from error
         raise TraceError(
-            f"{path} is missing" if missing else f"{path} cannot be read ({reason})",
+            f"{path} cannot be read ({reason})",
             limit="needs a trace or an engine's log",
-            remedy="check the path, or run spectheory measure" if missing else "check the path and its permissions",
+            remedy="check the path and its permissions",
         ) from error
 
 

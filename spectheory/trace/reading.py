@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from reprlib import repr as brief
 from textwrap import shorten
 from typing import TypeAlias, cast
 
 from spectheory.checks import instance, located, several
-from spectheory.errors import FOREIGN, SettingError, SpectheoryError, TextError, TraceError
+from spectheory.errors import FOREIGN, SettingError, SpectheoryError, TextError, TraceError, argument
 from spectheory.extensions import installed
+from spectheory.files import loaded_json
 from spectheory.trace.calls import CALLS_FILE, CallLog
 from spectheory.trace.counters import COUNTERS_FILE, Counters
 from spectheory.trace.importers import Evidence, Format, formats
@@ -91,14 +94,19 @@ def read_evidence(path: Path, format: str | None = None) -> Evidence:
         raise TextError(
             f"{file} is not of the format {chosen.name} ({reason})",
             limit="numbers and names must be those that its tool writes",
-            remedy="check the file for damage, or name another format with --format",
+            remedy=f"check the file for damage, or name another format with {argument('format')}",
         ) from error
 
 
 def format_of(path: Path, name: str | None = None) -> Format:
     """The format of that name, or else that of the file's content; an unreadable file is left to the trace's reader."""
     if name is not None:
-        return _named(instance("the format", name, str, remedy="None recognises it by the content"))
+        known = all_formats()
+        if instance("the format", name, str, remedy="None recognises it by the content") not in known:
+            raise SettingError(
+                f"format {name!r} is unknown", limit=f"there are {', '.join(known)}", remedy="name one, or leave it out"
+            )
+        return known[name]
     file = evidence_file(path)
     try:
         with file.open("rb") as opened:
@@ -110,12 +118,30 @@ def format_of(path: Path, name: str | None = None) -> Format:
             return each
     if file.suffix == ".parquet":
         return TRACE  # says that it is torn
-    what = "is of an unknown format" if head else "is empty"
     raise TraceError(
-        f"{file} {'holds zero bytes, which no text has' if bytes(1) in head else what}",
-        limit=f"readable are a folder of spectheory measure, and files of the formats {', '.join(all_formats())}",
-        remedy="check the path, or convert the log to one of these",
+        f"{file} {_nature(head)}",
+        limit="needs a folder of spectheory measure, or a file of a known format",
+        remedy=f"{argument('spectheory.trace.reading.all_formats()', 'docs/formats.md')} lists the formats",
     )
+
+
+def _nature(head: bytes) -> str:
+    """What a file is that no format knows."""
+    if not head:
+        return "is empty"
+    if bytes(1) in head:
+        return "holds zero bytes, which no text has"
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(head)  # a cut character at the end is no fault
+    except UnicodeDecodeError:
+        return "is no UTF-8 text, and no trace"
+    for part in (text, text.partition("\n")[0]):
+        with suppress(*FOREIGN):
+            content = loaded_json(part)
+            entry = content[0] if isinstance(content, list) and content else content
+            keys = f"the keys {brief(list(entry))[1:-1]}" if isinstance(entry, dict) and entry else "no keys"
+            return f"is of an unknown format, JSON with {keys}"
+    return f"is of an unknown format, text that begins with {brief(text)}"
 
 
 def read_files(paths: Sequence[Path], format: str | None = None) -> Whole:
@@ -148,7 +174,8 @@ def _whole(found: Evidence, path: Path) -> Whole:
         raise TraceError(
             f"{path} holds {KINDS[Scores]}",
             limit="a trace needs those of the target and of the draft on the same texts",
-            remedy="name the target's log first, then the draft's with --draft-log, or import both",
+            remedy="name the target's log first, then the draft's"
+            + argument(": spectheory.trace.read_files reads both", " with --draft-log, or import both"),
         )
     return found
 
@@ -160,12 +187,3 @@ def all_formats() -> dict[str, Format]:
     """
     made = [each for each in installed(GROUP, Format).values() if isinstance(each, Format)]
     return {**formats(), **{each.name: each for each in made if each.name not in formats()}}
-
-
-def _named(name: str) -> Format:
-    known = all_formats()
-    if name not in known:
-        raise SettingError(
-            f"format {name!r} is unknown", limit=f"there are {', '.join(known)}", remedy="name one, or leave it out"
-        )
-    return known[name]

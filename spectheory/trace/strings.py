@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spectheory.errors import FOREIGN, TraceError
+from spectheory.errors import FOREIGN, TraceError, argument
 
 TOKENIZER_FILE = "tokenizer.json"
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
@@ -51,7 +51,7 @@ class TokenStrings:
             raise TraceError(
                 f"{file} cannot be read as a tokenizer ({type(error).__name__})",
                 limit=f"needs a {TOKENIZER_FILE} as transformers writes it",
-                remedy="name the target's folder with --target",
+                remedy=f"name the target's folder{argument('', ' with --target')}",
             ) from error
         if ids is not None and len(found) != ids:
             raise TraceError(

@@ -161,7 +161,7 @@ def bounds_given(rule: Rule) -> float:
     >>> [bounds_given(rule) for rule in (LookupMatch(), RaceVerification(), PoissonRace())]
     [0, 1, inf]
     """
-    instance("rule", rule, Rule, remedy="PoissonRace() is one")
+    instance("rule", rule, Rule, remedy="spectheory.verification.PoissonRace() is one")
     entry = TABLE.get(rule) if isinstance(rule, Hashable) else None
     return entry.most_given if entry and entry.given else 0
 
@@ -175,7 +175,7 @@ def _checked_token(target: TopLogProbs, draft: TopLogProbs, token: int) -> int:
 def _known(rule: Rule, k: int, what: str, most: str) -> Callable[..., Any]:
     """The function of the table, or the error that says what is not known of the rule."""
     k = at_least_one("k", k)
-    instance("rule", rule, Rule, remedy="PoissonRace() is one")
+    instance("rule", rule, Rule, remedy="spectheory.verification.PoissonRace() is one")
     entry = TABLE.get(rule, _Known()) if isinstance(rule, Hashable) else _Known()
     found: Callable[..., Any] | None = getattr(entry, what)
     if found is None or k > getattr(entry, most):

@@ -236,7 +236,9 @@ class TopLogProbs:
 
 def a_top(name: str, top: TopLogProbs) -> TopLogProbs:
     """Check that an argument is what a server tells of one pmf."""
-    return instance(name, top, TopLogProbs, remedy="TopLogProbs(tokens, log_probs, vocabulary) makes one")
+    return instance(
+        name, top, TopLogProbs, remedy="spectheory.truncated.TopLogProbs(tokens, log_probs, vocabulary) makes one"
+    )
 
 
 # Ends rounded outward: a certified interval stays certain in floating point

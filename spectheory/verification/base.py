@@ -14,7 +14,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from spectheory.checks import instance, instances, shown, whole
+from spectheory.checks import instance, instances, whole
 from spectheory.distributions import Array, as_integers
 from spectheory.errors import SettingError, ShapeError, TraceError
 from spectheory.intervals import CONFIDENCE, Interval, weakest
@@ -168,17 +168,21 @@ class Rule(ABC):
 class PathRule(Rule):
     """A rule with a path form: given the text, the accepted drafts of a call have a known law (§7).
 
-    `needs` are the columns of a trace that :meth:`path_survival` reads, `missing` why a trace may lack them, and the
-    remedy. A rule of `hindsight` is shown beside others and never the best: its drafts are chosen by what is output.
+    `needs` are the columns of a trace that :meth:`path_survival` reads. A rule of `hindsight` is shown beside others
+    and never the best: its drafts are chosen by what is output.
     """
 
     hindsight: ClassVar[bool] = False
 
     needs: ClassVar[tuple[str, ...]]
-    missing: ClassVar[tuple[str, str]] = (
-        "it needs full pmfs",
-        "measure the pair, or use token or block; lists of the most probable tokens bound rules in predict only",
-    )
+
+    @property
+    def missing(self) -> tuple[str, str]:
+        """Why a trace may lack the columns, and the remedy."""
+        return (
+            "it needs full pmfs",
+            "measure the pair, or use token or block; lists of the most probable tokens bound rules in predict only",
+        )
 
     @abstractmethod
     def acceptance_given(self, target: Any, draft: Any) -> Array:
@@ -297,17 +301,6 @@ class RankRule(PositionRule):
 def at_least_one(name: str, value: int) -> int:
     """A number of candidates or ranks as an int."""
     return whole(name, value, most=MOST_RANKS, remedy="count candidates, and ranks, from 1")
-
-
-def a_path_rule(rule: PathRule) -> PathRule:
-    """Check that an argument is a rule with a path form."""
-    if not isinstance(rule, PathRule):
-        raise SettingError(
-            f"{shown(rule)} has no path form",
-            limit="predictions along a text need one",
-            remedy="use one of spectheory.verification.PATH_RULES",
-        )
-    return rule
 
 
 def checked_columns(columns: Columns, *needs: str) -> Columns:

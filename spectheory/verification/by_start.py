@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.errors import SettingError, TraceError
+from spectheory.errors import SettingError, TraceError, argument
 
 Floats = NDArray[np.float64]
 Columns = Mapping[str, NDArray[Any]]
@@ -90,7 +90,7 @@ def by_depth(columns: Columns, k: int) -> Iterator[AtDepth]:
         raise SettingError(
             f"{k} drafts in a call are asked for",
             limit=f"the trace records this draft to depth {most}",
-            remedy=f"use at most {most}, or measure again with a larger --depth",
+            remedy=f"use at most {most}, or measure again with a larger {argument('depth')}",
         )
     return (AtDepth(columns, depth) for depth in range(1, k + 1))
 

@@ -74,7 +74,7 @@ def entropy_at_least_kl(rule: Rule, target: Any, draft: Any, *, tolerance: float
 
 def _admit(rule: Rule) -> None:
     """Let in the rules of which the theorem holds; say why not the others."""
-    instance("rule", rule, Rule, remedy="PoissonRace() is one")
+    instance("rule", rule, Rule, remedy="spectheory.verification.PoissonRace() is one")
     if isinstance(rule, PoissonRace | RecursiveRejection) and rule.drafts == "drawn":
         return
     if isinstance(rule, RankRule) and rule.drafts != "drawn":
@@ -86,5 +86,6 @@ def _admit(rule: Rule) -> None:
     raise SettingError(
         f"H(R) >= KL is asked of rule {rule.name!r}",
         limit=why,
-        remedy="use the Poisson race or recursive rejection with i.i.d. candidates, or rank_entropy without the claim",
+        remedy="use the Poisson race or recursive rejection with i.i.d. candidates, or "
+        "spectheory.verification.rank_entropy without the claim",
     )

@@ -128,7 +128,7 @@ class RecordedMatch(CopiedMatch):
 
     name: ClassVar[str] = "recorded"
     needs: ClassVar[tuple[str, ...]] = ("recorded_match",)
-    missing: ClassVar[tuple[str, str]] = ("it needs accepted lengths at every start", "log them at every start")
+    missing = ("it needs accepted lengths at every start", "log them at every start")
 
     def __post_init__(self) -> None:
         instance("draft", self.draft, str, remedy="name the draft")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.distributions import Array
+from spectheory.errors import argument
 from spectheory.verification.base import Columns, Drafts, PathRule, at_least_one, checked_columns
 from spectheory.verification.matching import TopKMatch
 
@@ -39,10 +40,12 @@ class GrownMatch(PathRule):
     grows: ClassVar[bool] = True
     several: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("grown_match",)
-    missing: ClassVar[tuple[str, str]] = (
-        "its trees are grown while a pair is measured",
-        "measure with --grow NODESxTOPxDEPTH, as 16x4x5",
-    )
+
+    @property
+    def missing(self) -> tuple[str, str]:
+        """Why a trace may lack the columns, and the remedy."""
+        size = argument("grown", "--grow NODESxTOPxDEPTH")
+        return "its trees are grown while a pair is measured", f"measure with {size}, as 16x4x5"
 
     @property
     def label(self) -> str:

@@ -31,7 +31,7 @@ class LookupMatch(CopiedMatch):
     served: ClassVar[bool] = True
     colour: ClassVar[str] = "wine"
     needs: ClassVar[tuple[str, ...]] = ("lookup_match", "lookup_drafted")
-    missing: ClassVar[tuple[str, str]] = ("it needs the tokens of prompt and text", "measure again with this version")
+    missing = ("it needs the tokens of prompt and text", "measure again with this version")
 
     @property
     def label(self) -> str:

@@ -106,7 +106,9 @@ def rule_order(
     note = "the most with i.i.d. candidates (R4)"
     rows = [RuleStanding("optimal", k, Interval.exact(optimum[k]), optimum=optimum[k], note=note)]
     usual = (rule for rule in BUILT_IN if rule.uses_draft and not rule.grows)
-    compared = instances("rules", usual if rules is None else rules, Rule, remedy="[PoissonRace()] is one")
+    compared = instances(
+        "rules", usual if rules is None else rules, Rule, remedy="[spectheory.verification.PoissonRace()] is one"
+    )
     several = sorted((rule for rule in compared if rule.several), key=lambda rule: rule.statement or "user")
     for rule in (*several, *(rule for rule in compared if not rule.several)):
         row = _standing(rule, p, q, k if rule.several else 1, rng)

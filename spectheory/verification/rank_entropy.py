@@ -256,7 +256,7 @@ def poisson_rank_entropy(target: Any, draft: Any, *, tolerance: float = 1e-6) ->
         raise SettingError(
             f"the draft lacks tokens of target probability {p[np.isinf(g)].sum():.3g}",
             limit="their rank is infinite, and H(R) needs a finite rank",
-            remedy="use rank_entropy of the cut rank",
+            remedy="use spectheory.verification.rank_entropy of the cut rank",
         )
     return _GeometricMixture(p, g).mean_of("surprisal", tolerance)
 
@@ -395,7 +395,7 @@ def recursive_rank_entropies(target: Any, draft: Any) -> tuple[float, float]:
         raise SettingError(
             f"the draft lacks tokens of target probability {p[lacking].sum():.3g}",
             limit="their rank is infinite, and H(R) needs a finite rank",
-            remedy="use rank_entropy of the cut rank",
+            remedy="use spectheory.verification.rank_entropy of the cut rank",
         )
     order = np.argsort(p / q, kind="stable")
     return _Sweep(p[order], q[order]).run()

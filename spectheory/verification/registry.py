@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
-from spectheory.errors import SettingError
+from spectheory.checks import instance, several
+from spectheory.errors import SettingError, argument
 from spectheory.extensions import installed, is_address, load
 from spectheory.verification.base import PathRule, RankRule, Rule
 from spectheory.verification.block import BlockVerification
@@ -19,6 +21,10 @@ from spectheory.verification.recursive import RecursiveRejection
 from spectheory.verification.suffix import SuffixMatch
 from spectheory.verification.token import TokenVerification
 
+R = TypeVar("R", bound=Rule)
+
+ALL = "all"
+"""How every rule is asked for."""
 GROUP = "spectheory.rules"
 """Entry points of packages that bring rules."""
 
@@ -100,8 +106,10 @@ def names(rules: Iterable[Rule], kind: type = PathRule) -> str:
     return ", ".join(rule.name for rule in rules if isinstance(rule, kind))
 
 
-def find_rule(name: str) -> Rule:
-    """The rule of a name, or of a class written as ``module:Class`` whose name is not that of a built-in rule."""
+def find_rule(name: Rule | str) -> Rule:
+    """A rule itself, by its name, or by a class written as ``module:Class`` that has no built-in rule's name."""
+    if not isinstance(name, str):
+        return instance("rule", name, Rule, remedy="spectheory.verification.PoissonRace() is one")
     if name in PATH_RULES:
         return PATH_RULES[name]
     if not is_address(name):
@@ -124,13 +132,28 @@ def ranked_names() -> str:
     return names(all_rules().values(), RankRule)
 
 
-def path_rule(name: str) -> PathRule:
+def path_rule(name: PathRule | str) -> PathRule:
     """The same, for a rule with a path form."""
     rule = find_rule(name)
     if not isinstance(rule, PathRule):
         raise SettingError(
             f"rule {rule.name!r} has no path form",
             limit=f"texts are predicted by {names(all_rules().values())}",
-            remedy="name one, or ask `spectheory rules` about two pmfs",
+            remedy=f"name one, or ask {argument('spectheory.rules', '`spectheory rules`')} about two pmfs",
         )
     return rule
+
+
+def read_rules(
+    asked: R | str | Iterable[R | str], read: Callable[[R | str], R], every: Callable[[], Iterable[R]]
+) -> list[R]:
+    """Rules as they are asked for: one, its name, or a list of these; ``all`` stands for `every` rule.
+
+    Examples
+    --------
+    >>> [rule.name for rule in read_rules(["race", "all", "race"], path_rule, RULES.values)][:3]
+    ['race', 'token', 'block']
+    """
+    listed = [asked] if isinstance(asked, str | Rule) else several("rules", asked, remedy="name rules, or all")
+    found = [rule for each in listed for rule in (every() if isinstance(each, str) and each == ALL else [read(each)])]
+    return [rule for i, rule in enumerate(found) if rule not in found[:i]]

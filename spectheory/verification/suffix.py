@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from spectheory.checks import BEYOND, MOST_EXACT, amount, instance, real, whole
+from spectheory.errors import argument
 from spectheory.verification.copied import CopiedMatch
 
 
@@ -75,7 +76,11 @@ class SuffixMatch(CopiedMatch):
     served: ClassVar[bool] = True
     colour: ClassVar[str] = "pink"
     needs: ClassVar[tuple[str, ...]] = ("suffix_match", "suffix_drafted")
-    missing: ClassVar[tuple[str, str]] = ("it needs the tokens of prompts and texts", "measure with --suffix")
+
+    @property
+    def missing(self) -> tuple[str, str]:
+        """Why a trace may lack the columns, and the remedy."""
+        return "it needs the tokens of prompts and texts", f"measure with {argument('suffix')}"
 
     @property
     def label(self) -> str:

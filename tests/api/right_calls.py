@@ -9,6 +9,7 @@ import importlib
 import inspect
 import io
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -50,7 +51,8 @@ class Call:
                 if inspect.isgenerator(found):
                     list(found)
             except SpectheoryError as error:
-                return "refused" if "\n" not in str(error) else f"several lines: {error}"
+                wrong = "\n" in str(error) or re.search(r"(?<![\w-])--[a-z]", str(error))
+                return f"several lines, or an option: {error}" if wrong else "refused"
             except Exception as error:
                 return f"{type(error).__name__}: {error}"
         return "accepted"

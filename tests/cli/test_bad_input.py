@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 import resource
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from spectheory.cli import main
 from spectheory.errors import MissingExtraError, TraceError, load_extra
 from spectheory.trace import TextInfo, Trace
 from spectheory.trace.columns import COLUMNS, REQUIRED
-from tests.cli.plan_cases import CONFIG, measured
+from tests.cli.plan_cases import CONFIG, latencies, measured
 from tests.commands import refused as refused_line
 
 TWENTY = {f"entry{i}": i for i in range(20)}
@@ -142,6 +143,13 @@ def changed_latencies(folder: Path, change: dict[str, Any]) -> Path:
     file = folder / "latency.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | change))
     return file
+
+
+def test_a_refusal_is_one_line_beside_latencies_of_another_machine(refused: Refused, tmp_path: Path) -> None:
+    folder = measured(tmp_path / "measured")
+    latencies(folder / "latency.json", system=f"{platform.system()} {platform.machine()}", cpu="Abacus 9")
+    line = refused("predict", folder, "--shape", "2x2", "--rule", "token", but=tmp_path)
+    assert "token verification is asked for k-ary 2x2: it judges one chain of drafts" in line
 
 
 @pytest.mark.parametrize(

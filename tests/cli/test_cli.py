@@ -17,7 +17,7 @@ from spectheory.drafting import Batch, Chain, KAry, Tree
 from spectheory.intervals import Interval
 from spectheory.prediction import plan
 from spectheory.prediction.best_tree import BestTree
-from spectheory.prediction.whole import ranked_rules
+from spectheory.prediction.plan_answer import ranked_rules
 from spectheory.reports import prediction_report
 from spectheory.reports.table import for_terminal
 from spectheory.trace import METADATA_KEY, TextInfo, Trace

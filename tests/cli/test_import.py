@@ -82,7 +82,9 @@ def test_of_two_scrapes_the_difference_is_imported(tmp_path: Path, capsys: pytes
 @each(
     "arguments, message",
     [
-        (["import", "nowhere", "--out", "OUT"], "nowhere is missing"),
+        (["import", "nowhere", "--out", "OUT"], "nowhere is missing: there is no such file; check the path"),
+        (["judge", "nowhere"], "nowhere is missing: there is no such file; check the path"),
+        (["import", SCRAPE, SCRAPE, "--out", "OUT"], "no calls were counted between the two scrapes"),
         (["import", LOG, "--out", "OUT", "--format", "guess"], "format 'guess' is unknown: there are trace, calls"),
         (["import", LOG, "--out", "OUT", "--format", "prometheus"], "no whole scrape"),
         (["import", LOG, SCRAPE, "--out", "OUT"], "differ in engine: 'vllm' and 'llama.cpp'"),
@@ -114,7 +116,7 @@ def test_predict_answers_with_readings(tmp_path: Path, capsys: pytest.CaptureFix
     assert json.loads((tmp_path / "prediction.json").read_text())["headline"] == found["headline"]
     assert main(["predict", str(SCRAPE), "--all"]) == 0
     out = capsys.readouterr().out
-    assert "2.918 tokens per call counted at k = 3\n" in out
+    assert "2.92 tokens per call counted at k = 3\n" in out
     assert "No speed-up without costs" in out
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import spectheory
 from spectheory.cost import ConstantRatio
 from spectheory.prediction import FromAcceptance, from_acceptance
-from spectheory.prediction.whole_bounds import EarlyAnswer
+from spectheory.prediction.bounds_answer import EarlyAnswer
 from spectheory.reports import Report, bounds_report, prediction_report, rules_report, tree_report
 from spectheory.reports.bounds import early_report
 from spectheory.reports.from_acceptance import acceptance_report

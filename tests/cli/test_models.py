@@ -16,6 +16,7 @@ import pytest
 from spectheory.cli import main
 from spectheory.pairs import PROMPTS
 from spectheory.trace import Trace
+from tests.made_up import each
 from tests.measure.runner_cases import kept
 
 SHORT = ["--tokens", "12", "--continuations", "1"]
@@ -115,12 +116,20 @@ def test_a_stopped_measurement_loses_nothing(stop: signal.Signals, prompts: Path
         assert np.array_equal(resumed.columns[name], column), name
 
 
-def test_without_torch_the_extra_is_named() -> None:
-    code = "import sys; sys.modules['torch'] = None; from spectheory.cli import main; sys.exit(main(['predict']))"
+@each(
+    "arguments, said",
+    [
+        (["predict"], "pip install 'spectheory[models]'"),
+        (["judge", "nowhere"], "nowhere is missing: there is no such file"),
+    ],
+)
+def test_without_torch_the_extra_is_named_where_it_is_needed(arguments: list[str], said: str) -> None:
+    """Files are looked at before torch is imported, which takes seconds."""
+    code = f"import sys; sys.modules['torch'] = None; from spectheory.cli import main; sys.exit(main({arguments}))"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert process.returncode == 2
     assert process.stderr.count("\n") == 1
-    assert "pip install 'spectheory[models]'" in process.stderr
+    assert said in process.stderr
 
 
 @pytest.mark.parametrize(

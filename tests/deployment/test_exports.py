@@ -101,7 +101,7 @@ def test_position_one_differs_between_lengths() -> None:
 def test_what_cannot_be_exported() -> None:
     with pytest.raises(SettingError, match=re.escape("there are vllm-rates, vllm-length, vllm-schedule")):
         export_named("vllm")
-    with pytest.raises(SettingError, match=r"takes 1\.\.5; lower --k-max"):
+    with pytest.raises(SettingError, match=r"takes 1\.\.5; lower k_max"):
         EXPORTS["dynamo"].of(Acceptance((0.5,) * 6))
     with pytest.raises(SettingError, match="needs k by batch size"):
         EXPORTS["vllm-schedule"].of(Acceptance((0.5,)))

@@ -102,7 +102,7 @@ def test_an_infinite_z_has_the_sign_of_its_difference() -> None:
 def test_a_stated_rule_that_does_not_run_is_status_1(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     found = answered(capsys, 1, *files(ToyEngine(PAIR, "argmax").log(40)), "--rule", "token")
     assert found["headline"].startswith("Rule token is REFUTED: ")
-    assert "rule argmax fits" in found["headline"]
+    assert "; argmax fits" in found["headline"]
     assert [cause["cause"] for cause in found["causes"]] == ["argmax drafts"]
     found = answered(capsys, 1, *files(replace(ENGINE, bend=dead_beyond(1)).log(40)))
     assert found["headline"].startswith("NO rule fits the counts")

@@ -467,7 +467,7 @@ def _without(trace: Trace) -> Trace:
         (lambda trace: predict(trace, GROWN, Grown(8, 2, 3)), "measured trees of 8x2x4.*use grown:8x2x4"),
         (lambda trace: predict(trace, GROWN, Chain(3)), "the rule grown is asked for chain k=3"),
         (lambda trace: predict(trace, PATH_RULES["topk"], SHAPE), "use the rule grown"),
-        (lambda trace: predict(_without(trace), GROWN, SHAPE), "measure with --grow"),
+        (lambda trace: predict(_without(trace), GROWN, SHAPE), "measure with grown"),
         (lambda trace: predict(_unnamed(trace), GROWN, SHAPE), "no size of its trees"),
     ],
 )

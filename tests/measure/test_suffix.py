@@ -244,7 +244,7 @@ def test_a_stopped_measurement_has_the_same_columns(tmp_path: Path, tiny_pair: M
         np.testing.assert_array_equal(resumed.columns[name], whole.columns[name])
     assert "suffix" in [str(label) for label in plan(whole).labels]
     bare = measure(tiny_pair, prompts, dataclasses.replace(settings, suffix=None), tmp_path / "bare.parquet")
-    with pytest.raises(TraceError, match=r"no suffix_match, suffix_drafted.*measure with --suffix"):
+    with pytest.raises(TraceError, match=r"no suffix_match, suffix_drafted.*measure with suffix"):
         plan(bare, rules=[SuffixMatch()])
 
 

@@ -179,9 +179,7 @@ def test_missing_columns_and_settings_are_named() -> None:
         predict(trace, RaceVerification(), Chain(1))
     with pytest.raises(TraceError, match="greedy_agreement"):
         predict(trace, GreedyMatch(), Chain(1))
-    with pytest.raises(SettingError, match="'token' has no path form"):
-        predict(trace, "token", Chain(1))  # type: ignore[arg-type]
-    with pytest.raises(SettingError, match=r"KSeq\(\) has no path form"):
+    with pytest.raises(SettingError, match="rule 'kseq' has no path form"):
         predict(trace, KSeq(), Chain(1))  # type: ignore[arg-type]
     with pytest.raises(SettingError, match=r"cost is 0\.1: needs a CostModel"):
         predict(trace, TokenVerification(), Chain(1), 0.1)  # type: ignore[arg-type]

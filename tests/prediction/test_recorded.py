@@ -152,7 +152,7 @@ def test_drafts_without_a_model_cost_no_pass() -> None:
         assert speedup is not None
         assert speedup.best == pytest.approx(tokens[name] / (1 + 0.5 * passes))
     assert [rule.name for rule in recorded_rules(free_part(trace))] == ["ngram", "suffix", BEST]
-    with pytest.raises(SettingError, match=r"costs of eagle are unknown.*--c"):
+    with pytest.raises(SettingError, match=r"costs of eagle are unknown.*give c, the cost"):
         free_part(of_lists([1, 0]))
 
 
@@ -164,7 +164,7 @@ def test_what_lengths_do_not_say_is_refused_in_one_line() -> None:
         predict(trace, recorded_rules(trace)[0], Chain(9))
     with pytest.raises(SettingError, match=r"judges one chain of drafts"):
         predict(trace, recorded_rules(trace)[0], Batch(2))
-    with pytest.raises(SettingError, match=r"--k-max is 17.*recorded to 8 drafts"):
+    with pytest.raises(SettingError, match=r"k_max is 17.*recorded to 8 drafts"):
         check_depth(trace, 17)
     assert (check_depth(trace, 16), check_depth(trace, 3), check_depth(pair, 40)) == (8, 3, 40)
     drafts = [Draft(name, each, ConstantRatio(0.1)) for name, each in (("log", trace), ("pair", pair))]

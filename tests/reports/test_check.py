@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 from spectheory.measure.assisted import variance_slope
 from spectheory.prediction.paths import calls_of_texts
-from spectheory.reports.additions import POWER, check_table, of_all
+from spectheory.reports.optional_tables import POWER, check_table, of_all
 from tests.made_up import each
 
 

@@ -32,10 +32,14 @@ def test_each_kind_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is empty: readable are a folder"),
-        (b"a,b\n1,2\n", "of an unknown format: readable are a folder .* log-probabilities"),
+        (b"", "is empty: needs a folder of spectheory measure, or a file of a known format"),
+        (b"a,b\n1,2\n", "of an unknown format, text that begins with 'a,b"),
         (b"\0\1", "zero bytes"),
-        (b'{"accepted": 3}\n', "unknown format"),
+        (b"\xff\xfe", "is no UTF-8 text, and no trace"),
+        (b'{"accepted": 3}\n', "unknown format, JSON with the keys 'accepted'"),
+        (b'{"accepted": 3}\n{"accepted": 4}\n', "JSON with the keys 'accepted'"),
+        (b'[{"text": "a"}]', "JSON with the keys 'text'"),
+        (b"[]", "JSON with no keys"),
         (b'{"target": [-1]}\n', "line 1 has no list of numbers 'draft'"),
         (b"PAR1 cut off", "truncated or no Parquet file"),
     ],

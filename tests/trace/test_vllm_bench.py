@@ -101,7 +101,9 @@ def test_several_runs_of_a_file(tmp_path: Path) -> None:
     for content in (appended, listed, PRINTED + PRINTED):
         path = saved(tmp_path, content)
         assert len(read_runs(path)) == 2
-        with pytest.raises(TextError, match=r"holds 2 runs: one run is read at a time; give .* --bench"):
+        with pytest.raises(
+            TextError, match=r"holds 2 runs: one run is read at a time; split it, or give it to spectheory"
+        ):
             read_run(path)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from spectheory.engines.vllm import NO_DRAFTS, PAST_END
-from spectheory.errors import FOREIGN, TextError, reason_of
+from spectheory.errors import FOREIGN, TextError, argument, reason_of
 from spectheory.trace.calls import is_count
 from spectheory.trace.counters import BenchRun, Counters
 from spectheory.trace.importers.base import Format, text_of
@@ -50,7 +50,8 @@ def read_run(path: Path) -> BenchRun:
         raise TextError(
             f"{path} holds {len(found)} runs",
             limit="one run is read at a time",
-            remedy="give the file to spectheory plan --bench, or split it",
+            remedy="split it, or give it to "
+            + argument("spectheory.engines.vllm.bench.read_runs", "spectheory plan --bench"),
         )
     return found[0]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spectheory.errors import TextError
+from spectheory.errors import TextError, argument
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.importers.answers import (
     Json,
@@ -148,7 +148,7 @@ class _RecordedRequest(NamedTuple):
         return [name for name, each in self.accepted.items() if len(each) != self.tokens]
 
 
-def read_specdecode_bench(path: Path, *, agreeing: bool = False) -> Trace:
+def _read_specdecode_bench(path: Path, *, agreeing: bool = False) -> Trace:
     """Every draft of the log on the same texts.
 
     ``acc_len`` counts the token after the accepted ones, and the entry n is of a call that finds n tokens of the text.
@@ -228,7 +228,8 @@ def _other_runs(path: Path, differ: Sequence[_RecordedRequest], requests: int) -
         f"{path}: request {first.id!r} has {len(first.accepted[name])} lengths of {name} for a text of {first.tokens} "
         f"tokens, as have {len(differ)} of {requests} requests",
         limit="drafts are compared on one text, with a length for each of its tokens",
-        remedy=f"spectheory import --format {AGREEING} keeps the other requests; {MODEL} or {NAME}-{NGRAM} reads one "
+        remedy=argument(f"spectheory.trace.read_evidence(path, {AGREEING!r})", f"spectheory import --format {AGREEING}")
+        + f" keeps the other requests; {MODEL} or {NAME}-{NGRAM} reads one "
         "draft on a text of its own",
     )
 
@@ -257,7 +258,7 @@ GIVES = "calls for every k up to the longest recorded length, exactly, at temper
 SPECDECODE_BENCH = Format(
     NAME,
     _recognised,
-    read_specdecode_bench,
+    _read_specdecode_bench,
     title="SpecDecode-Bench's accepted lengths at every start, of all drafts on one text",
     gives=f"{GIVES}; the better draft at each start",
     lacks="sampled decoding, limits, acceptance by rules",
@@ -265,7 +266,7 @@ SPECDECODE_BENCH = Format(
 SPECDECODE_AGREEING = Format(
     AGREEING,
     _recognised,
-    partial(read_specdecode_bench, agreeing=True),
+    partial(_read_specdecode_bench, agreeing=True),
     title="the same, without the requests whose lists are not of their text's length",
     gives=SPECDECODE_BENCH.gives,
     lacks=f"{SPECDECODE_BENCH.lacks}, the requests left out",

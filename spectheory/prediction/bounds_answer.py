@@ -6,19 +6,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from spectheory.checks import in_range, located, one_source, real, several, whole
+from spectheory.checks import amount, in_range, located, one_source, real, several, whole
 from spectheory.cost.iid import checked_length
 from spectheory.cost.needed import Needed, draft_needed
 from spectheory.distributions import Floats, letters, pmf_rows, rank_law
 from spectheory.drafting import Chain, expected_tokens, optimal_tree
-from spectheory.errors import SettingError, TraceError
+from spectheory.errors import SettingError, TraceError, argument
 from spectheory.intervals import Interval
 from spectheory.limits import (
     StepLaw,
@@ -56,21 +56,34 @@ from spectheory.verification.registry import all_rules
 
 Cells = dict[str, Interval | float | None]
 
-DEFAULT_NODES = (1, 8, 64)
+_DEFAULT_NODES = (1, 8, 64)
 """Numbers of draft nodes where none are named."""
 DETERMINISTIC = "Drafts that do not sample: tokens per call"
 SAMPLED = "Drafted chains (1 call), rank trees (T1): tokens per call"
 RANKS = "Rank trees: tokens per call"
 """Titles of tables."""
 CLOSED_FORMS: tuple[Literal["published", "lorden", "best_t", "sharp"], ...] = ("published", "lorden", "best_t", "sharp")
-MOST_NODES, MOST_CHAINS, MOST_TREES = 1_000_000, 1_000, 100_000
-MOST_TREE_WORK = 1 << 31
+MOST_NODES, _MOST_CHAINS, _MOST_TREES = 1_000_000, 1_000, 100_000
+_MOST_TREE_WORK = 1 << 31
 """Probabilities sorted for random trees: a few minutes."""
-MOST_TREE_NODES = 100_000
+_MOST_TREE_NODES = 100_000
 """Nodes of a rank tree: a chain of these takes seconds."""
-NO_ENTROPIES = "The trace has no entropies: the closed forms need full pmfs."
-ABOVE = {"draft_nats": "target_nats", "vocabulary": "target_nats", "c": "need", "k": "need"}
-"""What says nothing without another."""
+_NO_ENTROPIES = "The trace has no entropies: the closed forms need full pmfs."
+_ALONE = "it has no meaning alone", "give both"
+_ABOVE = {
+    "draft_nats": ("target_nats", *_ALONE),
+    "vocabulary": ("target_nats", *_ALONE),
+    "c": ("need", *_ALONE),
+    "k": ("need", *_ALONE),
+    "need": ("c", "the speed-up depends on the cost of drafts", "give both"),
+    "trees": ("target_pmf", "random trees need pmfs", "leave it out"),
+    "chains": (
+        "trace",
+        "the bound needs both models' log-probabilities along texts",
+        "give a trace, or use spectheory.limits.several_chains_bound with pmfs",
+    ),
+}
+"""What says nothing without another, why, and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -172,54 +185,45 @@ def bounds(
     >>> bounds(need=2.0, c=0.1).least.k
     4
     """
-    seed = whole("--seed", seed, least=0, remedy="0 is the default")
-    sizes = sorted(set(in_range("--nodes", DEFAULT_NODES if nodes is None else nodes, MOST_NODES)))
-    given = {"draft_nats": draft_nats, "vocabulary": vocabulary, "c": c, "k": k}
-    for name, above in ABOVE.items():
-        if given[name] is not None and {"target_nats": target_nats, "need": need}[above] is None:
-            raise SettingError(
-                f"--{name.replace('_', '-')} is given without --{above.replace('_', '-')}",
-                limit="it has no meaning alone",
-                remedy="give both",
-            )
-    one_source(
-        {
-            "a trace": trace is not None,
-            "--mu with --mu2": mu is not None or mu2 is not None,
-            "--target-pmf": target_pmf is not None,
-            "--rank-pmf": rank_pmf is not None,
-            "--target-logprobs": target_logprobs is not None,
-            "--target-nats or --need": target_nats is not None or need is not None,
-        }
-    )
-    if trees is not None and target_pmf is None:
-        raise SettingError(
-            "--trees is given without --target-pmf", limit="random trees need pmfs", remedy="leave it out"
-        )
-    several_of = sorted(set(in_range("--chains", chains, MOST_CHAINS)))
+    given = {name for name, value in locals().items() if value is not None}
+    seed = whole(argument("seed"), seed, least=0, remedy="0 is the default")
+    sizes = sorted(set(in_range(argument("nodes"), _DEFAULT_NODES if nodes is None else nodes, MOST_NODES)))
+    several_of = sorted(set(in_range(argument("chains"), chains, _MOST_CHAINS)))
+    _check_together(given)
     if trace is not None:
         return _of_trace(given_trace(trace), sizes, [number for number in several_of if number > 1])
-    if several_of:
-        raise SettingError(
-            "--chains is given without a trace",
-            limit="the bound needs both models' log-probabilities along texts",
-            remedy="give a trace, or use spectheory.limits.several_chains_bound with pmfs",
-        )
     if target_pmf is not None:
-        return _of_pmfs(*pmf_rows(target_pmf, "--target-pmf"), sizes, trees, seed)
+        return _of_pmfs(*pmf_rows(target_pmf, argument("target_pmf")), sizes, trees, seed)
     if rank_pmf is not None:
-        return _of_ranks(rank_law(rank_pmf, "--rank-pmf"), sizes)
+        return _of_ranks(rank_law(rank_pmf, argument("rank_pmf")), sizes)
     if target_logprobs is not None:
         return _of_target_scores(target_logprobs, sizes)
     if target_nats is None and need is None:
         return _of_moments(mu, mu2, sizes)
-    if nodes is not None:
-        raise SettingError(
-            "--nodes is given with entropies or a speed-up",
-            limit="these bounds are for single tokens and chains",
-            remedy="give --mu with --mu2, or --target-logprobs",
-        )
     return _before_a_draft(target_nats, draft_nats, vocabulary, need, c, k)
+
+
+def _check_together(given: Set[str]) -> None:
+    """Refuse no source, several of them, and arguments that say nothing beside the source."""
+    for name, (above, limit, remedy) in _ABOVE.items():
+        if name in given and above not in given:
+            missing = "a trace" if above == "trace" else argument(above)
+            raise SettingError(f"{argument(name)} is given without {missing}", limit=limit, remedy=remedy)
+    early = bool(given & {"target_nats", "need"})
+    one_source(
+        {
+            "a trace": "trace" in given,
+            f"{argument('mu')} with {argument('mu2')}": bool(given & {"mu", "mu2"}),
+            **{argument(name): name in given for name in ("target_pmf", "rank_pmf", "target_logprobs")},
+            f"{argument('target_nats')} or {argument('need')}": early,
+        }
+    )
+    if early and "nodes" in given:
+        raise SettingError(
+            f"{argument('nodes')} is given with entropies or a speed-up",
+            limit="these bounds are for single tokens and chains",
+            remedy=f"give {argument('mu')} with {argument('mu2')}, or {argument('target_logprobs')}",
+        )
 
 
 # Before there is a draft
@@ -234,29 +238,20 @@ def _before_a_draft(
     k: Iterable[int] | None,
 ) -> EarlyAnswer:
     """What entropies say of acceptance, and what a speed-up needs."""
-    for name, value in (("--target-nats", target), ("--draft-nats", draft)):
+    for name, value in (("target_nats", target), ("draft_nats", draft)):
         if value is not None:
-            real(
-                name,
-                value,
-                lambda nats: 0 <= nats < math.inf,
-                limit="must be >= 0 and finite",
-                remedy="give a mean in nats",
-            )
+            amount(argument(name), value, remedy="give a mean in nats")
     if target is not None and draft is not None and draft < target:
         raise SettingError(
-            f"--draft-nats is {draft:g}, below --target-nats {target:g}",
+            f"{argument('draft_nats')} is {draft:g}, below {argument('target_nats')} {target:g}",
             limit="on text sampled from the target no model has a lower mean cross-entropy than the target",
-            remedy="score more text that the target sampled, or give both models' scores to predict --logprobs",
+            remedy="score more text that the target sampled, or give both models' scores to "
+            + argument("spectheory.Trace.from_log_probabilities", "predict --logprobs"),
         )
     needed = []
-    if need is not None:
-        if c is None:
-            raise SettingError(
-                "--need is given without --c", limit="the speed-up depends on the cost of drafts", remedy="give --c"
-            )
-        ks = [checked_length(each) for each in several("--k", k, remedy="name lengths")] if k is not None else []
-        needed = draft_needed(need, c, *([sorted(set(ks))] if ks else []))
+    if need is not None and c is not None:
+        ks = {checked_length(each) for each in several(argument("k"), () if k is None else k, remedy="name lengths")}
+        needed = draft_needed(need, c, *([sorted(ks)] if ks else []))
     answer = EarlyAnswer(target, draft, vocabulary, need, c, needed)
     list(answer.readings())  # refuses a vocabulary that has no such entropy
     return answer
@@ -267,13 +262,13 @@ def _of_target_scores(source: str | Path | Iterable[Any], nodes: list[int]) -> B
     if isinstance(source, str | Path):
         trace = read_target(located(source))
     else:
-        texts = several("--target-logprobs", source, remedy="name a file, or a list for each text")
+        texts = several(argument("target_logprobs"), source, remedy="name a file, or a list for each text")
         trace = Trace.from_log_probabilities([(text, text) for text in texts])
     found = _of_trace(trace, nodes)
     surprisal = -float(np.mean(trace.columns["log_target"]))
     kept = {key: found.tables[DETERMINISTIC][key] for key in ("text", "numeric")}
     rows = {capacity: {key: row[key] for key in kept} for capacity, row in found.rows.items()}
-    notes = [note for note in found.notes if note != NO_ENTROPIES]
+    notes = [note for note in found.notes if note != _NO_ENTROPIES]
     facts = {**found.facts, "nats_per_token": surprisal}
     return replace(found, source="target", facts=facts, tables={DETERMINISTIC: kept}, rows=rows, notes=notes)
 
@@ -290,7 +285,9 @@ def _of_moments(mu: float | None, mu2: float | None, nodes: Iterable[int]) -> Bo
     """The closed forms from the two moments."""
     if mu is None or mu2 is None:
         raise SettingError(
-            f"--mu{'2' if mu2 is None else ''} is missing", limit="both moments are needed", remedy="give both"
+            f"{argument('mu2' if mu2 is None else 'mu')} is missing",
+            limit="both moments are needed",
+            remedy="give both",
         )
     mu, mu2 = (
         real(name, value, math.isfinite, limit="must be finite", remedy="give it in nats")
@@ -326,14 +323,14 @@ def _of_pmfs(pmfs: Floats, notes: list[str], nodes: list[int], trees: int | None
 
 
 def _value_column(rows: Floats, nodes: list[int], trees: int | None) -> LimitClaim | None:
-    in_range("--trees", trees, MOST_TREES)
+    in_range(argument("trees"), trees, _MOST_TREES)
     if len(rows) == 1:
         return LimitClaim("best_tree", "best tree", "exact for this one pmf at every prefix", BOUNDED)
     if trees is None:
         return None
-    if sum(nodes) * rows.shape[1] * trees > MOST_TREE_WORK:
+    if sum(nodes) * rows.shape[1] * trees > _MOST_TREE_WORK:
         raise SettingError(
-            f"--trees is {trees}, with {sum(nodes)} nodes of {rows.shape[1]} tokens",
+            f"{argument('trees')} is {trees}, with {sum(nodes)} nodes of {rows.shape[1]} tokens",
             limit="that would take many minutes",
             remedy="ask for fewer trees or nodes",
         )
@@ -356,7 +353,7 @@ def _of_ranks(law: Floats, nodes: Iterable[int]) -> BoundsAnswer:
     entropy, alphabet = float(rank_entropy(law)), letters(law)
     rows: dict[int, Cells] = {}
     for capacity in nodes:
-        in_range("--nodes", capacity, MOST_TREE_NODES)
+        in_range(argument("nodes"), capacity, _MOST_TREE_NODES)
         rows[capacity] = {
             "chain": float(expected_tokens(Chain(capacity), law)),
             "optimal_tree": float(expected_tokens(optimal_tree(law, capacity), law)),
@@ -397,7 +394,7 @@ def _of_trace(trace: Trace, nodes: list[int], chains: Sequence[int] = ()) -> Bou
     if moments:
         facts |= {"mu": moments[0], "mu2": moments[1]}
     else:
-        notes.append(NO_ENTROPIES)
+        notes.append(_NO_ENTROPIES)
     return BoundsAnswer("trace", facts, _tables(ranked, trace.columns, chains), rows, notes)
 
 

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from spectheory.checks import instance, instances, several, whole
+from spectheory.checks import instance, several, whole
 from spectheory.cost import Roofline
 from spectheory.deployment.batches import BATCHES, BatchChoice, best_lengths
 from spectheory.deployment.break_even import BreakEven, Distance, break_even, distances
-from spectheory.deployment.candidates import Candidate, Draft
+from spectheory.deployment.candidates import Candidate, Draft, all_drafts
 from spectheory.deployment.engines import EngineSettings, engine_settings
 from spectheory.deployment.lock_step import MOST_TOGETHER, LockStepChoice, lock_step_lengths
 from spectheory.deployment.ranking import Ranking, check_comparable, rank_drafts
@@ -22,9 +22,9 @@ from spectheory.limits.claims import BY_START, WHOLE_DECODING
 from spectheory.prediction.adaptive import adaptive_worth
 from spectheory.prediction.answer import AdaptiveWorth, RecordedReading
 from spectheory.prediction.over_prompts import Prompts
+from spectheory.prediction.plan_answer import measured_nodes, named_rules, named_stops, ranked_rules, rules_that_stop
 from spectheory.prediction.recorded import check_depth
 from spectheory.prediction.recorded_readings import recorded_readings
-from spectheory.prediction.whole import measured_nodes, named_rules, named_stops, ranked_rules, rules_that_stop
 from spectheory.verification import PathRule, RankRule
 from spectheory.verification.by_start import within
 
@@ -36,10 +36,10 @@ DEFAULT_CONTEXT = 1024
 class Deployment:
     """A plan: the ranking, what its best setting needs to pay, its limits, and settings for engines.
 
-    `drafts` are those that were asked about, `stops` the stopping rules, `k_max` and `nodes` the largest chain and
-    tree. `batches` are the best lengths for the rule and draft of `chain`, the fastest chain, and `lock_step` those of
-    lock-step batches; they are empty where the costs know one batch alone. `adaptive` says of each draft what adaptive
-    lengths are worth. `recorded` are the readings of recorded lengths.
+    `drafts` and `rules` are those that were asked about, `stops` the stopping rules, `k_max` and `nodes` the largest
+    chain and tree. `batches` are the best lengths for the rule and draft of `chain`, the fastest chain, and `lock_step`
+    those of lock-step batches; they are empty where the costs know one batch alone. `adaptive` says of each draft what
+    adaptive lengths are worth. `recorded` are the readings of recorded lengths.
     """
 
     drafts: Sequence[Draft]
@@ -51,6 +51,7 @@ class Deployment:
     engines: Sequence[EngineSettings]
     k_max: int
     nodes: int
+    rules: Sequence[PathRule] | None = None
     stops: Sequence[StoppingRule] = ()
     lock_step: Sequence[LockStepChoice] = ()
     recorded: Sequence[RecordedReading] = ()
@@ -65,7 +66,7 @@ class Deployment:
 def plan(
     drafts: Sequence[Draft],
     *,
-    rules: Sequence[PathRule | str] | None = None,
+    rules: PathRule | str | Iterable[PathRule | str] | None = None,
     stops: Sequence[StoppingRule | str] = (),
     k_max: int = 16,
     nodes: int = 32,
@@ -75,7 +76,8 @@ def plan(
 ) -> Deployment:
     """Rank drafts by speed-up with every rule and shape, and say what to deploy.
 
-    `rules` are rules or their names; without, the default ones. Chains have up to `k_max` drafts, trees up to `nodes`
+    `rules` are rules or their names, one or a list; without, the default ones, and with ``all`` every lossless one that
+    the traces know. Chains have up to `k_max` drafts, trees up to `nodes`
     nodes. Speed-ups count the measured time of the loop around the passes, unless `passes_alone`. `stops` are stopping
     rules, or as they are written, to compare with fixed lengths; with ``best`` all thresholds are swept. `batches` and
     `contexts` are planned for where the costs are a roofline.
@@ -93,7 +95,8 @@ def plan(
     >>> plan([Draft("small", trace, ConstantRatio(0.05))], k_max=8).ranking.best.setting
     'draft small, token verification, k = 8'
     """
-    drafts, named = instances("drafts", drafts, Draft, remedy="make Drafts"), named_rules(rules)
+    drafts = all_drafts(drafts)
+    named = named_rules(rules, [draft.trace for draft in drafts])
     check_comparable(drafts)
     stopping, swept = named_stops(stops)
     instance("passes_alone", passes_alone, bool, remedy="leave it out")
@@ -123,6 +126,7 @@ def plan(
         engines=engine_settings(drafts, stops=stopping, k_max=k_max, nodes=nodes),
         k_max=k_max,
         nodes=nodes,
+        rules=named,
         stops=stopping,
         recorded=[reading for draft in drafts for reading in recorded_readings(draft.trace, k_max)],
         adaptive=[_swept(draft, ranking, k_max) for draft in timed] if swept else [],

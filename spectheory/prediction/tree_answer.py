@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from spectheory.checks import in_range, instance, one_source
 from spectheory.distributions import Floats, letters, rank_law
 from spectheory.drafting import Chain, Tree, expected_tokens, node_weights, optimal_tree
-from spectheory.errors import SettingError
+from spectheory.errors import SettingError, argument
 from spectheory.intervals import Interval
 from spectheory.limits import tunstall_bound
 from spectheory.prediction.best_tree import cross_fitted, searched_laws, text_tree
@@ -90,21 +90,21 @@ def tree(
     >>> answer.tree.paths, round(answer.tokens_per_call.best, 3)
     ([(1,), (1, 1), (1, 1, 1), (2,)], 2.376)
     """
-    for name, value in (("--nodes", nodes), ("--max-depth", max_depth), ("--max-width", max_width)):
-        if name == "--nodes" or value is not None:
-            in_range(name, [value], MOST_NODES)
+    for name, value in (("nodes", nodes), ("max_depth", max_depth), ("max_width", max_width)):
+        if name == "nodes" or value is not None:
+            in_range(argument(name), [value], MOST_NODES)
     instance("consecutive", consecutive, bool, remedy="True for siblings of ranks 1..m")
-    idle = "--max-width" if max_width is not None else ""
-    if one_source({"a trace": trace is not None, "--rank-pmf": rank_pmf is not None}) == "--rank-pmf":
-        idle = "--rule" if rule is not None else ""
+    idle = "max_width" if max_width is not None else ""
+    if one_source({"a trace": trace is not None, argument("rank_pmf"): rank_pmf is not None}) != "a trace":
+        idle = "rule" if rule is not None else ""
     if idle:
         raise SettingError(
-            f"{idle} is given {'with' if trace is not None else 'without'} a trace",
-            limit="--rule is for the texts of a trace, --max-width for --rank-pmf",
+            f"{argument(idle)} is given {'with' if trace is not None else 'without'} a trace",
+            limit=f"{argument('rule')} is for the texts of a trace, {argument('max_width')} for {argument('rank_pmf')}",
             remedy="leave it out",
         )
     if trace is None:
-        return _of_ranks(rank_law(rank_pmf, "--rank-pmf"), nodes, max_depth, max_width, consecutive)
+        return _of_ranks(rank_law(rank_pmf, argument("rank_pmf")), nodes, max_depth, max_width, consecutive)
     ranked = find_rule(rule) if isinstance(rule, str) else rule or DEFAULT_TREE_RULES[0][0]
     if not isinstance(ranked, RankRule):
         raise SettingError(
@@ -218,5 +218,5 @@ def _notes(trace: Trace, rule: RankRule, prompts: int, chain: int, nodes: int) -
         "Ranks in the paths are counted from 1.",
     ]
     if chain < nodes:
-        notes.append(f"The chain has {chain} nodes, as deep as --max-depth and the trace allow.")
+        notes.append(f"The chain has {chain} nodes, as deep as the limit of depth and the trace allow.")
     return [*notes, *given(trace.provenance), *few_prompts(prompts)]

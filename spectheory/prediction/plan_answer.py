@@ -16,7 +16,7 @@ from spectheory.cost import CostModel, LatencyTable
 from spectheory.drafting import Chain, StoppingRule, read_stop
 from spectheory.drafting.shapes import read_shape
 from spectheory.drafting.tree import at_least_one
-from spectheory.errors import SettingError
+from spectheory.errors import SettingError, argument
 from spectheory.prediction.adaptive import adaptive_worth
 from spectheory.prediction.answer import AdaptiveWorth, Plan
 from spectheory.prediction.best_tree import BestTree, ShapeRequest
@@ -32,10 +32,9 @@ from spectheory.prediction.trace_limits import TraceLimits
 from spectheory.trace import Trace
 from spectheory.trace.record import a_trace
 from spectheory.verification import GrownMatch, PathRule, RankRule
-from spectheory.verification.base import a_path_rule
 from spectheory.verification.biased import BiasedVerification
 from spectheory.verification.by_start import lacking, within
-from spectheory.verification.registry import DEFAULT_RULES, DEFAULT_TREE_RULES, path_rule
+from spectheory.verification.registry import DEFAULT_RULES, DEFAULT_TREE_RULES, all_rules, path_rule, read_rules
 
 T = TypeVar("T")
 
@@ -45,7 +44,7 @@ SEARCHED = "tree"
 """How the best tree of each size is written."""
 SWEPT = "best"
 """How a sweep over stopping rules is written."""
-MOST_NEW_PROMPTS = 10**9
+_MOST_NEW_PROMPTS = 10**9
 _EVERY_SIZE = 16
 """Trees of every size up to this are searched for, then each twice the one before."""
 
@@ -54,7 +53,7 @@ def plan(
     trace: Trace,
     cost: CostModel | None = None,
     *,
-    rules: Sequence[PathRule | str] | None = None,
+    rules: PathRule | str | Iterable[PathRule | str] | None = None,
     shapes: Sequence[ShapeRequest | str] | None = None,
     k_max: int = K_MAX,
     trees: bool = True,
@@ -68,9 +67,9 @@ def plan(
     """Predict every rule with every shape it takes and find the best; the other arguments are those of
     :func:`~spectheory.prediction.predict`.
 
-    `rules` are rules or their names. The default ones are those of
-    :data:`~spectheory.verification.registry.DEFAULT_RULES` that the trace has columns for or lists that bound them
-    (§9), argmax drafts for a parallel head, and of recorded lengths their drafts.
+    `rules` are rules or their names, one or a list; ``all`` is every lossless one that the trace knows. The default
+    ones are those of :data:`~spectheory.verification.registry.DEFAULT_RULES` that the trace has columns for or lists
+    that bound them (§9), argmax drafts for a parallel head, and of recorded lengths their drafts.
 
     Without `shapes` these are chains of 1 to `k_max` drafts, and unless `trees` is false the best trees of up to
     `k_max` nodes for rules whose ranks are known, and the grown trees that were measured. No shape is deeper than a
@@ -107,23 +106,23 @@ def plan(
     ['chain k=1', 'chain k=2', 'chain k=1, token<0.4', 'chain k=2, token<0.4']
     """
     a_trace(trace)
-    named = named_rules(rules)
+    named = named_rules(rules, [trace])
     k_max = at_least_one("k_max", k_max)
     for name, flag in (("trees", trees), ("passes_alone", passes_alone)):
         instance(name, flag, bool, remedy="leave it out")
     stopping, swept = named_stops(stops)
     shares = [BiasedVerification(share).share for share in several("bias", bias, remedy="[0.1] is a list of shares")]
     if new_prompts is not None:
-        in_range("--new-prompts", [new_prompts], MOST_NEW_PROMPTS)
+        in_range(argument("new_prompts"), [new_prompts], _MOST_NEW_PROMPTS)
     if limits is not None:
         instance("limits", limits, TraceLimits, remedy="leave them out")
     if stopping or swept or shares:
         trace = trace.held()
     if passes_alone and not isinstance(cost, LatencyTable):
         raise SettingError(
-            "--passes-alone is given without latencies",
+            f"{argument('passes_alone')} is given without latencies",
             limit="it applies only to measured latencies",
-            remedy="leave it out, or give --latency",
+            remedy=f"leave it out, or give {argument('a spectheory.cost.LatencyTable', '--latency')}",
         )
     if isinstance(cost, LatencyTable) and not passes_alone:
         cost = cost.looped
@@ -173,7 +172,9 @@ def _fixed(
             raise
         cost = None  # latencies of shorter calls: tokens are known all the same
         answer = found(rules, chains)
-        left_out.append(f"speed-ups are left out: {error}, or give --c")
+        left_out.append(
+            f"speed-ups are left out: {error}, or give {argument('a spectheory.cost.ConstantRatio', '--c')}"
+        )
     if bounded := [rule for rule in DEFAULT_RULES if rules is None and by_lists(rule, trace)]:
         answer += found(bounded, chains)
     grown = grown_rules(trace) if rules is None or GrownMatch() in rules else []
@@ -211,9 +212,9 @@ def _with_stops(
     if swept:
         if cost is None:
             raise SettingError(
-                "--stop best is given without costs",
+                f"{argument('stops', '--stop')} {SWEPT} is given without costs",
                 limit="thresholds are compared by seconds: a lower one always needs fewer calls",
-                remedy="give --c or --latency",
+                remedy=f"give {argument('cost', '--c or --latency')}",
             )
         adaptive = [adaptive_worth(trace, rule, longest, cost, prefill_emits_token=prefill) for rule in drafted]
     left_out = (*_impossible(trace, drafted), *answer.left_out)
@@ -277,18 +278,27 @@ def _of_new_prompts(answer: Plan, trace: Trace, new: int | None, prefill: bool) 
 # What is asked for, as names
 
 
-def named_rules(rules: Iterable[PathRule | str] | None) -> list[PathRule] | None:
-    """Rules, or those of the given names; None where none are asked for.
+def named_rules(
+    rules: PathRule | str | Iterable[PathRule | str] | None, traces: Sequence[Trace] = ()
+) -> list[PathRule] | None:
+    """Rules, or those of the given names; None where none are asked for. ``all`` are the lossless ones of these traces.
 
     Examples
     --------
     >>> [rule.name for rule in named_rules(["race", "lookup", "race"])]
     ['race', 'lookup']
     """
-    if rules is None:
-        return None
-    asked = _once(several("rules", rules, remedy="name rules"))
-    return [path_rule(rule) if isinstance(rule, str) else a_path_rule(rule) for rule in asked]
+    return None if rules is None else read_rules(rules, path_rule, lambda: _lossless(traces))
+
+
+def _lossless(traces: Sequence[Trace]) -> list[PathRule]:
+    """The rules with a path form whose output is a sample of the target, as far as every trace knows them."""
+    rules = [rule for rule in all_rules().values() if isinstance(rule, PathRule) and rule.output == "sample"]
+    return [
+        rule
+        for rule in rules
+        if all(by_lists(rule, trace) or not rule.missing_columns(trace.columns) for trace in traces)
+    ]
 
 
 def named_stops(stops: Iterable[StoppingRule | str]) -> tuple[list[StoppingRule], bool]:

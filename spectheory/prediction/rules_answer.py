@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from spectheory.checks import in_range, instance, one_source, several, whole
+from spectheory.checks import in_range, one_source, whole
 from spectheory.distributions import Floats, pmf_rows
 from spectheory.divergences import kl_divergence, total_variation
 from spectheory.drafting import Batch, Chain
-from spectheory.errors import SettingError, ShapeError, SpectheoryError
+from spectheory.errors import SettingError, ShapeError, SpectheoryError, argument
 from spectheory.intervals import Interval
 from spectheory.prediction.certified import by_lists, ends_of, hull
 from spectheory.prediction.over_prompts import FEW, Prompts, few_prompts, ratio
@@ -25,10 +25,10 @@ from spectheory.trace import Trace
 from spectheory.trace.reading import given_trace
 from spectheory.truncated import bounds_given
 from spectheory.verification import PathRule, RankRule, Rule, RuleStanding, rule_order
-from spectheory.verification.registry import all_rules, find_rule
+from spectheory.verification.registry import ALL, all_rules, find_rule, read_rules
 
-MOST_CANDIDATES = 1024
-FROM_LISTS = "the range of what the lists of the most probable tokens allow, and of the intervals over prompts"
+_MOST_CANDIDATES = 1024
+_FROM_LISTS = "the range of what the lists of the most probable tokens allow, and of the intervals over prompts"
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def rules(
     target_pmf: Any = None,
     draft_pmf: Any = None,
     candidates: int = 4,
-    rules: Iterable[Rule | str] | None = None,
+    rules: Rule | str | Iterable[Rule | str] = ALL,
     seed: int = 0,
 ) -> RulesAnswer:
     """Acceptance of every rule with k `candidates`, for two pmfs or averaged along a trace (R8).
@@ -84,40 +84,32 @@ def rules(
     >>> [(row.rule, row.k, round(row.acceptance.best, 3)) for row in answer.rows]
     [('race', 2, 0.889), ('token', 1, 0.7)]
     """
-    seed = whole("--seed", seed, least=0, remedy="0 is the default")
-    (k,) = in_range("--candidates", [candidates], MOST_CANDIDATES)
-    if rules is None:
-        asked = [rule for rule in all_rules().values() if rule.uses_draft and not rule.grows]
-    else:
-        listed = [rules] if isinstance(rules, str) else several("rules", rules, remedy="name rules")
-        asked = list(dict.fromkeys(map(_rule, listed)))
+    seed = whole(argument("seed"), seed, least=0, remedy="0 is the default")
+    (k,) = in_range(argument("candidates"), [candidates], _MOST_CANDIDATES)
+    asked = read_rules(rules, find_rule, lambda: [r for r in all_rules().values() if r.uses_draft and not r.grows])
     one_source(
         {
             "a trace": trace is not None,
-            "--target-pmf with --draft-pmf": target_pmf is not None or draft_pmf is not None,
+            f"{argument('target_pmf')} with {argument('draft_pmf')}": target_pmf is not None or draft_pmf is not None,
         }
     )
     if trace is not None:
         return _of_trace(given_trace(trace), k, asked)
     if target_pmf is None or draft_pmf is None:
         raise SettingError(
-            f"--{'draft' if draft_pmf is None else 'target'}-pmf is missing",
+            f"{argument('draft_pmf' if draft_pmf is None else 'target_pmf')} is missing",
             limit="acceptance needs both pmfs",
             remedy="give both",
         )
-    (p, of_p), (q, of_q) = pmf_rows(target_pmf, "--target-pmf"), pmf_rows(draft_pmf, "--draft-pmf")
+    (p, of_p), (q, of_q) = pmf_rows(target_pmf, argument("target_pmf")), pmf_rows(draft_pmf, argument("draft_pmf"))
     return _of_pmfs(p, q, k, asked, seed, [*of_p, *of_q])
-
-
-def _rule(named: Rule | str) -> Rule:
-    return find_rule(named) if isinstance(named, str) else instance("rule", named, Rule, remedy="name one")
 
 
 def _of_pmfs(p: Floats, q: Floats, k: int, rules: Sequence[Rule], seed: int, notes: Sequence[str]) -> RulesAnswer:
     """Every rule on pairs of pmfs, means over the pairs."""
     if len(p) != len(q) and 1 not in (len(p), len(q)):
         raise ShapeError(
-            f"--target-pmf has {len(p)} rows and --draft-pmf {len(q)}",
+            f"{argument('target_pmf')} has {len(p)} rows and {argument('draft_pmf')} {len(q)}",
             limit="as many, or one",
             remedy="pair them row by row",
         )
@@ -170,13 +162,15 @@ def _mean(prompts: Prompts, per_position: Floats, most: float) -> Interval:
 def _standing(prompts: Prompts, trace: Trace, rule: Rule, k: int) -> RuleStanding:
     """Mean P(R <= k | text), between certified ends if lists alone bound it, or why it is not known."""
     if not isinstance(rule, PathRule):
-        return RuleStanding(rule.name, k, None, "none", note="needs full pmfs, --target-pmf and --draft-pmf")
+        return RuleStanding(rule.name, k, None, "none", note="needs full pmfs of target and draft")
     try:
         first = k == 1 and not (isinstance(rule, RankRule) and rule.recorded_in in trace.columns)
         if by_lists(rule, trace, Chain(1) if first else Batch(k)) and k <= bounds_given(rule):
             ends = [_mean(prompts, end.law.sum(axis=1), 1.0) for end in ends_of(rule, trace, k)]
             found = hull(ends)
-            return RuleStanding(rule.name, k, found, "bounds" if found.kind == "bound" else "estimate", note=FROM_LISTS)
+            return RuleStanding(
+                rule.name, k, found, "bounds" if found.kind == "bound" else "estimate", note=_FROM_LISTS
+            )
         rule.require(trace.columns)
         accepted = (
             rule.rank_law(trace.columns, k).sum(axis=1)
