@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -150,6 +151,32 @@ def table() -> str:
 
 def test_the_documented_table_is_that_of_the_options() -> None:
     assert table() in COMMANDS_PAGE.with_name("options.md").read_text(encoding="utf-8")
+
+
+def refused(page: str) -> list[str]:
+    """Command lines in the page's blocks that the commands do not take as they are printed."""
+    blocks = "".join(re.findall(r"^```[^\n]*\n(.*?)^```", page, re.MULTILINE | re.DOTALL)).replace("\\\n", " ")
+    lines = re.findall(r"^(?:\S*/)?spectheory (\w.*)", blocks, re.MULTILINE)
+    return [line for line in lines if not taken(*shlex.split(line.partition(" > ")[0], comments=True))]
+
+
+def taken(command: str, *words: str) -> bool:
+    """Whether the command reads these words. What the command-line library raises has a message."""
+    try:
+        return command in COMMANDS and bool(COMMANDS[command].make_context(command, list(words)))
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        return False
+
+
+def test_command_lines_of_the_pages_are_taken() -> None:
+    """Controls: an option without its value, an option that is missing, a command that does not exist."""
+    root = COMMANDS_PAGE.parents[1]
+    pages = [root / "README.md", root / "CONTRIBUTING.md", *(root / "docs").rglob("*.md")]
+    assert [line for page in pages for line in refused(page.read_text(encoding="utf-8"))] == []
+    wrong = ["predict trace --k-max", "validate --k 3", "prophesy trace"]
+    assert refused("".join(f"```\nspectheory {line}\n```\n" for line in wrong)) == wrong
 
 
 @pytest.mark.parametrize(

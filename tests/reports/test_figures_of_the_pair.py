@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import matplotlib
@@ -9,9 +11,11 @@ import pytest
 from matplotlib.testing.compare import compare_images
 from PIL import Image
 
+from benchmarks.training.card import acceptance_by_prompt
 from spectheory import Trace
 from spectheory.cli import main
 from spectheory.cost import LatencyTable
+from spectheory.pairs import resolve
 from spectheory.plots.measured import write_measured
 
 ROOT = Path(__file__).parents[2]
@@ -59,6 +63,17 @@ def test_the_quoted_verdict_is_the_answer(page: str, capsys: pytest.CaptureFixtu
     assert main(list(PREDICT)) == 0
     verdict = "\n".join(capsys.readouterr().out.splitlines()[:2])
     assert f"```\n{verdict}\n```" in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_the_table_of_models_has_the_measurements() -> None:
+    """Losses as the recipe recorded them; acceptance rates and c of the measurements that the page's commands read."""
+    page = (ROOT / "docs" / "built_in_pair.md").read_text(encoding="utf-8")
+    for name, folder in (("draft", DRAFT), ("distilled", DISTILLED)):
+        facts = json.loads((Path(resolve(f"builtin:{name}")) / "training.json").read_text())
+        rate, error = acceptance_by_prompt(Trace.read(folder))
+        c = LatencyTable.read(folder / "latency.json").ratio
+        values = f"| {facts['parameters']:,} | {facts['held_out_loss_nats_per_token']:.3f} | {rate:.3f} ± {error:.3f} "
+        assert re.search(rf"^\| `{name}`[^|]*{re.escape(values)}\| {c:.3f} \|$", page, re.MULTILINE), name
 
 
 def test_the_quoted_table_is_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
