@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, field
 
 from spectheory.answers.base import Count, Maybe, Part, Positive, says
+from spectheory.answers.prediction import AtRatioJson
 from spectheory.intervals import Interval
 
 
@@ -52,6 +53,7 @@ class LogJson(Part, kw_only=True):
     remarks: Annotated[list[str], says("what the source leaves open or biases")]
     provenance: Annotated[dict[str, Any], says("all else that is known")]
     rows: Annotated[list[Row], says("a row for each k")]
+    guessed: Maybe[Annotated[list[AtRatioJson], says("the best k at half and at twice the c of --c")]] = UNSET
 
 
 class ComparisonJson(Part, kw_only=True):

@@ -71,6 +71,16 @@ class RecordedJson(Part, kw_only=True):
     largest: Annotated[Largest, says("the longest 1% of the requests and their share of the tokens")]
 
 
+class AtRatioJson(Part, kw_only=True):
+    """The fastest setting at another cost ratio than the one given."""
+
+    c: float
+    rule: Annotated[str, says("verification rule; empty of counts")]
+    shape: str
+    tokens_per_call: Interval
+    speedup: Interval
+
+
 class PredictionJson(SettingJson, kw_only=True):
     """`spectheory predict --json` and `prediction.json`."""
 
@@ -180,4 +190,5 @@ class PredictionJson(SettingJson, kw_only=True):
         ]
     ] = UNSET
     recorded: Maybe[Annotated[list[RecordedJson], says("readings of recorded lengths")]] = UNSET
+    guessed: Maybe[Annotated[list[AtRatioJson], says("the best at half and at twice the c of --c")]] = UNSET
     where: Maybe[Annotated[list[Where], says("where calls start and where they are lost, with --where")]] = UNSET

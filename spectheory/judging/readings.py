@@ -28,6 +28,7 @@ from spectheory.cost import ConstantRatio, CostModel, required_acceptance
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
+from spectheory.prediction.guessed_ratio import AtRatio, chains_at_ratios
 from spectheory.prediction.over_prompts import left_out, ratio, reach
 from spectheory.prediction.renewal import Renewal, Summed, read_at, spread_of_calls
 from spectheory.trace.calls import CallLog, Request
@@ -207,7 +208,8 @@ class ReadingAtK:
 class Readings:
     """What the counts say at every k: `rows` from 1 on; `k` is the engine's.
 
-    `assumptions` say what the rows rest on, a sentence each.
+    `assumptions` say what the rows rest on, a sentence each. `guessed` has the best k at half and at twice a c that was
+    given.
     """
 
     counters: Counters
@@ -216,6 +218,7 @@ class Readings:
     noise: Noise
     assumptions: tuple[str, ...] = field(default=())
     rule: str = ""
+    guessed: tuple[AtRatio, ...] = ()
 
     @property
     def counted(self) -> ReadingAtK:
@@ -304,7 +307,8 @@ def readings(
         *([from_log] if from_log else []),
         *([_WHY_POSITION_1] if found.known else []),
     ]
-    return Readings(counters, found.k, tuple(rows), noise, tuple(lines), rule)
+    guessed = () if from_log else chains_at_ratios(cost, ((row.k, row.tokens_per_call) for row in rows[: found.k]))
+    return Readings(counters, found.k, tuple(rows), noise, tuple(lines), rule, guessed)
 
 
 def _renews(rule: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from spectheory.cost import LatencyTable, LoopedTable, Roofline
 from spectheory.cost.table import LOOP_ROUNDS, PASS_ROUNDS
 from spectheory.deployment import serving_engines, without_method, without_stop
+from spectheory.deployment.candidates import in_words
 from spectheory.deployment.deployment import Deployment
 from spectheory.deployment.lock_step import MOST_TOGETHER
 from spectheory.intervals import Interval
@@ -26,6 +27,7 @@ from spectheory.limits.claims import (
 from spectheory.prediction import Plan, Prediction
 from spectheory.prediction.answer import RecordedReading
 from spectheory.prediction.best_tree import BestTree
+from spectheory.prediction.guessed_ratio import AtRatio
 from spectheory.prediction.over_prompts import Prompts, few_prompts
 from spectheory.prediction.per_prompt import HEAVY
 from spectheory.prediction.recorded import BEST
@@ -40,6 +42,26 @@ _IN_LOOP = (
     "Speed-ups include the measured time of our decoding loop around the passes; --passes-alone leaves it out. An "
     "engine has a loop of its own."
 )
+
+
+def guessed_notes(guessed: Sequence[AtRatio]) -> list[str]:
+    """What would be best at half and at twice a c that was given.
+
+    Examples
+    --------
+    >>> from spectheory.drafting import Chain
+    >>> x = Interval.exact
+    >>> low, high = AtRatio(0.05, "token", Chain(5), x(3.0), x(2.4)), AtRatio(0.2, "token", Chain(2), x(2.1), x(1.5))
+    >>> guessed_notes([low, high])
+    ['c is a guess until it is timed: at c = 0.05 best is token, k = 5: 2.40x; at c = 0.2 token, k = 2: 1.50x.']
+    """
+    if not guessed:
+        return []
+    said = [f"{', '.join(filter(None, [one.rule, in_words(one.shape)]))}: {one.speedup.best:.2f}x" for one in guessed]
+    (low, high), (first, second) = (one.c for one in guessed), said
+    return [f"c is a guess until it is timed: at c = {low:g} best is {first}; at c = {high:g} {second}."]
+
+
 NO_COST = "No speed-up without costs: give --c or a latency table."
 
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from spectheory.answers import Part
 from spectheory.answers.prediction import PredictionJson
-from spectheory.cost import LatencyTable, LoopedTable
+from spectheory.cost import ConstantRatio, CostModel, LatencyTable, LoopedTable
 from spectheory.deployment.candidates import in_words
 from spectheory.intervals import Interval
 from spectheory.limits.claims import IID_BRANCHING, IID_CHANNEL, TEXT, LimitClaim
 from spectheory.prediction import Label, Plan, Prediction
 from spectheory.prediction.answer import RecordedReading, merit
+from spectheory.prediction.guessed_ratio import AtRatio, other_ratios
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.remarks import given
 from spectheory.reports.base import WIDTH, Brief, Report, point, range_words, short, sizes_shown
@@ -20,6 +21,7 @@ from spectheory.reports.meanings import TERMS, claimed
 from spectheory.reports.notes import (
     NO_COST,
     formulas,
+    guessed_notes,
     heavy_tail,
     limits_of_decodings,
     prediction_notes,
@@ -55,7 +57,7 @@ _SHOWN = 5
 def prediction_report(plan: Plan, check: Records | None = None) -> Report:
     """Every prediction of a plan, and what else was asked for; recorded lengths have no limits."""
     best, adaptive, recorded = plan.best, plan.adaptive, plan.recorded
-    in_loop = isinstance(plan.cost, LoopedTable)
+    in_loop, guessed = isinstance(plan.cost, LoopedTable), other_ratios(plan)
     content = PredictionJson.view(
         best,
         plan,
@@ -70,6 +72,7 @@ def prediction_report(plan: Plan, check: Records | None = None) -> Report:
         adaptive=adaptive,
         new_prompts=plan.new_prompts,
         recorded=recorded,
+        guessed=guessed,
     )
     asked = [
         *([adaptive_table(adaptive)] if adaptive else []),
@@ -78,11 +81,11 @@ def prediction_report(plan: Plan, check: Records | None = None) -> Report:
         *([check_table(check)] if check else []),
     ]
     words = provisional_words(best.provenance) or requests_left_out(best.provenance, recorded)
-    headline = [words, "; ".join(_verdict(best)), adaptive_sentence(adaptive) if adaptive else ""]
+    headline = [words, "; ".join(_verdict(best, plan.cost)), adaptive_sentence(adaptive) if adaptive else ""]
     timing = timing_notes(plan.cost) if isinstance(plan.cost, LatencyTable) else []
-    notes = [*prediction_notes(plan, in_loop, recorded), *timing]
+    notes = [*prediction_notes(plan, in_loop, recorded), *timing, *guessed_notes(guessed)]
     pieces = [*_tables(plan, recorded), *asked, *([recorded_table(recorded)] if recorded else [])]
-    return Report(content, pieces, ". ".join(filter(None, headline)), notes, _brief(plan, asked, recorded))
+    return Report(content, pieces, ". ".join(filter(None, headline)), notes, _brief(plan, asked, recorded, guessed))
 
 
 def _slower(speedup: Interval) -> bool:
@@ -201,7 +204,9 @@ def _of_trees(plan: Plan) -> list[Column]:
 # What is shown first
 
 
-def _brief(plan: Plan, asked: Sequence[Table], recorded: Sequence[RecordedReading]) -> Brief:
+def _brief(
+    plan: Plan, asked: Sequence[Table], recorded: Sequence[RecordedReading], guessed: Sequence[AtRatio]
+) -> Brief:
     """The best setting, 80 columns of a few rules with k up to two beyond the best, and the tables `asked` for."""
     provenance = plan.best.provenance
     provisional = provisional_words(provenance)
@@ -210,19 +215,21 @@ def _brief(plan: Plan, asked: Sequence[Table], recorded: Sequence[RecordedReadin
         *heavy_tail(recorded, plan.best),
         *([_CERTIFIED] if any(p.certified for p in plan.predictions) else []),
         *([] if plan.timed else [NO_COST]),
+        *guessed_notes(guessed),
         *given(provenance),
         *([] if provisional else few_prompts(plan.prompts)),
     ]
-    lines = [*_verdict(plan.best), requests_left_out(provenance, recorded)]
+    lines = [*_verdict(plan.best, plan.cost), requests_left_out(provenance, recorded)]
     return Brief.of(lines, [_few_rules(plan), *asked], notes)
 
 
-def _verdict(best: Prediction) -> tuple[str, str]:
+def _verdict(best: Prediction, cost: CostModel | None) -> tuple[str, str]:
     setting, tokens = f"{short(best.rule.label, _LONGEST_LABEL)}, {in_words(best.shape)}", best.tokens_per_call
     if best.speedup is None:
         known = ", ".join(filter(None, [f"{point(tokens)} tokens per target call", range_words(tokens)]))
         return f"Most tokens per call: {setting}", known
-    known = f"{range_words(best.speedup, 'x') or point(best.speedup, 'x')} over plain decoding"
+    of_c = f"given c = {cost.c:g}, " if isinstance(cost, ConstantRatio) else ""
+    known = f"{of_c}{range_words(best.speedup, 'x') or point(best.speedup, 'x')} over plain decoding"
     says = "Do not speculate; best" if _slower(best.speedup) else "Best"
     return f"{says}: {setting}: speed-up {point(best.speedup, 'x')}", f"{known}; {point(tokens)} tokens per target call"
 

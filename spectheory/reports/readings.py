@@ -11,8 +11,9 @@ from spectheory.answers import Part
 from spectheory.answers.counts import ComparisonJson, ImportJson, LogJson, LogsJson, ReadingsJson
 from spectheory.judging.readings import BEYOND, ReadingAtK, Readings, first_draft_gap
 from spectheory.judging.several_k import Together
+from spectheory.prediction.guessed_ratio import FACTORS
 from spectheory.reports.base import Brief, Report, point, range_words, short, sizes_shown
-from spectheory.reports.notes import NO_COST
+from spectheory.reports.notes import NO_COST, guessed_notes
 from spectheory.reports.table import Cell, Column, Table
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters, pooled
@@ -47,7 +48,7 @@ def readings_report(logs: Mapping[str, Readings], joint: Together | None = None)
     notes = [
         _COLUMNS,
         _TOKENS,
-        *([NO_COST] if first.best is None else []),
+        *([NO_COST] if first.best is None else guessed_notes(first.guessed)),
         *assumed,
         *(
             f"{of[name]}{line}"
@@ -104,7 +105,8 @@ def _brief(logs: Mapping[str, Readings], joint: Together | None) -> Brief:
     beyond = [f"and {len(logs) - 1} other logs: --all"] if len(logs) > 2 else []
     tables = [_table(short(name, 30), each, brief=True) for name, each in logs.items()]
     rising = dict.fromkeys(line for each in logs.values() for line in _rising(each))
-    notes = [*([NO_COST] if first.best is None else []), *rising, *([_SERVE_LONGER] if rising else [])]
+    costs = [NO_COST] if first.best is None else guessed_notes(first.guessed)
+    notes = [*costs, *rising, *([_SERVE_LONGER] if rising else [])]
     return Brief.of([*lines[:1], *beyond] if beyond else lines, tables, notes)
 
 
@@ -117,7 +119,9 @@ def _said(found: Readings) -> list[str]:
     pays = "Best" if best.speedup.best >= 1 else "No k pays; best"
     among = " up to the served k" if found.best_beyond else ""
     first = f"{pays}{among}: k = {best.k}: speed-up {point(best.speedup, 'x')} over plain decoding"
-    return [first, "; ".join(filter(None, [range_words(best.speedup, "x"), counted]))]
+    given = f"given c = {found.guessed[0].c / FACTORS[0]:g}" if found.guessed else ""
+    known = ", ".join(filter(None, [given, range_words(best.speedup, "x")]))
+    return [first, "; ".join(filter(None, [known, counted]))]
 
 
 def _content(found: Readings) -> LogJson:
@@ -133,6 +137,7 @@ def _content(found: Readings) -> LogJson:
         speedup=at.speedup,
         best=LogJson.Best(k=at.k, by="speedup" if at.speedup else "counted", basis=at.basis),
         best_beyond=found.best_beyond and found.best_beyond.k,
+        guessed=found.guessed,
         noise=found.noise,
         rows=found.rows,
         remarks=[*counters.remarks, *counters.biases],

@@ -1,0 +1,63 @@
+"""A cost ratio that is given and not measured is a guess: what would be best at half and at twice as much (C1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from spectheory.cost import ConstantRatio, CostModel
+from spectheory.drafting import Chain, Shape
+from spectheory.intervals import Interval
+from spectheory.prediction.answer import Plan
+
+FACTORS = (0.5, 2.0)
+"""Of the c given."""
+
+
+@dataclass(frozen=True)
+class AtRatio:
+    """The fastest setting at another c; `rule` is empty where an engine's counts name none."""
+
+    c: float
+    rule: str
+    shape: Shape
+    tokens_per_call: Interval
+    speedup: Interval
+
+
+def other_ratios(plan: Plan) -> tuple[AtRatio, ...]:
+    """The fastest setting of a plan at half and at twice its c; empty where costs were measured, or drafts are free.
+
+    Drafts that decide their length are left out.
+
+    Examples
+    --------
+    >>> from spectheory import Trace
+    >>> from spectheory.prediction import plan
+    >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40), ([-1.0] * 40, [-1.1] * 40)])
+    >>> [(found.c, found.shape.nodes) for found in other_ratios(plan(trace, ConstantRatio(0.1), rules="token"))]
+    [(0.05, 9), (0.2, 4)]
+    """
+    settings = [
+        (p.rule.name, p.shape, p.tokens_per_call)
+        for p in plan.predictions
+        if not (p.shape.stop or p.rule.hindsight or not p.shape.fixed)
+    ]
+    return at_ratios(plan.cost, settings)
+
+
+def at_ratios(cost: CostModel | None, settings: Iterable[tuple[str, Shape, Interval]]) -> tuple[AtRatio, ...]:
+    """The fastest of some settings (rule, shape, tokens per call) at half and at twice the c of a constant ratio."""
+    settings = list(settings)
+    if not (isinstance(cost, ConstantRatio) and cost.c > 0 and settings):
+        return ()
+    found = []
+    for c in (factor * cost.c for factor in FACTORS):
+        timed = [AtRatio(c, *each, ConstantRatio(c).speedup(each[2], each[1])) for each in settings]
+        found.append(max(timed, key=lambda one: one.speedup.best))
+    return tuple(found)
+
+
+def chains_at_ratios(cost: CostModel | None, tokens: Iterable[tuple[int, Interval]]) -> tuple[AtRatio, ...]:
+    """The same of chains of k drafts, where an engine's counts give tokens per call."""
+    return at_ratios(cost, (("", Chain(k), value) for k, value in tokens))
