@@ -83,9 +83,7 @@ def test_of_two_scrapes_the_difference_is_taken() -> None:
     found = Counters.joined([scrape(20, 12, 6), scrape(50, 30, 12)])
     assert (found.calls, found.drafted, found.accepted, found.cumulative) == (30, 60, 24, False)
     assert found.survival == pytest.approx((18 / 30, 6 / 30))
-    refused(
-        lambda: Counters.joined([scrape(20, 12, 6)] * 2), TextError, "no calls were counted between the two scrapes"
-    )
+    refused(lambda: Counters.joined([scrape(20, 12, 6)] * 2), TextError, "no calls were counted between the two")
     fresh = replace(scrape(20, 12, 6), calls=0, drafted=0, accepted=0, survival=(), k=None)
     found = Counters.joined([fresh, scrape(20, 12, 6)])
     assert (found.calls, found.k, found.survival) == (20, 2, scrape(20, 12, 6).survival), "a server without a call yet"
