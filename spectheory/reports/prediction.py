@@ -228,10 +228,10 @@ def _verdict(best: Prediction, cost: CostModel | None) -> tuple[str, str]:
     if best.speedup is None:
         known = ", ".join(filter(None, [f"{point(tokens)} tokens per target call", range_words(tokens)]))
         return f"Most tokens per call: {setting}", known
-    of_c = f"given c = {cost.c:g}, " if isinstance(cost, ConstantRatio) else ""
-    known = f"{of_c}{range_words(best.speedup, 'x') or point(best.speedup, 'x')} over plain decoding"
+    known = range_words(best.speedup, "x") or point(best.speedup, "x")
+    over = f"given c = {cost.c:g}: {known}" if isinstance(cost, ConstantRatio) else f"{known} over plain decoding"
     says = "Do not speculate; best" if _slower(best.speedup) else "Best"
-    return f"{says}: {setting}: speed-up {point(best.speedup, 'x')}", f"{known}; {point(tokens)} tokens per target call"
+    return f"{says}: {setting}: speed-up {point(best.speedup, 'x')}", f"{over}; {point(tokens)} tokens per target call"
 
 
 def _few_rules(plan: Plan) -> Table:
