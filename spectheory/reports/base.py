@@ -122,5 +122,18 @@ def range_words(value: Interval, unit: str = "") -> str:
     return words.get(value.kind) or (f"95%: {_ends(value, unit)}" if value.kind == "statistical" else "")
 
 
+def given_ratio(c: float, value: Interval, error: str) -> str:
+    """What is known of a speed-up if c is right; `error` names the only error that its range holds.
+
+    Examples
+    --------
+    >>> given_ratio(0.05, Interval(2.39, 2.4, 2.41, "statistical"), "prompts")
+    'given c = 0.05: 2.39x to 2.41x (95% over prompts)'
+    """
+    if value.kind == "statistical":
+        return f"given c = {c:g}: {_ends(value, 'x')} (95% over {error})"
+    return f"given c = {c:g}: {range_words(value, 'x') or point(value, 'x')}"
+
+
 def _ends(value: Interval, unit: str) -> str:
     return f"{value.low:.2f}{unit} to {value.high:.2f}{unit}"

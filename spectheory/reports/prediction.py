@@ -16,7 +16,7 @@ from spectheory.prediction.answer import RecordedReading, merit
 from spectheory.prediction.guessed_ratio import AtRatio, other_ratios
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.remarks import given
-from spectheory.reports.base import WIDTH, Brief, Report, point, range_words, short, sizes_shown
+from spectheory.reports.base import WIDTH, Brief, Report, given_ratio, point, range_words, short, sizes_shown
 from spectheory.reports.meanings import TERMS, claimed
 from spectheory.reports.notes import (
     NO_COST,
@@ -228,8 +228,10 @@ def _verdict(best: Prediction, cost: CostModel | None) -> tuple[str, str]:
     if best.speedup is None:
         known = ", ".join(filter(None, [f"{point(tokens)} tokens per target call", range_words(tokens)]))
         return f"Most tokens per call: {setting}", known
-    known = range_words(best.speedup, "x") or point(best.speedup, "x")
-    over = f"given c = {cost.c:g}: {known}" if isinstance(cost, ConstantRatio) else f"{known} over plain decoding"
+    if isinstance(cost, ConstantRatio):
+        over = given_ratio(cost.c, best.speedup, "prompts")
+    else:
+        over = f"{range_words(best.speedup, 'x') or point(best.speedup, 'x')} over plain decoding"
     says = "Do not speculate; best" if _slower(best.speedup) else "Best"
     return f"{says}: {setting}: speed-up {point(best.speedup, 'x')}", f"{over}; {point(tokens)} tokens per target call"
 

@@ -12,7 +12,7 @@ from spectheory.answers.counts import ComparisonJson, ImportJson, LogJson, LogsJ
 from spectheory.judging.readings import BEYOND, ReadingAtK, Readings, first_draft_gap
 from spectheory.judging.several_k import Together
 from spectheory.prediction.guessed_ratio import FACTORS
-from spectheory.reports.base import Brief, Report, point, range_words, short, sizes_shown
+from spectheory.reports.base import Brief, Report, given_ratio, point, range_words, short, sizes_shown
 from spectheory.reports.notes import NO_COST, guessed_notes
 from spectheory.reports.table import Cell, Column, Table
 from spectheory.trace.calls import CallLog
@@ -119,8 +119,10 @@ def _said(found: Readings) -> list[str]:
     pays = "Best" if best.speedup.best >= 1 else "No k pays; best"
     among = " up to the served k" if found.best_beyond else ""
     first = f"{pays}{among}: k = {best.k}: speed-up {point(best.speedup, 'x')} over plain decoding"
-    given = f"given c = {found.guessed[0].c / FACTORS[0]:g}" if found.guessed else ""
-    known = ", ".join(filter(None, [given, range_words(best.speedup, "x")]))
+    if found.guessed:
+        known = given_ratio(found.guessed[0].c / FACTORS[0], best.speedup, found.noise)
+    else:
+        known = range_words(best.speedup, "x")
     return [first, "; ".join(filter(None, [known, counted]))]
 
 
