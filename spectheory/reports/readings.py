@@ -121,6 +121,7 @@ def _said(found: Readings) -> list[str]:
     first = f"{pays}{among}: k = {best.k}: speed-up {point(best.speedup, 'x')} over plain decoding"
     if found.guessed:
         known = given_ratio(found.guessed[0].c / FACTORS[0], best.speedup, found.noise)
+        counted = f"counted {length:.2f} at k = {found.k}" if length is not None else ""
     else:
         known = range_words(best.speedup, "x")
     return [first, "; ".join(filter(None, [known, counted]))]

@@ -125,7 +125,7 @@ def test_the_verdict_does_not_contradict_its_table(capsys: pytest.CaptureFixture
     assert main(["predict", str(SCRAPE), "--c", "0.05"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Best up to the served k: k = 3: speed-up 2.54x over plain decoding"
-    assert lines[1] == "given c = 0.05: 2.50x to 2.58x (95% over calls); 2.92 tokens per call counted at k = 3"
+    assert lines[1] == "given c = 0.05: 2.50x to 2.58x (95% over calls); counted 2.92 at k = 3"
     assert "Serve with a larger k to count it." in lines
 
 
