@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from math import gcd
+from typing import Any
 
 from proofs_check.statement.claims import Case
 from proofs_check.statement.findings import Effort
@@ -100,6 +101,12 @@ def _compositions(parts: int, total: int) -> Iterator[tuple[int, ...]]:
             yield (first, *rest)
 
 
-def with_candidates(pairs: Iterable[Case], numbers: Sequence[int]) -> Iterator[Case]:
-    """Every pair with each number of candidates."""
-    return ({**pair, "k": k} for pair in pairs for k in numbers)
+def with_each(given: Iterable[Case], **values: Iterable[Any]) -> Iterator[Case]:
+    """Every case with each of the values of more names, in all combinations."""
+    for case, *chosen in product(given, *values.values()):
+        yield {**case, **dict(zip(values, chosen, strict=True))}
+
+
+def all_of(**values: Iterable[Any]) -> Iterator[Case]:
+    """All combinations of the values of each name."""
+    return with_each(({},), **values)

@@ -6,8 +6,6 @@ term is cut at P, as no call predicts more tokens than it has prefixes.
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement
-
 from proofs_check.library.cases import grid
 from proofs_check.library.strategies import ensembles
 from proofs_check.prelude import *
@@ -174,9 +172,7 @@ ASSUMPTIONS = (
 
 def threshold_cases(effort: Effort) -> Iterator[Case]:
     """Ensembles with P and a threshold c = e^-t."""
-    for case in ensemble_cases(effort):
-        for c in (Fraction(1), Fraction(1, 2), Fraction(2, 7), Fraction(1, 8)):
-            yield {**case, "c": c}
+    return with_each(ensemble_cases(effort), c=(Fraction(1), Fraction(1, 2), Fraction(2, 7), Fraction(1, 8)))
 
 
 def shared_cases(effort: Effort) -> Iterator[Case]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from proofs_check.agreement.path_agreement import CHECKED, Texts
-from proofs_check.agreement.path_cases import CHAINS, PathTwin, edge_chains, random_chains
+from proofs_check.agreement.path_cases import CHAINS, PathTwin, with_edges
 from proofs_check.prelude import *
 from proofs_check.twins.path_theorem import Survival
 from proofs_check.twins.tree_theorem import visits
@@ -53,8 +51,8 @@ def counters(
             survival = twin.survival(target, draft, text)
             starts = weights(survival, k, length)[: max(length - k + 1, 0)]
             for i in range(1, k + 1):
-                weighted = sum((w * survival(n, i) for n, w in enumerate(starts)), Fraction(0))
-                yield equal(counts[i] * sum(starts, Fraction(0)), counts[0] * weighted)
+                weighted = total(w * survival(n, i) for n, w in enumerate(starts))
+                yield equal(counts[i] * total(starts), counts[0] * weighted)
 
 
 def of_tables(weights: Weights, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
@@ -79,13 +77,13 @@ def walked(weights: Weights, p: Pmf, q: Pmf) -> Iterator[Compared]:
     go(0, Fraction(1))
     starts = weights(product_of(shares), k, len(shares))[: len(shares) - k + 1]
     for i in range(1, k + 1):
-        weighted = sum((w * product_of(shares)(n, i) for n, w in enumerate(starts)), Fraction(0))
+        weighted = total(w * product_of(shares)(n, i) for n, w in enumerate(starts))
         yield equal(counts[i] * sum(starts), counts[0] * weighted)
 
 
 def product_of(shares: Pmf) -> Survival:
     """The survival of drafts that are accepted one by one."""
-    return lambda n, i: prod(shares[n : n + i], start=Fraction(1))
+    return lambda n, i: math.prod(shares[n : n + i], start=Fraction(1))
 
 
 def library(shift: int, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
@@ -94,7 +92,7 @@ def library(shift: int, target: Table, draft: Table, k: int, length: int) -> Ite
     trace = texts.trace()
     for name in set(CHECKED) & {"token", "block", "race", "argmax"}:
         found = [Counted(CHAINS[name], target.__getitem__, draft.__getitem__, text, k) for text in texts.all]
-        totals = [sum((one.counts[i] for one in found), Fraction(0)) for i in range(k + 1)]
+        totals = [total(one.counts[i] for one in found) for i in range(k + 1)]
         rule = RULES[name]
         shares = survival_at_starts(trace, rule, k, prefill_emits_token=False)
         for share, count in zip(shares, totals[1:], strict=True):
@@ -105,11 +103,9 @@ def library(shift: int, target: Table, draft: Table, k: int, length: int) -> Ite
             yield computed(rejected[place], lost[place - shift])
 
 
-def at_every_call(effort: Effort) -> Iterator[Case]:
-    """Edges; then texts of 3 and 4 tokens out of 2, and of 3 out of 3."""
-    yield from edge_chains()
-    yield from random_chains(effort, ((2, 3, 1), (2, 3, 2), (2, 4, 2), (3, 3, 1)), 2)
-
+at_every_call = with_edges(
+    "Edges; then texts of 3 and 4 tokens out of 2, and of 3 out of 3.", ((2, 3, 1), (2, 3, 2), (2, 4, 2), (3, 3, 1)), 2
+)
 
 STEPS = (
     in_words(
@@ -133,7 +129,6 @@ AT_STARTS = Claim(
     "counted shares are the survival weighted by the calls that start at each position", partial(of_tables, visits)
 )
 ANYWHERE = Claim("they are the mean survival over positions", partial(of_tables, uniform))
-
 
 P13 = Entry(
     id="§13",

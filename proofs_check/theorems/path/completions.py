@@ -7,7 +7,6 @@ two neighbouring kinks.
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import permutations
 
 from proofs_check.library.strategies import Floats
 from proofs_check.prelude import *
@@ -73,7 +72,9 @@ def best(known: Seen) -> Pairs:
     lie in one ratio. Mass beyond all caps goes where the other side has none.
     """
     p_out, q_out = meeting(known)
-    n, on_theirs, on_ours = known.outside, *_filled(known, p_out, q_out)
+    on_theirs = _in_proportion(known.s - p_out, known.a, known.theirs)  # target mass on tokens of the draft's list
+    on_ours = _in_proportion(known.t - q_out, known.b, known.ours)
+    n = known.outside
     ours, theirs = list(zip(known.ours, on_ours, strict=True)), list(zip(on_theirs, known.theirs, strict=True))
     outside = [(p_out / n, q_out / n)] * n if n else []
     p_left = known.s - p_out - sum(on_theirs)
@@ -145,14 +146,6 @@ def _line(side: Callable[[Real], Real], low: Real, high: Real) -> tuple[Real, Re
     """Slope and constant of a side that is linear between these."""
     slope = (side(high) - side(low)) / (high - low)
     return slope, side(low) - slope * low
-
-
-def _filled(known: Seen, p_out: Real, q_out: Real) -> tuple[list[Real], list[Real]]:
-    """Target mass on tokens of the draft's list, and draft mass on those of the target's."""
-    return (
-        _in_proportion(known.s - p_out, known.a, known.theirs),
-        _in_proportion(known.t - q_out, known.b, known.ours),
-    )
 
 
 def _in_proportion(mass: Real, cap: Real, like: Sequence[Real]) -> list[Real]:

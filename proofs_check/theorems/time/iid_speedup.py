@@ -20,11 +20,9 @@ LONGEST = 6
 
 def played_out(alpha: Fraction, k: int) -> Fraction:
     """Mean tokens of a call over all 2^k patterns of drafts that would and would not be accepted."""
-    mean = Fraction(0)
-    for pattern in product((True, False), repeat=k):
-        chance = math.prod([alpha if right else 1 - alpha for right in pattern])
-        mean += chance * ((*pattern, False).index(False) + 1)
-    return mean
+    patterns = product((True, False), repeat=k)
+    chances = ((each, math.prod([alpha if right else 1 - alpha for right in each])) for each in patterns)
+    return total(chance * ((*each, False).index(False) + 1) for each, chance in chances)
 
 
 def inequalities(alpha: Real, c: Real) -> Iterator[Compared]:
@@ -254,7 +252,6 @@ CONVEX: tuple[Step, ...] = (
     ),
 )
 """The true neighbour: the formula at the mean rate is a lower estimate."""
-
 
 C1 = Entry(
     id="C1",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from itertools import chain as joined
 
 from proofs_check.algorithms.tree_enumeration import nodes_of, tree_walk
 from proofs_check.forms.divergences import entropy
@@ -64,7 +63,7 @@ def deepest(tree: Nodes) -> int:
 def expanded(branching: Path) -> Nodes:
     """The nodes of a k-ary expansion."""
     levels = (product(*(range(1, b + 1) for b in branching[:d])) for d in range(1, len(branching) + 1))
-    return tuple(joined.from_iterable(levels))
+    return tuple(node for level in levels for node in level)
 
 
 # Cases
@@ -206,7 +205,7 @@ def bests(pi: Pmf, nodes: int) -> dict[Limits, Fraction]:
         for node in tree:
             if node not in weights:
                 weights[node] = Fraction(weight(pi, node))
-        best[limits] = max(best.get(limits, Fraction(0)), 1 + sum((weights[node] for node in tree), Fraction(0)))
+        best[limits] = max(best.get(limits, Fraction(0)), 1 + total(weights[node] for node in tree))
     return best
 
 
