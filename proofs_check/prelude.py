@@ -62,7 +62,7 @@ from proofs_check.evidence.simulated import (
 )
 from proofs_check.evidence.symbolic import Step, cited, in_words, same, valid
 from proofs_check.library import cases
-from proofs_check.library.cases import all_of, every_pair, random_model, random_pmf, with_each
+from proofs_check.library.cases import all_of, every_pair, pmf_of, prefixes, random_model, random_pmf, with_each
 from proofs_check.library.strategies import exact_pairs, exact_pmfs
 from proofs_check.statement.arithmetic import *
 from proofs_check.statement.calculus import integral, limit, slope

@@ -310,8 +310,8 @@ def turning(pmf: Pmf) -> Model:
 
 def turned(p: Pmf, q: Pmf, longest: int = 3) -> tuple[Table, Table]:
     """Tables of the models that turn a pair of pmfs."""
-    prefixes = [prefix for n in range(longest + 1) for prefix in product(range(len(p)), repeat=n)]
-    target, draft = ({prefix: turning(pmf)(prefix) for prefix in prefixes} for pmf in (p, q))
+    every = prefixes(len(p), longest + 1)
+    target, draft = ({prefix: turning(pmf)(prefix) for prefix in every} for pmf in (p, q))
     return target, draft
 
 

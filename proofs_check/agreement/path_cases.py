@@ -119,11 +119,6 @@ def by_position(accept: PositionLaw) -> SurvivalOf:
     return partial(product_survival, accept)
 
 
-def _ranked_chain(name: str) -> PathTwin:
-    twin = RANKED[name]
-    return PathTwin(twin.call(chain(4), len), by_position(lambda p, q, x: twin.given(p, q, x, 1)[0]))
-
-
 CHAINS: dict[str, PathTwin] = {
     "token": PathTwin(enumeration.token_verification, by_position(path_theorem.token_acceptance)),
     "block": PathTwin(enumeration.block_verification, path_theorem.block_survival),
@@ -135,7 +130,11 @@ CHAINS: dict[str, PathTwin] = {
         by_position(lambda p, q, _: Fraction(int(p.index(max(p)) == q.index(max(q))))),
         greedy=True,
     ),
-    **{name: _ranked_chain(name) for name in RANKED if name != "race"},
+    **{
+        name: PathTwin(twin.call(chain(4), len), by_position(lambda p, q, x, of=twin.given: of(p, q, x, 1)[0]))  # type: ignore[misc]
+        for name, twin in RANKED.items()
+        if name != "race"
+    },
 }
 """Every rule with a path form by the library's name, for chains of at most 4 drafts."""
 
@@ -167,8 +166,8 @@ def edge_chains() -> Iterator[Case]:
         ((one, none), (third, 2 * third)),
         ((third, 2 * third), (2 * third, third)),
     ):
-        prefixes = [prefix for n in range(5) for prefix in product(range(2), repeat=n)]
-        yield {"target": dict.fromkeys(prefixes, p), "draft": dict.fromkeys(prefixes, q), "k": 2, "length": 3}
+        target, draft = (dict.fromkeys(prefixes(2, 5), pmf) for pmf in (p, q))
+        yield {"target": target, "draft": draft, "k": 2, "length": 3}
 
 
 def with_edges(

@@ -144,9 +144,9 @@ def array_of(chain: Chain) -> NDArray[np.float64]:
 
 def one_model(tokens: int, steps: int, denominator: int) -> Iterator[Case]:
     """Pairs that serve every prefix, by denominator."""
-    prefixes = [prefix for n in range(steps) for prefix in product(range(tokens), repeat=n)]
+    every = cases.prefixes(tokens, steps)
     for pair in cases.pairs(tokens, denominator):
-        yield {"target": dict.fromkeys(prefixes, pair["p"]), "draft": dict.fromkeys(prefixes, pair["q"])}
+        yield {"target": dict.fromkeys(every, pair["p"]), "draft": dict.fromkeys(every, pair["q"])}
 
 
 # Rules that accept more than they may, at one position and along a text: their output law itself, not its formulas.

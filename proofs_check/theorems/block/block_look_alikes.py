@@ -206,12 +206,6 @@ def free_token(depths: int | None, text: Prefix, k: int) -> Iterator[Compared]:
     yield from (at_least(D(text[:n]), NONE) for n in range(len(text)))
 
 
-def binary(_: Effort) -> Iterator[Case]:
-    """Texts of 0 and 1; the shortest text and the fewest drafts first."""
-    for length, k in product(range(1, 7), (1, 2, 3)):
-        yield from all_of(text=product((0, 1), repeat=length), k=(k,))
-
-
 # Drafts by position and by start
 
 
@@ -421,7 +415,10 @@ B7_BY_DEPTH = Entry(
     evidence=(
         counterexample(
             Claim("one draft more costs no calls", partial(longer_by_depth, 1)),
-            binary,
+            lambda _: (
+                {"text": text, "k": k} for n in range(1, 7) for k in (1, 2, 3) for text in product((0, 1), repeat=n)
+            ),
+            over="texts of 0 and 1; the shortest text and the fewest drafts first",
             true=Claim("none does where every depth accepts 0 alone", partial(longer_by_depth, None)),
         ),
         counterexample(

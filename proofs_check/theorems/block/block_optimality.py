@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proofs_check.agreement.path_agreement import Texts, turning
 from proofs_check.agreement.path_cases import CHAINS, edge_chains, random_chains
-from proofs_check.algorithms.enumeration import race_coupling
+from proofs_check.algorithms.enumeration import race_coupling, starts_of
 from proofs_check.prelude import *
 from proofs_check.proofs.path_proofs import FAMILY, LENGTHS, REGRET, THEOREM
 from proofs_check.statement.findings import Kind
@@ -65,7 +65,7 @@ def varied(steepest: int, rounds: int) -> Callable[[Effort], Iterator[Case]]:
         rng = random.Random(f"lengths {effort.seed}")
         for case in random_chains(effort, ((2, 4, 3), (2, 5, 3), (3, 3, 3)), rounds):
             drafts: dict[Prefix, int] = {(): rng.randint(0, 3)}
-            for text in _texts(case):
+            for text in prefixes(len(case["target"][()]), case["length"]):
                 fewest = max(drafts[text] - steepest, 0)
                 drafts |= {(*text, z): rng.randint(fewest, 3) for z in range(len(case["target"][()]))}
             yield {**case, "drafts": drafts, "costs": {}}
@@ -81,7 +81,7 @@ def priced(rounds: int) -> Callable[[Effort], Iterator[Case]]:
         rng = random.Random(f"costs {effort.seed}")
         for case in random_chains(effort, ((2, 4, 2), (2, 4, 3), (3, 3, 2)), rounds):
             costs: dict[Prefix, Fraction] = {(): Fraction(1)}
-            for text in _texts(case):
+            for text in prefixes(len(case["target"][()]), case["length"]):
                 q = case["draft"][text]
                 factors = [Fraction(rng.choice((0, 1, 2, 3, 6)), 2) for _ in q]
                 mean = max(total(share * factor for share, factor in zip(q, factors, strict=True)), Fraction(1))
@@ -89,11 +89,6 @@ def priced(rounds: int) -> Callable[[Effort], Iterator[Case]]:
             yield {**case, "drafts": {}, "costs": costs}
 
     return draw
-
-
-def _texts(case: Case) -> Iterator[Prefix]:
-    tokens = range(len(case["target"][()]))
-    return (text for n in range(case["length"]) for text in product(tokens, repeat=n))
 
 
 def by_text(target: Table, draft: Table, k: int, length: int, drafts: Mapping[Prefix, int], costs: Numbers) -> Problem:
@@ -141,11 +136,8 @@ def decoded(names: Sequence[str], sign: int, target: Table, draft: Table, k: int
             masses = masses_of_law(given, rule(p, q, text, k), k)
             return weighed(text, block_masses(given, text), fall) - weighed(text, masses, fall)
 
-        calls, lost = Fraction(0), Fraction(0)
-        for (text, accepted), share in Decoding(rule, k, length).law(p, q).items():
-            calls += len(accepted) * share
-            starts = [sum(accepted[:call]) + call for call in range(len(accepted))]
-            lost += share * total(loss(text[:n]) for n in starts)
+        starts = starts_of(Decoding(rule, k, length).law(p, q))
+        calls, lost = total(starts.values()), total(number * loss(text) for text, number in starts.items())
         yield at_most(value(()), calls)
         yield equal(calls, value(()) + sign * lost)
 

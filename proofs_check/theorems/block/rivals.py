@@ -14,11 +14,9 @@ from proofs_check.twins.path_theorem import Survival
 def path_law(p: Pmf, q: Pmf, paths: int) -> Pmf:
     """The law of the token of the largest ratio p/q among so many, from sorted masses: differences of K-th powers."""
     order = sorted((x for x in range(len(q)) if q[x] > 0), key=lambda x: (p[x] / q[x], x))
-    law, below = [Fraction(0)] * len(q), Fraction(0)
-    for x in order:
-        law[x] = (below + q[x]) ** paths - below**paths
-        below += q[x]
-    return tuple(law)
+    masses = pairwise([Fraction(0), *accumulate(q[x] for x in order)])
+    shares = {x: up**paths - below**paths for x, (below, up) in zip(order, masses, strict=True)}
+    return tuple(shares.get(x, Fraction(0)) for x in range(len(q)))
 
 
 def largest_survival(paths: int, target: Model, draft: Model, text: Prefix) -> Survival:

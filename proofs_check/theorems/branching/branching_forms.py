@@ -89,8 +89,7 @@ def drawn_ensembles() -> st.SearchStrategy[Case]:
 def drawn_moderate() -> st.SearchStrategy[Case]:
     """The same with small whole weights, so that no token is nearly certain."""
     rows = st.lists(st.integers(0, 6), min_size=3, max_size=3).filter(any)
-    pmfs = rows.map(lambda row: tuple(Fraction(weight, sum(row)) for weight in row))
-    return st.builds(with_value, st.lists(pmfs, min_size=1, max_size=3), st.integers(1, 4))
+    return st.builds(with_value, st.lists(rows.map(pmf_of), min_size=1, max_size=3), st.integers(1, 4))
 
 
 def ensemble_space(pmfs: int, tokens: int, capacity: int) -> Space:

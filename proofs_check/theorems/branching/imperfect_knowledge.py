@@ -14,13 +14,8 @@ LENGTH = 3
 
 def path_weights(model: Table) -> Weights:
     """The probability of every prefix of up to :data:`LENGTH` tokens, zeros included."""
-    weights: dict[Prefix, Fraction] = {(): Fraction(1)}
-    for length in range(LENGTH):
-        for prefix in product(range(len(model[()])), repeat=length):
-            for token, share in enumerate(model[prefix]):
-                weights[(*prefix, token)] = weights[prefix] * share
-    del weights[()]
-    return weights
+    runs = prefixes(len(model[()]), LENGTH + 1)[1:]
+    return {run: probability(model.__getitem__, (), run) for run in runs}
 
 
 def chosen(weights: Weights, capacity: int) -> set[Prefix]:
@@ -127,15 +122,11 @@ STEPS: tuple[Step, ...] = (
 
 def one_step(p: Pmf, q: Pmf, capacity: int, bound: bool = False) -> Compared:
     """The loss for i.i.d. tokens against the total variation of one token, or against B8."""
-    target, draft = (dict.fromkeys(_prefixes(len(p)), pmf) for pmf in (p, q))
+    target, draft = (dict.fromkeys(prefixes(len(p), LENGTH), pmf) for pmf in (p, q))
     loss, missed, mistaken = bound_of(path_weights(target), path_weights(draft), capacity)
     if bound:
         return at_most(loss, missed + mistaken)
     return at_most(loss, total(positive_part(a - b) for a, b in zip(p, q, strict=True)))
-
-
-def _prefixes(tokens: int) -> list[Prefix]:
-    return [prefix for n in range(LENGTH) for prefix in product(range(tokens), repeat=n)]
 
 
 def pair_cases(effort: Effort) -> Iterator[Case]:
@@ -156,7 +147,7 @@ def claimed(target: Table, draft: Table, capacity: int, bound: bool = False) -> 
 def claim_cases(effort: Effort) -> Iterator[Case]:
     """First among pairs on 2 tokens by their denominator and P."""
     for case in pair_cases(effort):
-        target, draft = (dict.fromkeys(_prefixes(2), case[name]) for name in ("p", "q"))
+        target, draft = (dict.fromkeys(prefixes(2, LENGTH), case[name]) for name in ("p", "q"))
         yield {"target": target, "draft": draft, "capacity": case["capacity"]}
 
 

@@ -45,9 +45,9 @@ def best_of_one(pmf: Pmf, capacity: int) -> Fraction:
 
 def assignments(pmfs: Ensemble, depth: int) -> Iterator[dict[Prefix, Pmf]]:
     """Every way to give each prefix shorter than `depth` one of the pmfs; all are equally likely."""
-    prefixes = [prefix for n in range(depth) for prefix in product(range(len(pmfs[0])), repeat=n)]
-    for chosen in product(pmfs, repeat=len(prefixes)):
-        yield dict(zip(prefixes, chosen, strict=True))
+    inside = prefixes(len(pmfs[0]), depth)
+    for chosen in product(pmfs, repeat=len(inside)):
+        yield dict(zip(inside, chosen, strict=True))
 
 
 def mean_best(pmfs: Ensemble, capacity: int) -> Fraction:

@@ -52,10 +52,7 @@ def threshold_sum(chances: Chances, c: Real) -> Real:
 
 def running(chances: Chances) -> list[Fraction]:
     """W_1, W_2, ... of a text."""
-    weights = [Fraction(1)]
-    for chance in chances:
-        weights.append(weights[-1] * chance)
-    return weights[1:]
+    return list(accumulate(chances, lambda weight, chance: weight * chance))
 
 
 def texts_after(model: Table, start: Prefix, length: int) -> list[tuple[list[Fraction], Fraction]]:

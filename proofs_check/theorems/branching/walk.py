@@ -13,8 +13,8 @@ from proofs_check.theorems.branching.steps import MANY_TO_ONE, TWO_THRESHOLDS
 def weights_of_depth(pmfs: Ensemble, depth: int) -> dict[Fraction, Fraction]:
     """Weights w to the expected sum of pi(v) over the prefixes of this length with pi(v) = w: every assignment."""
     trees = list(assignments(pmfs, depth))
-    prefixes = product(trees, product(range(len(pmfs[0])), repeat=depth))
-    weights = (probability(tree.__getitem__, (), prefix) for tree, prefix in prefixes)
+    texts = product(trees, product(range(len(pmfs[0])), repeat=depth))
+    weights = (probability(tree.__getitem__, (), text) for tree, text in texts)
     return law((weight, weight / len(trees)) for weight in weights)
 
 

@@ -41,23 +41,24 @@ class Counted:
                 start += drafts + 1
 
 
-def counters(
-    weights: Weights, twins: Mapping[str, PathTwin], target: Model, draft: Model, k: int, length: int
-) -> Iterator[Compared]:
+def counters(weights: Weights, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
     """Counted shares against the weighted survival, multiplied out, for every rule and text."""
-    for twin in twins.values():
-        for text in text_law(twin.target(target), length):
-            counts = Counted(twin, target, draft, text, k).counts
-            survival = twin.survival(target, draft, text)
-            starts = weights(survival, k, length)[: max(length - k + 1, 0)]
-            for i in range(1, k + 1):
-                weighted = total(w * survival(n, i) for n, w in enumerate(starts))
-                yield equal(counts[i] * total(starts), counts[0] * weighted)
+    p, q = target.__getitem__, draft.__getitem__
+    for twin in CHAINS.values():
+        for text in text_law(twin.target(p), length):
+            survival = twin.survival(p, q, text)
+            yield from shared(Counted(twin, p, q, text, k).counts, survival, weights(survival, k, length), length)
 
 
-def of_tables(weights: Weights, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
-    """The same for models that are tables."""
-    return counters(weights, CHAINS, target.__getitem__, draft.__getitem__, k, length)
+def shared(
+    counts: Sequence[Fraction], survival: Survival, weights: Sequence[Fraction], length: int
+) -> Iterator[Compared]:
+    """Counts of i = 0, ..., k drafts against the survival weighted by the starts with room for k."""
+    k = len(counts) - 1
+    starts = weights[: max(length - k + 1, 0)]
+    for i in range(1, k + 1):
+        weighted = total(w * survival(n, i) for n, w in enumerate(starts))
+        yield equal(counts[i] * total(starts), counts[0] * weighted)
 
 
 def walked(weights: Weights, p: Pmf, q: Pmf) -> Iterator[Compared]:
@@ -75,15 +76,11 @@ def walked(weights: Weights, p: Pmf, q: Pmf) -> Iterator[Compared]:
             weight *= 1 - ends if i < k else 1
 
     go(0, Fraction(1))
-    starts = weights(product_of(shares), k, len(shares))[: len(shares) - k + 1]
-    for i in range(1, k + 1):
-        weighted = total(w * product_of(shares)(n, i) for n, w in enumerate(starts))
-        yield equal(counts[i] * sum(starts), counts[0] * weighted)
 
+    def survival(n: int, i: int) -> Fraction:
+        return math.prod(shares[n : n + i], start=Fraction(1))
 
-def product_of(shares: Pmf) -> Survival:
-    """The survival of drafts that are accepted one by one."""
-    return lambda n, i: math.prod(shares[n : n + i], start=Fraction(1))
+    yield from shared(counts, survival, weights(survival, k, len(shares)), len(shares))
 
 
 def library(shift: int, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
@@ -126,9 +123,9 @@ STEPS = (
 )
 
 AT_STARTS = Claim(
-    "counted shares are the survival weighted by the calls that start at each position", partial(of_tables, visits)
+    "counted shares are the survival weighted by the calls that start at each position", partial(counters, visits)
 )
-ANYWHERE = Claim("they are the mean survival over positions", partial(of_tables, uniform))
+ANYWHERE = Claim("they are the mean survival over positions", partial(counters, uniform))
 
 P13 = Entry(
     id="§13",

@@ -314,11 +314,8 @@ def mean_accepted(p: AnyPmf, q: AnyPmf, k: int, handed: Handed) -> Real:
     def below(depth: int, M: Real, P: Real, Q: Real) -> Real:
         if depth == k:
             return 0
-        whole: Real = 0
-        for a, b in zip(p, q, strict=True):
-            more = handed(M, a, b, P * a, Q * b)
-            whole = whole + more + below(depth + 1, more, P * a, Q * b)
-        return whole
+        longer = [(handed(M, a, b, P * a, Q * b), P * a, Q * b) for a, b in zip(p, q, strict=True)]
+        return sum(each[0] + below(depth + 1, *each) for each in longer)
 
     return below(0, 1, 1, 1)
 
@@ -391,17 +388,6 @@ calls = with_edges(
 )
 
 
-def texts(effort: Effort) -> Iterator[Case]:
-    """Traces of all texts of random models, every start with room for a call."""
-    return random_chains(effort, ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 2)), 2)
-
-
-def drawn_sums(_: Effort) -> Iterator[Case]:
-    """Four texts of two prompts."""
-    for numbers in product((0, 1, 2), repeat=2):
-        yield {"above": (*numbers, 1, 3), "below": (1, 2, *numbers)}
-
-
 THIRDS: list[Case] = [{"p": (Fraction(1, 3), Fraction(2, 3)), "q": (Fraction(2, 3), Fraction(1, 3))}]
 MODELS = "over random models of any order without stationarity, zeros included"
 
@@ -463,12 +449,14 @@ P7_ONE_CALL = Entry(
                 "the library's terms at every start, their mean over the target's text, and the limit of a trace",
                 partial(library, path_theorem.one_call_terms),
             ),
-            texts,
+            lambda effort: random_chains(effort, ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 2)), 2),
+            over="traces of all texts of random models, every start with room for a call",
             wrong=Claim("they are block verification's survival", partial(library, path_theorem.block_survival)),
         ),
         agreement(
             Claim("a ratio of sums over prompts, inside its interval", partial(ratio_of_sums, 0)),
-            drawn_sums,
+            lambda _: ({"above": (*two, 1, 3), "below": (1, 2, *two)} for two in product((0, 1, 2), repeat=2)),
+            over="four texts of two prompts",
             wrong=Claim("with one more", partial(ratio_of_sums, 1)),
         ),
     ),

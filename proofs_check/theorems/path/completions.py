@@ -183,11 +183,10 @@ SETTINGS: tuple[tuple[Lengths, Extras], ...] = (
 def grid(most: int, four: int) -> tuple[Case, ...]:
     """Pairs, p falling, on 3 tokens of denominator up to `most` and on 4 up to `four`, each with a random setting."""
     rng = random.Random(9)
-    found: list[Case] = []
-    for pair in (*cases.pairs(3, most), *cases.pairs(4, four)):
-        if sorted(pair["p"], reverse=True) == list(pair["p"]):
-            found.append(_with(pair, rng.choice(SETTINGS)))
-    return tuple(found)
+    falling = (
+        pair for pair in (*cases.pairs(3, most), *cases.pairs(4, four)) if [*pair["p"]] == sorted(pair["p"])[::-1]
+    )
+    return tuple(_with(pair, rng.choice(SETTINGS)) for pair in falling)
 
 
 def _with(pair: Case, setting: tuple[Lengths, Extras]) -> Case:
@@ -207,8 +206,7 @@ def few_pairs(effort: Effort) -> Iterable[Case]:
 
 def every_setting(effort: Effort) -> Iterator[Case]:
     """The pairs of the grid with every setting."""
-    for pair in pairs(effort):
-        yield from (_with({"p": pair["p"], "q": pair["q"]}, setting) for setting in SETTINGS)
+    return (_with({"p": pair["p"], "q": pair["q"]}, setting) for pair in pairs(effort) for setting in SETTINGS)
 
 
 def drawn() -> Any:

@@ -185,7 +185,7 @@ def some_laws(effort: Effort) -> Iterator[Case]:
     for _ in range(effort.pick(6, 30)):
         for texts, batch in product(range(1, MOST + 1), repeat=2):
             weights = [[rng.randint(0, 4) for _ in range(MOST)] for _ in range(texts)]
-            laws = [[Fraction(w, sum(each)) for w in each] for each in weights if sum(each)]
+            laws = [list(pmf_of(each)) for each in weights if sum(each)]
             if laws:
                 yield {"laws": laws, "batch": batch}
 
@@ -195,7 +195,7 @@ def any_laws() -> Any:
 
     def law(longest: int) -> Any:
         weights = st.lists(st.integers(0, 20), min_size=longest, max_size=longest).filter(any)
-        return weights.map(lambda w: [Fraction(each, sum(w)) for each in w])
+        return weights.map(lambda row: list(pmf_of(row)))
 
     def case(size: tuple[int, int]) -> Any:
         laws = st.lists(law(size[1]), min_size=size[0], max_size=size[0])

@@ -46,12 +46,7 @@ from spectheory.verification.registry import VALIDATED_TREE_RULES
 
 def token_at(pmf: Pmf, part: int, parts: int) -> int:
     """The token whose share of the cumulative pmf, of multiples of 1/parts, holds the part."""
-    total = Fraction(0)
-    for token, share in enumerate(pmf):
-        total += share
-        if total * parts > part:
-            return token
-    raise ValueError(f"part {part} of {parts} is beyond the pmf")
+    return next(token for token, within in enumerate(accumulate(pmf)) if within * parts > part)
 
 
 def kept_agreement(p: Pmf, q: Pmf, token: int, parts: int) -> Fraction:
@@ -95,8 +90,7 @@ def noisy_cases(effort: Effort) -> Iterator[Case]:
     rng = random.Random(f"noise {effort.seed}")
     for tokens, parts, k, length in ((2, 4, 1, 3), (2, 4, 2, 3), (3, 4, 2, 3), (2, 3, 3, 3)) * effort.pick(1, 6):
         pmfs = list(grid(tokens, parts))
-        prefixes = [prefix for n in range(length + k) for prefix in product(range(tokens), repeat=n)]
-        target, draft = ({prefix: rng.choice(pmfs) for prefix in prefixes} for _ in range(2))
+        target, draft = ({prefix: rng.choice(pmfs) for prefix in prefixes(tokens, length + k)} for _ in range(2))
         yield {"target": target, "draft": draft, "k": k, "length": length, "parts": parts}
 
 
@@ -272,11 +266,6 @@ one_call = with_edges(
 )
 
 
-def repeating(effort: Effort) -> Iterator[Case]:
-    """Texts of 4 and 5 tokens out of 2, which repeat themselves."""
-    yield from random_chains(effort, ((2, 4, 3), (2, 5, 2)), 3)
-
-
 traced = with_edges("Traces of all texts.", ((2, 3, 1), (2, 3, 3), (3, 2, 2)), 3)
 
 
@@ -358,7 +347,7 @@ EVIDENCE = (
             "drafts copied from the text before the call (prompt lookup) are accepted as far as the text repeats them",
             partial(all_calls, {name: PathTwin(copying(twin.algorithm), repeated) for name, twin in MAIN.items()}),
         ),
-        repeating,
+        lambda effort: random_chains(effort, ((2, 4, 3), (2, 5, 2)), 3),
         over=TEXTS,
         wrong=Claim(
             "as if they were drawn from the draft",

@@ -34,7 +34,7 @@ def in_one(q: Fraction, chains: int) -> Fraction:
 
 def from_runs(of: Drawn, target: Table, draft: Table, k: int, chains: int) -> Fraction:
     """Sum over depths and runs of min(P, D)."""
-    runs = (run for i in range(1, k + 1) for run in _runs(len(target[()]), i))
+    runs = (run for i in range(1, k + 1) for run in product(range(len(target[()])), repeat=i))
     p, q = (partial(probability, model.__getitem__, ()) for model in (target, draft))
     return total(min(p(run), of(q(run), chains)) for run in runs)
 
@@ -42,7 +42,7 @@ def from_runs(of: Drawn, target: Table, draft: Table, k: int, chains: int) -> Fr
 def from_laws(target: Table, draft: Table, k: int, chains: int) -> Fraction:
     """Sum over depths of R4, over every set of runs."""
     p, q = (partial(probability, model.__getitem__, ()) for model in (target, draft))
-    runs = (list(_runs(len(target[()]), i)) for i in range(1, k + 1))
+    runs = (list(product(range(len(target[()])), repeat=i)) for i in range(1, k + 1))
     return total(optimum(tuple(map(p, each)), tuple(map(q, each)), chains) for each in runs)
 
 
@@ -75,23 +75,20 @@ def library(more: int, target: Table, draft: Table, k: int, chains: int, **_: in
     for text, share in text_law(p, k).items():
         with np.errstate(divide="ignore"):
             log_p, log_q = (np.log(floats([of(text[:i])[text[i]] for i in range(k)])) for of in (p, q))
-        found = several_chain_terms(log_p, log_q, chains)
-        likely = [text_law(of, i).get(text[:i], Fraction(0)) for i in range(1, k + 1) for of in (p, q)]
-        exact = [min(Fraction(1), drawn(b, chains + more) / a) for a, b in zip(likely[::2], likely[1::2], strict=True)]
+        begun = [(probability(p, (), text[:i]), probability(q, (), text[:i])) for i in range(1, k + 1)]
+        exact = [min(Fraction(1), drawn(b, chains + more) / a) for a, b in begun]
         mean += share * total(exact)
-        for each, value in zip(found.tolist(), exact, strict=True):
-            yield computed(each, value)
+        yield from map(computed, several_chain_terms(log_p, log_q, chains).tolist(), exact)
     yield equal(mean, from_runs(drawn, target, draft, k, chains + more))
     tokens = len(target[()])
     by_target, by_draft = (
-        [np.array([floats(of(run)) for run in _runs(tokens, i)]).reshape((tokens,) * (i + 1)) for i in range(k)]
+        [
+            np.array([floats(of(run)) for run in product(range(tokens), repeat=i)]).reshape((tokens,) * (i + 1))
+            for i in range(k)
+        ]
         for of in (p, q)
     )
     yield computed(several_chains_bound(by_target, by_draft, chains), from_laws(target, draft, k, chains + more))
-
-
-def _runs(tokens: int, length: int) -> list[tuple[int, ...]]:
-    return [tuple(index) for index in np.ndindex(*(tokens,) * length)]
 
 
 def pairs(effort: Effort, sizes: tuple[tuple[int, int, int], ...], rounds: int = 2) -> Iterator[Case]:
@@ -164,10 +161,8 @@ def one_draft(scale: int, p: AnyPmf, q: AnyPmf) -> Compared:
 def small_pairs(_: Effort) -> Iterator[Case]:
     """Two tokens, one draft; first by the common denominator."""
     for d in range(1, 7):
-        for a in range(d + 1):
-            for b in range(d + 1):
-                p, q = ({(): (Fraction(n, d), Fraction(d - n, d))} for n in (a, b))
-                yield {"target": p, "draft": q, "k": 1, "chains": 2}
+        models = [{(): (Fraction(n, d), Fraction(d - n, d))} for n in range(d + 1)]
+        yield from all_of(target=models, draft=models, k=(1,), chains=(2,))
 
 
 def hits(chains: int, _: str, given: Parameters) -> Iterator[Predicted]:

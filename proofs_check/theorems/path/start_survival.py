@@ -29,17 +29,6 @@ Reading = Callable[[SurvivalOf, Model, HeadTable, Prefix], Survival]
 """From a survival of drafts by position to that of a head's."""
 
 
-def random_head(rng: random.Random, tokens: int, length: int, deepest: int, spread: int = 8) -> HeadTable:
-    """Random pmfs for every text shorter than `length` and every run of drafts up to its end and `deepest` beyond."""
-    starts = [start for n in range(length) for start in product(range(tokens), repeat=n)]
-    return {
-        (start, run): random_pmf(rng, tokens, spread)
-        for start in starts
-        for n in range(length - len(start) + deepest)
-        for run in product(range(tokens), repeat=n)
-    }
-
-
 def from_start(head: HeadTable, start: Prefix) -> Model:
     """The draft of the call after `start`; of shorter texts the first drafts, which the call does not read."""
     return lambda prefix: head[prefix[: len(start)], prefix[len(start) :]]
@@ -74,7 +63,12 @@ def random_heads(effort: Effort, sizes: tuple[tuple[int, int, int], ...], rounds
         for tokens, length, k in sizes:
             deepest = max(k, depth(TREE))
             target = random_model(rng, tokens, length + deepest, 8)
-            yield {"target": target, "head": random_head(rng, tokens, length, deepest), "k": k, "length": length}
+            head = {
+                (start, run): random_pmf(rng, tokens, 8)
+                for start in prefixes(tokens, length)
+                for run in prefixes(tokens, length - len(start) + deepest)
+            }
+            yield {"target": target, "head": head, "k": k, "length": length}
 
 
 CALLED: dict[str, PathTwin] = {
@@ -168,16 +162,6 @@ def _shape(
 HEADS = "over random targets and heads, whose pmfs at every start and run of drafts are unrelated, zeros included"
 
 
-def decoded(effort: Effort) -> Iterator[Case]:
-    """Texts of 3 tokens out of 2 and of 2 out of 3."""
-    yield from random_heads(effort, ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 2)), 2)
-
-
-def traced(effort: Effort) -> Iterator[Case]:
-    """Texts with room for two levels of a tree."""
-    yield from random_heads(effort, ((2, 3, 2), (2, 4, 3), (3, 2, 3)), 1)
-
-
 # Lists of accepted lengths
 
 
@@ -248,7 +232,7 @@ P10 = Entry(
                 "start (token, block, argmax, race, match and recursive chains; a tree of three rules)",
                 partial(head_calls, by_start),
             ),
-            decoded,
+            lambda effort: random_heads(effort, ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 2)), 2),
             over=HEADS,
             wrong=Claim("each draft has the pmf of a first draft at its position", partial(head_calls, by_position)),
         ),
@@ -258,7 +242,7 @@ P10 = Entry(
                 "trees, the best tree found among them, and the terms of the one-call bound",
                 partial(library, by_start),
             ),
-            traced,
+            lambda effort: random_heads(effort, ((2, 3, 2), (2, 4, 3), (3, 2, 3)), 1),
             over=f"all texts, {HEADS}",
             wrong=Claim("they are those of columns by position", partial(library, by_position)),
         ),

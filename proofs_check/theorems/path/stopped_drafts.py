@@ -254,7 +254,7 @@ Decided = Callable[[Adaptive, Prefix], Iterator[Policy]]
 def every_policy(setting: Adaptive, before: Prefix) -> Iterator[Policy]:
     """All functions of the drafts."""
     most = room(setting.k, setting.length, len(before))
-    runs = [run for n in range(most) for run in product(range(len(setting.target(()))), repeat=n)]
+    runs = prefixes(len(setting.target(())), most)
     for choices in product((False, True), repeat=len(runs)):
         yield dict(zip(runs, choices, strict=True))
 

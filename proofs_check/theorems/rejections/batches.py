@@ -20,11 +20,6 @@ def batches(effort: Effort) -> Iterator[Case]:
         yield from with_each(models, drafts=range(1, most + 1))
 
 
-def batch_chains(effort: Effort) -> Iterator[Case]:
-    """Random non-stationary chains, zeros among their entries, M = 1 to 6."""
-    return with_each(chains(32, ((2, 1), (2, 6), (3, 4), (5, 3)), effort.pick(2, 20)), drafts=range(1, 7))
-
-
 def drawn_batches(least: int, most: int) -> st.SearchStrategy[Case]:
     """2 tokens, 2 steps, entries of all sizes."""
     drafts = st.fixed_dictionaries({"drafts": st.integers(least, most)})
@@ -295,7 +290,10 @@ Y3_ENTRY = Entry(
         ),
         agreement(
             Claim("the library's rejections, calls and profile are those of Y3", _computed),
-            batch_chains,
+            lambda effort: with_each(
+                chains(32, ((2, 1), (2, 6), (3, 4), (5, 3)), effort.pick(2, 20)), drafts=range(1, 7)
+            ),
+            over="random non-stationary chains, zeros among their entries, M = 1 to 6",
             wrong=Claim("the same with recovery from p^M", lambda **case: _computed(**case, left=left_early)),
         ),
         agreement(

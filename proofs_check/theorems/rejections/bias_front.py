@@ -95,16 +95,15 @@ def texts(effort: Effort, full: bool) -> Iterator[Case]:
         rng = np.random.default_rng([71, seed])
         pmfs = [pmf for pmf in cases.grid(tokens, denominator) if min(pmf) > 0 or not full]
         any_law = list(cases.grid(tokens, 5))
-        prefixes = [prefix for n in range(steps) for prefix in product(range(tokens), repeat=n)]
-        target, draft = ({at: laws[rng.integers(len(laws))] for at in prefixes} for laws in (pmfs, any_law))
+        every = prefixes(tokens, steps)
+        target, draft = ({at: laws[rng.integers(len(laws))] for at in every} for laws in (pmfs, any_law))
         for k, share in ((1, 0), (2, 1), (2, 2), (3, 3), (1, 4), (3, 4)):
             yield {"target": target, "draft": draft, "theta": Fraction(share, 4), "k": k}
 
 
 def pairs_and_shares(effort: Effort) -> Iterator[Case]:
     """Pairs on 2 and 3 tokens, whatever their supports."""
-    for pair, share in product(cases.all_pairs(3, effort.pick(4, 6)), range(4)):
-        yield {**pair, "theta": Fraction(share, 3)}
+    return with_each(cases.all_pairs(3, effort.pick(4, 6)), theta=[Fraction(share, 3) for share in range(4)])
 
 
 def _mean(p: Pmf, q: Pmf, theta: Real, survivals: Callable[..., Sequence[Real]]) -> Iterator[Compared]:
@@ -325,12 +324,6 @@ FAMILY = Claim("b = (1-t) min(1, p/q) + t outputs (1-t)p + tq, rejects (1-t) TV,
 # Y6 along texts of the target: without a condition on supports the likelihood ratio falls short.
 
 
-def all_pairs(effort: Effort) -> Iterator[Case]:
-    """First among pairs on 2 tokens by denominator, t = 0, 1/2, 1."""
-    for pair, share in product(cases.pairs(2, effort.pick(5, 8)), (0, 1, 2)):
-        yield {**pair, "theta": Fraction(share, 2)}
-
-
 WEIGHTS = "the mean of min((1-t) + t rho, rho) over the target is the acceptance of the biased rule"
 
 Y6 = Entry(
@@ -436,7 +429,10 @@ Y6_SUPPORT = Entry(
     evidence=(
         counterexample(
             Claim(WEIGHTS, lambda p, q, theta: equal(mean_weight(p, q, theta), acceptance(p, q, theta))),
-            all_pairs,
+            lambda effort: with_each(
+                cases.pairs(2, effort.pick(5, 8)), theta=(Fraction(0), Fraction(1, 2), Fraction(1))
+            ),
+            over="first among pairs on 2 tokens by denominator, t = 0, 1/2, 1",
             true=Claim(
                 "the mean and t q(outside supp p) are the acceptance, so the mean is no more",
                 lambda p, q, theta: [

@@ -150,11 +150,6 @@ def one_position(tokens: int) -> Space:
     return Space(3 * tokens, weights, "target draft")
 
 
-def repeated_pairs(denominator: int) -> Iterator[Case]:
-    """Pairs on 2 tokens that serve every prefix, for T = 1, then 2."""
-    return (case for steps in (1, 2) for case in one_model(2, steps, denominator))
-
-
 def _one_rule(p: Pmf, q: Pmf, b: Pmf, r: Pmf) -> Iterator[Compared]:
     yield at_least(outcome(q, b, r)[0], distance(p, q))
     for share, drawn, accept in zip(p, q, b, strict=True):
@@ -333,7 +328,7 @@ Y2_ANY_RULE = Entry(
     evidence=(
         counterexample(
             Claim("block verification rejects at least as Y1 says", _any_rule(block_verification)),
-            lambda effort: repeated_pairs(4),
+            lambda effort: (case for steps in (1, 2) for case in one_model(2, steps, 4)),
             over="first among pairs on 2 tokens that serve every prefix, by T, then by denominator",
             true=Claim("token verification rejects at least as Y1 says", _any_rule(token_verification)),
         ),

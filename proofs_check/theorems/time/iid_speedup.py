@@ -235,24 +235,6 @@ JENSEN = Claim(
     lambda alphas, k: at_least(mixture(alphas, k), tokens(sum(alphas) / len(alphas), k)),
 )
 
-CONVEX: tuple[Step, ...] = (
-    same(
-        "with weights w and 1-w, rates x and y and their powers u and v: the mean of the next power exceeds the mean "
-        "rate times the mean power by w(1-w)(x-y)(u-v)",
-        lambda w, x, y, u, v: (
-            (w * x * u + (1 - w) * y * v) - (w * x + (1 - w) * y) * (w * u + (1 - w) * v),
-            w * (1 - w) * (x - y) * (u - v),
-        ),
-    ),
-    valid(
-        "which is not negative, as powers are ordered like rates; so if the mean of alpha^i is at least m^i, m the "
-        "mean rate, that of alpha^(i+1) is at least m^(i+1): summed over i, the mixture has at least tau at m",
-        lambda m, M, N, extra: at_least(m * M + extra, m * N),
-        lambda m, M, N, extra: [m >= 0, M >= N, extra >= 0],
-    ),
-)
-"""The true neighbour: the formula at the mean rate is a lower estimate."""
-
 C1 = Entry(
     id="C1",
     title="Speed-up of a chain under i.i.d. acceptances",

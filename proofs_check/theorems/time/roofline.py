@@ -104,12 +104,6 @@ def limits(reading: Sequence[Real], computing: Sequence[Real]) -> Iterator[Compa
     yield at_most(pipeline(reading, computing), sum(both))
 
 
-def chunked(effort: Effort) -> Iterator[Case]:
-    """Reading and computing 0 to 5, up to 8 chunks."""
-    for reading, computing, chunks in product(range(6), range(6), range(1, effort.pick(8, 30) + 1)):
-        yield {"reading": Fraction(reading), "computing": Fraction(computing), "chunks": chunks}
-
-
 def sizes_agree(sizes: Sizes, context: int, tied: bool, gated: bool) -> Compared:
     """What the library counts of a model."""
     model = shape_of(sizes, tied=tied, gated=gated)
@@ -219,7 +213,12 @@ C3 = Entry(
                     larger(reading, computing) + smaller(reading, computing) / chunks,
                 ),
             ),
-            chunked,
+            lambda effort: all_of(
+                reading=map(Fraction, range(6)),
+                computing=map(Fraction, range(6)),
+                chunks=range(1, effort.pick(8, 30) + 1),
+            ),
+            over="reading and computing 0 to 5, up to 8 chunks",
             wrong=Claim(
                 "reading and computing never overlap",
                 lambda reading, computing, chunks: equal(

@@ -61,8 +61,7 @@ def grown(effort_nodes: Sequence[int]) -> Iterator[Case]:
     """Optimal trees of growing size under laws all of whose letters can be drafted."""
     weights = ((1, 1), (3, 2), (19, 1), (2, 1, 1), (18, 1, 1), (4, 3, 2, 1), (1, 5, 2))
     for nodes, row in product(effort_nodes, weights):
-        pi = tuple(Fraction(w, sum(row)) for w in row)
-        yield {"pi": pi, "tree": heaviest_tree(pi, nodes)}
+        yield {"pi": pmf_of(row), "tree": heaviest_tree(pmf_of(row), nodes)}
 
 
 ANY_RANK = Assumption("some rank that can be drafted has positive probability", lambda pi, **_: every([sum(pi) > 0]))
@@ -75,9 +74,7 @@ def limited(denominator: int, most: int) -> Iterator[Case]:
         yield from all_of(pi=laws, nodes=range(1, most + 1), depth=(None, 1, 2), width=(None, 1, 2))
 
 
-LARGER: tuple[Pmf, ...] = tuple(
-    tuple(Fraction(w, sum(weights)) for w in weights[:RANKS]) for weights in ((5, 3, 2, 1), (2, 9, 1, 0), (1, 1, 1, 0))
-)
+LARGER: tuple[Pmf, ...] = tuple(pmf_of(row)[:RANKS] for row in ((5, 3, 2, 1), (2, 9, 1, 0), (1, 1, 1, 0)))
 
 
 def larger_trees(most: int) -> Iterator[Case]:

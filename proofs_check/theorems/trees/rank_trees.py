@@ -69,8 +69,7 @@ def expanded(branching: Path) -> Nodes:
 # Cases
 
 LAWS: tuple[Pmf, ...] = tuple(
-    tuple(Fraction(w, sum(weights)) for w in weights)
-    for weights in ((4, 2, 1, 1), (1, 3, 2, 1), (0, 1, 0, 0), (1, 0, 1, 1), (1, 1, 1, 0), (1, 1, 1, 97))
+    map(pmf_of, ((4, 2, 1, 1), (1, 3, 2, 1), (0, 1, 0, 0), (1, 0, 1, 1), (1, 1, 1, 0), (1, 1, 1, 97)))
 )
 """Laws of four letters: falling and dyadic, not in order, certain, with gaps, uniform, and mostly out of reach."""
 
@@ -199,13 +198,10 @@ def described_trees(nodes: int) -> list[tuple[Nodes, Limits]]:
 @cache
 def bests(pi: Pmf, nodes: int) -> dict[Limits, Fraction]:
     """The most tokens of the trees of so many nodes that are alike in all that limits may speak of."""
-    weights: dict[Path, Fraction] = {}
+    weigh = cache(partial(weight, pi))
     best: dict[Limits, Fraction] = {}
     for tree, limits in described_trees(nodes):
-        for node in tree:
-            if node not in weights:
-                weights[node] = Fraction(weight(pi, node))
-        best[limits] = max(best.get(limits, Fraction(0)), 1 + total(weights[node] for node in tree))
+        best[limits] = max(best.get(limits, Fraction(0)), 1 + total(map(weigh, tree)))
     return best
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from proofs_check.evidence.simulated import RACED, RANKED
 from proofs_check.forms.divergences import entropy
 from proofs_check.prelude import *
@@ -222,25 +220,18 @@ T1_MIXTURE = Entry(
 
 def by_letter(pi: Pmf, tree: Nodes) -> Iterator[Compared]:
     """S3 before logarithms: each letter r is read E[tokens] pi_r times on average; the letters read are the exits."""
-    law = read(pi, tree)
-    counts = {r: Fraction(0) for r in range(1, len(pi) + 1)}
-    for ranks, share in law.items():
-        for r, times in Counter(ranks).items():
-            counts[r] += times * share
-    mean = tokens(pi, tree)
-    yield equal(counts, {r: mean * share for r, share in enumerate(pi, 1)})
-    yield equal(law, {leaf: share for leaf, share in exits(pi, tree).items() if share})
+    ways, mean = read(pi, tree), tokens(pi, tree)
+    counts = law((r, share) for ranks, share in ways.items() for r in ranks)
+    yield equal(counts, law((r, mean * share) for r, share in enumerate(pi, 1)))
+    yield equal(ways, law(exits(pi, tree).items()))
     if not any(len(pi) in node for node in tree):
         yield at_most(mean * pi[-1], 1)
 
 
 def accepted_by_letter(pi: Pmf, tree: Nodes) -> Compared:
     """Wrong: the letters of the accepted drafts alone, without the one that leads out."""
-    counts = {r: Fraction(0) for r in range(1, len(pi) + 1)}
-    for ranks, share in read(pi, tree).items():
-        for r in ranks[:-1]:
-            counts[r] += share
-    return equal(counts, {r: (tokens(pi, tree) - 1) * share for r, share in enumerate(pi, 1)})
+    counts = law((r, share) for ranks, share in read(pi, tree).items() for r in ranks[:-1])
+    return equal(counts, law((r, (tokens(pi, tree) - 1) * share) for r, share in enumerate(pi, 1)))
 
 
 def lossless(pi: RankPmf, tree: Nodes) -> Compared:
