@@ -52,7 +52,7 @@ def law(outcomes: Iterable[tuple[T, Fraction]]) -> dict[T, Fraction]:
     shares: dict[T, Fraction] = {}
     for outcome, share in outcomes:
         if share:
-            shares[outcome] = shares.get(outcome, Fraction(0)) + share
+            shares[outcome] = shares[outcome] + share if outcome in shares else share
     return shares
 
 
