@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import combinations, islice, pairwise, product
+from itertools import accumulate, combinations, combinations_with_replacement, islice, pairwise, permutations, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ from proofs_check.algorithms.enumeration import (
     draft_paths,
     given_text,
     normalised,
+    probability,
     text_law,
     token_verification,
 )
@@ -61,7 +62,7 @@ from proofs_check.evidence.simulated import (
 )
 from proofs_check.evidence.symbolic import Step, cited, in_words, same, valid
 from proofs_check.library import cases
-from proofs_check.library.cases import every_pair, random_model, random_pmf
+from proofs_check.library.cases import all_of, every_pair, pmf_of, prefixes, random_model, random_pmf, with_each
 from proofs_check.library.strategies import exact_pairs, exact_pmfs
 from proofs_check.statement.arithmetic import *
 from proofs_check.statement.calculus import integral, limit, slope
@@ -77,4 +78,4 @@ from proofs_check.statement.claims import (
     equal,
 )
 from proofs_check.statement.findings import Effort, Finding
-from proofs_check.statement.fractions import Fraction
+from proofs_check.statement.fractions import Fraction, end_of, law, law_of, total

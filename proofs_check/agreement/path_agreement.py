@@ -114,6 +114,13 @@ def library_tree(tree: Tree) -> drafting.Tree:
     return drafting.Tree.from_paths(sorted(tree))
 
 
+def at_every_start(library: Any, exact: Sequence[Survival], k: int, length: int) -> Iterator[Compared]:
+    """The library's survivals (or terms), a row for every start of every text, and the exact ones of each text."""
+    for (number, survival), n in product(enumerate(exact), range(length)):
+        for i in range(1, min(k, length - n) + 1):
+            yield computed(library[number * length + n, i - 1], survival(n, i))
+
+
 def survivals(
     stated: Callable[[str], SurvivalOf], target: Table, draft: Table, k: int, length: int
 ) -> Iterator[Compared]:
@@ -122,8 +129,8 @@ def survivals(
     columns = texts.trace().columns
     for name, rule in CHECKED.items():
         rule.require(columns)
-        library = rule.path_survival(columns, k).reshape(len(texts.all), length, k)
-        first = rule.accepted_at(columns) if isinstance(rule, PositionRule) else library[:, :, 0].ravel()
+        library = rule.path_survival(columns, k)
+        first = rule.accepted_at(columns) if isinstance(rule, PositionRule) else library[:, 0]
         given = [
             rule.acceptance_given(floats(target[text[:n]]), floats(draft[text[:n]]))[text[n]]
             for text in texts.all
@@ -133,8 +140,7 @@ def survivals(
             for n in range(length):
                 yield computed(first[number * length + n], survival(n, 1))
                 yield computed(given[number * length + n], survival(n, 1))
-                for i in range(1, min(k, length - n) + 1):
-                    yield computed(library[number, n, i - 1], survival(n, i))
+        yield from at_every_start(library, texts.survivals(stated(name)), k, length)
 
 
 def rank_columns(
@@ -153,7 +159,7 @@ def rank_columns(
                     yield computed(share, exact)
         p, q = target[()], draft[()]
         laws = [twin.given(p, q, x, most) if p[x] else [Fraction(0)] * most for x in range(len(p))]
-        mean = sum((p[x] * sum(law) for x, law in enumerate(laws)), Fraction(0))
+        mean = total(p[x] * sum(law) for x, law in enumerate(laws))
         yield computed(rule.acceptance(floats(p), floats(q), most), mean)
 
 
@@ -215,17 +221,17 @@ PerCall = Callable[[list[Survival], int, int], Fraction]
 
 def tokens_per_call(exact: list[Survival], k: int, length: int) -> Fraction:
     """All tokens over all expected calls."""
-    return Fraction(len(exact) * length) / sum((calls(survival, k, length)[0] for survival in exact), Fraction(0))
+    return Fraction(len(exact) * length) / total(calls(survival, k, length)[0] for survival in exact)
 
 
 def mean_of_starts(exact: list[Survival], k: int, length: int) -> Fraction:
     """1 + the accepted drafts of a call averaged over all starts."""
     accepted = [
-        sum((i * share for i, share in enumerate(accepted_law(survival, n, k, length))), Fraction(0))
+        total(i * share for i, share in enumerate(accepted_law(survival, n, k, length)))
         for survival in exact
         for n in range(length)
     ]
-    return 1 + sum(accepted, Fraction(0)) / len(accepted)
+    return 1 + total(accepted) / len(accepted)
 
 
 def predicted(per_call: PerCall, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
@@ -241,7 +247,7 @@ def predicted(per_call: PerCall, target: Table, draft: Table, k: int, length: in
         yield from _prediction(predict(two_numbers, RULES[name], drafting.Chain(k)), texts, per_call, chain(k))
         exact = texts.survivals(CHAINS[name].survival)
         prefilled = predict(trace, RULES[name], drafting.Chain(k), prefill_emits_token=True)
-        taken = sum((calls(survival, k, length, prefill=True)[0] for survival in exact), Fraction(0))
+        taken = total(calls(survival, k, length, prefill=True)[0] for survival in exact)
         yield computed(prefilled.tokens_per_call.best, len(exact) * length / taken)
     for name, rule in CHECKED.items():
         if takes(rule, BestTree(3)):
@@ -262,7 +268,7 @@ def _prediction(prediction: Prediction, texts: Texts, per_call: PerCall, tree: T
     value = per_call(exact, depth(tree), texts.length)
     yield computed(prediction.tokens_per_call.best, value)
     yield computed(prediction.accepted_length.best, value - 1)
-    first = sum((survival(n, 1) for survival in exact for n in range(texts.length)), Fraction(0))
+    first = total(survival(n, 1) for survival in exact for n in range(texts.length))
     yield computed(prediction.acceptance.best, first / (len(exact) * texts.length))
     for interval in (prediction.tokens_per_call, prediction.acceptance):
         yield at_most(Fraction(interval.low), Fraction(interval.best))
@@ -278,15 +284,13 @@ Judged = Callable[..., Compared | Iterable[Compared]]
 def mean_calls(rule: Rule, target: Model, draft: Model, k: int, length: int) -> Fraction:
     """Expected calls of a whole text."""
     law = Decoding(rule, k, length).law(target, draft)
-    return sum((len(accepted) * share for (_, accepted), share in law.items()), Fraction(0))
+    return total(len(accepted) * share for (_, accepted), share in law.items())
 
 
 def lossless(rules: Sequence[Rule], target: Model, draft: Model, k: int, length: int) -> Iterator[Compared]:
     """The law of a whole text, several calls in a row, is the target's."""
-    said = {text: share for text, share in text_law(target, length).items() if share > 0}
     for rule in rules:
-        law = output_law(Decoding(rule, k, length).law(target, draft))
-        yield equal({text: share for text, share in law.items() if share > 0}, said)
+        yield equal(output_law(Decoding(rule, k, length).law(target, draft)), text_law(target, length))
 
 
 def of_tables(claim: Judged) -> Judged:
@@ -306,8 +310,8 @@ def turning(pmf: Pmf) -> Model:
 
 def turned(p: Pmf, q: Pmf, longest: int = 3) -> tuple[Table, Table]:
     """Tables of the models that turn a pair of pmfs."""
-    prefixes = [prefix for n in range(longest + 1) for prefix in product(range(len(p)), repeat=n)]
-    target, draft = ({prefix: turning(pmf)(prefix) for prefix in prefixes} for pmf in (p, q))
+    every = prefixes(len(p), longest + 1)
+    target, draft = ({prefix: turning(pmf)(prefix) for prefix in every} for pmf in (p, q))
     return target, draft
 
 
@@ -316,33 +320,25 @@ def turned(p: Pmf, q: Pmf, longest: int = 3) -> tuple[Table, Table]:
 
 def accepted(rule: Rule, target: Model, draft: Model, k: int) -> Fraction:
     """E[tau] of one call, run through."""
-    return sum((count * share for (_, count), share in rule(target, draft, (), k).items()), Fraction(0))
+    return total(count * share for (_, count), share in rule(target, draft, (), k).items())
 
 
 def bound(target: Model, draft: Model, k: int) -> Fraction:
     """Sum over i of 1 - TV between both models' laws of i tokens, written out."""
-    total = Fraction(0)
-    for i in range(1, k + 1):
-        drafted = text_law(draft, i)
-        total += sum(
-            (min(share, drafted.get(run, Fraction(0))) for run, share in text_law(target, i).items()), Fraction(0)
-        )
-    return total
+    runs = (run for i in range(1, k + 1) for run in product(range(len(target(()))), repeat=i))
+    return total(min(probability(target, (), run), probability(draft, (), run)) for run in runs)
 
 
 def library(terms_of: SurvivalOf, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
     """The library's terms at every start, their mean over target-sampled text, and the limit of a trace."""
     texts = Texts(target, draft, length)
     trace, exactly = texts.trace(), texts.survivals(terms_of)
-    terms = call_terms(trace.columns, k).reshape(-1, length, k)
-    for number, of in enumerate(exactly):
-        for n in range(length):
-            for i in range(1, min(k, length - n) + 1):
-                yield computed(terms[number, n, i - 1], of(n, i))
+    terms = call_terms(trace.columns, k)
+    yield from at_every_start(terms, exactly, k, length)
     shares = list(text_law(target.__getitem__, length).values())
-    yield computed(np.dot(floats(shares), terms[:, 0].sum(axis=1)), bound(target.__getitem__, draft.__getitem__, k))
+    yield computed(np.dot(floats(shares), terms[::length].sum(axis=1)), bound(target.__getitem__, draft.__getitem__, k))
     room = [sum((of(n, i) for i in range(1, k + 1)), Fraction(1)) for of in exactly for n in range(length - k + 1)]
-    limit = sum(room, Fraction(0)) / len(room)
+    limit = total(room) / len(room)
     yield computed(one_call_bound(Prompts(trace.texts), trace, [k])[k].best, limit)
 
 

@@ -119,24 +119,22 @@ def by_position(accept: PositionLaw) -> SurvivalOf:
     return partial(product_survival, accept)
 
 
-def same_choice(p: Pmf, q: Pmf, token: int) -> Fraction:
-    """Greedy against greedy: 1 where the first choices agree, whatever the token."""
-    return Fraction(int(p.index(max(p)) == q.index(max(q))))
-
-
-def _ranked_chain(name: str) -> PathTwin:
-    twin = RANKED[name]
-    return PathTwin(twin.call(chain(4), len), by_position(lambda p, q, x: twin.given(p, q, x, 1)[0]))
-
-
 CHAINS: dict[str, PathTwin] = {
     "token": PathTwin(enumeration.token_verification, by_position(path_theorem.token_acceptance)),
     "block": PathTwin(enumeration.block_verification, path_theorem.block_survival),
     "race": PathTwin(enumeration.race_verification, by_position(path_theorem.race_acceptance)),
     "independent": PathTwin(enumeration.independent_match, by_position(path_theorem.independent_acceptance)),
     "argmax": PathTwin(enumeration.argmax_draft, by_position(path_theorem.argmax_acceptance)),
-    "greedy": PathTwin(enumeration.argmax_draft, by_position(same_choice), greedy=True),
-    **{name: _ranked_chain(name) for name in RANKED if name != "race"},
+    "greedy": PathTwin(
+        enumeration.argmax_draft,
+        by_position(lambda p, q, _: Fraction(int(p.index(max(p)) == q.index(max(q))))),
+        greedy=True,
+    ),
+    **{
+        name: PathTwin(twin.call(chain(4), len), by_position(lambda p, q, x, of=twin.given: of(p, q, x, 1)[0]))  # type: ignore[misc]
+        for name, twin in RANKED.items()
+        if name != "race"
+    },
 }
 """Every rule with a path form by the library's name, for chains of at most 4 drafts."""
 
@@ -168,8 +166,21 @@ def edge_chains() -> Iterator[Case]:
         ((one, none), (third, 2 * third)),
         ((third, 2 * third), (2 * third, third)),
     ):
-        prefixes = [prefix for n in range(5) for prefix in product(range(2), repeat=n)]
-        yield {"target": dict.fromkeys(prefixes, p), "draft": dict.fromkeys(prefixes, q), "k": 2, "length": 3}
+        target, draft = (dict.fromkeys(prefixes(2, 5), pmf) for pmf in (p, q))
+        yield {"target": target, "draft": draft, "k": 2, "length": 3}
+
+
+def with_edges(
+    says: str, sizes: tuple[tuple[int, int, int], ...], rounds: int = 1
+) -> Callable[[Effort], Iterator[Case]]:
+    """Cases as `says`: edges, then random pairs of models of these sizes."""
+
+    def draw(effort: Effort) -> Iterator[Case]:
+        yield from edge_chains()
+        yield from random_chains(effort, sizes, rounds)
+
+    draw.__doc__ = says
+    return draw
 
 
 # Variants
@@ -180,7 +191,7 @@ def marginal(twin: RankTwin) -> RankTwin:
 
     def mean(p: Pmf, q: Pmf, _: int, candidates: int) -> list[Fraction]:
         laws = [(share, twin.given(p, q, x, candidates)) for x, share in enumerate(p) if share]
-        return [sum((share * law[r] for share, law in laws), Fraction(0)) for r in range(candidates)]
+        return [total(share * law[r] for share, law in laws) for r in range(candidates)]
 
     return replace(twin, given=mean)
 
@@ -210,11 +221,10 @@ def started(twin: PathTwin) -> PathTwin:
     return PathTwin(by_start(twin.algorithm), partial(survival_by_start, twin), twin.greedy)
 
 
-def survival_by_marginals(twin: PathTwin, target: Model, draft: Model, text: Prefix) -> Survival:
-    """The survival with the marginals of the call's start as the draft's pmfs."""
-    return lambda n, i: twin.survival(target, marginals(draft, text[:n]), text)(n, i)
-
-
 def in_one_pass(twin: PathTwin) -> PathTwin:
     """A rule whose drafts are drawn in one pass, each from its marginal."""
-    return PathTwin(parallel(twin.algorithm), partial(survival_by_marginals, twin), twin.greedy)
+
+    def survival(target: Model, draft: Model, text: Prefix) -> Survival:
+        return lambda n, i: twin.survival(target, marginals(draft, text[:n]), text)(n, i)
+
+    return PathTwin(parallel(twin.algorithm), survival, twin.greedy)

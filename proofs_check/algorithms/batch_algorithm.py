@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
+from math import prod
 from typing import NamedTuple
 
 from proofs_check.algorithms.enumeration import Model, Pmf, Prefix, draft_paths, normalised, positive_part
-from proofs_check.statement.fractions import Fraction
+from proofs_check.statement.fractions import Fraction, end_of, law_of
 
 
 class Outcome(NamedTuple):
@@ -27,48 +28,34 @@ class Outcome(NamedTuple):
 
 OutcomeLaw = dict[Outcome, Fraction]
 
-RoundLaw = dict[tuple[Prefix, bool], Fraction]
-"""Law of one round: (output tokens, whether the last one was recovered) to probability."""
+Outputs = Iterator[tuple[tuple[Prefix, bool], Fraction]]
+"""Outcomes of a round (output tokens, whether the last one was recovered), each with its probability."""
 
 
 def batch_decoding(target: Model, draft: Model, length: int, drafts: int, *, printed: bool = False) -> OutcomeLaw:
     """Law of the text of `length` tokens, with the rejections and calls it took."""
+    one_round = cache(
+        lambda text: batch_round(target, draft, text, length - len(text), drafts, printed=printed).items()
+    )
 
-    @cache
-    def one_round(text: Prefix) -> RoundLaw:
-        return batch_round(target, draft, text, length - len(text), drafts, printed=printed)
+    def next_round(before: Outcome) -> Iterator[tuple[Outcome, Fraction]]:
+        for (tokens, recovered), share in one_round(before.text):
+            text = before.text + tokens
+            rejected = (*before.rejected, len(text)) if recovered else before.rejected
+            yield Outcome(text, rejected, before.calls + 1), share
 
-    done: OutcomeLaw = {}
-    running: OutcomeLaw = {Outcome((), (), 0): Fraction(1)}
-    while running:
-        following: OutcomeLaw = {}
-        for before, weight in running.items():
-            for (tokens, recovered), share in one_round(before.text).items():
-                text = before.text + tokens
-                after = Outcome(text, (*before.rejected, len(text)) if recovered else before.rejected, before.calls + 1)
-                law = done if len(text) == length else following
-                law[after] = law.get(after, Fraction(0)) + weight * share
-        running = following
-    return done
+    return end_of(Outcome((), (), 0), lambda each: None if len(each.text) == length else next_round(each))
 
 
+@law_of
 def batch_round(
     target: Model, draft: Model, prefix: Prefix, length: int, drafts: int, *, printed: bool = False
-) -> RoundLaw:
+) -> Outputs:
     """One round: M drafts of `length` tokens each, verified."""
-    law: RoundLaw = {}
-    runs = list(draft_paths(draft, prefix, length))
-    for batch in product(runs, repeat=drafts):
-        drawn = Fraction(1)
-        for _, share in batch:
-            drawn *= share
-        for tokens, recovered, share in _verify(target, draft, prefix, [run for run, _ in batch], printed):
-            if share > 0:
-                law[tokens, recovered] = law.get((tokens, recovered), Fraction(0)) + drawn * share
-    return law
-
-
-Outputs = Iterator[tuple[Prefix, bool, Fraction]]
+    for batch in product(list(draft_paths(draft, prefix, length)), repeat=drafts):
+        drawn = prod(share for _, share in batch)
+        for outcome, share in _verify(target, draft, prefix, [run for run, _ in batch], printed):
+            yield outcome, drawn * share
 
 
 def _verify(target: Model, draft: Model, prefix: Prefix, runs: list[Prefix], printed: bool) -> Outputs:
@@ -95,9 +82,8 @@ def _follow(target: Model, draft: Model, prefix: Prefix, run: Prefix, alive: Fra
         if accept < 1:
             yield from _recover(run[:i], normalised(positive_part(p, q)), alive * (1 - accept))
         alive *= accept
-    yield run, False, alive
+    yield (run, False), alive
 
 
 def _recover(accepted: Prefix, law: Pmf, alive: Fraction) -> Outputs:
-    for token, share in enumerate(law):
-        yield (*accepted, token), True, alive * share
+    return ((((*accepted, token), True), alive * share) for token, share in enumerate(law))

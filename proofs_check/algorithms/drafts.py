@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from proofs_check.algorithms.enumeration import CallLaw, Model, Pmf, Prefix, Rule, StoppableRule, draft_paths
-from proofs_check.statement.fractions import Fraction
+from proofs_check.statement.fractions import Fraction, total
 
 
 def marginals(draft: Model, start: Prefix) -> Model:
@@ -16,18 +16,14 @@ def marginals(draft: Model, start: Prefix) -> Model:
 
     def mixture(prefix: Prefix) -> Pmf:
         runs = [(weight, draft(start + path)) for path, weight in draft_paths(draft, start, len(prefix) - len(start))]
-        return tuple(sum((weight * pmf[x] for weight, pmf in runs), Fraction(0)) for x in range(len(runs[0][1])))
+        return tuple(total(weight * pmf[x] for weight, pmf in runs) for x in range(len(runs[0][1])))
 
     return mixture
 
 
 def parallel(algorithm: Rule) -> Rule:
     """A whole call of a rule whose drafts are drawn from the marginals, independently of each other."""
-    return partial(_call, algorithm)
-
-
-def _call(algorithm: Rule, target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
-    return algorithm(target, marginals(draft, prefix), prefix, k)
+    return lambda target, draft, prefix, k: algorithm(target, marginals(draft, prefix), prefix, k)
 
 
 # Drafts that are copied from the text before the call (prompt lookup), for any rule of a chain, in fractions (§7).
@@ -94,15 +90,10 @@ class Stop:
         return not any(self.stops(draft(prefix + path[:i]), 0) for i in range(len(path) + 1))
 
 
-def entropy(q: Pmf) -> float:
-    """H(q) in nats, rounded; it is only compared with a threshold."""
-    return -sum(float(share) * math.log(share) for share in q if share)
-
-
 STOPS = (
     Stop("token<0.37", lambda q, token: q[token] < Fraction(37, 100), keeps=True),
     Stop("top<0.61", lambda q, _: max(q) < Fraction(61, 100)),
-    Stop("entropy>0.53", lambda q, _: entropy(q) > 0.53),
+    Stop("entropy>0.53", lambda q, _: -sum(float(share) * math.log(share) for share in q if share) > 0.53),
 )
 """One of each kind, as the library writes it; no pmf of the cases is at a threshold."""
 

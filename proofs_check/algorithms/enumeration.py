@@ -7,11 +7,13 @@ the path theorem: :mod:`proofs_check.twins.path_theorem` and :mod:`spectheory` a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cache
+from math import prod
+from typing import Any, Protocol
 
-from proofs_check.statement.fractions import Fraction
+from proofs_check.statement.fractions import Fraction, end_of, law, law_of, total
 
 Prefix = tuple[int, ...]
 Pmf = tuple[Fraction, ...]
@@ -23,6 +25,9 @@ Table = Mapping[Prefix, Pmf]
 
 CallLaw = dict[tuple[Prefix, int], Fraction]
 """Law of one call: (output tokens, accepted drafts) to probability; output is the accepted drafts and one more."""
+
+Calls = Iterator[tuple[tuple[Prefix, int], Fraction]]
+"""Outcomes of one call, each with its probability."""
 
 Rule = Callable[[Model, Model, Prefix, int], CallLaw]
 """A whole call of a rule: target, draft, the text so far, the number k >= 0 of drafts."""
@@ -52,8 +57,8 @@ def positive_part(minuend: Pmf, subtrahend: Pmf, scale: Fraction = Fraction(1)) 
 
 def normalised(weights: Pmf) -> Pmf:
     """The pmf proportional to `weights`, which must not all be zero."""
-    total = sum(weights)
-    return tuple(weight / total for weight in weights)
+    whole = sum(weights)
+    return tuple(weight / whole for weight in weights)
 
 
 def always(draft: Model, prefix: Prefix, path: Prefix) -> bool:
@@ -77,40 +82,40 @@ def draft_paths(draft: Model, prefix: Prefix, k: int, goes_on: GoesOn = always) 
     yield from running
 
 
-def add_outputs(law: CallLaw, accepted: Prefix, last: Pmf, weight: Fraction) -> None:
-    """Add the outputs of a call that accepts the drafts `accepted` and draws its last token from `last`."""
-    for token, share in enumerate(last):
-        if weight * share > 0:
-            key = ((*accepted, token), len(accepted))
-            law[key] = law.get(key, Fraction(0)) + weight * share
+def probability(model: Model, prefix: Prefix, run: Prefix) -> Fraction:
+    """The probability of a run of tokens after a prefix."""
+    return prod((model(prefix + run[:i])[token] for i, token in enumerate(run)), start=Fraction(1))
 
 
-def token_verification(target: Model, draft: Model, prefix: Prefix, k: int, goes_on: GoesOn = always) -> CallLaw:
+def outputs(accepted: Prefix, last: Pmf, weight: Fraction) -> Calls:
+    """The outputs of a call that accepts the drafts `accepted` and draws its last token from `last`."""
+    return ((((*accepted, token), len(accepted)), weight * share) for token, share in enumerate(last))
+
+
+@law_of
+def token_verification(target: Model, draft: Model, prefix: Prefix, k: int, goes_on: GoesOn = always) -> Calls:
     """Token verification as in leviathan2023 and chen2023, every draft run and every coin."""
-    law: CallLaw = {}
     for path, alive in draft_paths(draft, prefix, k, goes_on):
         for i, token in enumerate(path):
             p, q = target(prefix + path[:i]), draft(prefix + path[:i])
             accept = min(Fraction(1), p[token] / q[token])
             if accept < 1:
-                add_outputs(law, path[:i], normalised(positive_part(p, q)), alive * (1 - accept))
+                yield from outputs(path[:i], normalised(positive_part(p, q)), alive * (1 - accept))
             alive *= accept
-        add_outputs(law, path, target(prefix + path), alive)
-    return law
+        yield from outputs(path, target(prefix + path), alive)
 
 
-def block_verification(target: Model, draft: Model, prefix: Prefix, k: int, goes_on: GoesOn = always) -> CallLaw:
+@law_of
+def block_verification(target: Model, draft: Model, prefix: Prefix, k: int, goes_on: GoesOn = always) -> Calls:
     """Block verification as in sun2024block (Algorithm 2), every draft run and every coin.
 
     With p_0 = 1 and p_i = min(1, p_{i-1} P(X_i)/Q(X_i)), depth i < k is marked with probability
     h_i = S_i / (S_i + 1 - p_i), S_i = sum_x (p_i P(x|X^i) - Q(x|X^i))+, and h_k = p_k. The largest marked depth is
     accepted; below k the next token is recovered from norm (p_i P - Q)+, at k it is the bonus token.
     """
-    law: CallLaw = {}
     for path, weight in draft_paths(draft, prefix, k, goes_on):
         for depth, last, share in block_judged(target, draft, prefix, path):
-            add_outputs(law, path[:depth], last, weight * share)
-    return law
+            yield from outputs(path[:depth], last, weight * share)
 
 
 def block_judged(target: Model, draft: Model, prefix: Prefix, path: Prefix) -> Iterator[tuple[int, Pmf, Fraction]]:
@@ -123,7 +128,7 @@ def block_judged(target: Model, draft: Model, prefix: Prefix, path: Prefix) -> I
     for depth in range(k, -1, -1):
         after = prefix + path[:depth]
         last = target(after) if depth == k else positive_part(target(after), draft(after), running[depth])
-        marked = running[k] if depth == k else _block_mark(running[depth], sum(last, Fraction(0)))
+        marked = running[k] if depth == k else _block_mark(running[depth], total(last))
         if depth == 0:
             marked = Fraction(1)  # no depth marked: nothing accepted
         if unmarked_above * marked > 0:
@@ -133,35 +138,30 @@ def block_judged(target: Model, draft: Model, prefix: Prefix, path: Prefix) -> I
 
 def _block_mark(running: Fraction, excess: Fraction) -> Fraction:
     """S/(S + 1 - p); where both vanish a deeper mark is certain, so any value serves: 0."""
-    total = excess + 1 - running
-    return excess / total if total > 0 else Fraction(0)
+    return excess / (excess + 1 - running) if excess + 1 - running > 0 else Fraction(0)
 
 
 def coupled_verification(coupling: Coupling) -> StoppableRule:
     """The rule whose every position draws (draft, output) from `coupling` and goes on while they agree."""
 
-    def call(target: Model, draft: Model, prefix: Prefix, k: int, goes_on: GoesOn = always) -> CallLaw:
-        law: CallLaw = {}
+    @law_of
+    def call(target: Model, draft: Model, prefix: Prefix, k: int, goes_on: GoesOn = always) -> Calls:
         alive: list[tuple[Prefix, Fraction]] = [((), Fraction(1))]
         for _ in range(k):
             going: list[tuple[Prefix, Fraction]] = []
             for path, weight in alive:
                 if not goes_on(draft, prefix, path):
-                    add_outputs(law, path, target(prefix + path), weight)
+                    yield from outputs(path, target(prefix + path), weight)
                     continue
                 joint = coupling(target(prefix + path), draft(prefix + path))
                 for (drafted, output), share in joint.items():
-                    if share == 0:
-                        continue
-                    if drafted == output:
+                    if drafted == output and share:
                         going.append(((*path, drafted), weight * share))
-                    else:
-                        key = ((*path, output), len(path))
-                        law[key] = law.get(key, Fraction(0)) + weight * share
+                    elif share:
+                        yield ((*path, output), len(path)), weight * share
             alive = going
         for path, weight in alive:
-            add_outputs(law, path, target(prefix + path), weight)
-        return law
+            yield from outputs(path, target(prefix + path), weight)
 
     return call
 
@@ -180,19 +180,13 @@ def race_coupling(p: Pmf, q: Pmf) -> dict[tuple[int, int], Fraction]:
     the last piece runs to infinity and is 1/(1 + G(a)), as G has slope 1 there.
     """
     support = [y for y in range(len(p)) if p[y] > 0 or q[y] > 0]
-    law: dict[tuple[int, int], Fraction] = {}
-    for i in support:
-        for j in support:
-            share = _both(p, q, i) if i == j else _different(p, q, i, j)
-            if share > 0:
-                law[i, j] = share
-    return law
+    return law(((i, j), _both(p, q, i) if i == j else _different(p, q, i, j)) for i in support for j in support)
 
 
 def _both(p: Pmf, q: Pmf, x: int) -> Fraction:
     if p[x] == 0 or q[x] == 0:
         return Fraction(0)
-    return 1 / sum((max(p[y] / p[x], q[y] / q[x]) for y in range(len(p))), Fraction(0))
+    return 1 / total(max(p[y] / p[x], q[y] / q[x]) for y in range(len(p)))
 
 
 def _different(p: Pmf, q: Pmf, i: int, j: int) -> Fraction:
@@ -203,10 +197,9 @@ def _different(p: Pmf, q: Pmf, i: int, j: int) -> Fraction:
     if q[j] > 0:
         bends = [bend for bend in bends if bend <= p[j] / q[j]]
     bends = [bend for bend in bends if bend >= p[i] / q[i]]
-    rung = [1 + sum((max(s * q[y] - p[y], Fraction(0)) for y in drawn), Fraction(0)) for s in bends]
-    pieces = ((bends[m + 1] - bends[m]) / (rung[m] * rung[m + 1]) for m in range(len(bends) - 1))
-    total = sum(pieces, Fraction(0)) + (1 / rung[-1] if q[j] == 0 else 0)
-    return p[j] * q[i] * total
+    rung = [1 + total(max(s * q[y] - p[y], Fraction(0)) for y in drawn) for s in bends]
+    pieces = total((bends[m + 1] - bends[m]) / (rung[m] * rung[m + 1]) for m in range(len(bends) - 1))
+    return p[j] * q[i] * (pieces + (1 / rung[-1] if q[j] == 0 else 0))
 
 
 def independent_coupling(p: Pmf, q: Pmf) -> dict[tuple[int, int], Fraction]:
@@ -241,20 +234,15 @@ class Decoding:
 
     def law(self, target: Model, draft: Model) -> TextLaw:
         """The exact joint law of the text and the accepted drafts of every call."""
-        done: TextLaw = {}
-        running: TextLaw = {((), ()): Fraction(1)}
-        calls: dict[Prefix, CallLaw] = {}
-        while running:
-            following: TextLaw = {}
-            for (text, accepted), weight in running.items():
-                if text not in calls:
-                    calls[text] = self.rule(target, draft, text, self._drafts(text))
-                for (tokens, count), share in calls[text].items():
-                    state = ((text + tokens)[: self.length], (*accepted, count))
-                    law = done if len(state[0]) == self.length else following
-                    law[state] = law.get(state, Fraction(0)) + weight * share
-            running = following
-        return done
+        call = cache(lambda text: self.rule(target, draft, text, self._drafts(text)).items())
+
+        def next_call(state: tuple[Prefix, tuple[int, ...]]) -> Iterable[tuple[Any, Fraction]] | None:
+            text, accepted = state
+            if len(text) == self.length:
+                return None
+            return [(((text + tokens)[: self.length], (*accepted, n)), share) for (tokens, n), share in call(text)]
+
+        return end_of(((), ()), next_call)
 
     def _drafts(self, text: Prefix) -> int:
         if self.prefill and not text:
@@ -269,21 +257,26 @@ def text_law(model: Model, length: int) -> dict[Prefix, Fraction]:
     return dict(draft_paths(model, (), length))
 
 
-def output_law(law: TextLaw) -> dict[Prefix, Fraction]:
+def output_law(whole: TextLaw) -> dict[Prefix, Fraction]:
     """Law of the output text alone."""
-    outputs: dict[Prefix, Fraction] = {}
-    for (text, _), weight in law.items():
-        outputs[text] = outputs.get(text, Fraction(0)) + weight
-    return outputs
+    return law((text, weight) for (text, _), weight in whole.items())
 
 
-def given_text(law: TextLaw, text: Prefix) -> dict[tuple[int, ...], Fraction]:
+def starts_of(whole: TextLaw) -> dict[Prefix, Fraction]:
+    """Expected calls after each prefix."""
+    return law(
+        (text[: sum(accepted[:call]) + call], weight)
+        for (text, accepted), weight in whole.items()
+        for call in range(len(accepted))
+    )
+
+
+def given_text(whole: TextLaw, text: Prefix) -> dict[tuple[int, ...], Fraction]:
     """Law of the accepted drafts of every call, given the whole text; drafts past its end are not counted."""
-    cut: dict[tuple[int, ...], Fraction] = {}
-    for (output, accepted), weight in law.items():
-        if output == text:
-            start = sum(accepted[:-1]) + len(accepted) - 1
-            key = (*accepted[:-1], min(accepted[-1], len(text) - start))
-            cut[key] = cut.get(key, Fraction(0)) + weight
-    total = sum(cut.values())
-    return {key: weight / total for key, weight in cut.items()}
+    weights = {accepted: weight for (output, accepted), weight in whole.items() if output == text}
+
+    def cut(accepted: tuple[int, ...]) -> tuple[int, ...]:
+        start = sum(accepted[:-1]) + len(accepted) - 1
+        return (*accepted[:-1], min(accepted[-1], len(text) - start))
+
+    return law((cut(accepted), weight / total(weights.values())) for accepted, weight in weights.items())

@@ -35,7 +35,8 @@ def most_accepted(target: Model, draft: Model, k: int) -> dict[tuple[Prefix, int
     ]
     into: dict[Prefix, Terms] = {text: {} for text in law}
     for number, (_, _, output) in enumerate(acts):
-        for rest, share in _continued(target, output, k + 1 - len(output)).items():
+        after = text_law(lambda later, before=output: target(before + later), k + 1 - len(output))  # type: ignore[misc]
+        for rest, share in after.items():
             into[output + rest][number] = share
     rows: list[Row] = [
         ({number: Fraction(1) for number, act in enumerate(acts) if act[0] == row}, share)
@@ -62,11 +63,6 @@ def most_agreement(target: Model, draft: Model, k: int, chains: int = 1) -> Frac
         n: Fraction(max(sum(run[:i] == b[:i] for i in range(1, k + 1)) for run in a)) for n, (a, b) in enumerate(pairs)
     }
     return _largest(rows, [agreed], len(pairs))[0]
-
-
-def _continued(target: Model, before: Prefix, length: int) -> dict[Prefix, Fraction]:
-    """The target's law of the tokens after a text."""
-    return text_law(lambda after: target(before + after), length)
 
 
 def _largest(rows: Sequence[Row], gains: Sequence[Terms], variables: int) -> list[Fraction]:

@@ -7,37 +7,39 @@ states is compared with what comes out. The two rules whose clocks are continuou
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
+from math import prod
 
 from proofs_check.algorithms.enumeration import Pmf, normalised, positive_part
-from proofs_check.statement.fractions import Fraction
+from proofs_check.statement.fractions import Fraction, law, law_of, total
 
 JointLaw = dict[tuple[int, int], Fraction]
 """(rank, output) to probability; rank 0: none of the candidates."""
 
+Ranked = Iterator[tuple[tuple[int, int], Fraction]]
+"""Pairs (rank, output), each with its probability."""
+
 
 def rank_law(joint: JointLaw, max_rank: int) -> list[Fraction]:
     """P(R = r), r = 1..max_rank."""
-    law = [Fraction(0)] * max_rank
-    for (rank, _), share in joint.items():
-        if 1 <= rank <= max_rank:
-            law[rank - 1] += share
-    return law
+    shares = law((rank, share) for (rank, _), share in joint.items())
+    return [shares.get(rank, Fraction(0)) for rank in range(1, max_rank + 1)]
 
 
 def output_law(joint: JointLaw, tokens: int) -> Pmf:
     """The law of the output alone."""
-    return tuple(sum((share for (_, x), share in joint.items() if x == token), Fraction(0)) for token in range(tokens))
+    return tuple(total(share for (_, x), share in joint.items() if x == token) for token in range(tokens))
 
 
-def recursive_rejection(p: Pmf, q: Pmf, candidates: int, *, replacement: bool) -> JointLaw:
+@law_of
+def recursive_rejection(p: Pmf, q: Pmf, candidates: int, *, replacement: bool) -> Ranked:
     """Recursive rejection (R3) with i.i.d. candidates (miao2024specinfer) or distinct ones (chen2024sequoia).
 
     Draw a candidate, accept it with probability min(1, p/q), else go on with norm (p - q)+; without replacement the
     rejected token is taken out of q, and an empty q becomes uniform over the tokens not yet rejected. After the last
     candidate the output is drawn from what is left.
     """
-    joint: JointLaw = {}
     states = [(p, q, frozenset[int](), Fraction(1))]
     for rank in range(1, candidates + 1):
         following = []
@@ -46,7 +48,7 @@ def recursive_rejection(p: Pmf, q: Pmf, candidates: int, *, replacement: bool) -
                 if drawn == 0:
                     continue
                 accept = min(Fraction(1), left[x] / drawn)
-                _add(joint, rank, x, weight * drawn * accept)
+                yield (rank, x), weight * drawn * accept
                 if accept < 1:
                     gone = rejected | {x}
                     rest = draft if replacement else _without(draft, gone)
@@ -54,9 +56,7 @@ def recursive_rejection(p: Pmf, q: Pmf, candidates: int, *, replacement: bool) -
                     following.append((normalised(positive_part(left, draft)), rest, gone, passed))
         states = following
     for left, _, _, weight in states:
-        for x, share in enumerate(left):
-            _add(joint, 0, x, weight * share)
-    return joint
+        yield from (((0, x), weight * share) for x, share in enumerate(left))
 
 
 def _without(q: Pmf, gone: frozenset[int]) -> Pmf:
@@ -65,26 +65,24 @@ def _without(q: Pmf, gone: frozenset[int]) -> Pmf:
     return normalised(kept if any(kept) else tuple(Fraction(int(x not in gone)) for x in range(len(q))))
 
 
-def k_seq(p: Pmf, q: Pmf, k: int, rho: Fraction) -> JointLaw:
+@law_of
+def k_seq(p: Pmf, q: Pmf, k: int, rho: Fraction) -> Ranked:
     """k-SEQ (R5, sun2023spectr): every list of k i.i.d. candidates, accepted with probability min(1, p/(rho q))."""
-    joint: JointLaw = {}
+    left = list(p)
     for drawn in product([x for x, share in enumerate(q) if share > 0], repeat=k):
-        weight = Fraction(1)
-        for x in drawn:
-            weight *= q[x]
+        weight = prod(q[x] for x in drawn)
         for rank, x in enumerate(drawn, 1):
             accept = min(Fraction(1), p[x] / (rho * q[x]))
-            _add(joint, rank, x, weight * accept)
+            yield (rank, x), weight * accept
+            left[x] -= weight * accept
             weight *= 1 - accept
-    left = tuple(a - b for a, b in zip(p, output_law(joint, len(p)), strict=True))
     if min(left) < 0:
         raise ValueError(f"rho = {rho} leaves {min(left)} of a token: too small")
-    for x, share in enumerate(left):
-        _add(joint, 0, x, share)
-    return joint
+    yield from (((0, x), share) for x, share in enumerate(left))
 
 
-def poisson_race(p: Pmf, q: Pmf, max_rank: int) -> JointLaw:
+@law_of
+def poisson_race(p: Pmf, q: Pmf, max_rank: int) -> Ranked:
     r"""The Poisson functional representation (R1, li2018), integrated over the arrival time of the winner.
 
     Candidates :math:`X_i` ~ q i.i.d. arrive at the times :math:`T_i` of a Poisson process of rate 1; the output is the
@@ -96,22 +94,19 @@ def poisson_race(p: Pmf, q: Pmf, max_rank: int) -> JointLaw:
     .. math:: P(R = r, X = x) = q_x A^{r-1}\int_0^\infty \frac{t^{r-1}e^{-t}}{(r-1)!}e^{-tB}\,dt
         = q_x\,\frac{A^{r-1}}{(1+B)^r} .
     """
-    joint: JointLaw = {}
     for rank, x in product(range(1, max_rank + 1), range(len(p))):
         if p[x] > 0 and q[x] > 0:
             as_good = tuple(share * q[x] / p[x] for share in p)
             worse, better = sum(positive_part(q, as_good)), sum(positive_part(as_good, q))
-            _add(joint, rank, x, q[x] * worse ** (rank - 1) / (1 + better) ** rank)
-    return joint
+            yield (rank, x), q[x] * worse ** (rank - 1) / (1 + better) ** rank
 
 
-def top_k(p: Pmf, q: Pmf, k: int) -> JointLaw:
+@law_of
+def top_k(p: Pmf, q: Pmf, k: int) -> Ranked:
     """The draft's k most probable tokens, lowest index first among equals, against an output drawn from p (R7)."""
     order = sorted(range(len(q)), key=lambda y: (-q[y], y))
-    joint: JointLaw = {}
     for x, share in enumerate(p):
-        _add(joint, order.index(x) + 1 if order.index(x) < k else 0, x, share)
-    return joint
+        yield (order.index(x) + 1 if order.index(x) < k else 0, x), share
 
 
 Exponentials = dict[Fraction, Fraction]
@@ -134,13 +129,13 @@ def gumbel_list_hit(p: Pmf, q: Pmf, x: int, k: int) -> Fraction:
     t = p[x] / k  # times and bends are multiples of w
 
     def late(s: Fraction) -> Fraction:
-        return sum((max(s * q[y] / q[x] - t * p[y] / p[x], Fraction(0)) for y in others), Fraction(0))
+        return total(max(s * q[y] / q[x] - t * p[y] / p[x], Fraction(0)) for y in others)
 
     bends = {y: t * p[y] / p[x] * q[x] / q[y] for y in others if q[y] > 0}
     points = sorted({t, *(bend for bend in bends.values() if bend > t)})
     other_race: Exponentials = {}
     for i, s in enumerate(points):
-        slope = 1 + sum((q[y] / q[x] for y, bend in bends.items() if bend <= s), Fraction(0))
+        slope = 1 + total(q[y] / q[x] for y, bend in bends.items() if bend <= s)
         _put(other_race, s - t + late(s), 1 / slope)
         if i + 1 < len(points):
             _put(other_race, points[i + 1] - t + late(points[i + 1]), -1 / slope)
@@ -149,21 +144,9 @@ def gumbel_list_hit(p: Pmf, q: Pmf, x: int, k: int) -> Fraction:
     missed = {rate: -share for rate, share in other_race.items()}
     _put(missed, Fraction(0), Fraction(1))
     for _ in range(k - 1):
-        miss = _times(miss, missed)
-    return 1 - sum((share / (1 + rate) for rate, share in miss.items()), Fraction(0))
-
-
-def _times(a: Exponentials, b: Exponentials) -> Exponentials:
-    result: Exponentials = {}
-    for (rate, share), (other_rate, other) in product(a.items(), b.items()):
-        _put(result, rate + other_rate, share * other)
-    return result
+        miss = law((a + b, share * other) for (a, share), (b, other) in product(miss.items(), missed.items()))
+    return 1 - total(share / (1 + rate) for rate, share in miss.items())
 
 
 def _put(terms: Exponentials, rate: Fraction, share: Fraction) -> None:
     terms[rate] = terms.get(rate, Fraction(0)) + share
-
-
-def _add(joint: JointLaw, rank: int, token: int, share: Fraction) -> None:
-    if share > 0:
-        joint[rank, token] = joint.get((rank, token), Fraction(0)) + share

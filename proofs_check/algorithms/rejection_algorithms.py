@@ -14,14 +14,14 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from proofs_check.algorithms.enumeration import CallLaw, Decoding, Model, Prefix, Rule, draft_paths, output_law
+from proofs_check.algorithms.enumeration import Calls, Decoding, Model, Prefix, Rule, draft_paths, output_law, outputs
 from proofs_check.evidence.search import Space, softmax
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pmfs, models
 from proofs_check.statement.arithmetic import Real, absolute, floats, is_zero, positive_part, smaller
 from proofs_check.statement.claims import Case
 from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
+from proofs_check.statement.fractions import Fraction, law, law_of, total
 
 Pmf = tuple[Real, ...]
 Table = Mapping[Prefix, Pmf]
@@ -72,36 +72,24 @@ def rejected_positions(accepted: Sequence[int], steps: int) -> list[int]:
 def decoded(rule: Rule, target: Table, draft: Table) -> tuple[Pmf, Real, dict[Prefix, Real]]:
     """Run a rule that drafts to the horizon: P(reject at n) for n = 1..T, expected calls, the law of the text."""
     steps = steps_of(target)
-    law = Decoding(rule, k=steps, length=steps, spare=0).law(model_of(target), model_of(draft))
-    profile, calls = [Fraction(0)] * steps, Fraction(0)
-    for (_, accepted), share in law.items():
-        calls += share * len(accepted)
-        for n in rejected_positions(accepted, steps):
-            profile[n - 1] += share
-    return tuple(profile), calls, {text: share for text, share in output_law(law).items() if share > 0}
+    whole = Decoding(rule, k=steps, length=steps, spare=0).law(model_of(target), model_of(draft))
+    rejected = law((n, share) for (_, a), share in whole.items() for n in rejected_positions(a, steps))
+    calls = total(share * len(accepted) for (_, accepted), share in whole.items())
+    return tuple(rejected.get(n, Fraction(0)) for n in range(1, steps + 1)), calls, output_law(whole)
 
 
 def rule_of_class(accept: Law, recovery: Law) -> Rule:
     """Accept a draft token with a probability of its prefix and itself, else draw from a recovery law of the prefix."""
 
-    def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
-        law: CallLaw = {}
-
-        def add(accepted: Prefix, last: Pmf, weight: Fraction) -> None:
-            for token, share in enumerate(last):
-                if weight * share > 0:
-                    key = (*accepted, token), len(accepted)
-                    law[key] = law.get(key, Fraction(0)) + weight * share
-
-        for path, drawn in draft_paths(draft, prefix, k):
-            alive = drawn
+    @law_of
+    def call(target: Model, draft: Model, prefix: Prefix, k: int) -> Calls:
+        for path, alive in draft_paths(draft, prefix, k):
             for i, token in enumerate(path):
                 b = accept(prefix + path[:i])[token]
                 if b < 1:
-                    add(path[:i], recovery(prefix + path[:i]), alive * (1 - b))
+                    yield from outputs(path[:i], recovery(prefix + path[:i]), alive * (1 - b))
                 alive *= b
-            add(path, target(prefix + path), alive)
-        return law
+            yield from outputs(path, target(prefix + path), alive)
 
     return call
 
@@ -152,6 +140,13 @@ def start_of(initial: Pmf) -> Reach:
 def array_of(chain: Chain) -> NDArray[np.float64]:
     """A chain as an array ``[T, V, V]``."""
     return np.array([[floats(row) for row in matrix] for matrix in chain])
+
+
+def one_model(tokens: int, steps: int, denominator: int) -> Iterator[Case]:
+    """Pairs that serve every prefix, by denominator."""
+    every = cases.prefixes(tokens, steps)
+    for pair in cases.pairs(tokens, denominator):
+        yield {"target": dict.fromkeys(every, pair["p"]), "draft": dict.fromkeys(every, pair["q"])}
 
 
 # Rules that accept more than they may, at one position and along a text: their output law itself, not its formulas.
@@ -233,9 +228,8 @@ def any_rule(effort: Effort) -> Iterator[Case]:
     rng = random.Random(53)
     for pair in cases.random_pairs(54, effort.pick(60, 600), 3, spread=4):
         b = tuple(rng.choice(ends) for _ in pair["p"])
-        yield from ({**pair, "b": b, "r": r} for r in cases.grid(len(b), 6))
-    for pair, b, r in product(cases.pairs(2, 4), product(ends, repeat=2), cases.grid(2, 6)):
-        yield {**pair, "b": b, "r": r}
+        yield from cases.with_each([{**pair, "b": b}], r=cases.grid(len(b), 6))
+    yield from cases.with_each(cases.pairs(2, 4), b=product(ends, repeat=2), r=cases.grid(2, 6))
 
 
 def drawn_rules() -> st.SearchStrategy[Case]:
@@ -259,16 +253,10 @@ def rule_space(tokens: int) -> Space:
 THETAS = (Fraction(0), Fraction(1, 3), Fraction(3, 4), Fraction(1))
 
 
-def with_thetas(given: Iterator[Case]) -> Iterator[Case]:
-    """Each case with each over-acceptance."""
-    for case in given:
-        yield from ({**case, "theta": theta} for theta in THETAS)
-
-
 def mixed_pairs(effort: Effort) -> Iterator[Case]:
     """Pairs on 2 tokens and random ones on up to 5, with each over-acceptance."""
-    yield from with_thetas(cases.pairs(2, effort.pick(4, 7)))
-    yield from with_thetas(cases.random_pairs(61, effort.pick(60, 600), 5))
+    yield from cases.with_each(cases.pairs(2, effort.pick(4, 7)), theta=THETAS)
+    yield from cases.with_each(cases.random_pairs(61, effort.pick(60, 600), 5), theta=THETAS)
 
 
 def positions(effort: Effort) -> Iterator[Case]:

@@ -11,22 +11,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import Any
 
 from proofs_check.algorithms.enumeration import (
     CallLaw,
+    Calls,
     Model,
     Pmf,
     Prefix,
     Rule,
     TextLaw,
-    add_outputs,
     block_judged,
     draft_paths,
     normalised,
+    outputs,
     positive_part,
+    probability,
 )
 from proofs_check.algorithms.tree_enumeration import Drafts, Path, Report, Tree, children, drafted_trees, without
-from proofs_check.statement.fractions import Fraction
+from proofs_check.statement.fractions import Fraction, end_of, law, law_of, total
 
 ONE = Fraction(1)
 
@@ -41,30 +44,29 @@ def hierarchical_published(target: Model, draft: Model, prefix: Prefix, k: int) 
     return _capped_call(_ratio, target, draft, prefix, k)
 
 
+@law_of
 def _capped_call(
     last_ratio: Callable[[Model, Model, Prefix, Prefix], Fraction], target: Model, draft: Model, prefix: Prefix, k: int
-) -> CallLaw:
-    law: CallLaw = {}
+) -> Calls:
     for path, weight in draft_paths(draft, prefix, k):
         last = min(ONE, last_ratio(target, draft, prefix, path))
         for depth, share in scanned(target, draft, prefix, path, last, capped=True):
             after = prefix + path[:depth]
             pmf = target(after) if depth == k else _resampled(target, draft, prefix, path[:depth], capped=True)
-            add_outputs(law, path[:depth], pmf, weight * share)
-    return law
+            yield from outputs(path[:depth], pmf, weight * share)
 
 
-def hierarchical_naive(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
+@law_of
+def hierarchical_naive(target: Model, draft: Model, prefix: Prefix, k: int) -> Calls:
     """Algorithm 1: nothing capped, every token after the accepted ones resampled until there are k.
 
     A call has k tokens, k + 1 after full acceptance; `passes` counts the target's forward passes that it needs.
     """
-    law: CallLaw = {}
     for path, weight in draft_paths(draft, prefix, k):
         last = min(ONE, _ratio(target, draft, prefix, path))
         for depth, share in scanned(target, draft, prefix, path, last, capped=False):
             if depth == k:
-                add_outputs(law, path, target(prefix + path), weight * share)
+                yield from outputs(path, target(prefix + path), weight * share)
                 continue
             ends = [(path[:depth], weight * share)]
             for _ in range(k - depth):
@@ -74,9 +76,7 @@ def hierarchical_naive(target: Model, draft: Model, prefix: Prefix, k: int) -> C
                     for token, part in enumerate(_resampled(target, draft, prefix, tokens, capped=False))
                     if part > 0
                 ]
-            for tokens, mass in ends:
-                law[tokens, depth] = law.get((tokens, depth), Fraction(0)) + mass
-    return law
+            yield from (((tokens, depth), mass) for tokens, mass in ends)
 
 
 def passes(accepted: int, k: int) -> int:
@@ -84,14 +84,9 @@ def passes(accepted: int, k: int) -> int:
     return 1 + max(k - accepted - 1, 0)
 
 
-def joint(model: Model, prefix: Prefix, path: Prefix) -> Fraction:
-    """The probability of a run of tokens."""
-    return prod((model(prefix + path[:i])[token] for i, token in enumerate(path)), start=ONE)
-
-
 def _ratio(target: Model, draft: Model, prefix: Prefix, path: Prefix) -> Fraction:
     """The likelihood ratio P/Q of a drafted run."""
-    return joint(target, prefix, path) / joint(draft, prefix, path)
+    return probability(target, prefix, path) / probability(draft, prefix, path)
 
 
 def _cap(target: Model, draft: Model, prefix: Prefix, path: Prefix) -> Fraction:
@@ -107,7 +102,7 @@ def _capped(target: Model, draft: Model, prefix: Prefix, path: Prefix) -> Fracti
 def branch(target: Model, draft: Model, prefix: Prefix, path: Prefix, *, capped: bool) -> Pmf:
     """P - Q of every next token; capped: (r* - 1) Q."""
     p, q = target(prefix + path), draft(prefix + path)
-    P, Q = joint(target, prefix, path), joint(draft, prefix, path)
+    P, Q = probability(target, prefix, path), probability(draft, prefix, path)
     if capped:
         P /= _cap(target, draft, prefix, path)
     return tuple(P * a - Q * b for a, b in zip(p, q, strict=True))
@@ -115,8 +110,7 @@ def branch(target: Model, draft: Model, prefix: Prefix, path: Prefix, *, capped:
 
 def _accepted(branch: Pmf) -> Fraction:
     """h_t = deficit / max(deficit, excess); where both are 0 a deeper draft is accepted surely, so any value serves."""
-    deficit = sum((max(d, Fraction(0)) for d in branch), Fraction(0))
-    excess = sum((max(-d, Fraction(0)) for d in branch), Fraction(0))
+    deficit, excess = (total(max(sign * d, 0) for d in branch) for sign in (1, -1))
     return deficit / max(deficit, excess) if deficit or excess else Fraction(0)
 
 
@@ -156,23 +150,19 @@ def owed(target: Model, draft: Model, start: Prefix, k: int) -> Model:
 
 def greedy_law(target: Model, draft: Model, k: int, length: int) -> TextLaw:
     """The exact joint law of a text and the accepted drafts of every call; surplus tokens of the last call are cut."""
-    done: TextLaw = {}
-    running: list[tuple[Prefix, tuple[int, ...], Model, Fraction]] = [((), (), target, ONE)]
-    while running:
-        text, counts, present, weight = running.pop()
+
+    def next_call(state: tuple[Prefix, tuple[int, ...], Model]) -> Iterator[tuple[Any, Fraction]]:
+        text, counts, present = state
         for path, drawn in draft_paths(draft, text, k):
-            last = min(ONE, joint(present, text, path) / joint(draft, text, path))
+            last = min(ONE, probability(present, text, path) / probability(draft, text, path))
             for depth, share in scanned(present, draft, text, path, last, capped=False):
                 after = text + path[:depth]
                 following = present if depth == k else owed(present, draft, text, k)
                 for token, part in enumerate(following(after)):
-                    if part > 0:
-                        state = ((*after, token)[:length], (*counts, depth), weight * drawn * share * part)
-                        if len(state[0]) == length:
-                            done[state[:2]] = done.get(state[:2], Fraction(0)) + state[2]
-                        else:
-                            running.append((state[0], state[1], following, state[2]))
-    return done
+                    yield ((*after, token)[:length], (*counts, depth), following), drawn * share * part
+
+    ends = end_of(((), (), target), lambda state: None if len(state[0]) == length else next_call(state))
+    return law(((text, counts), share) for (text, counts, _), share in ends.items())
 
 
 # Greedy multi-path block verification (thomas2026) in fractions: the largest of several i.i.d. paths is judged.
@@ -247,26 +237,23 @@ def law_of_largest(target: Model, draft: Model, start: Prefix, paths: int, order
 
 def _under(places: list[int], q: Pmf, token: int) -> Fraction:
     """The draft's mass of smaller tokens."""
-    return sum((q[x] for x in range(len(q)) if places[x] < places[token]), Fraction(0))
+    return total(q[x] for x in range(len(q)) if places[x] < places[token])
 
 
 def greedy_block(paths: int, order: Order = by_ratio, choice: Choice | None = None) -> Rule:
     """So many paths are drawn; one is chosen (the largest) and judged by block verification against `order`'s law."""
     choose = choice or largest(order)
 
-    def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
-        chosen: dict[Prefix, Fraction] = {}
-        for drawn in product(list(draft_paths(draft, prefix, k)), repeat=paths):
-            path = choose(target, draft, prefix, [each for each, _ in drawn])
-            weight = Fraction(1)
-            for _, share in drawn:
-                weight *= share
-            chosen[path] = chosen.get(path, Fraction(0)) + weight
-        judged_by, law = law_of_largest(target, draft, prefix, paths, order), CallLaw()
+    @law_of
+    def call(target: Model, draft: Model, prefix: Prefix, k: int) -> Calls:
+        chosen = law(
+            (choose(target, draft, prefix, [path for path, _ in drawn]), prod((share for _, share in drawn), start=ONE))
+            for drawn in product(list(draft_paths(draft, prefix, k)), repeat=paths)
+        )
+        judged_by = law_of_largest(target, draft, prefix, paths, order)
         for path, weight in chosen.items():
             for depth, last, share in block_judged(target, judged_by, prefix, path):
-                add_outputs(law, path[:depth], last, weight * share)
-        return law
+                yield from outputs(path[:depth], last, weight * share)
 
     return call
 
@@ -276,7 +263,6 @@ def greedy_block(paths: int, order: Order = by_ratio, choice: Choice | None = No
 
 Judged = tuple[Path, Pmf, Fraction]
 """The node accepted, the law of the token after it, the probability."""
-
 
 Rest = Callable[[Fraction, Fraction, Fraction], Fraction]
 """A parent's ratio after a rejection: of S, its ratio before, and the draft's mass without the rejected token."""
@@ -300,18 +286,15 @@ def traversal(
     merged: i.i.d. siblings with the same token are one node, with the children of all.
     """
 
-    def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
-        law: CallLaw = {}
+    @law_of
+    def call(target: Model, draft: Model, prefix: Prefix, k: int) -> Calls:
         cut = frozenset(path for path in tree if len(path) <= k)
         for tokens, drawn in drafted_trees(draft, prefix, cut, replacement):
             tokens = _merged(tokens) if merged else tokens
             walk = _Walk(target, draft, prefix, frozenset(tokens), tokens, replacement, rest)
             for node, last, share in walk.judged((), Fraction(1)):
                 for token, part in enumerate(last):
-                    if part > 0:
-                        key = ((*walk.words(node), token), report(node))
-                        law[key] = law.get(key, Fraction(0)) + drawn * share * part
-        return law
+                    yield ((*walk.words(node), token), report(node)), drawn * share * part
 
     return call
 
@@ -359,7 +342,7 @@ class _Walk:
             if alive == 0:
                 return
             left_over = positive_part(p, proposal, ratio)
-            mass = sum(left_over, Fraction(0))
+            mass = total(left_over)
             ratio, tried = self.rest(mass, ratio, 1 - proposal[token]), (*tried, token)
             p = normalised(left_over) if mass else p
         ratio = ratio if node else Fraction(1)

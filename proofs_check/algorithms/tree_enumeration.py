@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 
-from proofs_check.algorithms.enumeration import CallLaw, Model, Pmf, Prefix, Rule, TextLaw, normalised, positive_part
-from proofs_check.algorithms.rank_laws import JointLaw, recursive_rejection
-from proofs_check.statement.fractions import Fraction
+from proofs_check.algorithms.enumeration import Calls, Model, Pmf, Prefix, Rule, TextLaw, normalised, positive_part
+from proofs_check.algorithms.rank_laws import JointLaw, Ranked, recursive_rejection
+from proofs_check.statement.fractions import Fraction, law, law_of, total
 
 Path = tuple[int, ...]
 """A node: the ranks from the root, which is (), to it; ranks are counted from 1."""
@@ -47,17 +47,16 @@ def nodes_of(tree: Tree) -> list[Path]:
 # What happens at one position, besides the laws of :mod:`proofs_check.algorithms.rank_laws`
 
 
-def independent_list(p: Pmf, q: Pmf, candidates: int) -> JointLaw:
+@law_of
+def independent_list(p: Pmf, q: Pmf, candidates: int) -> Ranked:
     """The output and i.i.d. candidates are drawn independently; the first candidate equal to the output counts."""
-    law: JointLaw = {}
     for x in range(len(p)):
-        for r in range(1, candidates + 1):
-            law[r, x] = p[x] * (1 - q[x]) ** (r - 1) * q[x]
-        law[0, x] = p[x] * (1 - q[x]) ** candidates
-    return law
+        yield from (((r, x), p[x] * (1 - q[x]) ** (r - 1) * q[x]) for r in range(1, candidates + 1))
+        yield (0, x), p[x] * (1 - q[x]) ** candidates
 
 
-def race_list(p: Pmf, q: Pmf, candidates: int) -> JointLaw:
+@law_of
+def race_list(p: Pmf, q: Pmf, candidates: int) -> Ranked:
     r"""R2: the candidates are the first arrivals of the draft race E_y/q_y, the output wins the target race E_y/p_y.
 
     The winner i and its time u ~ Exp(1) are independent, and y arrives before i with probability 1 - exp(-u l_y),
@@ -66,31 +65,26 @@ def race_list(p: Pmf, q: Pmf, candidates: int) -> JointLaw:
     .. math:: \int e^{-u} \prod_{y \in S} (1 - e^{-u l_y}) \prod_{y \notin S} e^{-u l_y}\,du
         = \sum_{T \subseteq S} \frac{(-1)^{|T|}}{1 + \sum_{y \in T \cup S^c} l_y}.
     """
-    law: JointLaw = {}
     for i in range(len(p)):
         others = [y for y in range(len(p)) if y != i and q[y] > 0]
         if q[i] == 0:
-            law[0, i] = p[i]
+            yield (0, i), p[i]
             continue
         rates = [max(q[y] * p[i] / q[i] - p[y], Fraction(0)) for y in others]
         for size in range(len(rates) + 1):
             rank = size + 1 if size < candidates else 0
             for before in combinations(range(len(rates)), size):
-                after = sum((rate for y, rate in enumerate(rates) if y not in before), Fraction(0))
-                share = p[i] * _all_before([rates[y] for y in before], after)
-                law[rank, i] = law.get((rank, i), Fraction(0)) + share
-    return law
+                after = total(rate for y, rate in enumerate(rates) if y not in before)
+                yield (rank, i), p[i] * _all_before([rates[y] for y in before], after)
 
 
 def _all_before(rates: Sequence[Fraction], after: Fraction) -> Fraction:
-    total = Fraction(0)
-    for size in range(len(rates) + 1):
-        for some in combinations(rates, size):
-            total += Fraction((-1) ** size) / (1 + after + sum(some, Fraction(0)))
-    return total
+    chosen = (some for size in range(len(rates) + 1) for some in combinations(rates, size))
+    return total(Fraction((-1) ** len(some)) / (1 + after + total(some)) for some in chosen)
 
 
-def poisson_list(p: Pmf, q: Pmf, candidates: int) -> JointLaw:
+@law_of
+def poisson_list(p: Pmf, q: Pmf, candidates: int) -> Ranked:
     r"""R1: the candidates are the first arrivals of one Poisson stream per token, of rate q_y, duplicates included.
 
     The output is the arrival with the least :math:`T q_y/p_y`; its value of that, u ~ Exp(1), and its token x are
@@ -101,16 +95,12 @@ def poisson_list(p: Pmf, q: Pmf, candidates: int) -> JointLaw:
 
     Tokens the draft lacks win with their p_x and have no rank.
     """
-    law: JointLaw = {}
     for x in range(len(p)):
-        left = p[x]
+        shares: list[Fraction] = []
         if q[x] > 0:
-            g = sum((max(q[y] * p[x] / q[x] - p[y], Fraction(0)) for y in range(len(p))), Fraction(0))
-            for rank in range(1, candidates + 1):
-                law[rank, x] = p[x] * g ** (rank - 1) / (1 + g) ** rank
-                left -= law[rank, x]
-        law[0, x] = left
-    return law
+            g = total(max(q[y] * p[x] / q[x] - p[y], Fraction(0)) for y in range(len(p)))
+            shares = [p[x] * g ** (rank - 1) / (1 + g) ** rank for rank in range(1, candidates + 1)]
+        yield from (((rank, x), share) for rank, share in enumerate((p[x] - total(shares), *shares)))
 
 
 # Whole calls
@@ -122,8 +112,8 @@ def tree_walk(joint: Joint, tree: Tree, report: Report = len) -> Rule:
     At every node the pair (rank, output) is drawn from `joint`; at a leaf the bonus token is drawn from the target.
     """
 
-    def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
-        law: CallLaw = {}
+    @law_of
+    def call(target: Model, draft: Model, prefix: Prefix, k: int) -> Calls:
         waiting: list[tuple[Path, Prefix, Fraction]] = [((), (), Fraction(1))]
         while waiting:
             node, tokens, weight = waiting.pop()
@@ -131,14 +121,10 @@ def tree_walk(joint: Joint, tree: Tree, report: Report = len) -> Rule:
             at = joint(target(prefix + tokens), draft(prefix + tokens), max(ranks, default=0))
             for (rank, token), share in at.items():
                 output = (*tokens, token)
-                if share == 0:
-                    continue
-                if rank in ranks:
+                if rank in ranks and share:
                     waiting.append(((*node, rank), output, weight * share))
                 else:
-                    key = (output, report(node))
-                    law[key] = law.get(key, Fraction(0)) + weight * share
-        return law
+                    yield (output, report(node)), weight * share
 
     return call
 
@@ -151,14 +137,12 @@ def drawn_tree(tree: Tree, report: Report = len, *, replacement: bool = True) ->
     residual becomes norm (residual - draft)+; after none it gives the recovered token, at a leaf the bonus token.
     """
 
-    def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
-        law: CallLaw = {}
+    @law_of
+    def call(target: Model, draft: Model, prefix: Prefix, k: int) -> Calls:
         cut = frozenset(path for path in tree if len(path) <= k)
         for tokens, drawn in drafted_trees(draft, prefix, cut, replacement):
             for output, node, share in _verified(target, draft, prefix, cut, tokens, replacement):
-                key = (output, report(node))
-                law[key] = law.get(key, Fraction(0)) + drawn * share
-        return law
+                yield (output, report(node)), drawn * share
 
     return call
 
@@ -216,18 +200,17 @@ def _verified(
                 yield (*output, token), node, alive * share
 
 
-def given_text(law: TextLaw, text: Prefix, tree: Tree) -> dict[tuple[Path, ...], Fraction]:
+def given_text(whole: TextLaw, text: Prefix, tree: Tree) -> dict[tuple[Path, ...], Fraction]:
     """Law of the nodes at which the calls end, given the whole text; the last call is cut to the text."""
     nodes = nodes_of(tree)
-    cut: dict[tuple[Path, ...], Fraction] = {}
-    for (output, numbers), weight in law.items():
-        if output == text:
-            ends = [nodes[number] for number in numbers]
-            start = sum(len(node) + 1 for node in ends[:-1])
-            key = (*ends[:-1], ends[-1][: len(text) - start])
-            cut[key] = cut.get(key, Fraction(0)) + weight
-    total = sum(cut.values())
-    return {key: weight / total for key, weight in cut.items()}
+    weights = {numbers: weight for (output, numbers), weight in whole.items() if output == text}
+
+    def cut(numbers: tuple[int, ...]) -> tuple[Path, ...]:
+        ends = [nodes[number] for number in numbers]
+        start = sum(len(node) + 1 for node in ends[:-1])
+        return (*ends[:-1], ends[-1][: len(text) - start])
+
+    return law((cut(numbers), weight / total(weights.values())) for numbers, weight in weights.items())
 
 
 REJECTION: dict[bool, Joint] = {r: partial(recursive_rejection, replacement=r) for r in (True, False)}

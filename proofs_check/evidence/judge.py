@@ -23,7 +23,6 @@ ROUNDING = Fraction(1, 10**12)
 """What a double-precision calculator may be off, absolutely or relatively, whichever is more: the pmfs of the cases
 have few tokens, so a sum loses some 1e-15; twelve digits leave room for ill-conditioned formulas alone."""
 
-
 MOST_BITS = 10**6
 """Of a side's numerator and denominator: a claim is computed some thousand times."""
 

@@ -32,7 +32,6 @@ STEPS = 60
 WALL = 1e30
 """What the optimiser sees where an assumption is not met or a claim has no value: finite, as it takes differences."""
 
-
 FLOOR = 1e-9
 """What stands for a zero where the optimiser walks next to a face of the simplex."""
 

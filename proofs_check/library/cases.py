@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from math import gcd
+from typing import Any
 
 from proofs_check.statement.claims import Case
 from proofs_check.statement.findings import Effort
@@ -70,11 +71,16 @@ def every_pair(
     return draw
 
 
+def pmf_of(weights: Sequence[int]) -> Pmf:
+    """The pmf in proportion to whole weights."""
+    return tuple(Fraction(weight, sum(weights)) for weight in weights)
+
+
 def random_pmf(rng: random.Random, tokens: int, spread: int = 12) -> Pmf:
     """A random rational pmf whose weights span up to `spread` powers of two, zeros included."""
     weights = [rng.randrange(1 << rng.randrange(spread + 1)) for _ in range(tokens)]
     weights[rng.randrange(tokens)] += 1
-    return tuple(Fraction(weight, sum(weights)) for weight in weights)
+    return pmf_of(weights)
 
 
 def random_pairs(seed: int, count: int, max_tokens: int, spread: int = 12) -> Iterator[Case]:
@@ -85,10 +91,14 @@ def random_pairs(seed: int, count: int, max_tokens: int, spread: int = 12) -> It
         yield {"p": random_pmf(rng, tokens, spread), "q": random_pmf(rng, tokens, spread)}
 
 
+def prefixes(tokens: int, length: int) -> list[tuple[int, ...]]:
+    """Every run of fewer than `length` tokens, the shortest first."""
+    return [prefix for n in range(length) for prefix in product(range(tokens), repeat=n)]
+
+
 def random_model(rng: random.Random, tokens: int, length: int, spread: int = 3) -> dict[tuple[int, ...], Pmf]:
     """A random pmf after every prefix shorter than `length`: a model without any stationarity."""
-    prefixes = (prefix for n in range(length) for prefix in product(range(tokens), repeat=n))
-    return {prefix: random_pmf(rng, tokens, spread) for prefix in prefixes}
+    return {prefix: random_pmf(rng, tokens, spread) for prefix in prefixes(tokens, length)}
 
 
 def _compositions(parts: int, total: int) -> Iterator[tuple[int, ...]]:
@@ -100,6 +110,12 @@ def _compositions(parts: int, total: int) -> Iterator[tuple[int, ...]]:
             yield (first, *rest)
 
 
-def with_candidates(pairs: Iterable[Case], numbers: Sequence[int]) -> Iterator[Case]:
-    """Every pair with each number of candidates."""
-    return ({**pair, "k": k} for pair in pairs for k in numbers)
+def with_each(given: Iterable[Case], **values: Iterable[Any]) -> Iterator[Case]:
+    """Every case with each of the values of more names, in all combinations."""
+    for case, *chosen in product(given, *values.values()):
+        yield {**case, **dict(zip(values, chosen, strict=True))}
+
+
+def all_of(**values: Iterable[Any]) -> Iterator[Case]:
+    """All combinations of the values of each name."""
+    return with_each(({},), **values)

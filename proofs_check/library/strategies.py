@@ -7,16 +7,14 @@ The profile is deterministic, so a failure comes back on every run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
-from itertools import product
 
 import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from proofs_check.library.cases import Pmf
+from proofs_check.library.cases import Pmf, pmf_of, prefixes
 from proofs_check.statement.fractions import Fraction
 
 Floats = NDArray[np.float64]
@@ -101,7 +99,7 @@ def exact_weights() -> st.SearchStrategy[int]:
 @cache
 def exact_pmfs(tokens: int) -> st.SearchStrategy[Pmf]:
     """A rational pmf on `tokens` tokens, with zeros and extremes."""
-    return st.lists(exact_weights(), min_size=tokens, max_size=tokens).filter(any).map(_exact)
+    return st.lists(exact_weights(), min_size=tokens, max_size=tokens).filter(any).map(pmf_of)
 
 
 @cache
@@ -152,8 +150,7 @@ def draft_trees(max_nodes: int = 6, max_rank: int = 3) -> st.SearchStrategy[froz
 
 def models(tokens: int, length: int) -> st.SearchStrategy[dict[tuple[int, ...], Pmf]]:
     """A pmf after every prefix shorter than `length`: a chain of any order and no stationarity."""
-    prefixes = [prefix for n in range(length) for prefix in product(range(tokens), repeat=n)]
-    return st.fixed_dictionaries({prefix: exact_pmfs(tokens) for prefix in prefixes})
+    return st.fixed_dictionaries({prefix: exact_pmfs(tokens) for prefix in prefixes(tokens, length)})
 
 
 def markov_chains(tokens: int, steps: int) -> st.SearchStrategy[tuple[tuple[Pmf, ...], ...]]:
@@ -168,15 +165,11 @@ def ensembles(max_pmfs: int = 4, max_tokens: int = 4) -> st.SearchStrategy[tuple
     return sizes.flatmap(cache(lambda tokens: st.lists(exact_pmfs(tokens), min_size=1, max_size=max_pmfs).map(tuple)))
 
 
-def _exact(values: Sequence[int]) -> Pmf:
-    return tuple(Fraction(value, sum(values)) for value in values)
-
-
 def _on(tokens: int, places: list[int], first: int, second: int) -> Pmf:
     values = [0] * tokens
     for place, value in zip(places, (first, second), strict=False):
         values[place] = value
-    return _exact(values)
+    return pmf_of(values)
 
 
 def _near(drawn: tuple[Pmf, Pmf, int]) -> dict[str, Pmf]:
@@ -213,5 +206,5 @@ def _grown(steps: list[tuple[int, int]]) -> frozenset[tuple[int, ...]]:
 def plain_pairs(tokens: int = 2, largest: int = 12) -> st.SearchStrategy[dict[str, Pmf]]:
     """A case {p, q} of pmfs with small whole weights, zeros included: cheap where a case is a whole decoding."""
     weights = st.lists(st.integers(0, largest), min_size=tokens, max_size=tokens).filter(any)
-    pmf = weights.map(lambda each: tuple(Fraction(weight, sum(each)) for weight in each))
+    pmf = weights.map(pmf_of)
     return st.fixed_dictionaries({"p": pmf, "q": pmf})

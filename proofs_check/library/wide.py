@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from itertools import product
 
 from proofs_check.evidence.judge import judge_all
-from proofs_check.library.cases import Pmf, random_pmf
+from proofs_check.library.cases import Pmf, pmf_of, random_pmf
 from proofs_check.statement.claims import AssumptionError, Case, Claim
 from proofs_check.statement.findings import Effort, Finding, together
-from proofs_check.statement.fractions import Fraction
 
 SIZES = (4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 32, 48, 64)
 """Vocabularies tried, the smallest first: a claim whose cost explodes with V is stopped before it hangs."""
@@ -34,12 +33,12 @@ def shapes(rng: random.Random, tokens: int) -> dict[str, Pmf]:
     few, top = rng.sample(range(tokens), 2), rng.randrange(tokens)
     two = [rng.randint(1, 9) if place in few else 0 for place in range(tokens)]
     return {
-        "flat": _normalised([1] * tokens),
-        "falling": _normalised([2 ** (tokens - 1 - place) for place in range(tokens)]),
-        "rising": _normalised([2**place for place in range(tokens)]),
-        "sparse": _normalised(two),
-        "nearly sparse": _normalised([10**7 * weight or 1 for weight in two]),
-        "peaked": _normalised([9 * tokens if place == top else 1 for place in range(tokens)]),
+        "flat": pmf_of([1] * tokens),
+        "falling": pmf_of([2 ** (tokens - 1 - place) for place in range(tokens)]),
+        "rising": pmf_of([2**place for place in range(tokens)]),
+        "sparse": pmf_of(two),
+        "nearly sparse": pmf_of([10**7 * weight or 1 for weight in two]),
+        "peaked": pmf_of([9 * tokens if place == top else 1 for place in range(tokens)]),
         "random": random_pmf(rng, tokens, SPREAD),
     }
 
@@ -73,7 +72,3 @@ def _until(deadline: float, pairs: Iterator[Case]) -> Iterator[Case]:
         if time.monotonic() >= deadline:
             return
         yield pair
-
-
-def _normalised(weights: list[int]) -> Pmf:
-    return tuple(Fraction(weight, sum(weights)) for weight in weights)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from proofs_check.evidence.entries import Entry, Evidence
+from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.symbolic import Step, in_parts, parts
 from proofs_check.run.verify import Checked, Key, Outcome
 from proofs_check.statement.findings import KINDS, Effort, Finding
@@ -60,8 +60,8 @@ class Report:
         verdict = "all as the ledger says" if self.as_expected else "NOT as the ledger says"
         if len(self.checks) < len(self.keys):
             verdict = f"{len(self.keys) - len(self.checks)} checks did not run"
-        ran = f"{_count(len(self.checks), 'check')} in {self.seconds:.0f} s"
-        return f"{_count(len(outcomes), 'statement')}: {', '.join(counts)}; {ran}: {verdict}"
+        ran = f"{len(self.checks)} check{'s' * (len(self.checks) != 1)} in {self.seconds:.0f} s"
+        return f"{len(outcomes)} statement{'s' * (len(outcomes) != 1)}: {', '.join(counts)}; {ran}: {verdict}"
 
 
 def steps_line(report: Report) -> str:
@@ -111,9 +111,10 @@ def checks_table(report: Report, entry: Entry) -> Table:
     table.add_column("s", justify="right", no_wrap=True)
     table.add_column("what was checked")
     for each in report.of(entry):
+        tokens = ", ".join(map(str, entry.evidence[each.place].tokens))  # of a proof that is one for these alone
         table.add_row(
             WORDS[each.kind],
-            _styled(each.outcome) + _only_for(entry.evidence[each.place]),
+            _styled(each.outcome) + (f", V = {tokens}" if tokens else ""),
             f"{each.finding.cases:,}" if each.finding else "-",
             f"{each.seconds:.1f}",
             _escaped("\n".join(_lines(each, entry))),
@@ -143,11 +144,6 @@ def _lines(each: Checked, entry: Entry) -> list[str]:
     if each.expected == "refuted":
         return [*lines, f"counterexample: {place}", f"true, and not refuted: {evidence.control.says}"]
     return [*lines, *([f"tightest: {place}"] if place else []), f"rejected as it must be: {evidence.control.says}"]
-
-
-def _only_for(evidence: Evidence) -> str:
-    """The vocabularies of a proof that is one for these alone."""
-    return f", V = {', '.join(map(str, evidence.tokens))}" if evidence.tokens else ""
 
 
 def _table(title: str) -> Table:
@@ -207,10 +203,6 @@ def _check(each: Checked, entry: Entry) -> dict[str, Any]:
 def _cases(checks: Sequence[Checked], kind: str) -> int:
     """Cases of one kind of evidence: steps that carry the argument, for proofs."""
     return sum(each.finding.cases for each in checks if each.kind == kind and each.finding)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _tightest(checks: Sequence[Checked]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -109,7 +108,9 @@ class Trial:
         """A few lines for a reader."""
         lines = [f"{self.claim.says}: {self.summary}", *self._proof_lines()]
         if self.counterexample:
-            lines.append(f"  counterexample: {self.counterexample.at}{_missed(self.counterexample)}")
+            gap = self.counterexample.gap
+            missed = "" if gap is None else f" (left - right = {-gap:.3g})"
+            lines.append(f"  counterexample: {self.counterexample.at}{missed}")
             return "\n".join(lines)
         for found, over in (
             (self.grid, "grid and next to its faces, V up to 3"),
@@ -118,9 +119,10 @@ class Trial:
         ):
             if found:
                 lines.append(f"  {over}: {found.cases:,} pairs, {found.status}")
-        tightest = min((each for each in self.found if each.gap is not None), key=_gap, default=None)
-        if tightest:
-            lines.append(f"  tightest: {tightest.gap:.3g} at {tightest.at}")
+        gaps = [(each.gap, each.at) for each in self.found if each.gap is not None]
+        if gaps:
+            gap, at = min(gaps, key=lambda both: both[0])
+            lines.append(f"  tightest: {gap:.3g} at {at}")
         return "\n".join(lines)
 
     def _proof_lines(self) -> list[str]:
@@ -235,11 +237,3 @@ def _check(claim: Claim, tokens: Sequence[int], effort: Effort) -> None:
         raise SettingError(
             f"tokens is {tokens!r}", limit=f"needs integers in 1..{MOST_TOKENS}", remedy="(2, 3) is the default"
         )
-
-
-def _gap(found: Finding) -> float:
-    return math.inf if found.gap is None else found.gap
-
-
-def _missed(found: Finding) -> str:
-    return "" if found.gap is None else f" (left - right = {-found.gap:.3g})"

@@ -48,7 +48,7 @@ class Problem:
     def following(self, text: Prefix, of: Value) -> Fraction:
         """The target's mean, over the next token, of a value."""
         p = self.target(text)
-        return sum((p[z] * of((*text, z)) for z in range(self.tokens) if p[z]), Fraction(0))
+        return total(p[z] * of((*text, z)) for z in range(self.tokens) if p[z])
 
     def drafting(self, drafts: int) -> Problem:
         """The same with so many drafts in every call."""
@@ -99,15 +99,9 @@ def least_of_products(problem: Problem, text: Prefix) -> Masses:
     """The least over j of q(x_1..x_j) p(x_(j+1)..x_i): the closed form of block verification's masses."""
     p, q = problem.target, problem.draft_from(text)
 
-    def probability(model: Model, run: Prefix, start: int, end: int) -> Fraction:
-        product_ = ONE
-        for n in range(start, end):
-            product_ *= model(text + run[:n])[run[n]]
-        return product_
-
     def least(run: Prefix) -> Fraction:
-        i = len(run)
-        return min(probability(q, run, 0, j) * probability(p, run, j, i) for j in range(i + 1))
+        ends = range(len(run) + 1)
+        return min(probability(q, text, run[:j]) * probability(p, text + run[:j], run[j:]) for j in ends)
 
     return [{run: least(run) for run in problem.runs(i)} for i in range(problem.drafts(text) + 1)]
 
@@ -139,7 +133,7 @@ def stops(problem: Problem, text: Prefix, masses: Masses) -> dict[Prefix, Fracti
 def now_and_then(problem: Problem, text: Prefix, masses: Masses, after: Value) -> Fraction:
     """The cost of one call with these masses and of what comes after it."""
     later = (share * after(text + output) for output, share in stops(problem, text, masses).items() if share)
-    return problem.cost(text) + sum(later, Fraction(0))
+    return problem.cost(text) + total(later)
 
 
 def expected_calls(problem: Problem, of: MassesOf = block_masses) -> Value:
@@ -159,7 +153,7 @@ def drop(problem: Problem, value: Value) -> Value:
 
 def weighed(text: Prefix, masses: Masses, of: Value) -> Fraction:
     """Sum over depths and runs of mass times a value, the empty run included."""
-    return sum((mass * of(text + run) for depth in masses for run, mass in depth.items() if mass), Fraction(0))
+    return total(mass * of(text + run) for depth in masses for run, mass in depth.items() if mass)
 
 
 # Laws, not means: what the theorem does not speak of
@@ -173,7 +167,7 @@ def beyond(problem: Problem, calls: int, of: MassesOf = block_masses) -> Fractio
         if problem.ended(text) or not left:
             return Fraction(not problem.ended(text))
         found = stops(problem, text, of(problem, text)).items()
-        return sum((share * more(text + output, left - 1) for output, share in found if share), Fraction(0))
+        return total(share * more(text + output, left - 1) for output, share in found if share)
 
     return more((), calls)
 
@@ -187,7 +181,7 @@ def tokens_after(problem: Problem, calls: int, of: MassesOf = block_masses) -> F
             return Fraction(0)
         found = stops(problem, text, of(problem, text)).items()
         given = (share * (len(output) + mean(text + output, left - 1)) for output, share in found if share)
-        return sum(given, Fraction(0))
+        return total(given)
 
     return mean((), calls)
 
@@ -253,6 +247,10 @@ class Goal:
         return after, goes_on, self.price(after) if goes_on and self.over is None else 0.0
 
 
+SOLVED = Fraction(1, 10**8)
+"""What the optimum of a linear programme, solved in floats, may be off."""
+
+
 def fewest_calls(problem: Problem, *, remember: bool = False, fresh: bool = True) -> float:
     """The least expected cost of all calls of any policy."""
     later = Goal(lambda start: float(problem.cost(start[0])), remember=remember, fresh=fresh)
@@ -275,7 +273,7 @@ def least(problem: Problem, goal: Goal) -> float:
                 finished[start[0] + output] += acts
     if not goal.fresh:
         for text, acts in finished.items():
-            programme.rows.append((dict.fromkeys(acts, 1.0), float(_probability(problem.target, (), text))))
+            programme.rows.append((dict.fromkeys(acts, 1.0), float(probability(problem.target, (), text))))
     return programme.least()
 
 
@@ -305,7 +303,7 @@ def _keep_the_law(problem: Problem, programme: Programme, start: Start, outputs:
     for leaf, share in _leaves(problem, text, problem.drafts(text) + 1):
         agreeing: dict[int, float] = {}
         for end in range(1, len(leaf) + 1):
-            rest = float(_probability(problem.target, text + leaf[:end], leaf[end:]))
+            rest = float(probability(problem.target, text + leaf[:end], leaf[end:]))
             agreeing |= dict.fromkeys(outputs.get(leaf[:end], ()), rest)
         programme.share_of(start, agreeing, float(share))
 
@@ -319,11 +317,4 @@ def _cut(problem: Problem, text: Prefix, output: Prefix) -> Prefix:
 def _leaves(problem: Problem, text: Prefix, length: int) -> Iterator[tuple[Prefix, Fraction]]:
     """Every text of so many tokens or up to the end, impossible ones too, with the target's probability."""
     for run in {_cut(problem, text, run) for run in problem.runs(length)}:
-        yield run, _probability(problem.target, text, run)
-
-
-def _probability(model: Model, before: Prefix, run: Prefix) -> Fraction:
-    found = Fraction(1)
-    for n, token in enumerate(run):
-        found *= model(before + run[:n])[token]
-    return found
+        yield run, probability(problem.target, text, run)

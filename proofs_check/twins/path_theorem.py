@@ -6,10 +6,12 @@ It states, for a text and the statistics along it, the survival of a call's acce
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
+from math import prod
+from typing import Any
 
 from proofs_check.algorithms.enumeration import Model, Pmf, Prefix
-from proofs_check.statement.fractions import Fraction
+from proofs_check.statement.fractions import Fraction, end_of, law, total
 
 Survival = Callable[[int, int], Fraction]
 """P(tau >= i) of a call whose first draft stands at position n, as a function of (n, i)."""
@@ -33,7 +35,7 @@ def race_acceptance(p: Pmf, q: Pmf, token: int) -> Fraction:
     rho = likelihood_ratio(p, q, token)
     if rho == 0:
         return Fraction(0)
-    return 1 / (1 + sum((max(b / rho - a, Fraction(0)) for a, b in zip(p, q, strict=True)), Fraction(0)))
+    return 1 / (1 + total(max(b / rho - a, Fraction(0)) for a, b in zip(p, q, strict=True)))
 
 
 def independent_acceptance(p: Pmf, q: Pmf, token: int) -> Fraction:
@@ -49,30 +51,23 @@ def argmax_acceptance(p: Pmf, q: Pmf, token: int) -> Fraction:
 def product_survival(accept: PositionLaw, target: Model, draft: Model, text: Prefix) -> Survival:
     """Survival of a rule that decides each position by itself: the product of a(x) over the positions."""
     at = [accept(target(text[:n]), draft(text[:n]), token) for n, token in enumerate(text)]
-    return lambda n, i: _product(at[n : n + i])
+    return lambda n, i: prod(at[n : n + i], start=Fraction(1))
 
 
 def block_survival(target: Model, draft: Model, text: Prefix) -> Survival:
     """Survival of block verification: min(1, min_{j<=i} prod_{l<=j} rho_{n+l})."""
     rho = _ratios(target, draft, text)
-    return lambda n, i: min([Fraction(1), *(_product(rho[n : n + j]) for j in range(1, i + 1))])
+    return lambda n, i: min(prod(rho[n : n + j], start=Fraction(1)) for j in range(i + 1))
 
 
 def one_call_terms(target: Model, draft: Model, text: Prefix) -> Survival:
     """The terms min(1, prod_{l<=i} rho_{n+l}) of the one-call bound; *not* a survival function."""
     rho = _ratios(target, draft, text)
-    return lambda n, i: min(Fraction(1), _product(rho[n : n + i]))
+    return lambda n, i: min(Fraction(1), prod(rho[n : n + i], start=Fraction(1)))
 
 
 def _ratios(target: Model, draft: Model, text: Prefix) -> list[Fraction]:
     return [likelihood_ratio(target(text[:n]), draft(text[:n]), token) for n, token in enumerate(text)]
-
-
-def _product(values: Sequence[Fraction]) -> Fraction:
-    product = Fraction(1)
-    for value in values:
-        product *= value
-    return product
 
 
 def accepted_law(survival: Survival, n: int, k: int, length: int) -> list[Fraction]:
@@ -88,8 +83,8 @@ def calls(survival: Survival, k: int, length: int, *, prefill: bool = False) -> 
     square = list(mean)
     for n in range(length - 1, -1, -1):
         law = accepted_law(survival, n, k, length)
-        later = sum((share * mean[n + i + 1] for i, share in enumerate(law)), Fraction(0))
-        later_square = sum((share * square[n + i + 1] for i, share in enumerate(law)), Fraction(0))
+        later = total(share * mean[n + i + 1] for i, share in enumerate(law))
+        later_square = total(share * square[n + i + 1] for i, share in enumerate(law))
         mean[n], square[n] = 1 + later, 1 + 2 * later + later_square
     first = 1 if prefill else 0
     return mean[first] + first, square[first] - mean[first] ** 2
@@ -100,7 +95,7 @@ def least_calls(most: Survival, k: int, length: int) -> Fraction:
     ahead = [Fraction(0)] * (length + k + 2)
     for n in range(length - 1, -1, -1):
         law = accepted_law(most, n, k, length)
-        ahead[n] = 1 + sum((share * min(ahead[n + 1 : n + i + 2]) for i, share in enumerate(law)), Fraction(0))
+        ahead[n] = 1 + total(share * min(ahead[n + 1 : n + i + 2]) for i, share in enumerate(law))
     return ahead[0]
 
 
@@ -109,7 +104,7 @@ def full_acceptances(survival: Survival, k: int, length: int) -> Fraction:
     expected = [Fraction(0)] * (length + k + 2)
     for n in range(length - 1, -1, -1):
         law = accepted_law(survival, n, k, length)
-        expected[n] = sum((share * expected[n + i + 1] for i, share in enumerate(law)), Fraction(0))
+        expected[n] = total(share * expected[n + i + 1] for i, share in enumerate(law))
         if n + k + 1 < length:
             expected[n] += law[k]
     return expected[0]
@@ -117,18 +112,11 @@ def full_acceptances(survival: Survival, k: int, length: int) -> Fraction:
 
 def all_calls_law(survival: Survival, k: int, length: int) -> dict[tuple[int, ...], Fraction]:
     """Law of the accepted drafts of every call, given the text: independent calls, the last cut to the text."""
-    done: dict[tuple[int, ...], Fraction] = {}
-    running: dict[tuple[int, tuple[int, ...]], Fraction] = {(0, ()): Fraction(1)}
-    while running:
-        following: dict[tuple[int, tuple[int, ...]], Fraction] = {}
-        for (n, accepted), weight in running.items():
-            for i, share in enumerate(accepted_law(survival, n, k, length)):
-                if weight * share == 0:
-                    continue
-                key = (*accepted, i)
-                if n + i + 1 >= length:
-                    done[key] = done.get(key, Fraction(0)) + weight * share
-                else:
-                    following[n + i + 1, key] = following.get((n + i + 1, key), Fraction(0)) + weight * share
-        running = following
-    return done
+
+    def next_call(state: tuple[int, tuple[int, ...]]) -> Iterable[tuple[Any, Fraction]] | None:
+        n, accepted = state
+        if n >= length:
+            return None
+        return (((n + i + 1, (*accepted, i)), share) for i, share in enumerate(accepted_law(survival, n, k, length)))
+
+    return law((accepted, share) for (_, accepted), share in end_of((0, ()), next_call).items())

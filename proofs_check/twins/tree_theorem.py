@@ -6,11 +6,13 @@ It states, from the law of the rank given the text at every position, where call
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from math import prod
+from typing import Any
 
 from proofs_check.algorithms.enumeration import Model, Pmf, Prefix, normalised, positive_part
 from proofs_check.algorithms.tree_enumeration import Joint, Path, Tree, children, nodes_of
-from proofs_check.statement.fractions import Fraction
+from proofs_check.statement.fractions import Fraction, end_of, law, total
 from proofs_check.twins.path_theorem import Survival, accepted_law
 
 
@@ -47,17 +49,14 @@ def rejection_given(p: Pmf, q: Pmf, token: int, candidates: int) -> list[Fractio
     for _ in range(candidates):
         law.append(alive * min(residual[token], q[token]) / p[token])
         excess = positive_part(residual, q)
-        alive *= sum(excess, Fraction(0))
+        alive *= total(excess)
         residual = normalised(excess) if alive > 0 else residual
     return law
 
 
 def node_probability(laws: RankLaws, n: int, node: Path) -> Fraction:
     """Probability that a call that starts at position n accepts a node, given the text."""
-    product = Fraction(1)
-    for j, rank in enumerate(node):
-        product *= laws[n + j][rank - 1]
-    return product
+    return prod((laws[n + j][rank - 1] for j, rank in enumerate(node)), start=Fraction(1))
 
 
 def tree_survival(laws: RankLaws, tree: Tree) -> Survival:
@@ -66,37 +65,30 @@ def tree_survival(laws: RankLaws, tree: Tree) -> Survival:
     def survival(n: int, i: int) -> Fraction:
         if i == 0:
             return Fraction(1)
-        return sum((node_probability(laws, n, node) for node in tree if len(node) == i), Fraction(0))
+        return total(node_probability(laws, n, node) for node in tree if len(node) == i)
 
     return survival
 
 
 def all_ends_law(laws: RankLaws, tree: Tree, length: int, *, prefill: bool = False) -> dict[tuple[Path, ...], Fraction]:
     """Law of the nodes at which the calls end, given the text: calls are independent, the last cut to the text."""
-    done: dict[tuple[Path, ...], Fraction] = {}
-    running: dict[tuple[int, tuple[Path, ...]], Fraction] = {(0, ()): Fraction(1)}
-    while running:
-        following: dict[tuple[int, tuple[Path, ...]], Fraction] = {}
-        for (n, ends), weight in running.items():
-            drafted: Tree = frozenset() if prefill and n == 0 else tree
-            for node in nodes_of(drafted):
-                share = weight * _ends_at(laws, drafted, n, node, length) if n + len(node) <= length else Fraction(0)
-                if share == 0:
-                    continue
-                after, key = n + len(node) + 1, (*ends, node)
-                if after >= length:
-                    done[key] = done.get(key, Fraction(0)) + share
-                else:
-                    following[after, key] = following.get((after, key), Fraction(0)) + share
-        running = following
-    return done
+
+    def next_call(state: tuple[int, tuple[Path, ...]]) -> Iterable[tuple[Any, Fraction]] | None:
+        n, ends = state
+        if n >= length:
+            return None
+        drafted: Tree = frozenset() if prefill and n == 0 else tree
+        inside = (node for node in nodes_of(drafted) if n + len(node) <= length)
+        return (((n + len(node) + 1, (*ends, node)), _ends_at(laws, drafted, n, node, length)) for node in inside)
+
+    return law((ends, share) for (_, ends), share in end_of((0, ()), next_call).items())
 
 
 def _ends_at(laws: RankLaws, tree: Tree, n: int, node: Path, length: int) -> Fraction:
     reached = node_probability(laws, n, node)
     if n + len(node) == length:
         return reached
-    return reached * (1 - sum((laws[n + len(node)][child[-1] - 1] for child in children(tree, node)), Fraction(0)))
+    return reached * (1 - total(laws[n + len(node)][child[-1] - 1] for child in children(tree, node)))
 
 
 def leaf_calls(laws: RankLaws, tree: Tree, length: int, *, start: int = 0) -> Fraction:
@@ -106,9 +98,9 @@ def leaf_calls(laws: RankLaws, tree: Tree, length: int, *, start: int = 0) -> Fr
     expected = [Fraction(0)] * (length + most + 2)
     for n in range(length - 1, -1, -1):
         law = accepted_law(survival, n, most, length)
-        expected[n] = sum((share * expected[n + i + 1] for i, share in enumerate(law)), Fraction(0))
+        expected[n] = total(share * expected[n + i + 1] for i, share in enumerate(law))
         inside = [node for node in leaves if n + len(node) + 1 < length]
-        expected[n] += sum((node_probability(laws, n, node) for node in inside), Fraction(0))
+        expected[n] += total(node_probability(laws, n, node) for node in inside)
     return expected[start]
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from proofs_check.agreement.block_limits import SOLVED
 from proofs_check.prelude import *
 from proofs_check.twins import path_theorem
 from proofs_check.twins.block_values import *
-from proofs_check.twins.block_values import fewest_calls
 from proofs_check.twins.path_theorem import Survival
 
 # Look-alikes of B7 at small models: gadgets behind one-hot tokens, single texts, rules by depth, drafts by start.
@@ -144,27 +142,12 @@ def most_tokens(calls: int, share: Fraction, accepted: Fraction, k: int) -> Iter
 
 def running(ratios: Sequence[Fraction]) -> Survival:
     """Block verification's survival from the ratios q/p along a text."""
-
-    def survival(n: int, i: int) -> Fraction:
-        least = whole = ONE
-        for ratio in ratios[n : n + i]:
-            whole *= ratio
-            least = min(least, whole)
-        return least
-
-    return survival
+    return lambda n, i: min(math.prod(ratios[n : n + j], start=ONE) for j in range(i + 1))
 
 
 def by_position(ratios: Sequence[Fraction]) -> Survival:
     """Token verification's."""
-
-    def survival(n: int, i: int) -> Fraction:
-        product_ = ONE
-        for ratio in ratios[n : n + i]:
-            product_ *= min(ONE, ratio)
-        return product_
-
-    return survival
+    return lambda n, i: math.prod((min(ONE, ratio) for ratio in ratios[n : n + i]), start=ONE)
 
 
 def along_one_text(
@@ -223,12 +206,6 @@ def free_token(depths: int | None, text: Prefix, k: int) -> Iterator[Compared]:
     yield from (at_least(D(text[:n]), NONE) for n in range(len(text)))
 
 
-def binary(_: Effort) -> Iterator[Case]:
-    """Texts of 0 and 1; the shortest text and the fewest drafts first."""
-    for length, k in product(range(1, 7), (1, 2, 3)):
-        yield from ({"text": text, "k": k} for text in product((0, 1), repeat=length))
-
-
 # Drafts by position and by start
 
 
@@ -249,8 +226,7 @@ def starts(k: int | None) -> Callable[[Effort], Iterator[Case]]:
 
     def draw(_: Effort) -> Iterator[Case]:
         for length in range(1, 5):
-            for numbers in product(range(3), repeat=length):
-                yield {"numbers": numbers, "k": k}
+            yield from all_of(numbers=product(range(3), repeat=length), k=(k,))
 
     return draw
 
@@ -267,11 +243,6 @@ def stale(fresh: bool, root: Pair, after: Pair, lead: int, k: int) -> Iterator[C
     yield at_most(expected_calls(given)(()), Fraction(fewest_calls(given, fresh=fresh)) + SOLVED)
 
 
-def draftable(numbers: Sequence[int], **_: Any) -> bool:
-    """Numbers that a draft model could have: they fall by one a token at most."""
-    return all(later >= number - 1 for number, later in pairwise(numbers))
-
-
 BY_GADGET = (
     "texts of `lead` tokens on which both models agree, then p, q = root, then after the token 0 p, q = after, after "
     "the token 1 disjoint; first by lead, k and the order of pmfs in halves"
@@ -279,10 +250,13 @@ BY_GADGET = (
 
 ON_G = (Fraction(5, 8), Fraction(21, 8), Fraction(21, 8), Fraction(1, 2), Fraction(3), Fraction(5, 2))
 
-FALL_BY_ONE = (Assumption("the numbers fall by one a token at most", draftable),)
+FALL_BY_ONE = (
+    Assumption(
+        "the numbers fall by one a token at most", lambda numbers, **_: all(b >= a - 1 for a, b in pairwise(numbers))
+    ),
+)
 
 FRESH = ("calls are lossless and fresh, chains drawn from the draft",)
-
 
 B7_IN_LAW = Entry(
     id="B7/in-law",
@@ -441,7 +415,10 @@ B7_BY_DEPTH = Entry(
     evidence=(
         counterexample(
             Claim("one draft more costs no calls", partial(longer_by_depth, 1)),
-            binary,
+            lambda _: (
+                {"text": text, "k": k} for n in range(1, 7) for k in (1, 2, 3) for text in product((0, 1), repeat=n)
+            ),
+            over="texts of 0 and 1; the shortest text and the fewest drafts first",
             true=Claim("none does where every depth accepts 0 alone", partial(longer_by_depth, None)),
         ),
         counterexample(

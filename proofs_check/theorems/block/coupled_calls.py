@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proofs_check.agreement.path_agreement import bound, mean_calls, of_pairs, of_tables, turned
-from proofs_check.agreement.path_cases import edge_chains, random_chains
+from proofs_check.agreement.path_cases import with_edges
 from proofs_check.algorithms.enumeration import output_law
 from proofs_check.algorithms.rivals import greedy_law
 from proofs_check.library.strategies import plain_pairs
@@ -12,17 +12,9 @@ from proofs_check.theorems.block.rivals import NAIVE
 
 OVER = "over random models of any order without stationarity, zeros included, and edges"
 
+models = with_edges("Edges; texts of 3 and 4 tokens out of 2, of 2 out of 3.", ((2, 3, 2), (2, 4, 2), (3, 2, 2)), 3)
 
-def models(effort: Effort) -> Iterator[Case]:
-    """Edges; texts of 3 and 4 tokens out of 2, of 2 out of 3."""
-    yield from edge_chains()
-    yield from random_chains(effort, ((2, 3, 2), (2, 4, 2), (3, 2, 2)), 3)
-
-
-def longer(effort: Effort) -> Iterator[Case]:
-    """Texts of 4 tokens out of 2, two drafts, and edges."""
-    yield from edge_chains()
-    yield from random_chains(effort, ((2, 4, 2),), 24)
+longer = with_edges("Texts of 4 tokens out of 2, two drafts, and edges.", ((2, 4, 2),), 24)
 
 
 def small_pairs(effort: Effort) -> Iterator[Case]:
@@ -33,7 +25,7 @@ def small_pairs(effort: Effort) -> Iterator[Case]:
 def coupled_calls(target: Model, draft: Model, k: int, length: int) -> Fraction:
     """Expected calls of greedy block verification."""
     law = greedy_law(target, draft, k, length)
-    return sum((len(accepted) * share for (_, accepted), share in law.items()), Fraction(0))
+    return total(len(accepted) * share for (_, accepted), share in law.items())
 
 
 def coupled(best: bool, target: Model, draft: Model, k: int, length: int) -> Iterator[Compared]:
@@ -41,7 +33,7 @@ def coupled(best: bool, target: Model, draft: Model, k: int, length: int) -> Ite
     law = greedy_law(target, draft, k, length)
     said = {text: share for text, share in text_law(target, length).items() if share > 0}
     yield equal({text: share for text, share in output_law(law).items() if share > 0}, said)
-    first = sum((accepted[0] * share for (_, accepted), share in law.items()), Fraction(0))
+    first = total(accepted[0] * share for (_, accepted), share in law.items())
     yield equal(first, bound(target, draft, k if best else k - 1))
 
 
@@ -64,7 +56,6 @@ def strictly(target: Model, draft: Model, k: int, length: int) -> Compared:
 
 
 NO_FEWER = "greedy block verification takes no fewer expected calls than block verification"
-
 
 V6 = Entry(
     id="V6",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proofs_check.agreement.path_agreement import accepted, all_calls, lossless, of_pairs, of_tables, turned
-from proofs_check.agreement.path_cases import CHAINS, PathTwin, edge_chains, random_chains
+from proofs_check.agreement.path_cases import CHAINS, PathTwin, with_edges
 from proofs_check.algorithms.rivals import by_clipped_ratio, first_of_equals, greedy_block, largest
 from proofs_check.library.strategies import plain_pairs
 from proofs_check.prelude import *
@@ -17,21 +17,16 @@ NO_TIES = Assumption(
     "no two tokens have one ratio p/q", lambda p, q: len({a / b for a, b in zip(p, q, strict=True) if b}) == len(q)
 )
 
-
-def models(effort: Effort) -> Iterator[Case]:
-    """Edges; texts of 2 or 3 tokens out of 2, of 2 out of 3, one and two drafts."""
-    yield from edge_chains()
-    yield from random_chains(effort, ((2, 3, 1), (2, 3, 2), (3, 2, 1), (3, 2, 2)), 2)
+models = with_edges(
+    "Edges; texts of 2 or 3 tokens out of 2, of 2 out of 3, one and two drafts.",
+    ((2, 3, 1), (2, 3, 2), (3, 2, 1), (3, 2, 2)),
+    2,
+)
 
 
 def small_pairs(effort: Effort) -> Iterator[Case]:
     """Pairs on 2 tokens."""
     return cases.all_pairs(2, effort.pick(4, 7))
-
-
-def tie_free(effort: Effort) -> Iterator[Case]:
-    """First among the pairs on 2 tokens without ties by their denominator."""
-    return cases.all_pairs(2, effort.pick(9, 12))
 
 
 def pairs_on_three(effort: Effort) -> Iterator[Case]:
@@ -58,7 +53,6 @@ def at_one_position(best: bool, p: Pmf, q: Pmf) -> Compared:
 
 PUBLISHED = greedy_block(2, by_clipped_ratio, first_of_equals)
 CLIPPED = greedy_block(2, by_clipped_ratio, largest(by_clipped_ratio))
-
 
 V3 = Entry(
     id="V3",
@@ -129,7 +123,8 @@ V3_FEWER = Entry(
             Claim(
                 "nor where no ratios are equal", of_pairs(partial(no_fewer, greedy_block(2)), k=1), (POSITIVE, NO_TIES)
             ),
-            tie_free,
+            lambda effort: cases.all_pairs(2, effort.pick(9, 12)),
+            over="first among the pairs on 2 tokens without ties by their denominator",
             true=Claim("one path is block verification", of_pairs(partial(no_fewer, greedy_block(1)), k=1)),
         ),
     ),

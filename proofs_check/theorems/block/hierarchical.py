@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proofs_check.agreement.path_agreement import accepted, bound, lossless, mean_calls, of_pairs, of_tables, turned
-from proofs_check.agreement.path_cases import edge_chains, random_chains
+from proofs_check.agreement.path_cases import with_edges
 from proofs_check.algorithms.rivals import hierarchical, hierarchical_naive, hierarchical_published, passes
 from proofs_check.library.strategies import plain_pairs
 from proofs_check.prelude import *
@@ -13,17 +13,11 @@ OVER = "over random models of any order without stationarity, zeros included, an
 DIFFERENT = Assumption("p and q differ", lambda p, q: p != q)
 SMALL = "first among the pairs on 2 tokens by their denominator, two drafts"
 
+models = with_edges(
+    "Edges; one to three drafts on 2 tokens, two on 3.", ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 2)), 5
+)
 
-def models(effort: Effort) -> Iterator[Case]:
-    """Edges; one to three drafts on 2 tokens, two on 3."""
-    yield from edge_chains()
-    yield from random_chains(effort, ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 2)), 5)
-
-
-def few(effort: Effort) -> Iterator[Case]:
-    """Fewer of them, for whole texts."""
-    yield from edge_chains()
-    yield from random_chains(effort, ((2, 3, 2), (2, 4, 3), (3, 2, 2)), 3)
+few = with_edges("Fewer of them, for whole texts.", ((2, 3, 2), (2, 4, 3), (3, 2, 2)), 3)
 
 
 def small_pairs(effort: Effort) -> Iterator[Case]:
@@ -51,15 +45,10 @@ def more(strict: bool, target: Model, draft: Model, k: int) -> Iterator[Compared
     yield equal(Fraction(ours > block), Fraction(strict))
 
 
-def reached(target: Model, draft: Model, k: int, **_: int) -> Compared:
-    """Accepted drafts of Algorithm 1 against the one-call bound."""
-    return equal(accepted(hierarchical_naive, target, draft, k), bound(target, draft, k))
-
-
 def naive(rule: Rule, target: Model, draft: Model, k: int, length: int) -> Iterator[Compared]:
     """The text is the target's and the one-call bound is reached."""
     yield from lossless((rule,), target, draft, k, length)
-    yield reached(target, draft, k)
+    yield equal(accepted(hierarchical_naive, target, draft, k), bound(target, draft, k))
 
 
 def naive_turned(rule: Rule, p: Pmf, q: Pmf) -> Iterator[Compared]:
@@ -70,11 +59,8 @@ def naive_turned(rule: Rule, p: Pmf, q: Pmf) -> Iterator[Compared]:
 
 def cut_short(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
     """Algorithm 1 that leaves what follows the first resampled token to the next call."""
-    law: CallLaw = {}
-    for (output, tau), share in hierarchical_naive(target, draft, prefix, k).items():
-        key = output[: tau + 1], tau
-        law[key] = law.get(key, Fraction(0)) + share
-    return law
+    naive = hierarchical_naive(target, draft, prefix, k)
+    return law(((output[: tau + 1], tau), share) for (output, tau), share in naive.items())
 
 
 def mean_passes(target: Model, draft: Model, k: int, length: int) -> Fraction:
@@ -93,28 +79,17 @@ def cheaper(rule: Rule, target: Model, draft: Model, k: int, length: int) -> Com
     return at_most(mean_passes(target, draft, k, length), mean_calls(rule, target, draft, k, length))
 
 
-def plain(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
-    """One token a call, drawn from the target."""
-    return token_verification(target, draft, prefix, 0)
-
-
 # Block verification by products of uniforms, as an engine had it, is not lossless.
-
-
-def rejected_first(a: Real, b: Real) -> Real:
-    """P(neither u_1 <= a nor u_1 u_2 <= a b) of uniforms: the integral of 1 - ab/u over u from a to 1."""
-    return 1 - a + a * b * log(a)
-
-
-def rejected_by_itself(a: Real, b: Real) -> Real:
-    """P(not u_1 <= a)."""
-    return 1 - a
 
 
 def first_tokens(products: bool, p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The law of a call's first token, two drafts of one pair of pmfs, recovered from norm (p - q)+."""
-    rejected = rejected_first if products else rejected_by_itself
     accept = [smaller(1, a / b) for a, b in zip(p, q, strict=True)]
+
+    def rejected(a: Real, b: Real) -> Real:
+        """P(not u_1 <= a), products: nor u_1 u_2 <= a b, of uniforms: the integral of 1 - ab/u over u from a to 1."""
+        return 1 - a + a * b * log(a) if products else 1 - a
+
     lost = [sum(q[y] * rejected(accept[x], accept[y]) for y in range(len(q))) for x in range(len(q))]
     mass = sum(q[x] * lost[x] for x in range(len(q)))
     spread = sum(positive_part(a - b) for a, b in zip(p, q, strict=True))
@@ -278,7 +253,10 @@ V2_PASSES = Entry(
             ),
             small_pairs,
             over="first among the positive pairs on 2 tokens by their denominator",
-            true=Claim("it needs no more than plain decoding", of_pairs(partial(cheaper, plain), k=3, length=4)),
+            true=Claim(
+                "it needs no more than plain decoding",
+                of_pairs(partial(cheaper, lambda p, q, text, k: token_verification(p, q, text, 0)), k=3, length=4),
+            ),
         ),
     ),
 )

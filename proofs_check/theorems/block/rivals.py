@@ -14,11 +14,9 @@ from proofs_check.twins.path_theorem import Survival
 def path_law(p: Pmf, q: Pmf, paths: int) -> Pmf:
     """The law of the token of the largest ratio p/q among so many, from sorted masses: differences of K-th powers."""
     order = sorted((x for x in range(len(q)) if q[x] > 0), key=lambda x: (p[x] / q[x], x))
-    law, below = [Fraction(0)] * len(q), Fraction(0)
-    for x in order:
-        law[x] = (below + q[x]) ** paths - below**paths
-        below += q[x]
-    return tuple(law)
+    masses = pairwise([Fraction(0), *accumulate(q[x] for x in order)])
+    shares = {x: up**paths - below**paths for x, (below, up) in zip(order, masses, strict=True)}
+    return tuple(shares.get(x, Fraction(0)) for x in range(len(q)))
 
 
 def largest_survival(paths: int, target: Model, draft: Model, text: Prefix) -> Survival:
@@ -29,7 +27,7 @@ def largest_survival(paths: int, target: Model, draft: Model, text: Prefix) -> S
         p.append(a[token])
         q.append(b[token])
         own = (a[token] / b[token], token) if b[token] else None
-        smaller.append(sum((b[y] for y in range(len(b)) if b[y] and own and (a[y] / b[y], y) < own), Fraction(0)))
+        smaller.append(total(b[y] for y in range(len(b)) if b[y] and own and (a[y] / b[y], y) < own))
 
     def survival(n: int, i: int) -> Fraction:
         best = mass = target_mass = Fraction(1)
@@ -52,12 +50,9 @@ GREEDY: dict[str, PathTwin] = {
 
 def several_bound(target: Model, draft: Model, k: int, paths: int) -> Fraction:
     """The sum over i of R4 of both models' laws of i tokens, with so many candidates."""
-    total = none = Fraction(0)
-    for i in range(1, k + 1):
-        p, q = text_law(target, i), text_law(draft, i)
-        runs = sorted(p.keys() | q.keys())
-        total += by_one_sort(tuple(p.get(run, none) for run in runs), tuple(q.get(run, none) for run in runs), paths)
-    return total
+    p, q = (partial(probability, model, ()) for model in (target, draft))
+    runs = (list(product(range(len(target(()))), repeat=i)) for i in range(1, k + 1))
+    return total(by_one_sort(tuple(map(p, each)), tuple(map(q, each)), paths) for each in runs)
 
 
 def within_several(rules: Mapping[int, Rule], target: Model, draft: Model, k: int, **_: int) -> Iterator[Compared]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proofs_check.agreement.path_agreement import accepted, lossless, mean_calls, of_tables, turned
-from proofs_check.agreement.path_cases import TREES, chain, edge_chains, random_chains
+from proofs_check.agreement.path_cases import TREES, chain, with_edges
 from proofs_check.algorithms.rivals import of_remaining, traversal
 from proofs_check.algorithms.tree_enumeration import Tree, drawn_tree
 from proofs_check.library.strategies import plain_pairs
@@ -15,11 +15,7 @@ BATCH, FULL, CHAINS = TREES[:3]
 
 Pair = tuple[Rule, Rule]
 
-
-def models(effort: Effort) -> Iterator[Case]:
-    """Edges; texts of 3 tokens out of 2 and of 2 out of 3, two drafts."""
-    yield from edge_chains()
-    yield from random_chains(effort, ((2, 3, 2), (3, 2, 2)), 3)
+models = with_edges("Edges; texts of 3 tokens out of 2 and of 2 out of 3, two drafts.", ((2, 3, 2), (3, 2, 2)), 3)
 
 
 def with_both(tree: Tree) -> tuple[Rule, Rule]:
@@ -65,7 +61,6 @@ LEVELWISE: tuple[Pair, ...] = tuple(
 REVERSED: tuple[Pair, ...] = tuple((other, ours) for ours, other in LEVELWISE)
 
 NO_FEWER = "traversal accepts no fewer drafts than recursive rejection by the same tree, and takes no more calls"
-
 
 V4 = Entry(
     id="V4",

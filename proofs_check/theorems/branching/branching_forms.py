@@ -6,8 +6,6 @@ term is cut at P, as no call predicts more tokens than it has prefixes.
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement
-
 from proofs_check.library.cases import grid
 from proofs_check.library.strategies import ensembles
 from proofs_check.prelude import *
@@ -91,8 +89,7 @@ def drawn_ensembles() -> st.SearchStrategy[Case]:
 def drawn_moderate() -> st.SearchStrategy[Case]:
     """The same with small whole weights, so that no token is nearly certain."""
     rows = st.lists(st.integers(0, 6), min_size=3, max_size=3).filter(any)
-    pmfs = rows.map(lambda row: tuple(Fraction(weight, sum(row)) for weight in row))
-    return st.builds(with_value, st.lists(pmfs, min_size=1, max_size=3), st.integers(1, 4))
+    return st.builds(with_value, st.lists(rows.map(pmf_of), min_size=1, max_size=3), st.integers(1, 4))
 
 
 def ensemble_space(pmfs: int, tokens: int, capacity: int) -> Space:
@@ -174,9 +171,7 @@ ASSUMPTIONS = (
 
 def threshold_cases(effort: Effort) -> Iterator[Case]:
     """Ensembles with P and a threshold c = e^-t."""
-    for case in ensemble_cases(effort):
-        for c in (Fraction(1), Fraction(1, 2), Fraction(2, 7), Fraction(1, 8)):
-            yield {**case, "c": c}
+    return with_each(ensemble_cases(effort), c=(Fraction(1), Fraction(1, 2), Fraction(2, 7), Fraction(1, 8)))
 
 
 def shared_cases(effort: Effort) -> Iterator[Case]:

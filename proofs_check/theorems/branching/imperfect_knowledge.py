@@ -14,13 +14,8 @@ LENGTH = 3
 
 def path_weights(model: Table) -> Weights:
     """The probability of every prefix of up to :data:`LENGTH` tokens, zeros included."""
-    weights: dict[Prefix, Fraction] = {(): Fraction(1)}
-    for length in range(LENGTH):
-        for prefix in product(range(len(model[()])), repeat=length):
-            for token, share in enumerate(model[prefix]):
-                weights[(*prefix, token)] = weights[prefix] * share
-    del weights[()]
-    return weights
+    runs = prefixes(len(model[()]), LENGTH + 1)[1:]
+    return {run: probability(model.__getitem__, (), run) for run in runs}
 
 
 def chosen(weights: Weights, capacity: int) -> set[Prefix]:
@@ -30,25 +25,24 @@ def chosen(weights: Weights, capacity: int) -> set[Prefix]:
 
 def along_texts(model: Table, tree: set[Prefix]) -> Fraction:
     """E[X]: the depth to which each text lies in the tree, times its probability."""
-    value = Fraction(0)
-    for text, chance in ((t, w) for t, w in path_weights(model).items() if len(t) == LENGTH):
-        value += chance * next((n for n in range(LENGTH) if text[: n + 1] not in tree), LENGTH)
-    return value
+    texts = ((text, chance) for text, chance in path_weights(model).items() if len(text) == LENGTH)
+    ends = ((next((n for n in range(LENGTH) if text[: n + 1] not in tree), LENGTH), chance) for text, chance in texts)
+    return total(accepted * chance for accepted, chance in ends)
 
 
 def identity(target: Table, draft: Table, capacity: int, wrong: bool = False) -> Compared:
     """E[X] of T_q, run on every text, against its probability under the target; under the draft for the control."""
     p, q = path_weights(target), path_weights(draft)
     tree = chosen(q, capacity)
-    return equal(along_texts(target, tree), sum(((q if wrong else p)[v] for v in tree), Fraction(0)))
+    return equal(along_texts(target, tree), total((q if wrong else p)[v] for v in tree))
 
 
 def bound_of(p: Weights, q: Weights, capacity: int) -> tuple[Fraction, Fraction, Fraction]:
     """The loss, and the parts of its bound over T_p without T_q and over T_q without T_p."""
     own, other = chosen(p, capacity), chosen(q, capacity)
-    loss = sum((p[v] for v in own), Fraction(0)) - sum((p[v] for v in other), Fraction(0))
-    missed = sum((positive_part(p[v] - q[v]) for v in own - other), Fraction(0))
-    mistaken = sum((positive_part(q[v] - p[v]) for v in other - own), Fraction(0))
+    loss = total(p[v] for v in own) - total(p[v] for v in other)
+    missed = total(positive_part(p[v] - q[v]) for v in own - other)
+    mistaken = total(positive_part(q[v] - p[v]) for v in other - own)
     return loss, missed, mistaken
 
 
@@ -93,7 +87,7 @@ def library(target: Table, draft: Table, capacity: int, wrong: bool = False) -> 
     yield computed(found.bound, missed + (0 if wrong else mistaken))
     yield computed(found.value, along_texts(target, chosen(q, capacity)))
     yield computed(found.best, along_texts(target, chosen(p, capacity)))
-    yield computed(found.claimed, sum((q[v] for v in chosen(q, capacity)), Fraction(0)))
+    yield computed(found.claimed, total(q[v] for v in chosen(q, capacity)))
 
 
 STEPS: tuple[Step, ...] = (
@@ -128,44 +122,37 @@ STEPS: tuple[Step, ...] = (
 
 def one_step(p: Pmf, q: Pmf, capacity: int, bound: bool = False) -> Compared:
     """The loss for i.i.d. tokens against the total variation of one token, or against B8."""
-    target, draft = (dict.fromkeys(_prefixes(len(p)), pmf) for pmf in (p, q))
+    target, draft = (dict.fromkeys(prefixes(len(p), LENGTH), pmf) for pmf in (p, q))
     loss, missed, mistaken = bound_of(path_weights(target), path_weights(draft), capacity)
     if bound:
         return at_most(loss, missed + mistaken)
-    return at_most(loss, sum((positive_part(a - b) for a, b in zip(p, q, strict=True)), Fraction(0)))
-
-
-def _prefixes(tokens: int) -> list[Prefix]:
-    return [prefix for n in range(LENGTH) for prefix in product(range(tokens), repeat=n)]
+    return at_most(loss, total(positive_part(a - b) for a, b in zip(p, q, strict=True)))
 
 
 def pair_cases(effort: Effort) -> Iterator[Case]:
     """First among pairs on 2 tokens by their denominator and P."""
-    for pair in cases.pairs(2, effort.pick(4, 6)):
-        for capacity in range(1, 5):
-            yield {**pair, "capacity": capacity}
+    return with_each(cases.pairs(2, effort.pick(4, 6)), capacity=range(1, 5))
 
 
 def claimed(target: Table, draft: Table, capacity: int, bound: bool = False) -> Compared:
     """What the drafter expects, against what it gets; or, true, against the tree that is best for the target."""
     p, q = path_weights(target), path_weights(draft)
     tree = chosen(q, capacity)
-    own = sum((p[v] for v in tree), Fraction(0))
+    own = total(p[v] for v in tree)
     if bound:
         return at_most(own, sum((weight for weight, _ in grown(lambda v: target.get(v, (Fraction(0),)), capacity))))
-    return at_most(sum((q[v] for v in tree), Fraction(0)), own)
+    return at_most(total(q[v] for v in tree), own)
 
 
 def claim_cases(effort: Effort) -> Iterator[Case]:
     """First among pairs on 2 tokens by their denominator and P."""
     for case in pair_cases(effort):
-        target, draft = (dict.fromkeys(_prefixes(2), case[name]) for name in ("p", "q"))
+        target, draft = (dict.fromkeys(prefixes(2, LENGTH), case[name]) for name in ("p", "q"))
         yield {"target": target, "draft": draft, "capacity": case["capacity"]}
 
 
 BOUND = Claim("0 <= loss <= sum_A (p - q)+ + sum_B (q - p)+", losses)
 BOUND_WRONG = Claim("loss <= sum_A (p - q)+", lambda **case: losses(**case, half=True))
-
 
 B8 = Entry(
     id="B8",

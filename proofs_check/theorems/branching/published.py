@@ -13,11 +13,6 @@ from proofs_check.theorems.branching.steps import growth
 # The prefixes of probability >= c = e^-t in a random tree: E[Z N] of their weight Z and number N, bounded and exact.
 
 
-def longer(r: Any, k: Any) -> tuple[Any, Any]:
-    """What the k-th power adds to the partial sum (1 - r^k)/(1 - r), and that power."""
-    return (1 - r ** (k + 1)) / (1 - r) - (1 - r**k) / (1 - r), r**k
-
-
 def squares(w: Any, a: Any, b: Any, s: Any) -> tuple[Any, Any]:
     """E of sum_y (w p_y)^2 over a random pmf of two tokens, and r w^2 with r = E sum p^2."""
     each = [chance * sum((w * p) ** 2 for p in (x, 1 - x)) for x, chance in ((a, s), (b, 1 - s))]
@@ -58,7 +53,11 @@ HEAVY_PAIRS: tuple[Step, ...] = (
         lambda Z, below, U: [Z == U, U >= 0, below <= U * Z],
     ),
     same("the squares of the weights: E sum_y (w p_y)^2 = r w^2 with r = E sum p^2; at length n, r^n", squares),
-    same("1 + r + ... + r^k grows by r^k, as (1 - r^k)/(1 - r) does: at most 1/(1 - r)", longer, integers=("k",)),
+    same(
+        "1 + r + ... + r^k grows by r^k, as (1 - r^k)/(1 - r) does: at most 1/(1 - r)",
+        lambda r, k: ((1 - r ** (k + 1)) / (1 - r) - (1 - r**k) / (1 - r), r**k),
+        integers=("k",),
+    ),
     valid(
         "u below v: pi(v) N(pi(v)) <= pi(v)^2 U/c, in all at most (r + r^2 + ...) U/c = r U/(c (1 - r))",
         lambda w, N, U, c: at_most(w * N, w * w * U / c),
@@ -91,15 +90,15 @@ def pairs_of_heavy(pmfs: Ensemble, c: Fraction) -> tuple[Fraction, Fraction]:
     def at(weight: Fraction) -> tuple[Fraction, Fraction, Fraction]:
         """E Z, E N, E[Z N] below a node of that weight."""
         if weight not in known:
-            total = [Fraction(0)] * 3
+            whole = [Fraction(0)] * 3
             for pmf in pmfs:
                 below = [(*at(weight * share), weight * share) for share in pmf if weight * share >= c]
                 z = [w + inner for inner, _, _, w in below]
                 n = [1 + inner for _, inner, _, _ in below]
                 both = [w + inner_z + w * inner_n + inner for inner_z, inner_n, inner, w in below]
                 cross = sum(z) * sum(n) - sum(a * b for a, b in zip(z, n, strict=True))
-                total = [a + b for a, b in zip(total, (sum(z), sum(n), sum(both) + cross), strict=True)]
-            known[weight] = (total[0] / len(pmfs), total[1] / len(pmfs), total[2] / len(pmfs))
+                whole = [a + b for a, b in zip(whole, (sum(z), sum(n), sum(both) + cross), strict=True)]
+            known[weight] = (whole[0] / len(pmfs), whole[1] / len(pmfs), whole[2] / len(pmfs))
         return known[weight]
 
     z, _, both = at(Fraction(1))
@@ -181,8 +180,8 @@ LESS_CERTAIN = Assumption(
 def from_below(pmfs: Ensemble, capacity: Fraction, value: Fraction, c: Fraction, power: int = 2) -> Iterator[Compared]:
     """The lower bound on E[X], step by step; `power` of 1 + U is the control's."""
     weight, both = pairs_of_heavy(pmfs, c)
-    U = sum(visits(pmfs, c).values(), Fraction(0))
-    collision = sum((share * share for pmf in pmfs for share in pmf), Fraction(0)) / len(pmfs)
+    U = total(visits(pmfs, c).values())
+    collision = total(share * share for pmf in pmfs for share in pmf) / len(pmfs)
     yield equal(weight, U)
     yield at_most(both, U * (1 + U) + (1 + U) ** power / (1 - collision) / c if power else U * (1 + U))
     yield at_least(value, U - both / capacity)

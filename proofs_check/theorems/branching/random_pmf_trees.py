@@ -35,7 +35,7 @@ def grown(model: Model, capacity: int) -> list[tuple[Fraction, Prefix]]:
 
 def best(model: Model, capacity: int) -> Fraction:
     """E[X] of the best tree of `capacity` prefixes for a known target: the sum of the heaviest weights."""
-    return sum((weight for weight, _ in grown(model, capacity)), Fraction(0))
+    return total(weight for weight, _ in grown(model, capacity))
 
 
 def best_of_one(pmf: Pmf, capacity: int) -> Fraction:
@@ -45,71 +45,50 @@ def best_of_one(pmf: Pmf, capacity: int) -> Fraction:
 
 def assignments(pmfs: Ensemble, depth: int) -> Iterator[dict[Prefix, Pmf]]:
     """Every way to give each prefix shorter than `depth` one of the pmfs; all are equally likely."""
-    prefixes = [prefix for n in range(depth) for prefix in product(range(len(pmfs[0])), repeat=n)]
-    for chosen in product(pmfs, repeat=len(prefixes)):
-        yield dict(zip(prefixes, chosen, strict=True))
+    inside = prefixes(len(pmfs[0]), depth)
+    for chosen in product(pmfs, repeat=len(inside)):
+        yield dict(zip(inside, chosen, strict=True))
 
 
 def mean_best(pmfs: Ensemble, capacity: int) -> Fraction:
     """E[X] of the best tree, over the ensemble: what every form of B bounds; states are the weights that wait."""
-    states = _shown({(): Fraction(1)}, pmfs, Fraction(1), capacity)
-    total = Fraction(0)
+    states, mean = law(_shown((), Fraction(1), pmfs, Fraction(1), capacity)), Fraction(0)
     for left in range(capacity - 1, -1, -1):
-        following: dict[tuple[Fraction, ...], Fraction] = {}
-        for waiting, chance in states.items():
-            if waiting:
-                total += chance * waiting[0]
-                for after, share in _shown({waiting[1:]: chance}, pmfs, waiting[0], left).items():
-                    following[after] = following.get(after, Fraction(0)) + share
-        states = following
-    return total
+        grow = {waiting: chance for waiting, chance in states.items() if waiting}
+        mean += total(chance * waiting[0] for waiting, chance in grow.items())
+        states = law(
+            after for waiting, chance in grow.items() for after in _shown(waiting[1:], chance, pmfs, waiting[0], left)
+        )
+    return mean
 
 
 def _shown(
-    states: dict[tuple[Fraction, ...], Fraction], pmfs: Ensemble, weight: Fraction, most: int
-) -> dict[tuple[Fraction, ...], Fraction]:
-    """The states once a prefix of this weight has shown its pmf; of the weights that wait, the `most` heaviest."""
-    shown: dict[tuple[Fraction, ...], Fraction] = {}
-    for waiting, chance in states.items():
-        for pmf in pmfs:
-            children = [weight * share for share in pmf if share > 0]
-            after = tuple(sorted((*waiting, *children), reverse=True)[:most])
-            shown[after] = shown.get(after, Fraction(0)) + chance / len(pmfs)
-    return shown
+    waiting: tuple[Fraction, ...], chance: Fraction, pmfs: Ensemble, weight: Fraction, most: int
+) -> Iterator[tuple[tuple[Fraction, ...], Fraction]]:
+    """What waits once a prefix of this weight has shown its pmf: of the weights the `most` heaviest."""
+    for pmf in pmfs:
+        children = [weight * share for share in pmf if share > 0]
+        yield tuple(sorted((*waiting, *children), reverse=True)[:most]), chance / len(pmfs)
 
 
 def mean_best_by_depth(pmfs: Ensemble, capacity: int) -> Fraction:
     """E[X] of the best tree where all prefixes of one length share one pmf, drawn anew for each length."""
     rows = list(product(pmfs, repeat=capacity + 1))
-    total = Fraction(0)
-    for row in rows:
-        total += best(partial(_at_depth, row), capacity)
-    return total / len(rows)
-
-
-def _at_depth(row: Sequence[Pmf], prefix: Prefix) -> Pmf:
-    return row[len(prefix)]
+    models: Iterator[Model] = (lambda prefix, row=row: row[len(prefix)] for row in rows)  # type: ignore[misc]
+    return total(best(model, capacity) for model in models) / len(rows)
 
 
 def one_step(pmfs: Ensemble) -> Weights:
     """The law of the probability of a drawn token, W_1."""
-    law: Weights = {}
-    for pmf in pmfs:
-        for share in pmf:
-            if share > 0:
-                law[share] = law.get(share, Fraction(0)) + share / len(pmfs)
-    return law
+    return law((share, share / len(pmfs)) for pmf in pmfs for share in pmf)
 
 
 def many_steps(pmfs: Ensemble, steps: int) -> Weights:
     """The law of W_n: a product of independent steps."""
-    law: Weights = {Fraction(1): Fraction(1)}
+    weights: Weights = {Fraction(1): Fraction(1)}
     for _ in range(steps):
-        following: Weights = {}
-        for (weight, share), (chance, part) in product(law.items(), one_step(pmfs).items()):
-            following[weight * chance] = following.get(weight * chance, Fraction(0)) + share * part
-        law = following
-    return law
+        weights = law((a * b, x * y) for (a, x), (b, y) in product(weights.items(), one_step(pmfs).items()))
+    return weights
 
 
 def walk(pmfs: Ensemble) -> Iterator[tuple[Fraction, Fraction]]:
@@ -117,8 +96,8 @@ def walk(pmfs: Ensemble) -> Iterator[tuple[Fraction, Fraction]]:
 
     By the renewal equation; without end. If every token is certain there is no such number.
     """
-    law = one_step(pmfs)
-    still = law.pop(Fraction(1), Fraction(0))
+    steps = one_step(pmfs)
+    still = steps.pop(Fraction(1), Fraction(0))
     expected = {Fraction(1): 1 / (1 - still)}
     waiting = [Fraction(-1)]
     while waiting:
@@ -127,7 +106,7 @@ def walk(pmfs: Ensemble) -> Iterator[tuple[Fraction, Fraction]]:
         visits = number if weight < 1 else number - 1  # the start is a visit, but of no n >= 1
         if visits > 0:
             yield weight, visits
-        for chance, share in law.items():
+        for chance, share in steps.items():
             after = weight * chance
             if after not in expected:
                 heapq.heappush(waiting, -after)
@@ -141,11 +120,11 @@ def visits(pmfs: Ensemble, least: Fraction) -> Weights:
 
 def heaviest(pmfs: Ensemble, capacity: Fraction | int) -> Fraction:
     """B3': the weight of the P heaviest prefixes of the mean tree, in which W_n = w stands for 1/w prefixes."""
-    total, left = Fraction(0), Fraction(capacity)
+    whole, left = Fraction(0), Fraction(capacity)
     for weight, number in walk(pmfs):
         if number / weight >= left:
-            return total + left * weight
-        total, left = total + number, left - number / weight
+            return whole + left * weight
+        whole, left = whole + number, left - number / weight
     raise AssertionError("the walk has no end")
 
 

@@ -18,25 +18,15 @@ def accepted(chosen: frozenset[Prefix], text: Prefix) -> int:
     return next((n for n in range(len(text)) if text[: n + 1] not in chosen), len(text))
 
 
-def texts_of(model: Table) -> list[tuple[Prefix, Fraction]]:
-    """Every text of :data:`LENGTH` tokens with its probability."""
-    found = []
-    for text in product(range(len(model[()])), repeat=LENGTH):
-        chance = Fraction(1)
-        for n, token in enumerate(text):
-            chance *= model[text[:n]][token]
-        found.append((text, chance))
-    return found
-
-
 def no_set_is_better(model: Table, capacity: int, less: int = 0) -> Iterator[Compared]:
     """E[X] of every set of P prefixes, run on every text, against the best tree's; of `less` prefixes fewer."""
     none = tuple(Fraction(0) for _ in model[()])
-    texts = texts_of(model)
+    runs = product(range(len(model[()])), repeat=LENGTH)
+    texts = [(text, probability(model.__getitem__, (), text)) for text in runs]
     prefixes = [text[:n] for text, _ in texts for n in range(1, LENGTH + 1)]
     most = best(lambda prefix: model.get(prefix, none), capacity - less)
     for chosen in combinations(sorted(set(prefixes)), capacity):
-        value = sum((chance * accepted(frozenset(chosen), text) for text, chance in texts), Fraction(0))
+        value = total(chance * accepted(frozenset(chosen), text) for text, chance in texts)
         yield at_most(value, most)
 
 
@@ -86,7 +76,7 @@ def sampled_chain(pmf: Sequence[Real], capacity: Real, chain: Real, single: Real
 def chain_of_samples(pmf: Pmf, k: int) -> Fraction:
     """Accepted drafts of one call of token verification whose draft is the target: every draft and every coin."""
     law = token_verification(lambda _: pmf, lambda _: pmf, (), k)
-    return sum((accepted * share for (_, accepted), share in law.items()), Fraction(0))
+    return total(accepted * share for (_, accepted), share in law.items())
 
 
 def sampling_cases(_: Effort) -> Iterator[Case]:
@@ -105,19 +95,14 @@ def sampling_cases(_: Effort) -> Iterator[Case]:
 def decoded(pmf: Pmf, capacity: int, calls: int) -> Fraction:
     """Expected tokens of so many calls with the best tree, each with its one token beyond: every text, call by call."""
     tree = {prefix for _, prefix in grown(lambda _: pmf, capacity)}
-    running: dict[tuple[Prefix, int, int], Fraction] = {((), 0, 0): Fraction(1)}  # tokens of this call, calls, tokens
-    expected = Fraction(0)
-    while running:
-        (inside, done, tokens), chance = running.popitem()
-        if done == calls:
-            expected += chance * tokens
-            continue
-        for token, share in enumerate(pmf):
-            if share > 0:
-                longer = (*inside, token)
-                key = (longer, done, tokens + 1) if longer in tree else ((), done + 1, tokens + 1)
-                running[key] = running.get(key, Fraction(0)) + chance * share
-    return expected
+
+    def next_token(state: tuple[Prefix, int, int]) -> Iterable[tuple[Any, Fraction]] | None:
+        inside, done, tokens = state  # tokens of this call, calls, tokens
+        longer = ((*inside, token) for token in range(len(pmf)))
+        after = ((each, done, tokens + 1) if each in tree else ((), done + 1, tokens + 1) for each in longer)
+        return None if done == calls else zip(after, pmf, strict=True)
+
+    return total(tokens * share for (_, _, tokens), share in end_of(((), 0, 0), next_token).items())
 
 
 def speedup(
@@ -184,7 +169,6 @@ TIMES: tuple[Step, ...] = (
     ),
 )
 """B5 for every number of calls."""
-
 
 B4 = Entry(
     id="B4",

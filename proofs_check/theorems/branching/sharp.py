@@ -146,9 +146,7 @@ BY_DEPTH = Claim(
 )
 ONE_FOR_ALL = Claim(
     "the same where all prefixes share one pmf, drawn once",
-    lambda pmfs, capacity, c: dual(
-        pmfs, capacity, sum((best_of_one(pmf, capacity) for pmf in pmfs), Fraction(0)) / len(pmfs), c
-    ),
+    lambda pmfs, capacity, c: dual(pmfs, capacity, total(best_of_one(pmf, capacity) for pmf in pmfs) / len(pmfs), c),
 )
 
 
@@ -162,14 +160,13 @@ FORM = Claim("E[X] <= K + log(1 + mu (P - K))/mu if P >= K, else P", form_holds,
 FORM_WRONG = Claim("E[X] <= log(1 + mu P)/mu, without K", lambda **case: form_holds(**case, kept=0), (UNCERTAIN,))
 
 
-def ordered(mu: Real, mu2: Real, capacity: Real) -> Iterator[Compared]:
-    """B2' below both forms of B2 and P."""
-    form = sharp_form(mu, mu2, capacity)
-    for other in (lorden_form(mu, mu2, capacity), best_t_form(mu, mu2, capacity), capacity):
-        yield at_most(form, other)
-
-
-ORDER = Claim("B2' is at most either form of B2, and P", ordered)
+ORDER = Claim(
+    "B2' is at most either form of B2, and P",
+    lambda mu, mu2, capacity: [
+        at_most(sharp_form(mu, mu2, capacity), other)
+        for other in (lorden_form(mu, mu2, capacity), best_t_form(mu, mu2, capacity), capacity)
+    ],
+)
 ORDER_WRONG = Claim(
     "B2' is at most log P/mu + mu2/(2 mu^2)",
     lambda mu, mu2, capacity: at_most(sharp_form(mu, mu2, capacity), lorden_form(mu, mu2 / 2, capacity)),
@@ -227,18 +224,15 @@ def sticky_best(regime: int) -> Fraction:
 
 def sticky_text(regime: int, c: Fraction) -> Fraction:
     """B6 after a token of a regime: the law of (regime, probability of the text so far), token by token."""
-    law = {(regime, Fraction(1)): Fraction(1)}
-    bound = NODES * c
+    texts, bound = {(regime, Fraction(1)): Fraction(1)}, NODES * c
     for _ in range(NODES):
-        following: dict[tuple[int, Fraction], Fraction] = {}
-        for (now, weight), chance in law.items():
-            easy, hard = ROWS[now][:2]
-            for after, share, token in ((0, easy, easy), (1, 1 - easy, hard)):
-                if weight * token > c:
-                    key = (after, weight * token)
-                    following[key] = following.get(key, Fraction(0)) + chance * share
-        law = following
-        bound += sum(chance * (1 - c / weight) for (_, weight), chance in law.items())
+        texts = law(
+            ((after, weight * ROWS[now][after]), chance * share)
+            for (now, weight), chance in texts.items()
+            for after, share in ((0, ROWS[now][0]), (1, 1 - ROWS[now][0]))
+            if weight * ROWS[now][after] > c
+        )
+        bound += sum(chance * (1 - c / weight) for (_, weight), chance in texts.items())
     return bound
 
 

@@ -16,7 +16,6 @@ from proofs_check.theorems.branching.branching_forms import *
 REACH = 12
 """Lattice points looked at."""
 
-
 PROOF: tuple[Step, ...] = (
     valid(
         "E N is finite: [S <= t] <= e^(t - S), so U(t) <= e^t (m + m^2 + ...) with m = E e^-X < 1",
@@ -124,7 +123,7 @@ STEPS_WRONG = Claim("the area of the overshoot without what lies beyond t", lamb
 def step_cases(effort: Effort) -> Iterator[Case]:
     """Step laws on 0 to 3 in quarters, and random ones on 0 to 6."""
     for size in (2, 3, 4):
-        yield from ({"steps": law} for law in cases.grid(size, 4))
+        yield from all_of(steps=cases.grid(size, 4))
     rng = random.Random(effort.seed)
     for _ in range(effort.pick(30, 300)):
         yield {"steps": cases.random_pmf(rng, rng.randint(2, 7), 6)}

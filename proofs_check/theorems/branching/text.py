@@ -47,19 +47,12 @@ ANY_TEXT: tuple[Step, ...] = (
 
 def threshold_sum(chances: Chances, c: Real) -> Real:
     """Sum over n of (1 - c/W_n)+ along a text."""
-    total, weight = Fraction(0), Fraction(1)
-    for chance in chances:
-        weight *= chance
-        total += positive_part(1 - c / weight)
-    return total
+    return total(positive_part(1 - c / weight) for weight in running(chances))
 
 
 def running(chances: Chances) -> list[Fraction]:
     """W_1, W_2, ... of a text."""
-    weights = [Fraction(1)]
-    for chance in chances:
-        weights.append(weights[-1] * chance)
-    return weights[1:]
+    return list(accumulate(chances, lambda weight, chance: weight * chance))
 
 
 def texts_after(model: Table, start: Prefix, length: int) -> list[tuple[list[Fraction], Fraction]]:
@@ -81,9 +74,7 @@ def from_texts(model: Table, capacity: int, fitted: bool = False) -> Iterator[Co
     """Best trees after one token against B6 at every threshold that matters, or at one `fitted` to each text."""
     starts = [((token,), share) for token, share in enumerate(model[()]) if share > 0]
     known = [(c, share * chance) for start, share in starts for c, chance in texts_after(model, start, capacity)]
-    value = Fraction(0)
-    for start, share in starts:
-        value += share * best(partial(after, model, start), capacity)
+    value = total(share * best(partial(after, model, start), capacity) for start, share in starts)
     if fitted:
         least = [min(threshold_sum(text, c) + capacity * c for c in running(text)) for text, _ in known]
         yield at_most(value, sum(share * low for (_, share), low in zip(known, least, strict=True)))
@@ -145,7 +136,7 @@ def starts_of(texts: Texts, capacity: int, short: int = 0) -> list[Chances]:
 
 def from_text(starts: Sequence[Chances], capacity: int, c: Fraction) -> Fraction:
     """B6 at c = e^-t, the mean over starts."""
-    return sum((threshold_sum(start, c) for start in starts), Fraction(0)) / len(starts) + capacity * c
+    return total(threshold_sum(start, c) for start in starts) / len(starts) + capacity * c
 
 
 def fitted_threshold(starts: Sequence[Chances], capacity: int) -> Fraction:
@@ -198,9 +189,9 @@ def along_traces(texts: Texts, capacity: int, c: Fraction, crossed: bool = True)
     assert found
     halves = [starts_of(texts[side::2], capacity) for side in (0, 1)]
     chosen = [fitted_threshold(half, capacity) for half in (halves[::-1] if crossed else halves)]
-    total = sum(len(half) * from_text(half, capacity, t) for half, t in zip(halves, chosen, strict=True))
+    whole = sum(len(half) * from_text(half, capacity, t) for half, t in zip(halves, chosen, strict=True))
     starts = starts_of(texts, capacity)
-    yield computed(found.best, smaller(total / len(starts), capacity) + 1)
+    yield computed(found.best, smaller(whole / len(starts), capacity) + 1)
     terms = [smaller(c**n / weight, Fraction(1)) for start in starts for n, weight in enumerate(running(start), 1)]
     yield computed(one_call_bound(prompts, trace, [capacity])[capacity].best, sum(terms) / len(starts) + 1)
 

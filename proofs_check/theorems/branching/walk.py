@@ -12,16 +12,10 @@ from proofs_check.theorems.branching.steps import MANY_TO_ONE, TWO_THRESHOLDS
 
 def weights_of_depth(pmfs: Ensemble, depth: int) -> dict[Fraction, Fraction]:
     """Weights w to the expected sum of pi(v) over the prefixes of this length with pi(v) = w: every assignment."""
-    found: dict[Fraction, Fraction] = {}
     trees = list(assignments(pmfs, depth))
-    for model in trees:
-        for prefix in product(range(len(pmfs[0])), repeat=depth):
-            weight = Fraction(1)
-            for n, token in enumerate(prefix):
-                weight *= model[prefix[:n]][token]
-            if weight > 0:
-                found[weight] = found.get(weight, Fraction(0)) + weight / len(trees)
-    return found
+    texts = product(trees, product(range(len(pmfs[0])), repeat=depth))
+    weights = (probability(tree.__getitem__, (), text) for tree, text in texts)
+    return law((weight, weight / len(trees)) for weight in weights)
 
 
 def depth_cases(effort: Effort) -> Iterator[Case]:
@@ -74,14 +68,12 @@ def forms_hold(pmfs: Sequence[Sequence[Real]], capacity: Real, value: Real) -> I
     yield at_most(value, best_t_form(mu, mu2, capacity))
 
 
-def light_forgotten(pmfs: Sequence[Sequence[Real]], capacity: Real, value: Real) -> Compared:
-    """E[X] against log P/mu + K: P e^-t = 1 is missing."""
-    mu, mu2 = moments(pmfs)
-    return at_most(value, lorden_form(mu, mu2, capacity) - 1)
-
-
 FORMS = Claim("E[X] <= log P/mu + mu2/mu^2 and E[X] <= (log(P mu) + 1)/mu + K", forms_hold, (UNCERTAIN,))
-FORMS_WRONG = Claim("E[X] <= log P/mu + K, the prefixes below the threshold forgotten", light_forgotten, (UNCERTAIN,))
+FORMS_WRONG = Claim(
+    "E[X] <= log P/mu + K, the prefixes below the threshold forgotten",
+    lambda pmfs, capacity, value: at_most(value, lorden_form(*moments(pmfs), capacity) - 1),
+    (UNCERTAIN,),
+)
 
 
 def library(mu: Real, mu2: Real, capacity: Real, shift: int = 0) -> Iterator[Compared]:

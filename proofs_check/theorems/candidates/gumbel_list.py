@@ -5,8 +5,6 @@ The bound is proved in steps. The law of the acceptance, an integral, is checked
 
 from __future__ import annotations
 
-from itertools import chain
-
 from proofs_check.algorithms.enumeration import race_coupling
 from proofs_check.algorithms.rank_laws import gumbel_list_hit
 from proofs_check.forms.ranks import drawn, listed
@@ -27,26 +25,16 @@ def printed(p: AnyPmf, q: AnyPmf, k: int, of: Callable[[Real, Real], Real] = lar
     )
 
 
-def by_odds(p: AnyPmf, q: AnyPmf, k: int) -> Real:
-    """The same as the sum of p_x/(1 + g_x/k), g_x the sum over y of (q_y p_x/q_x - p_y)+."""
-    return sum(
-        p[x] / (1 + sum(positive_part(b * p[x] / q[x] - a) for a, b in zip(p, q, strict=True)) / k) for x in drawn(p, q)
-    )
-
-
-def races(p: AnyPmf, q: AnyPmf, k: int) -> dict[tuple[int, int], Fraction]:
-    """Joint law of the first race's draft and of (race, token) that the output comes from, numbered race by race."""
-    return race_coupling(tuple(a / k for _ in range(k) for a in p), (*q, *[Fraction(0)] * ((k - 1) * len(q))))
-
-
 def construction(p: AnyPmf, q: AnyPmf, k: int, of: Callable[[Real, Real], Real]) -> Iterator[Compared]:
     """Laws of the output and of a draft, the bound as what it is, and where the acceptance lies."""
-    tokens, joint = len(p), races(p, q, k)
+    tokens = len(p)  # of the first race's draft, and of (race, token) that the output comes from, race by race:
+    joint = race_coupling(tuple(a / k for _ in range(k) for a in p), (*q, *[Fraction(0)] * ((k - 1) * tokens)))
     outputs = tuple(sum(share for (_, won), share in joint.items() if won % tokens == x) for x in range(tokens))
     drafts = tuple(sum(share for (drawn, _), share in joint.items() if drawn == x) for x in range(tokens))
     yield equal((outputs, drafts), (tuple(p), tuple(q)))
     own = k * sum(share for (drawn, won), share in joint.items() if drawn == won)
-    yield equal((own, own), (printed(p, q, k, of), by_odds(p, q, k)))
+    odds = {x: sum(positive_part(b * p[x] / q[x] - a) for a, b in zip(p, q, strict=True)) for x in drawn(p, q)}
+    yield equal((own, own), (printed(p, q, k, of), sum(p[x] / (1 + g / k) for x, g in odds.items())))
     first = sum(share for (drawn, won), share in joint.items() if drawn == won % tokens)
     hit = listed(p, q, k)
     yield at_most(own, hit)
@@ -98,7 +86,6 @@ BOUND = Claim(
 
 TOO_MUCH = Claim("so is it with min for max", lambda p, q: at_most(printed(p, q, 2, smaller), listed(p, q, 2)))
 
-
 R6 = Entry(
     id="R6",
     title="Gumbel list sampling",
@@ -123,19 +110,19 @@ R6 = Entry(
                 "is between the chance of one race and k times that",
                 lambda p, q, k: construction(p, q, k, larger),
             ),
-            lambda effort: cases.with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (1, 2, 3)),
+            lambda effort: with_each(cases.all_pairs(3, effort.pick(4, 6)), k=(1, 2, 3)),
             over="the races' joint law in fractions, k = 1, 2, 3, pairs on 2 and 3 tokens of denominator up to 4",
             wrong=Claim("with min for max", lambda p, q, k: construction(p, q, k, smaller)),
         ),
         agreement(
             Claim("the library's acceptance, bound and law given the output", lambda p, q, k: library(p, q, k, more=0)),
-            lambda effort: cases.with_candidates(cases.random_pairs(effort.seed, effort.pick(50, 500), 5), (1, 2, 4)),
+            lambda effort: with_each(cases.random_pairs(effort.seed, effort.pick(50, 500), 5), k=(1, 2, 4)),
             over="random pairs on up to 5 tokens, k = 1, 2, 4",
             wrong=Claim("with one candidate more", lambda p, q, k: library(p, q, k, more=1)),
         ),
         agreement(
             Claim("the same on more tokens", lambda p, q, k: library(p, q, k, more=0)),
-            lambda _: cases.with_candidates(chain(wide_pairs(0, 8), islice(wide_pairs(0, 16), SOME)), (2,)),
+            lambda _: with_each([*wide_pairs(0, 8), *islice(wide_pairs(0, 16), SOME)], k=(2,)),
             over=f"flat, geometric, sparse, peaked and random pmfs on 8 tokens, {SOME} pairs on 16, k = 2",
             wrong=Claim("with one candidate more", lambda p, q, k: library(p, q, k, more=1)),
         ),

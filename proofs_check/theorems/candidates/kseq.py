@@ -98,8 +98,8 @@ LOSSLESS: tuple[Step, ...] = (
     ),
     valid(
         "if v > rho beta, a token that the draft has in excess, 0 < p <= rho q, is accepted too often: there is none",
-        lambda p, q, rho, b, v: at_most(p + 0 * q, smaller(q, p / rho) * v / b),
-        lambda p, q, rho, b, v: [p > 0, p <= rho * q, rho >= 1, b > 0, v > rho * b],
+        lambda p, q, rho, b, v: at_most(p, 0),  # as the recovery law would have it: accepted at most as often as p
+        lambda p, q, rho, b, v: [p <= rho * q, rho >= 1, b > 0, v > rho * b, smaller(q, p / rho) * v / b <= p],
     ),
 )
 """Which scales have a recovery law."""
@@ -188,7 +188,6 @@ OF_R4 = Claim(
 
 ALL_OF_R4 = Claim("k-SEQ accepts R4", lambda p, q, k, rho: at_most(1, rho * one(p, q, rho) / optimum(p, q, k)))
 
-
 R5 = Entry(
     id="R5",
     title="k-SEQ",
@@ -243,7 +242,7 @@ R5 = Entry(
         ),
         certified(
             Claim("1 - 1/e <= 1 - (1-1/k)^k", lambda k: at_most(1 - exp(interval(Fraction(-1))), interval(share(k)))),
-            lambda effort: ({"k": k} for k in range(1, effort.pick(100, 1000))),
+            lambda effort: all_of(k=range(1, effort.pick(100, 1000))),
             over="k below 100",
             wrong=Claim(
                 "1 - 1/e <= 1 - (1-1/k)^(k-1)",

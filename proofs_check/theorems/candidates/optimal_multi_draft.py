@@ -71,26 +71,18 @@ ONE_RULE_DOES_AS_WELL: tuple[Step, ...] = (
 """The bound is attained."""
 
 
-def exchange(says: str, sign: int) -> Step:
-    """A step: of putting y into H and taking x out one does not raise p(H) - q(H)^k."""
-    return valid(
-        says,
-        lambda px, py, qx, qy, s, grows, falls: at_most(smaller(py - grows, falls - px), 0),
-        lambda px, py, qx, qy, s, grows, falls: [
-            *(v >= 0 for v in (px, py, qx, qy, s, grows, falls)),
-            grows - s * qy >= 0,
-            s * qx - falls >= 0,
-            sign * (px * qy - py * qx) >= 0,
-        ],
-    )
-
-
-EXCHANGE = exchange(
+EXCHANGE = valid(
     "let y miss in H and x be in it, p_y/q_y <= p_x/q_x. With y put in, q(H)^k grows by at least s q_y, where "
     "s = k q(H)^(k-1); with x taken out it falls by at most s q_x: one of the two does not raise p(H) - q(H)^k. Do it "
     "with the first token that misses and the last one in H while the former comes first: fewer pairs are out of order "
     "each time, and the end is a prefix. The order is that of p/q whatever k is",
-    1,
+    lambda px, py, qx, qy, s, grows, falls: at_most(smaller(py - grows, falls - px), 0),
+    lambda px, py, qx, qy, s, grows, falls: [
+        *(v >= 0 for v in (px, py, qx, qy, s, grows, falls)),
+        grows - s * qy >= 0,
+        s * qx - falls >= 0,
+        px * qy - py * qx >= 0,
+    ],
 )
 """From any set to a prefix."""
 
@@ -142,7 +134,6 @@ BY_ANOTHER_KEY = Claim(
     ),
 )
 
-
 R4 = Entry(
     id="R4",
     title="The most that k i.i.d. candidates can give",
@@ -170,7 +161,7 @@ R4 = Entry(
                 "a rule and dual prices solve the transport programme at R4's value",
                 lambda p, q, k: programme(p, q, k, asked=k),
             ),
-            lambda effort: cases.with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (2, 3)),
+            lambda effort: with_each(cases.all_pairs(3, effort.pick(4, 6)), k=(2, 3)),
             over="k = 2, 3, every pair on 2 and 3 tokens of denominator up to 4",
             wrong=Claim("at that of one candidate more", lambda p, q, k: programme(p, q, k, asked=k + 1)),
         ),
@@ -182,9 +173,7 @@ R4 = Entry(
         ),
         agreement(
             Claim("the library's values for each number of candidates", lambda p, q, k: library(p, q, k, more=0)),
-            lambda effort: cases.with_candidates(
-                cases.random_pairs(effort.seed, effort.pick(60, 600), 5, 30), (1, 2, 5)
-            ),
+            lambda effort: with_each(cases.random_pairs(effort.seed, effort.pick(60, 600), 5, 30), k=(1, 2, 5)),
             over="random pairs on up to 5 tokens, k = 1 to 5",
             wrong=Claim("are those of one more", lambda p, q, k: library(p, q, k, more=1)),
         ),

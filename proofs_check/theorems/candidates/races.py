@@ -259,7 +259,6 @@ LIBRARY_DISTINCT = Claim(
 
 POISSON = Claim("those of the Poisson race (R1) are R2's", lambda p, q: calculated_distinct(p, q, PoissonRace()))
 
-
 R1 = Entry(
     id="R1",
     title="Rank in the Poisson race",

@@ -59,15 +59,14 @@ class Selection:
     def __str__(self) -> str:
         return f"q = {shown(self.q)}, choice = {shown(self.choice)}"
 
-    def joint(self) -> dict[tuple[int, int], Real]:
+    @law_of
+    def joint(self) -> Iterator[tuple[tuple[int, int], Real]]:
         """P(R = r, X = x) of the rank and the token picked."""
-        law: dict[tuple[int, int], Real] = {}
         lists = product(range(len(self.q)), repeat=len(self.choice[0]))
         for drawn, choice in zip(lists, self.choice, strict=True):
             weight = math.prod(self.q[x] for x in drawn)
             for rank, (x, share) in enumerate(zip(drawn, choice, strict=True), 1):
-                law[rank, x] = law.get((rank, x), 0) + weight * share
-        return law
+                yield (rank, x), weight * share
 
 
 @dataclass(frozen=True)
@@ -109,16 +108,6 @@ def divergence(pair: Pair) -> Real:
 def geometric(weight: Real, g: Real) -> Real:
     """The weighted entropy of the geometric law of success 1/(1 + g): (1+g) log(1+g) - g log g."""
     return weighed(weight * (1 + g), 1 + g) - weighed(weight * g, g)
-
-
-def marginals(joint: dict[tuple[int, int], Real]) -> tuple[dict[int, Real], dict[int, Real]]:
-    """The laws of the rank and of the token."""
-    ranks: dict[int, Real] = {}
-    tokens: dict[int, Real] = {}
-    for (rank, x), share in joint.items():
-        ranks[rank] = ranks.get(rank, 0) + share
-        tokens[x] = tokens.get(x, 0) + share
-    return ranks, tokens
 
 
 def poisson_given(pair: Pair) -> Real:
@@ -301,7 +290,6 @@ FROM_THE_LOG: tuple[Step, ...] = (
 )
 """The entropy of any rank from E log R."""
 
-
 WIDTH = 1e-6
 """Width asked of the library's intervals, nats."""
 
@@ -319,7 +307,7 @@ def no_likelier(replacement: bool, p: Any, q: Any) -> Iterator[Compared]:
 def selected(rule: Selection, *, swapped: bool = False) -> Iterator[Compared]:
     """KL <= H(R|X) <= H(R) of any selection, P the law of what it selects."""
     joint = rule.joint()
-    ranks, tokens = marginals(joint)
+    ranks, tokens = (law((each[side], share) for each, share in joint.items()) for side in (0, 1))
     conditional = -sum(weighed(share, share / tokens[x]) for (_, x), share in joint.items() if share)
     whole = entropy(ranks.values())
     yield at_most(sum(weighed(mass, mass / rule.q[x]) for x, mass in tokens.items() if mass), conditional)
@@ -501,7 +489,6 @@ CUT = Claim("KL <= H of the rank cut at one candidate", lambda pair: at_most(div
 NEARLY_CERTAIN = {"target": [0.999, 0.001], "draft": [0.001, 0.999]}
 """The same pair, as simulators take it."""
 
-
 H = Entry(
     id="H",
     title="The entropy of the rank",
@@ -564,7 +551,7 @@ H = Entry(
         ),
         agreement(
             Claim("the library's bound from E log R in nats and in bits", bound_library),
-            lambda effort: ({"eighths": n} for n in range(40)),
+            lambda effort: all_of(eighths=range(40)),
             over="E up to 5",
             wrong=Claim("the bound in bits is that in nats", lambda eighths: bound_library(eighths, unit="nats")),
         ),

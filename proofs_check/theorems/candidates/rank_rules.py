@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
-
 from proofs_check.prelude import *
 from proofs_check.statement.calculus import exp
 from proofs_check.twins.list_transport import lists

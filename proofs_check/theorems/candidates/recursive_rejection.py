@@ -109,7 +109,6 @@ WITHOUT_REPLACEMENT = (
 )
 """The evidence of R3 for distinct candidates."""
 
-
 CANDIDATES = 4
 LONGEST = 400
 """Rejections after which a residual that still changes is given up; small denominators settle in a few dozen."""
@@ -290,7 +289,6 @@ WITH_REPLACEMENT = (
     searched(NEARING, exact_pairs, over="2 to 5 tokens", spaces=(pair_space(2),), wrong=NEARING_FAST),
 )
 """The evidence of R3 for i.i.d. candidates."""
-
 
 R3 = Entry(
     id="R3",

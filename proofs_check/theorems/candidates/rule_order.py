@@ -166,7 +166,6 @@ KSEQ_BELOW = Claim("k-SEQ accepts at most R4", lambda p, q, k, rho: at_most(rho 
 
 KSEQ_ABOVE = Claim("k-SEQ accepts at least R4", lambda p, q, k, rho: at_most(optimum(p, q, k), rho * one(p, q, rho)))
 
-
 LIMITED = (
     (
         "the race over distinct tokens (R2) accepts at most R4",
@@ -189,7 +188,6 @@ LIMITED = (
 )
 """Rules of distinct tokens, and what limits them."""
 
-
 R8 = Entry(
     id="R8",
     title="The order of the rules at equal k",
@@ -205,7 +203,7 @@ R8 = Entry(
         proof("the ranks of both races in one experiment, any k", DISTINCT_WASTE_NONE),
         exact(
             Claim("R1, R3 and R6 accept at most R4", lambda p, q, k: under_the_optimum(p, q, k, asked=k)),
-            lambda effort: cases.with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (1, 2, 3)),
+            lambda effort: with_each(cases.all_pairs(3, effort.pick(4, 6)), k=(1, 2, 3)),
             over="k = 1, 2, 3, pairs on 2 and 3 tokens of denominator up to 4",
             wrong=Claim("than R4 of one less", lambda p, q, k: under_the_optimum(p, q, k, asked=max(1, k - 1))),
         ),
@@ -254,7 +252,7 @@ R8_DISTINCT = Entry(
     evidence=tuple(
         counterexample(
             Claim(false, lambda p, q, k, rule=rule: at_most(rule(p, q, k), optimum(p, q, k))),
-            lambda effort: cases.with_candidates(cases.all_pairs(2, 5), (1, 2)),
+            lambda effort: with_each(cases.all_pairs(2, 5), k=(1, 2)),
             over="first among the pairs on 2 tokens by their denominator, then k",
             true=Claim(says, holds),
         )

@@ -101,7 +101,6 @@ TOP = Claim(
 
 LAST_FIRST = Claim("the same with the highest index first among equals", lambda p, q: top(p, q, sign=-1))
 
-
 SHARED = Claim(
     "H(R) = H(p) when equals share a place",
     lambda p, q: information(p, [1 + sum(holds_as_number(b > a) for b in q) for a in q]),
@@ -114,7 +113,6 @@ LIBRARY_LAST = Claim("they take the highest index first among equals", lambda p,
 LIBRARY_ENTROPY = Claim("the library's entropy of its rank_pmf is H(p)", lambda p, q: library_information(p, q, p))
 
 DRAFT_ENTROPY = Claim("the library's entropy of its rank_pmf is H(q)", lambda p, q: library_information(p, q, q))
-
 
 R7 = Entry(
     id="R7",

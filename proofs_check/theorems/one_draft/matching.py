@@ -17,11 +17,6 @@ from spectheory.verification import ArgmaxDraft, GreedyMatch, IndependentMatch, 
 Law = Mapping[tuple[int, int], Real]
 
 
-def last(pmf: AnyPmf) -> int:
-    """The most probable token, the highest index first: the wrong way to break a tie."""
-    return max(range(len(pmf)), key=lambda x: (pmf[x], x))
-
-
 def one_hot(token: int, tokens: int) -> tuple[Real, ...]:
     """All mass on one token."""
     return tuple(Fraction(int(x == token)) for x in range(tokens))
@@ -100,7 +95,10 @@ STEPS: tuple[Step, ...] = (
 
 LIBRARY = Claim("the library's three rules, ties at the lowest index", library(first))
 
-HIGHEST = Claim("the library's three rules, ties at the highest index", library(last))
+HIGHEST = Claim(
+    "the library's three rules, ties at the highest index",
+    library(lambda pmf: max(range(len(pmf)), key=lambda x: (pmf[x], x))),
+)
 
 
 # A4 from the target's entropy alone: how often one token that is not sampled can be right.
@@ -185,7 +183,6 @@ BETWEEN = Claim("e^-H <= max p, and H <= h(e) + e log(V-1) with e = 1 - max p, f
 TIGHTER = Claim(
     "H <= h(e) + e log(V-1) - e/10", lambda p, q: at_most(entropy(p), misses(1 - most(p), len(p)) - (1 - most(p)) / 10)
 )
-
 
 A4 = Entry(
     id="A4",

@@ -59,8 +59,7 @@ def split_pairs(effort: Effort) -> Iterator[Case]:
     """Pairs for the enclosure: small ones, random ones, and the latter once more in parts."""
     yield from cases.all_pairs(3, effort.pick(5, 7))
     yield from cases.random_pairs(effort.seed, effort.pick(100, 1000), 8)
-    for pair in cases.random_pairs(effort.seed + 1, effort.pick(5, 50), 8):
-        yield {**pair, "parts": PARTS}
+    yield from with_each(cases.random_pairs(effort.seed + 1, effort.pick(5, 50), 8), parts=(PARTS,))
 
 
 def _slope_of_reciprocal(s: Real) -> tuple[Real, Real]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import permutations
-
 from proofs_check.forms.divergences import overlap, total_variation
 from proofs_check.forms.ranks import race
 from proofs_check.prelude import *
@@ -20,19 +18,17 @@ def given(p: AnyPmf, q: AnyPmf) -> dict[int, Real]:
 
 def call(p: AnyPmf, q: AnyPmf) -> dict[tuple[int, bool], Real]:
     """One draft run through with every coin: (output, whether it is the accepted draft) to probability."""
-    law: dict[tuple[int, bool], Real] = {}
-    for (tokens, accepted), share in token_verification(lambda _: tuple(p), lambda _: tuple(q), (), 1).items():
-        law[tokens[0], accepted == 1] = law.get((tokens[0], accepted == 1), 0 * share) + share
-    return law
+    whole = token_verification(lambda _: tuple(p), lambda _: tuple(q), (), 1)
+    return law(((tokens[0], accepted == 1), share) for (tokens, accepted), share in whole.items())
 
 
 def enumerated(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The law of one call: acceptance, output, and acceptance given the output."""
-    law = call(p, q)
-    outputs = {x: law.get((x, True), 0) + law.get((x, False), 0) for x in range(len(p))}
-    accepted = {x: law.get((x, True), 0) / outputs[x] for x in outputs if not is_zero(outputs[x])}
+    whole = call(p, q)
+    outputs = {x: whole.get((x, True), 0) + whole.get((x, False), 0) for x in range(len(p))}
+    accepted = {x: whole.get((x, True), 0) / outputs[x] for x in outputs if not is_zero(outputs[x])}
     yield equal(outputs, dict(enumerate(p)))
-    yield equal(sum(share for (_, taken), share in law.items() if taken), overlap(p, q))
+    yield equal(sum(share for (_, taken), share in whole.items() if taken), overlap(p, q))
     yield equal(overlap(p, q), 1 - total_variation(p, q))
     yield equal(accepted, given(p, q))
 
@@ -131,7 +127,6 @@ STEPS: tuple[Step, ...] = (
         lambda d, row, column: [d >= 0, row >= 0, column >= 0],
     ),
 )
-
 
 A1 = Entry(
     id="A1",

@@ -14,16 +14,13 @@ from proofs_check.twins.tree_theorem import depth, leaf_calls, rank_laws, visits
 
 def moments(counts: dict[int, Fraction]) -> tuple[Fraction, Fraction]:
     """Mean and variance of a number."""
-    mean = sum((count * share for count, share in counts.items()), Fraction(0))
-    return mean, sum((count * count * share for count, share in counts.items()), Fraction(0)) - mean**2
+    mean = total(count * share for count, share in counts.items())
+    return mean, total(count * count * share for count, share in counts.items()) - mean**2
 
 
-def numbers(law: dict[Any, Fraction]) -> dict[int, Fraction]:
+def numbers(whole: dict[Any, Fraction]) -> dict[int, Fraction]:
     """The law of the number of calls, from a law of what each call did."""
-    found: dict[int, Fraction] = {}
-    for calls, share in law.items():
-        found[len(calls)] = found.get(len(calls), Fraction(0)) + share
-    return found
+    return law((len(calls), share) for calls, share in whole.items())
 
 
 def starts(law: dict[tuple[int, ...], Fraction], length: int) -> list[Fraction]:
@@ -82,7 +79,7 @@ def without_spread(survival: Survival, k: int, length: int, *, prefill: bool = F
     square = [Fraction(0)] * (length + k + 2)
     for n in range(length - 1, -1, -1):
         law = path_theorem.accepted_law(survival, n, k, length)
-        square[n] = 1 + sum((share * square[n + i + 1] for i, share in enumerate(law)), Fraction(0))
+        square[n] = 1 + total(share * square[n + i + 1] for i, share in enumerate(law))
     first = int(prefill)
     return mean, square[first] - (mean - first) ** 2
 
@@ -95,7 +92,6 @@ def mean_over_starts(survival: Survival, k: int, length: int, *, prefill: bool =
 
 def reading(survival: Survival, k: int, length: int, weights: list[Fraction]) -> Fraction:
     """1 + the mean accepted drafts of a call, starts weighted; a call drafts what leaves the text its last token."""
-    total = Fraction(0)
-    for n, weight in enumerate(weights):
-        total += weight * sum((survival(n, i) for i in range(1, min(k, length - n - 1) + 1)), Fraction(0))
-    return 1 + total / sum(weights)
+    depths = [range(1, min(k, length - n - 1) + 1) for n in range(len(weights))]
+    means = (total(survival(n, i) for i in depths[n]) for n in range(len(weights)))
+    return 1 + total(weight * mean for weight, mean in zip(weights, means, strict=True)) / sum(weights)

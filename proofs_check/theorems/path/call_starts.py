@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from proofs_check.agreement.path_agreement import CHECKED, Texts
-from proofs_check.agreement.path_cases import CHAINS, PathTwin, edge_chains, random_chains
+from proofs_check.agreement.path_cases import CHAINS, PathTwin, with_edges
 from proofs_check.prelude import *
 from proofs_check.twins.path_theorem import Survival
 from proofs_check.twins.tree_theorem import visits
@@ -43,23 +41,24 @@ class Counted:
                 start += drafts + 1
 
 
-def counters(
-    weights: Weights, twins: Mapping[str, PathTwin], target: Model, draft: Model, k: int, length: int
-) -> Iterator[Compared]:
+def counters(weights: Weights, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
     """Counted shares against the weighted survival, multiplied out, for every rule and text."""
-    for twin in twins.values():
-        for text in text_law(twin.target(target), length):
-            counts = Counted(twin, target, draft, text, k).counts
-            survival = twin.survival(target, draft, text)
-            starts = weights(survival, k, length)[: max(length - k + 1, 0)]
-            for i in range(1, k + 1):
-                weighted = sum((w * survival(n, i) for n, w in enumerate(starts)), Fraction(0))
-                yield equal(counts[i] * sum(starts, Fraction(0)), counts[0] * weighted)
+    p, q = target.__getitem__, draft.__getitem__
+    for twin in CHAINS.values():
+        for text in text_law(twin.target(p), length):
+            survival = twin.survival(p, q, text)
+            yield from shared(Counted(twin, p, q, text, k).counts, survival, weights(survival, k, length), length)
 
 
-def of_tables(weights: Weights, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
-    """The same for models that are tables."""
-    return counters(weights, CHAINS, target.__getitem__, draft.__getitem__, k, length)
+def shared(
+    counts: Sequence[Fraction], survival: Survival, weights: Sequence[Fraction], length: int
+) -> Iterator[Compared]:
+    """Counts of i = 0, ..., k drafts against the survival weighted by the starts with room for k."""
+    k = len(counts) - 1
+    starts = weights[: max(length - k + 1, 0)]
+    for i in range(1, k + 1):
+        weighted = total(w * survival(n, i) for n, w in enumerate(starts))
+        yield equal(counts[i] * total(starts), counts[0] * weighted)
 
 
 def walked(weights: Weights, p: Pmf, q: Pmf) -> Iterator[Compared]:
@@ -77,15 +76,11 @@ def walked(weights: Weights, p: Pmf, q: Pmf) -> Iterator[Compared]:
             weight *= 1 - ends if i < k else 1
 
     go(0, Fraction(1))
-    starts = weights(product_of(shares), k, len(shares))[: len(shares) - k + 1]
-    for i in range(1, k + 1):
-        weighted = sum((w * product_of(shares)(n, i) for n, w in enumerate(starts)), Fraction(0))
-        yield equal(counts[i] * sum(starts), counts[0] * weighted)
 
+    def survival(n: int, i: int) -> Fraction:
+        return math.prod(shares[n : n + i], start=Fraction(1))
 
-def product_of(shares: Pmf) -> Survival:
-    """The survival of drafts that are accepted one by one."""
-    return lambda n, i: prod(shares[n : n + i], start=Fraction(1))
+    yield from shared(counts, survival, weights(survival, k, len(shares)), len(shares))
 
 
 def library(shift: int, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
@@ -94,7 +89,7 @@ def library(shift: int, target: Table, draft: Table, k: int, length: int) -> Ite
     trace = texts.trace()
     for name in set(CHECKED) & {"token", "block", "race", "argmax"}:
         found = [Counted(CHAINS[name], target.__getitem__, draft.__getitem__, text, k) for text in texts.all]
-        totals = [sum((one.counts[i] for one in found), Fraction(0)) for i in range(k + 1)]
+        totals = [total(one.counts[i] for one in found) for i in range(k + 1)]
         rule = RULES[name]
         shares = survival_at_starts(trace, rule, k, prefill_emits_token=False)
         for share, count in zip(shares, totals[1:], strict=True):
@@ -105,11 +100,9 @@ def library(shift: int, target: Table, draft: Table, k: int, length: int) -> Ite
             yield computed(rejected[place], lost[place - shift])
 
 
-def at_every_call(effort: Effort) -> Iterator[Case]:
-    """Edges; then texts of 3 and 4 tokens out of 2, and of 3 out of 3."""
-    yield from edge_chains()
-    yield from random_chains(effort, ((2, 3, 1), (2, 3, 2), (2, 4, 2), (3, 3, 1)), 2)
-
+at_every_call = with_edges(
+    "Edges; then texts of 3 and 4 tokens out of 2, and of 3 out of 3.", ((2, 3, 1), (2, 3, 2), (2, 4, 2), (3, 3, 1)), 2
+)
 
 STEPS = (
     in_words(
@@ -130,10 +123,9 @@ STEPS = (
 )
 
 AT_STARTS = Claim(
-    "counted shares are the survival weighted by the calls that start at each position", partial(of_tables, visits)
+    "counted shares are the survival weighted by the calls that start at each position", partial(counters, visits)
 )
-ANYWHERE = Claim("they are the mean survival over positions", partial(of_tables, uniform))
-
+ANYWHERE = Claim("they are the mean survival over positions", partial(counters, uniform))
 
 P13 = Entry(
     id="§13",

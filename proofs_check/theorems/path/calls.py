@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import product as tuples
-from math import prod
-
 from proofs_check.agreement.path_agreement import accepted, bound, library, ratio_of_sums
-from proofs_check.agreement.path_cases import CHAINS, SurvivalOf, constant, edge_chains, greedy, random_chains
+from proofs_check.agreement.path_cases import CHAINS, SurvivalOf, constant, greedy, random_chains, with_edges
 from proofs_check.algorithms.lossless_calls import most_accepted, most_agreement
 from proofs_check.forms.divergences import overlap
 from proofs_check.prelude import *
@@ -19,7 +16,7 @@ from spectheory.verification import RULES
 
 def along(accept: Sequence[int]) -> Survival:
     """The survival of a rule that accepts at each position by itself."""
-    return lambda n, i: Fraction(prod(accept[n : n + i]))
+    return lambda n, i: Fraction(math.prod(accept[n : n + i]))
 
 
 def per_call(weighted: bool, accept: Sequence[int], k: int) -> Iterator[Compared]:
@@ -62,16 +59,11 @@ def first_drafts(accept: Sequence[int], k: int) -> tuple[Fraction, Fraction]:
     """The share of calls whose first draft is accepted, as counted on all calls, and by their expected starts."""
     survival, length = along(accept), len(accept)
     law = path_theorem.all_calls_law(survival, k, length)
-    calls = sum((share * len(accepted) for accepted, share in law.items()), Fraction(0))
-    hits = sum((share * sum(each > 0 for each in accepted) for accepted, share in law.items()), Fraction(0))
+    calls = total(share * len(accepted) for accepted, share in law.items())
+    hits = total(share * sum(each > 0 for each in accepted) for accepted, share in law.items())
     weights = visits(survival, k, length)
-    weighed = sum((weight * survival(n, 1) for n, weight in enumerate(weights)), Fraction(0))
-    return hits / calls, weighed / sum(weights, Fraction(0))
-
-
-def as_with_one(accept: Sequence[int], k: int) -> Compared:
-    """Counted with k drafts a call and with one."""
-    return equal(first_drafts(accept, k)[0], first_drafts(accept, 1)[0])
+    weighed = total(weight * survival(n, 1) for n, weight in enumerate(weights))
+    return hits / calls, weighed / total(weights)
 
 
 # §7: three statements that look like the path theorem's and are false.
@@ -84,7 +76,7 @@ def as_survival(stated: SurvivalOf, p: Any, q: Any) -> Iterator[Compared]:
     for text in text_law(target, 2):
         counts, survival = given_text(law, text), stated(target, draft, text)
         for i in (1, 2):
-            alive = sum((share for calls, share in counts.items() if calls[0] >= i), Fraction(0))
+            alive = total(share for calls, share in counts.items() if calls[0] >= i)
             yield equal(survival(0, i), alive)
 
 
@@ -109,7 +101,7 @@ def in_the_recursion(stated: SurvivalOf, p: Any, q: Any) -> Iterator[Compared]:
     law = Decoding(CHAINS["block"].algorithm, 2, 3).law(target, draft)
     for text in text_law(target, 3):
         counts = given_text(law, text)
-        mean = sum((len(calls) * share for calls, share in counts.items()), Fraction(0))
+        mean = total(len(calls) * share for calls, share in counts.items())
         yield equal(path_theorem.calls(stated(target, draft, text), 2, 3)[0], mean)
 
 
@@ -128,7 +120,6 @@ NO_TIES = (Assumption("q has one most probable token, so that no tie decides", l
 STATED, TRUE = path_theorem.one_call_terms, path_theorem.block_survival
 
 BY_DENOMINATOR = "first by the common denominator of one pair on 2 tokens at every position"
-
 
 P7_MEAN = Entry(
     id="§7/mean",
@@ -174,7 +165,10 @@ P7_FIRST_DRAFT = Entry(
     assumptions=("one rule, one pair of models, one text",),
     evidence=(
         counterexample(
-            Claim("S_1(k) = S_1(1), counted on all calls", as_with_one),
+            Claim(
+                "S_1(k) = S_1(1), counted on all calls",
+                lambda accept, k: equal(first_drafts(accept, k)[0], first_drafts(accept, 1)[0]),
+            ),
             patterns,
             over="first at the shortest text and chain of drafts that always or never hold (accept)",
             true=Claim(
@@ -320,11 +314,8 @@ def mean_accepted(p: AnyPmf, q: AnyPmf, k: int, handed: Handed) -> Real:
     def below(depth: int, M: Real, P: Real, Q: Real) -> Real:
         if depth == k:
             return 0
-        total: Real = 0
-        for a, b in zip(p, q, strict=True):
-            more = handed(M, a, b, P * a, Q * b)
-            total = total + more + below(depth + 1, more, P * a, Q * b)
-        return total
+        longer = [(handed(M, a, b, P * a, Q * b), P * a, Q * b) for a, b in zip(p, q, strict=True)]
+        return sum(each[0] + below(depth + 1, *each) for each in longer)
 
     return below(0, 1, 1, 1)
 
@@ -387,41 +378,18 @@ def reached(best: Callable[..., Fraction], target: Table, draft: Table, k: int, 
     terms = Fraction(0)
     for text, share in text_law(p, k).items():
         of = path_theorem.one_call_terms(p, q, text)
-        terms += share * sum((of(0, i) for i in range(1, k + 1)), Fraction(0))
+        terms += share * total(of(0, i) for i in range(1, k + 1))
     yield equal(terms, best(p, q, k))
     yield equal(most_agreement(p, q, k), best(p, q, k))
 
 
-def block_mean(target: Any, draft: Any, k: int) -> Fraction:
-    """E[tau] of block verification."""
-    return accepted(CHAINS["block"].algorithm, target, draft, k)
-
-
-def token_mean(target: Any, draft: Any, k: int) -> Fraction:
-    """E[tau] of token verification."""
-    return accepted(CHAINS["token"].algorithm, target, draft, k)
-
-
-def calls(effort: Effort) -> Iterator[Case]:
-    """Edges; then single calls on 2 and 3 tokens."""
-    yield from edge_chains()
-    yield from random_chains(effort, ((2, 1, 1), (2, 1, 2), (2, 1, 3), (3, 1, 1), (3, 1, 2)), 5)
-
-
-def texts(effort: Effort) -> Iterator[Case]:
-    """Traces of all texts of random models, every start with room for a call."""
-    return random_chains(effort, ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 2)), 2)
-
-
-def drawn_sums(_: Effort) -> Iterator[Case]:
-    """Four texts of two prompts."""
-    for numbers in tuples((0, 1, 2), repeat=2):
-        yield {"above": (*numbers, 1, 3), "below": (1, 2, *numbers)}
+calls = with_edges(
+    "Edges; then single calls on 2 and 3 tokens.", ((2, 1, 1), (2, 1, 2), (2, 1, 3), (3, 1, 1), (3, 1, 2)), 5
+)
 
 
 THIRDS: list[Case] = [{"p": (Fraction(1, 3), Fraction(2, 3)), "q": (Fraction(2, 3), Fraction(1, 3))}]
 MODELS = "over random models of any order without stationarity, zeros included"
-
 
 P7_ONE_CALL = Entry(
     id="§7/one-call",
@@ -442,7 +410,9 @@ P7_ONE_CALL = Entry(
             Claim("every rule whose chain is drawn from q accepts no more in one call", partial(below, DRAWN, bound)),
             calls,
             over=MODELS,
-            wrong=Claim("nor than token verification", partial(below, DRAWN, token_mean)),
+            wrong=Claim(
+                "nor than token verification", partial(below, DRAWN, partial(accepted, CHAINS["token"].algorithm))
+            ),
         ),
         exact(
             Claim(
@@ -452,7 +422,7 @@ P7_ONE_CALL = Entry(
             ),
             calls,
             over=MODELS,
-            wrong=Claim("block verification's mean is", partial(reached, block_mean)),
+            wrong=Claim("block verification's mean is", partial(reached, partial(accepted, CHAINS["block"].algorithm))),
         ),
         exact(
             Claim(
@@ -479,12 +449,14 @@ P7_ONE_CALL = Entry(
                 "the library's terms at every start, their mean over the target's text, and the limit of a trace",
                 partial(library, path_theorem.one_call_terms),
             ),
-            texts,
+            lambda effort: random_chains(effort, ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 2)), 2),
+            over="traces of all texts of random models, every start with room for a call",
             wrong=Claim("they are block verification's survival", partial(library, path_theorem.block_survival)),
         ),
         agreement(
             Claim("a ratio of sums over prompts, inside its interval", partial(ratio_of_sums, 0)),
-            drawn_sums,
+            lambda _: ({"above": (*two, 1, 3), "below": (1, 2, *two)} for two in product((0, 1, 2), repeat=2)),
+            over="four texts of two prompts",
             wrong=Claim("with one more", partial(ratio_of_sums, 1)),
         ),
     ),

@@ -7,7 +7,6 @@ two neighbouring kinks.
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import permutations
 
 from proofs_check.library.strategies import Floats
 from proofs_check.prelude import *
@@ -73,7 +72,9 @@ def best(known: Seen) -> Pairs:
     lie in one ratio. Mass beyond all caps goes where the other side has none.
     """
     p_out, q_out = meeting(known)
-    n, on_theirs, on_ours = known.outside, *_filled(known, p_out, q_out)
+    on_theirs = _in_proportion(known.s - p_out, known.a, known.theirs)  # target mass on tokens of the draft's list
+    on_ours = _in_proportion(known.t - q_out, known.b, known.ours)
+    n = known.outside
     ours, theirs = list(zip(known.ours, on_ours, strict=True)), list(zip(on_theirs, known.theirs, strict=True))
     outside = [(p_out / n, q_out / n)] * n if n else []
     p_left = known.s - p_out - sum(on_theirs)
@@ -147,14 +148,6 @@ def _line(side: Callable[[Real], Real], low: Real, high: Real) -> tuple[Real, Re
     return slope, side(low) - slope * low
 
 
-def _filled(known: Seen, p_out: Real, q_out: Real) -> tuple[list[Real], list[Real]]:
-    """Target mass on tokens of the draft's list, and draft mass on those of the target's."""
-    return (
-        _in_proportion(known.s - p_out, known.a, known.theirs),
-        _in_proportion(known.t - q_out, known.b, known.ours),
-    )
-
-
 def _in_proportion(mass: Real, cap: Real, like: Sequence[Real]) -> list[Real]:
     """Shares min(cap, x * like) that sum to `mass`, or the cap wherever like > 0 if they cannot reach it."""
     falling = sorted((share for share in like if share > 0), reverse=True)
@@ -190,11 +183,10 @@ SETTINGS: tuple[tuple[Lengths, Extras], ...] = (
 def grid(most: int, four: int) -> tuple[Case, ...]:
     """Pairs, p falling, on 3 tokens of denominator up to `most` and on 4 up to `four`, each with a random setting."""
     rng = random.Random(9)
-    found: list[Case] = []
-    for pair in (*cases.pairs(3, most), *cases.pairs(4, four)):
-        if sorted(pair["p"], reverse=True) == list(pair["p"]):
-            found.append(_with(pair, rng.choice(SETTINGS)))
-    return tuple(found)
+    falling = (
+        pair for pair in (*cases.pairs(3, most), *cases.pairs(4, four)) if [*pair["p"]] == sorted(pair["p"])[::-1]
+    )
+    return tuple(_with(pair, rng.choice(SETTINGS)) for pair in falling)
 
 
 def _with(pair: Case, setting: tuple[Lengths, Extras]) -> Case:
@@ -214,8 +206,7 @@ def few_pairs(effort: Effort) -> Iterable[Case]:
 
 def every_setting(effort: Effort) -> Iterator[Case]:
     """The pairs of the grid with every setting."""
-    for pair in pairs(effort):
-        yield from (_with({"p": pair["p"], "q": pair["q"]}, setting) for setting in SETTINGS)
+    return (_with({"p": pair["p"], "q": pair["q"]}, setting) for pair in pairs(effort) for setting in SETTINGS)
 
 
 def drawn() -> Any:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement
-
 from proofs_check.agreement.path_agreement import Texts
-from proofs_check.agreement.path_cases import CHAINS, edge_chains, random_chains
+from proofs_check.agreement.path_cases import CHAINS, with_edges
 from proofs_check.prelude import *
 from proofs_check.theorems.path.call_counts import numbers
 from proofs_check.twins.path_theorem import all_calls_law
@@ -176,10 +174,9 @@ def traced(of: Any, target: Table, draft: Table, k: int, length: int) -> Iterato
             yield computed(slowest_of_trace(trace, RULES[name], k, batch).best, of(laws, batch))
 
 
-def all_texts(effort: Effort) -> Iterator[Case]:
-    """Edges; then texts of 3 tokens out of 2 and of 2 out of 3."""
-    yield from edge_chains()
-    yield from random_chains(effort, ((2, 3, 1), (2, 3, 2), (3, 2, 2)), 2)
+all_texts = with_edges(
+    "Edges; then texts of 3 tokens out of 2 and of 2 out of 3.", ((2, 3, 1), (2, 3, 2), (3, 2, 2)), 2
+)
 
 
 def some_laws(effort: Effort) -> Iterator[Case]:
@@ -188,7 +185,7 @@ def some_laws(effort: Effort) -> Iterator[Case]:
     for _ in range(effort.pick(6, 30)):
         for texts, batch in product(range(1, MOST + 1), repeat=2):
             weights = [[rng.randint(0, 4) for _ in range(MOST)] for _ in range(texts)]
-            laws = [[Fraction(w, sum(each)) for w in each] for each in weights if sum(each)]
+            laws = [list(pmf_of(each)) for each in weights if sum(each)]
             if laws:
                 yield {"laws": laws, "batch": batch}
 
@@ -198,7 +195,7 @@ def any_laws() -> Any:
 
     def law(longest: int) -> Any:
         weights = st.lists(st.integers(0, 20), min_size=longest, max_size=longest).filter(any)
-        return weights.map(lambda w: [Fraction(each, sum(w)) for each in w])
+        return weights.map(lambda row: list(pmf_of(row)))
 
     def case(size: tuple[int, int]) -> Any:
         laws = st.lists(law(size[1]), min_size=size[0], max_size=size[0])
@@ -212,14 +209,9 @@ def halves(_: Effort) -> Iterator[Case]:
     for length, batch, d in product(range(1, 4), range(1, 4), range(1, 4)):
         for a in range(d + 1):
             accepted = Fraction(a, d)
-            law = numbers(all_calls_law(partial(alike, accepted), 1, length))
+            law = numbers(all_calls_law(partial(lambda a, _, i: a**i, accepted), 1, length))
             laws = [[law.get(t, Fraction(0)) for t in range(1, length + 1)]] * batch
             yield {"laws": laws, "length": length, "batch": batch, "accepted": accepted}
-
-
-def alike(accepted: Fraction, _: int, i: int) -> Fraction:
-    """The survival of drafts that are accepted with one probability everywhere."""
-    return accepted**i
 
 
 P12_LOCK_STEP = Entry(

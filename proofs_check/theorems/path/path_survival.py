@@ -21,14 +21,14 @@ from proofs_check.agreement.path_cases import (
     RankTwin,
     SurvivalOf,
     by_position,
-    edge_chains,
     in_one_pass,
     marginal,
     random_chains,
     started,
+    with_edges,
 )
 from proofs_check.algorithms.drafts import copying, repeated
-from proofs_check.algorithms.enumeration import TextLaw, output_law
+from proofs_check.algorithms.enumeration import output_law
 from proofs_check.algorithms.lossless_calls import most_accepted
 from proofs_check.algorithms.tree_enumeration import Tree, node_number
 from proofs_check.algorithms.tree_enumeration import given_text as ends_given_text
@@ -46,12 +46,7 @@ from spectheory.verification.registry import VALIDATED_TREE_RULES
 
 def token_at(pmf: Pmf, part: int, parts: int) -> int:
     """The token whose share of the cumulative pmf, of multiples of 1/parts, holds the part."""
-    total = Fraction(0)
-    for token, share in enumerate(pmf):
-        total += share
-        if total * parts > part:
-            return token
-    raise ValueError(f"part {part} of {parts} is beyond the pmf")
+    return next(token for token, within in enumerate(accumulate(pmf)) if within * parts > part)
 
 
 def kept_agreement(p: Pmf, q: Pmf, token: int, parts: int) -> Fraction:
@@ -77,20 +72,12 @@ def decoded(target: Model, draft: Model, k: int, length: int, noise: Prefix, par
     return text[:length], accepted
 
 
-def law(target: Model, draft: Model, k: int, length: int, parts: int, *, shared: bool = False) -> TextLaw:
-    """The law of text and accepted drafts over all noise; `shared`: one piece of noise for all positions."""
-    places = 1 if shared else length + k
-    found: TextLaw = {}
-    for noise in product(range(parts), repeat=places):
-        key = decoded(target, draft, k, length, noise * (length + k) if shared else noise, parts)
-        found[key] = found.get(key, Fraction(0)) + Fraction(1, parts**places)
-    return found
-
-
 def kept(shared: bool, target: Table, draft: Table, k: int, length: int, parts: int) -> Iterator[Compared]:
     """The text is the target's; given all of it, calls are independent with the product of the agreements."""
     p, q = target.__getitem__, draft.__getitem__
-    found = law(p, q, k, length, parts, shared=shared)
+    noises = product(range(parts), repeat=1 if shared else length + k)  # shared: one piece of noise for all positions
+    pieces = [noise * (length + k) if shared else noise for noise in noises]
+    found = law((decoded(p, q, k, length, noise, parts), Fraction(1, len(pieces))) for noise in pieces)
     texts = text_law(p, length)
     yield equal(output_law(found), texts)
     for text in texts:
@@ -103,8 +90,7 @@ def noisy_cases(effort: Effort) -> Iterator[Case]:
     rng = random.Random(f"noise {effort.seed}")
     for tokens, parts, k, length in ((2, 4, 1, 3), (2, 4, 2, 3), (3, 4, 2, 3), (2, 3, 3, 3)) * effort.pick(1, 6):
         pmfs = list(grid(tokens, parts))
-        prefixes = [prefix for n in range(length + k) for prefix in product(range(tokens), repeat=n)]
-        target, draft = ({prefix: rng.choice(pmfs) for prefix in prefixes} for _ in range(2))
+        target, draft = ({prefix: rng.choice(pmfs) for prefix in prefixes(tokens, length + k)} for _ in range(2))
         yield {"target": target, "draft": draft, "k": k, "length": length, "parts": parts}
 
 
@@ -140,15 +126,11 @@ STEPS: tuple[Step, ...] = (
 )
 """Independence, mean and variance."""
 
-
-def few(effort: Effort) -> Iterator[Case]:
-    """Edges; then texts of 3 tokens out of 2 and of 2 out of 3."""
-    yield from edge_chains()
-    yield from random_chains(effort, ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 2)), 3)
-
+few = with_edges(
+    "Edges; then texts of 3 tokens out of 2 and of 2 out of 3.", ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 2)), 3
+)
 
 RECURSION = "C(n) = 1 + sum_i P(tau=i) C(n+i+1) and the second moment's recursion give mean and variance of the calls"
-
 
 CALLED = {"chains": "yin2024", "length": 20}
 """The paper's test bed: texts of 20 tokens."""
@@ -252,16 +234,6 @@ def largest(survival: SurvivalOf, target: Table, draft: Table, k: int, **_: int)
         yield equal(most, survival(p, q, text)(0, i))
 
 
-def swapped(p: Pmf, q: Pmf, token: int) -> Any:
-    """min(1, p/q) in place of min(1, q/p)."""
-    return min(1, p[token] / q[token]) if q[token] else 1
-
-
-def law_of(name: str) -> SurvivalOf:
-    """The survival stated for a rule of the library."""
-    return CHAINS[name].survival
-
-
 MEAN_RANKS = {name: marginal(twin) for name, twin in RANKED.items()}
 
 PUBLIC = {
@@ -275,38 +247,26 @@ PUBLIC = {
 }
 """Calculators by their module; the front door's are named below."""
 
+SWAPPED_SHARE = by_position(lambda p, q, x: min(Fraction(1), p[x] / q[x]) if q[x] else Fraction(1))
+SWAPPED = {"token": replace(CHAINS["token"], survival=SWAPPED_SHARE)}
 PRODUCT_TWIN = {"block": replace(CHAINS["block"], survival=CHAINS["token"].survival)}
 SINGLE = {name: twin for name, twin in CHAINS.items() if name != "block"}
 TEXTS = "over random models of any order without stationarity, zeros included, and edges"
 
+small = with_edges(
+    "Edges; then texts of 3 tokens out of 2 and of 2 out of 3, chains of 1 to 3 drafts.",
+    ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 1), (3, 2, 2)),
+    5,
+)
 
-def small(effort: Effort) -> Iterator[Case]:
-    """Edges; then texts of 3 tokens out of 2 and of 2 out of 3, chains of 1 to 3 drafts."""
-    yield from edge_chains()
-    yield from random_chains(effort, ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 1), (3, 2, 2)), 5)
+wide = with_edges("The same, with room for two levels of a tree.", ((2, 3, 2), (3, 2, 2)), 4)
 
-
-def wide(effort: Effort) -> Iterator[Case]:
-    """The same, with room for two levels of a tree."""
-    yield from edge_chains()
-    yield from random_chains(effort, ((2, 3, 2), (3, 2, 2)), 4)
-
-
-def one_call(effort: Effort) -> Iterator[Case]:
-    """Single calls of two drafts, on 2 and 3 tokens, and of three on 2."""
-    yield from edge_chains()
-    yield from random_chains(effort, ((2, 1, 2), (3, 1, 2), (2, 1, 3)), 3)
+one_call = with_edges(
+    "Single calls of two drafts, on 2 and 3 tokens, and of three on 2.", ((2, 1, 2), (3, 1, 2), (2, 1, 3)), 3
+)
 
 
-def repeating(effort: Effort) -> Iterator[Case]:
-    """Texts of 4 and 5 tokens out of 2, which repeat themselves."""
-    yield from random_chains(effort, ((2, 4, 3), (2, 5, 2)), 3)
-
-
-def traced(effort: Effort) -> Iterator[Case]:
-    """Traces of all texts."""
-    yield from edge_chains()
-    yield from random_chains(effort, ((2, 3, 1), (2, 3, 3), (3, 2, 2)), 3)
+traced = with_edges("Traces of all texts.", ((2, 3, 1), (2, 3, 3), (3, 2, 2)), 3)
 
 
 def of_turned(twins: Mapping[str, PathTwin], p: Pmf, q: Pmf) -> Iterator[Compared]:
@@ -344,7 +304,7 @@ EVIDENCE = (
         over=TEXTS,
         wrong=Claim(
             "token verification has min(1, p/q)",
-            partial(all_calls, {"token": replace(CHAINS["token"], survival=by_position(swapped))}),
+            partial(all_calls, SWAPPED),
         ),
     ),
     exact(BLOCKS, small, over=TEXTS, wrong=PRODUCT),
@@ -387,7 +347,7 @@ EVIDENCE = (
             "drafts copied from the text before the call (prompt lookup) are accepted as far as the text repeats them",
             partial(all_calls, {name: PathTwin(copying(twin.algorithm), repeated) for name, twin in MAIN.items()}),
         ),
-        repeating,
+        lambda effort: random_chains(effort, ((2, 4, 3), (2, 5, 2)), 3),
         over=TEXTS,
         wrong=Claim(
             "as if they were drawn from the draft",
@@ -411,7 +371,10 @@ EVIDENCE = (
         wrong=Claim("block verification has the product of min(1, rho)", partial(of_turned, PRODUCT_TWIN)),
     ),
     agreement(
-        Claim("the library's a(x) and survival of every rule in RULES, at every start", partial(survivals, law_of)),
+        Claim(
+            "the library's a(x) and survival of every rule in RULES, at every start",
+            partial(survivals, lambda name: CHAINS[name].survival),
+        ),
         traced,
         over="from columns it works out from the pmfs, all texts of random models",
         wrong=Claim("they are token verification's", partial(survivals, lambda _: CHAINS["token"].survival)),
@@ -423,7 +386,6 @@ EVIDENCE = (
         wrong=Claim("they are the mean rank law", partial(rank_columns, MEAN_RANKS)),
     ),
 )
-
 
 P7 = Entry(
     id="§7",

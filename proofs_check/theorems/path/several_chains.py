@@ -34,23 +34,16 @@ def in_one(q: Fraction, chains: int) -> Fraction:
 
 def from_runs(of: Drawn, target: Table, draft: Table, k: int, chains: int) -> Fraction:
     """Sum over depths and runs of min(P, D)."""
-    total = Fraction(0)
-    for i in range(1, k + 1):
-        likely = text_law(draft.__getitem__, i)
-        for run, share in text_law(target.__getitem__, i).items():
-            total += min(share, of(likely.get(run, Fraction(0)), chains))
-    return total
+    runs = (run for i in range(1, k + 1) for run in product(range(len(target[()])), repeat=i))
+    p, q = (partial(probability, model.__getitem__, ()) for model in (target, draft))
+    return total(min(p(run), of(q(run), chains)) for run in runs)
 
 
 def from_laws(target: Table, draft: Table, k: int, chains: int) -> Fraction:
     """Sum over depths of R4, over every set of runs."""
-    total = Fraction(0)
-    for i in range(1, k + 1):
-        p, q = text_law(target.__getitem__, i), text_law(draft.__getitem__, i)
-        runs = sorted(p.keys() | q.keys())
-        likely, by_draft = (tuple(law.get(run, Fraction(0)) for run in runs) for law in (p, q))
-        total += optimum(likely, by_draft, chains)
-    return total
+    p, q = (partial(probability, model.__getitem__, ()) for model in (target, draft))
+    runs = (list(product(range(len(target[()])), repeat=i)) for i in range(1, k + 1))
+    return total(optimum(tuple(map(p, each)), tuple(map(q, each)), chains) for each in runs)
 
 
 def bounded(of: Drawn, target: Table, draft: Table, k: int, chains: int, **_: int) -> Iterator[Compared]:
@@ -82,30 +75,26 @@ def library(more: int, target: Table, draft: Table, k: int, chains: int, **_: in
     for text, share in text_law(p, k).items():
         with np.errstate(divide="ignore"):
             log_p, log_q = (np.log(floats([of(text[:i])[text[i]] for i in range(k)])) for of in (p, q))
-        found = several_chain_terms(log_p, log_q, chains)
-        likely = [text_law(of, i).get(text[:i], Fraction(0)) for i in range(1, k + 1) for of in (p, q)]
-        exact = [min(Fraction(1), drawn(b, chains + more) / a) for a, b in zip(likely[::2], likely[1::2], strict=True)]
-        mean += share * sum(exact, Fraction(0))
-        for each, value in zip(found.tolist(), exact, strict=True):
-            yield computed(each, value)
+        begun = [(probability(p, (), text[:i]), probability(q, (), text[:i])) for i in range(1, k + 1)]
+        exact = [min(Fraction(1), drawn(b, chains + more) / a) for a, b in begun]
+        mean += share * total(exact)
+        yield from map(computed, several_chain_terms(log_p, log_q, chains).tolist(), exact)
     yield equal(mean, from_runs(drawn, target, draft, k, chains + more))
     tokens = len(target[()])
     by_target, by_draft = (
-        [np.array([floats(of(run)) for run in _runs(tokens, i)]).reshape((tokens,) * (i + 1)) for i in range(k)]
+        [
+            np.array([floats(of(run)) for run in product(range(tokens), repeat=i)]).reshape((tokens,) * (i + 1))
+            for i in range(k)
+        ]
         for of in (p, q)
     )
     yield computed(several_chains_bound(by_target, by_draft, chains), from_laws(target, draft, k, chains + more))
 
 
-def _runs(tokens: int, length: int) -> list[tuple[int, ...]]:
-    return [tuple(index) for index in np.ndindex(*(tokens,) * length)]
-
-
 def pairs(effort: Effort, sizes: tuple[tuple[int, int, int], ...], rounds: int = 2) -> Iterator[Case]:
     """Random pairs of models, for each (tokens, depth, chains)."""
     for tokens, depth, chains in sizes:
-        for case in random_chains(effort, ((tokens, 1, depth),), rounds):
-            yield {**case, "chains": chains}
+        yield from with_each(random_chains(effort, ((tokens, 1, depth),), rounds), chains=(chains,))
 
 
 STEPS: tuple[Step, ...] = (
@@ -165,17 +154,15 @@ def enumerated(effort: Effort) -> Iterator[Case]:
 
 def one_draft(scale: int, p: AnyPmf, q: AnyPmf) -> Compared:
     """R4 against the sum of min(p, D), for three chains of one draft; or of min(p, scale D/3)."""
-    total = sum(smaller(a, (1 - (1 - b) ** 3) * Fraction(scale, 3)) for a, b in zip(p, q, strict=True))
-    return at_most(optimum(p, q, 3), total)
+    whole = sum(smaller(a, (1 - (1 - b) ** 3) * Fraction(scale, 3)) for a, b in zip(p, q, strict=True))
+    return at_most(optimum(p, q, 3), whole)
 
 
 def small_pairs(_: Effort) -> Iterator[Case]:
     """Two tokens, one draft; first by the common denominator."""
     for d in range(1, 7):
-        for a in range(d + 1):
-            for b in range(d + 1):
-                p, q = ({(): (Fraction(n, d), Fraction(d - n, d))} for n in (a, b))
-                yield {"target": p, "draft": q, "k": 1, "chains": 2}
+        models = [{(): (Fraction(n, d), Fraction(d - n, d))} for n in range(d + 1)]
+        yield from all_of(target=models, draft=models, k=(1,), chains=(2,))
 
 
 def hits(chains: int, _: str, given: Parameters) -> Iterator[Predicted]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from proofs_check.agreement.block_limits import SOLVED
-from proofs_check.agreement.path_agreement import RANK_RULES, Texts, columns_of, library_tree
+from proofs_check.agreement.path_agreement import RANK_RULES, Texts, at_every_start, columns_of, library_tree
 from proofs_check.agreement.path_cases import CHAINS, RANKED, TREES, PathTwin, SurvivalOf, chain, survival_by_tree
 from proofs_check.algorithms.enumeration import output_law
 from proofs_check.prelude import *
 from proofs_check.proofs.path_proofs import MASSES
 from proofs_check.twins import path_theorem
-from proofs_check.twins.block_values import Problem, fewest_calls
+from proofs_check.twins.block_values import SOLVED, Problem, fewest_calls
 from proofs_check.twins.path_theorem import Survival, all_calls_law, calls, least_calls
 from proofs_check.twins.tree_theorem import depth
 from spectheory import Trace, drafting, predict
@@ -28,17 +27,6 @@ HeadTable = Mapping[tuple[Prefix, Prefix], Pmf]
 
 Reading = Callable[[SurvivalOf, Model, HeadTable, Prefix], Survival]
 """From a survival of drafts by position to that of a head's."""
-
-
-def random_head(rng: random.Random, tokens: int, length: int, deepest: int, spread: int = 8) -> HeadTable:
-    """Random pmfs for every text shorter than `length` and every run of drafts up to its end and `deepest` beyond."""
-    starts = [start for n in range(length) for start in product(range(tokens), repeat=n)]
-    return {
-        (start, run): random_pmf(rng, tokens, spread)
-        for start in starts
-        for n in range(length - len(start) + deepest)
-        for run in product(range(tokens), repeat=n)
-    }
 
 
 def from_start(head: HeadTable, start: Prefix) -> Model:
@@ -75,7 +63,12 @@ def random_heads(effort: Effort, sizes: tuple[tuple[int, int, int], ...], rounds
         for tokens, length, k in sizes:
             deepest = max(k, depth(TREE))
             target = random_model(rng, tokens, length + deepest, 8)
-            yield {"target": target, "head": random_head(rng, tokens, length, deepest), "k": k, "length": length}
+            head = {
+                (start, run): random_pmf(rng, tokens, 8)
+                for start in prefixes(tokens, length)
+                for run in prefixes(tokens, length - len(start) + deepest)
+            }
+            yield {"target": target, "head": head, "k": k, "length": length}
 
 
 CALLED: dict[str, PathTwin] = {
@@ -148,7 +141,8 @@ def library(reading: Reading, target: Table, head: HeadTable, k: int, length: in
         paths = frozenset(best.tree().paths)
         of = CHAINS[name].survival if paths == chain(len(paths)) else survival_by_tree(RANKED[name].given, paths)
         yield from _shape(trace, RULES[name], best, exactly(reading, of, texts, head), depth(paths), length)
-    yield from _one_call(trace, exactly(reading, path_theorem.one_call_terms, texts, head), k, length)
+    terms = exactly(reading, path_theorem.one_call_terms, texts, head)
+    yield from at_every_start(call_terms(trace.columns, k), terms, k, length)
 
 
 def _shape(
@@ -157,36 +151,15 @@ def _shape(
     survival, leaves = survival_of(rule, shape, trace.columns)
     found = calls_of_tree(survival, leaves, trace.lengths, variance=True)
     taken = [calls(of, most, length) for of in exact]
-    for number, of in enumerate(exact):
-        for n in range(length):
-            for i in range(1, min(most, length - n) + 1):
-                yield computed(survival[number * length + n, i - 1], of(n, i))
+    yield from at_every_start(survival, exact, most, length)
+    for number in range(len(exact)):
         yield computed(found.expected[number], taken[number][0])
         yield computed(found.variance[number], taken[number][1])
-    tokens = Fraction(len(exact) * length) / sum((mean for mean, _ in taken), Fraction(0))
+    tokens = Fraction(len(exact) * length) / total(mean for mean, _ in taken)
     yield computed(predict(trace, rule, shape).tokens_per_call.best, tokens)
 
 
-def _one_call(trace: Trace, exact: list[Survival], k: int, length: int) -> Iterator[Compared]:
-    """The terms of the one-call bound, with the ratio by start and depth."""
-    terms = call_terms(trace.columns, k)
-    for number, of in enumerate(exact):
-        for n in range(length):
-            for i in range(1, min(k, length - n) + 1):
-                yield computed(terms[number * length + n, i - 1], of(n, i))
-
-
 HEADS = "over random targets and heads, whose pmfs at every start and run of drafts are unrelated, zeros included"
-
-
-def decoded(effort: Effort) -> Iterator[Case]:
-    """Texts of 3 tokens out of 2 and of 2 out of 3."""
-    yield from random_heads(effort, ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 2)), 2)
-
-
-def traced(effort: Effort) -> Iterator[Case]:
-    """Texts with room for two levels of a tree."""
-    yield from random_heads(effort, ((2, 3, 2), (2, 4, 3), (3, 2, 3)), 1)
 
 
 # Lists of accepted lengths
@@ -236,7 +209,6 @@ ONE_RUN = Assumption(
     lambda accepted, **_: all(not a or b == a - 1 for a, b in zip(accepted, (*accepted[1:], 0), strict=True)),
 )
 
-
 P10 = Entry(
     id="§10",
     title="Drafts that depend on where the call starts",
@@ -260,7 +232,7 @@ P10 = Entry(
                 "start (token, block, argmax, race, match and recursive chains; a tree of three rules)",
                 partial(head_calls, by_start),
             ),
-            decoded,
+            lambda effort: random_heads(effort, ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 2)), 2),
             over=HEADS,
             wrong=Claim("each draft has the pmf of a first draft at its position", partial(head_calls, by_position)),
         ),
@@ -270,7 +242,7 @@ P10 = Entry(
                 "trees, the best tree found among them, and the terms of the one-call bound",
                 partial(library, by_start),
             ),
-            traced,
+            lambda effort: random_heads(effort, ((2, 3, 2), (2, 4, 3), (3, 2, 3)), 1),
             over=f"all texts, {HEADS}",
             wrong=Claim("they are those of columns by position", partial(library, by_position)),
         ),
@@ -329,12 +301,9 @@ def policies(name: str, target: Table, head: HeadTable, k: int, length: int) -> 
         lambda text: len(text) >= length,
         len(target[()]),
     )
-    least = sum(
-        (
-            share * least_of_text(name, target, head, k, text)
-            for text, share in text_law(target.__getitem__, length).items()
-        ),
-        Fraction(0),
+    least = total(
+        share * least_of_text(name, target, head, k, text)
+        for text, share in text_law(target.__getitem__, length).items()
     )
     yield at_most(least, Fraction(fewest_calls(given)) + SOLVED)
 
@@ -404,7 +373,6 @@ TOYS = (
     "over the head of B7/starts, then random targets and heads, whose pmfs at every start and run of drafts are "
     "unrelated, zeros included"
 )
-
 
 P12_L = Entry(
     id="§12/L",

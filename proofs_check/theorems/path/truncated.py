@@ -25,10 +25,6 @@ from spectheory import truncated
 # What §9 rests on, in steps: ends of sums, one completion that is best, what follows from it, moments, other rules.
 
 
-def _entropy_of_two(x: Real, y: Real) -> Real:
-    return -x * calculus.log(x) - y * calculus.log(y)
-
-
 def _first_of(k: Real, m: Real) -> Real:
     """P(R <= k) of a geometric rank of success 1/m."""
     return 1 - (1 - 1 / m) ** k
@@ -206,7 +202,10 @@ FOLLOWS: tuple[Step, ...] = (
 MOMENTS: tuple[Step, ...] = (
     same(
         "moving e from x to y changes -x log x - y log y at the rate log(x - e) - log(y + e)",
-        lambda x, y, e: (slope(_entropy_of_two(x - e, y + e), e), calculus.log(x - e) - calculus.log(y + e)),
+        lambda x, y, e: (
+            slope(-sum(z * calculus.log(z) for z in (x - e, y + e)), e),
+            calculus.log(x - e) - calculus.log(y + e),
+        ),
     ),
     valid(
         "so from a token of no more to one of no less, x <= y, it falls, and back it rises, as x - e <= y + e: H(p) is "
@@ -384,7 +383,6 @@ def one_merger(effort: Effort) -> Iterator[Case]:
 
 RECURSIVE = Claim("merging two tokens never lowers P(R <= k) of recursive rejection", never_lowered(within_recursive))
 POISSON = Claim("merging two tokens never lowers P(R <= k) of the Poisson race", never_lowered(within_poisson))
-
 
 P9 = Entry(
     id="§9",

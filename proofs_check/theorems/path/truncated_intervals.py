@@ -182,11 +182,6 @@ def covered(value: Callable[[AnyPmf, AnyPmf], Real]) -> Callable[[AnyPmf, AnyPmf
     return found
 
 
-def _on_tuples(value: Callable[..., Real]) -> Callable[[AnyPmf, AnyPmf], Real]:
-    """The value of the pmfs as tuples; a sum of nothing is a zero of their kind."""
-    return lambda p, q: value(tuple(p), tuple(q)) + 0 * p[0]
-
-
 def printed_bound(p: AnyPmf, q: AnyPmf) -> Real:
     """R6's printed bound of two races, the sum of p/(1 + g/2)."""
     return sum((p[x] / (1 + behind / Fraction(2)) for x, behind in odds(p, q).items()), 0 * p[0])
@@ -205,19 +200,9 @@ def k_seq(p: AnyPmf, q: AnyPmf, k: int) -> tuple[Real, Real]:
     return smaller(any_of(beta, k), rho * beta), larger(any_of(beta, k), rho * beta)
 
 
-def within_distinct(p: AnyPmf, q: AnyPmf, k: int) -> Real:
-    """P(R <= k) of the race over distinct tokens."""
-    return sum(rank_law(p, q)[:k], 0 * p[0])
-
-
 def within_poisson(p: AnyPmf, q: AnyPmf, k: int) -> Real:
     """P(R <= k) of the Poisson race."""
     return sum((at_rank(p, q, rank) for rank in range(1, k + 1)), 0 * p[0])
-
-
-def at_recursive(p: AnyPmf, q: AnyPmf, rank: int) -> Real:
-    """P(R = rank) of recursive rejection."""
-    return sum(closed_form(p, q, rank)[-1])
 
 
 def within_recursive(p: AnyPmf, q: AnyPmf, k: int) -> Real:
@@ -264,14 +249,22 @@ MONOTONE = (
 ENCLOSED = (
     Quantity(lambda t, d: truncated.acceptance(RecursiveRejection(), t, d, 2), lambda p, q: within_recursive(p, q, 2)),
     Quantity(lambda t, d: truncated.acceptance(RecursiveRejection(), t, d, 3), lambda p, q: within_recursive(p, q, 3)),
-    Quantity(lambda t, d: truncated.acceptance(RaceVerification(), t, d, 2), lambda p, q: within_distinct(p, q, 2)),
-    Quantity(lambda t, d: truncated.acceptance(GumbelList(), t, d, 2), _on_tuples(lambda p, q: gumbel_list(p, q, 2))),
+    Quantity(
+        lambda t, d: truncated.acceptance(RaceVerification(), t, d, 2), lambda p, q: sum(rank_law(p, q)[:2], 0 * p[0])
+    ),
+    Quantity(
+        lambda t, d: truncated.acceptance(GumbelList(), t, d, 2),
+        lambda p, q: gumbel_list(tuple(p), tuple(q), 2) + 0 * p[0],
+    ),
 )
 """Rules that are not: R3 beyond one candidate, R2 and R6."""
 
 LAWS = (
     *(_at_rank(PoissonRace(), at_rank, rank) for rank in range(1, RANKS + 1)),
-    *(_at_rank(RecursiveRejection(), at_recursive, rank) for rank in range(1, RANKS + 1)),
+    *(
+        _at_rank(RecursiveRejection(), lambda p, q, r: sum(closed_form(p, q, r)[-1]), rank)
+        for rank in range(1, RANKS + 1)
+    ),
 )
 """Laws of the rank of R1 and R3."""
 
@@ -390,7 +383,7 @@ def rank_entropies(
 
     And of p as the law of a rank: no more than the largest entropy at its mean logarithm, or a part of that.
     """
-    mean = _mean_logarithm(p)
+    mean = sum((share * log(rank) for rank, share in enumerate(p, 1)), 0 * p[0])
     largest = truncated.largest_rank_entropy(math.nextafter(float(floats([mean])[0]), math.inf))
     yield at_most(entropy(p) + 0 * p[0], end_like(part * largest, mean))
     target, draft = lists(p, q, m, extra)
@@ -398,21 +391,12 @@ def rank_entropies(
         return  # R is infinite
     found = truncated.poisson_rank_entropy(target, draft)
     if found.high - found.low > KNOWN:
-        conditional = _conditional_entropy(behind)
+        parts = [share * ((1 + y) * log(1 + y) - y * log(y)) for share, y in behind if not is_zero(y)]
+        conditional = sum(parts, 0 * behind[0][0])  # H(R|X): a geometric rank has (1+g) log(1+g) - g log g
         yield at_least(conditional, end_like(found.low, conditional))
     if found.high < math.inf:
         some = _first_ranks(behind)
         yield at_most(some, end_like(found.high + KNOWN, some))
-
-
-def _mean_logarithm(p: AnyPmf) -> Real:
-    return sum((share * log(rank) for rank, share in enumerate(p, 1)), 0 * p[0])
-
-
-def _conditional_entropy(behind: Sequence[tuple[Real, Real]]) -> Real:
-    """H(R|X): a geometric rank has (1+g) log(1+g) - g log g."""
-    parts = [share * ((1 + y) * log(1 + y) - y * log(y)) for share, y in behind if not is_zero(y)]
-    return sum(parts, 0 * behind[0][0])
 
 
 def _first_ranks(behind: Sequence[tuple[Real, Real]]) -> Real:

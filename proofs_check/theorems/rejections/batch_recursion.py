@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from proofs_check.algorithms.batch_algorithm import batch_decoding
 from proofs_check.algorithms.rejection_algorithms import *
-from proofs_check.algorithms.rejection_algorithms import EMPTY
 from proofs_check.prelude import *
 
 Left = Callable[[Pmf, Pmf], Pmf]
@@ -69,15 +68,11 @@ def profile(target: Table, draft: Table, left: Left, *, reach: Reach = EMPTY, st
 def enumerated(target: Table, draft: Table, drafts: int, *, printed: bool = False) -> tuple[Pmf, Real, dict[Any, Real]]:
     """Run the algorithm: P(reject at n) for n = 1..T, expected calls, the law of the text."""
     steps = steps_of(target)
-    law = batch_decoding(model_of(target), model_of(draft), steps, drafts, printed=printed)
-    shares, calls = [Fraction(0)] * steps, Fraction(0)
-    outputs: dict[Prefix, Real] = {}
-    for outcome, share in law.items():
-        calls += share * outcome.calls
-        outputs[outcome.text] = outputs.get(outcome.text, 0) + share
-        for n in outcome.rejected:
-            shares[n - 1] += share
-    return tuple(shares), calls, outputs
+    whole = batch_decoding(model_of(target), model_of(draft), steps, drafts, printed=printed)
+    rejected = law((n, share) for outcome, share in whole.items() for n in outcome.rejected)
+    calls = total(share * outcome.calls for outcome, share in whole.items())
+    texts = law((outcome.text, share) for outcome, share in whole.items())
+    return tuple(rejected.get(n, Fraction(0)) for n in range(1, steps + 1)), calls, texts
 
 
 def uncovered(p: Pmf, q: Pmf) -> Pmf:

@@ -5,19 +5,6 @@ from __future__ import annotations
 from proofs_check.algorithms.rejection_algorithms import *
 from proofs_check.prelude import *
 from proofs_check.theorems.rejections.batch_recursion import *
-from proofs_check.theorems.rejections.batch_recursion import (
-    Left,
-    enumerated,
-    left_after,
-    left_early,
-    left_with_one_fewer,
-    nothing,
-    profile,
-    rarest,
-    tried,
-    uncovered,
-    y1_profile,
-)
 from simulations.counts import Mean
 from simulations.verdicts.predictions import Predicted
 from spectheory.intervals import Interval
@@ -29,19 +16,13 @@ def batches(effort: Effort) -> Iterator[Case]:
     sizes = [(2, 1, 4), (3, 1, 4), (4, 1, 3), (2, 2, 4), (3, 2, 2), (2, 3, 2), (3, 2, 3), (2, 3, 3), (2, 4, 2)]
     for tokens, steps, most in sizes:
         small = tokens ** (steps * most) <= 300
-        for case in tables(31, ((tokens, steps),), effort.pick(10 if small else 2, 40 if small else 8)):
-            yield from ({**case, "drafts": drafts} for drafts in range(1, most + 1))
+        models = tables(31, ((tokens, steps),), effort.pick(10 if small else 2, 40 if small else 8))
+        yield from with_each(models, drafts=range(1, most + 1))
 
 
-def batch_chains(effort: Effort) -> Iterator[Case]:
-    """Random non-stationary chains, zeros among their entries, M = 1 to 6."""
-    for case in chains(32, ((2, 1), (2, 6), (3, 4), (5, 3)), effort.pick(2, 20)):
-        yield from ({**case, "drafts": drafts} for drafts in range(1, 7))
-
-
-def drawn_batches() -> st.SearchStrategy[Case]:
-    """2 tokens, 2 steps, M = 2 or 3, entries of all sizes."""
-    drafts = st.fixed_dictionaries({"drafts": st.integers(2, 3)})
+def drawn_batches(least: int, most: int) -> st.SearchStrategy[Case]:
+    """2 tokens, 2 steps, entries of all sizes."""
+    drafts = st.fixed_dictionaries({"drafts": st.integers(least, most)})
     return st.tuples(drawn_tables(2, 2), drafts).map(lambda drawn: {**drawn[0], **drawn[1]})
 
 
@@ -141,22 +122,10 @@ Y3 = Claim("Y3 is what the algorithm that tries all M drafts does, its text the 
 # Y4: what a batch's rejections tend to as the number of drafts grows, and how fast.
 
 
-def with_drafts(cases: Iterator[Case], counts: tuple[int, ...]) -> Iterator[Case]:
-    """Each case with each number of drafts."""
-    for case in cases:
-        yield from ({**case, "drafts": drafts} for drafts in counts)
-
-
 def models_and_drafts(effort: Effort) -> Iterator[Case]:
     """Random models of the whole prefix, drafts that lack tokens among them, M up to 40."""
     sizes = (2, 1), (3, 1), (5, 1), (2, 2), (3, 2), (2, 4)
-    return with_drafts(tables(41, sizes, effort.pick(6, 40)), (1, 2, 3, 8, effort.pick(40, 200)))
-
-
-def drawn_models() -> st.SearchStrategy[Case]:
-    """2 tokens, 2 steps, M = 1 to 4, entries of all sizes."""
-    drafts = st.fixed_dictionaries({"drafts": st.integers(1, 4)})
-    return st.tuples(drawn_tables(2, 2), drafts).map(lambda drawn: {**drawn[0], **drawn[1]})
+    return with_each(tables(41, sizes, effort.pick(6, 40)), drafts=(1, 2, 3, 8, effort.pick(40, 200)))
 
 
 def _approached(target: Table, draft: Table, drafts: int, left: Left = uncovered) -> Iterator[Compared]:
@@ -234,11 +203,6 @@ LIMIT = (
 APPROACHED = Claim("0 <= Y4 <= Y3 at M + 1 <= Y3 at M <= Y4 + T (1 - d)^M", _approached)
 PAPER = Claim("the same without o", lambda **case: _approached(**case, left=nothing))
 
-
-def _first_position(case: Mapping[str, Table]) -> Case:
-    return {name: {(): table[()]} for name, table in case.items()}
-
-
 TARGET = [[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4]]
 DRAFTS = {
     "covering": [[0.2, 0.2, 0.6], [0.5, 0.3, 0.2], [0.2, 0.6, 0.2]],
@@ -263,18 +227,10 @@ def nearing(kind: str, given: Parameters, kept: float = 1.0) -> Iterator[Predict
 # Three forms of Y3 and Y4 that are false: the algorithm as printed, f(empty) = 0, the limit without a condition.
 
 
-def one_model(tokens: int, steps: int, denominator: int) -> Iterator[Case]:
-    """Pairs that serve every prefix, by denominator."""
-    prefixes = [prefix for n in range(steps) for prefix in product(range(tokens), repeat=n)]
-    for pair in cases.pairs(tokens, denominator):
-        yield {"target": dict.fromkeys(prefixes, pair["p"]), "draft": dict.fromkeys(prefixes, pair["q"])}
-
-
 def by_size(effort: Effort) -> Iterator[Case]:
     """By T, then V, then M, then denominator."""
     for steps, tokens, drafts in product((1, 2), (2, 3), (1, 2)):
-        for case in one_model(tokens, steps, effort.pick(3, 4)):
-            yield {**case, "drafts": drafts}
+        yield from with_each(one_model(tokens, steps, effort.pick(3, 4)), drafts=(drafts,))
 
 
 def _algorithm(target: Table, draft: Table, drafts: int, *, printed: bool, first: int = 1) -> Compared:
@@ -302,7 +258,6 @@ def _limit(target: Table, draft: Table, drafts: int, left: Left = nothing) -> It
 BATCH = "M i.i.d. drafts to the horizon T in each round"
 FIRST = "first among pairs that serve every prefix, by T, then the number of tokens, then M, then denominator"
 TRUE = Claim("Y3 is what the intended algorithm does, and Y1 what the printed one does", _truth)
-
 
 Y3_ENTRY = Entry(
     id="Y3",
@@ -335,7 +290,10 @@ Y3_ENTRY = Entry(
         ),
         agreement(
             Claim("the library's rejections, calls and profile are those of Y3", _computed),
-            batch_chains,
+            lambda effort: with_each(
+                chains(32, ((2, 1), (2, 6), (3, 4), (5, 3)), effort.pick(2, 20)), drafts=range(1, 7)
+            ),
+            over="random non-stationary chains, zeros among their entries, M = 1 to 6",
             wrong=Claim("the same with recovery from p^M", lambda **case: _computed(**case, left=left_early)),
         ),
         agreement(
@@ -345,7 +303,8 @@ Y3_ENTRY = Entry(
         ),
         searched(
             Y3,
-            drawn_batches,
+            lambda: drawn_batches(2, 3),
+            over="2 tokens, 2 steps, M = 2 or 3, entries of all sizes",
             wrong=Claim("the same with one draft fewer", lambda **case: _y3(**case, left=left_with_one_fewer)),
         ),
         simulated(
@@ -374,7 +333,10 @@ Y4 = Entry(
         exact(APPROACHED, models_and_drafts, wrong=PAPER),
         exact(
             Claim("at T = 1 the limit is o", _one_position),
-            lambda effort: map(_first_position, tables(42, ((2, 1), (3, 1), (5, 1)), effort.pick(30, 300))),
+            lambda effort: (
+                {name: {(): table[()]} for name, table in case.items()}
+                for case in tables(42, ((2, 1), (3, 1), (5, 1)), effort.pick(30, 300))
+            ),
             over="random pairs, up to 5 tokens",
             wrong=Claim("the limit is 0 for every o", lambda **case: _one_position(**case, left=nothing)),
         ),
@@ -384,7 +346,12 @@ Y4 = Entry(
             over="random non-stationary chains whose drafts lack tokens",
             wrong=Claim("the same without o", lambda **case: _computed_limit(**case, left=nothing)),
         ),
-        searched(APPROACHED, drawn_models, wrong=PAPER),
+        searched(
+            APPROACHED,
+            lambda: drawn_batches(1, 4),
+            over="2 tokens, 2 steps, M = 1 to 4, entries of all sizes",
+            wrong=PAPER,
+        ),
         simulated(
             "rejections of 4 and of 200 drafts, T = 6, drafts that lack tokens and such as lack none",
             SETTINGS,

@@ -88,10 +88,6 @@ LEAST = Claim("loss >= Loss* for any b and r", lambda p, q, b, r: at_least(loss_
 UNO = "recovery from p itself loses no more than the best recovery law"
 
 
-def _uno(p: Pmf, q: Pmf, b: Pmf) -> Compared:
-    return at_most(loss_of(p, q, b, p), stated_loss(p, q, b))
-
-
 def by_denominator(effort: Effort) -> Iterator[Case]:
     """First among pairs on 2 tokens by denominator, from the unbiased acceptance up."""
     for pair in cases.pairs(2, effort.pick(5, 8)):
@@ -164,7 +160,7 @@ Y5_UNO = Entry(
     assumptions=("min(1, p/q) <= b <= 1",),
     evidence=(
         counterexample(
-            Claim(UNO, _uno),
+            Claim(UNO, lambda p, q, b: at_most(loss_of(p, q, b, p), stated_loss(p, q, b))),
             by_denominator,
             true=Claim(
                 "recovery from norm (p - q)+ loses no more",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from math import lcm
-
+from proofs_check.algorithms.enumeration import starts_of
 from proofs_check.algorithms.rejection_algorithms import *
 from proofs_check.evidence.simulated import OVER_ACCEPTING
 from proofs_check.prelude import *
@@ -65,29 +64,20 @@ def calls_from_lossless_starts(target: Table, draft: Table, biased: Rule, k: int
     """Tokens and calls where calls of the biased rule start where those of token verification do, both enumerated."""
     steps = steps_of(target)
     p, q = model_of(target), model_of(draft)
-    running: dict[Prefix, Real] = {(): Fraction(1)}
-    tokens: Real = 0
-    calls: Real = 0
-    while running:
-        following: dict[Prefix, Real] = {}
-        for prefix, weight in running.items():
-            left = min(k, steps - len(prefix))
-            calls += weight
-            for (_, count), share in biased(p, q, prefix, left).items():
-                tokens += weight * share * min(count + 1, steps - len(prefix))
-            for (output, _), share in token_verification(p, q, prefix, left).items():
-                text = prefix + output
-                if len(text) < steps:
-                    following[text] = following.get(text, 0) + weight * share
-        running = following
-    return tokens, calls
+    starts = starts_of(Decoding(token_verification, k, steps, spare=0).law(p, q))
+    tokens = total(
+        weight * share * min(count + 1, steps - len(prefix))
+        for prefix, weight in starts.items()
+        for (_, count), share in biased(p, q, prefix, min(k, steps - len(prefix))).items()
+    )
+    return tokens, total(starts.values())
 
 
 def trace_of(target: Table, draft: Table) -> Trace:
     """Every text of the target as often as its probability says, so that means over the trace are expectations."""
     steps = steps_of(target)
     shares = text_law(model_of(target), steps)
-    copies = lcm(*(share.denominator for share in shares.values()))
+    copies = math.lcm(*(share.denominator for share in shares.values()))
     texts = [text for text, share in shares.items() for _ in range(int(share * copies))]
     at = [(target[text[:n]], draft[text[:n]], text[n]) for text in texts for n in range(steps)]
     uno = [[loss_of(p, q, accepted(p, q, (Fraction(t),) * len(p)), p) for t in UNO_SHARES] for p, q, _ in at]
@@ -105,16 +95,15 @@ def texts(effort: Effort, full: bool) -> Iterator[Case]:
         rng = np.random.default_rng([71, seed])
         pmfs = [pmf for pmf in cases.grid(tokens, denominator) if min(pmf) > 0 or not full]
         any_law = list(cases.grid(tokens, 5))
-        prefixes = [prefix for n in range(steps) for prefix in product(range(tokens), repeat=n)]
-        target, draft = ({at: laws[rng.integers(len(laws))] for at in prefixes} for laws in (pmfs, any_law))
+        every = prefixes(tokens, steps)
+        target, draft = ({at: laws[rng.integers(len(laws))] for at in every} for laws in (pmfs, any_law))
         for k, share in ((1, 0), (2, 1), (2, 2), (3, 3), (1, 4), (3, 4)):
             yield {"target": target, "draft": draft, "theta": Fraction(share, 4), "k": k}
 
 
 def pairs_and_shares(effort: Effort) -> Iterator[Case]:
     """Pairs on 2 and 3 tokens, whatever their supports."""
-    for pair, share in product(cases.all_pairs(3, effort.pick(4, 6)), range(4)):
-        yield {**pair, "theta": Fraction(share, 3)}
+    return with_each(cases.all_pairs(3, effort.pick(4, 6)), theta=[Fraction(share, 3) for share in range(4)])
 
 
 def _mean(p: Pmf, q: Pmf, theta: Real, survivals: Callable[..., Sequence[Real]]) -> Iterator[Compared]:
@@ -335,14 +324,7 @@ FAMILY = Claim("b = (1-t) min(1, p/q) + t outputs (1-t)p + tq, rejects (1-t) TV,
 # Y6 along texts of the target: without a condition on supports the likelihood ratio falls short.
 
 
-def all_pairs(effort: Effort) -> Iterator[Case]:
-    """First among pairs on 2 tokens by denominator, t = 0, 1/2, 1."""
-    for pair, share in product(cases.pairs(2, effort.pick(5, 8)), (0, 1, 2)):
-        yield {**pair, "theta": Fraction(share, 2)}
-
-
 WEIGHTS = "the mean of min((1-t) + t rho, rho) over the target is the acceptance of the biased rule"
-
 
 Y6 = Entry(
     id="Y6",
@@ -388,7 +370,9 @@ Y6 = Entry(
         ),
         exact(
             Claim("whole texts follow the mixtures and reject as Y1 says for them", _sequence),
-            lambda effort: with_thetas(tables(63, ((2, 1), (2, 2), (3, 2), (2, 3), (3, 3)), effort.pick(5, 40))),
+            lambda effort: with_each(
+                tables(63, ((2, 1), (2, 2), (3, 2), (2, 3), (3, 3)), effort.pick(5, 40)), theta=THETAS
+            ),
             over="the algorithm enumerated, random models of the whole prefix, up to 3 tokens and 3 steps",
             wrong=Claim("prefixes from the target", lambda **case: _sequence(**case, biased_prefixes=False)),
         ),
@@ -405,7 +389,7 @@ Y6 = Entry(
         ),
         agreement(
             Claim("the library's Y1 with the mixture for its target counts a sequence", _computed_sequence),
-            lambda effort: with_thetas(chains(64, ((2, 1), (2, 5), (3, 4)), effort.pick(3, 30))),
+            lambda effort: with_each(chains(64, ((2, 1), (2, 5), (3, 4)), effort.pick(3, 30)), theta=THETAS),
             over="random non-stationary chains",
             wrong=Claim("prefixes from the target", lambda **case: _computed_sequence(**case, along="target")),
         ),
@@ -445,7 +429,10 @@ Y6_SUPPORT = Entry(
     evidence=(
         counterexample(
             Claim(WEIGHTS, lambda p, q, theta: equal(mean_weight(p, q, theta), acceptance(p, q, theta))),
-            all_pairs,
+            lambda effort: with_each(
+                cases.pairs(2, effort.pick(5, 8)), theta=(Fraction(0), Fraction(1, 2), Fraction(1))
+            ),
+            over="first among pairs on 2 tokens by denominator, t = 0, 1/2, 1",
             true=Claim(
                 "the mean and t q(outside supp p) are the acceptance, so the mean is no more",
                 lambda p, q, theta: [

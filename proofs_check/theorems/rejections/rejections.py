@@ -63,11 +63,6 @@ def _exactly(values: NDArray[np.float64]) -> list[Real]:
     return [Fraction(float(value)) for value in values]
 
 
-def _one_position(p: Pmf, q: Pmf) -> Iterator[Compared]:
-    yield equal(sum(b - smaller(a, b) for a, b in zip(p, q, strict=True)), distance(p, q))
-    yield equal(sum(excess(p, q)), distance(p, q))
-
-
 PROOF = (
     valid(
         "token x is drafted and rejected with probability q(1 - min(1, p/q)) = (q - p)+",
@@ -125,8 +120,7 @@ def rules_of_a_grid(effort: Effort) -> Iterator[Case]:
     """Those without bias among all acceptances and recovery laws of a grid, pairs on 2 tokens."""
     fine = effort.pick(4, 6)
     ends = [Fraction(i, fine) for i in range(fine + 1)]
-    for pair, b, r in product(cases.pairs(2, 4), product(ends, repeat=2), cases.grid(2, fine)):
-        yield {**pair, "b": b, "r": r}
+    return with_each(cases.pairs(2, 4), b=product(ends, repeat=2), r=cases.grid(2, fine))
 
 
 def shared_tables(effort: Effort) -> Iterator[Case]:
@@ -154,13 +148,6 @@ def one_position(tokens: int) -> Space:
         return {name: {(): part} for name, part in parts.items()}
 
     return Space(3 * tokens, weights, "target draft")
-
-
-def repeated_pairs(denominator: int) -> Iterator[Case]:
-    """Pairs on 2 tokens that serve every prefix, for T = 1, then 2."""
-    for steps, pair in product((1, 2), cases.pairs(2, denominator)):
-        prefixes = [prefix for n in range(steps) for prefix in product(range(2), repeat=n)]
-        yield {"target": dict.fromkeys(prefixes, pair["p"]), "draft": dict.fromkeys(prefixes, pair["q"])}
 
 
 def _one_rule(p: Pmf, q: Pmf, b: Pmf, r: Pmf) -> Iterator[Compared]:
@@ -235,7 +222,6 @@ ONE_RULE = Claim("an unbiased rule accepts x with bq <= min(p, q) and rejects at
 TOO_MUCH = Claim("rejections of the class >= 11/10 of Y1", lambda **case: _fewest(**case, factor=Fraction(11, 10)))
 HORIZON = "every round drafts to the horizon T"
 
-
 Y1_ENTRY = Entry(
     id="Y1",
     title="Rejections of token verification along a text",
@@ -255,7 +241,13 @@ Y1_ENTRY = Entry(
             "one position term by term, then from the last position back, for any vocabulary, horizon and models", PROOF
         ),
         solved(
-            Claim("sum (q - min(p, q)) = sum (p - q)+ = TV", _one_position),
+            Claim(
+                "sum (q - min(p, q)) = sum (p - q)+ = TV",
+                lambda p, q: equal(
+                    (sum(b - smaller(a, b) for a, b in zip(p, q, strict=True)), sum(excess(p, q))),
+                    (distance(p, q),) * 2,
+                ),
+            ),
             (2, 3),
             wrong=Claim("sum |p - q| in place of its half", lambda p, q: equal(sum(excess(p, q)), 2 * distance(p, q))),
         ),
@@ -336,7 +328,7 @@ Y2_ANY_RULE = Entry(
     evidence=(
         counterexample(
             Claim("block verification rejects at least as Y1 says", _any_rule(block_verification)),
-            lambda effort: repeated_pairs(4),
+            lambda effort: (case for steps in (1, 2) for case in one_model(2, steps, 4)),
             over="first among pairs on 2 tokens that serve every prefix, by T, then by denominator",
             true=Claim("token verification rejects at least as Y1 says", _any_rule(token_verification)),
         ),

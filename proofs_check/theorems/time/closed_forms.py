@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from proofs_check.prelude import *
 from spectheory.cost import Accelerator, ModelShape
 

@@ -20,11 +20,9 @@ LONGEST = 6
 
 def played_out(alpha: Fraction, k: int) -> Fraction:
     """Mean tokens of a call over all 2^k patterns of drafts that would and would not be accepted."""
-    mean = Fraction(0)
-    for pattern in product((True, False), repeat=k):
-        chance = math.prod([alpha if right else 1 - alpha for right in pattern])
-        mean += chance * ((*pattern, False).index(False) + 1)
-    return mean
+    patterns = product((True, False), repeat=k)
+    chances = ((each, math.prod([alpha if right else 1 - alpha for right in each])) for each in patterns)
+    return total(chance * ((*each, False).index(False) + 1) for each, chance in chances)
 
 
 def inequalities(alpha: Real, c: Real) -> Iterator[Compared]:
@@ -236,25 +234,6 @@ JENSEN = Claim(
     "tokens per call of a mixture are at least those at the mean rate",
     lambda alphas, k: at_least(mixture(alphas, k), tokens(sum(alphas) / len(alphas), k)),
 )
-
-CONVEX: tuple[Step, ...] = (
-    same(
-        "with weights w and 1-w, rates x and y and their powers u and v: the mean of the next power exceeds the mean "
-        "rate times the mean power by w(1-w)(x-y)(u-v)",
-        lambda w, x, y, u, v: (
-            (w * x * u + (1 - w) * y * v) - (w * x + (1 - w) * y) * (w * u + (1 - w) * v),
-            w * (1 - w) * (x - y) * (u - v),
-        ),
-    ),
-    valid(
-        "which is not negative, as powers are ordered like rates; so if the mean of alpha^i is at least m^i, m the "
-        "mean rate, that of alpha^(i+1) is at least m^(i+1): summed over i, the mixture has at least tau at m",
-        lambda m, M, N, extra: at_least(m * M + extra, m * N),
-        lambda m, M, N, extra: [m >= 0, M >= N, extra >= 0],
-    ),
-)
-"""The true neighbour: the formula at the mean rate is a lower estimate."""
-
 
 C1 = Entry(
     id="C1",

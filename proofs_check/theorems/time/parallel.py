@@ -37,11 +37,9 @@ def last_known(right: Sequence[bool], t_target: Real, t_draft: Real, replicas: i
 
 def played_out(tokens: int, alpha: Fraction, t_target: Fraction, t_draft: Fraction, replicas: int) -> Fraction:
     """The mean over all patterns of right and wrong drafts."""
-    mean = Fraction(0)
-    for right in product((True, False), repeat=tokens - 1):
-        chance = math.prod([alpha if good else 1 - alpha for good in right])
-        mean += chance * last_known(right, t_target, t_draft, replicas)
-    return mean
+    patterns = product((True, False), repeat=tokens - 1)
+    chances = ((each, math.prod([alpha if good else 1 - alpha for good in each])) for each in patterns)
+    return total(chance * last_known(right, t_target, t_draft, replicas) for right, chance in chances)
 
 
 def with_replicas(fewer: int, tokens: int, alpha: Fraction, t_target: Fraction, t_draft: Fraction) -> Compared:
@@ -134,7 +132,6 @@ STEPS: tuple[Step, ...] = (
 NEVER_SLOWER = Claim(
     "never slower than plain decoding, nor per token than a chain of up to 6 drafts", inequalities, (FASTER_DRAFT,)
 )
-
 
 C5 = Entry(
     id="C5",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
 from operator import mul
 
 from proofs_check.prelude import *
@@ -21,7 +20,7 @@ def best_fit(rows: Sequence[Sequence[Fraction]], y: Sequence[Fraction]) -> tuple
             solution = _normal_equations([[row[j] for j in chosen] for row in rows], y)
             if min(solution, default=Fraction(0)) >= 0:
                 full = [solution[chosen.index(j)] if j in chosen else Fraction(0) for j in range(len(rows[0]))]
-                left = sum(((_dot(row, full) - t) ** 2 for row, t in zip(rows, y, strict=True)), Fraction(0))
+                left = total((_dot(row, full) - t) ** 2 for row, t in zip(rows, y, strict=True))
                 found.append((left, *full))
     left, *best = min(found)
     return (*best, left)
@@ -57,7 +56,7 @@ def unconstrained(timings: Sequence[Sequence[int]]) -> Iterator[Compared]:
 
 
 def _dot(row: Sequence[Fraction], column: Sequence[Fraction]) -> Fraction:
-    return sum(map(mul, row, column), Fraction(0))
+    return total(map(mul, row, column))
 
 
 def _normal_equations(rows: Sequence[Sequence[Fraction]], y: Sequence[Fraction]) -> list[Fraction]:
@@ -78,7 +77,6 @@ FIT = agreement(
     wrong=Claim("the affine fit is that of plain least squares", unconstrained),
 )
 """Evidence of C3."""
-
 
 PRINTED = {
     "A100-80GB-SXM": (Fraction(312), Fraction(2039)),
@@ -104,18 +102,6 @@ def limits(reading: Sequence[Real], computing: Sequence[Real]) -> Iterator[Compa
     both = sum(reading), sum(computing)
     yield at_least(pipeline(reading, computing), larger(*both))
     yield at_most(pipeline(reading, computing), sum(both))
-
-
-def even_chunks(reading: Fraction, computing: Fraction, chunks: int) -> Compared:
-    """In equal chunks a pass takes the longer time and one chunk of the shorter."""
-    played = pipeline([reading / chunks] * chunks, [computing / chunks] * chunks)
-    return equal(played, larger(reading, computing) + smaller(reading, computing) / chunks)
-
-
-def chunked(effort: Effort) -> Iterator[Case]:
-    """Reading and computing 0 to 5, up to 8 chunks."""
-    for reading, computing, chunks in product(range(6), range(6), range(1, effort.pick(8, 30) + 1)):
-        yield {"reading": Fraction(reading), "computing": Fraction(computing), "chunks": chunks}
 
 
 def sizes_agree(sizes: Sizes, context: int, tied: bool, gated: bool) -> Compared:
@@ -204,7 +190,6 @@ ROOFLINE: tuple[Step, ...] = (
 )
 """What the roofline says of a pass, and how near a pass can come to it."""
 
-
 C3 = Entry(
     id="C3",
     title="Seconds of a pass by the roofline",
@@ -221,8 +206,19 @@ C3 = Entry(
     evidence=(
         proof("a pipeline of chunks, for any number of them", ROOFLINE),
         exact(
-            Claim("n equal chunks take the longer time and an n-th of the shorter", even_chunks),
-            chunked,
+            Claim(
+                "n equal chunks take the longer time and an n-th of the shorter",
+                lambda reading, computing, chunks: equal(
+                    pipeline([reading / chunks] * chunks, [computing / chunks] * chunks),
+                    larger(reading, computing) + smaller(reading, computing) / chunks,
+                ),
+            ),
+            lambda effort: all_of(
+                reading=map(Fraction, range(6)),
+                computing=map(Fraction, range(6)),
+                chunks=range(1, effort.pick(8, 30) + 1),
+            ),
+            over="reading and computing 0 to 5, up to 8 chunks",
             wrong=Claim(
                 "reading and computing never overlap",
                 lambda reading, computing, chunks: equal(
@@ -232,11 +228,8 @@ C3 = Entry(
         ),
         exact(
             Claim("weights, bytes read, operations and cache of a model, matrix by matrix", sizes_agree),
-            lambda effort: (
-                {"sizes": sizes, "context": context, "tied": tied, "gated": gated}
-                for sizes, context, tied, gated in product(
-                    (TARGET, DRAFT, (3, 6, 10, 3, 3, 4, 17)), (0, 5), (False, True), (False, True)
-                )
+            lambda effort: all_of(
+                sizes=(TARGET, DRAFT, (3, 6, 10, 3, 3, 4, 17)), context=(0, 5), tied=(False, True), gated=(False, True)
             ),
             over="three models, tied or not, gated or not, at two contexts",
             wrong=Claim(
@@ -248,10 +241,7 @@ C3 = Entry(
         ),
         agreement(
             Claim("passes and calls of a pair on a made-up card", passes_agree),
-            lambda effort: (
-                {"context": context, "batch": batch, "k": k}
-                for context, batch, k in product((0, 3, 40, 500), (1, 2, 7, 100, 10**4), (1, 2, 5))
-            ),
+            lambda effort: all_of(context=(0, 3, 40, 500), batch=(1, 2, 7, 100, 10**4), k=(1, 2, 5)),
             over="contexts up to 500, batches up to 10^4, chains up to 5",
             wrong=Claim("reading decides at every batch", only_reading),
         ),

@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import chain as joined
-
 from proofs_check.algorithms.rank_laws import rank_law
 from proofs_check.algorithms.tree_enumeration import REJECTION
 from proofs_check.forms.divergences import entropy
 from proofs_check.prelude import *
 from proofs_check.theorems.trees.rank_trees import *
-from proofs_check.theorems.trees.rank_trees import (
-    EXCHANGE,
-    Nodes,
-    RankPmf,
-    deepest,
-    drawn_trees,
-    in_order,
-    law_space,
-    log_exits,
-    tokens,
-)
 from spectheory.drafting import expected_tokens, optimal_tree
 
 
@@ -74,37 +61,28 @@ def grown(effort_nodes: Sequence[int]) -> Iterator[Case]:
     """Optimal trees of growing size under laws all of whose letters can be drafted."""
     weights = ((1, 1), (3, 2), (19, 1), (2, 1, 1), (18, 1, 1), (4, 3, 2, 1), (1, 5, 2))
     for nodes, row in product(effort_nodes, weights):
-        pi = tuple(Fraction(w, sum(row)) for w in row)
-        yield {"pi": pi, "tree": heaviest_tree(pi, nodes)}
+        yield {"pi": pmf_of(row), "tree": heaviest_tree(pmf_of(row), nodes)}
 
 
 ANY_RANK = Assumption("some rank that can be drafted has positive probability", lambda pi, **_: every([sum(pi) > 0]))
 
 
-def laws(denominator: int) -> Iterator[Pmf]:
-    """The laws of three ranks and a letter for all later ones, which no tree drafts: multiples of 1/denominator."""
-    return (law[:RANKS] for law in cases.grid(RANKS + 1, denominator))
-
-
 def limited(denominator: int, most: int) -> Iterator[Case]:
     """Every law, size and limit on depth and width."""
     for d in range(1, denominator + 1):
-        for pi, nodes, depth, width in product(laws(d), range(1, most + 1), (None, 1, 2), (None, 1, 2)):
-            yield {"pi": pi, "nodes": nodes, "depth": depth, "width": width}
+        laws = (law[:RANKS] for law in cases.grid(RANKS + 1, d))  # a letter for all later ranks, which no tree drafts
+        yield from all_of(pi=laws, nodes=range(1, most + 1), depth=(None, 1, 2), width=(None, 1, 2))
 
 
-LARGER: tuple[Pmf, ...] = tuple(
-    tuple(Fraction(w, sum(weights)) for w in weights[:RANKS]) for weights in ((5, 3, 2, 1), (2, 9, 1, 0), (1, 1, 1, 0))
-)
+LARGER: tuple[Pmf, ...] = tuple(pmf_of(row)[:RANKS] for row in ((5, 3, 2, 1), (2, 9, 1, 0), (1, 1, 1, 0)))
 
 
 def larger_trees(most: int) -> Iterator[Case]:
     """A few laws with more nodes."""
-    for pi, nodes, depth in product(LARGER, range(4, most + 1), (None, 3)):
-        yield {"pi": pi, "nodes": nodes, "depth": depth, "width": None}
+    return all_of(pi=LARGER, nodes=range(4, most + 1), depth=(None, 3), width=(None,))
 
 
-def unlimited_width(given: Iterator[Case]) -> Iterator[Case]:
+def unlimited_width(given: Iterable[Case]) -> Iterator[Case]:
     """The cases without a limit on width, which is left out."""
     for case in given:
         if case["width"] is None:
@@ -165,7 +143,6 @@ TUNSTALL: tuple[Step, ...] = (
     ),
 )
 
-
 S2 = Entry(
     id="S2",
     title="The optimal draft tree",
@@ -190,7 +167,7 @@ S2 = Entry(
         proof("Tunstall's constant: the exits of the optimal tree weigh alike but for a factor min pi", TUNSTALL),
         exact(
             Claim("the heaviest nodes are the best tree within the limits, and the best set", against_all_trees),
-            lambda effort: joined(limited(effort.pick(3, 5), 4), larger_trees(6)),
+            lambda effort: [*limited(effort.pick(3, 5), 4), *larger_trees(6)],
             over="every tree of up to 4 nodes on ranks 1 to 3, every law of denominator up to 3, limits on depth "
             "and width; of up to 6 nodes for three laws",
             wrong=Claim(
@@ -213,7 +190,7 @@ S2 = Entry(
                 library,
                 (ANY_RANK,),
             ),
-            lambda effort: joined(limited(effort.pick(3, 5), 4), larger_trees(6)),
+            lambda effort: [*limited(effort.pick(3, 5), 4), *larger_trees(6)],
             over="in fractions against every tree, the same cases",
             wrong=Claim(
                 "it is so with siblings of ranks 1..m",
@@ -230,7 +207,7 @@ S2 = Entry(
                 in_order_trees,
                 (ANY_RANK,),
             ),
-            lambda effort: unlimited_width(joined(limited(effort.pick(3, 5), 4), larger_trees(6))),
+            lambda effort: unlimited_width([*limited(effort.pick(3, 5), 4), *larger_trees(6)]),
             over="against every tree, the same laws",
             wrong=Claim(
                 "the heaviest node that may come next, one by one, finds it too",

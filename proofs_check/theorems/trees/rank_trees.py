@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from itertools import chain as joined
 
 from proofs_check.algorithms.tree_enumeration import nodes_of, tree_walk
 from proofs_check.forms.divergences import entropy
@@ -64,14 +63,13 @@ def deepest(tree: Nodes) -> int:
 def expanded(branching: Path) -> Nodes:
     """The nodes of a k-ary expansion."""
     levels = (product(*(range(1, b + 1) for b in branching[:d])) for d in range(1, len(branching) + 1))
-    return tuple(joined.from_iterable(levels))
+    return tuple(node for level in levels for node in level)
 
 
 # Cases
 
 LAWS: tuple[Pmf, ...] = tuple(
-    tuple(Fraction(w, sum(weights)) for w in weights)
-    for weights in ((4, 2, 1, 1), (1, 3, 2, 1), (0, 1, 0, 0), (1, 0, 1, 1), (1, 1, 1, 0), (1, 1, 1, 97))
+    map(pmf_of, ((4, 2, 1, 1), (1, 3, 2, 1), (0, 1, 0, 0), (1, 0, 1, 1), (1, 1, 1, 0), (1, 1, 1, 97)))
 )
 """Laws of four letters: falling and dyadic, not in order, certain, with gaps, uniform, and mostly out of reach."""
 
@@ -200,13 +198,10 @@ def described_trees(nodes: int) -> list[tuple[Nodes, Limits]]:
 @cache
 def bests(pi: Pmf, nodes: int) -> dict[Limits, Fraction]:
     """The most tokens of the trees of so many nodes that are alike in all that limits may speak of."""
-    weights: dict[Path, Fraction] = {}
+    weigh = cache(partial(weight, pi))
     best: dict[Limits, Fraction] = {}
     for tree, limits in described_trees(nodes):
-        for node in tree:
-            if node not in weights:
-                weights[node] = Fraction(weight(pi, node))
-        best[limits] = max(best.get(limits, Fraction(0)), 1 + sum((weights[node] for node in tree), Fraction(0)))
+        best[limits] = max(best.get(limits, Fraction(0)), 1 + total(map(weigh, tree)))
     return best
 
 

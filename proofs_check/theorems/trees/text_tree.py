@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import chain as joined
-
 from proofs_check.algorithms.tree_enumeration import nodes_of, tree_walk
 from proofs_check.library import strategies
 from proofs_check.prelude import *
 from proofs_check.theorems.trees.rank_trees import *
-from proofs_check.theorems.trees.rank_trees import ADD_A_NODE, EXCHANGE, Nodes, Path, deepest, in_order
 from proofs_check.twins import path_theorem
 from proofs_check.twins.tree_theorem import tree_survival, visits
 from spectheory.prediction.best_tree import FoundTree, text_tree
@@ -26,11 +23,6 @@ def by_walking(text: Text, tree: Nodes, weight: Callable[[Text, Path], Real] = a
         law = walk(lambda prefix, n=n: letters[n + len(prefix)], lambda _: (), (), deepest(tree))  # type: ignore[misc]
         mean += Fraction(1, len(text)) * sum(share * (len(output) - 1) for (output, _), share in law.items())
     return equal(mean, sum(weight(text, node) for node in tree))
-
-
-def product_of_averages(text: Text, node: Path) -> Real:
-    """Wrong: the product of the ranks' averages."""
-    return math.prod(average(text, (rank,)) for rank in node)
 
 
 # Calls
@@ -96,12 +88,6 @@ def drawn_texts() -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({"text": rows, "tree": grown})
 
 
-def text_space(length: int, tree: Nodes) -> Space:
-    """Texts of so many positions with laws of three letters, and one tree."""
-    rows = length, WIDEST + 1
-    return Space(math.prod(rows), lambda x: {"text": tuple(map(softmax, x.reshape(rows))), "tree": tree}, "text")
-
-
 def example(text: Text, nodes: int, tree: Nodes = BETTER) -> Iterator[Compared]:
     """The alternating example: 20.0 calls by the greedy tree, 10.4 by the best of all trees, which text_tree finds."""
     found = text_tree(np.array([floats(row) for row in text]), np.array([len(text)]), nodes)
@@ -147,8 +133,8 @@ def per_call(text: Text, tree: Nodes) -> Fraction:
     endless = [text[n % 2] for n in range(deepest(tree) + 2)]
     survival, most = tree_survival(endless, frozenset(tree)), deepest(tree)
     laws = [path_theorem.accepted_law(survival, n, most, n + most) for n in (0, 1)]
-    mean = [sum((share * (i + 1) for i, share in enumerate(law)), Fraction(0)) for law in laws]
-    other = [sum(law[0::2], Fraction(0)) for law in laws]
+    mean = [total(share * (i + 1) for i, share in enumerate(law)) for law in laws]
+    other = [total(law[0::2]) for law in laws]
     shares = (other[1], other[0]) if other[0] else (Fraction(1), Fraction(0))
     return (shares[0] * mean[0] + shares[1] * mean[1]) / (shares[0] + shares[1])
 
@@ -179,11 +165,6 @@ def endless_truth(text: Text, nodes: int) -> Compared:
 def known_calls(text: Text, tree: Nodes) -> Fraction:
     """The calls of a text, kept: a tree is met as one grown and as one to grow."""
     return calls(text, tree)
-
-
-def grown_by_one(text: Text, tree: Nodes, node: Path) -> Compared:
-    """False: one more node never adds calls."""
-    return at_most(known_calls(text, tuple(sorted((*tree, node)))), known_calls(text, tree))
 
 
 def by_length(most: int) -> Iterator[Case]:
@@ -217,16 +198,15 @@ S4 = Entry(
         proof("what one more node changes, from the recursion of the calls", GAIN),
         exact(
             Claim("mean accepted drafts from a uniform start are the sum of the average weights", by_walking),
-            lambda effort: (
-                {"text": text, "tree": tree}
-                for text in joined(texts(2, 2), texts(3, effort.pick(1, 2)))
-                for k in range(1, 4)
-                for tree in trees(k, WIDEST)
+            lambda effort: all_of(
+                text=(*texts(2, 2), *texts(3, effort.pick(1, 2))),
+                tree=(tree for k in range(1, 4) for tree in trees(k, WIDEST)),
             ),
             over="the call of every start enumerated, 2 positions of denominator 2, 3 of certain ranks, trees of "
             "up to 3 nodes",
             wrong=Claim(
-                "they are the sum of products of average laws", partial(by_walking, weight=product_of_averages)
+                "they are the sum of products of average laws",
+                partial(by_walking, weight=lambda text, node: math.prod(average(text, (rank,)) for rank in node)),
             ),
         ),
         exact(
@@ -270,7 +250,13 @@ S4 = Entry(
                 lambda text, tree: at_most(accepted(text, tree), accepted(text, greedy_tree(text, len(tree)))),
             ),
             drawn_texts,
-            spaces=(text_space(3, ((1,), (1, 2))),),
+            spaces=(
+                Space(
+                    3 * (WIDEST + 1),
+                    lambda x: {"text": tuple(map(softmax, x.reshape(3, WIDEST + 1))), "tree": ((1,), (1, 2))},
+                    "text",
+                ),
+            ),
             wrong=Claim(
                 "no tree takes fewer calls than those nodes",
                 lambda text, tree: at_most(calls(text, greedy_tree(text, len(tree))), calls(text, tree)),
@@ -319,7 +305,12 @@ S4_MORE = Entry(
     assumptions=("given the text, ranks at different positions are independent (§7)",),
     evidence=(
         counterexample(
-            Claim(NEVER_COSTS.says, grown_by_one),
+            Claim(
+                NEVER_COSTS.says,
+                lambda text, tree, node: at_most(
+                    known_calls(text, tuple(sorted((*tree, node)))), known_calls(text, tree)
+                ),
+            ),
             lambda _: by_length(5),
             over="first by length and nodes among texts of certain ranks, 1, 2 or none, trees of up to 2 nodes",
             true=Claim(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain as joined
-
 from proofs_check.algorithms.rank_laws import rank_law, top_k
 from proofs_check.algorithms.tree_enumeration import (
     REJECTION,
@@ -19,7 +17,6 @@ from proofs_check.algorithms.tree_enumeration import (
 from proofs_check.evidence.simulated import RACED, RANKED
 from proofs_check.prelude import *
 from proofs_check.theorems.trees.rank_trees import *
-from proofs_check.theorems.trees.rank_trees import ADD_A_NODE
 from simulations.counts import Share
 from simulations.verdicts.predictions import Predicted
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, expected_tokens, node_weights, survival
@@ -141,7 +138,6 @@ GROWN: tuple[Step, ...] = (
 
 READING = Claim("tokens per call, P(tau >= i) and the probability of each node are sums and products of pi", by_reading)
 
-
 S1 = Entry(
     id="S1",
     title="What a draft tree gives",
@@ -159,17 +155,14 @@ S1 = Entry(
         proof("by induction over the nodes of any tree, any number of ranks", GROWN),
         exact(
             READING,
-            lambda effort: joined(trees_of(effort.pick(3, 5)), trees_of(6, [UNSORTED], least=4)),
+            lambda effort: [*trees_of(effort.pick(3, 5)), *trees_of(6, [UNSORTED], least=4)],
             over="every tree of up to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 6 with one of 3",
             wrong=Claim("a node weighs what its last rank does", by_depth_alone),
         ),
         exact(
             Claim("the mean output of SpecInfer's, Sequoia's, top-k and race trees is S1's sum", by_algorithms),
-            lambda effort: (
-                {**pair, "tree": tree}
-                for pair in cases.pairs(2, effort.pick(3, 5))
-                for nodes in (1, 2, 3)
-                for tree in all_trees(nodes, 2)
+            lambda effort: with_each(
+                cases.pairs(2, effort.pick(3, 5)), tree=(tree for nodes in (1, 2, 3) for tree in all_trees(nodes, 2))
             ),
             over="whole calls enumerated, every pair on 2 tokens of denominator up to 3, trees of up to 3 nodes",
             wrong=Claim(
@@ -190,7 +183,7 @@ S1 = Entry(
         ),
         agreement(
             Claim("expansions give 1 + P(R<=b1) + P(R<=b1) P(R<=b2) + ...; chains and batches are such", named),
-            lambda _: ({"pi": pi, "branching": b} for pi, b in product(LAWS, BRANCHINGS)),
+            lambda _: all_of(pi=LAWS, branching=BRANCHINGS),
             over="chains of up to 6, batches of up to 3, and mixed ones, 6 laws",
             wrong=Claim(
                 "the chances of the depths add up",

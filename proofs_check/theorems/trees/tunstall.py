@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import chain as joined
-from math import gcd
-
 from proofs_check.evidence.simulated import RACED, RANKED
 from proofs_check.forms.divergences import entropy
 from proofs_check.prelude import *
 from proofs_check.proofs.divergence_proofs import LOGARITHM
 from proofs_check.statement import calculus
 from proofs_check.theorems.trees.rank_trees import *
-from proofs_check.theorems.trees.rank_trees import ADD_A_NODE, channel, exit_count, exits, log_exits
 from simulations.counts import Mean
 from simulations.verdicts.predictions import Predicted
 from spectheory import entropy as library_entropy
 from spectheory.drafting import Tree, exit_law, expected_tokens
 from spectheory.limits import tunstall_bound
 from spectheory.limits.channel import TunstallForm
-
-
-def looser(pi: RankPmf, tree: Nodes) -> Iterator[Compared]:
-    """Both forms of T1."""
-    yield channel(pi, tree)
-    yield at_most(log_exits(pi, tree), log((len(tree) + 1) * len(pi)))
 
 
 def no_letters(pi: RankPmf, tree: Nodes) -> Compared:
@@ -79,11 +68,6 @@ GIBBS: tuple[Step, ...] = (
 )
 
 
-def without_letters(given: Parameters, _: float) -> float:
-    """Accepted drafts, one fewer than tokens, if a call had one outcome for each node."""
-    return math.log(len(given["paths"]) + 1) / float(library_entropy(given["rank_pmf"])) - 1
-
-
 # T1/mixture: the channel limit fails with the marginal rank law of texts that differ.
 
 
@@ -99,18 +83,13 @@ def mixed(shares: RankPmf, laws: Sequence[RankPmf], tree: Nodes) -> Compared:
     return at_most(mean * entropy(law), log_exits(law, tree))
 
 
-def one_law(shares: RankPmf, laws: Sequence[RankPmf], tree: Nodes) -> Iterator[Compared]:
-    """T1 where it is stated: within each text, and for i.i.d. ranks of the marginal law."""
-    yield from (channel(pi, tree) for pi in (*laws, marginal(shares, laws)))
-
-
 def mixtures(most: int, letters: int, denominator: int) -> Iterator[Case]:
     """Two kinds of text: by nodes, then ranks, then the common denominator of shares and laws; every tree."""
     sizes = product(range(1, most + 1), range(2, letters + 1), range(1, denominator + 1))
     for nodes, ranks, d in sizes:
         laws = list(cases.grid(ranks, d))
         for part, (first, second), tree in product(range(1, d), combinations(laws, 2), all_trees(nodes, ranks)):
-            if gcd(d, part, *(int(share * d) for share in (*first, *second))) == 1:
+            if math.gcd(d, part, *(int(share * d) for share in (*first, *second))) == 1:
                 yield {"shares": (Fraction(part, d), 1 - Fraction(part, d)), "laws": (first, second), "tree": tree}
 
 
@@ -122,7 +101,10 @@ def certain_or_uniform(ranks: int, k: int) -> Case:
 
 MIXED = Claim("E[tokens] H(marginal R) <= log((k+1)(A-1)+1) for a mixture of texts", mixed)
 
-ONE_LAW = Claim("T1 within each text and for i.i.d. ranks of the marginal law", one_law)
+ONE_LAW = Claim(
+    "T1 within each text and for i.i.d. ranks of the marginal law",
+    lambda shares, laws, tree: [channel(pi, tree) for pi in (*laws, marginal(shares, laws))],
+)
 
 MIXTURES: tuple[tuple[str, Callable[[Effort], Iterable[Case]]], ...] = (
     (
@@ -142,7 +124,6 @@ MIXTURES: tuple[tuple[str, Callable[[Effort], Iterable[Case]]], ...] = (
 )
 """Mixtures at which it fails."""
 
-
 T1 = Entry(
     id="T1",
     title="The channel limit on draft trees",
@@ -160,7 +141,7 @@ T1 = Entry(
         proof("the entropy of the exit leaf is at most the logarithm of the number of exits", GIBBS),
         exact(
             Claim("a tree of k nodes has (k+1)(A-1)+1 exits, whose probabilities make one", counted),
-            lambda effort: joined(trees_of(effort.pick(3, 5)), trees_of(6, [UNSORTED], least=4)),
+            lambda effort: [*trees_of(effort.pick(3, 5)), *trees_of(6, [UNSORTED], least=4)],
             over="every tree of up to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 6 with one of 3",
             wrong=Claim(
                 "it has (k+1) A exits", lambda pi, tree: equal(len(exits(pi, tree)), (len(tree) + 1) * len(pi))
@@ -168,9 +149,7 @@ T1 = Entry(
         ),
         exact(
             Claim("equally likely ranks attain T1: d tokens from A^d exits", attained),
-            lambda effort: (
-                {"letters": letters, "tokens_": d} for letters in (2, 3, 4, 8) for d in range(1, effort.pick(4, 6))
-            ),
+            lambda effort: all_of(letters=(2, 3, 4, 8), tokens_=range(1, effort.pick(4, 6))),
             over="2 to 8 ranks, complete trees of depth up to 2",
             wrong=Claim(
                 "they have A^d nodes",
@@ -178,8 +157,11 @@ T1 = Entry(
             ),
         ),
         certified(
-            Claim("E[tokens] H(R) <= log((k+1)(A-1)+1) <= log((k+1) A)", looser),
-            lambda effort: joined(trees_of(3, least=1), trees_of(effort.pick(5, 6), [UNSORTED], least=4)),
+            Claim(
+                "E[tokens] H(R) <= log((k+1)(A-1)+1) <= log((k+1) A)",
+                lambda pi, tree: (channel(pi, tree), at_most(log_exits(pi, tree), log((len(tree) + 1) * len(pi)))),
+            ),
+            lambda effort: [*trees_of(3, least=1), *trees_of(effort.pick(5, 6), [UNSORTED], least=4)],
             over="every tree of 1 to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 5 with one of 3",
             wrong=Claim("E[tokens] H(R) <= log(k+1)", no_letters),
         ),
@@ -187,9 +169,7 @@ T1 = Entry(
             Claim(
                 "tunstall_bound is the smaller of k+1 and log((k+1)(A-1)+1)/H(R), or of its second form", library_bound
             ),
-            lambda _: (
-                {"pi": pi, "tree": tree} for pi in LAWS for tree in map(expanded, ((1,), (3,), (2, 2), (3, 3, 3)))
-            ),
+            lambda _: all_of(pi=LAWS, tree=map(expanded, ((1,), (3,), (2, 2), (3, 3, 3)))),
             over="trees of 1, 3, 6 and 39 nodes, 6 laws",
             wrong=Claim(
                 "tunstall_bound is log((k+1) A)/H(R)",
@@ -209,7 +189,10 @@ T1 = Entry(
             "accepted drafts of calls down trees, one fewer than tokens",
             RANKED,
             stated("T1"),
-            wrong=("E[tokens] H(R) <= log(k+1)", instead(stated("T1"), without_letters)),
+            wrong=(
+                "E[tokens] H(R) <= log(k+1)",
+                instead(stated("T1"), lambda g, _: math.log(len(g["paths"]) + 1) / library_entropy(g["rank_pmf"]) - 1),
+            ),
         ),
         simulated(
             "the same with the ranks of races between two pmfs",
@@ -237,25 +220,18 @@ T1_MIXTURE = Entry(
 
 def by_letter(pi: Pmf, tree: Nodes) -> Iterator[Compared]:
     """S3 before logarithms: each letter r is read E[tokens] pi_r times on average; the letters read are the exits."""
-    law = read(pi, tree)
-    counts = {r: Fraction(0) for r in range(1, len(pi) + 1)}
-    for ranks, share in law.items():
-        for r, times in Counter(ranks).items():
-            counts[r] += times * share
-    mean = tokens(pi, tree)
-    yield equal(counts, {r: mean * share for r, share in enumerate(pi, 1)})
-    yield equal(law, {leaf: share for leaf, share in exits(pi, tree).items() if share})
+    ways, mean = read(pi, tree), tokens(pi, tree)
+    counts = law((r, share) for ranks, share in ways.items() for r in ranks)
+    yield equal(counts, law((r, mean * share) for r, share in enumerate(pi, 1)))
+    yield equal(ways, law(exits(pi, tree).items()))
     if not any(len(pi) in node for node in tree):
         yield at_most(mean * pi[-1], 1)
 
 
 def accepted_by_letter(pi: Pmf, tree: Nodes) -> Compared:
     """Wrong: the letters of the accepted drafts alone, without the one that leads out."""
-    counts = {r: Fraction(0) for r in range(1, len(pi) + 1)}
-    for ranks, share in read(pi, tree).items():
-        for r in ranks[:-1]:
-            counts[r] += share
-    return equal(counts, {r: (tokens(pi, tree) - 1) * share for r, share in enumerate(pi, 1)})
+    counts = law((r, share) for ranks, share in read(pi, tree).items() for r in ranks[:-1])
+    return equal(counts, law((r, (tokens(pi, tree) - 1) * share) for r, share in enumerate(pi, 1)))
 
 
 def lossless(pi: RankPmf, tree: Nodes) -> Compared:
@@ -265,9 +241,7 @@ def lossless(pi: RankPmf, tree: Nodes) -> Compared:
 
 def last_node(pi: RankPmf, tree: Nodes) -> Compared:
     """Wrong: the node at which the call ends, without the rank that leads out."""
-    ends: dict[Path, Real] = {}
-    for leaf, share in exits(pi, tree).items():
-        ends[leaf[:-1]] = ends.get(leaf[:-1], 0) + share
+    ends = law((leaf[:-1], share) for leaf, share in exits(pi, tree).items())
     return equal(tokens(pi, tree) * entropy(pi), entropy(tuple(ends.values())))
 
 
@@ -335,13 +309,13 @@ S3 = Entry(
                 "exits are the letters read",
                 by_letter,
             ),
-            lambda effort: joined(trees_of(effort.pick(3, 5)), trees_of(6, [UNSORTED], least=4)),
+            lambda effort: [*trees_of(effort.pick(3, 5)), *trees_of(6, [UNSORTED], least=4)],
             over="every tree of up to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 6 with one of 3",
             wrong=Claim("so are the accepted letters, E[accepted] pi_r times", accepted_by_letter),
         ),
         certified(
             Claim("E[tokens] H(R) = H(exit leaf)", lossless),
-            lambda effort: joined(trees_of(3), trees_of(effort.pick(5, 6), [UNSORTED], least=4)),
+            lambda effort: [*trees_of(3), *trees_of(effort.pick(5, 6), [UNSORTED], least=4)],
             over="every tree of up to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 5 with one of 3",
             wrong=Claim("E[tokens] H(R) = H(last node)", last_node),
         ),
