@@ -125,6 +125,21 @@ ON_COMMAND_LINE: ContextVar[bool] = ContextVar("ON_COMMAND_LINE", default=False)
 """Whether the command line asks, which knows arguments as options."""
 
 
+SITE = "https://github.com/spectheory/spectheory/tree/main/docs"
+"""Where the pages stand; a wheel has none."""
+
+
+def page(name: str) -> str:
+    """The address of a page of the documentation.
+
+    Examples
+    --------
+    >>> page("formats").endswith("/docs/formats.md")
+    True
+    """
+    return f"{SITE}/{name}.md"
+
+
 def argument(name: str, option: str = "") -> str:
     """What a message calls an argument: its name, or its option where the command line asks.
 

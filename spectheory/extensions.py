@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TypeVar
 
-from spectheory.errors import SettingError
+from spectheory.errors import SettingError, page
 
 T = TypeVar("T")
 
@@ -66,5 +66,5 @@ def _refused(address: str, why: str) -> SettingError:
     return SettingError(
         f"{address!r} cannot be loaded: {' '.join(why.split())}",
         limit="needs module:Name",
-        remedy="see docs/extending.md",
+        remedy=f"see {page('extending')}",
     )

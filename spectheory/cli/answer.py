@@ -103,7 +103,7 @@ class View:
 
 
 EVERYTHING = View(all=True)
-MORE = "More: --all (every table and note), --explain (the columns), docs/numbers.md"
+MORE = "More: --all (every table and note), --explain (what the columns mean)"
 """Where to look further: the last line of a brief answer."""
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
+from spectheory.cli.examples import EXAMPLES
 from spectheory.cli.vocabulary import GROUPS, HELP
 from spectheory.errors import SettingError
 
@@ -44,6 +45,14 @@ class Command(TyperCommand):
             if members:
                 with formatter.section(group):
                     formatter.write_dl([(name.ljust(widest), text) for name, text in members], col_max=widest)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples."""
+        with formatter.section("Examples"):
+            for line, meaning in EXAMPLES.get(str(self.name), ()):
+                formatter.write(
+                    f"{'':{formatter.current_indent}}{line}\n{'':{formatter.current_indent + 4}}{meaning}\n"
+                )
 
 
 def repeatable(app: Any) -> set[str]:

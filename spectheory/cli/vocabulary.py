@@ -54,7 +54,7 @@ EXPECT = option(
     TRACE,
     'What is expected: a trace of like prompts, an earlier run, or JSON with "k" and "tokens_per_call".',
 )
-FORMAT = option("--format", "NAME", TRACE, "Format of the log, one of docs/formats.md.")
+FORMAT = option("--format", "NAME", TRACE, "Format of the log, as `spectheory samples` names them.")
 TRACES = option("--trace", "NAME=FOLDER", TRACE, "Trace of a draft, with a name; drafts of one target are ranked.")
 LOGPROBS = option("--logprobs", "FILE", TRACE, "The same as TRACE, for a log of log-probabilities.")
 TARGET_LOGPROBS = option(

@@ -11,7 +11,7 @@ from textwrap import shorten
 from typing import TypeAlias, cast
 
 from spectheory.checks import instance, located, several
-from spectheory.errors import FOREIGN, SettingError, SpectheoryError, TextError, TraceError, argument
+from spectheory.errors import FOREIGN, SettingError, SpectheoryError, TextError, TraceError, argument, page
 from spectheory.extensions import installed
 from spectheory.files import loaded_json
 from spectheory.trace.calls import CALLS_FILE, CallLog
@@ -121,7 +121,7 @@ def format_of(path: Path, name: str | None = None) -> Format:
     raise TraceError(
         f"{file} {_nature(head)}",
         limit="needs a folder of spectheory measure, or a file of a known format",
-        remedy=f"{argument('spectheory.trace.reading.all_formats()', 'docs/formats.md')} lists the formats",
+        remedy=f"{argument('spectheory.trace.reading.all_formats()', page('formats'))} lists the formats",
     )
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.distributions import Sampling
-from spectheory.errors import SpectheoryError, TextError
+from spectheory.errors import SpectheoryError, TextError, page
 from spectheory.trace.record import LOWEST, Trace
 from spectheory.truncated.top import TopLogProbs
 
@@ -154,7 +154,9 @@ def _refused(error: Exception, where: str, otherwise: str) -> TextError:
     """The error with its place; `otherwise` says what is wrong if it is none of ours."""
     if isinstance(error, SpectheoryError):
         return TextError(f"{where}: {error.what}", limit=error.limit, remedy=error.remedy)
-    return TextError(f"{where}: {otherwise}", limit="see docs/measuring.md", remedy="write numbers with json.dumps")
+    return TextError(
+        f"{where}: {otherwise}", limit=f"see {page('measuring_reference')}", remedy="write numbers with json.dumps"
+    )
 
 
 MISSING = -9999.0

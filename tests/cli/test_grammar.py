@@ -16,6 +16,7 @@ from typer.main import get_command
 
 from spectheory.cli import main
 from spectheory.cli.app import app
+from spectheory.cli.examples import EXAMPLES
 from spectheory.cli.grammar import group_of, repeatable
 from spectheory.cli.vocabulary import GROUPS
 from spectheory.deployment import BATCHES
@@ -177,6 +178,15 @@ def test_command_lines_of_the_pages_are_taken() -> None:
     assert [line for page in pages for line in refused(page.read_text(encoding="utf-8"))] == []
     wrong = ["predict trace --k-max", "validate --k 3", "prophesy trace"]
     assert refused("".join(f"```\nspectheory {line}\n```\n" for line in wrong)) == wrong
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_ends_with_three_examples_that_the_command_takes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(EXAMPLES[command]) == 3
+    assert all(taken(*shlex.split(line)[1:]) for line, _ in EXAMPLES[command])
+    assert {shlex.split(line)[1] for line, _ in EXAMPLES[command]} == {command}
+    assert main([command, "--help"]) == 0
+    assert capsys.readouterr().out.rstrip().endswith(EXAMPLES[command][-1][1])
 
 
 @pytest.mark.parametrize(

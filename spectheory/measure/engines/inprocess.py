@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
-from spectheory.errors import EngineError, SettingError
+from spectheory.errors import EngineError, SettingError, page
 from spectheory.files import sole_writer
 from spectheory.measure.engines import Engine, Job, Models
 from spectheory.measure.engines.processes import find_program, running, version_of
@@ -92,7 +92,7 @@ class InProcess(Engine):
                     _, said = process.communicate()
                 if process.returncode or not partial.is_dir():
                     shutil.rmtree(partial, ignore_errors=True)
-                    raise self._failed(f"cannot write {saved.name} in its form", said, "see docs/engines.md")
+                    raise self._failed(f"cannot write {saved.name} in its form", said, f"see {page('engines')}")
                 partial.rename(folder)
         return folder
 
