@@ -21,7 +21,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "plan": (
         ("spectheory plan --trace small=a/ --trace large=b/", "which of two drafts"),
         (
-            "spectheory plan measured/ --hardware H100-SXM --target-architecture T --draft-architecture D --batch 32",
+            "spectheory plan m/ --hardware L4 --target-architecture T --draft-architecture D",
             "on an accelerator that is not here",
         ),
         ("spectheory plan --bench runs", "from timed runs of a server"),
@@ -79,7 +79,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "simulate": (
         ("spectheory simulate list", "every kind, with its options"),
         ("spectheory simulate token --target-pmf 0.5,0.5 --draft-pmf 0.9,0.1", "one setting"),
-        ("spectheory simulate race --target-pmf 0.5,0.5 --draft-pmf 0.9,0.1 --trials 1000000", "more trials"),
+        ("spectheory simulate race --target-pmf 0.5,0.5 --draft-pmf 0.9,0.1 --seed 1", "other draws"),
     ),
     "samples": (
         ("spectheory samples", "what ships"),
