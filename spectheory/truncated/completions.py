@@ -37,6 +37,21 @@ _REST = 16 * EPS
 
 Value = Callable[[Floats, Floats], float]
 """A quantity of two pmfs ``[T]``."""
+Law = tuple[Interval, ...]
+Acceptance = Callable[[TopLogProbs, TopLogProbs, int], Interval]
+MANY = math.inf
+"""As many candidates as are asked for."""
+
+
+class RuleBounds(NamedTuple):
+    """What is known of a rule: acceptance, alone and given the token, and rank laws; up to `most` candidates each."""
+
+    acceptance: Acceptance | None = None
+    given: Callable[[TopLogProbs, TopLogProbs, int, int], Interval] | None = None
+    rank_pmf: Callable[[TopLogProbs, TopLogProbs, int], Law] | None = None
+    rank_pmf_given: Callable[[TopLogProbs, TopLogProbs, int, int], Law] | None = None
+    most: float = 1
+    most_given: float = 1
 
 
 class Overlap(NamedTuple):
