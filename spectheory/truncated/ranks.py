@@ -181,8 +181,8 @@ def _gumbel_list_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> 
     p, q = best_completion(target, draft)
     both = len(overlap(target, draft).both_target)
     of_known = float(np.sum(p[:both] * rule.acceptance_given(p, q, k)[:both]))
-    drawn = 1 - min(1.0, float(np.sum(q[:both]))) ** k
-    high = min(of_known + min(_reachable(target, draft), drawn), float(optimal.optimal_acceptance(p, q, k)))
+    unknown = 1 - min(1.0, float(np.sum(q[:both]))) ** k
+    high = min(of_known + min(_reachable(target, draft), unknown), float(optimal.optimal_acceptance(p, q, k)))
     return outward(low, max(low, high), scale * rounding_slack(target, draft) + _INTEGRAL, ceiling=1.0)
 
 
@@ -234,7 +234,8 @@ def _poisson_acceptance_given(target: TopLogProbs, draft: TopLogProbs, token: in
     :func:`_race_acceptance_given`.
     """
     one = _race_acceptance_given(target, draft, token)
-    low, best, high = (_within(success, k) for success in (one.low, one.best, one.high))
+    # 1 - (1 - a)^k without loss for small a
+    low, best, high = (1.0 if a >= 1 else -math.expm1(k * math.log1p(-a)) for a in (one.low, one.best, one.high))
     if one.kind == "exact":
         return Interval.exact(best)
     return outward(low, high, rounding_slack(target, draft), ceiling=1.0)
@@ -250,11 +251,6 @@ def _ranges(target: TopLogProbs, draft: TopLogProbs, token: int) -> tuple[tuple[
             remedy="check that text and settings belong together",
         )
     return p, q
-
-
-def _within(success: float, k: int) -> float:
-    """P(R <= k) = 1 - (1 - success)^k of a geometric rank, without loss for small successes."""
-    return 1.0 if success >= 1 else -math.expm1(k * math.log1p(-success))
 
 
 # The race over distinct tokens (R2) when only the largest probabilities are known.
@@ -371,12 +367,12 @@ def _poisson_rank_pmf(target: TopLogProbs, draft: TopLogProbs, max_rank: int) ->
         return tuple(settled(float(x), 2 * _RACE_SCALE * (r + 1), target, draft) for r, x in enumerate(law))
     p, least, most = _odds(target, draft)
     parts = overlap(target, draft)
-    spare, drawn = _reachable(target, draft), 1 - math.fsum(parts.both_draft)
+    spare, unknown = _reachable(target, draft), 1 - math.fsum(parts.both_draft)
     laws = []
     for r in range(1, max_rank + 1):
         low = float(p @ np.minimum(_geometric(least, r), _geometric(most, r)))
         high = float(p @ _geometric(np.clip(r - 1.0, least, most), r))
-        high += min(spare * float(_geometric(np.array(r - 1.0), r)), max(drawn, 0.0))
+        high += min(spare * float(_geometric(np.array(r - 1.0), r)), max(unknown, 0.0))
         laws.append(outward(low, high, 4 * _RACE_SCALE * r * rounding_slack(target, draft), ceiling=1.0))
     return _falling(laws, [_poisson_acceptance(target, draft, r + 1) for r in range(max_rank)])
 
@@ -395,13 +391,13 @@ def _recursive_rank_pmf(target: TopLogProbs, draft: TopLogProbs, max_rank: int) 
         return tuple(settled(float(x), scale, target, draft) for x in law)
     parts, left = overlap(target, draft), remainders(target, draft, max_rank)
     p, q = parts.both_target, parts.both_draft
-    spare, drawn = _reachable(target, draft), max(0.0, 1 - math.fsum(q))
+    spare, unknown = _reachable(target, draft), max(0.0, 1 - math.fsum(q))
     laws = []
     for r in range(max_rank):
         low = float(np.minimum(np.maximum(p - left.s_high[r] * q, 0.0), left.left_low[r] * q).sum())
         high = float(np.minimum(np.maximum(p - left.s_low[r] * q, 0.0), left.left_high[r] * q).sum())
         s, most = float(left.s_low[r]), float(left.left_high[r])
-        high += min(spare * most / (s + most) if most > 0 else 0.0, most * drawn)
+        high += min(spare * most / (s + most) if most > 0 else 0.0, most * unknown)
         laws.append(outward(low, high, scale * rounding_slack(target, draft), ceiling=1.0))
     return _falling(laws, [_recursive_ends(target, draft, left, r + 1) for r in range(max_rank)])
 
