@@ -308,7 +308,7 @@ _LEAST_WIDTH = 8
 
 
 @dataclass(frozen=True)
-class Union:
+class _Union:
     """Ids ``[rows, W]`` (ascending, padded with V), both models' log-probabilities at them (-inf where cut), and the
     place ``[rows, 1]`` of the text's token among them.
     """
@@ -324,7 +324,7 @@ class Union:
         behind = 1 + token[:, 0] + (stays & (self.ids > token)).sum(dim=-1)
         return torch.where(stays.gather(1, self.place)[:, 0], rank, behind)
 
-    def by_width(self, size: int, entries: int) -> Iterator[tuple[Tensor, Union]]:
+    def by_width(self, size: int, entries: int) -> Iterator[tuple[Tensor, _Union]]:
         """Rows of similar width with their indices; each part has at most about this many entries.
 
         The width of a part is a power of two, so that the numbers of a row do not depend on its neighbours.
@@ -335,12 +335,12 @@ class Union:
             for rows in torch.nonzero(widths == width)[:, 0].split(max(1, entries // width)):
                 yield rows, self._part(rows.to(self.ids.device), width, size)
 
-    def _part(self, rows: Tensor, width: int, size: int) -> Union:
+    def _part(self, rows: Tensor, width: int, size: int) -> _Union:
         fills = ((self.ids, size), (self.log_target, -math.inf), (self.log_draft, -math.inf))
         ids, log_target, log_draft = (
             pad(x[rows, :width], (0, max(0, width - x.shape[1])), value=fill) for x, fill in fills
         )
-        return Union(ids, log_target, log_draft, self.place[rows])
+        return _Union(ids, log_target, log_draft, self.place[rows])
 
 
 def _listed(target: Tensor, draft: Tensor, at: Tensor, settings: _Settings, keys: Keys) -> dict[str, Tensor]:
@@ -367,21 +367,21 @@ def _listed(target: Tensor, draft: Tensor, at: Tensor, settings: _Settings, keys
     return {name: torch.cat([each[name] for each in parts])[place] for name in parts[0]}
 
 
-def union(p: KeptTokens, q: KeptTokens, tokens: Tensor, size: int) -> Union:
+def union(p: KeptTokens, q: KeptTokens, tokens: Tensor, size: int) -> _Union:
     """The union of two supports and a token ``[rows, 1]`` of each row, from a vocabulary of this size."""
     if not compiles(tokens.device, size):
         return union_in_torch(p, q, tokens, size)
     merged = importlib.import_module("spectheory.kernels.supports").merged
     parts = merged(*(x.numpy() for x in (*p, *q, tokens[:, 0])), size)
-    return Union(*(torch.from_numpy(x) for x in parts))
+    return _Union(*(torch.from_numpy(x) for x in parts))
 
 
-def union_in_torch(p: KeptTokens, q: KeptTokens, tokens: Tensor, size: int) -> Union:
+def union_in_torch(p: KeptTokens, q: KeptTokens, tokens: Tensor, size: int) -> _Union:
     """The same on any device."""
     every = torch.cat([p.ids, q.ids, tokens], dim=1).sort(dim=1).values
     own = (every < size) & pad(every[:, 1:] != every[:, :-1], (1, 0), value=True)
     ids = pad(every, (0, 1), value=size).gather(1, places(own))
-    return Union(ids, _at(p, ids, size), _at(q, ids, size), torch.searchsorted(ids, tokens.contiguous()))
+    return _Union(ids, _at(p, ids, size), _at(q, ids, size), torch.searchsorted(ids, tokens.contiguous()))
 
 
 def _at(kept: KeptTokens, ids: Tensor, size: int) -> Tensor:

@@ -179,7 +179,7 @@ def validate_engines(
         models = Models(_folder(pair.target), _folder(pair.draft), folder / "models")
         runs: list[dict[str, Any]] = []
         plain: CallLog | None = None
-        for name, job in jobs(engine, ids, asked):
+        for name, job in _jobs(engine, ids, asked):
             show = partial(on_progress, f"{engine.name}, {name}") if on_progress else None
             log = run_job(engine, job, models, folder / name, on_progress=show)
             plain = plain if job.k else log
@@ -190,7 +190,7 @@ def validate_engines(
     return {"command": "validate", "models": pair.describe(), "prompts": len(prompts), "engines": found}
 
 
-def jobs(engine: Engine, ids: Mapping[str, tuple[int, ...]], asked: EngineValidation) -> Iterator[tuple[str, Job]]:
+def _jobs(engine: Engine, ids: Mapping[str, tuple[int, ...]], asked: EngineValidation) -> Iterator[tuple[str, Job]]:
     """Every setting by its name. A server that runs already drafts as it was started; it has no run without drafts."""
     served = isinstance(engine, ServerEngine)
     for temperature in asked.temperatures:
