@@ -303,12 +303,12 @@ def _compare(
         for number, (ids, text) in enumerate(zip(prompts_ids, assisted, strict=True), start=1)
     ]
     survival, lengths = np.concatenate(rows), np.array([len(each) for each in rows])
-    found = compare_calls(sum(text.calls for text in assisted), [CallLaw.of([each]) for each in rows])
+    comparison = compare_calls(sum(text.calls for text in assisted), [CallLaw.of([each]) for each in rows])
     return AssistedComparison(
-        **vars(found),
+        **vars(comparison),
         k=k,
         tokens=int(lengths.sum()),
-        full_share=float(calls_of_texts(survival, lengths).full.sum()) / found.low,
+        full_share=float(calls_of_texts(survival, lengths).full.sum()) / comparison.low,
         assisted_seconds=sum(text.seconds for text in assisted),
         plain_seconds=sum(text.seconds for text in plain),
         plain_tokens=sum(len(text.output_ids) for text in plain),

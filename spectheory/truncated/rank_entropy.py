@@ -102,8 +102,8 @@ def largest_rank_entropy(mean_log_rank: float) -> float:
         return s * mean_log_rank + math.log1p(_zeta_minus_one(s))
 
     bounds = tuple(math.log(s - 1) for s in _EXPONENTS)
-    found = float(minimize_scalar(entropy, bounds=bounds, method="bounded").fun)
-    return found + _UNITS * math.ulp(found)
+    least = float(minimize_scalar(entropy, bounds=bounds, method="bounded").fun)
+    return least + _UNITS * math.ulp(least)
 
 
 def _zeta_minus_one(s: float) -> float:

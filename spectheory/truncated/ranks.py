@@ -325,7 +325,7 @@ def _passed_by_fewer(rates: Floats, k: int, even: Floats | None = None, tokens: 
     """P(fewer than k tokens come before the winner), from their rates; `tokens` more tokens share the rate `even`
     equally.
     """
-    found = np.zeros(len(rates))
+    shares = np.zeros(len(rates))
     for start in range(0, len(rates), _ROWS):
         rows = slice(start, start + _ROWS)
         counts = np.zeros((k, len(rates[rows]), len(_TIMES)))
@@ -339,8 +339,8 @@ def _passed_by_fewer(rates: Floats, k: int, even: Floats | None = None, tokens: 
         if even is not None and tokens:
             each = np.minimum(even[rows, None] / tokens, _CERTAIN) * _TIMES
             fewer = sum(_exactly(j, tokens, each) * fewer[k - 1 - j] for j in range(min(k, tokens + 1)))[None]
-        found[rows] = fewer[-1] @ _WEIGHTS
-    return found
+        shares[rows] = fewer[-1] @ _WEIGHTS
+    return shares
 
 
 def _exactly(j: int, tokens: int, rate: Floats) -> Floats:

@@ -110,13 +110,13 @@ def _known(rule: Rule, k: int, what: str, most: str) -> Callable[..., Any]:
     k = at_least_one("k", k)
     instance("rule", rule, Rule, remedy="PoissonRace() is one")
     entry = TABLE.get(rule, RuleBounds()) if isinstance(rule, Hashable) else RuleBounds()
-    found: Callable[..., Any] | None = getattr(entry, what)
-    if found is None or k > getattr(entry, most):
+    bounds: Callable[..., Any] | None = getattr(entry, what)
+    if bounds is None or k > getattr(entry, most):
         asked = {"acceptance": "acceptance", "given": "acceptance given the output"}.get(what, "law of the rank")
-        of = f" of {k} candidates" if found else ""
+        of = f" of {k} candidates" if bounds else ""
         raise SettingError(
             f"the {asked}{of} of rule {rule.name!r} has no certified interval",
             limit="top-m log-probabilities do not bound it here",
-            remedy="use full pmfs" + (", or one candidate" if found else ""),
+            remedy="use full pmfs" + (", or one candidate" if bounds else ""),
         )
-    return found
+    return bounds

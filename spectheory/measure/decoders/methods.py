@@ -202,13 +202,13 @@ def draft_until_stop(
     for _ in range(most):
         (read,) = yield [node]
         pmf = np.eye(1, len(read), int(read.argmax()))[0] if greedy else read
-        found = candidates(pmf, 1, tree, node, source)
-        stops = bool(found) and stop.stops_at(read, found[0])
-        if not found or (stops and not stop.keeps):
+        tokens = candidates(pmf, 1, tree, node, source)
+        stops = bool(tokens) and stop.stops_at(read, tokens[0])
+        if not tokens or (stops and not stop.keeps):
             return
         tree.pmfs[node] = pmf
-        node = tree.add(node, 1, found[0])
-        if stops or found[0] in ends:
+        node = tree.add(node, 1, tokens[0])
+        if stops or tokens[0] in ends:
             return
 
 

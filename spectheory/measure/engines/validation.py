@@ -94,7 +94,7 @@ def _answers(engine: Engine, job: Job, models: Models) -> Iterator[Request]:
 
 def _header(engine: Engine, job: Job, models: Models) -> CallLog:
     """The log of a job before its first request."""
-    settings, version, sampling = dict(engine.settings(job)), engine.version(), job.sampling
+    settings, version = dict(engine.settings(job)), engine.version()
     described = {
         role: {"name": folder.name, "fingerprint": fingerprint_of(folder, None)}
         for role, folder in (("target", models.target), ("draft", models.draft))
@@ -116,10 +116,7 @@ def _header(engine: Engine, job: Job, models: Models) -> CallLog:
         engine=engine.name,
         version=version,
         k=job.k,
-        temperature=sampling.temperature,
-        top_k=sampling.top_k,
-        top_p=sampling.top_p,
-        min_p=sampling.min_p,
+        **asdict(job.sampling),
         prefill_emits_token=engine.prefill_emits_token,
         counts_past_end=engine.counts_past_end,
         provenance=provenance,

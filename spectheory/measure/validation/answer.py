@@ -235,9 +235,9 @@ class Evidence:
 
     def predicted(self, setting: Setting, cost: LatencyTable) -> Interval:
         """The speed-up predicted from trace and costs, as in ``spectheory predict``."""
-        found = predict(self.trace, setting.path_rule, setting.drafts, cost).speedup
-        assert found is not None
-        return found
+        predicted = predict(self.trace, setting.path_rule, setting.drafts, cost).speedup
+        assert predicted is not None
+        return predicted
 
     def of_trace(self, setting: Setting) -> TraceExpectation:
         """What the trace predicts of the setting's calls."""
@@ -305,16 +305,16 @@ def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
 
 def _compared(runs: Sequence[Run], control: str = "") -> dict[str, Any]:
     """Counted against expected calls, or against those that a wrong reading expects."""
-    found = compare_runs(runs, control)
+    comparison = compare_runs(runs, control)
     return {
-        "calls": found.low,
-        "off": found.off,
-        "tokens_per_call": sum(len(run.output) for run in runs) / found.low,
-        "deviation": found.deviation,
-        "of_estimates": found.of_estimates,
+        "calls": comparison.low,
+        "off": comparison.off,
+        "tokens_per_call": sum(len(run.output) for run in runs) / comparison.low,
+        "deviation": comparison.deviation,
+        "of_estimates": comparison.of_estimates,
         # Infinite if nothing is random and the calls differ; JSON has no infinity.
-        "z": found.z if math.isfinite(found.z) else None,
-        "p": found.p,
+        "z": comparison.z if math.isfinite(comparison.z) else None,
+        "p": comparison.p,
     }
 
 
@@ -333,11 +333,11 @@ def _drafted_tokens(runs: Sequence[Run]) -> dict[str, Any]:
     room = stdtrit(len(off) - 1, (1 + CONFIDENCE) / 2) * math.sqrt(len(off)) * float(off.std(ddof=1))
     ends = max(low, min(going, stopping) - room), min(high, max(going, stopping) + room)
     best = min(max((going + stopping) / 2, ends[0]), ends[1])
-    found = Interval(ends[0] / calls, best / calls, ends[1] / calls, "statistical")
+    expected = Interval(ends[0] / calls, best / calls, ends[1] / calls, "statistical")
     total = float(counted.sum())
     return {
         "counted": total / calls,
-        "expected": found.as_dict(),
+        "expected": expected.as_dict(),
         "certain": [low / calls, high / calls],
         "inside": bool(ends[0] - _ROUNDING <= total <= ends[1] + _ROUNDING),
     }
@@ -443,5 +443,5 @@ def _verdict(temperatures: Mapping[float, list[dict[str, Any]]], name: str) -> d
     refuted = sum(one["p"] < limit for one, _ in rows)
     random = [(one, where) for one, where in rows if one["deviation"] > CERTAIN] or rows
     most, where = max(random, key=lambda row: math.inf if row[0]["z"] is None else abs(row[0]["z"]))
-    found = {"comparisons": len(rows), "refuted": refuted > 0, "refuted_in": refuted}
-    return found | {"z": most["z"], "p": most["p"], **where}
+    verdict = {"comparisons": len(rows), "refuted": refuted > 0, "refuted_in": refuted}
+    return verdict | {"z": most["z"], "p": most["p"], **where}

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -116,15 +116,15 @@ def expected_calls(
             controls.append(survival_of(rule, shape, by_position(columns))[0])
         if shape.stop:
             fixed.append(survival_of(rule, Chain(shape.depth), columns)[0])
-    found = replace(ExpectedCalls.of(readings), per_position=ExpectedCalls.of(controls) if controls else None)
+    expected = replace(ExpectedCalls.of(readings), per_position=ExpectedCalls.of(controls) if controls else None)
     if not shape.stop:
-        return found
+        return expected
     tokens = tokens or len(text)
     info = TextInfo("", len(text), ended=len(text) < tokens)  # a text with fewer tokens ended by itself
     trace = Trace(dict(columns), (info,), {"settings": {"tokens": tokens}})
     _, drafts = lengths_of_calls(Drafted(trace, rule, shape.depth), shape.stop, columns)
     low, going, stopping, high = (float(x.sum()) for x in (drafts.low, drafts.going, drafts.stopping, drafts.high))
-    return replace(found, fixed=ExpectedCalls.of(fixed), drafted=(low, going, stopping, high))
+    return replace(expected, fixed=ExpectedCalls.of(fixed), drafted=(low, going, stopping, high))
 
 
 @dataclass(frozen=True)
@@ -318,7 +318,7 @@ def write_logs(
 ) -> None:
     """A call log for each setting in `folder`."""
     ids = [encode_prompt(pair.tokenizer, prompt, chat_template=how.chat_template).tolist() for prompt in prompts]
-    sampling, ours = how.sampling, ("spectheory", spectheory.__version__)
+    ours = "spectheory", spectheory.__version__
     for setting in settings:
         # What was drafted is left out: a rejected draft may have ended the drafting, so it is not given.
         requests = tuple(
@@ -342,10 +342,7 @@ def write_logs(
             requests,
             *(("transformers", transformers.__version__) if setting.judged else ours),
             k=shape.depth,
-            temperature=sampling.temperature,
-            top_k=sampling.top_k,
-            top_p=sampling.top_p,
-            min_p=sampling.min_p,
+            **asdict(how.sampling),
             prefill_emits_token=False,
             counts_past_end=False,
             provenance={
