@@ -36,10 +36,9 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Tree
 from spectheory.intervals import Interval
 from spectheory.measure import MeasureSettings, ModelPair, load_pair
-from spectheory.measure.validation.answer import Evidence
-from spectheory.measure.validation.rounds import decoded_rounds
+from spectheory.measure.validation.answer import Evidence, RunSums
+from spectheory.measure.validation.runs import decoded_rounds
 from spectheory.measure.validation.settings import PLAINLY, Setting
-from spectheory.measure.validation.times import RunSums
 from spectheory.pairs import PREFIX, PROMPTS, resolve
 from spectheory.prediction import predict
 from spectheory.prediction.best_tree import BestTree, ShapeRequest

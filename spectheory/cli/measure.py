@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -270,11 +270,20 @@ class Session:
 
 def _as_dict(record: AssistedComparison, cost: CostModel | None) -> dict[str, Any]:
     """A record with its difference in standard errors, and the speed-up measured and predicted."""
-    per_call = Interval.exact(record.tokens / record.predicted)
+    per_call = Interval.exact(record.tokens / record.low)
     expected = cost.speedup(per_call, Chain(record.k), record.full_share).best if cost else None
     # Nothing random and yet a difference: infinitely many standard errors, which JSON cannot say.
     z = record.z if math.isfinite(record.z) else None
-    return {**asdict(record), "z": z, "measured_speedup": record.speedup, "predicted_speedup": expected}
+    same = ("full_share", "assisted_seconds", "plain_seconds", "plain_tokens", "p", "variance_slope")
+    return {
+        **{name: getattr(record, name) for name in ("k", "tokens", "counted")},
+        "predicted": record.low,
+        "standard_error": record.deviation,
+        **{name: getattr(record, name) for name in same},
+        "z": z,
+        "measured_speedup": record.speedup,
+        "predicted_speedup": expected,
+    }
 
 
 CHECKED_K = (1, 3, 5)

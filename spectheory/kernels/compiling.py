@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_held = threading.local()
+_of_thread = threading.local()
 
 
 def compiled(function: F) -> F:
@@ -51,8 +51,8 @@ def scratch(name: str, size: int, dtype: Any = np.float64) -> NDArray[Any]:
     """Uninitialised memory of this thread, valid until the same name is requested again; kept, as fresh pages cost
     time.
     """
-    array = getattr(_held, name, None)
+    array = getattr(_of_thread, name, None)
     if array is None or array.size < size:
         array = np.empty(size, dtype=dtype)
-        setattr(_held, name, array)
+        setattr(_of_thread, name, array)
     return cast("NDArray[Any]", array[:size])

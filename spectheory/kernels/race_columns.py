@@ -192,8 +192,8 @@ def race_law(
 ) -> None:
     """Write the laws ``[rows, ranks]`` at the tokens' p/q."""
     tops = -(-p.shape[1] // (LANES * GROUP)) * LANES
-    held = scratch(f"rates {p.dtype}", tops * GROUP, p.dtype), scratch(f"tops {p.dtype}", tops, p.dtype)
-    _race_law(p, q, ratio, laws, quadrature, limits, *held)
+    buffers = scratch(f"rates {p.dtype}", tops * GROUP, p.dtype), scratch(f"tops {p.dtype}", tops, p.dtype)
+    _race_law(p, q, ratio, laws, quadrature, limits, *buffers)
 
 
 @compiled

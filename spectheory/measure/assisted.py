@@ -41,13 +41,12 @@ from spectheory.checks import whole
 from spectheory.distributions import Sampling
 from spectheory.drafting import StoppingRule
 from spectheory.errors import SettingError, TextError
-from spectheory.judging.comparison import CERTAIN, CallLaw, compare_calls
+from spectheory.judging.comparison import CallLaw, Comparison, compare_calls
 from spectheory.measure.columns.pmf import log_pmf
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.model_files import quiet
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.tokens import check_window, encode_prompt
-from spectheory.prediction.law import in_deviations
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.prompts import Prompt
 from spectheory.verification import TokenVerification
@@ -227,32 +226,22 @@ def _blank_settings(pair: ModelPair, sampling: Sampling, k: int | None, threshol
             network.config.get_text_config().vocab_size = vocab_size
 
 
-@dataclass(frozen=True)
-class AssistedComparison:
-    """Counted against predicted target calls at k drafts per call; sums over all texts.
+@dataclass(frozen=True, kw_only=True)
+class AssistedComparison(Comparison):
+    """Counted target calls at k drafts per call against those expected of the texts (§7, exact); sums over all texts.
 
-    `predicted` is the number of calls expected given these texts, `standard_error` the standard deviation of counted -
-    predicted, `p` the two-sided tail of their law, `full_share` the expected share of calls that follow a call with
-    every draft accepted (§7, exact). `variance_slope` is the variance that a further call adds if drafts are accepted
-    less often. Seconds are wall-clock times; the texts of plain generation are different ones.
+    `full_share` is the expected share of calls that follow a call with every draft accepted. `variance_slope` is the
+    variance that a further call adds if drafts are accepted less often. Seconds are wall-clock times; the texts of
+    plain generation are different ones.
     """
 
     k: int
     tokens: int
-    counted: int
-    predicted: float
-    standard_error: float
     full_share: float
     assisted_seconds: float
     plain_seconds: float
     plain_tokens: int
-    p: float = 1.0
     variance_slope: float = 0.0
-
-    @property
-    def z(self) -> float:
-        """Counted - predicted in standard deviations; asymptotically standard normal if the theorem holds."""
-        return in_deviations(self.counted - self.predicted, self.standard_error, CERTAIN)
 
     @property
     def tokens_per_call(self) -> float:
@@ -314,18 +303,15 @@ def _compare(
         for number, (ids, text) in enumerate(zip(prompts_ids, assisted, strict=True), start=1)
     ]
     survival, lengths = np.concatenate(rows), np.array([len(each) for each in rows])
-    found = compare_calls(sum(text.calls for text in assisted), [CallLaw.of([each]) for each in rows])
+    comparison = compare_calls(sum(text.calls for text in assisted), [CallLaw.of([each]) for each in rows])
     return AssistedComparison(
+        **vars(comparison),
         k=k,
         tokens=int(lengths.sum()),
-        counted=found.counted,
-        predicted=found.low,
-        standard_error=found.deviation,
-        full_share=float(calls_of_texts(survival, lengths).full.sum()) / found.low,
+        full_share=float(calls_of_texts(survival, lengths).full.sum()) / comparison.low,
         assisted_seconds=sum(text.seconds for text in assisted),
         plain_seconds=sum(text.seconds for text in plain),
         plain_tokens=sum(len(text.output_ids) for text in plain),
-        p=found.p,
         variance_slope=variance_slope(survival, lengths),
     )
 

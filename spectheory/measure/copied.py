@@ -54,12 +54,12 @@ def lookup_columns(
     rows = []
     for start in range(len(prompt), len(text)):
         draft = continuation(text[:start], LONGEST_COPY, ngram, ending)
-        rows.append((leading(draft, text[start:]), len(draft)))
+        rows.append((_leading(draft, text[start:]), len(draft)))
     match, drafted = np.array(rows, dtype=np.int16).reshape(-1, 2).T
     return {"lookup_match": match.copy(), "lookup_drafted": drafted.copy()}
 
 
-def leading(draft: Ids, follows: Ids) -> int:
+def _leading(draft: Ids, follows: Ids) -> int:
     """How many leading tokens are equal."""
     both = min(len(draft), len(follows))
     different = (draft[:both] != follows[:both]).nonzero()[0]
@@ -72,14 +72,14 @@ _FEW = 64
 """Up to so many continuations are counted one by one."""
 
 
-class Draft(NamedTuple):
+class _Draft(NamedTuple):
     """Drafted tokens, and the sum of the products of their relative frequencies."""
 
     tokens: list[int]
     score: float
 
 
-class Suffix(NamedTuple):
+class _Suffix(NamedTuple):
     """Lengths `first` to `last` of the text's suffix that end at the same places `at` ``[m]`` of the tokens."""
 
     first: int
@@ -105,7 +105,7 @@ def suffix_columns(
         for start in range(len(output)):
             known = text[: len(prompt) + start]
             draft = up_to_end(suffix_draft(known, drafts, served[: begin + start], start), ending)
-            rows.append((leading(draft, output[start:]), len(draft)))
+            rows.append((_leading(draft, output[start:]), len(draft)))
     match, drafted = np.array(rows, dtype=np.int16).reshape(-1, 2).T
     return {"suffix_match": match.copy(), "suffix_drafted": drafted.copy()}
 
@@ -124,18 +124,18 @@ def with_suffix(
 
 def suffix_draft(text: Ids, drafts: SuffixDrafts, served: Ids | None = None, own: int = 0) -> Ids:
     """What is drafted after a text ``[n]``, n >= 1; `served` ends with its last `own` tokens, those of its output."""
-    here = best_draft(text, text, len(text), drafts)
+    here = _best_draft(text, text, len(text), drafts)
     if drafts.across and served is not None:
-        before = best_draft(served, text, own, drafts)
+        before = _best_draft(served, text, own, drafts)
         here = before if before.score > here.score else here
     return np.array(here.tokens, dtype=np.int64)
 
 
-def best_draft(tokens: Ids, text: Ids, own: int, drafts: SuffixDrafts) -> Draft:
+def _best_draft(tokens: Ids, text: Ids, own: int, drafts: SuffixDrafts) -> _Draft:
     """The best continuation that `tokens` have for a suffix of a text whose last `own` tokens they end with."""
-    best = Draft([], 0.0)
+    best = _Draft([], 0.0)
     most = [drafts.most_after(length) for length in range(min(len(text), drafts.max_depth))]
-    for suffix in reversed(list(suffixes(tokens, text, len(most) - 1, own))):
+    for suffix in reversed(list(_suffixes(tokens, text, len(most) - 1, own))):
         if max(most[1 : suffix.last + 1]) <= best.score:
             break  # no shorter suffix drafts that many tokens
         reach = max(most[suffix.first : suffix.last + 1])
@@ -144,7 +144,7 @@ def best_draft(tokens: Ids, text: Ids, own: int, drafts: SuffixDrafts) -> Draft:
     return best
 
 
-def suffixes(tokens: Ids, text: Ids, longest: int, own: int) -> Iterator[Suffix]:
+def _suffixes(tokens: Ids, text: Ids, longest: int, own: int) -> Iterator[_Suffix]:
     """The suffixes of a text of 1 to `longest` tokens that stand before the end of `tokens`, from the shortest."""
     if longest < 1:
         return
@@ -153,15 +153,15 @@ def suffixes(tokens: Ids, text: Ids, longest: int, own: int) -> Iterator[Suffix]
         longer = at[at > length]
         longer = longer[tokens[longer - 1 - length] == text[-1 - length]]
         if len(longer) < len(at) or length == own:
-            yield Suffix(first, length, at)
+            yield _Suffix(first, length, at)
             first, at = length + 1, longer
         if not len(longer):
             return
     if len(at):
-        yield Suffix(first, longest, at)
+        yield _Suffix(first, longest, at)
 
 
-def _continued(tokens: Ids, at: NDArray[np.int64], ending: int, most: int, least: float) -> Draft:
+def _continued(tokens: Ids, at: NDArray[np.int64], ending: int, most: int, least: float) -> _Draft:
     """The most frequent continuation of these places, token by token; so many places of the suffix are an end.
 
     In single precision, as in the engine: equal scores and frequencies at the threshold must round alike.
@@ -180,7 +180,7 @@ def _continued(tokens: Ids, at: NDArray[np.int64], ending: int, most: int, least
         found.append(token)
         score += probability
         at, here = at[following == token], count
-    return Draft(found, float(score))
+    return _Draft(found, float(score))
 
 
 def _most_frequent(following: Ids) -> tuple[int, int]:

@@ -26,7 +26,7 @@ from spectheory.verification.by_start import PREFIX
 
 
 @dataclass(frozen=True)
-class Starts:
+class _Starts:
     """Calls that start at consecutive output tokens, `done` tokens after the first.
 
     `target` ``[rows, V]`` are the target's logits at these tokens and at those after them, as far as the text goes and
@@ -85,7 +85,7 @@ def check_prompt(draft: Model, name: str, tokens: int) -> None:
         )
 
 
-def starts(pair: ModelPair, prompt_ids: Tensor, output_ids: Tensor, *, depth: int, chunk: int) -> Iterator[Starts]:
+def starts(pair: ModelPair, prompt_ids: Tensor, output_ids: Tensor, *, depth: int, chunk: int) -> Iterator[_Starts]:
     """The calls from every output token, in order; at most about chunk + 2 depth rows of either model at a time."""
     head = pair.draft.head
     assert head is not None
@@ -111,7 +111,7 @@ def starts(pair: ModelPair, prompt_ids: Tensor, output_ids: Tensor, *, depth: in
             pairs = torch.arange(begin, end, device=device) + len(prompt_ids) - PAIR_BEFORE
             drafts = reading.depths(pairs, earlier, depth)
             tokens = output_ids[rows].to(logits.device)
-            yield Starts(
+            yield _Starts(
                 begin, kept[rows.start - begun : rows.stop - begun], tokens, _logits(pair, drafts, end - begin)
             )
         kept, begun = kept[whole_calls - begun :], whole_calls
@@ -213,7 +213,7 @@ class _Statistics:
         keys = position_keys(self.key, done, len(tokens))
         return self._columns(target, draft, tokens, done, keys=keys)
 
-    def starts(self, calls: Starts, depth: int) -> dict[str, Tensor]:
+    def starts(self, calls: _Starts, depth: int) -> dict[str, Tensor]:
         """The columns by position, which are those of the first draft, and those by start and depth."""
         first = next(calls.drafts)
         count, outputs = first.shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +14,13 @@ from spectheory.drafting import Grown
 from spectheory.errors import LogitsError, SettingError, TextError
 from spectheory.measure.decoders.readers import forward, why_uncached
 from spectheory.measure.forward import check_prompt
-from spectheory.measure.heads.base import PAIR_BEFORE, AutoregressiveReading, HiddenStates, ParallelReading
+from spectheory.measure.heads.base import (
+    PAIR_BEFORE,
+    AutoregressiveReading,
+    Extending,
+    HiddenStates,
+    ParallelReading,
+)
 from spectheory.measure.machine import widest
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import Reading
@@ -22,26 +28,7 @@ from spectheory.measure.tokens import check_window
 from spectheory.trace.columns import MOST_DEPTH
 
 
-class Extending(Protocol):
-    """What reads a text and drafts below its places, as :class:`~spectheory.measure.heads.base.AutoregressiveReading`.
-
-    A place is a token of the text for a draft model, a pair for a head.
-    """
-
-    def first(self, places: Tensor, /) -> Tensor:
-        """Logits ``[s, V]`` of the first draft after each of the places ``[s]`` that were read."""
-
-    def extend(self, parents: Tensor, tokens: Tensor, /) -> Tensor:
-        """Logits ``[s, V]`` after drafted tokens ``[s]``, each below its parent ``[s]``: a node, or place t as -1 - t.
-
-        Nodes are numbered on from 0 after :meth:`forget`.
-        """
-
-    def forget(self) -> None:
-        """Forget all drafted nodes."""
-
-
-class CachedText:
+class CachedText(Extending):
     """A draft model with its text in a cache, read once; all nodes of a pass are in one row, told apart by a mask."""
 
     def __init__(self, model: Model, vocabulary: int) -> None:
@@ -94,7 +81,7 @@ class CachedText:
         return logits
 
 
-class RereadText:
+class RereadText(Extending):
     """A draft model without a usable cache: every node costs a pass over its text. All nodes of a pass are equally deep
     below one place.
     """
@@ -129,7 +116,7 @@ class RereadText:
         return logits
 
 
-class _Marginals:
+class _Marginals(Extending):
     """A parallel head as one that extends: its pmf is the same below every node of a depth."""
 
     def __init__(self, reading: ParallelReading, depth: int) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+from tokenizers import Tokenizer
 
 from spectheory.errors import ModelError
 from spectheory.measure.heads.load import head_remarks, is_head, load_head, refuse_as_model
@@ -17,27 +19,26 @@ from spectheory.measure.model_files import (
     file_of,
     fingerprint_of,
     guarded,
-    has_pickles,
     hub_answers,
     is_local,
-    is_mtp,
-    layers_beyond,
-    left_out,
     moving_rope,
     quiet,
     reason_of_foreign,
-    remark_on,
     weight_files,
     weight_names,
 )
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import cache_of_causal
-from spectheory.measure.tokens import ADDED, added_on_loading, common_vocabulary, same_tokenizer
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 """Precisions that models are loaded in; ``auto`` is that of the weights."""
 _WEIGHTS_PER_BYTE = 8
 """Quantised to one bit, the smallest there is."""
+_ENGINES = {
+    "longrope": "vLLM and llama.cpp choose them by their context length, and give these numbers with one of at most",
+    "dynamic": "vLLM and SGLang stretch them for texts of every length, and give other numbers; no text is longer than",
+}
+"""What engines do instead, up to a number of tokens."""
 
 
 def load_pair(
@@ -82,14 +83,19 @@ def load_pair(
                 ) from error
         if head:
             loaded.append(load_head(draft, loaded[0], revision=draft_revision))
-    vocabulary = common_vocabulary(tokenizer, *loaded)
+    vocabulary = _common_vocabulary(tokenizer, *loaded)
     said = [
         f"weights of {model.name!r} are pickled (.bin): tensors were read and no code was run"
         for source, model in zip((target, draft), loaded, strict=True)
-        if has_pickles(source, model.revision)
+        if _has_pickles(source, model.revision)
     ]
-    held = [(model.name, moving_rope(model.network.config.get_text_config())) for model in loaded if model.head is None]
-    said += [remark_on(name, *rope) for name, rope in held if rope]
+    for model in loaded[: len(causal)]:
+        if rope := moving_rope(model.network.config.get_text_config()):
+            kind, tokens = rope
+            said.append(
+                f"{model.name!r} turns positions by rope_type {kind!r}, whose frequencies move beyond {tokens} tokens: "
+                f"texts are at most that long. {_ENGINES[kind]} {tokens}"
+            )
     said += _added_tokens(tokenizer, target, target_revision)
     said += head_remarks(loaded[1], loaded[0]) if head else _read_whole(loaded[1], draft)
     return ModelPair(loaded[0], loaded[1], tokenizer, vocabulary, tuple(dict.fromkeys(said)))
@@ -106,13 +112,13 @@ def shared_tokenizer(target: tuple[str | Path, str | None], draft: tuple[str | P
             refuse_as_model(*each)
             _from_pretrained(transformers.AutoConfig, "config.json", *each)
         tokenizers = [_from_pretrained(transformers.AutoTokenizer, "tokenizer", *each) for each in causal]
-    return same_tokenizer(tokenizers[0], tokenizers[-1], str(target[0]), str(draft[0])), head
+    return _same_tokenizer(tokenizers[0], tokenizers[-1], str(target[0]), str(draft[0])), head
 
 
 def _read_whole(draft: Model, source: str | Path) -> list[str]:
     """A remark about a draft that has MTP layers beside its own."""
-    beyond = layers_beyond(draft.network.config.get_text_config())
-    if not any(is_mtp(name, beyond) for name in weight_names(source, draft.revision)):
+    beyond = _layers_beyond(draft.network.config.get_text_config())
+    if not any(_is_mtp(name, beyond) for name in weight_names(source, draft.revision)):
         return []
     return [
         f"{draft.name!r} has MTP layers, and was read whole, as a draft model: "
@@ -122,13 +128,14 @@ def _read_whole(draft: Model, source: str | Path) -> list[str]:
 
 def _added_tokens(tokenizer: Any, source: str | Path, revision: str | None) -> list[str]:
     """Remarks about tokens that were added when the tokenizer was loaded."""
-    file = file_of(source, "tokenizer.json", revision)
+    file, ids = file_of(source, "tokenizer.json", revision), tokenizer.get_vocab()
     if file is None:
         return []
+    known = guarded(source, "tokenizer", lambda: Tokenizer.from_file(str(file)).get_vocab())
     return [
         f"loading the tokenizer of {str(source)!r} adds token {token!r}, whose output may never have been trained and "
-        f"can be sampled; {ADDED}"
-        for token in guarded(source, "tokenizer", lambda: added_on_loading(tokenizer, file))
+        f"can be sampled; {_ADDED}"
+        for token in sorted(ids.keys() - known.keys(), key=ids.__getitem__)
     ]
 
 
@@ -160,7 +167,7 @@ def _load(source: str | Path, revision: str | None, dtype: str, device: torch.de
         output_loading_info=True,
         ignore_mismatched_sizes=True,  # refused below, by name
     )
-    _check_weights(source, info, layers_beyond(network.config.get_text_config()))
+    _check_weights(source, info, _layers_beyond(network.config.get_text_config()))
     if device is not None:
         if dtype == "auto" and device.type == "cpu" and network.dtype == torch.float16:
             network = network.float()
@@ -183,8 +190,8 @@ def _load(source: str | Path, revision: str | None, dtype: str, device: torch.de
 
 def _window(config: Any) -> int | None:
     """Longest text: the model's, and no longer than its position embeddings stay as they are."""
-    stated, held = getattr(config, "max_position_embeddings", None), moving_rope(config)
-    return min((length for length in (stated, held and held[1]) if length is not None), default=None)
+    stated, rope = getattr(config, "max_position_embeddings", None), moving_rope(config)
+    return min((length for length in (stated, rope and rope[1]) if length is not None), default=None)
 
 
 def _check_size(source: str | Path, revision: str | None) -> None:
@@ -209,7 +216,8 @@ def _check_weights(source: str | Path, info: dict[str, Any], beyond: range) -> N
 
     MTP layers, and what reads pictures and sound, change nothing in the reading of a text.
     """
-    faults = {**info, "unexpected_keys": [n for n in info["unexpected_keys"] if not left_out(n, beyond)]}
+    unused = [n for n in info["unexpected_keys"] if not (_is_mtp(n, beyond) or _TOWER.search(n) or _TABLE.search(n))]
+    faults = {**info, "unexpected_keys": unused}
     for key in ("missing_keys", "mismatched_keys", "error_msgs", "unexpected_keys"):
         found = sorted(str(item) for item in faults.get(key) or ())
         if found:
@@ -218,3 +226,76 @@ def _check_weights(source: str | Path, info: dict[str, Any], beyond: range) -> N
                 limit="the weights must be those of the model that config.json describes",
                 remedy="download or save the model again",
             )
+
+
+# MTP layers, and other weights that no text needs
+
+
+_MTP = re.compile(r"(^|\.)mtp(_\w+)?\.")
+_TOWER = re.compile(r"(^|\.)(visual|vision_\w+|audio_\w+|multi_modal_projector|mm_projector)\.")
+"""Parts that read pictures and sound, which no text needs."""
+_TABLE = re.compile(
+    r"(^|\.)(rotary_emb\.(inv_freq|(cos|sin)_cached)|attn\.((attention\.)?(masked_)?bias|causal_mask))$"
+)
+"""Tables of positions and masks, which models compute anew; files of GPT-2, GPT-J, GPT-Neo and CodeGen hold them."""
+_LAYER = re.compile(r"(^|\.)layers\.(\d+)\.")
+
+
+def _layers_beyond(config: Any) -> range:
+    """Numbers of the MTP layers that a configuration counts on from a model's own layers."""
+    own, more = (getattr(config, field, 0) for field in ("num_hidden_layers", "num_nextn_predict_layers"))
+    return range(own, own + more) if type(own) is int and type(more) is int else range(0)
+
+
+def _is_mtp(name: str, beyond: range) -> bool:
+    """Whether a weight belongs to the MTP layers that come with a model."""
+    layer = _LAYER.search(name)
+    return bool(_MTP.search(name)) or (layer is not None and int(layer[2]) in beyond)
+
+
+# One tokenizer
+
+
+_ADDED = "if tokenizer.json lacks the token, remove what adds it from tokenizer_config.json (special token or class)"
+"""Remedy for a token that is added when a tokenizer is loaded."""
+
+
+def _same_tokenizer(target: Any, draft: Any, target_name: str, draft_name: str) -> Any:
+    """The target's tokenizer if the draft's gives the same ids; otherwise a ModelError names a token that differs."""
+    ours, theirs = target.get_vocab(), draft.get_vocab()
+    if ours == theirs:
+        return target
+    sizes = "" if len(ours) == len(theirs) else f"{len(ours)} and {len(theirs)} tokens, "
+    places = {token: (ours.get(token, "absent"), theirs.get(token, "absent")) for token in ours | theirs}
+    token = min((t for t, (one, other) in places.items() if one != other), key=(theirs | ours).__getitem__)
+    raise ModelError(
+        f"tokenizers of {target_name!r} and {draft_name!r} differ: "
+        f"{sizes}token {token!r} is {places[token][0]} and {places[token][1]}",
+        limit="both models must use the same token ids",
+        remedy=f"choose a draft of the target's family{f', or {_ADDED}' if sizes else ''}",
+    )
+
+
+def _common_vocabulary(tokenizer: Any, *models: Model) -> int:
+    """V: all ids of the tokenizer are below V; a ModelError names the first token without an output in some model."""
+    ids = tokenizer.get_vocab()
+    last = max(ids, key=ids.__getitem__)
+    short = min(models, key=lambda model: model.outputs)
+    if ids[last] >= short.outputs:
+        first = min((token for token in ids if ids[token] >= short.outputs), key=ids.__getitem__)
+        raise ModelError(
+            f"{short.name!r} has {short.outputs} outputs, and the tokenizer's ids go up to {ids[last]}: "
+            f"token {first!r} is {ids[first]}",
+            limit="every token id needs an output",
+            remedy=f"use the tokenizer the model was made with, or {_ADDED}",
+        )
+    return int(ids[last]) + 1
+
+
+def _has_pickles(source: str | Path, revision: str | None) -> bool:
+    """Whether the loaded weights are pickled; transformers prefers safetensors where both exist."""
+    safe, unsafe = (
+        any(file_of(source, f"{name}{end}", revision) for end in ("", ".index.json"))
+        for name in ("model.safetensors", "pytorch_model.bin")
+    )
+    return unsafe and not safe

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import socket
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
@@ -202,15 +201,6 @@ def file_of(source: str | Path, name: str, revision: str | None) -> Path | None:
     return Path(found) if isinstance(found, str | Path) and Path(found).is_file() else None
 
 
-def has_pickles(source: str | Path, revision: str | None) -> bool:
-    """Whether the loaded weights are pickled; transformers prefers safetensors where both exist."""
-    safe, unsafe = (
-        any(file_of(source, f"{name}{end}", revision) for end in ("", ".index.json"))
-        for name in ("model.safetensors", "pytorch_model.bin")
-    )
-    return unsafe and not safe
-
-
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Suppress transformers' progress bars and advice while the block runs."""
@@ -226,13 +216,6 @@ def quiet() -> Iterator[None]:
         hub_logging.set_verbosity(hub_verbosity)
         if bars:
             transformers_logging.enable_progress_bar()
-
-
-_ENGINES = {
-    "longrope": "vLLM and llama.cpp choose them by their context length, and give these numbers with one of at most",
-    "dynamic": "vLLM and SGLang stretch them for texts of every length, and give other numbers; no text is longer than",
-}
-"""What engines do instead, up to a number of tokens."""
 
 
 def moving_rope(config: Any) -> tuple[str, int] | None:
@@ -251,24 +234,6 @@ def moving_rope(config: Any) -> tuple[str, int] | None:
     return None
 
 
-def remark_on(name: str, kind: str, tokens: int) -> str:
-    """A sentence about a model that reads no longer texts."""
-    return (
-        f"{name!r} turns positions by rope_type {kind!r}, whose frequencies move beyond {tokens} tokens: texts are at "
-        f"most that long. {_ENGINES[kind]} {tokens}"
-    )
-
-
-_MTP = re.compile(r"(^|\.)mtp(_\w+)?\.")
-_TOWER = re.compile(r"(^|\.)(visual|vision_\w+|audio_\w+|multi_modal_projector|mm_projector)\.")
-"""Parts that read pictures and sound, which no text needs."""
-_TABLE = re.compile(
-    r"(^|\.)(rotary_emb\.(inv_freq|(cos|sin)_cached)|attn\.((attention\.)?(masked_)?bias|causal_mask))$"
-)
-"""Tables of positions and masks, which models compute anew; files of GPT-2, GPT-J, GPT-Neo and CodeGen hold them."""
-_LAYER = re.compile(r"(^|\.)layers\.(\d+)\.")
-
-
 def weight_names(source: str | Path, revision: str | None) -> frozenset[str]:
     """Names of all weights of a folder, or of a model in the hub's cache; none where no file is there yet."""
     found = ((file_of(source, name, revision), read) for name, read in _READERS.items())
@@ -281,23 +246,6 @@ def weight_names(source: str | Path, revision: str | None) -> frozenset[str]:
 def in_shards(source: str | Path, revision: str | None) -> bool:
     """Whether the weights of a model are in several files."""
     return any(file_of(source, name, revision) for name, read in _READERS.items() if read is _indexed)
-
-
-def layers_beyond(config: Any) -> range:
-    """Numbers of the MTP layers that a configuration counts on from a model's own layers."""
-    own, more = (getattr(config, field, 0) for field in ("num_hidden_layers", "num_nextn_predict_layers"))
-    return range(own, own + more) if type(own) is int and type(more) is int else range(0)
-
-
-def is_mtp(name: str, beyond: range) -> bool:
-    """Whether a weight belongs to the MTP layers that come with a model."""
-    layer = _LAYER.search(name)
-    return bool(_MTP.search(name)) or (layer is not None and int(layer[2]) in beyond)
-
-
-def left_out(name: str, beyond: range) -> bool:
-    """Whether a model reads texts right without a weight that it has no place for."""
-    return is_mtp(name, beyond) or bool(_TOWER.search(name) or _TABLE.search(name))
 
 
 def _indexed(file: Path) -> list[str]:

@@ -74,9 +74,9 @@ def bytes_per_token(cache: Any) -> float:
     """Bytes that a cache holds for each token of a text; 0 for what has no slot for each token."""
     found = 0.0
     for layer in getattr(cache, "layers", None) or ():
-        for held in (getattr(layer, "keys", None), getattr(layer, "values", None)):
-            if held is not None and held.numel():
-                found += held.numel() * held.element_size() / (held.shape[0] * held.shape[-2])
+        for part in (getattr(layer, "keys", None), getattr(layer, "values", None)):
+            if part is not None and part.numel():
+                found += part.numel() * part.element_size() / (part.shape[0] * part.shape[-2])
     return found
 
 
@@ -84,7 +84,7 @@ class Reading:
     """A model in the middle of a text, or of a batch of texts; its logits are cut to `vocabulary` ids.
 
     Texts of a batch are equally long, or have `padding` ``[batch]`` ids in front that belong to none of them. Padding
-    needs a model for which :func:`~spectheory.measure.padding.why_alone` finds no reason against it.
+    needs a model for which :func:`why_alone` finds no reason against it.
     """
 
     def __init__(self, model: Model, vocabulary: int, padding: Tensor | None = None) -> None:
@@ -187,7 +187,7 @@ _SHARE, _SHARE_OF_SINGLE = 1e-2, 3e-4
 precision below the second. Both are small, since looking ahead changes the logits of a barely trained model little."""
 
 
-def logit_change(model: Model, one: Tensor, other: Tensor, *, share_of_half: float = _SHARE) -> tuple[float, float]:
+def _logit_change(model: Model, one: Tensor, other: Tensor, *, share_of_half: float = _SHARE) -> tuple[float, float]:
     """Largest difference of two blocks of logits, and the largest that is tolerated as rounding."""
     share = _SHARE_OF_SINGLE if model.network.dtype in (torch.float32, torch.float64) else share_of_half
     return float((one - other).abs().max()), share * float(one.max() - one.min())
@@ -197,7 +197,7 @@ def cache_of_causal(model: Model) -> Any:
     """The cache a causal model returns after a pass on two texts of four tokens, or None; refuses any other model."""
     reading = Reading(model, model.outputs)
     first, second = reading.read(torch.tensor([[0, 1, 0, 0], [0, 1, 0, 1]]), keep=4)[:, :3].float()
-    by, tolerated = logit_change(model, first, second)
+    by, tolerated = _logit_change(model, first, second)
     if by > tolerated:
         raise ModelError(
             f"{model.name!r} is not causal: a later token moved its logits by {by:.3g}",
@@ -255,7 +255,7 @@ def _reason(model: Model) -> str | None:
         alone = _logits(model, [text], torch.tensor([0]))
         assert alone is not None
         rows = together[torch.tensor([row for row, each in enumerate(_ROWS) if each == number])]
-        by, tolerated = logit_change(model, alone, rows, share_of_half=_SHARE_OF_HALF)
+        by, tolerated = _logit_change(model, alone, rows, share_of_half=_SHARE_OF_HALF)
         if not by <= tolerated:
             return f"gives other logits where texts are padded (by {by:.2g}; {tolerated:.2g} would be rounding)"
     return None

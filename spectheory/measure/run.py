@@ -194,13 +194,13 @@ class _Run:
 
     def run(self, batch: int, asked: int | None, quick: bool, on_stage: Callable[[Trace], None] | None) -> Trace:
         """Measure what is left and merge all, or with `quick` return the first stage that is complete."""
-        stages, told = stages_of(len(self.job.prompts), batch), None
+        stages, shown = stages_of(len(self.job.prompts), batch), None
         with closing(self._finishing(stages, batch, asked)) as states:
             for finished in states:
                 reached = last_complete(stages, finished)
-                if reached in (told, stages[-1]):
+                if reached in (shown, stages[-1]):
                     continue
-                told = reached
+                shown = reached
                 if reached and quick:
                     return self._provisional(reached)
                 if reached and on_stage:

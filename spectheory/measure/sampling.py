@@ -117,8 +117,8 @@ class _Sampled:
             reading, logits = self._begun(rows, done)
             while True:
                 with enough_memory("drawing tokens", f"{len(rows)} texts at once", "fewer texts per prompt"):
-                    drawn = draw(logits, self.uniforms[done, rows], self.sampling)
-                self._ids[done, rows] = drawn.cpu()
+                    latest = draw(logits, self.uniforms[done, rows], self.sampling)
+                self._ids[done, rows] = latest.cpu()
                 done += 1
                 going_on &= ~torch.isin(self._ids[done - 1, rows], self.ends)
                 if done == tokens or not going_on.any():
@@ -126,8 +126,8 @@ class _Sampled:
                 if 2 * int(going_on.sum()) <= len(rows):
                     kept = going_on.nonzero()[:, 0]
                     reading.select(kept, tokens - done)
-                    rows, going_on, drawn = rows[kept], going_on[kept], drawn[kept.to(device)]
-                logits = reading.read(drawn[:, None])[:, 0]
+                    rows, going_on, latest = rows[kept], going_on[kept], latest[kept.to(device)]
+                logits = reading.read(latest[:, None])[:, 0]
         except DeviceMemoryError:
             if len(rows) == 1:
                 raise

@@ -1,4 +1,4 @@
-"""From text to token ids: tokenizers must agree, chat templates end by a deadline, prompts must fit the window."""
+"""From text to token ids: chat templates end by a deadline, prompts must fit the window."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer
 
 from spectheory.errors import ModelError, TextError
 from spectheory.measure.model_files import reason_of_foreign
-from spectheory.measure.pair import Model
 from spectheory.prompts import Prompt
 
 SECONDS = 10.0
@@ -55,48 +52,6 @@ def _deadline(seconds: float) -> Iterator[None]:
         yield
     finally:
         sys.settrace(before)
-
-
-ADDED = "if tokenizer.json lacks the token, remove what adds it from tokenizer_config.json (special token or class)"
-"""Remedy for a token that is added when a tokenizer is loaded."""
-
-
-def same_tokenizer(target: Any, draft: Any, target_name: str, draft_name: str) -> Any:
-    """The target's tokenizer if the draft's gives the same ids; otherwise a ModelError names a token that differs."""
-    ours, theirs = target.get_vocab(), draft.get_vocab()
-    if ours == theirs:
-        return target
-    sizes = "" if len(ours) == len(theirs) else f"{len(ours)} and {len(theirs)} tokens, "
-    places = {token: (ours.get(token, "absent"), theirs.get(token, "absent")) for token in ours | theirs}
-    token = min((t for t, (one, other) in places.items() if one != other), key=(theirs | ours).__getitem__)
-    raise ModelError(
-        f"tokenizers of {target_name!r} and {draft_name!r} differ: "
-        f"{sizes}token {token!r} is {places[token][0]} and {places[token][1]}",
-        limit="both models must use the same token ids",
-        remedy=f"choose a draft of the target's family{f', or {ADDED}' if sizes else ''}",
-    )
-
-
-def common_vocabulary(tokenizer: Any, *models: Model) -> int:
-    """V: all ids of the tokenizer are below V; a ModelError names the first token without an output in some model."""
-    ids = tokenizer.get_vocab()
-    last = max(ids, key=ids.__getitem__)
-    short = min(models, key=lambda model: model.outputs)
-    if ids[last] >= short.outputs:
-        first = min((token for token in ids if ids[token] >= short.outputs), key=ids.__getitem__)
-        raise ModelError(
-            f"{short.name!r} has {short.outputs} outputs, and the tokenizer's ids go up to {ids[last]}: "
-            f"token {first!r} is {ids[first]}",
-            limit="every token id needs an output",
-            remedy=f"use the tokenizer the model was made with, or {ADDED}",
-        )
-    return int(ids[last]) + 1
-
-
-def added_on_loading(tokenizer: Any, file: Path) -> list[str]:
-    """Tokens that a loaded tokenizer has and its tokenizer.json lacks, sorted by id."""
-    ids = tokenizer.get_vocab()
-    return sorted(ids.keys() - Tokenizer.from_file(str(file)).get_vocab().keys(), key=ids.__getitem__)
 
 
 def encode_prompt(tokenizer: Any, prompt: Prompt, *, chat_template: bool = False) -> torch.Tensor:

@@ -13,19 +13,21 @@ at a time; :func:`mean_interval` averages over positions. All of them share one 
   loose. :mod:`spectheory.truncated.completions` defines both and proves it. Ends are rounded outward.
 """
 
-from spectheory.truncated.candidates import gumbel_list_acceptance_bound, optimal_acceptance
 from spectheory.truncated.divergences import (
+    chi_square,
     entropy,
     harmonic_mean_distance,
     harmonic_mean_similarity,
     hockey_stick,
+    kl_divergence,
+    renyi_divergence,
     second_log_moment,
     total_variation,
 )
 from spectheory.truncated.rank_entropy import largest_rank_entropy, poisson_rank_entropy
+from spectheory.truncated.ranks import gumbel_list_acceptance_bound, optimal_acceptance
 from spectheory.truncated.rules import acceptance, acceptance_given, bounds_given, rank_pmf, rank_pmf_given
 from spectheory.truncated.top import TopLogProbs, mean_interval
-from spectheory.truncated.unbounded import chi_square, kl_divergence, renyi_divergence
 
 __all__ = [
     "TopLogProbs",

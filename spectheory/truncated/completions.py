@@ -37,6 +37,21 @@ _REST = 16 * EPS
 
 Value = Callable[[Floats, Floats], float]
 """A quantity of two pmfs ``[T]``."""
+Law = tuple[Interval, ...]
+Acceptance = Callable[[TopLogProbs, TopLogProbs, int], Interval]
+MANY = math.inf
+"""As many candidates as are asked for."""
+
+
+class RuleBounds(NamedTuple):
+    """What is known of a rule: acceptance, alone and given the token, and rank laws; up to `most` candidates each."""
+
+    acceptance: Acceptance | None = None
+    given: Callable[[TopLogProbs, TopLogProbs, int, int], Interval] | None = None
+    rank_pmf: Callable[[TopLogProbs, TopLogProbs, int], Law] | None = None
+    rank_pmf_given: Callable[[TopLogProbs, TopLogProbs, int, int], Law] | None = None
+    most: float = 1
+    most_given: float = 1
 
 
 class Overlap(NamedTuple):
@@ -88,7 +103,10 @@ def best_completion(target: TopLogProbs, draft: TopLogProbs) -> tuple[Floats, Fl
     conditions of every f-divergence at once. Steep divergences need :func:`best_log_ratios`.
     """
     parts, s, t = overlap(target, draft), target.unseen, draft.unseen
-    p_out, q_out = _mass_outside(target.cap, s, draft.cap, t, parts)
+    p_out = q_out = 0.0  # on tokens known to none
+    if parts.outside and s and t:
+        rho, mass = _ratio_outside(target.cap, s, draft.cap, t, parts)
+        p_out, q_out = mass / rho, min(mass, t)
     p_filled, p_left = _fill(s - p_out, target.cap, parts.draft_only)
     q_filled, q_left = _fill(t - q_out, draft.cap, parts.target_only)
     # What rounding leaves over is nothing.
@@ -96,14 +114,6 @@ def best_completion(target: TopLogProbs, draft: TopLogProbs) -> tuple[Floats, Fl
     p = np.concatenate([parts.both_target, parts.target_only, p_filled, [p_out, p_left, 0.0]])
     q = np.concatenate([parts.both_draft, q_filled, parts.draft_only, [q_out, 0.0, q_left]])
     return p, q
-
-
-def _mass_outside(a: float, s: float, b: float, t: float, parts: Overlap) -> tuple[float, float]:
-    """The p-mass and q-mass that the best completion puts on tokens known to none, by bisection on their ratio."""
-    if parts.outside == 0 or s == 0 or t == 0:
-        return 0.0, 0.0
-    rho, mass = _ratio_outside(a, s, b, t, parts)
-    return mass / rho, min(mass, t)
 
 
 def _ratio_outside(a: float, s: float, b: float, t: float, parts: Overlap) -> tuple[float, float]:

@@ -8,16 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 from spectheory.intervals import Interval
-from spectheory.truncated.completions import all_known, overlap
+from spectheory.truncated.completions import MANY, RuleBounds, all_known, overlap
 from spectheory.truncated.top import Floats, Ids, TopLogProbs, outward, rounding_slack, settled
-from spectheory.verification.base import at_least_one
+from spectheory.verification.base import Rule
+from spectheory.verification.matching import ArgmaxDraft, GreedyMatch, IndependentMatch, TopKMatch
 
 _UNDECIDED = Interval(0.0, 0.5, 1.0, "bound")
 _ROUNDING = 1e-12
 """Rounding of a difference of two printed log-probabilities, and of a quotient of masses."""
 
 
-def independent_acceptance(target: TopLogProbs, draft: TopLogProbs) -> Interval:
+def _independent_acceptance(target: TopLogProbs, draft: TopLogProbs) -> Interval:
     r"""Acceptance of an independent match :math:`\sum_x p_xq_x` over all completions (A4, §9; certified bound).
 
     At the high end each tail fills the other side's tokens from the largest down, and the rest of both meets outside.
@@ -31,6 +32,12 @@ def independent_acceptance(target: TopLogProbs, draft: TopLogProbs) -> Interval:
     on_target, q_left = _earn(draft.unseen, draft.cap, np.maximum(parts.target_only, target.cap))
     high = low + on_draft + on_target + _meet(p_left, target.cap, q_left, draft.cap)
     return outward(low, high, 2 * rounding_slack(target, draft), ceiling=1.0)
+
+
+def _independent_acceptance_given(draft: TopLogProbs, token: int) -> Interval:
+    """Acceptance by an independent match given the output x, q_x (A4, §9; certified, both ends attained)."""
+    low, high = draft.range(token)
+    return settled(low, 1.0, draft) if low == high else outward(low, high, rounding_slack(draft), ceiling=1.0)
 
 
 def _earn(mass: float, cap: float, rates: Floats) -> tuple[float, float]:
@@ -85,13 +92,12 @@ def _places(top: TopLogProbs, hidden_from: int | None = None) -> _Places:
     return _Places(ids, surely, at_most + np.minimum(ahead, room).astype(np.int64), int(below.sum()))
 
 
-def top_k_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
+def _top_k_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
     r"""P(R <= k) of top-k drafts against a sampled target, :math:`p(\text{top}_k(q))` (R7, §9).
 
     Exact if the lists decide the draft's k first tokens and the target knows them; else a certified bound over all
     orders that ties at the cap and the stated error allow.
     """
-    at_least_one("k", k)
     overlap(target, draft)
     if k >= target.vocabulary:
         return Interval.exact(1.0)
@@ -116,7 +122,7 @@ def top_k_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interva
     return outward(mass + low, mass + high, 2 * rounding_slack(target, draft), ceiling=1.0)
 
 
-def greedy_acceptance(target: TopLogProbs, draft: TopLogProbs) -> Interval:
+def _greedy_acceptance(target: TopLogProbs, draft: TopLogProbs) -> Interval:
     """1 where the first choices of target and draft agree, else 0 (A4; exact where both are decided)."""
     overlap(target, draft)
     (ours, sure, hidden), (theirs, decided, others) = _first(target), _first(draft)
@@ -134,9 +140,8 @@ def _first(top: TopLogProbs) -> tuple[Ids, bool, bool]:
     return order.ids[order.surely == 0], sure, bool(top.hidden) and not sure and order.before_hidden == 0
 
 
-def top_k_acceptance_given(draft: TopLogProbs, token: int, k: int) -> Interval:
+def _top_k_acceptance_given(draft: TopLogProbs, token: int, k: int) -> Interval:
     """1 if the output is among the draft's k most probable tokens, else 0 (R7; exact where the lists decide it)."""
-    at_least_one("k", k)
     draft.range(token)
     if k >= draft.vocabulary:
         return Interval.exact(1.0)
@@ -146,3 +151,16 @@ def top_k_acceptance_given(draft: TopLogProbs, token: int, k: int) -> Interval:
         return Interval.exact(1.0)
     before = order.surely[at[0]] if at.size else order.before_hidden
     return Interval.exact(0.0) if before >= k else _UNDECIDED
+
+
+MATCHING: dict[Rule, RuleBounds] = {
+    IndependentMatch(): RuleBounds(
+        lambda p, q, k: _independent_acceptance(p, q), lambda p, q, x, k: _independent_acceptance_given(q, x)
+    ),
+    ArgmaxDraft(): RuleBounds(_top_k_acceptance, lambda p, q, x, k: _top_k_acceptance_given(q, x, k)),
+    TopKMatch(): RuleBounds(
+        _top_k_acceptance, lambda p, q, x, k: _top_k_acceptance_given(q, x, k), most=MANY, most_given=MANY
+    ),
+    GreedyMatch(): RuleBounds(lambda p, q, k: _greedy_acceptance(p, q), lambda p, q, x, k: _greedy_acceptance(p, q)),
+}
+"""What is known of rules that match a draw."""

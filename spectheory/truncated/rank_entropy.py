@@ -10,8 +10,8 @@ import spectheory.divergences as exact
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.truncated.completions import all_known, best_completion, disjoint_tails, farthest_ratios, overlap
+from spectheory.truncated.divergences import kl_divergence
 from spectheory.truncated.top import Floats, TopLogProbs, outward, rounding_slack
-from spectheory.truncated.unbounded import kl_divergence
 from spectheory.verification.rank_entropy import checked_mean_log_rank, tolerance_in_nats
 from spectheory.verification.rank_entropy import poisson_rank_entropy as entropy_of_pmfs
 
@@ -102,8 +102,8 @@ def largest_rank_entropy(mean_log_rank: float) -> float:
         return s * mean_log_rank + math.log1p(_zeta_minus_one(s))
 
     bounds = tuple(math.log(s - 1) for s in _EXPONENTS)
-    found = float(minimize_scalar(entropy, bounds=bounds, method="bounded").fun)
-    return found + _UNITS * math.ulp(found)
+    least = float(minimize_scalar(entropy, bounds=bounds, method="bounded").fun)
+    return least + _UNITS * math.ulp(least)
 
 
 def _zeta_minus_one(s: float) -> float:

@@ -1,88 +1,21 @@
-"""What a verification rule accepts, and the law of its rank, from two truncated pmfs: one table, an entry per rule."""
+"""What a verification rule accepts, and the law of its rank, from two truncated pmfs: by the table of rules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple
+from typing import Any
 
 from spectheory.checks import instance, whole
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.truncated import candidates, matching, ranks
-from spectheory.truncated.ranks import distinct_race_acceptance
+from spectheory.truncated.completions import RuleBounds
+from spectheory.truncated.matching import MATCHING
+from spectheory.truncated.ranks import RANKED
 from spectheory.truncated.top import TopLogProbs, a_top
 from spectheory.verification.base import Rule, at_least_one
-from spectheory.verification.block import BlockVerification
-from spectheory.verification.gumbel_list import GumbelList
-from spectheory.verification.kseq import KSeq
-from spectheory.verification.matching import ArgmaxDraft, GreedyMatch, IndependentMatch, TopKMatch
-from spectheory.verification.poisson import PoissonRace
-from spectheory.verification.race import RaceVerification
-from spectheory.verification.recursive import RecursiveRejection
-from spectheory.verification.token import TokenVerification
 
-Law = tuple[Interval, ...]
-Top = TopLogProbs
-
-
-class _Known(NamedTuple):
-    """What is known of a rule: acceptance, alone and given the token, and rank laws; up to `most` candidates each."""
-
-    acceptance: Callable[[Top, Top, int], Interval] | None = None
-    given: Callable[[Top, Top, int, int], Interval] | None = None
-    rank_pmf: Callable[[Top, Top, int], Law] | None = None
-    rank_pmf_given: Callable[[Top, Top, int, int], Law] | None = None
-    most: float = 1
-    most_given: float = 1
-
-
-_MANY = float("inf")
-_TOKEN = _Known(
-    lambda p, q, k: candidates.token_acceptance(p, q), lambda p, q, x, k: ranks.token_acceptance_given(p, q, x)
-)
-_RECURSIVE = _Known(
-    candidates.recursive_acceptance,
-    ranks.recursive_acceptance_given,
-    ranks.recursive_rank_pmf,
-    ranks.recursive_rank_pmf_given,
-    most=_MANY,
-    most_given=_MANY,
-)
-
-TABLE: dict[Rule, _Known] = {
-    TokenVerification(): _TOKEN,
-    BlockVerification(): _TOKEN,
-    RaceVerification(): _Known(
-        distinct_race_acceptance, lambda p, q, x, k: ranks.race_acceptance_given(p, q, x), most=_MANY
-    ),
-    PoissonRace(): _Known(
-        candidates.poisson_race_acceptance,
-        ranks.poisson_race_acceptance_given,
-        ranks.poisson_rank_pmf,
-        ranks.poisson_rank_pmf_given,
-        most=_MANY,
-        most_given=_MANY,
-    ),
-    RecursiveRejection(): _RECURSIVE,
-    RecursiveRejection(replacement=False): _TOKEN,
-    KSeq(): _Known(candidates.kseq_acceptance, most=_MANY),
-    GumbelList(): _Known(candidates.gumbel_list_acceptance, most=_MANY),
-    IndependentMatch(): _Known(
-        lambda p, q, k: matching.independent_acceptance(p, q),
-        lambda p, q, x, k: ranks.independent_acceptance_given(q, x),
-    ),
-    ArgmaxDraft(): _Known(matching.top_k_acceptance, lambda p, q, x, k: matching.top_k_acceptance_given(q, x, k)),
-    TopKMatch(): _Known(
-        matching.top_k_acceptance,
-        lambda p, q, x, k: matching.top_k_acceptance_given(q, x, k),
-        most=_MANY,
-        most_given=_MANY,
-    ),
-    GreedyMatch(): _Known(
-        lambda p, q, k: matching.greedy_acceptance(p, q), lambda p, q, x, k: matching.greedy_acceptance(p, q)
-    ),
-}
-"""What is known of each rule; a new rule's bounds are entered here and nowhere else."""
+TABLE: dict[Rule, RuleBounds] = RANKED | MATCHING
+"""What is known of each rule; a new rule's bounds are entered in one of the two and nowhere else."""
 
 
 def acceptance(rule: Rule, target: TopLogProbs, draft: TopLogProbs, k: int = 1) -> Interval:
@@ -176,14 +109,14 @@ def _known(rule: Rule, k: int, what: str, most: str) -> Callable[..., Any]:
     """The function of the table, or the error that says what is not known of the rule."""
     k = at_least_one("k", k)
     instance("rule", rule, Rule, remedy="spectheory.verification.PoissonRace() is one")
-    entry = TABLE.get(rule, _Known()) if isinstance(rule, Hashable) else _Known()
-    found: Callable[..., Any] | None = getattr(entry, what)
-    if found is None or k > getattr(entry, most):
+    entry = TABLE.get(rule, RuleBounds()) if isinstance(rule, Hashable) else RuleBounds()
+    bounds: Callable[..., Any] | None = getattr(entry, what)
+    if bounds is None or k > getattr(entry, most):
         asked = {"acceptance": "acceptance", "given": "acceptance given the output"}.get(what, "law of the rank")
-        of = f" of {k} candidates" if found else ""
+        of = f" of {k} candidates" if bounds else ""
         raise SettingError(
             f"the {asked}{of} of rule {rule.name!r} has no certified interval",
             limit="top-m log-probabilities do not bound it here",
-            remedy="use full pmfs" + (", or one candidate" if found else ""),
+            remedy="use full pmfs" + (", or one candidate" if bounds else ""),
         )
-    return found
+    return bounds

@@ -18,8 +18,7 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Shape, Tree
 from spectheory.measure import Model
 from spectheory.measure.decoders import HeaviestTree, Method
-from spectheory.measure.decoders.head_reader import HeadReader
-from spectheory.measure.decoders.readers import Requests, deliver, pmfs_of
+from spectheory.measure.decoders.readers import HeadReader, Requests, deliver, pmfs_of
 from spectheory.measure.decoders.tree import DraftTree, Floats
 from spectheory.measure.heads.base import AutoregressiveReading, Head, ParallelReading
 from spectheory.prediction.paths import calls_of_texts

@@ -85,7 +85,7 @@ def test_plain_runs_decide_no_number_of_calls(tiny_pair: ModelPair) -> None:
         tiny_pair, PROMPTS[:5], Sampling(), **settings, plain_every=3, on_progress=lambda *state: runs.append(state)
     )
     assert runs == [(i, 7) for i in range(1, 8)]
-    assert (every.tokens, every.counted, every.predicted) == (third.tokens, third.counted, third.predicted)
+    assert (every.tokens, every.counted, every.low) == (third.tokens, third.counted, third.low)
     assert third.plain_tokens < every.plain_tokens
     assert third.speedup > 0
 
@@ -94,11 +94,11 @@ def test_greedy_calls_are_exact(tiny_pair: ModelPair) -> None:
     """Nothing is random: every call is predicted, and the text is that of plain greedy generation."""
     records = compare_with_assisted(tiny_pair, FEW, Sampling(0), ks=(1, 3), tokens=40)
     for record in records:
-        assert record.counted == round(record.predicted)
-        assert record.standard_error < 1e-6
+        assert record.counted == round(record.low)
+        assert record.deviation < 1e-6
         assert record.z == 0
         assert record.tokens == record.plain_tokens
-    off = dataclasses.replace(records[0], standard_error=0.0, counted=records[0].counted + 1)
+    off = dataclasses.replace(records[0], deviation=0.0, counted=records[0].counted + 1)
     assert off.z == math.inf
 
 
@@ -168,6 +168,9 @@ def test_bad_settings(tiny_pair: ModelPair) -> None:
 
 
 def test_z_of_a_record_is_signed() -> None:
-    record = AssistedComparison(1, 100, 60, 64.0, 2.0, 0.3, 1.0, 2.0, 100)
+    seconds = {"assisted_seconds": 1.0, "plain_seconds": 2.0}
+    record = AssistedComparison(
+        "calls", 60, 64.0, 64.0, 2.0, 0.05, k=1, tokens=100, full_share=0.3, plain_tokens=100, **seconds
+    )
     assert record.z == -2
     assert record.speedup == 2

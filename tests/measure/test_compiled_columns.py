@@ -13,13 +13,11 @@ from torch import Tensor
 from proofs_check.twins import race_ranks as enumerated
 from spectheory import kernels
 from spectheory.distributions import Sampling
-from spectheory.measure.columns import position
 from spectheory.measure.columns.compiled import fits, on_threads
 from spectheory.measure.columns.noise import position_keys
 from spectheory.measure.columns.pmf import Pmf, softmax
-from spectheory.measure.columns.position import expensive
 from spectheory.measure.columns.race import race_ranks
-from spectheory.measure.columns.statistics import position_statistics
+from spectheory.measure.columns.statistics import by_position, expensive, position_statistics
 from spectheory.trace import RECORDED_RANKS
 from spectheory.verification import RaceVerification
 from tests.measure.race_rank_bounds import crowded_error, series_error, trapezoid_error
@@ -91,7 +89,7 @@ def test_twins_agree_in_double_precision(kind: str, monkeypatch: pytest.MonkeyPa
 
     def columns() -> dict[str, Tensor]:
         buffers = torch.empty((2, ROWS, SIZE), dtype=torch.float64)
-        found = position.by_position(p, q, at, buffers)
+        found = by_position(p, q, at, buffers)
         return found | expensive(p, q, at, found, position_keys(3, 0, ROWS), buffers)
 
     compiled, ours = both(monkeypatch, columns)

@@ -20,8 +20,8 @@ from spectheory.intervals import Interval
 from spectheory.measure import MeasureSettings, ModelPair, differences, latency, measure, measure_latency, with_loop
 from spectheory.measure.decoders import Call
 from spectheory.measure.heads import load
+from spectheory.measure.validation.answer import TraceExpectation, by_table, made_by_table
 from spectheory.measure.validation.runs import Run
-from spectheory.measure.validation.times import TraceExpectation, by_table, made_by_table
 from spectheory.prediction import plan, predict
 from spectheory.prediction.best_tree import BestTree
 from spectheory.prediction.paths import calls_of_chains

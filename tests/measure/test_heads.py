@@ -11,7 +11,7 @@ from torch import Tensor
 from spectheory.errors import SettingError
 from spectheory.measure import ModelPair
 from spectheory.measure.heads.base import HiddenStates
-from spectheory.measure.heads.pairs import AutoregressiveHead
+from spectheory.measure.heads.checkpoint import AutoregressiveHead
 from tests.made_up import each
 from tests.measure.heads_made import DRAFTED, Twin, V, config_of, made_head, made_text
 

@@ -20,11 +20,11 @@ from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.prediction import Prediction, plan, predict
 from spectheory.prediction.best_tree import BestTree
-from spectheory.prediction.certified import nested
+from spectheory.prediction.certified import ends_of, nested
 from spectheory.prediction.paths import calls_of_texts, calls_of_tree, tree_survival
 from spectheory.prediction.stopped import drafted_along
 from spectheory.trace import Trace, read_any
-from spectheory.truncated import bounds_given
+from spectheory.truncated import acceptance_given, bounds_given
 from spectheory.verification import PATH_RULES, PathRule, RankRule
 
 V, ROUNDING = 40, 1e-9
@@ -202,6 +202,27 @@ def test_block_and_token_stay_exact_and_the_best_is_by_the_low_end(tmp_path: Pat
     race = answer.of("race")[0].tokens_per_call
     assert race.low < answer.of("token")[0].tokens_per_call.best
     assert answer.best.rule.name != "race"
+
+
+def test_the_best_is_by_low_ends_where_they_rank_otherwise(tmp_path: Path) -> None:
+    """Rounding leaves open which of two tokens is the draft's first: argmax drafts may match all or none."""
+    pair, p, q = Pair(6), np.full(V, 0.04 / (V - 1)), np.full(V, 0.2 / (V - 2))
+    p[0], q[:2] = 0.96, 0.4
+    pair.p, pair.q, pair.text = np.broadcast_to(p, pair.p.shape), np.broadcast_to(q, pair.q.shape), 0 * pair.text
+    trace = read_any(pair.write(tmp_path / "log", 2, error=1e-3))
+    answer = plan(trace, rules=[PATH_RULES[name] for name in ("token", "argmax")], shapes=[Chain(2)])
+    token, argmax = (answer.of(name)[0].tokens_per_call for name in ("token", "argmax"))
+    assert argmax.low < token.low <= token.best < argmax.best
+    assert answer.best.rule.name == "token"
+
+
+def test_laws_between_bounds_that_fall_are_laws(tmp_path: Path) -> None:
+    """A stated error widens P(R <= k) more for larger k, so that its low ends fall in k (control)."""
+    trace, rule = read_any(Pair(7).write(tmp_path / "log", 5, error=1e-3)), PATH_RULES["recursive"]
+    assert all((end.law >= 0).all() and (end.law.sum(axis=1) <= 1).all() for end in ends_of(rule, trace, 4))
+    read = zip(trace.lists, trace.columns["token"].tolist(), strict=True)
+    lows = [[acceptance_given(rule, *lists, token, k).low for k in range(1, 5)] for lists, token in read]
+    assert np.diff(lows, axis=1).min() < -1e-3
 
 
 @pytest.mark.parametrize(

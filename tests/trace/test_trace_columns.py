@@ -253,7 +253,7 @@ def test_columns_by_start_have_one_depth() -> None:
 
 @each("scale", [0.0, 0.3, 3.0, 30.0])
 @each("sampling", [Sampling(), Sampling(0.0), Sampling(0.5, top_k=3), Sampling(1.3, top_p=0.8)])
-@each("vocabulary", [2, 50, 500])
+@pytest.mark.parametrize("vocabulary", [2, 50, 500, pytest.param(20_000, marks=pytest.mark.evidence)])
 def test_what_is_measured_is_never_refused(scale: float, sampling: Sampling, vocabulary: int) -> None:
     """Flat to nearly certain pmfs, near and far drafts, tokens of the target: exact inequalities up to rounding."""
     generator = torch.Generator().manual_seed(vocabulary)

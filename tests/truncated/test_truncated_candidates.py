@@ -18,7 +18,7 @@ from proofs_check.theorems.path.completions import spread
 from proofs_check.twins.race_ranks import rank_law
 from spectheory import truncated
 from spectheory.intervals import Interval
-from spectheory.truncated import TopLogProbs, candidates
+from spectheory.truncated import TopLogProbs, ranks
 from spectheory.truncated.completions import best_completion
 from spectheory.verification import (
     GumbelList,
@@ -269,10 +269,10 @@ def test_remainders_lie_in_their_ranges_however_few_the_cells(monkeypatch: pytes
     rng = np.random.default_rng(7)
     widths = {}
     for cells in (1, 8, 512):
-        monkeypatch.setattr(candidates, "_CELLS", cells)
+        monkeypatch.setattr(ranks, "_CELLS", cells)
         widths[cells] = 0.0
         for target, draft in SMALL:
-            ranges = candidates.remainders(target, draft, 4)
+            ranges = ranks.remainders(target, draft, 4)
             widths[cells] += float(np.sum(ranges.left_high - ranges.left_low))
             for p, q in zip(some(target, rng, 8), some(draft, rng, 8), strict=True):
                 left = np.append(1.0, 1 - np.cumsum(recursive_joint(p, q, 4).sum(axis=1)))

@@ -88,6 +88,16 @@ def test_peaks_inside_the_range_are_seen() -> None:
     assert third.high > max(a * (1 - a) ** 2 for a in (one.low, one.high)) + 1e-5
 
 
+def test_peaks_of_the_law_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Control: a completion whose third rank is above the bound made of the two ends of g."""
+    p, q = np.array([0.5536, 0.0, 0.4464, 0.0, 0.0]), np.array([0.1969, 0.0603, 0.1527, 0.1839, 0.4062])
+    target, draft = TopLogProbs.from_pmf(p, 1), TopLogProbs.from_pmf(q, 2)
+    value = float(PoissonRace().rank_pmf(p, q, 3)[2])
+    assert truncated.rank_pmf(PoissonRace(), target, draft, 3)[2].high >= value
+    monkeypatch.setattr(np, "clip", lambda peak, least, most: np.maximum(least, most))
+    assert truncated.rank_pmf(PoissonRace(), target, draft, 3)[2].high < value - 1e-5
+
+
 # Entropy of the rank
 
 

@@ -16,10 +16,10 @@ from proofs_check.library.strategies import Floats, pairs, theorem
 from spectheory import truncated
 from spectheory.distributions import ratio
 from spectheory.intervals import Interval
-from spectheory.truncated import TopLogProbs, unbounded
+from spectheory.truncated import TopLogProbs, divergences
 from spectheory.truncated.completions import best_completion
+from spectheory.truncated.divergences import least_renyi_divergence
 from spectheory.truncated.top import rounding_slack
-from spectheory.truncated.unbounded import least_renyi_divergence
 
 EDGE = 4e-15
 """Rounding of a definition's own sum, relative above 1."""
@@ -283,12 +283,12 @@ def test_any_ratios_give_a_lower_bound(pair: Pair, seed: int) -> None:
     target, draft = cut(rng, p), cut(rng, q)
 
     def anything(parts: object, *_: float) -> Floats:
-        size = len(unbounded.overlap(target, draft).both_target) + len(unbounded.overlap(target, draft).target_only)
-        size += len(unbounded.overlap(target, draft).draft_only) + 1
+        size = len(divergences.overlap(target, draft).both_target) + len(divergences.overlap(target, draft).target_only)
+        size += len(divergences.overlap(target, draft).draft_only) + 1
         return rng.standard_normal(size) * 10.0 ** rng.uniform(-3, 2.5)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(unbounded, "best_log_ratios", anything)
+        patch.setattr(divergences, "best_log_ratios", anything)
         for order in (0.1, *ORDERS, 40.0, 1e5, 1e8):
             low, truth = least_renyi_divergence(target, draft, order), renyi(p, q, order)
             assert low <= truth + EDGE * max(1.0, truth) / min(1.0, abs(order - 1) or 1.0), order
@@ -299,14 +299,14 @@ def test_wrong_programs_are_found_out(wrong: str, monkeypatch: pytest.MonkeyPatc
     """Negative control: the truth is the best completion, so half the caps or tangents too low in q leave it."""
     p, q = np.array([0.5, 0.3, 0.1, 0.1]), np.array([0.4, 0.36, 0.12, 0.12])
     target, draft = TopLogProbs.from_pmf(p, 4), TopLogProbs.from_pmf(q, 1)
-    truth, least, sides = renyi(p, q, 1.0), unbounded._least, unbounded._sides
+    truth, least, sides = renyi(p, q, 1.0), divergences._least, divergences._sides
     assert truth - ATTAINED < least_renyi_divergence(target, draft, 1.0) <= truth
     if wrong == "tangents":
-        monkeypatch.setattr(unbounded, "_least", lambda p, q, a, b, wide: least(p, q, a, b - 0.01, wide))
+        monkeypatch.setattr(divergences, "_least", lambda p, q, a, b, wide: least(p, q, a, b - 0.01, wide))
     else:
 
         def halved(*known: Any) -> list[Any]:
             return [side._replace(room=side.room / 2, cap=side.cap / 2) for side in sides(*known)]
 
-        monkeypatch.setattr(unbounded, "_sides", halved)
+        monkeypatch.setattr(divergences, "_sides", halved)
     assert least_renyi_divergence(target, draft, 1.0) > truth + ATTAINED

@@ -14,8 +14,7 @@ from spectheory.judging import Judgement, judge
 from spectheory.measure import MeasureSettings, ModelPair
 from spectheory.measure.judged import judged_trace
 from spectheory.measure.validation import JUDGE, Setting, Validation
-from spectheory.measure.validation.rounds import decoded_rounds, file_name, write_logs
-from spectheory.measure.validation.runs import compare_runs
+from spectheory.measure.validation.runs import compare_runs, decoded_rounds, file_name, write_logs
 from spectheory.reports import judgement_report
 from spectheory.trace.calls import CallLog
 from spectheory.verification.registry import path_rule

@@ -22,9 +22,8 @@ from spectheory.measure import MeasureSettings, ModelPair, loop_time, with_loop
 from spectheory.measure.decoders import decode
 from spectheory.measure.validation import Validation, validate
 from spectheory.measure.validation.answer import Evidence, answer, answer_at
-from spectheory.measure.validation.rounds import decoded_rounds
 from spectheory.measure.validation.run import kept_latencies
-from spectheory.measure.validation.runs import run_once
+from spectheory.measure.validation.runs import decoded_rounds, run_once
 from spectheory.measure.validation.settings import Setting
 from spectheory.prompts import Prompt
 from spectheory.reports import Table, headline, page, validation_report

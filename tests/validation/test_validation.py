@@ -22,10 +22,17 @@ from spectheory.measure import Model, ModelPair, Progress, measure, teacher_forc
 from spectheory.measure.decoders import Call
 from spectheory.measure.tokens import encode_prompt
 from spectheory.measure.validation import CHAIN_RULES, JUDGE, TREE_RULES, Setting, Validation, validate
-from spectheory.measure.validation.answer import Evidence, answer_at
-from spectheory.measure.validation.rounds import decoded_rounds
-from spectheory.measure.validation.runs import Run, compare_runs, expected_calls, run_once
-from spectheory.measure.validation.times import CallTime, TraceExpectation, budget, by_table, made_by_table, speedup
+from spectheory.measure.validation.answer import (
+    CallTime,
+    Evidence,
+    TraceExpectation,
+    answer_at,
+    budget,
+    by_table,
+    made_by_table,
+    speedup,
+)
+from spectheory.measure.validation.runs import Run, compare_runs, decoded_rounds, expected_calls, run_once
 from spectheory.plots.style import new_figure
 from spectheory.plots.validation import draw
 from spectheory.reports import PARTS

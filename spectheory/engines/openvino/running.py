@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,10 @@ class OpenVinoEngine(InProcess):
 
     def settings(self, job: Job) -> Mapping[str, Any]:
         """Device, scheduler and generation settings, by OpenVINO's names."""
-        sampling = job.sampling
         return {
             "device": {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"},
             "scheduler": {"cache_size": 1, "enable_prefix_caching": False},  # GiB
-            "temperature": sampling.temperature,
-            "top_k": sampling.top_k,
-            "top_p": sampling.top_p,
-            "min_p": sampling.min_p,
+            **asdict(job.sampling),
         }
 
 

@@ -16,9 +16,16 @@ from spectheory.checks import whole
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TextError
 from spectheory.measure.columns.noise import text_key
-from spectheory.measure.decoders.head_reader import HeadReader
 from spectheory.measure.decoders.methods import Method, check_temperature
-from spectheory.measure.decoders.readers import KeptReader, Reader, RereadingReader, Rows, fewer, why_uncached
+from spectheory.measure.decoders.readers import (
+    HeadReader,
+    KeptReader,
+    PmfRows,
+    Reader,
+    RereadingReader,
+    fewer,
+    why_uncached,
+)
 from spectheory.measure.decoders.tree import ROOT, Clocks, DraftTree, Floats, GeneratorChance, Source
 from spectheory.measure.decoders.verifiers import Verifier
 from spectheory.measure.forward import check_prompt, too_deep
@@ -157,7 +164,7 @@ def _draft(
         row: method.drafting(trees[row], text.text, text.to_go - 1, text.source, ends, greedy)
         for row, text in going.items()
     }
-    answers: Mapping[int, Rows] = {}
+    answers: Mapping[int, PmfRows] = {}
     while True:
         requests = {}
         for row, steps in drafting.items():
@@ -196,7 +203,7 @@ def _verify(
 class _ByNode:
     """Pmfs by node, each computed where it is asked for."""
 
-    def __init__(self, rows: Rows, nodes: Sequence[int]) -> None:
+    def __init__(self, rows: PmfRows, nodes: Sequence[int]) -> None:
         self._rows, self._place = rows, {node: i for i, node in enumerate(nodes)}
 
     def __getitem__(self, node: int) -> Floats:

@@ -38,7 +38,7 @@ def iid(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> 
     return [source.chance.categorical(pmf) for _ in range(count)]
 
 
-def without_replacement(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
+def _without_replacement(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
     """Draws without replacement; if nothing is left of the draft, uniform over the other tokens."""
     taken: list[int] = []
     for _ in range(min(count, len(pmf))):
@@ -82,14 +82,14 @@ def first_of(values: Floats, count: int) -> list[int]:
 CANDIDATES: Mapping[tuple[Drafts, bool], Candidates] = {
     ("drawn", False): iid,
     ("drawn", True): by_arrival_with_repeats,
-    ("distinct", False): without_replacement,
+    ("distinct", False): _without_replacement,
     ("distinct", True): by_arrival,
     ("chosen", False): most_probable,
 }
 """How candidates are found, by how a rule says that its drafts come and whether they do so by arrival."""
 
 
-def draft_shape(
+def _draft_shape(
     tree: DraftTree, levels: Levels, room: int, candidates: Candidates, source: Source, ends: frozenset[int]
 ) -> Drafting:
     """Draft a shape, one pass of the draft per level, at most `room` deep and nothing after an end of text."""
@@ -202,13 +202,13 @@ def draft_until_stop(
     for _ in range(most):
         (read,) = yield [node]
         pmf = np.eye(1, len(read), int(read.argmax()))[0] if greedy else read
-        found = candidates(pmf, 1, tree, node, source)
-        stops = bool(found) and stop.stops_at(read, found[0])
-        if not found or (stops and not stop.keeps):
+        tokens = candidates(pmf, 1, tree, node, source)
+        stops = bool(tokens) and stop.stops_at(read, tokens[0])
+        if not tokens or (stops and not stop.keeps):
             return
         tree.pmfs[node] = pmf
-        node = tree.add(node, 1, found[0])
-        if stops or found[0] in ends:
+        node = tree.add(node, 1, tokens[0])
+        if stops or tokens[0] in ends:
             return
 
 
@@ -320,7 +320,7 @@ class Method:
                 most = min(self.shape.depth, room)
                 yield from draft_until_stop(tree, self.stop, most, candidates, source, ends, greedy=greedy)
                 return
-            yield from draft_shape(tree, self._levels, room, candidates, source, ends)
+            yield from _draft_shape(tree, self._levels, room, candidates, source, ends)
 
     @cached_property
     def _levels(self) -> Levels:

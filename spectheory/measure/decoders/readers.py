@@ -1,11 +1,13 @@
-"""Readers: a model that reads the texts of a batch and the trees drafted after them, with its cache or without."""
+"""Readers of the texts of a batch and of trees drafted after them: a model with its cache or without, or a head."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -16,6 +18,7 @@ from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError
 from spectheory.measure.columns.pmf import log_pmf
 from spectheory.measure.decoders.tree import ROOT, DraftTree, Floats
+from spectheory.measure.heads.base import PAIR_BEFORE, AutoregressiveReading, HeadReading, HiddenStates, ParallelReading
 from spectheory.measure.machine import wait_for, widest
 from spectheory.measure.pair import Model
 from spectheory.measure.reading import cache_of_causal, enough_memory, takes
@@ -69,63 +72,43 @@ _MASKED = (None, "eager", "sdpa", "flex_attention")
 """Attention that takes a custom mask; flash attention takes only the causal one."""
 
 
-class Rows(Protocol):
-    """Pmfs ``[V]`` in a given order."""
-
-    def __len__(self) -> int:
-        """How many there are."""
-
-    def __getitem__(self, row: int, /) -> Floats:
-        """One of them."""
-
-
-class Reader(Protocol):
-    """A model in the middle of the texts of a batch, lists that grow outside; `seconds` is the time in passes since set
-    to 0.
-    """
-
-    seconds: float
-
-    def prefill(self, chunk: int) -> None:
-        """Read all texts except their last tokens, `chunk` tokens at a time."""
-
-    def read(self, requests: Requests) -> Mapping[int, Rows]:
-        """The pmfs after the requested nodes, by text and in the order of the nodes: one forward pass."""
-
-    def settle(self, accepted: Mapping[int, list[int]]) -> None:
-        """End a call: keep the accepted nodes of each text, from the root down, and discard the trees."""
-
-    def drop(self, ended: Sequence[int]) -> None:
-        """Forget texts that ended."""
-
-
-class _Listener(Protocol):
-    """Takes the hidden states of a reader's passes: a draft head's reader those of the target."""
-
-    def taken(self) -> Tensor:
-        """Hidden states ``[batch, m, width]`` of the last pass."""
-
-    def receive(self, row: int, first: int, states: Tensor, nodes: Sequence[int]) -> None:
-        """Take states ``[m, width]`` after tokens of a text from place `first` on, then after nodes of its tree."""
-
-
 @dataclass(eq=False)
-class ModelReader:
-    """What every reader has: a model, the texts of a batch, how logits become pmfs, and who takes hidden states."""
+class Reader(ABC):
+    """A model in the middle of the texts of a batch, lists that grow outside.
+
+    `sampling` says how logits become pmfs, `listener` takes the hidden states of its passes, `seconds` is the time in
+    passes since set to 0.
+    """
 
     model: Model
     vocabulary: int
     sampling: Sampling
     texts: Sequence[list[int]]
-    listener: _Listener | None = None
+    listener: HeadReader | None = None
     seconds: float = field(default=0.0, init=False)
+
+    @abstractmethod
+    def prefill(self, chunk: int) -> None:
+        """Read all texts except their last tokens, `chunk` tokens at a time."""
+
+    @abstractmethod
+    def read(self, requests: Requests) -> Mapping[int, PmfRows]:
+        """The pmfs after the requested nodes, by text and in the order of the nodes: one forward pass."""
+
+    @abstractmethod
+    def settle(self, accepted: Mapping[int, list[int]]) -> None:
+        """End a call: keep the accepted nodes of each text, from the root down, and discard the trees."""
+
+    @abstractmethod
+    def drop(self, ended: Sequence[int]) -> None:
+        """Forget texts that ended."""
 
     def pmfs(self, logits: Tensor) -> PmfRows:
         """Pmfs of logits ``[rows, V]``."""
         return PmfRows(logits, self.sampling, self.model.name)
 
 
-def deliver(listener: _Listener | None, pieces: Iterable[tuple[int, int, slice, list[int]]]) -> float:
+def deliver(listener: HeadReader | None, pieces: Iterable[tuple[int, int, slice, list[int]]]) -> float:
     """Give a listener the hidden states of a pass; return the seconds that this took.
 
     For each row of the batch: the text, the place of its first token read, which of the states are its own, and nodes.
@@ -176,21 +159,21 @@ def why_uncached(model: Model) -> str | None:
     return None
 
 
-class RereadingReader(ModelReader):
-    """A :class:`~spectheory.measure.decoders.readers.Reader` without cache and masks, for any causal model."""
+class RereadingReader(Reader):
+    """A reader without cache and masks, for any causal model."""
 
     def prefill(self, chunk: int) -> None:
         """There is no cache: one pass for a listener, else nothing."""
         before = [text[:-1] for text in self.texts]
         if self.listener is not None:
             self._logits(before, max(map(len, before)) - 1)
-            told = ((row, 0, slice(len(text)), list[int]()) for row, text in enumerate(before))
-            self.seconds += deliver(self.listener, told)
+            pieces = ((row, 0, slice(len(text)), list[int]()) for row, text in enumerate(before))
+            self.seconds += deliver(self.listener, pieces)
 
-    def read(self, requests: Requests) -> Mapping[int, Rows]:
-        """The pmfs asked for; see :class:`~spectheory.measure.decoders.readers.Reader`."""
+    def read(self, requests: Requests) -> Mapping[int, PmfRows]:
+        """The pmfs asked for; see :class:`Reader`."""
         paths: list[list[int]] = []
-        told: list[tuple[int, int, slice, list[int]]] = []
+        pieces: list[tuple[int, int, slice, list[int]]] = []
         places: dict[int, list[tuple[int, int]]] = {}
         for row, (tree, nodes) in requests.items():
             text, at = self.texts[row], {}
@@ -199,11 +182,11 @@ class RereadingReader(ModelReader):
                 path = tree.path(leaf)
                 for depth, node in enumerate([ROOT, *path]):
                     at[node] = len(paths), len(text) - 1 + depth
-                told.append((row, 0, slice(len(text) + len(path)), path))
+                pieces.append((row, 0, slice(len(text) + len(path)), path))
                 paths.append(text + [tree.tokens[node] for node in path])
             places[row] = [at[node] for node in nodes]
         logits = self._logits(paths, min(position for some in places.values() for _, position in some))
-        self.seconds += deliver(self.listener, told)
+        self.seconds += deliver(self.listener, pieces)
         return {row: self.pmfs(torch.stack([logits[path][at] for path, at in some])) for row, some in places.items()}
 
     def _logits(self, paths: Sequence[Sequence[int]], first: int) -> list[dict[int, torch.Tensor]]:
@@ -266,7 +249,7 @@ def compact(cache: Any, used: Masks) -> Masks:
 
 
 @dataclass
-class _TextState:
+class _CacheText:
     """What the cache holds of one text: how many of its tokens, and the slots of its tree's nodes."""
 
     row: int
@@ -291,9 +274,8 @@ class _New:
 
 
 @dataclass(eq=False)
-class KeptReader(ModelReader):
-    """A reader with a cache (:func:`~spectheory.measure.decoders.readers.why_uncached`): one pass for texts of any
-    progress.
+class KeptReader(Reader):
+    """A reader with a cache (:func:`why_uncached`): one pass for texts of any progress.
 
     Texts with fewer new tokens are padded in front. A mask over slots says what a token sees (its text, and its
     ancestors in the tree), and positions are explicit, so the order of the slots does not matter. A chain needs no
@@ -302,31 +284,33 @@ class KeptReader(ModelReader):
 
     def __post_init__(self) -> None:
         self.cache: Any = None
-        self._held = [_TextState(row) for row in range(len(self.texts))]
+        self._text_states = [_CacheText(row) for row in range(len(self.texts))]
         self._of_text: Masks = np.zeros((len(self.texts), 0), dtype=bool)  # slots with a token of the text
         self._settled = 0  # slots before this call
 
     def prefill(self, chunk: int) -> None:
         """Read all texts except their last tokens, `chunk` tokens at a time."""
         while True:
-            pieces = [self.texts[held.row][held.tokens : len(self.texts[held.row]) - 1] for held in self._held]
+            pieces = [
+                self.texts[state.row][state.tokens : len(self.texts[state.row]) - 1] for state in self._text_states
+            ]
             if not any(pieces):
                 break
             self._pass([_New(piece[:chunk], DraftTree(), []) for piece in pieces], keep=1)
             self.settle({})
 
-    def read(self, requests: Requests) -> Mapping[int, Rows]:
-        """The pmfs asked for; see :class:`~spectheory.measure.decoders.readers.Reader`."""
+    def read(self, requests: Requests) -> Mapping[int, PmfRows]:
+        """The pmfs asked for; see :class:`Reader`."""
         new = []
-        for held in self._held:
-            tree, nodes = requests.get(held.row, (DraftTree(), []))
-            pending = self.texts[held.row][held.tokens :] if nodes else []
+        for state in self._text_states:
+            tree, nodes = requests.get(state.row, (DraftTree(), []))
+            pending = self.texts[state.row][state.tokens :] if nodes else []
             new.append(_New(pending, tree, [node for node in nodes if node != ROOT]))
-        wanted = [len(requests[held.row][1]) if held.row in requests else 0 for held in self._held]
+        wanted = [len(requests[state.row][1]) if state.row in requests else 0 for state in self._text_states]
         logits = self._pass(new, keep=max(wanted))
         return {
-            held.row: self.pmfs(logits[i, -count:])
-            for i, (held, count) in enumerate(zip(self._held, wanted, strict=True))
+            state.row: self.pmfs(logits[i, -count:])
+            for i, (state, count) in enumerate(zip(self._text_states, wanted, strict=True))
             if count
         }
 
@@ -334,9 +318,9 @@ class KeptReader(ModelReader):
         """One forward pass; return the logits ``[batch, keep, V]``, where ``-n`` is the n-th last new token."""
         slots, width = self._of_text.shape[1], max(map(len, new))
         ids = torch.tensor([[0] * (width - len(piece)) + piece.ids for piece in new])
-        first = len(self._held[0].nodes)
+        first = len(self._text_states[0].nodes)
         # A single text without gaps, then a chain: every token sees all slots before it.
-        plain = len(new) == 1 and slots <= self._held[0].tokens + first and new[0].tree.is_chain
+        plain = len(new) == 1 and slots <= self._text_states[0].tokens + first and new[0].tree.is_chain
         plain = plain and new[0].nodes == list(range(first, first + len(new[0].nodes)))
         options = {} if plain else self._seen(new, width)
         output, seconds = forward(self.model, ids, keep, past_key_values=self.cache, use_cache=True, **options)
@@ -345,16 +329,16 @@ class KeptReader(ModelReader):
         self.seconds += deliver(
             self.listener,
             (
-                (held.row, held.tokens, slice(width - len(piece), width), piece.nodes)
-                for held, piece in zip(self._held, new, strict=True)
+                (state.row, state.tokens, slice(width - len(piece), width), piece.nodes)
+                for state, piece in zip(self._text_states, new, strict=True)
             ),
         )
         added = np.zeros((len(new), width), dtype=bool)
-        for held, piece, marks in zip(self._held, new, added, strict=True):
+        for state, piece, marks in zip(self._text_states, new, added, strict=True):
             start = width - len(piece)
             marks[start : start + len(piece.pending)] = True
-            held.tokens += len(piece.pending)
-            held.nodes |= zip(piece.nodes, range(slots + width - len(piece.nodes), slots + width), strict=True)
+            state.tokens += len(piece.pending)
+            state.nodes |= zip(piece.nodes, range(slots + width - len(piece.nodes), slots + width), strict=True)
         self._of_text = np.concatenate([self._of_text, added], axis=1)
         return output.logits[:, -keep:, : self.vocabulary]
 
@@ -365,21 +349,21 @@ class KeptReader(ModelReader):
         slots = self._of_text.shape[1]
         seen = np.zeros((len(new), width, slots + width), dtype=bool)
         positions = np.zeros((len(new), width), dtype=np.int64)
-        for b, (held, piece) in enumerate(zip(self._held, new, strict=True)):
+        for b, (state, piece) in enumerate(zip(self._text_states, new, strict=True)):
             start = width - len(piece)
             padding = np.arange(start)
             seen[b, padding, slots + padding] = True
-            self._see(seen[b, start:], piece, held, self._of_text[b], slots + start)
-            read = held.tokens + len(piece.pending)
+            self._see(seen[b, start:], piece, state, self._of_text[b], slots + start)
+            read = state.tokens + len(piece.pending)
             depths = [piece.tree.depths[node] for node in piece.nodes]
-            positions[b, start:] = [*range(held.tokens, read), *(read - 1 + depth for depth in depths)]
+            positions[b, start:] = [*range(state.tokens, read), *(read - 1 + depth for depth in depths)]
         device, dtype = self.model.device, self.model.network.dtype
         mask = np.where(seen, np.float32(0), np.float32(torch.finfo(dtype).min))
         mask_there = torch.from_numpy(mask[:, None]).to(device, dtype)
         return {"attention_mask": mask_there, "position_ids": torch.from_numpy(positions).to(device)}
 
     @staticmethod
-    def _see(seen: Masks, piece: _New, held: _TextState, of_text: Masks, first: int) -> None:
+    def _see(seen: Masks, piece: _New, state: _CacheText, of_text: Masks, first: int) -> None:
         """Mark what the new tokens ``[n, slots]`` of one text see; the first of them is in slot `first`."""
         count, text = len(piece.pending), len(of_text)
         seen[:, :text] = of_text
@@ -391,7 +375,7 @@ class KeptReader(ModelReader):
             if parent in place:
                 seen[i] = seen[place[parent]]
             elif parent != ROOT:
-                seen[i, [held.nodes[above] for above in piece.tree.path(parent)]] = True
+                seen[i, [state.nodes[above] for above in piece.tree.path(parent)]] = True
             seen[i, first + i] = True
 
     def settle(self, accepted: Mapping[int, list[int]]) -> None:
@@ -399,10 +383,10 @@ class KeptReader(ModelReader):
         if self.cache is None:
             return
         tails = []
-        for held, marks in zip(self._held, self._of_text, strict=True):
-            nodes = [held.nodes[node] for node in accepted.get(held.row, []) if node in held.nodes]
-            held.tokens += len(nodes)
-            held.nodes = {}
+        for state, marks in zip(self._text_states, self._of_text, strict=True):
+            nodes = [state.nodes[node] for node in accepted.get(state.row, []) if node in state.nodes]
+            state.tokens += len(nodes)
+            state.nodes = {}
             tails.append([*(marks[self._settled :].nonzero()[0] + self._settled).tolist(), *nodes])
         move_to(self.cache, tails, self._settled, self._of_text.shape[1])
         kept = np.arange(max(map(len, tails))) < np.array([[len(tail)] for tail in tails])
@@ -411,9 +395,135 @@ class KeptReader(ModelReader):
 
     def drop(self, ended: Sequence[int]) -> None:
         """Forget texts that ended."""
-        going_on = [i for i, held in enumerate(self._held) if held.row not in ended]
-        if self.cache is not None and going_on and len(going_on) < len(self._held):
+        going_on = [i for i, state in enumerate(self._text_states) if state.row not in ended]
+        if self.cache is not None and going_on and len(going_on) < len(self._text_states):
             with torch.inference_mode():
                 self.cache.batch_select_indices(torch.tensor(going_on))
-        self._held = [self._held[i] for i in going_on]
+        self._text_states = [self._text_states[i] for i in going_on]
         self._of_text = self._of_text[going_on]
+
+
+# Draft heads, which read the hidden states of the target's own passes (§10)
+
+
+@dataclass
+class _HeadText:
+    """A text: its reading, the target's hidden states that were not read yet, and what is known of its tree.
+
+    `received` counts the tokens of the text with known hidden states. `nodes` are the target's hidden states after
+    nodes of the tree, `drafted` the numbers of nodes in the reading, `block` the logits ``[depth, V]`` of a parallel
+    head.
+    """
+
+    reading: HeadReading
+    device: torch.device
+    received: int = 0
+    waiting: list[Tensor] = field(default_factory=list)
+    nodes: dict[int, Tensor] = field(default_factory=dict)
+    drafted: dict[int, int] = field(default_factory=dict)
+    block: Tensor | None = None
+
+    def tensor(self, values: list[int]) -> Tensor:
+        """Numbers on the head's device."""
+        return torch.tensor(values, device=self.device)
+
+
+@dataclass(eq=False)
+class HeadReader(Reader):
+    """A reader of a head, and a listener to the target's reader.
+
+    The first draft pass of a call reads the pairs that are new since the last call, up to pair n - 2 of a text of n
+    tokens. A head that reads its drafts then has a pass per level of the tree. A parallel head answers for all
+    depths from one pass of `depth` drafts: nodes of one depth have the same pmf. Texts of a batch are read one after
+    the other.
+    """
+
+    depth: int = field(kw_only=True)
+    states: HiddenStates = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        assert self.model.head is not None
+        self._text_states = {
+            row: _HeadText(self.model.head.reading(), self.model.device) for row in range(len(self.texts))
+        }
+
+    def taken(self) -> Tensor:
+        """Hidden states ``[batch, m, width]`` of the target's last pass."""
+        return self.states.take()
+
+    def receive(self, row: int, first: int, states: Tensor, nodes: Sequence[int]) -> None:
+        """Take the target's hidden states ``[m, width]``: after a text's tokens from place `first` on, then after nodes
+        of its tree.
+        """
+        state = self._text_states[row]
+        of_text = states[: len(states) - len(nodes)]
+        state.waiting.append(of_text[state.received - first :])
+        state.received = max(state.received, first + len(of_text))
+        state.nodes |= zip(nodes, states[len(of_text) :], strict=True)
+
+    def prefill(self, chunk: int) -> None:
+        """Read the pairs before those after which the first call drafts, `chunk` at a time."""
+        with self._timed():
+            for row, state in self._text_states.items():
+                while state.reading.pairs < len(self.texts[row]) - PAIR_BEFORE:
+                    self._read(row, min(chunk, len(self.texts[row]) - PAIR_BEFORE - state.reading.pairs))
+
+    def read(self, requests: Requests) -> Mapping[int, PmfRows]:
+        """The pmfs asked for; see :class:`Reader`."""
+        with self._timed():
+            logits = {row: self._after(row, tree, nodes) for row, (tree, nodes) in requests.items()}
+        return {row: self.pmfs(of_row) for row, of_row in logits.items()}
+
+    def _after(self, row: int, tree: DraftTree, nodes: Sequence[int]) -> Tensor:
+        """Logits ``[nodes, V]`` after the nodes; the first request of a call is for the root alone."""
+        state, last = self._text_states[row], len(self.texts[row]) - PAIR_BEFORE
+        reading = state.reading
+        if reading.pairs <= last:
+            self._read(row, last + 1 - reading.pairs)
+        if isinstance(reading, AutoregressiveReading):
+            if ROOT in nodes:  # it is requested without others
+                return reading.first(state.tensor([last]))[:, : self.vocabulary]
+            parents = [-1 - last if tree.parents[node] == ROOT else state.drafted[tree.parents[node]] for node in nodes]
+            state.drafted |= zip(nodes, range(len(state.drafted), len(state.drafted) + len(nodes)), strict=True)
+            tokens = state.tensor([tree.tokens[node] for node in nodes])
+            return reading.extend(state.tensor(parents), tokens)[:, : self.vocabulary]
+        assert isinstance(reading, ParallelReading)
+        if state.block is None:
+            state.block = reading.block(state.tensor([last]), self.depth)[0, :, : self.vocabulary]
+        return state.block[[0 if node == ROOT else tree.depths[node] for node in nodes]]
+
+    def _read(self, row: int, count: int) -> None:
+        """Read the next pairs of a text."""
+        state, text = self._text_states[row], self.texts[row]
+        states = torch.cat(state.waiting)
+        state.waiting = [states[count:]]
+        first = state.reading.pairs + 1
+        following = state.tensor(text[first : first + count])
+        state.reading.read(states[:count].to(state.device, self.model.network.dtype), following)
+
+    def settle(self, accepted: Mapping[int, list[int]]) -> None:
+        """End a call: hidden states after accepted nodes are those of the text."""
+        for row, state in self._text_states.items():
+            states = [state.nodes[node][None] for node in accepted.get(row, [])]
+            state.waiting += states
+            state.received += len(states)
+            state.nodes, state.drafted, state.block = {}, {}, None
+            if isinstance(state.reading, AutoregressiveReading):
+                state.reading.forget()
+
+    def drop(self, ended: Sequence[int]) -> None:
+        """Forget texts that ended."""
+        for row in ended:
+            del self._text_states[row]
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        """Count the seconds within; running out of memory is an error with a remedy."""
+        texts = len(self._text_states)
+        with enough_memory(repr(self.model.name), f"{texts} texts", fewer(texts, "a smaller chunk or fewer drafts")):
+            wait_for(self.model.device)
+            started = time.perf_counter()
+            with torch.inference_mode():
+                yield
+            wait_for(self.model.device)
+            self.seconds += time.perf_counter() - started

@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import sys
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -28,7 +27,8 @@ class InProcess(Engine):
     """An engine that is a Python package; `program` is the Python it is installed for, else the running one.
 
     - `package`: its distribution, whose version is recorded; `remedy`: how to get it.
-    - `writes`: script that writes a saved model in the engine's form; `runs`: what the driver runs.
+    - `writes`: script that writes a saved model in the engine's form; `runs`: what the driver runs, with the engine's
+      settings.
     """
 
     package: ClassVar[str]
@@ -39,10 +39,6 @@ class InProcess(Engine):
     def version(self) -> str:
         """Version of its package."""
         return version_of(self.name, [self._python(), "-c", _VERSION, self.package], self.remedy)
-
-    @abstractmethod
-    def settings(self, job: Job) -> Mapping[str, Any]:
-        """What the driver's script is told beside prompts and models, by the engine's names."""
 
     def requests(self, job: Job, models: Models) -> Iterator[Request]:
         """Write the models in the engine's form if they are not there, and run the prompts in one process."""

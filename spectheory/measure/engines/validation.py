@@ -94,7 +94,7 @@ def _answers(engine: Engine, job: Job, models: Models) -> Iterator[Request]:
 
 def _header(engine: Engine, job: Job, models: Models) -> CallLog:
     """The log of a job before its first request."""
-    settings, version, sampling = dict(engine.settings(job)), engine.version(), job.sampling
+    settings, version = dict(engine.settings(job)), engine.version()
     described = {
         role: {"name": folder.name, "fingerprint": fingerprint_of(folder, None)}
         for role, folder in (("target", models.target), ("draft", models.draft))
@@ -116,10 +116,7 @@ def _header(engine: Engine, job: Job, models: Models) -> CallLog:
         engine=engine.name,
         version=version,
         k=job.k,
-        temperature=sampling.temperature,
-        top_k=sampling.top_k,
-        top_p=sampling.top_p,
-        min_p=sampling.min_p,
+        **asdict(job.sampling),
         prefill_emits_token=engine.prefill_emits_token,
         counts_past_end=engine.counts_past_end,
         provenance=provenance,
@@ -179,7 +176,7 @@ def validate_engines(
         models = Models(_folder(pair.target), _folder(pair.draft), folder / "models")
         runs: list[dict[str, Any]] = []
         plain: CallLog | None = None
-        for name, job in jobs(engine, ids, asked):
+        for name, job in _jobs(engine, ids, asked):
             show = partial(on_progress, f"{engine.name}, {name}") if on_progress else None
             log = run_job(engine, job, models, folder / name, on_progress=show)
             plain = plain if job.k else log
@@ -190,7 +187,7 @@ def validate_engines(
     return {"command": "validate", "models": pair.describe(), "prompts": len(prompts), "engines": found}
 
 
-def jobs(engine: Engine, ids: Mapping[str, tuple[int, ...]], asked: EngineValidation) -> Iterator[tuple[str, Job]]:
+def _jobs(engine: Engine, ids: Mapping[str, tuple[int, ...]], asked: EngineValidation) -> Iterator[tuple[str, Job]]:
     """Every setting by its name. A server that runs already drafts as it was started; it has no run without drafts."""
     served = isinstance(engine, ServerEngine)
     for temperature in asked.temperatures:

@@ -114,24 +114,28 @@ class HeadReading(ABC):
         """
 
 
-class AutoregressiveReading(HeadReading):
-    """A head that reads its own drafts, one depth per pass."""
+class Extending(ABC):
+    """What reads a text and drafts below its places: a place is a token for a draft model, a pair for a head."""
 
     @abstractmethod
-    def first(self, pairs: Tensor) -> Tensor:
-        """Logits ``[s, V]`` of the first draft after each of the pairs ``[s]`` that were read: no pass."""
+    def first(self, places: Tensor) -> Tensor:
+        """Logits ``[s, V]`` of the first draft after each of the places ``[s]`` that were read."""
 
     @abstractmethod
     def extend(self, parents: Tensor, tokens: Tensor) -> Tensor:
         """Read drafted tokens ``[s]``, each below its parent ``[s]``; logits ``[s, V]`` after each: one pass.
 
-        A parent is a drafted node by its number, or pair t as -1 - t. New nodes are numbered on from the last one, from
-        0 after :meth:`read` or :meth:`forget`.
+        A parent is a drafted node by its number, or place t as -1 - t. New nodes are numbered on from the last one,
+        from 0 after more of the text was read, or :meth:`forget`.
         """
 
     @abstractmethod
     def forget(self) -> None:
         """Forget all drafted nodes."""
+
+
+class AutoregressiveReading(HeadReading, Extending):
+    """A head that reads its own drafts, one depth per pass; the first draft takes none."""
 
     def depths(self, pairs: Tensor, tokens: Tensor, depth: int) -> Iterator[Tensor]:
         """Logits of each depth; see :meth:`HeadReading.depths`."""

@@ -36,20 +36,20 @@ Context = tuple[Tensor, Tensor]
 """Keys and values ``[g, P, d]`` of one layer, for g groups of heads."""
 
 
-def turned(x: Tensor, turn: Turn) -> Tensor:
+def _turned(x: Tensor, turn: Turn) -> Tensor:
     """Queries or keys ``[..., heads, d]`` at their rotary positions."""
     cos, sin = (part[..., None, :] for part in turn)
     return x * cos + rotate_half(x) * sin
 
 
-def context_of(attention: Any, x: Tensor, turn: Turn) -> Context:
+def _context_of(attention: Any, x: Tensor, turn: Turn) -> Context:
     """Keys and values of context states ``[m, width]``."""
     shape = (len(x), attention.k_proj.out_features // attention.head_dim, attention.head_dim)
-    keys = turned(attention.k_norm(attention.k_proj(x).view(shape)), turn)
+    keys = _turned(attention.k_norm(attention.k_proj(x).view(shape)), turn)
     return keys.transpose(0, 1), attention.v_proj(x).view(shape).transpose(0, 1)
 
 
-def attend(
+def _attend(
     attention: Any, x: Tensor, turn: Turn, context: Context, unseen: Tensor, unseen_inside: Tensor | None
 ) -> Tensor:
     """Outputs ``[s, B, width]`` of attention of s blocks to a context and to their own block.
@@ -61,8 +61,8 @@ def attend(
     s, size, _ = x.shape
     keys, values = context
     groups, seen, d = keys.shape
-    q = turned(attention.q_norm(attention.q_proj(x).view(s, size, -1, d)), turn) * attention.scaling
-    k = turned(attention.k_norm(attention.k_proj(x).view(s, size, groups, d)), turn)
+    q = _turned(attention.q_norm(attention.q_proj(x).view(s, size, -1, d)), turn) * attention.scaling
+    k = _turned(attention.k_norm(attention.k_proj(x).view(s, size, groups, d)), turn)
     v = attention.v_proj(x).view(s, size, groups, d)
     q = q.view(s, size, groups, -1, d).permute(2, 0, 3, 1, 4).reshape(groups, s, -1, d)  # rows: heads of a group, slots
     far = (q.flatten(1, 2) @ keys.transpose(1, 2)).view(groups, s, -1, size, seen)
@@ -142,7 +142,7 @@ class DFlash(CheckpointHead):
         """Keys and values of each layer for hidden states ``[m, layers * width]`` at positions ``[m]``."""
         states = self.hidden_norm(self.fc(hidden))
         turn = self._turn(states, positions)
-        return [context_of(block.self_attn, states, turn) for block in self.blocks]
+        return [_context_of(block.self_attn, states, turn) for block in self.blocks]
 
     def slots(self, tokens: Tensor) -> Tensor:
         """Embeddings ``[s, B, width]`` of the blocks that anchor tokens ``[s]`` begin."""
@@ -164,7 +164,7 @@ class DFlash(CheckpointHead):
         for block, context, slides in layers:
             unseen = later | (places < anchors[:, None] - self.config.block.sliding_window) if slides else later
             x = block.input_layernorm(slots)
-            slots = slots + attend(block.self_attn, x, turn, context, unseen, after if slides else None)
+            slots = slots + _attend(block.self_attn, x, turn, context, unseen, after if slides else None)
             slots = slots + block.mlp(block.post_attention_layernorm(slots))
         normed: Tensor = self.norm(slots)
         return normed

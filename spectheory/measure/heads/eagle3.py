@@ -15,6 +15,8 @@ from spectheory.errors import ModelError
 from spectheory.measure.heads.base import ParallelReading
 from spectheory.measure.heads.checkpoint import (
     FAMILIES,
+    AutoregressiveHead,
+    CellsReading,
     Family,
     HeadConfig,
     check_depth,
@@ -22,7 +24,6 @@ from spectheory.measure.heads.checkpoint import (
     mask_of,
     mask_token_of,
 )
-from spectheory.measure.heads.pairs import AutoregressiveHead, CellsReading
 
 
 class _FirstLayer(nn.Module):

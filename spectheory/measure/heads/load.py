@@ -153,11 +153,11 @@ def _read_tensors(source: str | Path, revision: str | None) -> dict[str, Tensor]
             folder = Path(
                 snapshot_download(str(source), revision=revision, allow_patterns=patterns, local_files_only=offline)
             )
-        found: dict[str, Tensor] = {}
+        weights: dict[str, Tensor] = {}
         for path in sorted(folder.glob("*.safetensors")):
             with safe_open(path, framework="pt") as file:
-                found |= {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  it is no mapping
-        return found
+                weights |= {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  it is no mapping
+        return weights
 
     return guarded(source, "weights", tensors)
 
@@ -184,11 +184,11 @@ def _drafted_ids(config: HeadConfig, weights: dict[str, Tensor], name: str) -> T
     return ids
 
 
-def _check_tensors(needed: dict[str, Tensor], found: dict[str, Tensor], name: str) -> None:
+def _check_tensors(needed: dict[str, Tensor], weights: dict[str, Tensor], name: str) -> None:
     """Refuse a checkpoint whose tensors are not those that the network needs."""
-    missing = sorted(needed.keys() - found.keys())
-    extra = sorted(key for key in found.keys() - needed.keys() if not key.startswith(_UNUSED))
-    shapes = sorted(key for key in needed.keys() & found.keys() if needed[key].shape != found[key].shape)
+    missing = sorted(needed.keys() - weights.keys())
+    extra = sorted(key for key in weights.keys() - needed.keys() if not key.startswith(_UNUSED))
+    shapes = sorted(key for key in needed.keys() & weights.keys() if needed[key].shape != weights[key].shape)
     for what, keys in (("lacks", missing), ("has unknown", extra)):
         if keys:
             raise ModelError(
@@ -196,16 +196,16 @@ def _check_tensors(needed: dict[str, Tensor], found: dict[str, Tensor], name: st
                 limit="the weights must be those of the network that config.json describes",
                 remedy=_AGAIN,
             )
-    for key in sorted(needed.keys() & found.keys()):
-        if needed[key].is_floating_point() and not found[key].is_floating_point():
+    for key in sorted(needed.keys() & weights.keys()):
+        if needed[key].is_floating_point() and not weights[key].is_floating_point():
             raise ModelError(
-                f"head {name!r} has {key} in {found[key].dtype}",
+                f"head {name!r} has {key} in {weights[key].dtype}",
                 limit="weights must be floating-point numbers; quantised ones are not read",
                 remedy="use the head as it was before it was quantised",
             )
     for key in shapes:
         raise ModelError(
-            f"head {name!r} has {key} of shape {list(found[key].shape)}",
+            f"head {name!r} has {key} of shape {list(weights[key].shape)}",
             limit=f"config.json and the target make it {list(needed[key].shape)}",
             remedy="use the target that the head was trained for",
         )

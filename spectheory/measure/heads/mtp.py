@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from transformers import Cache
 
 from spectheory.errors import ModelError
-from spectheory.measure.heads.checkpoint import HYBRID, Family, HeadConfig, family_of, mask_of
-from spectheory.measure.heads.pairs import AutoregressiveHead
+from spectheory.measure.heads.checkpoint import HYBRID, AutoregressiveHead, Family, HeadConfig, family_of, mask_of
 
 
 class _MtpLayer(nn.Module):

@@ -1,4 +1,14 @@
-"""The results of a validation as one JSON-ready object, from what was decoded and measured at each temperature."""
+r"""The results of a validation as one JSON-ready object, from what was decoded and measured at each temperature.
+
+Times are in plain steps. With N tokens per call, drafting d, verifying v, all other time o per call, and p the time of
+plain decoding outside its passes, measured and predicted speed-ups are
+
+.. math:: S = \frac{N (1 + p)}{d + v + o}, \qquad \hat S = \frac{\hat N (1 + \hat p)}{\hat d + \hat v + \hat o},
+
+so :math:`\log(S / \hat S)` is :math:`\log(N / \hat N)` plus :math:`\log(1 + p) - \log(1 + \hat p)` minus :math:`\log(t
+/ \hat t)` for the time t of a call. That is :math:`(t - \hat t) / L` with the logarithmic mean L, and splits over the
+terms of :math:`t - \hat t` without a remainder.
+"""
 
 from __future__ import annotations
 
@@ -12,27 +22,167 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from spectheory.cost import LatencyTable
+from spectheory.drafting import Shape
 from spectheory.intervals import CONFIDENCE, Interval
 from spectheory.judging.comparison import CERTAIN
+from spectheory.measure.decoders.decode import Call
 from spectheory.measure.validation.runs import CONTROLS, Round, Run, compare_runs
 from spectheory.measure.validation.settings import PLAINLY, Setting
-from spectheory.measure.validation.times import (
-    Floats,
-    RunSums,
-    TraceExpectation,
-    budget,
-    by_table,
-    in_loop,
-    made_by_table,
-    speedup,
-    sum_over_runs,
-)
 from spectheory.prediction import predict
 from spectheory.prediction.over_prompts import NO_LIMITS, interval, left_out
 from spectheory.prediction.paths import calls_of_tree
 from spectheory.prediction.shape_calls import calls_by_drafted, drafted, survival_of
 from spectheory.reports.validation_terms import FALSE_ALARMS, SCHEMA, WITHIN, median_miss
 from spectheory.trace import Trace
+
+# Times of calls, measured and by a latency table
+
+
+Floats = NDArray[np.float64]
+
+_EQUAL = 1e-9
+"""For numbers closer than this, logarithmic and arithmetic mean agree up to rounding."""
+
+
+@dataclass(frozen=True)
+class RunSums:
+    """Sums over the runs of one setting, over all prompts, then without each: ``[1 + prompts]``."""
+
+    tokens: Floats
+    calls: Floats
+    drafting: Floats
+    verifying: Floats
+    seconds: Floats
+
+    def per_call(self, step: Floats) -> CallTime:
+        """Time per call in units of `step` seconds."""
+        unit = self.calls * step
+        return CallTime(
+            self.drafting / unit, self.verifying / unit, (self.seconds - self.drafting - self.verifying) / unit
+        )
+
+
+@dataclass(frozen=True)
+class TraceExpectation:
+    """What a trace predicts of a setting's calls, ``[1 + prompts]`` each; `verified`: shares by the tokens of a target
+    pass.
+    """
+
+    shape: Shape
+    tokens_per_call: Floats
+    full_share: Floats
+    verified: Mapping[int, Floats]
+
+
+def by_table(table: LatencyTable, known: TraceExpectation) -> CallTime:
+    """The mean call by the trace, in the table's own plain steps (C2)."""
+    step, verify = table.target_step().best, table.verification(known.shape).best
+    # The time of a call is linear in the share of full calls; a head reads all accepted tokens in its first pass.
+    most = known.shape.depth if table.reads_accepted else 1
+    late = (known.tokens_per_call - 1) / most if table.reads_accepted else known.full_share
+    without, with_ = (table.call(known.shape, more).best - verify for more in (0.0, float(most)))
+    verifying = sum(share * table.target_pass(tokens).best for tokens, share in known.verified.items())
+    return CallTime((without + late * (with_ - without)) / step, np.asarray(verifying) / step)
+
+
+def made_by_table(table: LatencyTable, shape: Shape, runs: Sequence[Run]) -> CallTime:
+    """The calls as they were made, in the table's own plain steps: actual numbers of drafts, full calls as counted."""
+    step = table.target_step().best
+    rows = [_pass_seconds(table, shape, run) for run in runs]
+    drafting, verifying = (left_out(np.array(column)) for column in zip(*rows, strict=True))
+    calls = left_out(np.array([float(run.count) for run in runs])) * step
+    return CallTime(drafting / calls, verifying / calls)
+
+
+def _pass_seconds(table: LatencyTable, shape: Shape, run: Run) -> tuple[float, float]:
+    """Seconds in the draft's and the target's passes of one text's calls."""
+    drafting = verifying = 0.0
+    late = 0  # the draft's first pass is on two tokens after a call in which every draft was accepted
+    for call in run.calls:
+        verifying += table.target_pass(call.drafted + 1).best
+        for number, width in enumerate(_passes(shape, call)):
+            drafting += table.draft_pass(width + (late if number == 0 else 0)).best
+        late = call.accepted if table.reads_accepted else int(call.last == "bonus")
+    return drafting, verifying
+
+
+def _passes(shape: Shape, call: Call) -> tuple[int, ...]:
+    """The draft passes that a call made, by their tokens; a grown tree and one pass for all depths are made in full."""
+    if not call.drafted:
+        return ()
+    if len(shape.passes) < 2 or not shape.fixed:
+        return shape.passes
+    passes = shape.passes[: call.depth]
+    # One node per level makes a chain, for example if the draft has a single token.
+    return (1,) * len(passes) if call.drafted == len(passes) else passes
+
+
+@dataclass(frozen=True)
+class CallTime:
+    """Time per call in plain steps, any shape: passes of the draft, passes of the target, and everything else; and the
+    time of `plain` decoding outside its passes, per token.
+    """
+
+    drafting: Floats
+    verifying: Floats
+    overhead: Floats | float = 0.0
+    plain: Floats | float = 0.0
+
+    @property
+    def total(self) -> Floats:
+        """The whole call."""
+        return self.drafting + self.verifying + self.overhead
+
+
+def speedup(tokens: Floats, time: CallTime) -> Floats:
+    """Tokens per second relative to plain decoding (C2)."""
+    return tokens * (1 + time.plain) / time.total
+
+
+def budget(
+    of_trace: Floats, of_texts: Floats, counted: Floats, predicted: CallTime, made: CallTime, measured: CallTime
+) -> dict[str, Floats]:
+    """log(measured / predicted speed-up) in parts, which add up to it (exact); ``PARTS`` says what each is.
+
+    Tokens per call are predicted by the trace, expected of the decoded texts, and counted. `predicted` is the whole
+    shape by the table, `made` the passes of the calls as they were made by the table, `measured` as timed.
+
+    Examples
+    --------
+    >>> one = np.ones(1)
+    >>> table, timed = CallTime(0.5 * one, 1.1 * one, 0.1, 0.05), CallTime(0.6 * one, 1.0 * one, 0.2 * one, 0.1)
+    >>> parts = budget(2.0 * one, 2.2 * one, 2.1 * one, table, table, timed)
+    >>> miss = np.log(speedup(2.1 * one, timed) / speedup(2.0 * one, table))
+    >>> bool(np.isclose(sum(parts.values()), miss, rtol=1e-12))
+    True
+    """
+    mean = _logarithmic_mean(measured.total, predicted.total)
+    return {
+        "texts": np.log(of_texts / of_trace),
+        "acceptance": np.log(counted / of_texts),
+        "cut": -(made.drafting + made.verifying - predicted.drafting - predicted.verifying) / mean,
+        "drafting": -(measured.drafting - made.drafting) / mean,
+        "verifying": -(measured.verifying - made.verifying) / mean,
+        "overhead": -(measured.overhead - predicted.overhead) / mean,
+        "plain": np.log1p(measured.plain) - np.log1p(predicted.plain) + 0 * mean,
+    }
+
+
+def _logarithmic_mean(a: Floats, b: Floats) -> Floats:
+    """(a - b) / log(a / b), and its limit a where both are equal.
+
+    Examples
+    --------
+    >>> _logarithmic_mean(np.array([1.0, np.e]), np.array([1.0, 1.0])).round(6)
+    array([1.      , 1.718282])
+    """
+    relative = a / b - 1
+    near = np.abs(relative) < _EQUAL
+    return np.where(near, (a + b) / 2, b * relative / np.log1p(np.where(near, 1.0, relative)))
+
+
+# The answer
+
 
 COARSE = ("bfloat16", "float16")
 """Precisions in which a cached and a teacher-forced pass often differ by more than the gap of a near-tie."""
@@ -71,13 +221,23 @@ class Evidence:
 
     def timed(self, setting: Setting) -> RunSums:
         """The sums over a setting's runs."""
-        return sum_over_runs(self.runs(setting))
+        rows = [
+            (
+                len(run.output),
+                run.count,
+                sum(call.draft_seconds for call in run.calls),
+                sum(call.target_seconds for call in run.calls),
+                run.seconds,
+            )
+            for run in self.runs(setting)
+        ]
+        return RunSums(*(left_out(np.array(column, dtype=float)) for column in zip(*rows, strict=True)))
 
     def predicted(self, setting: Setting, cost: LatencyTable) -> Interval:
         """The speed-up predicted from trace and costs, as in ``spectheory predict``."""
-        found = predict(self.trace, setting.path_rule, setting.drafts, cost).speedup
-        assert found is not None
-        return found
+        predicted = predict(self.trace, setting.path_rule, setting.drafts, cost).speedup
+        assert predicted is not None
+        return predicted
 
     def of_trace(self, setting: Setting) -> TraceExpectation:
         """What the trace predicts of the setting's calls."""
@@ -145,16 +305,16 @@ def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
 
 def _compared(runs: Sequence[Run], control: str = "") -> dict[str, Any]:
     """Counted against expected calls, or against those that a wrong reading expects."""
-    found = compare_runs(runs, control)
+    comparison = compare_runs(runs, control)
     return {
-        "calls": found.low,
-        "off": found.off,
-        "tokens_per_call": sum(len(run.output) for run in runs) / found.low,
-        "deviation": found.deviation,
-        "of_estimates": found.of_estimates,
+        "calls": comparison.low,
+        "off": comparison.off,
+        "tokens_per_call": sum(len(run.output) for run in runs) / comparison.low,
+        "deviation": comparison.deviation,
+        "of_estimates": comparison.of_estimates,
         # Infinite if nothing is random and the calls differ; JSON has no infinity.
-        "z": found.z if math.isfinite(found.z) else None,
-        "p": found.p,
+        "z": comparison.z if math.isfinite(comparison.z) else None,
+        "p": comparison.p,
     }
 
 
@@ -173,11 +333,11 @@ def _drafted_tokens(runs: Sequence[Run]) -> dict[str, Any]:
     room = stdtrit(len(off) - 1, (1 + CONFIDENCE) / 2) * math.sqrt(len(off)) * float(off.std(ddof=1))
     ends = max(low, min(going, stopping) - room), min(high, max(going, stopping) + room)
     best = min(max((going + stopping) / 2, ends[0]), ends[1])
-    found = Interval(ends[0] / calls, best / calls, ends[1] / calls, "statistical")
+    expected = Interval(ends[0] / calls, best / calls, ends[1] / calls, "statistical")
     total = float(counted.sum())
     return {
         "counted": total / calls,
-        "expected": found.as_dict(),
+        "expected": expected.as_dict(),
         "certain": [low / calls, high / calls],
         "inside": bool(ends[0] - _ROUNDING <= total <= ends[1] + _ROUNDING),
     }
@@ -196,6 +356,7 @@ def _from_trace(evidence: Evidence, setting: Setting) -> dict[str, Any]:
 def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     """The speed-up measured, of the passes alone, and predicted, with the error budget."""
     here, plain, interval = evidence.timed(setting), evidence.timed(PLAINLY), evidence.interval
+    table = evidence.table
     step = plain.verifying / plain.calls
     counted = here.tokens / here.calls
     measured = replace(here.per_call(step), plain=plain.seconds / plain.verifying - 1)
@@ -203,17 +364,19 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     of_trace = evidence.of_trace(setting)
     known, shape = of_trace.tokens_per_call, of_trace.shape
     expected = np.array([run.expected.calls for run in evidence.runs(setting) if run.expected is not None])
-    by_passes = by_table(evidence.table, of_trace)
-    made = made_by_table(evidence.table, setting.drafts, evidence.runs(setting))
-    predicted = in_loop(evidence.table, shape, by_passes)
+    predicted = by_passes = by_table(table, of_trace)
+    if table.loop is not None:  # the time around passes and plain steps
+        own = table.target_step().best
+        predicted = replace(by_passes, overhead=table.loop.of(shape) / own, plain=table.loop.plain / own)
+    made = made_by_table(table, setting.drafts, evidence.runs(setting))
     miss = speedup(counted, measured) / speedup(known, predicted)
     shares = budget(known, here.tokens / left_out(expected), counted, predicted, made, measured)
     return {
         "measured": interval(speedup(counted, measured)).as_dict(),
         "passes_alone": interval(passes).as_dict(),
-        "machine": float(step[0] / evidence.table.target_step().best),
+        "machine": float(step[0] / table.target_step().best),
         "remarks": sorted({remark for run in evidence.runs(setting) for remark in run.remarks}),
-        "predicted": evidence.predicted(setting, evidence.table.looped).as_dict(),
+        "predicted": evidence.predicted(setting, table.looped).as_dict(),
         "miss": _percent(evidence, miss),
         "miss_of_passes": _percent(evidence, passes * by_passes.total / known),
         "budget": {name: _percent(evidence, np.exp(share)) for name, share in shares.items()},
@@ -280,5 +443,5 @@ def _verdict(temperatures: Mapping[float, list[dict[str, Any]]], name: str) -> d
     refuted = sum(one["p"] < limit for one, _ in rows)
     random = [(one, where) for one, where in rows if one["deviation"] > CERTAIN] or rows
     most, where = max(random, key=lambda row: math.inf if row[0]["z"] is None else abs(row[0]["z"]))
-    found = {"comparisons": len(rows), "refuted": refuted > 0, "refuted_in": refuted}
-    return found | {"z": most["z"], "p": most["p"], **where}
+    verdict = {"comparisons": len(rows), "refuted": refuted > 0, "refuted_in": refuted}
+    return verdict | {"z": most["z"], "p": most["p"], **where}

@@ -23,7 +23,7 @@ from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.run import Progress, measure
 from spectheory.measure.tokens import encode_prompt
 from spectheory.measure.validation.answer import Evidence, answer, answer_at
-from spectheory.measure.validation.rounds import checked_fingerprint, decoded_rounds, with_plain, write_logs
+from spectheory.measure.validation.runs import checked_fingerprint, decoded_rounds, with_plain, write_logs
 from spectheory.measure.validation.settings import HeadLimits, Setting, settings_for
 from spectheory.prompts import Prompt
 from spectheory.verification import SuffixMatch, TokenVerification
@@ -167,35 +167,29 @@ def validate(
     for temperature in question.temperatures:  # before anything runs
         checked_fingerprint(pair, prompts, with_plain(question.settings(temperature)), question.at(temperature))
     context = context_of(pair, prompts, question.how, question.longest)
+    show = on_progress or (lambda what, state: None)
     with sole_writer(out / "validation.json"):
-        return _validated(pair, prompts, question, out, context, on_progress or (lambda what, state: None))
-
-
-def _validated(
-    pair: ModelPair, prompts: Sequence[Prompt], question: Validation, out: Path, context: int, show: Shown
-) -> dict[str, Any]:
-    """The answer; no other run writes its files."""
-    found, draft_steps = {}, []
-    for temperature in dict.fromkeys(question.temperatures):
-        how, settings, at = question.at(temperature), question.settings(temperature), f"{temperature:g}"
-        table = kept_latencies(
-            pair,
-            context,
-            question.longest,
-            out / f"latency-{at}.json",
-            sampling=how.sampling,
-            on_progress=partial(show, f"measuring latencies at {at}"),
-        )
-        draft_steps.append(table.ratio)
-        rounds = decoded_rounds(
-            pair, prompts, settings, how, out / f"rounds-{at}.jsonl", on_progress=partial(show, f"decoding at {at}")
-        )
-        trace = measure(
-            pair, prompts, how, out / f"trace-{at}.parquet", on_progress=partial(show, f"measuring at {at}")
-        )
-        write_logs(pair, prompts, settings, how, rounds, out / f"calls-{at}")
-        names = tuple(prompt.id for prompt in prompts)
-        found[temperature] = answer_at(Evidence(tuple(settings), names, rounds, trace, table))
+        records, draft_steps = {}, []
+        for temperature in dict.fromkeys(question.temperatures):
+            how, settings, at = question.at(temperature), question.settings(temperature), f"{temperature:g}"
+            table = kept_latencies(
+                pair,
+                context,
+                question.longest,
+                out / f"latency-{at}.json",
+                sampling=how.sampling,
+                on_progress=partial(show, f"measuring latencies at {at}"),
+            )
+            draft_steps.append(table.ratio)
+            rounds = decoded_rounds(
+                pair, prompts, settings, how, out / f"rounds-{at}.jsonl", on_progress=partial(show, f"decoding at {at}")
+            )
+            trace = measure(
+                pair, prompts, how, out / f"trace-{at}.parquet", on_progress=partial(show, f"measuring at {at}")
+            )
+            write_logs(pair, prompts, settings, how, rounds, out / f"calls-{at}")
+            names = tuple(prompt.id for prompt in prompts)
+            records[temperature] = answer_at(Evidence(tuple(settings), names, rounds, trace, table))
     asked = dataclasses.asdict(question.how)
     del asked["sampling"]["temperature"]  # there are several
     provenance = {
@@ -208,4 +202,4 @@ def _validated(
         "context": context,
         "draft_step": statistics.fmean(draft_steps),
     }
-    return answer(found, provenance, () if question.head is None else question.head.left_out(question.rules))
+    return answer(records, provenance, () if question.head is None else question.head.left_out(question.rules))
