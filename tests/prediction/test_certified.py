@@ -20,7 +20,7 @@ from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.prediction import Prediction, plan, predict
 from spectheory.prediction.best_tree import BestTree
-from spectheory.prediction.certified import nested
+from spectheory.prediction.certified import ends_of, nested
 from spectheory.prediction.paths import calls_of_texts, calls_of_tree, tree_survival
 from spectheory.prediction.stopped import drafted_along
 from spectheory.trace import Trace, read_any
@@ -158,6 +158,14 @@ def test_the_range_holds_the_value_of_full_pmfs(rule: PathRule, shape: Shape, tm
     assert all(later <= earlier + ROUNDING for earlier, later in pairwise(widths))
     wrong = certain(predict(read_any(other.write(tmp_path / "log", V)), rule, shape))
     assert not wrong.low - ROUNDING <= value <= wrong.high + ROUNDING
+
+
+def test_both_ends_are_laws_of_the_rank(tmp_path: Path) -> None:
+    """Bounds of P(R <= r) give way by their rounding, more of it at later ranks: no probability is negative."""
+    trace = read_any(Pair(1, texts=2).write(tmp_path / "log", 5))
+    for end in ends_of(PATH_RULES["recursive"], trace, 5):
+        assert end.law.min() >= 0
+        assert end.law.sum(axis=1).max() <= 1
 
 
 def test_the_interval_over_prompts_and_what_is_said(tmp_path: Path) -> None:
