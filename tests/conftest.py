@@ -23,8 +23,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 VOCABULARY = 64
-MANY_TOKENS = 151_936
-"""The outputs of a large pair in use."""
 WINDOW = 128
 
 
@@ -123,14 +121,3 @@ def quick_latencies() -> Iterator[None]:
         for measuring in ("spectheory.measure.validation.run", "spectheory.cli.measure"):
             patch.setattr(importlib.import_module(measuring), "measure_latency", quick)
         yield
-
-
-@pytest.fixture(scope="session")
-def wide_pair(save_model: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A pair of two thin layers each with the outputs of a large one, in bfloat16, as such pairs are stored."""
-    from spectheory.measure import load_pair
-
-    root = tmp_path_factory.mktemp("wide")
-    sizes = {"outputs": MANY_TOKENS, "tokens": MANY_TOKENS, "dtype": "bfloat16"}
-    target = save_model(root / "target", seed=1, **sizes)
-    return load_pair(target, save_model(root / "draft", seed=2, like=target, **sizes), device="cpu")
