@@ -42,7 +42,6 @@ def test_an_interrupted_run_keeps_its_batches_and_leaves_no_process(sent: signal
 
 ENDLESS = ("race", *PAIR, "--trials", "10", "--batch-size", str(10**12), "--workers", "1")
 
-
 SLOW_TRIAL = """
 import sys
 from simulations.experiments import tasks
@@ -53,7 +52,6 @@ endless = lambda parameters, trials, state: print("begun", file=sys.stderr) or r
 tasks._registered["race"] = race._replace(run=endless)
 sys.exit(main(sys.argv[1:]))
 """
-
 
 GRACE_OF_AN_HOUR = """
 import sys

@@ -21,7 +21,6 @@ VALIDATED = ROOT / "docs/figures/validation/distilled"
 MODULES = {"z3-solver": "z3", "vl-convert-python": "vl_convert"}
 """Distributions whose module has another name."""
 
-
 BLOCKING = """
 import sys
 from importlib.abc import MetaPathFinder

@@ -30,7 +30,6 @@ from tests.measure.lookup_cases import END, KS, PROMPTS, by_hand, text_trace
 FEW = 5
 """Tokens of the vocabulary where texts are to repeat themselves."""
 
-
 TOKENS = 40
 
 

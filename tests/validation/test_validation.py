@@ -36,7 +36,6 @@ from tests.validation.validation_cases import HOW, PROMPTS, QUESTION, WARM
 SIGMA = 6.0
 """|z| of a right prediction exceeds this in 2e-9 of all runs (normal limit); some 30 are looked at."""
 
-
 DISTINCT = "recursive-distinct, k-ary 2x2"
 
 
