@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import signal
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -24,6 +25,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 VOCABULARY = 64
 WINDOW = 128
+
+
+@pytest.fixture(scope="session", autouse=True)
+def without_power_cuts() -> Iterator[None]:
+    """Nothing waits for the disk: no test cuts the power; test_store.py looks at when the store asks for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
 
 
 @pytest.fixture(scope="session")
