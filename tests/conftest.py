@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +37,14 @@ def without_power_cuts() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def save_model() -> Callable[..., Path]:
-    """Return a function that saves a tiny Llama model with a word tokenizer ``<end> t1 t2 ...`` into a folder."""
+def save_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return a function that saves a tiny Llama model with a word tokenizer ``<end> t1 t2 ...`` into a folder.
 
-    def save(
-        folder: Path,
+    It is made once; other folders get copies.
+    """
+
+    @cache
+    def made(
         *,
         seed: int = 0,
         like: Path | None = None,
@@ -71,6 +75,7 @@ def save_model() -> Callable[..., Path]:
             initializer_range=0.5,  # wide, so that the pmfs are peaked like a trained model's
         )
         torch.set_num_threads(1)  # the fastest for matrices this small, and the same sums everywhere
+        folder = tmp_path_factory.mktemp("made")
         generator_state = torch.random.get_rng_state()
         torch.manual_seed(seed)
         model = LlamaForCausalLM(config)
@@ -89,7 +94,7 @@ def save_model() -> Callable[..., Path]:
         torch.random.set_rng_state(generator_state)
         return folder
 
-    return save
+    return lambda folder, **how: Path(shutil.copytree(made(**how), folder, dirs_exist_ok=True))
 
 
 @pytest.fixture(scope="session")
