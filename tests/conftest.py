@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +25,26 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 VOCABULARY = 64
-MANY_TOKENS = 151_936
-"""The outputs of a large pair in use."""
 WINDOW = 128
 
 
-@pytest.fixture(scope="session")
-def save_model() -> Callable[..., Path]:
-    """Return a function that saves a tiny Llama model with a word tokenizer ``<end> t1 t2 ...`` into a folder."""
+@pytest.fixture(scope="session", autouse=True)
+def without_power_cuts() -> Iterator[None]:
+    """Nothing waits for the disk: no test cuts the power; test_store.py looks at when the store asks for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
 
-    def save(
-        folder: Path,
+
+@pytest.fixture(scope="session")
+def save_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return a function that saves a tiny Llama model with a word tokenizer ``<end> t1 t2 ...`` into a folder.
+
+    It is made once; other folders get copies.
+    """
+
+    @cache
+    def made(
         *,
         seed: int = 0,
         like: Path | None = None,
@@ -64,6 +75,7 @@ def save_model() -> Callable[..., Path]:
             initializer_range=0.5,  # wide, so that the pmfs are peaked like a trained model's
         )
         torch.set_num_threads(1)  # the fastest for matrices this small, and the same sums everywhere
+        folder = tmp_path_factory.mktemp("made")
         generator_state = torch.random.get_rng_state()
         torch.manual_seed(seed)
         model = LlamaForCausalLM(config)
@@ -82,7 +94,7 @@ def save_model() -> Callable[..., Path]:
         torch.random.set_rng_state(generator_state)
         return folder
 
-    return save
+    return lambda folder, **how: Path(shutil.copytree(made(**how), folder, dirs_exist_ok=True))
 
 
 @pytest.fixture(scope="session")
@@ -123,14 +135,3 @@ def quick_latencies() -> Iterator[None]:
         for measuring in ("spectheory.measure.validation.run", "spectheory.cli.measure"):
             patch.setattr(importlib.import_module(measuring), "measure_latency", quick)
         yield
-
-
-@pytest.fixture(scope="session")
-def wide_pair(save_model: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A pair of two thin layers each with the outputs of a large one, in bfloat16, as such pairs are stored."""
-    from spectheory.measure import load_pair
-
-    root = tmp_path_factory.mktemp("wide")
-    sizes = {"outputs": MANY_TOKENS, "tokens": MANY_TOKENS, "dtype": "bfloat16"}
-    target = save_model(root / "target", seed=1, **sizes)
-    return load_pair(target, save_model(root / "draft", seed=2, like=target, **sizes), device="cpu")

@@ -16,7 +16,6 @@ from tests.made_up import race_g
 
 SIZES = (1, 2, 4, 8, 16, 32, 33)
 
-
 CONFIG = {
     "num_hidden_layers": 32,
     "hidden_size": 4096,

@@ -14,7 +14,6 @@ from spectheory.cli import main
 
 PAIR = ("--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0.2,0.3,0.5")
 
-
 FEW = ("--trials", "4000", "--batch-size", "1000", "--workers", "1")
 
 

@@ -181,11 +181,6 @@ def test_python_answers_what_the_command_answers(
     assert content == json.loads(json.dumps(prediction_report(answer).as_dict()))
 
 
-def test_one_rule_chosen(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["predict", str(trace_file), "--rule", "race", "--k-max", "2", "--json"]) == 0
-    assert {p["rule"] for p in json.loads(capsys.readouterr().out)["predictions"]} == {"race"}
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

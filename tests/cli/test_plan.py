@@ -19,6 +19,7 @@ from spectheory.reports import deployment_report
 from spectheory.trace import Trace
 from tests.cli.plan_cases import CONFIG, asked, latencies, measured
 from tests.commands import refused
+from tests.made_up import each
 
 SAMPLING = [engine for engine in serving_engines() if engine.name != "openvino"]
 """Engines with settings above temperature 0."""
@@ -84,16 +85,17 @@ def test_drafts_are_ranked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_a_losing_pair_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = measured(tmp_path / "dear", spread=2.0)
-    content = asked([str(folder), "--c", "2"], capsys)
+    command = [str(folder), "--c", "2", "--nodes-max", "4"]
+    content = asked(command, capsys)
     assert content["verdict"] == "do not speculate"
     headline, needs = str(content["headline"]), content["break_even"]
     assert headline.startswith("Do not speculate: ")
     assert isinstance(needs, dict)
     assert needs["draft_ratio"] == pytest.approx(2.0)
     assert f"a draft pass of {needs['draft_ratio_needed']:.3f} target steps" in headline
-    assert main(["plan", str(folder), "--c", "2"]) == 0
+    assert main(["plan", *command]) == 0
     assert capsys.readouterr().out.startswith("Do not speculate; best: ")
-    assert main(["plan", str(folder), "--c", "2", "--all"]) == 0
+    assert main(["plan", *command, "--all"]) == 0
     assert "Does not pay under this engine's rule" in capsys.readouterr().out
 
 
@@ -222,22 +224,24 @@ def test_no_value_vanishes_on_a_narrow_terminal(
     assert speedups[0] == speedups[1]
 
 
-@pytest.mark.parametrize(
-    ("options", "question"),
+SMALL = ["--k-max", "4", "--nodes-max", "4"]
+FEW = {"k_max": 4, "nodes": 4}
+
+
+@each(
+    "options, question",
     [
         ([], {}),
-        (["--k-max", "4"], {"k_max": 4}),
         (["--nodes-max", "1"], {"nodes": 1}),
         (["--k-max", "6", "--nodes-max", "8"], {"k_max": 6, "nodes": 8}),
-        (["--passes-alone"], {"passes_alone": True}),
+        (["--passes-alone", *SMALL], {"passes_alone": True, **FEW}),
         (["--rule", "token"], {"rules": ["token"]}),
         (["--rule", "token", "--rule", "race"], {"rules": ["token", "race"]}),
         (["--rule", "argmax", "--k-max", "2"], {"rules": ["argmax"], "k_max": 2}),
-        (["--stop", "token<0.4"], {"stops": [read_stop("token<0.4")]}),
+        (["--stop", "token<0.4", *SMALL], {"stops": [read_stop("token<0.4")], **FEW}),
         (["--stop", "token<0.4", "--rule", "token"], {"stops": [read_stop("token<0.4")], "rules": ["token"]}),
-        (["--stop", "token<0.2", "--k-max", "4"], {"stops": [read_stop("token<0.2")], "k_max": 4}),
-        (["--c", "0.1"], {"cost": ConstantRatio(0.1)}),
-        (["--c", "0.9", "--k-max", "3"], {"cost": ConstantRatio(0.9), "k_max": 3}),
+        (["--c", "0.1", *SMALL], {"cost": ConstantRatio(0.1), **FEW}),
+        (["--c", "0.9", "--nodes-max", "1"], {"cost": ConstantRatio(0.9), "nodes": 1}),
     ],
 )
 def test_python_plans_what_the_command_plans(
@@ -245,8 +249,7 @@ def test_python_plans_what_the_command_plans(
 ) -> None:
     """The same question in Python gives the same JSON, field by field."""
     folder = measured(tmp_path)
-    assert main(["plan", str(folder), *options, "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
+    shown = asked([str(folder), *options], capsys)
     settings = {"cost": LatencyTable.read(folder / "latency.json"), **question}
     answer = plan([Draft(folder.name, Trace.read(folder), settings.pop("cost"))], **settings)
     assert shown == json.loads(json.dumps(deployment_report(answer).as_dict()))

@@ -21,7 +21,6 @@ from tests.toy_server import affine, sweep
 
 LAW = affine(8e-3, 2e-4, 2e-7, 4e-4, 6e-4, 2.5e-4, 2e-8)
 
-
 CAPTURED = Path(__file__).parents[2] / "benchmarks" / "results" / "bench_serve"
 
 

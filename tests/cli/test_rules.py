@@ -21,7 +21,6 @@ from tests.cli.theory_cases import EXACT, TABLE_P, Ask, P, full_trace, text_of
 SINGLE = 1e-6
 """Pmfs rounded to single precision: 24 bits, a few of them lost in sums."""
 
-
 TABLE_Q = [[0.2, 0.3, 0.5], [0.3, 0.3, 0.4], [0.6, 0.3, 0.1]]
 
 

@@ -32,7 +32,6 @@ def _in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 CHAIN = ("--target-pmf", "CHAIN", "--draft-pmf", "CHAIN2", "--length", "9")
 
-
 QUESTIONS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("race", "race-dense", "poisson", "recursive", "recursive-distinct"), (*PAIR, "--max-rank", "3")),
     **dict.fromkeys(("gumbel-list", "gumbel-list-dense"), (*PAIR, "--k", "2")),

@@ -19,7 +19,6 @@ from tests.made_up import each
 PRINTED = 0.05
 """Calls are stated to one digit after the point."""
 
-
 RANKS = "0.6,0.25,0.1"
 
 

@@ -18,12 +18,9 @@ from tests.made_up import race_g
 EXACT = 1e-11
 """Two float64 routes to one number of order one, thousands of operations each."""
 
-
 P, Q = [0.5, 0.3, 0.2], [0.2, 0.3, 0.5]
 
-
 TABLE_P = [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.05, 0.05, 0.9]]
-
 
 Ask = Callable[..., dict[str, Any]]
 

@@ -89,6 +89,15 @@ def test_errors_are_those_of_the_interval() -> None:
     assert math.sqrt(sum(half**2 for half in halves)) == pytest.approx(call.high - call.best, rel=1e-6)
 
 
+def test_a_term_at_its_bound_adds_nothing_to_intervals() -> None:
+    """The fit is on the side of 0 where the term does not vary."""
+    rng = np.random.default_rng(3)
+    fits = [fit_server(noisy(rng)) for _ in range(5)]
+    assert {fit.coefficients[7] > 0 for fit in fits} == {False, True}
+    for fit in fits:
+        assert np.array_equal(np.any(fit.directions, axis=0), np.array(fit.coefficients) > 0)
+
+
 def only(keep: Callable[[StepTime], bool]) -> list[StepTime]:
     return [run for run in RUNS if keep(run)]
 

@@ -112,7 +112,7 @@ def texts_of(decoded: Sequence[Decoded]) -> list[list[int]]:
 @pytest.mark.parametrize("method", METHODS, ids=str)
 def test_greedy_texts_are_the_targets(method: Method, tiny_pair: ModelPair) -> None:
     """At temperature 0 every method gives the greedy text; the closest two logits of it are far beyond rounding."""
-    options: dict[str, Any] = {"tokens": 20, "sampling": Sampling(0), "stop_at_end": False}
+    options: dict[str, Any] = {"tokens": 20, "sampling": Sampling(0), "stop_at_end": False, "batch": 3}
     for prompt, one in zip(PROMPTS, decode(tiny_pair, PROMPTS, method, **options), strict=True):
         with torch.inference_mode():
             logits = tiny_pair.target.network(torch.cat([prompt, one.output_ids])[None]).logits[0, len(prompt) - 1 : -1]
@@ -172,7 +172,7 @@ def test_texts_do_not_depend_on_the_draft(plain: str, tiny_pair: ModelPair) -> N
     methods = [Method("race", shape) for shape in shapes] if plain == "race" else MATCHED
     for method in methods:
         for pair in (tiny_pair, itself):
-            assert texts_of(decode(pair, PROMPTS, method, **options)) == expected
+            assert texts_of(decode(pair, PROMPTS, method, batch=3, **options)) == expected
     other = texts_of(decode(tiny_pair, PROMPTS, Method(plain), tokens=40, seed=7))
     assert other != expected
 

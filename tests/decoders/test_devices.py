@@ -24,7 +24,6 @@ from tests.far_device import FAR, FarTensor, TwoDevices, moved
 
 PROMPTS = [torch.tensor(ids) for ids in ([5, 9, 11], [7], [3, 4, 3, 4, 3, 8, 2, 60, 33])]
 
-
 ROUNDING = 2e-5
 """Other sums of the same float32 numbers; ranks divide some 1e-7 by what is left of a pmf, here 1% and more."""
 PLACES = {"far target": (True, False), "far draft": (False, True), "both far": (True, True)}

@@ -11,12 +11,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-
 Path = tuple[int, ...]
 
-
 Paths = frozenset[Path]
-
 
 ROUNDING = 1e-12
 """Sums of up to some thousand products near one, each within 1e-16."""

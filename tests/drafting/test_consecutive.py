@@ -72,7 +72,6 @@ def test_equally_likely_ranks_have_the_complete_tree(alphabet: int, depth: int) 
 
 DYADIC = [(0.5, 0.5), (0.5, 0.25, 0.25), (0.5, 0.25, 0.125, 0.125), (0.875, 0.125)]
 
-
 OTHER = [(0.6, 0.4), (0.9, 0.05, 0.05), (0.4, 0.3, 0.2, 0.1)]
 
 

@@ -35,9 +35,7 @@ SMALL_LAWS: dict[str, tuple[float, ...]] = {
     "one rank": (0.0, 0.7, 0.0),
 }
 
-
 MOST = 6
-
 
 LIMITS = [None, 1, 2, 3]
 

@@ -88,5 +88,4 @@ BAD: dict[str, Refusal] = {
     "no stopping rule": (lambda: Chain(3, stop=0.4), SettingError, "stop"),  # type: ignore[arg-type]
 }
 
-
 test_bad_drafts_are_named_in_one_line = all_refused(BAD)

@@ -148,7 +148,6 @@ BAD_SHAPES: dict[str, Refusal] = {
     "beyond int32": (lambda: Tree([-1], [2**32 + 1]), ShapeError, "ranks reach beyond"),
 }
 
-
 test_bad_shapes_are_named_in_one_line = all_refused(BAD_SHAPES)
 
 
@@ -181,7 +180,6 @@ FRACTION_LAWS = [
     [Fraction(0), Fraction(1), Fraction(0)],
     [Fraction(1, 3), Fraction(0), Fraction(1, 3)],
 ]
-
 
 WALKED: list[Shape] = [
     Chain(3),
@@ -288,6 +286,5 @@ BAD_LAWS: dict[str, Refusal] = {
         "max width is 2: the width cannot be limited where later ranks are more probable",
     ),
 }
-
 
 test_bad_laws_are_named_in_one_line = all_refused(BAD_LAWS)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from spectheory.measure.engines import processes
 from spectheory.measure.engines.processes import running
 from tests.made_up import each
 
@@ -18,8 +19,10 @@ CHILD = 'sleep 60 & echo $! > "$1"; wait'
 """A shell with a child of its own."""
 SCRIPT = """
 import sys, time
-from spectheory.measure.engines.processes import running
-with running(["/bin/sh", "-c", sys.argv[1], "sh", sys.argv[2]]) as process:
+from importlib.util import module_from_spec, spec_from_file_location
+spec = spec_from_file_location("processes", sys.argv[3])  # without torch, which its package imports
+spec.loader.exec_module(processes := module_from_spec(spec))
+with processes.running(["/bin/sh", "-c", sys.argv[1], "sh", sys.argv[2]]) as process:
     print(process.pid, flush=True)
     time.sleep(60)
 """
@@ -70,7 +73,7 @@ def test_children_end_with_the_block(ending: type[BaseException] | None, tmp_pat
 
 def test_they_end_if_this_process_is_killed(tmp_path: Path) -> None:
     file = tmp_path / "child"
-    command = [sys.executable, "-c", SCRIPT, CHILD, str(file)]
+    command = [sys.executable, "-c", SCRIPT, CHILD, str(file), str(processes.__file__)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as killed:
         assert killed.stdout
         process = int(killed.stdout.readline())

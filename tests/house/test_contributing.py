@@ -24,10 +24,6 @@ def test_a_form_is_whole_and_asks_for_the_doctor(path: Path) -> None:
     assert asked["doctor"]["validations"]["required"] is True
 
 
-def test_there_is_a_form_for_every_kind_of_issue() -> None:
-    assert {path.stem for path in FORMS} == {"wrong_number", "bug", "engine_or_format"}
-
-
 def unknown(guide: str) -> set[str]:
     """Targets of make and paths that the guide names and that do not exist."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -67,23 +67,20 @@ def test_every_way_of_counting_is_expected(past_end: bool, prefill: bool) -> Non
     assert found.counting.prefill == prefill, "its calls say which"
 
 
-def test_the_rate_of_false_alarms() -> None:
-    """P <= a in at most a share a of 100 logs; another rule's p is small far more often (the negative control)."""
-    engine, level = ToyEngine(PAIR), 0.05
-    logs = [engine.log(4, length=16, seed=seed) for seed in range(100)]
-    found = [judged(engine, log) for log in logs]
+def test_false_alarms_and_z_are_as_frequent_and_as_large_as_stated() -> None:
+    """P <= a in at most a share a of 100 logs; another rule's p is small far more often (the negative control).
+
+    The mean square of z, of calls and at known starts, is 1 within 5 deviations of a normal one's.
+    """
+    engine, level = ToyEngine(PAIR, past_end=True), 0.05
+    found = [judged(engine, engine.log(4, length=16, seed=seed)) for seed in range(100)]
     most = int(stats.binom.isf(RIGHT, len(found), level))
     assert sum(of(one, "token").p <= level for one in found) <= most
     assert sum(of(one, "independent").p <= level for one in found) > most
-    p = np.array([of(one, "token").calls.p for one in found])
+    right = [of(one, "token") for one in found]
+    p = np.array([one.calls.p for one in right])
     assert all((p <= a).sum() <= stats.binom.isf(RIGHT, len(p), a) for a in (0.01, 0.05, 0.2, 0.5))
-
-
-def test_z_has_the_spread_it_states() -> None:
-    """Mean square of z, of calls and at known starts, over 100 logs: 1 within 5 deviations of a normal one's."""
-    engine = ToyEngine(PAIR, past_end=True)
-    found = [of(judged(engine, engine.log(3, seed=seed)), "token") for seed in range(100)]
-    for values in ([one.calls.z for one in found], *np.array([[s.z for s in one.starts] for one in found]).T):
+    for values in ([one.calls.z for one in right], *np.array([[s.z for s in one.starts] for one in right]).T):
         squares = np.square(values)
         assert abs(squares.mean() - 1) < 5 * np.sqrt(2 / len(squares))
 

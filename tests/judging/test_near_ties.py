@@ -123,10 +123,9 @@ def test_a_right_engine_in_bfloat16_stands(rule: str, temperature: float) -> Non
     assert all(standing(found, other).refuted for other in ("token", "block") if temperature)
 
 
-@each("seed", range(2))
-def test_a_call_that_ends_where_nothing_is_near_is_refuted(seed: int) -> None:
+def test_a_call_that_ends_where_nothing_is_near_is_refuted() -> None:
     """One draft of a thousand is rejected though the draft's first choice is clear: power against a single fault."""
-    log, trace = read("argmax", 1.0, seed)
+    log, trace = read("argmax", 1.0, 1)
     ties = near_ties(trace, "bfloat16")
     assert 0.02 < ties.mean() < 0.2
     for number, one in enumerate(log.requests):

@@ -14,9 +14,7 @@ from spectheory.verification import LookupMatch
 PROMPTS = [torch.tensor([i % 5, 0, i % 4 + 1, 0, 3, 0, i % 5]) for i in range(40)]
 """Token 0 ends a text; it has stood behind several others, so that it is drafted."""
 
-
 KS = (1, 2, 5, 12)
-
 
 END = 0
 

@@ -34,7 +34,7 @@ from spectheory.trace import BY_START, MEASURED, Trace
 from spectheory.trace.calls import CallLog, Request
 from tests.toy_heads import TOYS, ToyHead, ToyParallelHead, with_head
 
-PROMPT, OUTPUT = torch.arange(1, 24) % 64, (torch.arange(40) * 7 + 3) % 64
+PROMPT, OUTPUT = torch.arange(1, 24) % 64, (torch.arange(24) * 7 + 3) % 64
 CACHE = 2e-4
 """As in test_forward.py: cached and whole attention add in other orders."""
 PROMPTS = tuple(Prompt(f"q{i}", "", f"t{i} t{i + 1} t7") for i in range(1, 5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -59,8 +60,8 @@ def test_states_in_pieces_with_a_cache(tiny_pair: ModelPair, text: Tensor) -> No
 
 
 @torch.no_grad()
-def test_states_in_half_precision(wide_pair: ModelPair) -> None:
-    network, ids = wide_pair.target.network, torch.tensor([[1, 2, 3, 4]])
+def test_states_in_half_precision(tiny_pair: ModelPair) -> None:
+    network, ids = deepcopy(tiny_pair.target.network).to(torch.bfloat16), torch.tensor([[1, 2, 3, 4]])
     with HiddenStates(network, LAYERS) as states:
         network(ids)
         taken = states.take()

@@ -30,7 +30,6 @@ from tests.measure.lookup_cases import END, KS, PROMPTS, by_hand, text_trace
 FEW = 5
 """Tokens of the vocabulary where texts are to repeat themselves."""
 
-
 TOKENS = 40
 
 
@@ -95,7 +94,7 @@ def expected(decoded: Sequence[Decoded], k: int, ngram: int = 3, more: int = 0) 
     return calls_of_texts(survival, np.array([len(text) for text in texts]))
 
 
-@pytest.mark.parametrize("temperature", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("k", KS)
 def test_decoded_calls_are_the_expected_ones(k: int, temperature: float, decoded_with: Decoding) -> None:
     """Text by text, no tolerance: given the text nothing is random."""
@@ -136,7 +135,7 @@ def counted(decoded: Sequence[Decoded], k: int) -> np.ndarray:
     return np.stack([np.bincount([call.drafted for call in one.calls], minlength=k + 1) for one in decoded])
 
 
-@pytest.mark.parametrize("temperature", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("k", KS)
 def test_calls_draft_what_the_replay_says(k: int, temperature: float, decoded_with: Decoding) -> None:
     """Text by text and call by call, no tolerance; texts that end by themselves had room for more."""

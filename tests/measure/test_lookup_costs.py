@@ -159,9 +159,7 @@ def test_texts_of_a_single_token_have_no_shares() -> None:
 # Half of eight prompts draft one token per call, half sixteen, and every call outputs two.
 UNALIKE, COPIES = 8, 16
 
-
 SURE = {1: second(1.0), 2: second(1.05), 17: second(2.7)}
-
 
 UNSURE = {1: (0.9, 1.0, 1.2), 2: (1.0, 1.05, 1.3), 17: (1.5, 2.7, 2.8)}
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,11 +13,22 @@ from scipy.special import softmax
 from torch.profiler import ProfilerActivity, profile
 
 from spectheory.distributions import Sampling
-from spectheory.measure import Model, ModelPair, measure_latency, teacher_forced
+from spectheory.measure import Model, ModelPair, load_pair, measure_latency, teacher_forced
 from spectheory.measure.reading import Reading, read_last
 
 SINGLE = 1e-5
+MANY_TOKENS = 151_936
+"""The outputs of a large pair in use."""
 COPIES = ("aten::clone", "aten::copy_", "aten::_to_copy")
+
+
+@pytest.fixture(scope="module")
+def wide_pair(save_model: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> ModelPair:
+    """A pair of two thin layers each with the outputs of a large one, in bfloat16, as such pairs are stored."""
+    root = tmp_path_factory.mktemp("wide")
+    sizes = {"outputs": MANY_TOKENS, "tokens": MANY_TOKENS, "dtype": "bfloat16"}
+    target = save_model(root / "target", seed=1, **sizes)
+    return load_pair(target, save_model(root / "draft", seed=2, like=target, **sizes), device="cpu")
 
 
 def copied(model: Model, texts: int, tokens: int) -> list[int]:

@@ -160,6 +160,14 @@ def test_the_range_holds_the_value_of_full_pmfs(rule: PathRule, shape: Shape, tm
     assert not wrong.low - ROUNDING <= value <= wrong.high + ROUNDING
 
 
+def test_both_ends_are_laws_of_the_rank(tmp_path: Path) -> None:
+    """Bounds of P(R <= r) give way by their rounding, more of it at later ranks: no probability is negative."""
+    trace = read_any(Pair(1, texts=2).write(tmp_path / "log", 5))
+    for end in ends_of(PATH_RULES["recursive"], trace, 5):
+        assert end.law.min() >= 0
+        assert end.law.sum(axis=1).max() <= 1
+
+
 def test_the_interval_over_prompts_and_what_is_said(tmp_path: Path) -> None:
     pair = Pair(3)
     found = predict(read_any(pair.write(tmp_path / "log", 3)), PATH_RULES["race"], Chain(2))

@@ -8,7 +8,7 @@ import numpy as np
 
 from spectheory.judging.counting import Counting
 from spectheory.judging.expected import ExpectedCounts
-from spectheory.prediction.renewal import Renewal, Summed
+from spectheory.prediction.renewal import Renewal, Summed, spread_of_calls
 from spectheory.trace import Trace
 from spectheory.verification import PATH_RULES
 from tests.made_up import each
@@ -35,3 +35,12 @@ def test_matches_that_renew_give_every_k(rule: str, draft: str) -> None:
             slack = 2e-3 if k < ran else 5e-3
             assert abs(Renewal(counted).tokens(k) / true[k] - 1) < slack
             assert abs(Summed(counted).tokens(k) / true[k] - 1) > 5e-3
+
+
+def test_counted_shares_spread_as_independent_calls_do() -> None:
+    """The covariance of "at least i accepted", i = 1..k, by its definition: over the law of the accepted number."""
+    counted, calls = np.array([0.8, 0.5, 0.1]), 7
+    law = -np.diff(counted, prepend=1.0, append=0.0)
+    reached = np.arange(4)[:, None] >= np.arange(1, 4)
+    expected = (reached - counted).T @ (law[:, None] * (reached - counted)) / calls
+    np.testing.assert_allclose(spread_of_calls(counted.tolist(), calls), expected, rtol=1e-12)

@@ -23,10 +23,8 @@ from tests.prediction.tree_cases import ROUNDING, TREES, Floats, library_tree
 EQUAL = 1e-9
 """Calls of two trees that differ by less, relative, are a tie in exact arithmetic: rounding is far below."""
 
-
 STEP = 1e-6
 """Share of a node that is added to see what it is worth."""
-
 
 QUOTIENT = 1e-4
 """Difference quotients of sums below 25 calls: curvature of at most some 50 times the step, and rounding over it."""
@@ -169,6 +167,5 @@ BAD: dict[str, Refusal] = {
     "negative": (lambda: text_tree(np.array([[-0.5], [1.0]]), np.array([2]), 1), PmfError, "entry -0.5"),
     "sum": (lambda: text_tree(np.array([[0.5, 0.6]]), np.array([1]), 1), PmfError, "sums to 1.1"),
 }
-
 
 test_bad_input_is_named_in_one_line = all_refused(BAD)

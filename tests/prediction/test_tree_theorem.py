@@ -49,10 +49,8 @@ CASES = {
     "equal": Case(chain("target", 2, True), chain("target", 2, True), 4),
 }
 
-
 IN_ORDER = sorted(set(TREES) - {"ranks left out"})
 """Trees whose siblings have ranks 1..m, as recursive rejection tries them."""
-
 
 JOINTS: dict[str, Joint] = {
     "rejection": partial(recursive_rejection, replacement=True),
@@ -63,13 +61,11 @@ JOINTS: dict[str, Joint] = {
     "independent list": tree_enumeration.independent_list,
 }
 
-
 every_joint = each("joint", sorted(JOINTS))
 every_case = each("case", sorted(CASES))
 every_tree = each("tree", sorted(TREES))
 
 DEEP = ("leaves at all depths", "ranks left out")
-
 
 beyond_the_ledger = each(
     "joint, tree",

@@ -14,12 +14,9 @@ from spectheory import drafting
 
 Floats = NDArray[np.float64]
 
-
 Path = tuple[int, ...]
 
-
 Tree = frozenset[Path]
-
 
 ROUNDING = 1e-12
 """The library against fractions: some twenty operations on numbers near one, each within 1e-16."""

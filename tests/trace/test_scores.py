@@ -230,6 +230,15 @@ def test_values_beside_drafts_are_refused_for_llama(draft_n: int, after: bool, t
         read_evidence(tmp_path / "log", "llama.cpp-logprobs")
 
 
+def test_of_tied_tokens_the_lowest_id_is_the_first_choice() -> None:
+    tied, lower, higher = {3: -0.7, 1: -0.7}, {1: -0.1, 3: -3.0}, {3: -0.1, 1: -3.0}
+    parts = [
+        Scores((ScoredText("a", (-0.7, -0.7), (1, 1), tops=(tied, tied), vocabulary=5),)),
+        Scores((ScoredText("a", (-0.1, -3.0), (1, 1), tops=(lower, higher), vocabulary=5),)),
+    ]
+    assert Scores.joined(parts).columns["greedy_agreement"].tolist() == [True, False]
+
+
 def test_lists_are_as_wrong_as_the_worse_log() -> None:
     """Of two logs with different rounding, the joined lists have the larger."""
     list_of = {1: -0.1, 2: -3.0}

@@ -54,11 +54,11 @@ def test_greedy_calls_are_exact(head: ModelPair, tmp_path: Path) -> None:
     assert all(compare_runs(of_one).z == 0 for of_one in runs.values())
 
 
-@pytest.mark.parametrize("prompts", [3, pytest.param(8, marks=pytest.mark.evidence)])
+@pytest.mark.parametrize("prompts", [2, pytest.param(8, marks=pytest.mark.evidence)])
 def test_calls_are_those_expected_by_start_alone(head: ModelPair, tmp_path: Path, prompts: int) -> None:
     """Of 8 prompts some 400 tokens for each rule and shape: an expectation off by about a quarter would be seen.
 
-    Of 3 prompts one off by about two fifths.
+    Of 2 prompts one off by about a half.
 
     The control: the same calls are not those per position, which every rule says whose calls are certain given the
     text. A toy head accepts too little for the others; a trained head shows those (next test).

@@ -43,7 +43,6 @@ from tests.validation.validation_cases import HOW, PROMPTS, QUESTION, WARM
 SIGMA = 6.0
 """|z| of a right prediction exceeds this in 2e-9 of all runs (normal limit); some 30 are looked at."""
 
-
 DISTINCT = "recursive-distinct, k-ary 2x2"
 
 
@@ -257,17 +256,17 @@ def test_rounds_of_another_run_are_refused(found: dict[str, Any], tiny_pair: Mod
         assert strange.read_text() == content, "nothing was cut"
 
 
-def test_damaged_rounds_are_decoded_again(found: dict[str, Any], tiny_pair: ModelPair, folder: Path) -> None:
+def test_damaged_rounds_are_decoded_again(tiny_pair: ModelPair, tmp_path: Path) -> None:
     """A number that was changed, or one that is none, is no round of this run."""
-    settings, how, path = QUESTION.settings(WARM), QUESTION.at(WARM), folder / f"rounds-{WARM}.jsonl"
+    settings, how, few, path = QUESTION.settings(WARM)[:2], QUESTION.at(WARM), PROMPTS[:3], tmp_path / "rounds.jsonl"
+    unbroken = decoded_rounds(tiny_pair, few, settings, how, path)
     own = path.read_text()
-    unbroken = decoded_rounds(tiny_pair, PROMPTS, settings, how, path)
-    moved, no_number = own.replace('"prompt":7,', '"prompt":70,'), own.replace('"count":', '"c":NaN,"x":')
-    for damaged, left in ((moved, 7), (no_number, 0)):
+    moved, no_number = own.replace('"prompt":2,', '"prompt":20,'), own.replace('"count":', '"c":NaN,"x":')
+    for damaged, left in ((moved, 2), (no_number, 0)):
         assert damaged != own
-        strange, states = folder / "damaged.jsonl", list[Progress]()
+        strange, states = tmp_path / "damaged.jsonl", list[Progress]()
         strange.write_text(damaged)
-        again = decoded_rounds(tiny_pair, PROMPTS, settings, how, strange, on_progress=states.append)
+        again = decoded_rounds(tiny_pair, few, settings, how, strange, on_progress=states.append)
         assert states[0].resumed == left
         assert [{n: r.output for n, r in one.items()} for one in again] == [
             {n: r.output for n, r in one.items()} for one in unbroken
