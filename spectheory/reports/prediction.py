@@ -29,6 +29,8 @@ from spectheory.reports.base import WIDTH, Brief, Report, point, range_words, sh
 from spectheory.reports.meanings import TERMS, claimed
 from spectheory.reports.notes import (
     NO_COST,
+    QUIET,
+    disturbed_words,
     formulas,
     heavy_tail,
     limits_of_decodings,
@@ -78,7 +80,12 @@ def prediction_report(plan: Plan, check: Records | None = None) -> Report:
         *([check_table(check)] if check else []),
     ]
     words = provisional_words(best.provenance) or requests_left_out(best.provenance, recorded)
-    headline = [words, _headline(plan), adaptive_sentence(adaptive) if adaptive else ""]
+    headline = [
+        words,
+        _headline(plan),
+        disturbed_words(best, plan.cost),
+        adaptive_sentence(adaptive) if adaptive else "",
+    ]
     timing = timing_notes(plan.cost) if isinstance(plan.cost, LatencyTable) else []
     notes = [*prediction_notes(plan, in_loop, recorded), *timing]
     pieces = [*_tables(plan, recorded), *asked, *([recorded_table(recorded)] if recorded else [])]
@@ -224,9 +231,10 @@ def _brief(plan: Plan, asked: Sequence[Table], recorded: Sequence[RecordedReadin
         *([_CERTIFIED] if any(p.certified for p in plan.predictions) else []),
         *([] if plan.timed else [NO_COST]),
         *([NOT_SAMPLED] if given(provenance) else []),
+        *([QUIET] if plan.best.disturbed else []),
         *([] if provisional else few_prompts(plan.prompts)),
     ]
-    lines = [*_verdict(plan.best), requests_left_out(provenance, recorded)]
+    lines = [*_verdict(plan.best), disturbed_words(plan.best, plan.cost), requests_left_out(provenance, recorded)]
     return Brief.of(lines, [_few_rules(plan), *asked], notes)
 
 
