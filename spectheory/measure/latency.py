@@ -25,7 +25,7 @@ from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.measure.heads.base import AutoregressiveReading, HiddenStates, ParallelReading
 from spectheory.measure.loop_time import AS_MODELS_DO, time_loop
-from spectheory.measure.machine import Watch, hardware, versions, wait_for
+from spectheory.measure.machine import Watch, free_bytes, hardware, versions, wait_for
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import Reading
 from spectheory.measure.rounds import GROUPS, PLAIN, Budget, Pass, Round, Rounds, share
@@ -178,6 +178,8 @@ ROUNDS_OF_A_GROUP = 5
 """Rounds of a group at most, unless more are asked for."""
 _FOR_LOOP, _FOR_WARM_UP = 0.25, 0.02
 """Shares of the seconds: of a group's, what the decoding loop may take; of all, after which nothing more warms up."""
+_FREE = 0.5
+"""Share of the free memory above which weights stay where they are: those of a mapped file would be there twice."""
 LOOP_SAMPLING = "loop_sampling"
 """Key of the loop's sampling in a table's provenance; without it (older versions) the sampling is `AS_MODELS_DO`."""
 
@@ -351,9 +353,10 @@ def _described(pair: ModelPair) -> dict[str, Any]:
 
 
 def _place_anew(model: Model) -> None:
-    """Move the weights that are in main memory to another place in it; their values stay."""
-    for weights in model.network.parameters():
-        if weights.device.type == "cpu":
+    """Move the weights that are in main memory to another place in it, if it has room; their values stay."""
+    here = [weights for weights in model.network.parameters() if weights.device.type == "cpu"]
+    if sum(weights.nbytes for weights in here) < _FREE * free_bytes(torch.device("cpu")):
+        for weights in here:
             weights.data = weights.data.clone()
 
 
