@@ -78,6 +78,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS / f"{Path(__file__).stem}.json", help="where results go")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.count < 2:
+        parser.error("--count must be 2 or more: one quiet measurement and one beside a busy process")
     if asked.one:
         torch.set_num_threads(asked.threads)
         one_table().write(asked.one)
