@@ -68,6 +68,11 @@ class TimedGroup:
     `stopped` says why its rounds ended: their noise is small enough (``width``), the time was over (``budget``), or
     there were as many as may be (``rounds``). `with_hidden_states` is the target's pass on one token when a head's
     hidden states are taken from it.
+
+    Examples
+    --------
+    >>> TimedGroup({1: 0.010, 2: 0.011}, {1: 0.002, 2: 0.002}, others=0.1).target[1]
+    0.01
     """
 
     target: Mapping[int, float]
