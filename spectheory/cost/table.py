@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from spectheory.checks import BEYOND, amount, instance, instances, whole
+from spectheory.checks import BEYOND, amount, choice, instance, instances, whole
 from spectheory.cost.model import CostModel, Ends, PassCost
 from spectheory.drafting import Shape
 from spectheory.drafting.tree import a_shape
@@ -85,16 +85,22 @@ class TimedGroup:
     with_hidden_states: float | None = None
 
     def __post_init__(self) -> None:
-        again, passes = "measure again", [*self.target.values(), *self.draft.values()]
-        extra = [] if self.with_hidden_states is None else [self.with_hidden_states]
-        for seconds in (*passes, *extra):
-            amount("the seconds of a pass", seconds, below=BEYOND, remedy=again)
-        if not min((*passes, *extra), default=0.0) > 0 or 1 not in self.target:
-            raise SettingError("a group of rounds lacks times", limit="needs seconds > 0 of every pass", remedy=again)
+        again = "measure again"
+        for who in ("target", "draft"):
+            entries = instance(f"the times of the {who}", getattr(self, who), Mapping, remedy=again)
+            times = {whole("tokens", m, remedy=again): _seconds(one) for m, one in entries.items()}
+            object.__setattr__(self, who, times)
+        if 1 not in self.target:
+            raise SettingError("a group of rounds has no plain step", limit="needs the target on 1", remedy=again)
         whole("rounds of a group", self.rounds, remedy=again)
-        for name, value in (("seconds", self.seconds), ("others", self.others)):
-            if value is not None:
-                amount(f"{name} of a group", value, below=BEYOND, remedy=again)
+        amount("seconds of a group", self.seconds, below=BEYOND, remedy=again)
+        choice("stopped", self.stopped, ("width", "budget", "rounds"), remedy=again)
+        if self.loop is not None:
+            instance("loop", self.loop, LoopTime, remedy=again)
+        if self.others is not None:
+            amount("others of a group", self.others, below=BEYOND, remedy=again)
+        if self.with_hidden_states is not None:
+            _seconds(self.with_hidden_states)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -190,7 +196,7 @@ class LatencyTable(PassCost):
         target, draft = ({m: entry(who, m) for m in getattr(groups[0], who)} for who in ("target", "draft"))
         loops = [np.array(astuple(group.loop)) / group.target[1] for group in groups if group.loop is not None]
         loop = LoopTime(*(plain * np.mean(loops, axis=0)).tolist()) if len(loops) == len(groups) else None
-        return cls(target, draft, context, provenance or {}, loop, groups)
+        return cls(target, draft, context, {} if provenance is None else provenance, loop, groups)
 
     def __post_init__(self) -> None:
         for who, entries in (("target", self.target), ("draft", self.draft)):
@@ -388,6 +394,14 @@ class LoopedTable(LatencyTable):
     def verification(self, shape: Shape) -> Interval:
         """Seconds of the target's pass of a call, with the loop's time for the whole call."""
         return super().verification(shape) + (self.loop.of(shape) if self.loop else 0.0)
+
+
+def _seconds(value: float) -> float:
+    """The time of a pass, checked."""
+    seconds = amount("the seconds of a pass", value, below=BEYOND, remedy="measure again")
+    if not seconds > 0:
+        raise SettingError(f"the seconds of a pass is {seconds:g}", limit="must be > 0", remedy="measure again")
+    return seconds
 
 
 def _others(groups: Sequence[TimedGroup]) -> float:
