@@ -13,10 +13,10 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, LlamaConfig
 
 from spectheory.cost import ACCELERATORS, ModelShape, Roofline
-from spectheory.cost.table import LOOP_ROUNDS, PASS_ROUNDS
+from spectheory.cost.table import ROUNDS
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Shape
-from spectheory.measure import MeasureSettings, Model, ModelPair, measure_latency, teacher_forced, with_loop
+from spectheory.measure import MeasureSettings, Model, ModelPair, measure_latency, teacher_forced
 from spectheory.measure.columns.statistics import position_statistics
 from spectheory.measure.forward import paired_logits
 from spectheory.measure.heads.load import HEADS
@@ -43,7 +43,7 @@ class Sizes:
     contexts: tuple[int, ...] = (128, 2048)
     widths: tuple[int, ...] = (1, 2, 4, 5, 8, 16, 32, 64)
     """Tokens in the caches, and tokens of a pass."""
-    repeats: int = 15
+    rounds: int = 2
     warm_up: int = 3
     """Rounds of measured passes."""
     budgets: tuple[float, ...] = (5.0, 20.0, 60.0)
@@ -77,7 +77,7 @@ DRAFT_HALF_B = llama(24, 1024, 4096, 16, 8, tie_word_embeddings=True)
 QUICK = Sizes(
     prompts=4, tokens=48, validated=4, length=32, temperatures=(0.0, 0.7, 1.0), target=TARGET_8B, draft=DRAFT_HALF_B
 )
-FULL = replace(QUICK, prompts=12, tokens=128, validated=16, length=96, repeats=40, decoded=96)
+FULL = replace(QUICK, prompts=12, tokens=128, validated=16, length=96, rounds=5, decoded=96)
 TINY = Sizes(
     prompts=2,
     tokens=4,
@@ -90,7 +90,7 @@ TINY = Sizes(
     draft=llama(1, 16, 32, 2, 1, vocab_size=64),
     contexts=(16, 40),
     widths=(1, 4),
-    repeats=6,
+    rounds=1,
     warm_up=1,
     budgets=(0.1,),
     decoded=6,
@@ -149,9 +149,7 @@ def latencies(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
         "contexts": {},
     }
     for context in sizes.contexts:
-        table = measure_latency(
-            pair, context=context, tokens=sizes.widths, repeats=sizes.repeats, warm_up=sizes.warm_up
-        )
+        table = measure_latency(pair, context=context, tokens=sizes.widths, rounds=sizes.rounds, warm_up=sizes.warm_up)
         limit = roofline(device, dtype, sizes, context)
         found["contexts"][context] = {
             who: {m: row(entry.as_dict(), limit and getattr(limit, f"{who}_pass")(m).best) for m, entry in of.items()}
@@ -187,16 +185,14 @@ def latency_budget(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
     pair, found = random_pair(device, dtype, sizes), {}
     for seconds in sizes.budgets:
         budget = Budget(seconds=seconds)
-        table = measure_latency(pair, context=sizes.contexts[0], tokens=sizes.widths, budget=budget)
-        looped = with_loop(pair, table, budget=budget)
-        passes = looped.provenance[PASS_ROUNDS]
-        assert looped.loop is not None
+        table = measure_latency(pair, context=sizes.contexts[0], tokens=sizes.widths, budget=budget, loop=Sampling())
+        ended = table.provenance[ROUNDS]
+        assert table.loop is not None
         found[f"{seconds:g}"] = {
-            "rounds": table.provenance["repeats"],
-            "widest": max(passes["widths"].values()),
+            "widest": max(ended["widths"].values()),
             "draft_step": table.ratio,
-            "passes": passes,
-            "loop": {**looped.provenance[LOOP_ROUNDS], **asdict(looped.loop)},
+            **ended,
+            "loop": asdict(table.loop),
         }
     return {"budgets": found}
 
@@ -249,7 +245,7 @@ def heads(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
     for kind in ("eagle3", "dflash"):
         pair = with_random_head(base, kind, DRAFTS)
         table = measure_latency(
-            pair, context=sizes.contexts[0], tokens=sizes.widths, repeats=sizes.repeats, warm_up=sizes.warm_up
+            pair, context=sizes.contexts[0], tokens=sizes.widths, rounds=sizes.rounds, warm_up=sizes.warm_up
         )
         found[kind] = {
             "parameters": int(pair.draft.network.num_parameters()),

@@ -1,9 +1,9 @@
-"""Latencies of a pair within budgets, against 40 rounds of every pass whatever their intervals are.
+"""Latencies of a pair within budgets, against eight groups of five rounds whatever their intervals are.
 
-Both measure passes on 1, 2, 4, ... 64 tokens, then the decoding loop; the peer decodes three texts of 24 tokens by each
-of its settings. Before anything is said of times: every pass was run as often as the table says, and the intervals of
-both ways overlap for every pass. Where other processes used cores meanwhile, the row says that intervals are not
-compared. ``--wide`` measures a pair with random weights and V = 151,936, of 0.3 B and 0.17 B parameters in bfloat16.
+Both measure passes on 1, 2, 4, ... 64 tokens and the decoding loop in every group. Before anything is said of times:
+every round ran every pass, and the intervals of both ways overlap for every pass. Where other processes used cores
+meanwhile, the row says that intervals are not compared. ``--wide`` measures a pair with random weights and V = 151,936,
+of 0.3 B and 0.17 B parameters in bfloat16.
 """
 
 from __future__ import annotations
@@ -23,19 +23,15 @@ from _gpu_pairs import QUICK, llama, random_pair
 from _rows import Row, publish
 
 from spectheory.cost import LatencyTable
+from spectheory.cost.table import DISTURBED, ROUNDS
 from spectheory.distributions import Sampling
-from spectheory.measure import ModelPair, load_pair, measure_latency, with_loop
-from spectheory.measure.decoders import Method, decode
-from spectheory.measure.latency import REPEATED, WarmModel
-from spectheory.measure.loop_time import CALIBRATION
-from spectheory.measure.rounds import PLAIN, Budget
+from spectheory.measure import ModelPair, load_pair, measure_latency
+from spectheory.measure.latency import WarmModel
+from spectheory.measure.rounds import Budget
 from spectheory.pairs import resolve
-from spectheory.reports.notes import BUSY
 
 CONTEXT, BUDGETS = 64, (2.0, 10.0, 60.0)
 ENDLESS = Budget(1e-12, 1e9)
-LOOP_TEXTS, LOOP_TOKENS = 3, 24
-"""Texts of every setting that the peer decodes, and their tokens."""
 
 
 def main() -> None:
@@ -46,14 +42,14 @@ def main() -> None:
     asked = parser.parse_args()
     torch.set_num_threads(1)  # all work is in this thread, whose time is taken
     pair, name = wide_pair() if asked.wide else _built_in(), "wide" if asked.wide else "built-in"
-    fixed, peer = timed(lambda: forty_rounds(pair))
-    rows, notes = [], [said_of(f"{name}, 40 rounds", fixed)]
+    fixed, peer = timed(lambda: within(pair, ENDLESS))
+    rows, notes = [], [said_of(f"{name}, all rounds", fixed)]
     for seconds in BUDGETS:
         budget = Budget(seconds=seconds)
         table, ours = timed(lambda budget=budget: within(pair, budget))
-        equal = f"passes run as often as the table says; {overlap(table, fixed)}"
+        equal = f"every round ran every pass; {overlap(table, fixed)}"
         work = f"latencies of the {name} pair, at most {seconds:g} s"
-        rows.append(Row(work, "s of CPU", ours, equal, peer, "40 rounds", at={"seconds": seconds}))
+        rows.append(Row(work, "s of CPU", ours, equal, peer, "all rounds", at={"seconds": seconds}))
         notes.append(said_of(f"{name}, at most {seconds:g} s", table))
     publish(__file__, "Measuring latencies, ended by narrow intervals or by a time limit", rows, *notes, out=asked.out)
 
@@ -72,18 +68,8 @@ def wide_pair() -> ModelPair:
 def within(pair: ModelPair, budget: Budget) -> LatencyTable:
     """Passes and loop, checked against the passes that were run."""
     with counted(pair) as ran:
-        table = measure_latency(pair, context=CONTEXT, budget=budget)
+        table = measure_latency(pair, context=CONTEXT, budget=budget, loop=Sampling())
     check_counts(table, ran)
-    return with_loop(pair, table, budget=budget)
-
-
-def forty_rounds(pair: ModelPair) -> LatencyTable:
-    """Every pass in each of 40 rounds, and texts by every setting of the loop."""
-    table = measure_latency(pair, context=CONTEXT, budget=ENDLESS)
-    prompt = torch.arange(CONTEXT - LOOP_TOKENS // 2) % pair.vocabulary
-    for seed in range(LOOP_TEXTS):
-        for method in (Method("plain"), *(Method(rule, shape) for rule, shape in CALIBRATION)):
-            decode(pair, [prompt], method, tokens=LOOP_TOKENS, sampling=Sampling(), seed=seed, stop_at_end=False)
     return table
 
 
@@ -108,19 +94,17 @@ def counted(pair: ModelPair) -> Iterator[Counter[tuple[str, int]]]:
 
 
 def check_counts(table: LatencyTable, ran: Counter[tuple[str, int]]) -> None:
-    """Passes were run as often as the provenance says, with those that warmed up."""
-    said, warm_up = table.provenance["pass_rounds"]["repeats"], table.provenance["warm_up"]
-    for (who, tokens), count in ran.items():
-        if (who, tokens) == ("target", 1):
-            assert count >= REPEATED[PLAIN] * (said["target 1"] + warm_up)  # some stand between two bursts of drafts
-        elif who == "target" or tokens > 2:
-            assert count == said[f"{who} {tokens}"] + warm_up
+    """Every round, and every one that warmed up, ran each longer pass once."""
+    (count,) = {count for (_, tokens), count in ran.items() if tokens > 2}
+    groups = len(table.groups)
+    assert count >= sum(group.rounds for group in table.groups) + groups
+    assert ran["target", 1] >= 2 * count
 
 
 def overlap(table: LatencyTable, other: LatencyTable) -> str:
     """Check that both ways give the same times in plain steps, up to their intervals, on a machine that is quiet."""
-    busiest = max(each.provenance["pass_rounds"]["others"] or 0.0 for each in (table, other))
-    if busiest > BUSY:
+    busiest = max(each.others or 0.0 for each in (table, other))
+    if busiest > DISTURBED:
         return f"intervals not compared, since other processes used up to {busiest:.1f} cores"
     for who in ("target", "draft"):
         for tokens, one in getattr(table, who).items():
@@ -132,16 +116,14 @@ def overlap(table: LatencyTable, other: LatencyTable) -> str:
 
 def said_of(name: str, table: LatencyTable) -> str:
     """How the rounds ended, how wide intervals are, and what other processes used."""
-    ended = table.provenance["pass_rounds"]
+    ended = table.provenance[ROUNDS]
     widest = max(ended["widths"], key=ended["widths"].get)
     said = [
-        f"{name}: {table.provenance['repeats']} rounds in {ended['seconds']:.1f} s, ended by {ended['stopped']}",
+        f"{name}: {ended['rounds']} rounds in {ended['groups']} groups in {ended['seconds']:.1f} s, ended by "
+        f"{ended['stopped']}",
         f"widest interval {ended['widths'][widest]:.1%} ({widest})",
         f"draft step {table.ratio:.3f} of a plain step",
     ]
-    if "loop_rounds" in table.provenance:
-        loop = table.provenance["loop_rounds"]
-        said.append(f"loop {loop['seconds']:.1f} s, ended by {loop['stopped']}")
     if ended["others"] is not None:
         said.append(f"other processes used {ended['others']:.1f} cores")
     return "; ".join(said)

@@ -126,12 +126,16 @@ def padded_pair(
 
 @pytest.fixture(scope="module")
 def quick_latencies() -> Iterator[None]:
-    """Validations and commands measure latency tables in the fewest rounds, for tests that do not look at times."""
-    from spectheory.measure import loop_time, measure_latency
+    """Validations and commands measure latency tables in two rounds, for tests that do not look at times."""
+    from spectheory.measure import Timing, latency, measure_latency
 
-    quick = partial(measure_latency, repeats=6, warm_up=0)
+    quick = {"rounds": 1, "warm_up": 0}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_time, "ROUNDS", 1)
-        for measuring in ("spectheory.measure.validation.run", "spectheory.cli.measure"):
-            patch.setattr(importlib.import_module(measuring), "measure_latency", quick)
+        for name, groups in (("GROUPS", 2), ("FEWEST_GROUPS", 2), ("BEFORE", 1)):
+            patch.setattr(latency, name, groups)
+        for measuring, name, how in (
+            ("spectheory.measure.validation.run", "measure_latency", partial(measure_latency, **quick)),
+            ("spectheory.cli.measure", "Timing", partial(Timing, **quick)),
+        ):
+            patch.setattr(importlib.import_module(measuring), name, how)
         yield

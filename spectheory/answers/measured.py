@@ -30,7 +30,7 @@ class TraceJson(Part, kw_only=True):
 class LatencyJson(Part, kw_only=True):
     """`latency.json` of `spectheory measure`."""
 
-    schema = 2
+    schema = 3
 
     class Loop(Part):
         """Seconds of the decoding loop outside the passes."""
@@ -41,9 +41,24 @@ class LatencyJson(Part, kw_only=True):
         node: float
         tree: float
 
+    class Group(Part):
+        """Seconds from one group of rounds that follow each other."""
+
+        target: dict[str, float]
+        draft: dict[str, float]
+        loop: "LatencyJson.Loop | None"
+        rounds: Positive
+        seconds: float
+        others: float | None
+        stopped: Literal["width", "budget", "rounds"]
+        with_hidden_states: float | None
+
     unit: Annotated[Literal["seconds"], says("unit of times")]
     context: Annotated[Count, says("tokens in the cache")]
     target: Annotated[dict[str, Interval], says("seconds of a pass by its tokens")]
     draft: Annotated[dict[str, Interval], says("the same of the draft; empty where drafts are free")]
     loop: Annotated[Loop | None, says("seconds of the decoding loop outside the passes")]
+    groups: Annotated[
+        list[Group], says("the groups of rounds that the times are means of; none in a table made by hand")
+    ]
     provenance: Annotated[dict[str, Any], says("machine, versions and rounds")]

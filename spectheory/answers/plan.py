@@ -22,6 +22,15 @@ class CandidateJson(Part, kw_only=True):
     passes: Annotated[Count, says("draft passes of a call")]
     tokens_per_call: Annotated[Interval, says("tokens per target call", "prediction.tokens_per_call")]
     speedup: Annotated[Interval, says("over plain decoding")]
+    disturbed: Maybe[
+        Annotated[
+            Interval,
+            says(
+                "speed-ups by one group of rounds alone, where other processes disturbed the timing",
+                "prediction.disturbed",
+            ),
+        ]
+    ] = UNSET
     verdict: Annotated[Literal["speculate", "speculating may not pay", "do not speculate"], says("whether it pays")]
 
 

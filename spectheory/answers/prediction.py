@@ -37,6 +37,9 @@ class SettingJson(Part, kw_only=True):
     held_out: Annotated[bool, says("whether the shape was chosen on other prompts")]
     certified: Maybe[Annotated[Interval, says("range that the recorded lists of tokens allow")]] = UNSET
     drafted: Maybe[Annotated[Interval, says("drafted tokens per call, where the draft stops by itself")]] = UNSET
+    disturbed: Maybe[
+        Annotated[Interval, says("speed-ups by one group of rounds alone, where other processes disturbed the timing")]
+    ] = UNSET
 
 
 class AdaptiveJson(Part, kw_only=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -40,17 +40,17 @@ from spectheory.measure import (
     MeasureSettings,
     ModelPair,
     Progress,
+    Timing,
     compare_with_assisted,
     differences,
-    measure_latency,
-    with_loop,
 )
 from spectheory.measure.assisted import check_draft
 from spectheory.measure.job import Measurement, measurement_of, stages_of
+from spectheory.measure.latency import kept_beside
 from spectheory.measure.machine import threads_in_use, use_threads
 from spectheory.measure.rounds import Budget
 from spectheory.measure.run import check_out, run_measurement
-from spectheory.measure.runners import Runner, here
+from spectheory.measure.runners import Runner, here, works_here
 from spectheory.pairs import PROMPTS
 from spectheory.plots.measured import write_measured
 from spectheory.prompts import Prompt, read_prompts
@@ -117,8 +117,9 @@ def run_measure(question: MeasureOptions, pair: PairOptions, text: TextOptions, 
     """Measure a pair into a folder and say in short what was found."""
     out = ready_folder(question.out)
     session = Session.load(pair, text, how)
-    trace = session.trace(out / TRACE_FILE)
-    table = session.latencies(out / LATENCY_FILE, longest=LONGEST_CALL)
+    with session.timing(out / LATENCY_FILE, longest=LONGEST_CALL) as known:
+        trace = session.trace(out / TRACE_FILE, on_idle=known.reach)
+    table = LatencyTable.read(out / LATENCY_FILE)
     answers.print(
         f"{len(trace)} positions in {len(trace.texts)} texts; {_acceptance(trace)}; "
         f"target entropy {trace.columns['target_entropy'].mean():.3f} nats; draft step / target step {table.ratio:.3f}",
@@ -139,6 +140,19 @@ def _acceptance(trace: Trace) -> str:
     deep = trace.columns["start_total_variation"]
     rates = [f"{1 - deep[left > i, i].mean():.3f}" for i in range(depth) if (left > i).any()]
     return f"measured by start to depth {depth}; acceptance rate 1 - TV by depth {', '.join(rates)}"
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Costs that may still be measured: `reach` measures what is due at a part of the other work, `now` has them."""
+
+    reach: Callable[[float], None]
+    now: Callable[[], CostModel]
+
+    @classmethod
+    def known(cls, cost: CostModel) -> Costs:
+        """Costs that are known already."""
+        return cls(lambda part: None, lambda: cost)
 
 
 @dataclass(frozen=True)
@@ -189,8 +203,18 @@ class Session:
         room = halfway if self.pair.window is None else self.pair.window - longest
         return max(1, min(halfway, room))
 
-    def trace(self, path: Path, *, quick: bool = False, brief: Brief | None = None) -> Trace:
-        """Measure, or go on with what an earlier run left; `brief` says in short what follows from the first stages."""
+    def trace(
+        self,
+        path: Path,
+        *,
+        quick: bool = False,
+        brief: Brief | None = None,
+        on_idle: Callable[[float], None] | None = None,
+    ) -> Trace:
+        """Measure, or go on with what an earlier run left; `brief` says in short what follows from the first stages.
+
+        `on_idle` is that of :func:`~spectheory.measure.run.run_measurement`.
+        """
         with progress() as bar:
             task = bar.add_task("measuring prompts", total=len(self.prompts))
             pace = Pace()
@@ -210,44 +234,61 @@ class Session:
                 on_progress=show,
                 on_remark=remark,
                 on_stage=show_briefly(bar, pace, brief) if brief else None,
+                on_idle=on_idle,
             )
 
-    def latencies(self, path: Path, *, longest: int) -> LatencyTable:
-        """The latencies at `path`, measured now if there are none of this pair, machine and context."""
-        with sole_writer(path):
-            if path.exists():
-                table = LatencyTable.read(path)
-                before = earlier_threads([table])
-                if self.threads is None and before not in (None, threads_in_use()):
-                    with suppress(SettingError):  # there are not so many cores now
-                        remarks.print(f"{use_threads(before)}: so it did before")
-                other = differences(
-                    table,
-                    self.pair,
-                    context=self.context(longest),
-                    longest=longest,
-                    sampling=self.settings.sampling,
-                    budget=self.budget,
-                )
-                if not other:
-                    remarks.print(f"latencies were measured before: remove {path} to measure them again", markup=False)
-                    return table
-                remarks.print(f"{path} is of another run ({', '.join(other)}): measuring again", markup=False)
-            table = self._timed(longest)
-            table.write(path)
-        remark_slower(table, str(path))
-        for name in table.provenance["read_again"]:
-            remarks.print(f"{name} has no cache that can be cut back: every pass reads its text again", markup=False)
-        return table
+    @contextmanager
+    def timing(self, path: Path, *, longest: int) -> Iterator[Costs]:
+        """The latencies at `path`, measured if there are none of this pair, machine and context.
 
-    def _timed(self, longest: int) -> LatencyTable:
-        """Latencies of passes and of the decoding loop, measured now."""
-        sizes = sorted({2**i for i in range(int(math.log2(longest)) + 1)} | {longest})
-        with working("measuring latencies"):
-            table = measure_latency(self.pair, context=self.context(longest), tokens=tuple(sizes), budget=self.budget)
-        sampling, seed = self.settings.sampling, self.settings.seed
-        with working("timing the decoding loop"):
-            return with_loop(self.pair, table, sampling=sampling, seed=seed, budget=self.budget)
+        Groups of rounds are measured before the block, wherever it calls ``reach``, and after it.
+        """
+        with sole_writer(path):
+            if (table := self._kept(path, longest)) is not None:
+                yield Costs.known(table)
+                return
+            sizes = sorted({2**i for i in range(int(math.log2(longest)) + 1)} | {longest})
+            settings = self.settings
+            timing = Timing(
+                self.pair,
+                self.context(longest),
+                tuple(sizes),
+                budget=self.budget,
+                loop=settings.sampling,
+                seed=settings.seed,
+            )
+            with kept_beside(path, timing):
+                with working("measuring latencies"):
+                    timing.reach(0.0 if works_here(self.runner) else 0.5)  # no worker lets it measure meanwhile
+                yield Costs(timing.reach, lambda: timing.table)
+                with working("measuring latencies"):
+                    timing.reach(1.0)
+        remark_slower(timing.table, str(path))
+        for name in timing.table.provenance["read_again"]:
+            remarks.print(f"{name} has no cache that can be cut back: every pass reads its text again", markup=False)
+
+    def _kept(self, path: Path, longest: int) -> LatencyTable | None:
+        """The table at `path`; None if there is none, or one of another run."""
+        if not path.exists():
+            return None
+        table = LatencyTable.read(path)
+        before = earlier_threads([table])
+        if self.threads is None and before not in (None, threads_in_use()):
+            with suppress(SettingError):  # there are not so many cores now
+                remarks.print(f"{use_threads(before)}: so it did before")
+        other = differences(
+            table,
+            self.pair,
+            context=self.context(longest),
+            longest=longest,
+            sampling=self.settings.sampling,
+            budget=self.budget,
+        )
+        if other:
+            remarks.print(f"{path} is of another run ({', '.join(other)}): measuring again", markup=False)
+            return None
+        remarks.print(f"latencies were measured before: remove {path} to measure them again", markup=False)
+        return table
 
     def check(self, cost: CostModel | None, ks: tuple[int, ...]) -> list[dict[str, Any]]:
         """Predicted against counted calls of transformers' assisted generation, on prompts spread over the file."""
@@ -303,13 +344,16 @@ def opened(
     return session, folder
 
 
-def costs(question: PredictOptions, session: Session, folder: Path) -> CostModel:
-    """What was given, or latencies; they are measured before the prompts, while nothing else runs."""
+@contextmanager
+def costs(question: PredictOptions, session: Session, folder: Path) -> Iterator[Costs]:
+    """What was given, or latencies that are measured before, between and after the prompts."""
     if question.c is not None:
-        return ConstantRatio(question.c)
-    if question.latency:
-        return read_latencies(question.latency, session.pair.describe())
-    return session.latencies(folder / LATENCY_FILE, longest=longest_call(question))
+        yield Costs.known(ConstantRatio(question.c))
+    elif question.latency:
+        yield Costs.known(read_latencies(question.latency, session.pair.describe()))
+    else:
+        with session.timing(folder / LATENCY_FILE, longest=longest_call(question)) as found:
+            yield found
 
 
 def longest_call(question: PredictOptions) -> int:

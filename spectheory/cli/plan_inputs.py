@@ -261,7 +261,10 @@ def built_in(question: PlanOptions) -> Iterator[Draft]:
         session = Session.load(PairOptions(draft=f"{PREFIX}{name}"), TextOptions(), MeasuringOptions())
         session.require_room(longest)
         folder = question.out / name if question.out else cache_folder() / session.job.fingerprint
-        trace = session.trace(ready_folder(folder) / TRACE_FILE)
+        ready_folder(folder)
         if question.hardware is None:
-            session.latencies(folder / LATENCY_FILE, longest=longest)
+            with session.timing(folder / LATENCY_FILE, longest=longest) as known:
+                trace = session.trace(folder / TRACE_FILE, on_idle=known.reach)
+        else:
+            trace = session.trace(folder / TRACE_FILE)
         yield Draft(name, trace, cost_of(question, name, folder / TRACE_FILE, trace))

@@ -108,17 +108,18 @@ def _measured(
     how: MeasuringOptions,
     rules: list[str] | None,
 ) -> None:
-    """Measure first: latencies, then the prompts; the check is the last step."""
+    """Measure first: the prompts, with latencies before, between and after them; the check is the last step."""
     from spectheory.cli.measure import CHECKED_K, costs, opened
 
     session, folder = opened(question, pair, text, how)
-    passes = costs(question, session, folder)
+    with costs(question, session, folder) as known:
 
-    def brief(trace: Trace, seconds: float | None) -> Report:
-        answer = plan(trace, passes, rules=rules, trees=False, **_asked(question))
-        return provisional_report(answer, seconds=seconds, trees_follow=not question.shape)
+        def brief(trace: Trace, seconds: float | None) -> Report:
+            answer = plan(trace, known.now(), rules=rules, trees=False, **_asked(question))
+            return provisional_report(answer, seconds=seconds, trees_follow=not question.shape)
 
-    trace = session.trace(folder / TRACE_FILE, quick=question.quick, brief=brief)
+        trace = session.trace(folder / TRACE_FILE, quick=question.quick, brief=brief, on_idle=known.reach)
+    passes = known.now()
     check = partial(session.check, passes, CHECKED_K) if question.check else None
     _show(question, pair, rules, trace, passes, check)
 

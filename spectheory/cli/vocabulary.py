@@ -218,7 +218,10 @@ GROW = option(
 )
 SCHEDULER = option("--scheduler", "ADDRESS", RUN, "A Dask scheduler whose workers read the prompts.")
 LATENCY_WIDTH = option(
-    "--latency-width", "SHARE", RUN, "Measure passes until their 95% intervals are this narrow, relative to the value."
+    "--latency-width",
+    "SHARE",
+    RUN,
+    "Measure rounds until their own noise leaves 95% intervals this narrow, relative to the value.",
 )
 LATENCY_SECONDS = option("--latency-seconds", "SECONDS", RUN, "Longest time for measuring passes and loop.")
 QUICK = option("--quick", "", RUN, "Stop at the provisional answer, after the first prompts.")

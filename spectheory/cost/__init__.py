@@ -29,7 +29,7 @@ from spectheory.cost.roofline import (
     break_even_batch,
     knee_batch,
 )
-from spectheory.cost.table import LATENCY_SCHEMA, LatencyTable, LoopedTable, LoopTime
+from spectheory.cost.table import LATENCY_SCHEMA, LatencyTable, LoopedTable, LoopTime, TimedGroup
 
 __all__ = [
     "ACCELERATORS",
@@ -48,6 +48,7 @@ __all__ = [
     "PassCost",
     "Roofline",
     "RooflineTime",
+    "TimedGroup",
     "batch_table",
     "best_chain_length",
     "break_even_batch",

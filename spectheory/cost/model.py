@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ from spectheory.intervals import Interval, weakest
 
 _ENDS = ("low", "best", "high")
 Ends = tuple["CostModel", "CostModel"]
-"""A cost model with one time at the low end of its 95% interval, and with that time at the high end."""
+"""A cost model at the two ends of one independent error: with one time, or all of them, at an end of a 95% interval."""
 
 
 class CostModel(ABC):
@@ -52,8 +52,12 @@ class CostModel(ABC):
         return False
 
     def errors(self) -> Iterator[Ends]:
-        """The independent errors of the times: this model with one time at either end of its interval, each in turn."""
+        """The independent errors of the times: this model at either end of each error, one after the other."""
         return iter(())
+
+    def when_disturbed(self) -> Sequence[CostModel]:
+        """The model with the times of each part of its timing alone, where other processes disturbed it; else none."""
+        return ()
 
     def speedup(self, tokens_per_call: Interval, shape: Shape, full_share: float = 0.0) -> Interval:
         r"""Tokens per second relative to plain decoding, without the prompt's own pass on both sides (C2).

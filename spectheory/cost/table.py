@@ -1,23 +1,24 @@
-"""C2: measured seconds of a pass, and their file."""
+"""C2: measured seconds of a pass, their error, and their file."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from reprlib import repr as brief
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from spectheory.checks import BEYOND, amount, instance, whole
-from spectheory.cost.model import Ends, PassCost
+from spectheory.checks import BEYOND, amount, choice, instance, instances, whole
+from spectheory.cost.model import CostModel, Ends, PassCost
 from spectheory.drafting import Shape
 from spectheory.drafting.tree import a_shape
 from spectheory.errors import FOREIGN, SettingError, TraceError, reason_of
 from spectheory.files import read_text, write_whole
-from spectheory.intervals import Interval, weakest
+from spectheory.intervals import CONFIDENCE, Interval, weakest
 
 
 @dataclass(frozen=True)
@@ -59,20 +60,84 @@ class LoopTime:
         return self.call + len(shape.passes) * self.draft_pass + drafted * self.node + siblings * self.tree
 
 
-LATENCY_SCHEMA = 2
-"""Tables of schema 1 are also read, unless their passes are wrong (:func:`_copied_outputs`)."""
-PASS_ROUNDS, LOOP_ROUNDS = "pass_rounds", "loop_rounds"
-"""Keys of a table's provenance: how the rounds of passes and of the decoding loop ended."""
+@dataclass(frozen=True)
+class TimedGroup:
+    """Seconds of every pass, and of the loop, from one group of `rounds` that follow each other.
+
+    The whole group took `seconds`, in which other processes used `others` cores on average (None where unknown).
+    `stopped` says why its rounds ended: their noise is small enough (``width``), the time was over (``budget``), or
+    there were as many as may be (``rounds``). `with_hidden_states` is the target's pass on one token when a head's
+    hidden states are taken from it.
+
+    Examples
+    --------
+    >>> TimedGroup({1: 0.010, 2: 0.011}, {1: 0.002, 2: 0.002}, others=0.1).target[1]
+    0.01
+    """
+
+    target: Mapping[int, float]
+    draft: Mapping[int, float]
+    loop: LoopTime | None = None
+    rounds: int = 1
+    seconds: float = 0.0
+    others: float | None = None
+    stopped: str = "rounds"
+    with_hidden_states: float | None = None
+
+    def __post_init__(self) -> None:
+        again = "measure again"
+        for who in ("target", "draft"):
+            entries = instance(f"the times of the {who}", getattr(self, who), Mapping, remedy=again)
+            times = {whole("tokens", m, remedy=again): _seconds(one) for m, one in entries.items()}
+            object.__setattr__(self, who, times)
+        if 1 not in self.target:
+            raise SettingError("a group of rounds has no plain step", limit="needs the target on 1", remedy=again)
+        whole("rounds of a group", self.rounds, remedy=again)
+        amount("seconds of a group", self.seconds, below=BEYOND, remedy=again)
+        choice("stopped", self.stopped, ("width", "budget", "rounds"), remedy=again)
+        if self.loop is not None:
+            instance("loop", self.loop, LoopTime, remedy=again)
+        if self.others is not None:
+            amount("others of a group", self.others, below=BEYOND, remedy=again)
+        if self.with_hidden_states is not None:
+            _seconds(self.with_hidden_states)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return asdict(self)
+
+    @classmethod
+    def of_dict(cls, content: Mapping[str, Any]) -> TimedGroup:
+        """The group that :meth:`as_dict` wrote."""
+        passes = {who: {int(m): seconds for m, seconds in content[who].items()} for who in ("target", "draft")}
+        loop = content["loop"]
+        return cls(**{**content, **passes, "loop": None if loop is None else LoopTime(**loop)})
+
+
+LATENCY_SCHEMA = 3
+"""Tables of schema 1 and 2 are also read, unless their passes are wrong (:func:`_copied_outputs`)."""
+ROUNDS = "rounds"
+"""Key of a table's provenance: how the rounds ended."""
+DISTURBED = 0.5
+"""Cores that other processes use, the mean over a table's groups, from which its timing counts as disturbed.
+
+The machine's own background work stays far below it (0.0005 cores beside the recorded tables of the built-in pair), and
+one busy process of somebody else is 1. Such a load is there in every group, so that the error between groups alone does
+not show what it does.
+"""
 
 
 @dataclass(frozen=True)
 class LatencyTable(PassCost):
     """C2: measured seconds of one pass on m tokens with a filled cache; linear between measured m.
 
-    `target` and `draft` map m to seconds, the median with its 95% interval. The target needs m = 1 and the shapes'
+    `target` and `draft` map m to seconds with a 95% interval. The target needs m = 1 and the shapes'
     nodes + 1; the draft needs m = 1, m = 2 and the shapes' widest pass. An empty draft means free drafts (prompt
-    lookup). `context` is the number of tokens in the cache while measured; `provenance` holds machine, versions and
-    repeats. `loop` is the time of our decoding loop outside the passes; only :attr:`looped` counts it.
+    lookup). `context` is the number of tokens in the cache while measured; `provenance` holds machine and versions.
+    `loop` is the time of our decoding loop outside the passes; only :attr:`looped` counts it.
+
+    `groups` are the groups of rounds that the times are means of (:meth:`of`). They decide how errors of times belong
+    together (:meth:`errors`). Tables that were written by hand or by earlier versions have none.
 
     Examples
     --------
@@ -92,6 +157,46 @@ class LatencyTable(PassCost):
     context: int
     provenance: Mapping[str, Any] = field(default_factory=dict)
     loop: LoopTime | None = None
+    groups: tuple[TimedGroup, ...] = ()
+
+    @classmethod
+    def of(cls, groups: Sequence[TimedGroup], context: int, provenance: Mapping[str, Any] | None = None) -> Self:
+        r"""The table of these groups of rounds (statistical).
+
+        In units of the group's own plain step, a pass takes :math:`r_b` in group b of B. Its entry is
+        :math:`\exp(\text{mean} \log r_b)` times the plain step, :math:`\exp` of the mean of its logarithms. The 95%
+        interval is :math:`\pm t_{B-1}\, s / \sqrt B` in the logarithm, with s the standard deviation between groups and
+        Student's t; where other processes disturbed the timing (:attr:`disturbed`), :math:`\sqrt{1 + 1/B}` replaces
+        :math:`\sqrt{1/B}`: the load that all groups share is taken to move times as much as times differ from group to
+        group. The plain step is the unit and has no interval. A mean of logarithms, not a median over groups: its error
+        is linear in the groups, so that one group's deviation moves all times together. Outliers within a group do not
+        reach it, since a group's times are medians over rounds. The loop's times are means in units of the plain step.
+
+        Examples
+        --------
+        >>> groups = [TimedGroup({1: 1.0}, {1: c, 2: c}) for c in (0.1, 0.11, 0.12)]
+        >>> print(LatencyTable.of(groups, context=64).draft[1])
+        0.110 [0.087, 0.138]
+        """
+        groups = tuple(instances("groups", groups, TimedGroup, remedy="measure again"))
+        if not groups:
+            raise SettingError("there is no group of rounds", limit="needs one or more", remedy="measure again")
+        _require_same_passes(groups[0], groups)
+        plain = math.exp(np.mean([math.log(group.target[1]) for group in groups]))
+        reach = _reach(len(groups), disturbed=_others(groups) > DISTURBED)
+
+        def entry(who: str, tokens: int) -> Interval:
+            logs = np.log([getattr(group, who)[tokens] / group.target[1] for group in groups])
+            if len(groups) == 1:
+                return Interval.estimate(plain * math.exp(logs[0]))
+            half = reach * float(np.std(logs, ddof=1))
+            low, best, high = (plain * math.exp(float(np.mean(logs)) + way * half) for way in (-1, 0, 1))
+            return Interval(low, best, high, "statistical")
+
+        target, draft = ({m: entry(who, m) for m in getattr(groups[0], who)} for who in ("target", "draft"))
+        loops = [np.array(astuple(group.loop)) / group.target[1] for group in groups if group.loop is not None]
+        loop = LoopTime(*(plain * np.mean(loops, axis=0)).tolist()) if len(loops) == len(groups) else None
+        return cls(target, draft, context, {} if provenance is None else provenance, loop, groups)
 
     def __post_init__(self) -> None:
         for who, entries in (("target", self.target), ("draft", self.draft)):
@@ -123,6 +228,7 @@ class LatencyTable(PassCost):
             raise SettingError(
                 f"provenance is {brief(self.provenance)}", limit="needs an object", remedy="measure again"
             )
+        _require_same_passes(self, instances("groups", self.groups, TimedGroup, remedy="measure again"))
 
     @property
     def ratio(self) -> float:
@@ -140,13 +246,55 @@ class LatencyTable(PassCost):
         """The table with the loop's time in plain steps and calls; itself if the loop was not measured."""
         return self if self.loop is None else LoopedTable(**vars(self))
 
+    @property
+    def others(self) -> float | None:
+        """Cores that other processes used on average while the groups were measured; None where that is unknown."""
+        return _others(self.groups) if any(group.others is not None for group in self.groups) else None
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether other processes used more than :data:`DISTURBED` cores."""
+        return _others(self.groups) > DISTURBED
+
     def errors(self) -> Iterator[Ends]:
-        """The table with each measured time at either end of its 95% interval (independent)."""
+        r"""The table at both ends of each independent error of its times.
+
+        Groups of rounds are independent, the times of one group are not: a slow phase, or where in memory caches lie,
+        moves many of them. So each group b is one error. All times move together by
+
+        .. math:: \pm \frac{t}{\sqrt{B - 1}}\, (\log r_b - \text{mean} \log r)
+
+        with t the half width of a 95% interval in standard deviations between groups (:meth:`of`). The squared
+        deviations of any function of the times then add up to the variance of its mean over groups, by the delta method
+        with all covariances. Without groups each measured time is one error, independent of the others.
+        """
+        if len(self.groups) > 1:
+            by = _reach(len(self.groups), disturbed=self.disturbed) / math.sqrt(len(self.groups) - 1)
+            yield from ((self._towards(group, -by), self._towards(group, by)) for group in self.groups)
+            return
         for who, entries in (("target", self.target), ("draft", self.draft)):
             for tokens, entry in entries.items():
                 if entry.low < entry.high:
                     low, high = (Interval.exact(end) for end in (entry.low, entry.high))
                     yield self._with(who, tokens, low), self._with(who, tokens, high)
+
+    def when_disturbed(self) -> Sequence[CostModel]:
+        """The table of each group of rounds alone, where other processes disturbed the timing; else none."""
+        return [self._towards(group, 1.0) for group in self.groups] if self.disturbed else []
+
+    def _towards(self, group: TimedGroup, by: float) -> LatencyTable:
+        """The table moved to a group's times (1), or by a part of the way, there or back; in plain steps of each."""
+        unit = self.target[1].best / group.target[1]
+
+        def moved(entries: Mapping[int, Interval], there: Mapping[int, float]) -> dict[int, Interval]:
+            return {m: Interval.exact(one.best * (unit * there[m] / one.best) ** by) for m, one in entries.items()}
+
+        loop = self.loop
+        if loop is not None and group.loop is not None:
+            here, there = np.array(astuple(loop)), unit * np.array(astuple(group.loop))
+            loop = LoopTime(*np.maximum(here + by * (there - here), 0.0).tolist())
+        target, draft = moved(self.target, group.target), moved(self.draft, group.draft)
+        return replace(self, target=target, draft=draft, loop=loop, groups=())
 
     def _with(self, who: str, tokens: int, entry: Interval) -> LatencyTable:
         """The table with another time of one pass."""
@@ -187,6 +335,7 @@ class LatencyTable(PassCost):
             "target": {str(m): interval.as_dict() for m, interval in self.target.items()},
             "draft": {str(m): interval.as_dict() for m, interval in self.draft.items()},
             "loop": None if self.loop is None else asdict(self.loop),
+            "groups": [group.as_dict() for group in self.groups],
             "provenance": dict(self.provenance),
         }
         write_whole(Path(path), lambda partial: partial.write_text(json.dumps(content, indent=2) + "\n"))
@@ -197,7 +346,7 @@ class LatencyTable(PassCost):
         try:
             content = json.loads(read_text(Path(path)))
             schema = content["schema"]
-            if schema not in (1, LATENCY_SCHEMA):
+            if schema not in range(1, LATENCY_SCHEMA + 1):
                 raise ValueError(f"schema {brief(schema)}")
             if (unit := content.get("unit", "seconds")) != "seconds":
                 raise ValueError(f"unit {brief(unit)}")
@@ -205,11 +354,12 @@ class LatencyTable(PassCost):
             draft = {int(m): Interval(**v) for m, v in content["draft"].items()}
             loop = content.get("loop")
             found = None if loop is None else LoopTime(**loop)
-            table = cls(target, draft, content["context"], content["provenance"], found)
+            groups = tuple(map(TimedGroup.of_dict, content.get("groups", [])))
+            table = cls(target, draft, content["context"], content["provenance"], found, groups)
         except (OSError, *FOREIGN) as error:
             raise TraceError(
                 f"{path} is not a latency table ({reason_of(error)})",
-                limit=f"needs JSON of schema 1 or {LATENCY_SCHEMA} with times in seconds, as from spectheory measure",
+                limit=f"needs JSON of schema 1 to {LATENCY_SCHEMA} with times in seconds, as from spectheory measure",
                 remedy="correct the file, or name another one",
             ) from error
         if schema == 1 and _copied_outputs(table.provenance):
@@ -244,6 +394,35 @@ class LoopedTable(LatencyTable):
     def verification(self, shape: Shape) -> Interval:
         """Seconds of the target's pass of a call, with the loop's time for the whole call."""
         return super().verification(shape) + (self.loop.of(shape) if self.loop else 0.0)
+
+
+def _seconds(value: float) -> float:
+    """The time of a pass, checked."""
+    seconds = amount("the seconds of a pass", value, below=BEYOND, remedy="measure again")
+    if not seconds > 0:
+        raise SettingError(f"the seconds of a pass is {seconds:g}", limit="must be > 0", remedy="measure again")
+    return seconds
+
+
+def _others(groups: Sequence[TimedGroup]) -> float:
+    """Mean number of cores that other processes used; 0 where that is unknown."""
+    return float(np.mean([group.others or 0.0 for group in groups])) if groups else 0.0
+
+
+def _reach(groups: int, *, disturbed: bool) -> float:
+    """Half a 95% interval in standard deviations between groups (:meth:`LatencyTable.of`)."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(groups - 1, (1 + CONFIDENCE) / 2)) * math.sqrt(1 / groups + disturbed)
+
+
+def _require_same_passes(first: LatencyTable | TimedGroup, groups: Sequence[TimedGroup]) -> None:
+    """Every group has timed the same passes."""
+    passes = (first.target.keys(), first.draft.keys())
+    if any((group.target.keys(), group.draft.keys()) != passes for group in groups):
+        raise SettingError(
+            "groups of rounds differ in what they timed", limit="needs the same passes in all", remedy="measure again"
+        )
 
 
 def _copied_outputs(provenance: Mapping[str, Any]) -> bool:

@@ -32,9 +32,8 @@ from spectheory.measure.columns.statistics import position_statistics
 from spectheory.measure.decoders import Decoded, HeaviestTree, Method, decode
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.job import MeasureSettings, fingerprint_of_run
-from spectheory.measure.latency import measure_latency
+from spectheory.measure.latency import Timing, differences, measure_latency
 from spectheory.measure.load import load_pair
-from spectheory.measure.loop_time import differences, with_loop
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.run import Progress, measure
 from spectheory.measure.runners import dask_workers, local_workers
@@ -50,6 +49,7 @@ __all__ = [
     "Model",
     "ModelPair",
     "Progress",
+    "Timing",
     "compare_with_assisted",
     "count_assisted_calls",
     "dask_workers",
@@ -64,5 +64,4 @@ __all__ = [
     "position_statistics",
     "sample_continuations",
     "teacher_forced",
-    "with_loop",
 ]

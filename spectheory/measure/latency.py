@@ -1,26 +1,36 @@
-"""C2: seconds of one pass of each model on m tokens with a filled cache."""
+"""C2: seconds of one pass of each model on m tokens with a filled cache, in groups of rounds."""
 
 from __future__ import annotations
 
+import json
+import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import pairwise
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
 
 import torch
 
 from spectheory.checks import whole
-from spectheory.cost import LatencyTable
-from spectheory.cost.table import PASS_ROUNDS
-from spectheory.errors import SettingError
+from spectheory.cost import LatencyTable, TimedGroup
+from spectheory.cost.table import ROUNDS
+from spectheory.distributions import Sampling
+from spectheory.errors import SettingError, TraceError
+from spectheory.intervals import Interval
 from spectheory.measure.heads.base import AutoregressiveReading, HiddenStates, ParallelReading
-from spectheory.measure.machine import Watch, hardware, versions, wait_for
+from spectheory.measure.loop_time import AS_MODELS_DO, time_loop
+from spectheory.measure.machine import Watch, free_bytes, hardware, versions, wait_for
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import Reading
-from spectheory.measure.rounds import LEAST_REPEATS, PLAIN, Budget, Pass, Round, Rounds
+from spectheory.measure.rounds import GROUPS, PLAIN, Budget, Pass, Round, Rounds, share
+from spectheory.store import Contents, Store
+from spectheory.trace.parquet import parts_of
 
 BURST = 3
 """Draft passes, or plain steps, in a row."""
@@ -158,12 +168,20 @@ def seconds_of(work: Callable[[], object], device: torch.device) -> float:
 
 DRAFT_TOKENS = (1, 2)
 """A draft step of a chain reads one token, or two after a call in which every draft was accepted."""
-TAKING = "target with hidden states"
-"""In a round, the target's pass on one token with its hidden states taken for a head; plain decoding takes none."""
-REPEATED: dict[Pass, int] = dict.fromkeys([PLAIN, (TAKING, 1), *(("draft", m) for m in DRAFT_TOKENS)], 2 * BURST)
-"""How often a round has a pass, where it is more than once."""
+TAKING: Pass = ("target with hidden states", 1)
+"""The target's pass on one token with its hidden states taken for a head; plain decoding takes none."""
+BEFORE = 3
+"""Groups before the prompts: the fewest of which an interval is of some use."""
+FEWEST_GROUPS = 4
+"""Groups however long they take."""
+ROUNDS_OF_A_GROUP = 5
+"""Rounds of a group at most, unless more are asked for."""
 _FOR_LOOP, _FOR_WARM_UP = 0.25, 0.02
-"""Shares of the budget: what is left to the decoding loop, and after which no second round warms up."""
+"""Shares of the seconds: of a group's, what the decoding loop may take; of all, after which nothing more warms up."""
+_FREE = 0.5
+"""Share of the free memory above which weights stay where they are: those of a mapped file would be there twice."""
+LOOP_SAMPLING = "loop_sampling"
+"""Key of the loop's sampling in a table's provenance; without it (older versions) the sampling is `AS_MODELS_DO`."""
 
 
 def measure_latency(
@@ -171,98 +189,266 @@ def measure_latency(
     *,
     context: int,
     tokens: Sequence[int] = (1, 2, 4, 8, 16, 32, 64),
-    repeats: int = 40,
+    rounds: int = ROUNDS_OF_A_GROUP,
     warm_up: int = 5,
     budget: Budget | None = None,
+    loop: Sampling | None = None,
+    seed: int = 0,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> LatencyTable:
     """Measure seconds per pass: the target on each of `tokens`, the draft on these and on 1 and 2, at batch 1.
 
     Passes start with `context` tokens in the cache; sizes beyond the window are left out, and 1 is always measured.
-    Up to `warm_up` rounds come first. Then each round measures every size, so that a slow phase of the machine affects
-    all equally. Passes follow each other as in decoding, since the processor's caches matter for small models. Caches
-    are cropped between passes, outside the measured time; a model without such a cache reads `context` again in every
-    pass.
+    Passes follow each other as in decoding, since the processor's caches matter for small models. Caches are cropped
+    between passes, outside the measured time; a model without such a cache reads `context` again in every pass.
 
-    Each pass is divided by the plain step of its own round, so that a slow round cancels. An entry is the median of
-    these ratios times the median plain step, with the 95% interval of the median ratio from order statistics
-    (distribution-free, assuming independent rounds; statistical). The plain step is the unit and has no interval; its
-    quartiles are in the provenance.
+    Times come in groups of at most `rounds` rounds; every round measures every size. Each group begins with new caches
+    and with weights in another place of main memory, which small models' times depend on, and with a round that warms
+    up; the first with up to `warm_up` of them. Groups are the unit of error (:meth:`spectheory.cost.LatencyTable.of`).
+    There are 8 of them, or fewer if the seconds of the `budget` do not allow it, at least 4; the first may be followed
+    by other work (:class:`Timing`). ``rounds`` of the provenance says how they ended, and how many cores other
+    processes used.
 
-    A size is measured until its interval is as narrow as the `budget` says (:class:`~spectheory.measure.rounds.Rounds`
-    weighs it), `repeats` times at most, 6 times at least. Three quarters of the budget's seconds are for this; what
-    they leave after 6 rounds is shared out, with fewer repetitions of a pass that takes long. Intervals hold although
-    the values decide when they end (:func:`~spectheory.measure.rounds.median_at`). ``pass_rounds`` of the provenance
-    says how it ended, and how many cores other processes used.
+    With `loop` each group also times our decoding loop with that sampling
+    (:func:`~spectheory.measure.loop_time.time_loop`).
 
     Of a draft head, m are the pairs and drafted tokens that a pass reads (:class:`WarmHead`). The target's passes on
     two tokens or more include taking the hidden states for it; the plain step does not, as plain decoding needs none.
     ``hidden_states`` of the provenance has the seconds that taking them adds to a pass on one token.
     """
-    watch, budget = Watch(), budget or Budget()
-    sizes, head = _sizes(context, tokens, pair.window, repeats, warm_up), pair.draft.head
-    target = WarmModel(pair.target, pair.vocabulary, context, head.layers if head else ())
-    draft = WarmHead(pair, context, max(sizes)) if head else WarmModel(pair.draft, pair.vocabulary, context)
-    report = on_progress or (lambda done, total: None)
+    timing = Timing(pair, context, tokens, rounds, warm_up, budget or Budget(), loop, seed, on_progress)
+    timing.reach(1.0)
+    return timing.table
 
-    def measured(number: int, due: set[Pass]) -> Round:
-        taken = _round(draft, target, sizes, number, due)
-        report(number + 1, warm_up + repeats)
-        return taken
 
-    rounds = Rounds(_passes(draft, target, sizes), budget.width, repeats, REPEATED)
-    warmed = _measure(rounds, measured, warm_up, budget.seconds, watch)
-    found = rounds.medians()
-    taking = found.get((TAKING, 1), found[PLAIN]) + -found[PLAIN].best
-    provenance = {
-        **pair.describe(),
-        "batch": 1,
-        "read_again": [each.model.name for each in (target, draft) if not each.keeps],
-        # What taking hidden states for a head adds to a pass of the target on one token.
-        **({"hidden_states": {"layers": list(head.layers), "seconds": taking.as_dict()}} if head else {}),
-        "hardware": hardware(),
-        "versions": versions(),
-        "warm_up": warmed,
-        **rounds.as_dict(),
-        PASS_ROUNDS: {"wanted": asdict(budget), **watch.as_dict(), **rounds.ended()},
+@dataclass
+class Timing:
+    """The latencies of a pair on their way: groups of rounds, spread over whatever is measured meanwhile.
+
+    `groups` are those that are measured. The other fields are the arguments of :func:`measure_latency`.
+    """
+
+    pair: ModelPair
+    context: int
+    tokens: Sequence[int] = (1, 2, 4, 8, 16, 32, 64)
+    rounds: int = ROUNDS_OF_A_GROUP
+    warm_up: int = 5
+    budget: Budget = field(default_factory=Budget)
+    loop: Sampling | None = None
+    seed: int = 0
+    on_progress: Callable[[int, int], None] | None = None
+    on_group: Callable[[TimedGroup], object] = lambda group: None
+    groups: list[TimedGroup] = field(default_factory=list)
+    _warm: bool = False
+    _read_again: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.tokens = _sizes(self.context, self.tokens, self.pair.window, self.rounds, self.warm_up)
+        self._described, self._threads = _described(self.pair), torch.get_num_threads()
+
+    @property
+    def count(self) -> int:
+        """How many groups there will be: as many as the budget allows if all take what those so far took."""
+        if not self.groups:
+            return GROUPS
+        fitting = self.budget.seconds / statistics.fmean(group.seconds for group in self.groups)
+        return max(FEWEST_GROUPS, len(self.groups), min(GROUPS, math.floor(fitting)))
+
+    def reach(self, part: float) -> None:
+        """Measure the groups that are due when a part of the other work is done: some before it, the last after it."""
+        while len(self.groups) < BEFORE + math.floor(part * (self.count - BEFORE)):
+            self.groups.append(self._group())
+            self.on_group(self.groups[-1])
+            if self.on_progress:
+                self.on_progress(len(self.groups), self.count)
+
+    @property
+    def table(self) -> LatencyTable:
+        """The latencies from the groups so far."""
+        return LatencyTable.of(self.groups, self.context, self._provenance())
+
+    def _group(self) -> TimedGroup:
+        """Measure a group on as many threads as the first one, whatever other work uses."""
+        now = torch.get_num_threads()
+        torch.set_num_threads(self._threads)
+        try:
+            return self._measured(Watch(), self.budget.seconds / GROUPS)
+        finally:
+            torch.set_num_threads(now)
+
+    def _measured(self, watch: Watch, seconds: float) -> TimedGroup:
+        """A group within so many seconds: new caches, rounds that warm up, rounds, the loop."""
+        head = self.pair.draft.head
+        for model in (self.pair.target, self.pair.draft):
+            _place_anew(model)
+        target = WarmModel(self.pair.target, self.pair.vocabulary, self.context, head.layers if head else ())
+        draft = (
+            WarmHead(self.pair, self.context, max(self.tokens))
+            if head
+            else WarmModel(self.pair.draft, self.pair.vocabulary, self.context)
+        )
+        self._read_again = [one.model.name for one in (target, draft) if not one.keeps]
+        number = 0
+        while number < (min(1, self.warm_up) if self._warm else self.warm_up):
+            if number and watch.seconds > _FOR_WARM_UP * self.budget.seconds:
+                break
+            _round(draft, target, self.tokens, number)
+            number += 1
+        self._warm, found, stopped = True, Rounds(), ""
+        began = watch.seconds
+        while not stopped:
+            found.add(_round(draft, target, self.tokens, number + len(found.plain)))
+            spent, done = watch.seconds - began, len(found.plain)
+            if found.width() <= self.budget.width:
+                stopped = "width"
+            elif done == self.rounds:
+                stopped = "rounds"
+            elif began + spent * (done + 1) / done > (1 - _FOR_LOOP) * seconds:  # another round would exceed it
+                stopped = "budget"
+        times = found.medians()
+        loop = None
+        if self.loop is not None:
+            seed = self.seed + len(self.groups)
+            loop = time_loop(self.pair, self.context, times[PLAIN], sampling=self.loop, seed=seed)
+        return TimedGroup(
+            {m: times[who, m] for who, m in times if who == "target"},
+            {m: times[who, m] for who, m in times if who == "draft"},
+            loop,
+            rounds=len(found.plain),
+            seconds=watch.seconds,
+            others=watch.others,
+            stopped=stopped,
+            with_hidden_states=times.get(TAKING),
+        )
+
+    def _provenance(self) -> dict[str, Any]:
+        table = LatencyTable.of(self.groups, self.context)
+        entries = {(who, m): one for who in ("target", "draft") for m, one in getattr(table, who).items()}
+        seconds = {key: one.best for key, one in entries.items()}
+        widths = {key: share(key, seconds) * (one.high - one.low) / one.best for key, one in entries.items()}
+        reasons = [group.stopped for group in self.groups]
+        ended = {
+            "wanted": asdict(self.budget),
+            "seconds": math.fsum(group.seconds for group in self.groups),
+            "others": table.others,
+            "groups": len(self.groups),
+            "rounds": sum(group.rounds for group in self.groups),
+            "stopped": next(reason for reason in ("budget", "rounds", "width") if reason in reasons),
+            "widths": {f"{who} {m}": width for (who, m), width in widths.items() if (who, m) != PLAIN},
+        }
+        layers = list(self.pair.draft.head.layers) if self.pair.draft.head else []
+        return {
+            **self._described,
+            "batch": 1,
+            "read_again": self._read_again,
+            **({"hidden_states": {"layers": layers, "seconds": _taking(self.groups).as_dict()}} if layers else {}),
+            **({} if self.loop is None else {LOOP_SAMPLING: asdict(self.loop)}),
+            ROUNDS: ended,
+        }
+
+
+def _described(pair: ModelPair) -> dict[str, Any]:
+    """What a table says of its origin, and what must be the same where it is used again."""
+    return {**pair.describe(), "hardware": hardware(), "versions": versions()}
+
+
+def _place_anew(model: Model) -> None:
+    """Move the weights that are in main memory to another place in it, if it has room; their values stay."""
+    here = [weights for weights in model.network.parameters() if weights.device.type == "cpu"]
+    if sum(weights.nbytes for weights in here) < _FREE * free_bytes(torch.device("cpu")):
+        for weights in here:
+            weights.data = weights.data.clone()
+
+
+def _taking(groups: Sequence[TimedGroup]) -> Interval:
+    """Seconds that taking hidden states adds to a plain step, with the 95% interval over groups (statistical)."""
+    both = [replace(one, target={1: one.target[1], 2: one.with_hidden_states or 0.0}, draft={}) for one in groups]
+    table = LatencyTable.of(both, 0)
+    return table.target[2] + -table.target[1].best
+
+
+_KEPT = Contents(
+    "groups of timed rounds",
+    1,
+    "groups of timed rounds",
+    TraceError,
+    "delete it and run again",
+    "groups of another run",
+    "models, machine, context, sampling and passes must be the same",
+    itemgetter("run"),
+)
+
+
+@contextmanager
+def kept_beside(path: Path, timing: Timing) -> Iterator[None]:
+    """Keep each group of a timing beside its table at `path` as soon as it is measured; the end writes the table.
+
+    Groups that an earlier run of the same pair on the same machine left come first.
+    """
+    run = {
+        **_described(timing.pair),
+        "context": timing.context,
+        "tokens": list(timing.tokens),
+        LOOP_SAMPLING: None if timing.loop is None else asdict(timing.loop),
+        "budget": asdict(timing.budget),
     }
-    medians = {model: {m: one for (who, m), one in found.items() if who == model} for model in ("target", "draft")}
-    return LatencyTable(medians["target"], medians["draft"], context, provenance)
+    store = Store(parts_of(path), _KEPT, {"run": json.loads(json.dumps(run))})
+    try:
+        store.check()
+    except TraceError:
+        store.path.unlink()
+    with store:
+        timing.groups += [TimedGroup.of_dict(row.content) for row in store.found]
+        timing.on_group = lambda group: store.add(group.as_dict())
+        yield
+        timing.table.write(path)
+    store.path.unlink()
 
 
-def _measure(
-    rounds: Rounds, measured: Callable[[int, set[Pass]], Round], warm_up: int, seconds: float, watch: Watch
-) -> int:
-    """Measure rounds to the end; return how many came before, to warm up."""
-    warmed = 0
-    while warmed < warm_up and (warmed == 0 or watch.seconds < _FOR_WARM_UP * seconds):
-        measured(warmed, set(rounds.passes))
-        warmed += 1
-    while due := rounds.due((1 - _FOR_LOOP) * seconds - watch.seconds):
-        rounds.add(measured(warmed + len(rounds.plain), due))
-    return warmed
+def differences(
+    table: LatencyTable,
+    pair: ModelPair,
+    *,
+    context: int,
+    longest: int,
+    sampling: Sampling,
+    budget: Budget | None = None,
+) -> tuple[str, ...]:
+    """Names of what differs between a kept table and one of this run, such as ``hardware``.
+
+    A table is as good as a new one unless its intervals are wider than the `budget` asks and could be narrower.
+    """
+    same = {name: table.provenance.get(name) == value for name, value in _described(pair).items()}
+    same["context"] = table.context == context
+    same["tokens of a pass"] = max(table.target) >= longest
+    same["groups of rounds"] = bool(table.groups)
+    same["loop"] = table.loop is not None
+    same["sampling"] = table.provenance.get(LOOP_SAMPLING, asdict(AS_MODELS_DO)) == asdict(sampling)
+    same["width of its intervals"] = budget is None or not _could_be_narrower(table, budget)
+    return tuple(name for name, equal in same.items() if not equal)
 
 
-def _passes(draft: WarmModel | WarmHead, target: WarmModel, sizes: Sequence[int]) -> list[Pass]:
-    """The passes of a full round, beside the plain step."""
-    taking = [(TAKING, 1)] if target.layers else []
-    drafts = sorted({*DRAFT_TOKENS, *sizes, *draft.longer})
-    return [*taking, *(("target", m) for m in sizes if m > 1), *(("draft", m) for m in drafts)]
+def _could_be_narrower(table: LatencyTable, budget: Budget) -> bool:
+    """Whether intervals are wider than the `budget` asks, and rounds ended by a width or time that it exceeds."""
+    ended = table.provenance.get(ROUNDS, {})
+    wanted = Budget(**ended["wanted"]) if "wanted" in ended else budget
+    more = {"width": budget.width < wanted.width, "budget": budget.seconds > wanted.seconds}
+    wide = max(ended.get("widths", {}).values(), default=0.0) > budget.width
+    return wide and more.get(ended.get("stopped", ""), False)
 
 
-def _round(draft: WarmModel | WarmHead, target: WarmModel, sizes: Sequence[int], number: int, due: set[Pass]) -> Round:
-    """Seconds of the plain step and of each pass that is due, in the order of decoding.
+def _round(draft: WarmModel | WarmHead, target: WarmModel, sizes: Sequence[int], number: int) -> Round:
+    """Seconds of the plain step and of every other pass, in the order of decoding.
 
     For every size there are drafts, then a verifying pass. Steps come in bursts at two places, those of drafts at
     others in every round, and each of these after a target's pass.
     """
-    taken: Round = {("draft", m): draft.run(m, keep=m) for m in draft.longer if ("draft", m) in due}
+    taken: Round = {("draft", m): draft.run(m, keep=m) for m in draft.longer}
     drafted = bool(taken)  # whether the last pass was a draft's
     bursts: dict[Pass, list[list[float]]] = {}
-    sizes = [m for m in sizes if m == 1 or {("target", m), ("draft", m)} & due - {("draft", 2)}]
-    sizes = sizes * 2 if len(sizes) == 1 else sizes
-    drafts = [("draft", m) for m in DRAFT_TOKENS if ("draft", m) in due]
-    targets = [PLAIN, (TAKING, 1)] if (TAKING, 1) in due else [PLAIN]
+    sizes = sizes if len(sizes) > 1 else [*sizes, *sizes]
+    drafts = [("draft", m) for m in DRAFT_TOKENS]
+    targets = [PLAIN, TAKING] if target.layers else [PLAIN]
     for index, m in enumerate(sizes):
         here = [step for i, step in enumerate(drafts) if index in _places(number + i, len(sizes))]
         for step in here:
@@ -273,9 +459,9 @@ def _round(draft: WarmModel | WarmHead, target: WarmModel, sizes: Sequence[int],
         if not here:
             draft.run(1, keep=1)  # a target's pass follows a draft's
         drafted = True
-        if m not in DRAFT_TOKENS and ("draft", m) in due:
+        if m not in DRAFT_TOKENS:
             taken["draft", m] = draft.run(m, keep=m)  # children are drafted for each
-        if m > 1 and ("target", m) in due:
+        if m > 1:
             taken["target", m] = target.run(m, keep=m)
             drafted = False
         if index in _places(0, len(sizes)):
@@ -305,10 +491,10 @@ def _in_a_row(bursts: Sequence[Sequence[float]]) -> float:
     return (statistics.median(first) + (BURST - 1) * statistics.median(others)) / BURST
 
 
-def _sizes(context: int, tokens: Sequence[int], window: int | None, repeats: int, warm_up: int) -> list[int]:
+def _sizes(context: int, tokens: Sequence[int], window: int | None, rounds: int, warm_up: int) -> list[int]:
     for name, value, least in (
         ("context", context, 1),
-        ("repeats", repeats, LEAST_REPEATS),
+        ("rounds", rounds, 1),
         ("warm-up", warm_up, 0),
         ("tokens", min(tokens, default=0), 1),
     ):

@@ -1,8 +1,7 @@
-"""C2: the time our decoding loop takes outside the models' passes, and whether a table with it may be used again."""
+"""C2: the time our decoding loop takes outside the models' passes."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import statistics
 from collections.abc import Sequence
@@ -12,15 +11,12 @@ import numpy as np
 import torch
 from scipy.optimize import nnls
 
-from spectheory.cost import LatencyTable, LoopTime
-from spectheory.cost.table import LOOP_ROUNDS, PASS_ROUNDS
+from spectheory.cost import LoopTime
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Parallel, Shape
 from spectheory.measure.decoders import Call, Method, decode
 from spectheory.measure.heads.base import PAIR_BEFORE, Head
-from spectheory.measure.machine import Watch, hardware, versions
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.rounds import Budget, Stopped
 
 CALIBRATION: tuple[tuple[str, Shape], ...] = (
     ("token", Chain(1)),
@@ -32,67 +28,30 @@ CALIBRATION: tuple[tuple[str, Shape], ...] = (
     ("race", KAry((4, 2, 1, 1))),
 )
 """Rules and shapes that are decoded; the times of other shapes are derived from these."""
-CALLS, ROUNDS = 4, 6
-"""Calls of a decoding, and decodings of each setting at most."""
+CALLS = 3
+"""Calls of a decoding: the fewest of which the median leaves out one that something delays."""
 AS_MODELS_DO = Sampling()
 """Temperature 1 without cuts."""
-LOOP_SAMPLING = "loop_sampling"
-"""Key of the loop's sampling in a table's provenance; without it (older versions) the sampling is `AS_MODELS_DO`."""
 
 
-def with_loop(
-    pair: ModelPair,
-    table: LatencyTable,
-    *,
-    sampling: Sampling = AS_MODELS_DO,
-    seed: int = 0,
-    budget: Budget | None = None,
-) -> LatencyTable:
-    """The table with the time of our decoding loop, from a few calls after one text at the table's context (estimate).
-
-    Settings are decoded in turn, a few calls each, so that a slow phase of the machine affects all equally. For each
-    setting the median time of a call outside the passes is taken in units of the median pass of plain decoding, times
-    the table's plain step. The five numbers of :class:`~spectheory.cost.LoopTime` are their non-negative least squares
-    fit; rules differ by up to a third. The fit holds for one sampling, named in the provenance: pmfs with a cut or at
-    temperature 0 take several times longer to compute.
-
-    Each setting is decoded once at least. More follow until, for every setting, the middle half of the times outside
-    the passes differs by less of a call than the `budget` asks; or until the seconds are spent that the table's passes
-    left of it. ``loop_rounds`` of the provenance says which.
-    """
-    watch, budget = Watch(), budget or Budget()
-    left = budget.seconds - table.provenance.get(PASS_ROUNDS, {}).get("seconds", 0.0)
-    methods = [Method("plain"), *(Method(rule, shape) for rule, shape in _calibration(pair.draft.head))]
-    prompt = _prompt(pair, table.context, methods)
-    calls: list[list[Call]] = [[] for _ in methods]
-    stopped: Stopped | None = None
-    number = 0
-    while stopped is None:
-        for kept, method in zip(calls, methods, strict=True):
-            kept += _calls(pair, prompt, method, sampling, seed + number)
-        number += 1
-        seconds = watch.seconds
-        if max(map(_spread, calls)) <= budget.width:
-            stopped = "width"
-        elif number == ROUNDS:
-            stopped = "repeats"
-        elif seconds * (number + 1) / number > left:  # another decoding of each setting would exceed it
-            stopped = "budget"
-    how = {"stopped": stopped, "repeats": number, "spread": max(map(_spread, calls)), **watch.as_dict()}
-    provenance = {**table.provenance, LOOP_SAMPLING: dataclasses.asdict(sampling), LOOP_ROUNDS: how}
-    return dataclasses.replace(table, loop=_fitted(pair, table, methods, calls), provenance=provenance)
-
-
-def _fitted(
-    pair: ModelPair, table: LatencyTable, methods: Sequence[Method], calls: Sequence[Sequence[Call]]
+def time_loop(
+    pair: ModelPair, context: int, plain: float, *, sampling: Sampling = AS_MODELS_DO, seed: int = 0
 ) -> LoopTime:
-    """The loop's times from the calls of plain decoding and of the other methods."""
-    (_, *drafted), (plain, *others) = methods, calls
-    unit = table.target_pass(1).best / statistics.median(call.target_seconds for call in plain)
+    """Seconds of our decoding loop outside the passes, from a few calls after one text of `context` tokens (estimate).
+
+    Every setting of :data:`CALIBRATION` is decoded once. Its median time of a call outside the passes is taken in units
+    of the median pass of plain decoding, times the plain step, which takes `plain` seconds. The five numbers of
+    :class:`~spectheory.cost.LoopTime` are their non-negative least squares fit; rules differ by up to a third. The fit
+    holds for one sampling: pmfs with a cut or at temperature 0 take several times longer to compute.
+    """
+    methods = [Method("plain"), *(Method(rule, shape) for rule, shape in _calibration(pair.draft.head))]
+    prompt = _prompt(pair, context, methods)
+    (alone, *others) = (_calls(pair, prompt, method, sampling, seed) for method in methods)
+    unit = plain / statistics.median(call.target_seconds for call in alone)
     parallel = pair.draft.head is not None and pair.draft.head.parallel
-    shapes = [method.shape for method in drafted if isinstance(method.shape, Shape)]
+    shapes = [method.shape for method in methods if isinstance(method.shape, Shape)]
     passes = [shape.by(Parallel()) if parallel else shape for shape in shapes]
-    return fit_loop(passes, [unit * _outside(kept) for kept in others], unit * _outside(plain))
+    return fit_loop(passes, [unit * _outside(calls) for calls in others], unit * _outside(alone))
 
 
 def _calibration(head: Head | None) -> list[tuple[str, Shape]]:
@@ -136,46 +95,3 @@ def _calls(pair: ModelPair, prompt: torch.Tensor, method: Method, sampling: Samp
 def _outside(calls: Sequence[Call]) -> float:
     """Median seconds of a call outside both models' passes."""
     return statistics.median(call.outside for call in calls)
-
-
-def _spread(calls: Sequence[Call]) -> float:
-    """Middle half of the seconds outside the passes, relative to the median call."""
-    low, high = np.quantile([call.outside for call in calls], (0.25, 0.75))
-    return float(high - low) / statistics.median(call.seconds for call in calls)
-
-
-def differences(
-    table: LatencyTable,
-    pair: ModelPair,
-    *,
-    context: int,
-    longest: int,
-    sampling: Sampling,
-    budget: Budget | None = None,
-) -> tuple[str, ...]:
-    """Names of what differs between a kept table and one of this run, such as ``hardware``.
-
-    A table is as good as a new one unless its intervals are wider than the `budget` asks and could be narrower.
-    """
-    described = {**pair.describe(), "hardware": hardware(), "versions": versions()}
-    same = {name: table.provenance.get(name) == value for name, value in described.items()}
-    same["context"] = table.context == context
-    same["tokens of a pass"] = max(table.target) >= longest
-    same["loop"] = table.loop is not None
-    same["sampling"] = table.provenance.get(LOOP_SAMPLING, dataclasses.asdict(AS_MODELS_DO)) == dataclasses.asdict(
-        sampling
-    )
-    same["width of its intervals"] = budget is None or not _could_be_narrower(table, budget)
-    return tuple(name for name, equal in same.items() if not equal)
-
-
-def _could_be_narrower(table: LatencyTable, budget: Budget) -> bool:
-    """Whether passes or loop ended wider than the `budget` asks, though it allows more rounds and more time."""
-    passes, loop = (table.provenance.get(key) or {} for key in (PASS_ROUNDS, LOOP_ROUNDS))
-    spent = passes.get("seconds", 0.0) + loop.get("seconds", 0.0)
-    given = {"width": spent, "budget": passes.get("wanted", {}).get("seconds", spent), "repeats": math.inf}
-    wide = {"passes": max(passes.get("widths", {}).values(), default=0.0), "loop": loop.get("spread", 0.0)}
-    return any(
-        wide[what] > budget.width and budget.seconds > given.get(ended.get("stopped", ""), math.inf)
-        for what, ended in (("passes", passes), ("loop", loop))
-    )

@@ -160,10 +160,6 @@ class Watch:
         seconds, own, spent, total = (now - began for now, began in zip(self._now(), self._began, strict=True))
         return max(0.0, len(self._cores) * spent / total - own / seconds) if total > 0 else None
 
-    def as_dict(self) -> dict[str, float | None]:
-        """Both, for a table's provenance."""
-        return {"seconds": self.seconds, "others": self.others}
-
     def _now(self) -> tuple[float, float, int, int]:
         return (time.perf_counter(), time.process_time(), *_ticks(self._cores))
 

@@ -27,7 +27,7 @@ from spectheory.measure.job import (
 from spectheory.measure.machine import free_bytes, most_threads, threads_in_use, use_threads
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import bytes_per_token, cache_of_causal, takes, why_alone
-from spectheory.measure.runners import Due, Read, Runner, Sample, here, workers_of
+from spectheory.measure.runners import Due, Read, Runner, Sample, here, workers_of, works_here
 from spectheory.prompts import Prompt
 from spectheory.trace import PROVISIONAL, Trace
 from spectheory.trace.parquet import parts_of
@@ -150,12 +150,14 @@ def run_measurement(
     on_progress: Callable[[Progress], None] | None = None,
     on_remark: Callable[[str], None] | None = None,
     on_stage: Callable[[Trace], None] | None = None,
+    on_idle: Callable[[float], None] | None = None,
 ) -> Trace:
     """:func:`measure` of a job, in stages that each represent the file (:func:`~spectheory.measure.job.stages_of`).
 
     `on_stage` gets a provisional trace of every stage but the last when it is complete; of the stages that an earlier
     run completed, that of the last. With `quick` the first such trace is returned and nothing more is measured; what is
-    finished is kept for a later run.
+    finished is kept for a later run. `on_idle` gets the part of the prompts that is finished after each one, while
+    nothing else of ours runs; with workers, which go on, it is not called.
     """
     report, remark = on_progress or (lambda _: None), on_remark or (lambda _: None)
     with sole_writer(out):
@@ -170,7 +172,8 @@ def run_measurement(
             together, threads = store.began(fitting, threads_in_use())
             if threads != threads_in_use():
                 remark(f"{use_threads(min(threads, most_threads()))}: so this measurement began")
-            return _Run(job, out, store, runner, report, remark).run(together, batch, quick, on_stage)
+            idle = on_idle if works_here(runner) else None
+            return _Run(job, out, store, runner, report, remark, idle).run(together, batch, quick, on_stage)
 
 
 def check_out(job: Measurement, out: Path) -> None:
@@ -191,6 +194,7 @@ class _Run:
     runner: Runner
     report: Callable[[Progress], None]
     remark: Callable[[str], None]
+    idle: Callable[[float], None] | None
 
     def run(self, batch: int, asked: int | None, quick: bool, on_stage: Callable[[Trace], None] | None) -> Trace:
         """Measure what is left and merge all, or with `quick` return the first stage that is complete."""
@@ -227,6 +231,8 @@ class _Run:
                     finished.add(task.prompts[0].place)
                     self.report(Progress(len(finished), total, resumed))
                     yield finished
+                    if self.idle:
+                        self.idle(len(finished) / total)
                 else:
                     texts = {each.place: texts for each, texts in zip(task.prompts, result, strict=True)}
                     self.store.keep_texts({place: [text.tolist() for text in own] for place, own in texts.items()})

@@ -105,6 +105,11 @@ def here(
         yield task, _perform(pair, task, settings, remark)
 
 
+def works_here(runner: Runner) -> bool:
+    """Whether all work is done in this process, so that nothing of it goes on while a result is looked at."""
+    return getattr(runner, "func", runner) is here
+
+
 # Processes of this machine
 
 

@@ -31,7 +31,7 @@ def acceptance(ax: Axes, trace: Trace) -> None:
 
 
 def latencies(ax: Axes, table: LatencyTable) -> None:
-    """Milliseconds of a pass against the tokens in it, with 95% intervals of the medians."""
+    """Milliseconds of a pass against the tokens in it, with 95% intervals."""
     labels: list[LineEnd] = []
     for name, look, passes in (("target", Look(ORANGE, "s"), table.target), ("draft", Look(BLUE, "o"), table.draft)):
         if passes:

@@ -78,6 +78,8 @@ class Prediction:
     - `certified` is the certain range of `tokens_per_call` for the trace's texts, where the trace does not settle it:
       the rule needs full pmfs, and the trace has lists of the most probable tokens (§9). The other intervals are then
       the ranges over both ends, and ``best`` is the middle.
+    - `disturbed` is the lowest and highest speed-up by the times of one group of rounds alone, where other processes
+      disturbed the timing (:attr:`spectheory.cost.LatencyTable.disturbed`).
     - `drafted` are the drafted tokens per call, where the draft decides its length (§11): an estimate by likelihood
       ratios with its range over prompts, inside certain bounds.
     """
@@ -96,6 +98,7 @@ class Prediction:
     certified: Interval | None = None
     drafted: Interval | None = None
     regret: Interval | None = None
+    disturbed: Interval | None = None
 
     @property
     def label(self) -> Label:

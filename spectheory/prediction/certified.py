@@ -156,6 +156,10 @@ class CostAtBound(CostModel):
         """Those of the cost model, at the one share."""
         return ((CostAtBound(low, self.share), CostAtBound(high, self.share)) for low, high in self.cost.errors())
 
+    def when_disturbed(self) -> Sequence[CostModel]:
+        """Those of the cost model, at the one share."""
+        return [CostAtBound(model, self.share) for model in self.cost.when_disturbed()]
+
 
 def hull(intervals: Sequence[Interval]) -> Interval:
     """The range of several intervals, one for each end of what is not known.

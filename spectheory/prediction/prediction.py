@@ -115,10 +115,11 @@ def _predictions(
 ) -> tuple[Prediction, ...]:
     prompts = Prompts(trace.texts)
     errors = tuple(cost.errors()) if cost else ()
+    disturbed = cost.when_disturbed() if cost else ()
     prefilled = int(prefill_emits_token)
     own = limits.of(found, prefill_emits_token=prefill_emits_token)
     return tuple(
-        _prediction(prompts, trace, rule, calls, limits.laws, limited, cost, errors, prefilled)
+        _prediction(prompts, trace, rule, calls, limits.laws, limited, cost, errors, disturbed, prefilled)
         for (rule, calls), limited in zip(found, own, strict=True)
     )
 
@@ -175,6 +176,7 @@ def _between_ends(
 def _joint(rule: PathRule, ends: Sequence[Prediction]) -> Prediction:
     tokens, speedups = [p.tokens_per_call for p in ends], [p.speedup for p in ends if p.speedup]
     drafted = [p.drafted for p in ends if p.drafted]
+    disturbed = [p.disturbed for p in ends if p.disturbed]
     regrets = [p.regret for p in ends if p.regret]
     both = hull([Interval.exact(each.best) for each in tokens])
     return replace(
@@ -189,6 +191,7 @@ def _joint(rule: PathRule, ends: Sequence[Prediction]) -> Prediction:
         limits=replace(ends[0].limits, iid_channel=None),
         certified=both if both.kind == "bound" else None,
         regret=hull(regrets) if regrets else None,
+        disturbed=replace(hull(disturbed), kind="estimate") if disturbed else None,
     )
 
 
@@ -243,12 +246,14 @@ def _prediction(
     limited: tuple[Limits, Interval | None],
     cost: CostModel | None,
     errors: Sequence[Ends],
+    disturbed: Sequence[CostModel],
     prefilled: int,
 ) -> Prediction:
     shape, tokens = found.shape, prompts.sum(trace.lengths)
     tokens_per_call = ratio(tokens, prompts.sum(found.calls.expected), limits=(1.0, shape.depth + 1.0))
     acceptance = ratio(prompts.sum(found.first), tokens, limits=(0.0, 1.0))
     gained, drafted = _gained(prompts, trace, found, cost, errors, prefilled)
+    alone = [one for model in disturbed if (one := _gained(prompts, trace, found, model, (), prefilled)[0])]
     return Prediction(
         rule=rule,
         shape=shape,
@@ -263,7 +268,16 @@ def _prediction(
         held_out=found.held_out,
         provenance={name: value for name, value in trace.provenance.items() if name != SOURCES},
         drafted=drafted,
+        disturbed=_range(gained, alone),
     )
+
+
+def _range(gained: Interval | None, alone: Sequence[Interval]) -> Interval | None:
+    """The range of the speed-up over parts of a timing; None where there are none."""
+    if gained is None or not alone:
+        return None
+    values = [gained.best, *(each.best for each in alone)]
+    return Interval(min(values), gained.best, max(values), "estimate")
 
 
 def _gained(

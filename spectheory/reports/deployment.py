@@ -13,7 +13,15 @@ from spectheory.deployment.deployment import Deployment
 from spectheory.limits.claims import footnotes
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.reports.base import LONGEST_NAME, MOST_ROWS, Brief, Report, point, range_words, short
-from spectheory.reports.notes import deployment_notes, heavy_tail, not_run, requests_left_out, whole_decoding
+from spectheory.reports.notes import (
+    QUIET,
+    deployment_notes,
+    disturbed_words,
+    heavy_tail,
+    not_run,
+    requests_left_out,
+    whole_decoding,
+)
 from spectheory.reports.optional_tables import adaptive_sentence, adaptive_table, recorded_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 
@@ -46,6 +54,7 @@ def deployment_report(answer: Deployment) -> Report:
     headline = [
         requests_left_out(best.prediction.provenance, answer.recorded),
         _headline(answer),
+        disturbed_words(best.prediction, best.draft.cost),
         adaptive_sentence(answer.adaptive) if answer.adaptive else "",
     ]
     notes = [
@@ -196,8 +205,10 @@ def lock_step_table(choices: Sequence[LockStepChoice], texts: int) -> Table:
 def _brief(answer: Deployment, asked: Sequence[Table]) -> Brief:
     """The verdict, the best settings, the tables that were `asked` for, and where to find settings to paste."""
     best = answer.ranking.best.prediction
-    lines = [*_verdict(answer), requests_left_out(best.provenance, answer.recorded)]
-    notes = [*heavy_tail(answer.recorded, best), *_engines(answer), *few_prompts(answer.prompts)]
+    timing = disturbed_words(best, answer.ranking.best.draft.cost)
+    lines = [*_verdict(answer), timing, requests_left_out(best.provenance, answer.recorded)]
+    quiet = [QUIET] if best.disturbed else []
+    notes = [*heavy_tail(answer.recorded, best), *quiet, *_engines(answer), *few_prompts(answer.prompts)]
     return Brief.of(lines, [_fastest(answer), *asked], notes)
 
 

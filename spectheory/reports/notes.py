@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spectheory.cost import LatencyTable, LoopedTable, Roofline
-from spectheory.cost.table import LOOP_ROUNDS, PASS_ROUNDS
+from spectheory.cost.table import DISTURBED, ROUNDS
 from spectheory.deployment import serving_engines, without_method, without_stop
 from spectheory.deployment.candidates import in_words
 from spectheory.deployment.deployment import Deployment
@@ -340,6 +340,7 @@ def deployment_notes(answer: Deployment) -> list[str]:
             lines.append(
                 f"Latencies are of batch 1 and context {cost.context}: for other batches and contexts give --hardware."
             )
+            lines += timing_notes(cost)
         elif isinstance(cost, Roofline):
             lines.append(
                 f"Seconds are a roofline's, an estimate, at batch {cost.batch} and context {cost.context}; in the "
@@ -375,10 +376,12 @@ def not_run(answer: Deployment) -> list[str]:
 
 # Latencies
 
-BUSY = 0.5
-"""Cores of other processes from which latencies count as those of a busy machine."""
-_WHAT = {PASS_ROUNDS: "passes", LOOP_ROUNDS: "the decoding loop"}
-"""Keys of a table's provenance, and what was measured in these rounds."""
+_TIMED = (ROUNDS, "pass_rounds", "loop_rounds")
+"""Keys of a table's provenance that say how its rounds ended; the last two are of earlier versions."""
+
+
+QUIET = "Quiet the machine, remove the file of latencies and run again for a narrower range."
+"""What to do where other processes disturbed the timing."""
 
 
 def timing_notes(table: LatencyTable) -> list[str]:
@@ -389,22 +392,24 @@ def timing_notes(table: LatencyTable) -> list[str]:
     >>> from spectheory.intervals import Interval
     >>> ended = {"stopped": "budget", "seconds": 62.0, "others": 1.71, "widths": {"target 64": 0.12}}
     >>> second = Interval.exact(1.0)
-    >>> timing_notes(LatencyTable({1: second}, {}, 64, {"pass_rounds": ended}))[0]
-    'Latencies: other processes used up to 1.7 cores; the time was over after 62 s, with intervals up to 12% wide.'
+    >>> timing_notes(LatencyTable({1: second}, {}, 64, {"rounds": ended}))[0]
+    'Latencies: other processes used 1.7 cores; the time was over after 62 s, with intervals up to 12% wide.'
     """
-    found = {what: ended for key, what in _WHAT.items() if isinstance(ended := table.provenance.get(key), Mapping)}
-    busiest = max((ended.get("others") or 0.0 for ended in found.values()), default=0.0)
-    said = [f"other processes used up to {busiest:.1f} cores"] if busiest > BUSY else []
-    cut = {what: ended for what, ended in found.items() if ended.get("stopped") == "budget"}
-    if cut:
-        said.append(_cut_short(cut))
-    return [f"Latencies: {'; '.join(said)}."] if said else []
+    found = [ended for key in _TIMED if isinstance(ended := table.provenance.get(key), Mapping)]
+    busiest = max((ended.get("others") or 0.0 for ended in found), default=0.0)
+    said = [f"other processes used {busiest:.1f} cores"] if busiest > DISTURBED else []
+    if table.disturbed:
+        said.append(f"above {DISTURBED:g} the 95% interval is that of a single group of rounds, not of their mean")
+    if cut := [ended for ended in found if ended.get("stopped") == "budget"]:
+        widest = max((width for ended in cut for width in ended.get("widths", {}).values()), default=None)
+        wide = f", with intervals up to {widest:.0%} wide" if widest is not None else ""
+        said.append(f"the time was over after {sum(ended['seconds'] for ended in cut):.0f} s{wide}")
+    return [*([f"Latencies: {'; '.join(said)}."] if said else []), *([QUIET] if table.disturbed else [])]
 
 
-def _cut_short(cut: Mapping[str, Mapping[str, Any]]) -> str:
-    """When the time was over, and how wide intervals then were."""
-    seconds = sum(ended["seconds"] for ended in cut.values())
-    widest = max((width for ended in cut.values() for width in ended.get("widths", {}).values()), default=None)
-    wide = f", with intervals up to {widest:.0%} wide" if widest is not None else ""
-    of = "" if "passes" in cut else f" for {' and '.join(cut)}"
-    return f"the time{of} was over after {seconds:.0f} s{wide}"
+def disturbed_words(best: Prediction, cost: object) -> str:
+    """That other processes disturbed the timing, with the range over its groups; empty if they did not."""
+    if not (best.disturbed and isinstance(cost, LatencyTable)):
+        return ""
+    low, high = (f"{end:.2f}x" for end in (best.disturbed.low, best.disturbed.high))
+    return f"This timing looks disturbed (others used {cost.others or 0:.1f} cores): {low} to {high} over rounds"

@@ -20,6 +20,8 @@ from spectheory.reports.base import WIDTH, Brief, Report, given_ratio, point, ra
 from spectheory.reports.meanings import TERMS, claimed
 from spectheory.reports.notes import (
     NO_COST,
+    QUIET,
+    disturbed_words,
     formulas,
     guessed_notes,
     heavy_tail,
@@ -81,7 +83,9 @@ def prediction_report(plan: Plan, check: Records | None = None) -> Report:
         *([check_table(check)] if check else []),
     ]
     words = provisional_words(best.provenance) or requests_left_out(best.provenance, recorded)
-    headline = [words, "; ".join(_verdict(best, plan.cost)), adaptive_sentence(adaptive) if adaptive else ""]
+    verdict = "; ".join(_verdict(best, plan.cost))
+    adapted = adaptive_sentence(adaptive) if adaptive else ""
+    headline = [words, verdict, disturbed_words(best, plan.cost), adapted]
     timing = timing_notes(plan.cost) if isinstance(plan.cost, LatencyTable) else []
     notes = [*prediction_notes(plan, in_loop, recorded), *timing, *guessed_notes(guessed)]
     pieces = [*_tables(plan, recorded), *asked, *([recorded_table(recorded)] if recorded else [])]
@@ -217,9 +221,11 @@ def _brief(
         *([] if plan.timed else [NO_COST]),
         *guessed_notes(guessed),
         *given(provenance),
+        *([QUIET] if plan.best.disturbed else []),
         *([] if provisional else few_prompts(plan.prompts)),
     ]
-    lines = [*_verdict(plan.best, plan.cost), requests_left_out(provenance, recorded)]
+    disturbed = disturbed_words(plan.best, plan.cost)
+    lines = [*_verdict(plan.best, plan.cost), disturbed, requests_left_out(provenance, recorded)]
     return Brief.of(lines, [_few_rules(plan), *asked], notes)
 
 

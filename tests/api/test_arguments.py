@@ -36,7 +36,10 @@ NEVER = ("an object", "a complex number", "a complex array", "an array of object
 TAKEN = {
     "bytes": {"KAry, argument 1"},
     "a list with a masked entry": ANY,
-    "a mapping": {"Accelerator, argument 2", "LatencyTable, provenance", "Trace.from_log_probabilities, provenance"},
+    "a mapping": {
+        *("Accelerator, argument 2", "LatencyTable, provenance", "LatencyTable.of, provenance"),
+        "Trace.from_log_probabilities, provenance",
+    },
     "texts": {"Trace.blocks, names"},
     "a text": {"Accelerator, argument 1", "Accelerator, source", "RecordedMatch, argument 1"},
 }

@@ -195,7 +195,7 @@ BAD_FILES: dict[str, bytes] = {
     "a list": b"[]",
     "a number": b"7",
     "no schema": b"{}",
-    "another schema": json.dumps(good_content() | {"schema": 3}).encode(),
+    "another schema": json.dumps(good_content() | {"schema": 4}).encode(),
     "no draft": json.dumps({k: v for k, v in good_content().items() if k != "draft"}).encode(),
     "a list for the target": json.dumps(good_content() | {"target": [1.0]}).encode(),
     "numbers for intervals": json.dumps(good_content() | {"target": {"1": 1.0}}).encode(),
@@ -222,7 +222,7 @@ def test_bad_files_are_named_in_one_line(case: str, tmp_path: Path) -> None:
         LatencyTable.read(path)
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
-    assert "needs JSON of schema 1 or 2 with times in seconds" in str(caught.value)
+    assert "needs JSON of schema 1 to 3 with times in seconds" in str(caught.value)
 
 
 def test_the_good_file_is_good(tmp_path: Path) -> None:

@@ -1,212 +1,190 @@
-"""What latencies cost and how sure they are: rounds end by width, time or number, and intervals hold although so."""
+"""What latencies cost and when they are measured: groups of rounds, their schedule, and what a kill leaves."""
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable
-from dataclasses import replace
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
-from scipy.stats import binom
 
 from spectheory.cli import main
-from spectheory.cost import LatencyTable
+from spectheory.cost import LatencyTable, TimedGroup
+from spectheory.deployment import Draft
+from spectheory.deployment import plan as deployment
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.measure import ModelPair, differences, loop_time, measure_latency, with_loop
-from spectheory.measure.decoders import Decoded, Method, decode
-from spectheory.measure.rounds import LEAST_REPEATS, LOOKS, Budget, Rounds, median_at, miss_rate, rank_at
+from spectheory.measure import ModelPair, Timing, differences, latency, measure_latency, runners
+from spectheory.measure.decoders import Method, decode
+from spectheory.measure.latency import BEFORE, FEWEST_GROUPS, kept_beside
+from spectheory.measure.rounds import GROUPS, PLAIN, Budget, Pass, Rounds, share
 from spectheory.prediction import plan
-from spectheory.reports import prediction_report
-from spectheory.reports.notes import timing_notes
+from spectheory.reports import deployment_report, prediction_report
+from spectheory.reports.notes import QUIET, timing_notes
 from spectheory.trace import Trace
-
-Floats = NDArray[np.float64]
-RUNS = 20_000
-FALSE_ALARM = 1e-7
-"""Of one coverage; there are four."""
-
-
-@pytest.mark.parametrize("last", [8, 11, 13])
-def test_the_chance_to_miss_by_counting_every_case(last: int) -> None:
-    """All signs of so many values around their median, each as likely; intervals at the looks before it and at it."""
-    ranks = {n: rank_at(n, last=False) for n in LOOKS if n < last} | {last: rank_at(last, last=True)}
-    missed = 0
-    for signs in itertools.product((0, 1), repeat=last):
-        below = {n: sum(signs[:n]) for n in ranks}
-        missed += any(not rank <= below[n] <= n - rank for n, rank in ranks.items())
-    assert miss_rate(last, ranks[last]) == pytest.approx(missed / 2**last, rel=1e-12)
-
-
-def test_ranks_are_as_deep_as_the_error_allows() -> None:
-    for n in (*range(LEAST_REPEATS, 45), 101):
-        rank = rank_at(n, last=True)
-        assert miss_rate(n, rank) <= 0.05 < miss_rate(n, rank + 1)
-        assert rank <= binom.ppf(0.025, n, 0.5), "an interval of its own, without looks before, is no wider"
-    assert rank_at(LEAST_REPEATS - 1, last=True) == 0
-    assert all(1 <= rank_at(n, last=False) <= rank_at(n, last=True) for n in LOOKS)
-    assert rank_at(LOOKS[0], last=True) == binom.ppf(0.025, LOOKS[0], 0.5), "there is no look before the first"
-
-
-def noisy(shape: tuple[int, int], spread: float, rng: np.random.Generator) -> Floats:
-    """Ratios around a median of 1 with a skewed law; now and then something else delays a pass, or the plain step."""
-    ratios = np.exp(spread * rng.gumbel(size=shape) - spread * -np.log(np.log(2)))
-    delayed = rng.random(shape) < 0.05
-    return np.where(delayed, ratios ** rng.choice([-30.0, 30.0], size=shape), ratios)
-
-
-def coverage(values: Floats, width: float, rank: Callable[[int, bool], int], looks: tuple[int, ...]) -> float:
-    """How often the interval contains the median 1, where a run ends at the first look that finds it narrow."""
-    inside, going = np.zeros(len(values), dtype=bool), np.ones(len(values), dtype=bool)
-    for n in looks:
-        ordered = np.sort(values[:, :n], axis=1)
-        ends = rank(n, n == looks[-1])
-        low, high = ordered[:, ends - 1], ordered[:, n - ends]
-        ended = going & ((high - low <= width * np.median(ordered, axis=1)) | (n == looks[-1]))
-        inside |= ended & (low <= 1) & (high >= 1)
-        going &= ~ended
-    return float(inside.mean())
-
-
-@pytest.mark.parametrize("spread", [0.005, 0.02, 0.04, 0.06])
-def test_coverage_when_a_narrow_interval_ends_the_run(spread: float) -> None:
-    """At least 0.95, whatever the noise. The control looks after every round, each time as if for the first."""
-    values = noisy((RUNS, LOOKS[-1]), spread, np.random.default_rng(round(1e4 * spread)))
-    slack = (binom.ppf(FALSE_ALARM, RUNS, 0.95) - 1) / RUNS
-    assert coverage(values, 0.05, lambda n, last: rank_at(n, last=last), LOOKS) > slack
-    control = coverage(values, 0.05, lambda n, last: int(binom.ppf(0.025, n, 0.5)), tuple(range(6, LOOKS[-1] + 1)))
-    if spread >= 0.04:  # with less noise the first look is narrow, and an interval of so few values is too wide
-        assert control < slack, "an error of 0.01 is seen"
-
-
-def test_rounds_end_as_in_the_simulation() -> None:
-    """The rule of `Rounds`, a pass at a time, against the rule on whole arrays."""
-    values, ends = noisy((60, LOOKS[-1]), 0.03, np.random.default_rng(5)), set()
-    for run in values:
-        rounds = Rounds([("draft", 1)], 0.1, LOOKS[-1])
-        for ratio in run:
-            if not rounds.due(left=1e9):
-                break
-            rounds.add({("target", 1): 0.5, ("draft", 1): 0.5 * float(ratio)})
-        n = rounds.count(("draft", 1))
-        narrow = [look for look in LOOKS if wide(run[:look]) <= 0.1]
-        assert n == (narrow[0] if narrow else LOOKS[-1])
-        assert rounds.stopped == ("width" if narrow else "repeats")
-        assert rounds.medians()["draft", 1] == median_at(run[:n], last=n == LOOKS[-1]) * 0.5
-        ends.add(n)
-    assert len(ends) > 3
-
-
-def wide(values: Floats) -> float:
-    found = median_at(values, last=len(values) == LOOKS[-1])
-    return (found.high - found.low) / found.best
 
 
 @pytest.fixture(scope="module")
 def tiny_table(tiny_pair: ModelPair) -> LatencyTable:
     """Of few passes, with the loop."""
-    loose = Budget(width=1e6)
-    return with_loop(tiny_pair, measure_latency(tiny_pair, context=4, tokens=(1, 2), budget=loose), budget=loose)
+    return measure_latency(tiny_pair, context=4, tokens=(1, 2), rounds=1, warm_up=0, loop=Sampling())
 
 
-COSTS = {("target", 1): 1.0, ("draft", 1): 0.25, ("target", 4): 4.0, ("target", 64): 64.0}
-PASSES = [key for key in COSTS if key != ("target", 1)]
+# The rounds of a group
 
 
-def measured(seconds: float, *, width: float = 1e-3, repeats: int = 40, noise: float = 0.01) -> tuple[Rounds, float]:
-    """Rounds on a made-up clock, where passes take what they cost, now more and now less; and the time spent."""
-    rounds, spent = Rounds(PASSES, width, repeats), 0.0
-    while due := rounds.due(seconds - spent):
-        wobble = 1 + noise * (-1) ** len(rounds.plain)
-        taken = {key: COSTS[key] * (1 if key == ("target", 1) else wobble) for key in {*due, ("target", 1)}}
-        rounds.add(taken)
-        spent += sum(taken.values())
-    return rounds, spent
-
-
-def test_the_least_rounds_are_measured_whatever_they_cost() -> None:
-    rounds, spent = measured(1.0)
-    assert {rounds.count(key) for key in PASSES} == {LEAST_REPEATS}
-    assert rounds.stopped == "budget"
-    assert spent == pytest.approx(LEAST_REPEATS * sum(COSTS.values()))
-
-
-def test_long_passes_are_repeated_less() -> None:
-    """Beyond the least rounds repetitions fall as 1/sqrt(seconds), and the budget holds to a round."""
-    rounds, spent = measured(800.0)
-    counts = [rounds.count(key) for key in PASSES]
-    assert counts == sorted(counts, reverse=True)
-    assert counts[0] == 40
-    more = [count - LEAST_REPEATS for count in counts]
-    assert more[1] / more[2] == pytest.approx(4, rel=0.2), "sqrt(64 / 4)"
-    assert 600 < spent < 800 + sum(COSTS.values())
-    assert rounds.stopped == "budget"
-    ends = rounds.ended()["repeats"]
-    assert ends == {f"{who} {m}": rounds.count((who, m)) for who, m in COSTS}
-
-
-def test_rounds_end_when_all_is_narrow_or_as_often_as_asked() -> None:
-    assert measured(1e9, width=0.03)[0].stopped == "width"
-    assert {measured(1e9, width=0.03)[0].count(key) for key in PASSES} == {LOOKS[0]}
-    rounds, _ = measured(1e9, width=1e-9, repeats=9)
-    assert rounds.stopped == "repeats"
-    assert {rounds.count(key) for key in PASSES} == {9}
+def test_a_group_by_hand() -> None:
+    """Medians of ratios to the plain step of the same round, and the width that their noise leaves."""
+    rounds = Rounds()
+    for plain, ratio in ((1.0, 0.2), (2.0, 0.25), (3.0, 0.4)):
+        assert rounds.width() == math.inf, "two rounds do not show their noise"
+        rounds.add({PLAIN: plain, ("draft", 1): plain * ratio, ("target", 4): plain * 1.5})
+    assert rounds.medians() == {PLAIN: 2.0, ("draft", 1): 0.5, ("target", 4): 3.0}
+    deviation = (0.325 - 0.225) / 0.25 / 1.349  # between the quartiles of a normal law
+    of_median = math.sqrt(math.pi / 2 / 3) * deviation
+    assert rounds.width() == pytest.approx(2 * 1.96 * of_median / math.sqrt(GROUPS), rel=1e-3)
 
 
 def test_a_width_counts_by_the_share_of_a_call() -> None:
     """By hand: of a call that needs the pass on 4 tokens, the target takes 4 of 4.25 seconds at most."""
-    rounds, _ = measured(1.0, noise=0.1)
-    for key, share in ((("target", 4), 4 / 4.25), (("target", 64), 64 / 64.25), (("draft", 1), 1.0)):
-        assert rounds.wide(key) == pytest.approx(share * 0.2, rel=0.01), "between 0.9 and 1.1"
-    wide = Rounds([("draft", 1), ("draft", 4), ("target", 4)], 0.05, 40)
-    for _ in range(LEAST_REPEATS):
-        wide.add({("target", 1): 1.0, ("draft", 1): 0.25, ("draft", 4): 1.0, ("target", 4): 4.0})
-    wide.ratios["draft", 4][0] = 1.1
-    assert wide.wide(("draft", 4)) == pytest.approx(0.1 / 5)
+    seconds = {PLAIN: 1.0, ("draft", 1): 0.25, ("draft", 2): 0.3, ("draft", 4): 1.0, ("target", 4): 4.0}
+    expected = {("target", 4): 4 / 4.25, ("draft", 1): 1.0, ("draft", 2): 1.0, ("draft", 4): 1 / 5}
+    assert {key: share(key, seconds) for key in expected} == pytest.approx(expected)
 
 
-def test_a_measurement_ends_by_width_and_by_budget(tiny_pair: ModelPair) -> None:
-    def table(budget: Budget) -> LatencyTable:
-        return measure_latency(tiny_pair, context=9, tokens=(1, 2, 8), budget=budget)
+def test_rounds_end_by_width_time_or_number(tiny_pair: ModelPair) -> None:
+    def ended(budget: Budget, rounds: int = 4) -> LatencyTable:
+        return measure_latency(tiny_pair, context=9, tokens=(1, 2, 8), rounds=rounds, budget=budget)
 
-    soon = table(Budget(width=1e3))
-    assert soon.provenance["pass_rounds"]["stopped"] == "width"
-    assert soon.provenance["repeats"] == LOOKS[0]
-    assert soon.provenance["warm_up"] == 5
-    cut = table(Budget(width=1e-9, seconds=1e-6))
-    ended = cut.provenance["pass_rounds"]
-    assert ended["stopped"] == "budget"
-    assert ended["wanted"] == {"width": 1e-9, "seconds": 1e-6}
-    assert (cut.provenance["repeats"], cut.provenance["warm_up"]) == (LEAST_REPEATS, 1)
-    assert set(ended["repeats"]) == {"target 1", "target 2", "target 8", "draft 1", "draft 2", "draft 8"}
-    assert all(entry.low < entry.high for m, entry in cut.target.items() if m > 1), "6 rounds have an interval"
-    assert ended["seconds"] > 0
+    soon = ended(Budget(width=1e3))
+    assert {(group.stopped, group.rounds) for group in soon.groups} == {("width", 3)}
+    number = ended(Budget(width=1e-9), rounds=2)
+    assert {(group.stopped, group.rounds) for group in number.groups} == {("rounds", 2)}
+    cut = ended(Budget(width=1e-9, seconds=1e-6))
+    assert [(group.stopped, group.rounds) for group in cut.groups] == [("budget", 1)] * FEWEST_GROUPS
+    found = cut.provenance["rounds"]
+    assert (found["stopped"], found["groups"], found["rounds"]) == ("budget", FEWEST_GROUPS, FEWEST_GROUPS)
+    assert found["wanted"] == {"width": 1e-9, "seconds": 1e-6}
+    assert set(found["widths"]) == {"target 2", "target 8", "draft 1", "draft 2", "draft 8"}
+    assert all(entry.low < entry.high for m, entry in cut.target.items() if m > 1), "4 groups have an interval"
+    assert found["seconds"] == pytest.approx(sum(group.seconds for group in cut.groups))
 
 
-def test_a_loop_takes_what_is_left(tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = measure_latency(tiny_pair, context=9, tokens=(1, 2), budget=Budget(width=1e3))
-    methods: list[Method] = []
-    monkeypatch.setattr(loop_time, "ROUNDS", 2)
+def test_a_group_has_weights_in_another_place_and_the_threads_of_the_first(
+    tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places, threads, before = [], [], {name: w.clone() for name, w in tiny_pair.target.network.named_parameters()}
+    own = latency._round
 
-    def listened(pair: ModelPair, ids: list[torch.Tensor], method: Method, **how: Any) -> list[Decoded]:
-        methods.append(method)
-        return decode(pair, ids, method, **how)
+    def listened(*args: Any) -> dict[Pass, float]:
+        places.append(tuple(w.data_ptr() for w in tiny_pair.target.network.parameters()))
+        threads.append(torch.get_num_threads())
+        return own(*args)
 
-    monkeypatch.setattr(loop_time, "decode", listened)
-    found = with_loop(tiny_pair, table, budget=Budget(1e-9, 1e-6)).provenance["loop_rounds"]
-    assert (found["stopped"], found["repeats"]) == ("budget", 1)
-    assert len(methods) == len(loop_time.CALIBRATION) + 1, "each setting once, whatever is left"
-    found = with_loop(tiny_pair, table, budget=Budget(1e-9, 1e6)).provenance["loop_rounds"]
-    assert (found["stopped"], found["repeats"]) == ("repeats", 2)
-    assert with_loop(tiny_pair, table, budget=Budget(1e6)).provenance["loop_rounds"]["stopped"] == "width"
+    monkeypatch.setattr(latency, "_round", listened)
+    timing = Timing(tiny_pair, 9, (1, 2), rounds=1, warm_up=0)
+    timing.reach(0.0)
+    now = torch.get_num_threads()
+    torch.set_num_threads(now + 1)
+    timing.reach(1.0)
+    assert torch.get_num_threads() == now + 1
+    torch.set_num_threads(now)
+    assert set(threads) == {now}
+    assert timing.table.provenance["hardware"]["threads"] == now
+    assert len(set(places[:BEFORE])) > 1
+    assert all(one != other for one, other in pairwise(places))
+    for name, weights in tiny_pair.target.network.named_parameters():
+        assert torch.equal(weights, before[name])
+
+
+# When groups are measured
+
+
+def timed(seconds: float = 1.0, others: float | None = 0.0, c: float = 0.1) -> TimedGroup:
+    """A made-up group."""
+    return TimedGroup({1: 1.0, 2: 1.1}, {1: c, 2: c}, seconds=seconds, others=others)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "parts", "groups"),
+    [
+        (1.0, (0.0, 0.19, 0.2, 0.5, 0.99, 1.0), (3, 3, 4, 5, 7, 8)),
+        (7.6, (0.0, 0.25, 1.0), (3, 4, 7)),
+        (100.0, (0.0, 0.9, 1.0), (3, 3, 4)),
+    ],
+)
+def test_groups_are_spread_over_the_other_work(
+    seconds: float, parts: Sequence[float], groups: Sequence[int], tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three before it, the last after it; fewer where 60 s do not hold eight."""
+    monkeypatch.setattr(Timing, "_group", lambda self: timed(seconds))
+    timing, found = Timing(tiny_pair, 9), []
+    for part in parts:
+        timing.reach(part)
+        found.append(len(timing.groups))
+    assert tuple(found) == tuple(groups)
+
+
+@pytest.mark.parametrize("workers", [None, "1"])
+def test_a_command_measures_before_between_and_after_the_prompts(
+    workers: str | None, tiny_folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With workers, of which none may run meanwhile, before and after them alone."""
+    monkeypatch.setattr("spectheory.cli.measure.write_measured", lambda *_: [])
+    for name, value in (("GROUPS", 6), ("BEFORE", 2)):
+        monkeypatch.setattr(latency, name, value)
+    events: list[str] = []
+    monkeypatch.setattr(Timing, "_group", lambda self: events.append("group") or timed())
+    own: Callable[..., Any] = runners._perform
+    monkeypatch.setattr(runners, "_perform", lambda *args: events.append("work") or own(*args))
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text("".join(json.dumps({"question_id": i, "turns": ["t1 t2 t3"]}) + "\n" for i in range(4)))
+    pair = ["--target", str(tiny_folders[0]), "--draft", str(tiny_folders[1]), "--device", "cpu"]
+    text = ["--prompts", str(prompts), "--tokens", "6", "--continuations", "1", "--out", str(tmp_path / "out")]
+    more = ["--workers", workers] if workers else []
+    assert main(["measure", *pair, *text, *more]) == 0
+    if workers:
+        assert events == ["group"] * 6, "the prompts are measured elsewhere"
+    else:
+        assert events == [*["group"] * 2, *["work"] * 2, *["group", "work"] * 3, "group"], "sampled, then read"
+    assert len(LatencyTable.read(tmp_path / "out" / "latency.json").groups) == 6
+
+
+def test_a_kill_loses_no_finished_group(tiny_pair: ModelPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next run goes on with them; those of another run are not used."""
+    path, made = tmp_path / "latency.json", iter(range(1, 100))
+    monkeypatch.setattr(Timing, "_group", lambda self: timed(c=0.1 + next(made) / 1000))
+
+    def run(stop_at: float, context: int = 9) -> Timing:
+        timing = Timing(tiny_pair, context, (1, 2), loop=None)
+        with kept_beside(path, timing):
+            timing.reach(stop_at)
+            if stop_at < 1:
+                raise KeyboardInterrupt
+        return timing
+
+    with pytest.raises(KeyboardInterrupt):
+        run(0.2)
+    assert not path.exists()
+    with (tmp_path / "latency.json.parts").open("ab") as file:
+        file.write(b'{"target":{"1":')  # what a kill tears
+    assert [round(1000 * group.draft[1]) - 100 for group in run(1.0).groups] == list(range(1, 9))
+    assert [each.name for each in tmp_path.iterdir()] == ["latency.json"]
+    assert [round(1000 * group.draft[1]) - 100 for group in LatencyTable.read(path).groups] == list(range(1, 9))
+    with pytest.raises(KeyboardInterrupt):
+        run(0.2)
+    assert [round(1000 * group.draft[1]) - 100 for group in run(1.0, context=8).groups] == list(range(13, 21))
+
+
+# Commands
 
 
 @pytest.mark.parametrize("method", [Method("plain"), Method("token", Chain(3))])
@@ -246,40 +224,34 @@ def test_the_command_keeps_to_its_budget(
     (note,) = [note for note in json.loads(capsys.readouterr().out)["notes"] if note.startswith("Latencies: ")]
     assert "the time was over after" in note
     table = LatencyTable.read(tmp_path / "out" / "latency.json")
-    assert table.provenance["repeats"] == LEAST_REPEATS
-    assert table.provenance["loop_rounds"]["repeats"] == 1
+    assert [group.rounds for group in table.groups] == [1] * FEWEST_GROUPS
+    assert table.loop is not None
 
 
 @pytest.mark.parametrize(
-    ("passes", "loop", "asked", "again"),
+    ("ended", "asked", "again"),
     [
-        ({"stopped": "width", "widths": {"draft 1": 0.04}}, {}, Budget(), False),
-        ({"stopped": "width", "widths": {"draft 1": 0.2}}, {}, Budget(), True),
-        ({"stopped": "width", "widths": {"draft 1": 0.2}}, {}, Budget(seconds=5), False),
-        ({"stopped": "repeats", "widths": {"draft 1": 0.2}}, {}, Budget(), False),
-        ({"stopped": "budget", "widths": {"draft 1": 0.2}}, {}, Budget(), False),
-        ({"stopped": "budget", "widths": {"draft 1": 0.2}}, {}, Budget(seconds=61), True),
-        ({"stopped": "budget", "widths": {"draft 1": 0.2}}, {}, Budget(width=0.3, seconds=61), False),
-        ({"stopped": "width", "widths": {"draft 1": 0.04}}, {"stopped": "width", "spread": 0.2}, Budget(), True),
-        ({"stopped": "width", "widths": {"draft 1": 0.04}}, {"stopped": "repeats", "spread": 0.2}, Budget(), False),
+        ({"stopped": "width", "widths": {"draft 1": 0.2}}, Budget(width=0.3), False),
+        ({"stopped": "width", "widths": {"draft 1": 0.2}}, Budget(width=0.1), True),
+        ({"stopped": "width", "widths": {"draft 1": 0.2}}, Budget(width=0.1, seconds=5), True),
+        ({"stopped": "width", "widths": {"draft 1": 0.4}}, Budget(width=0.3), False),
+        ({"stopped": "rounds", "widths": {"draft 1": 0.2}}, Budget(width=0.1), False),
+        ({"stopped": "budget", "widths": {"draft 1": 0.2}}, Budget(width=0.1), False),
+        ({"stopped": "budget", "widths": {"draft 1": 0.2}}, Budget(width=0.1, seconds=61), True),
+        ({"stopped": "budget", "widths": {"draft 1": 0.2}}, Budget(width=0.3, seconds=61), False),
     ],
 )
 def test_a_kept_table_is_measured_again_if_it_is_wider_than_asked(
-    passes: dict[str, Any], loop: dict[str, Any], asked: Budget, again: bool, tiny_pair: ModelPair, tiny_table: Any
+    ended: dict[str, Any], asked: Budget, again: bool, tiny_pair: ModelPair, tiny_table: LatencyTable
 ) -> None:
-    """Unless there were as many rounds as may be, or no more time is given than it had: that would end no narrower."""
-    passes = {"wanted": {"width": 0.3, "seconds": 60.0}, "seconds": 9.0, **passes}
-    kept = replace(tiny_table, provenance={**tiny_table.provenance, "pass_rounds": passes, "loop_rounds": loop})
+    """Unless more rounds made it no narrower: groups differ by more, or there were as many as may be, or no more time.
+
+    The kept one was asked for a width of 0.3 within 60 s.
+    """
+    rounds = {"wanted": asdict(Budget(0.3, 60.0)), **ended}
+    kept = replace(tiny_table, provenance={**tiny_table.provenance, "rounds": rounds})
     found = differences(kept, tiny_pair, context=4, longest=2, sampling=Sampling(), budget=asked)
     assert found == (("width of its intervals",) if again else ())
-
-
-def test_tables_without_rounds_are_kept(tiny_pair: ModelPair, tiny_table: LatencyTable) -> None:
-    """Those of earlier versions."""
-    rounds = ("pass_rounds", "loop_rounds")
-    kept = replace(tiny_table, provenance={k: v for k, v in tiny_table.provenance.items() if k not in rounds})
-    narrow = Budget(width=1e-9, seconds=1e9)
-    assert differences(kept, tiny_pair, context=4, longest=2, sampling=Sampling(), budget=narrow) == ()
 
 
 def test_the_command_measures_again_for_a_narrower_width(
@@ -299,38 +271,68 @@ def test_the_command_measures_again_for_a_narrower_width(
     ):
         assert main([*command, "--latency-width", width, "--latency-seconds", seconds]) == 0
         assert said in capsys.readouterr().err.replace("\n", " ")
-    assert LatencyTable.read(tmp_path / "out" / "latency.json").provenance["pass_rounds"]["wanted"]["width"] == 1e-9
+    assert LatencyTable.read(tmp_path / "out" / "latency.json").provenance["rounds"]["wanted"]["width"] == 1e-9
+
+
+# What answers say
 
 
 SECOND = Interval.exact(1.0)
 TABLE = LatencyTable({1: SECOND, 3: SECOND}, {1: SECOND, 2: SECOND}, 64)
+TRACE = Trace.from_log_probabilities([([-1.0] * 9, [-1.2] * 9)] * 2)
 
 
 @pytest.mark.parametrize(
-    ("passes", "loop", "said"),
+    ("ended", "said"),
     [
-        (None, None, None),
-        ({"stopped": "width", "seconds": 9.0, "others": 0.4}, None, None),
-        ({"stopped": "width", "seconds": 9.0, "others": None}, None, None),
-        ({"stopped": "width", "seconds": 9.0, "others": 0.6}, None, "other processes used up to 0.6 cores."),
+        ({}, None),
+        ({"rounds": {"stopped": "width", "seconds": 9.0, "others": 0.4}}, None),
+        ({"rounds": {"stopped": "width", "seconds": 9.0, "others": None}}, None),
+        ({"rounds": {"stopped": "rounds", "seconds": 9.0, "others": 0.6}}, "other processes used 0.6 cores."),
         (
-            {"stopped": "width", "seconds": 9.0, "others": 0.0},
-            {"stopped": "budget", "seconds": 7.0, "others": 2.0},
-            "other processes used up to 2.0 cores; the time for the decoding loop was over after 7 s.",
-        ),
-        (
-            {"stopped": "budget", "seconds": 9.0, "others": 0.0, "widths": {"target 2": 0.07, "draft 1": 0.11}},
-            {"stopped": "budget", "seconds": 7.0, "others": 0.0},
-            "the time was over after 16 s, with intervals up to 11% wide.",
+            {
+                "pass_rounds": {"stopped": "budget", "seconds": 9.0, "others": 0.0, "widths": {"draft 1": 0.11}},
+                "loop_rounds": {"stopped": "budget", "seconds": 7.0, "others": 2.0},
+            },
+            "other processes used 2.0 cores; the time was over after 16 s, with intervals up to 11% wide.",
         ),
     ],
 )
-def test_what_an_answer_says_of_its_latencies(passes: object, loop: object, said: str | None) -> None:
-    table = replace(TABLE, provenance={"pass_rounds": passes, "loop_rounds": loop})
+def test_what_an_answer_says_of_its_latencies(ended: dict[str, Any], said: str | None) -> None:
+    """The last is a table of an earlier version."""
+    table = replace(TABLE, provenance=ended)
     assert timing_notes(table) == ([] if said is None else [f"Latencies: {said}"])
-    answer = plan(Trace.from_log_probabilities([([-1.0] * 9, [-1.2] * 9)] * 2), table, shapes=[Chain(2)])
-    notes = [note for note in prediction_report(answer).notes if note.startswith("Latencies")]
-    assert notes == timing_notes(table)
+    for report in reports(table):
+        assert [note for note in report.notes if note.startswith("Latencies: ")] == timing_notes(table)
+        assert "disturbed" not in report.headline
+
+
+def reports(table: LatencyTable) -> list[Any]:
+    """Of a prediction and of a plan."""
+    return [
+        prediction_report(plan(TRACE, table, shapes=[Chain(1)])),
+        deployment_report(deployment([Draft("small", TRACE, table)], k_max=1, nodes=1)),
+    ]
+
+
+def test_a_disturbed_timing_leads_with_its_range() -> None:
+    """The range is that of each group alone; what to do follows, and the object of the answer has it."""
+    cs = np.array([0.1, 0.3, 0.5])
+    for others, disturbed in ((0.5, False), (0.9, True)):
+        table = LatencyTable.of([timed(c=c, others=others) for c in cs], 64)
+        alone = [plan(TRACE, LatencyTable.of([timed(c=c)], 64), shapes=[Chain(1)]).best.speedup for c in cs]
+        ends = [one.best for one in alone if one]
+        for report in reports(table):
+            content = report.as_dict()
+            assert ("disturbed" in content) == disturbed
+            said = f"looks disturbed (others used {others:.1f} cores): {ends[2]:.2f}x to {ends[0]:.2f}x over rounds"
+            assert (said in report.headline) == disturbed
+            assert (said in " ".join(report.brief.verdict)) == disturbed
+            assert (QUIET in report.notes and QUIET in report.brief.notes) == disturbed
+            if disturbed:
+                found = content["disturbed"]
+                assert (found["low"], found["high"]) == pytest.approx((ends[2], ends[0]))
+                assert content["speedup"]["low"] < found["low"] < found["high"] < content["speedup"]["high"]
 
 
 def test_the_same_defaults_everywhere() -> None:

@@ -17,7 +17,7 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, Grown, KAry, Parallel, Shape, Tree
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.measure import MeasureSettings, ModelPair, differences, latency, measure, measure_latency, with_loop
+from spectheory.measure import MeasureSettings, ModelPair, differences, latency, measure, measure_latency
 from spectheory.measure.decoders import Call
 from spectheory.measure.heads import load
 from spectheory.measure.validation.answer import TraceExpectation, by_table, made_by_table
@@ -177,7 +177,7 @@ def test_the_mean_call_of_a_head_by_the_table() -> None:
 @pytest.mark.parametrize("kind", [ToyHead, ToyParallelHead])
 def test_tables_of_heads(kind: type[ToyHead], tiny_pair: ModelPair) -> None:
     pair = with_head(tiny_pair, kind)
-    table = measure_latency(pair, context=20, tokens=(1, 2, 4, 8), repeats=6, warm_up=0)
+    table = measure_latency(pair, context=20, tokens=(1, 2, 4, 8), rounds=1, warm_up=0)
     assert set(table.target) == {1, 2, 4, 8}
     assert set(table.draft) == ({1, 2, 4, 8, 12} if kind.parallel else {1, 2, 4, 8})
     assert table.reads_accepted
@@ -185,7 +185,7 @@ def test_tables_of_heads(kind: type[ToyHead], tiny_pair: ModelPair) -> None:
     assert taken["layers"] == [0, 2]
     assert taken["seconds"]["low"] <= taken["seconds"]["best"] <= taken["seconds"]["high"]
     assert abs(taken["seconds"]["best"]) < table.target[1].best
-    assert not measure_latency(tiny_pair, context=20, tokens=(1, 2), repeats=6, warm_up=0).reads_accepted
+    assert not measure_latency(tiny_pair, context=20, tokens=(1, 2), rounds=1, warm_up=0).reads_accepted
 
 
 def test_what_the_timed_passes_of_a_head_read(tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +231,7 @@ def test_a_head_begins_anew_before_its_context_grows(tiny_pair: ModelPair) -> No
 def test_the_loop_around_a_head(kind: type[ToyHead], tiny_pair: ModelPair) -> None:
     """Chains of a parallel head, all shapes of another; the table is known again as the pair's."""
     pair = with_head(tiny_pair, kind)
-    table = with_loop(pair, measure_latency(pair, context=9, tokens=(1, 2, 8), repeats=6, warm_up=0))
+    table = measure_latency(pair, context=9, tokens=(1, 2, 8), rounds=1, warm_up=0, loop=Sampling())
     assert table.loop is not None
     assert table.loop.plain > 0
     wanted = {"context": 9, "longest": 8, "sampling": Sampling()}
@@ -245,7 +245,7 @@ def test_a_measured_head_is_predicted(tiny_pair: ModelPair, tmp_path: Any) -> No
     for kind in (ToyHead, ToyParallelHead):
         pair = with_head(tiny_pair, kind)
         trace = measure(pair, prompts, MeasureSettings(tokens=20), tmp_path / f"{kind.kind}.parquet")
-        table = measure_latency(pair, context=20, tokens=(1, 2, 4, 8), repeats=6, warm_up=0)
+        table = measure_latency(pair, context=20, tokens=(1, 2, 4, 8), rounds=1, warm_up=0)
         found = plan(trace, table, rules=[path_rule("race")], shapes=[Chain(2), Chain(4), BestTree(6)])
         passes = [p.shape.passes for p in found.predictions]
         assert passes[:2] == ([(2,), (4,)] if kind.parallel else [(1, 1), (1, 1, 1, 1)])

@@ -20,11 +20,11 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Batch, Chain, Copied, KAry, Shape
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
-from spectheory.measure import Decoded, Method, ModelPair, measure_latency, with_loop
+from spectheory.measure import Decoded, Method, ModelPair, measure_latency
 from spectheory.measure.decoders import Call
-from spectheory.measure.latency import BURST, DRAFT_TOKENS, TAKING, _passes, _round
-from spectheory.measure.loop_time import CALIBRATION, fit_loop
-from spectheory.measure.rounds import PLAIN, Budget, Pass
+from spectheory.measure.latency import BURST, DRAFT_TOKENS, TAKING, _round
+from spectheory.measure.loop_time import CALIBRATION, fit_loop, time_loop
+from spectheory.measure.rounds import PLAIN, Pass
 from spectheory.prediction import predict
 from spectheory.trace import Trace
 from spectheory.verification import TokenVerification
@@ -77,16 +77,16 @@ def test_the_loop_of_known_calls_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("spectheory.measure.loop_time.decode", calls)
     pair = SimpleNamespace(window=None, vocabulary=8, draft=SimpleNamespace(head=None))
-    found = with_loop(pair, PASSES).loop  # type: ignore[arg-type]
-    assert found is not None
+    found = time_loop(pair, PASSES.context, PASSES.target[1].best)  # type: ignore[arg-type]
     np.testing.assert_allclose(dataclasses.astuple(found), dataclasses.astuple(LOOP), rtol=1e-9)
 
 
 def test_a_measured_loop_is_kept(tiny_pair: ModelPair, tmp_path: Path) -> None:
-    table = measure_latency(tiny_pair, context=20, tokens=(1, 2, 4), repeats=6, warm_up=1)
-    assert table.loop is None
-    measured = with_loop(tiny_pair, table)
+    how = {"context": 20, "tokens": (1, 2, 4), "rounds": 1, "warm_up": 1}
+    assert measure_latency(tiny_pair, **how).loop is None  # type: ignore[arg-type]
+    measured = measure_latency(tiny_pair, **how, loop=Sampling())  # type: ignore[arg-type]
     assert measured.loop is not None
+    assert all(group.loop is not None for group in measured.groups)
     assert measured.loop.plain > 0
     assert sum(dataclasses.astuple(measured.loop)[1:]) > 0
     measured.write(tmp_path / "latency.json")
@@ -96,7 +96,7 @@ def test_a_measured_loop_is_kept(tiny_pair: ModelPair, tmp_path: Path) -> None:
     del content["loop"]
     (tmp_path / "old.json").write_text(json.dumps(content))
     old = LatencyTable.read(tmp_path / "old.json")
-    assert (old.target, old.draft, old.loop) == (table.target, table.draft, None), "older tables have none"
+    assert (old.target, old.draft, old.loop) == (measured.target, measured.draft, None), "older tables have none"
 
 
 @pytest.mark.parametrize("loop", [{"plain": 1.0}, {**dataclasses.asdict(LOOP), "node": -1.0}, [1.0], "fast"])
@@ -156,15 +156,14 @@ def test_plan_and_predict_count_the_loop_and_engines_do_not(tmp_path: Path, caps
 
 
 def test_table(tiny_pair: ModelPair) -> None:
-    rounds: list[tuple[int, int]] = []
+    groups: list[tuple[int, int]] = []
     table = measure_latency(
         tiny_pair,
         context=100,
         tokens=(1, 4, 28, 29),
-        repeats=8,
+        rounds=2,
         warm_up=1,
-        budget=Budget(width=1e-9),
-        on_progress=lambda done, total: rounds.append((done, total)),
+        on_progress=lambda done, total: groups.append((done, total)),
     )
     assert set(table.target) == {1, 4, 28}, "100 + 29 tokens do not fit a window of 128"
     assert set(table.draft) == {1, 2, 4, 28}
@@ -172,15 +171,13 @@ def test_table(tiny_pair: ModelPair) -> None:
         assert 0 < entry.low <= entry.best <= entry.high
         assert entry.kind == "statistical"
     assert table.context == 100
-    assert rounds == [(i, 9) for i in range(1, 10)]
+    assert groups == [(i, 8) for i in range(1, 9)]
+    assert [group.rounds for group in table.groups] == [2] * 8
     provenance = table.provenance
-    assert provenance["repeats"] == 8
+    assert (provenance["rounds"]["groups"], provenance["rounds"]["rounds"]) == (8, 16)
     assert provenance["batch"] == 1
     assert provenance["target"]["dtype"] == "float32"
-    low, high = provenance["quartiles"]["target 4"]
     assert table.call(KAry((2, 4))).best > table.call(Batch(10)).best, "a pass on two tokens more"
-    assert table.target[4].low <= high
-    assert low <= table.target[4].high
     assert provenance["hardware"]["cpu"]
 
 
@@ -189,7 +186,7 @@ def test_table(tiny_pair: ModelPair) -> None:
     [
         ({"context": 127}, "context is 127: the models take 128"),
         ({"context": 0}, "context is 0"),
-        ({"context": 8, "repeats": 5}, "repeats is 5"),
+        ({"context": 8, "rounds": 0}, "rounds is 0"),
         ({"context": 8, "tokens": (0, 1)}, "tokens is 0"),
         ({"context": 8, "tokens": ()}, "tokens is 0"),
     ],
@@ -214,11 +211,11 @@ def test_models_without_a_cache_read_everything_again(tiny_pair: ModelPair) -> N
             return self.inner(input_ids, use_cache=False)
 
     pair = dataclasses.replace(tiny_pair, draft=dataclasses.replace(tiny_pair.draft, network=Plain()))
-    table = measure_latency(pair, context=8, tokens=(1, 4), repeats=6, warm_up=0)
+    table = measure_latency(pair, context=8, tokens=(1, 4), rounds=1, warm_up=0)
     assert sorted(table.draft) == [1, 2, 4]
     assert table.provenance["read_again"] == ["draft"]
     assert read[0] == 8
-    assert set(read[1:]) == {8 + 1, 8 + 2, 8 + 4}
+    assert set(read) == {8, 8 + 1, 8 + 2, 8 + 4}
 
 
 class Clock:
@@ -241,15 +238,15 @@ class Clock:
 
 @pytest.mark.parametrize("longer", [(), (8,), (64,)])
 @pytest.mark.parametrize("sizes", [[1], [1, 2], [1, 4], [1, 2, 4], [1, 4, 16, 64]])
-def test_a_round_has_what_is_due_and_drafts_after_the_target(sizes: list[int], longer: tuple[int, ...]) -> None:
-    """Of any due passes: each burst of drafts follows the target, whichever sizes are left."""
+def test_a_round_has_every_pass_and_drafts_after_the_target(sizes: list[int], longer: tuple[int, ...]) -> None:
+    """Each burst of drafts follows the target, wherever the round has it."""
     listed: list[Pass] = [PLAIN]
     draft, target = Clock("draft", listed, longer), Clock("target", listed, layers=(1,) if longer else ())
-    passes = _passes(draft, target, sizes)  # type: ignore[arg-type]
-    dues = [set(passes), *({one, other} for one in passes for other in passes)]
-    for number, due in enumerate(due for due in dues for _ in range(4)):
-        taken = _round(draft, target, sizes, number, due)  # type: ignore[arg-type]
-        assert taken.keys() == due | {PLAIN}
-        for step in taken.keys() & {("draft", m) for m in DRAFT_TOKENS}:
+    passes = {PLAIN, *([TAKING] if longer else []), *(("target", m) for m in sizes)}
+    passes |= {("draft", m) for m in (*DRAFT_TOKENS, *sizes, *longer)}
+    for number in range(2 * len(sizes)):
+        taken = _round(draft, target, sizes, number)  # type: ignore[arg-type]
+        assert taken.keys() == passes
+        for step in [("draft", m) for m in DRAFT_TOKENS]:
             assert taken[step] == pytest.approx(step[1] + 1 / BURST)
         assert all(taken[who, m] == m for who, m in taken if who == "target")

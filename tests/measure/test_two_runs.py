@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,6 @@ from spectheory.measure import (
     differences,
     measure,
     measure_latency,
-    with_loop,
 )
 from spectheory.measure.validation import Validation, validate
 from spectheory.prompts import Prompt
@@ -147,16 +147,14 @@ def test_latencies_are_measured_once(
     table = LatencyTable.read(path)
     if len(os.sched_getaffinity(0)) > 1:  # threads are chosen anew, unless there is a table of others
         others = {**table.provenance["hardware"], "threads": 3 - torch.get_num_threads()}
-        kept = LatencyTable(
-            table.target, table.draft, table.context, {**table.provenance, "hardware": others}, table.loop
-        )
+        kept = replace(table, provenance={**table.provenance, "hardware": others})
         kept.write(path)
         assert main(command) == 0
         assert "so it did before" in capsys.readouterr().err
         assert LatencyTable.read(path) == kept
         torch.set_num_threads(table.provenance["hardware"]["threads"])
     elsewhere = {**table.provenance, "hardware": {"cpu": "another"}}
-    LatencyTable(table.target, table.draft, table.context, elsewhere, table.loop).write(path)
+    replace(table, provenance=elsewhere).write(path)
     assert main(command) == 0
     assert "is of another run (hardware): measuring again" in capsys.readouterr().err.replace("\n", " ")
     assert LatencyTable.read(path).provenance["hardware"] == table.provenance["hardware"]
@@ -167,11 +165,11 @@ def test_latencies_are_measured_once(
 
 def test_what_another_run_is(tiny_pair: ModelPair, tmp_path: Path) -> None:
     """Each thing that decides a table is named."""
-    passes = measure_latency(tiny_pair, context=4, tokens=(1, 2))
-    table = with_loop(tiny_pair, passes)
+    table = measure_latency(tiny_pair, context=4, tokens=(1, 2), rounds=1, loop=Sampling())
     wanted = {"context": 4, "longest": 2, "sampling": Sampling()}
     assert differences(table, tiny_pair, **wanted) == ()
-    assert differences(passes, tiny_pair, **wanted) == ("loop",)
+    assert differences(replace(table, loop=None), tiny_pair, **wanted) == ("loop",)
+    assert differences(replace(table, groups=()), tiny_pair, **wanted) == ("groups of rounds",), "earlier versions'"
     for name, change in {
         "context": {"context": 5},
         "tokens of a pass": {"longest": 3},

@@ -18,7 +18,7 @@ from spectheory.cost import LatencyTable
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry
 from spectheory.errors import TextError, TraceError
-from spectheory.measure import MeasureSettings, ModelPair, loop_time, with_loop
+from spectheory.measure import MeasureSettings, ModelPair, Timing, loop_time, measure_latency
 from spectheory.measure.decoders import decode
 from spectheory.measure.validation import Validation, validate
 from spectheory.measure.validation.answer import Evidence, answer, answer_at
@@ -174,7 +174,7 @@ def _prompt_file(folder: Path) -> Path:
 # Loops as they sample
 
 
-def test_a_loop_is_timed_as_it_samples(tiny_pair: ModelPair, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_is_timed_as_it_samples(tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Sampling] = []
     own = loop_time.decode
 
@@ -183,13 +183,11 @@ def test_a_loop_is_timed_as_it_samples(tiny_pair: ModelPair, folder: Path, monke
         return own(*args, sampling=sampling, **options)
 
     monkeypatch.setattr(loop_time, "decode", listened)
-    table = LatencyTable.read(folder / "latency-0.json")
     for sampling in (Sampling(0.0), Sampling(0.7, top_p=0.9)):
         asked.clear()
-        found = with_loop(tiny_pair, table, sampling=sampling)
+        found = measure_latency(tiny_pair, context=4, tokens=(1, 2), rounds=1, warm_up=0, loop=sampling)
         assert set(asked) == {sampling}
         assert found.provenance["loop_sampling"] == dataclasses.asdict(sampling)
-        assert found.provenance["hardware"] == table.provenance["hardware"]
 
 
 def test_every_temperature_has_a_table_of_its_own(folder: Path) -> None:
@@ -228,11 +226,11 @@ def test_measure_times_the_loop_as_it_samples(
 ) -> None:
     asked: list[Sampling] = []
 
-    def looped(pair: ModelPair, table: LatencyTable, *, sampling: Sampling, **how: Any) -> LatencyTable:
-        asked.append(sampling)
-        return table
+    def listened(*args: Any, loop: Sampling, **how: Any) -> Timing:
+        asked.append(loop)
+        return Timing(*args, loop=loop, rounds=1, warm_up=0, **how)
 
-    monkeypatch.setattr(measuring, "with_loop", looped)
+    monkeypatch.setattr(measuring, "Timing", listened)
     pair = ["--target", str(tiny_folders[0]), "--draft", str(tiny_folders[1]), "--device", "cpu"]
     text = ["--prompts", str(_prompt_file(tmp_path)), "--tokens", "6", "--temperature", "0.5", "--top-k", "9"]
     assert main(["measure", *pair, *text, "--out", str(tmp_path / "out")]) == 0

@@ -16,8 +16,7 @@ from spectheory.drafting import Shape
 from spectheory.errors import SettingError, TraceError
 from spectheory.files import sole_writer
 from spectheory.measure.job import MeasureSettings
-from spectheory.measure.latency import measure_latency
-from spectheory.measure.loop_time import differences, with_loop
+from spectheory.measure.latency import differences, measure_latency
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.run import Progress, measure
@@ -46,9 +45,9 @@ def kept_latencies(
             pair,
             context=context,
             tokens=(*sizes, longest),
+            loop=sampling,
             on_progress=lambda done, total: on_progress(Progress(done, total, 0)),
         )
-        table = with_loop(pair, table, sampling=sampling)
         table.write(path)
         return table
     table = LatencyTable.read(path)
