@@ -21,7 +21,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "plan": (
         ("spectheory plan --trace small=a/ --trace large=b/", "which of two drafts"),
         (
-            "spectheory plan m/ --hardware L4 --target-architecture T --draft-architecture D",
+            "spectheory plan measured/ --hardware L4 --batch 8 --target-architecture T",
             "on an accelerator that is not here",
         ),
         ("spectheory plan --bench runs", "from timed runs of a server"),
