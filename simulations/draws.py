@@ -129,6 +129,12 @@ def uniform(state: Words) -> float:
 
 
 @compiled
+def token_of(table: Alias, state: Words) -> int:
+    """A token of the pmf ``[V]`` of a table."""
+    return alias_draw(table.keep, table.other, uniform(state))
+
+
+@compiled
 def exponential(state: Words) -> float:
     """An Exp(1) time; 0 with probability 2^-53."""
     return -math.log1p(-uniform(state))
