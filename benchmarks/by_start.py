@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _rows import Row, publish
-from _timing import median_seconds
+from _rows import Row, median_seconds, publish
 from recursions import python_calls
 
 from spectheory.cost import ConstantRatio

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _rows import Row, publish
-from _timing import median_seconds
+from _rows import Row, median_seconds, publish
 
 from spectheory import kernels
 from spectheory.cost import ConstantRatio

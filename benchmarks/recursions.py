@@ -12,8 +12,7 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
-from _rows import Row, publish
-from _timing import median_seconds
+from _rows import Row, median_seconds, publish
 from numpy.typing import NDArray
 
 from spectheory.cost import ConstantRatio

@@ -13,8 +13,7 @@ from importlib import import_module
 from unittest.mock import patch
 
 import numpy as np
-from _rows import Row, publish
-from _timing import language_logits, median_seconds, softmax
+from _rows import Row, language_logits, median_seconds, publish, softmax
 from numpy.typing import NDArray
 
 from spectheory.intervals import Interval
