@@ -31,7 +31,7 @@ def made_up(
     ranks = {"rejection_rank": _law(rng, np.minimum(1.0, 1 / ratio)), "race_rank": _law(rng, 1 / (1 + g))}
     starts = {
         "start_log_draft": log_draft,
-        "start_draft_entropy": _single(rng.exponential(1.5, ratio.shape)),
+        "start_draft_entropy": np.minimum(_single(rng.exponential(1.5, ratio.shape)), 20.0),
         "start_draft_top": np.maximum(np.exp(log_draft), rng.random(ratio.shape)),
         "start_draft_rank": _ranks(rng, 0.6 - 0.03 * steps, ratio.shape),
         "start_greedy_agreement": rng.random(ratio.shape) < 0.6 - 0.03 * steps,

@@ -11,13 +11,17 @@ from numpy.typing import NDArray
 
 from simulations.counts import Mean, Share, Tally
 from simulations.simulators.decoding import calls_of
-from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import curve, dots
 from simulations.verdicts.call_programme import fewest_calls
 from simulations.verdicts.markov_calls import block_moves
 from simulations.verdicts.predictions import Predicted
 from spectheory.plots.line_ends import name_ends
 from spectheory.plots.style import GREY, LOOKS, PINK, Axes, Figure, Look, caption, note
+
+TITLE = "Block verification over whole decodings: the most tokens per call, not the lightest tail"
+STATEMENTS = ("B7", "B7/in-law", "§7")
+SIZE = (9.0, 4.6)
 
 LENGTH = 16
 PAIR: dict[str, Any] = {
@@ -190,15 +194,3 @@ def draw_tails(ax: Axes, gadget: Data) -> None:
         ylim=(0, 1.5),
     )
     ax.legend(loc="upper right")
-
-
-SWEEP = Sweep(
-    "block",
-    "Block verification over whole decodings: the most tokens per call, not the lightest tail",
-    ("B7", "B7/in-law", "§7"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.6),
-    further=further,
-)
