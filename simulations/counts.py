@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from operator import lshift
@@ -158,14 +158,6 @@ class Tally:
         tally = cls.of(fields["trials"], counts=fields["counts"])
         moments = {name: Moments(n, Fraction(a), Fraction(b)) for name, (n, a, b) in fields["moments"].items()}
         return cls(tally.trials, tally.counts, moments)
-
-
-def total(tallies: Iterable[Tally]) -> Tally:
-    """The sum of tallies; the empty tally if there are none."""
-    result = Tally()
-    for tally in tallies:
-        result += tally
-    return result
 
 
 def _vector(name: str, counts: ArrayLike) -> Counts:

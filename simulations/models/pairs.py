@@ -89,19 +89,14 @@ class Chains:
     initial: Floats
 
 
-@dataclass(frozen=True)
-class RejectionCounts:
+class RejectionCounts(NamedTuple):
     """Texts with a rejection at each position ``[T]``, and texts by their number of rejections ``[T + 1]``."""
 
     positions: Counts
     texts: Counts
 
-    def __add__(self, other: RejectionCounts) -> RejectionCounts:
-        return RejectionCounts(self.positions + other.positions, self.texts + other.texts)
 
-
-@dataclass(frozen=True)
-class CallCounts:
+class CallCounts(NamedTuple):
     """Calls by their accepted drafts, ``[k + 1]``, and texts by their number of calls, ``[length + 1]``."""
 
     accepted: Counts

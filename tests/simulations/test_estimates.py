@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from simulations.counts import Mean, Moments, Share, Tally, bernstein, exact, student, total
+from simulations.counts import Mean, Moments, Share, Tally, bernstein, exact, student
 from simulations.experiments.collect import Stop, run_batch
 from simulations.verdicts.predictions import POWER, accepted_counts, agrees, known_variance_reach
 from spectheory.errors import SettingError
@@ -246,7 +246,8 @@ def test_evidence_by_hand() -> None:
 
 @cache
 def tossed() -> Tally:
-    return total(tally for b in range(100) if isinstance(tally := run_batch(coins(), b, sim_toys.__name__), Tally))
+    batches = [run_batch(coins(), batch, sim_toys.__name__) for batch in range(100)]
+    return sum((each for each in batches if isinstance(each, Tally)), Tally())
 
 
 def test_the_coin_is_what_it_is() -> None:
