@@ -15,9 +15,15 @@ VOCABULARY = 151_936
 
 
 def made_up(
-    positions: int, rng: np.random.Generator, *, text: int, depth: int = 0, only: Collection[str] = ()
+    positions: int,
+    rng: np.random.Generator,
+    *,
+    text: int,
+    depth: int = 0,
+    only: Collection[str] = (),
+    ended: bool = False,
 ) -> Trace:
-    """Texts of `text` tokens sampled from the target, two to a prompt, most of which ended by themselves.
+    """Texts of `text` tokens sampled from the target, two to a prompt; most of them `ended` by themselves, or none.
 
     Numbers never repeat; ids and ranks are those of a large vocabulary. With a `depth` the trace is a head's, whose
     drafts get worse with depth. Of the columns those in `only`, all of them by default.
@@ -47,7 +53,9 @@ def made_up(
     others["lookup_drafted"] += others["lookup_match"]
     others |= {"token": rng.integers(VOCABULARY, size=positions), "target_rank": _ranks(rng, 0.7, (positions,))}
     columns = {**others, **firsts, **(starts if depth else {}), "log_target": log_target}
-    texts = (TextInfo(f"t{i}", text, prompt=f"p{i // 2}", ended=bool(i % 3)) for i in range(positions // text))
+    texts = (
+        TextInfo(f"t{i}", text, prompt=f"p{i // 2}", ended=ended and bool(i % 3)) for i in range(positions // text)
+    )
     settings = {"sampling": {"temperature": 1.0}, **({"depth": depth} if depth else {})}
     kept = {name: values for name, values in columns.items() if not only or name in only}
     return Trace(kept, tuple(texts), {"origin": SAMPLED_TEXT, "settings": settings})

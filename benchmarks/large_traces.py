@@ -43,7 +43,7 @@ EQUAL = "loops against arrays, blocks against the whole trace, to 1e-12"
 
 def check_equal(folder: Path) -> None:
     """Loops against arrays, and the blocks of a file against the trace in memory, on chains and a tree."""
-    trace = made_up(300_000, np.random.default_rng(1), text=TEXT)
+    trace = made_up(300_000, np.random.default_rng(1), text=TEXT, ended=True)
     trace.write(folder / "trace.parquet")
     opened = Trace.open(folder)
     assert isinstance(opened.columns, OnDisk)
@@ -106,7 +106,7 @@ def main() -> None:
         check_equal(Path(folder))
     rng, rows, memory, seconds = np.random.default_rng(0), [], [], []
     for positions in SIZES:
-        trace, name = made_up(positions, rng, text=TEXT), f"{positions:,} positions"
+        trace, name = made_up(positions, rng, text=TEXT, ended=True), f"{positions:,} positions"
         found = measured(trace)
         peer = (measured(trace, arrays=True)["seconds"], "arrays") if positions in OF_PEER else (None, "")
         others = *peer, found["reading"], "reading and checking every column", 15.0 if positions == SIZES[-1] else None

@@ -33,8 +33,9 @@ PEER_TEXTS, REPEATS = 4, 3
 DEPTH, SIZES = 16, ((100_000, 16, 800), (50_000, 16, 400), (200_000, 16, 1_600), (100_000, 8, 800), (100_000, 32, 800))
 """Of the limit: positions, depth, texts."""
 K, THRESHOLDS = 16, 32
-PREDICTED = ("log_target", "log_draft", "race_g", "target_entropy", "target_second_moment", "rejection_rank")
-"""Columns of token, block and race verification and of all limits."""
+PREDICTED = ("log_target", "log_draft", "race_g", "target_entropy", "target_second_moment")
+LAW = (0.7, 0.1, 0.05, 0.03, 0.02, 0.01, 0.01, 0.01)
+"""Columns of token, block and race verification and of all limits, with one law of recursive rejection's rank."""
 STOPPED = ("log_target", "log_draft", "draft_top")
 RULE, COST = TokenVerification(), ConstantRatio(0.1)
 
@@ -55,7 +56,8 @@ def predicting() -> Iterator[Row]:
     """All rules from traces of few and many texts; the peer is the recursion alone."""
     for texts in (8, 800, 10_000):
         length = POSITIONS // texts
-        trace = made_up(POSITIONS, np.random.default_rng(0), text=length, only=PREDICTED)
+        made = made_up(POSITIONS, np.random.default_rng(0), text=length, only=PREDICTED)
+        trace = Trace({**made.columns, "rejection_rank": np.tile(LAW, (POSITIONS, 1))}, made.texts)
         survival = RULE.path_survival(trace.columns, 16)
         ours = calls_of_chains(survival, trace.lengths, range(1, 17))
         began = time.thread_time()

@@ -109,7 +109,7 @@ def race_predicted(parameters: dict[str, Any]) -> Iterator[Predicted]:
     yield from ranks(RaceVerification(), "R2", {**parameters, "max_rank": most}, first=1)
 
 
-def ranks(rule: RankRule, statement: str, parameters: dict[str, Any], *, first: int) -> Iterator[Predicted]:
+def ranks(rule: RankRule | KSeq, statement: str, parameters: dict[str, Any], *, first: int) -> Iterator[Predicted]:
     """P(R = r) and P(output = x); rank 1 is counted at index `first`."""
     most = parameters["max_rank" if "max_rank" in parameters else "k"]
     law = np.asarray(rule.rank_pmf(parameters["target"], parameters["draft"], most))
