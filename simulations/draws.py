@@ -24,6 +24,7 @@ from spectheory.kernels.compiling import compiled
 
 Floats = NDArray[np.float64]
 Tokens = NDArray[np.int32]
+Counts = NDArray[np.int64]
 
 
 class Alias(NamedTuple):

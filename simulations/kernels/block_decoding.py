@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulations.draws import Alias, Floats, Tokens, Words, alias, alias_draw, token_of, uniform
-from simulations.models.pairs import CallCounts, Chains, Counts, checked_chains, checked_stream, whole_number
+from simulations.draws import Alias, Counts, Floats, Tokens, Words, alias, alias_draw, token_of, uniform
+from simulations.models.pairs import CallCounts, Chains, checked_chains, checked_stream, whole_number
 from spectheory.kernels.compiling import compiled
 
 

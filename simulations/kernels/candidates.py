@@ -7,13 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.draws import Alias, Floats, Words, alias, token_of, uniform
+from simulations.draws import Alias, Counts, Floats, Words, alias, token_of, uniform
 from simulations.models.pairs import checked_stream, one_pair, whole_number
 from spectheory.errors import SettingError, ShapeError
 from spectheory.kernels.compiling import compiled, compiled_in_any_order
-
-Counts = NDArray[np.int64]
-
 
 # Candidates that are judged by coins one after the other
 

@@ -6,14 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simulations.draws import Alias, Floats, Words, alias, token_of, uniform
+from simulations.draws import Alias, Counts, Floats, Words, alias, token_of, uniform
 from simulations.models.pairs import checked_stream, one_pair, whole_number
 from spectheory.kernels.compiling import compiled
-
-Counts = NDArray[np.int64]
-
 
 # Dense
 #

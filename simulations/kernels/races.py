@@ -6,16 +6,12 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simulations.draws import Alias, Floats, Words, alias, token_of, uniform
+from simulations.draws import Alias, Counts, Floats, Words, alias, token_of, uniform
 from simulations.models.pairs import checked_stream
 from spectheory.distributions import validate_pair
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.kernels.compiling import compiled
-
-Counts = NDArray[np.int64]
-
 
 # What a race takes and gives
 

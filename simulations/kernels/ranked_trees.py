@@ -10,16 +10,13 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simulations.draws import Alias, Floats, Tokens, Words, alias, token_of, uniform
+from simulations.draws import Alias, Counts, Floats, Tokens, Words, alias, token_of, uniform
 from simulations.models.pairs import checked_stream, paired_rows, whole_number
 from spectheory.drafting import Shape, Tree
 from spectheory.drafting.optimal import validate_rank_pmf
 from spectheory.errors import SettingError, ShapeError
 from spectheory.kernels.compiling import compiled
-
-Counts = NDArray[np.int64]
 
 
 class TreeCounts(NamedTuple):

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from simulations.draws import Floats
+
 Tokens = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

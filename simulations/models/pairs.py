@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.draws import Floats, Words
+from simulations.draws import Counts, Floats, Words
 from spectheory.distributions import validate_pair, validate_pmf
 from spectheory.errors import SettingError, ShapeError
 
@@ -70,9 +70,6 @@ def whole_number(name: str, value: int) -> int:
 
 
 # Markov chains, and the counts of texts decoded on them
-
-
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

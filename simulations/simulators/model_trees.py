@@ -40,9 +40,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulations.counts import Mean, Tally
-from simulations.draws import Words, uniform
+from simulations.draws import Floats, Words, uniform
 from simulations.experiments.tasks import simulator
-from simulations.models.model_growth import Floats, Reader, Texts, Tokens, Trees, grow, sample
+from simulations.models.model_growth import Reader, Texts, Tokens, Trees, grow, sample
 from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.errors import SettingError, load_extra
 

@@ -20,16 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulations.counts import Share, Tally
-from simulations.draws import Words
+from simulations.draws import Counts, Words
 from simulations.experiments.tasks import simulator
-from simulations.kernels.candidates import (
-    Counts,
-    biased_verification,
-    kseq,
-    recursive_rejection,
-    single_draft,
-    top_k_match,
-)
+from simulations.kernels.candidates import biased_verification, kseq, recursive_rejection, single_draft, top_k_match
 from simulations.kernels.gumbel_lists import gumbel_list, lazy_gumbel_list
 from simulations.kernels.races import dense_race, lazy_race, poisson_race
 from simulations.models.pairs import MOST_OUTPUTS, by_output

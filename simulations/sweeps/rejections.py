@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
 from simulations.counts import Mean, Share
+from simulations.draws import Floats
 from simulations.models.pairs import Pair, chains_of
 from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import curve, dots
@@ -21,7 +21,6 @@ TITLE = "Rejections against theory on yin2024's seven-state chains"
 STATEMENTS = ("Y1",)
 SIZE = (9.0, 6.4)
 
-Floats = NDArray[np.float64]
 
 LENGTHS = (50, 100)
 RUNS = 4
