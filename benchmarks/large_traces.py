@@ -35,6 +35,8 @@ from spectheory.verification import PATH_RULES
 SIZES = (10_000, 100_000, 300_000, 1_000_000)
 OF_PEER = (10_000,)
 HEADS, DEPTH = (100_000, 300_000), 8
+OF_HEADS = [by + name for name in ("log_draft", "race_g", "rejection_rank", "race_rank") for by in ("", "start_")]
+"""Columns of a head's trace, beside log p."""
 TEXT = 1000
 CLOSE = 1e-12
 in_arrays = partial(patch.object, kernels, "pays", lambda positions: False)
@@ -115,7 +117,7 @@ def main() -> None:
         seconds.append(found["seconds"])
     for starts in HEADS:
         found, name = (
-            measured(made_up(starts, rng, text=TEXT, depth=DEPTH)),
+            measured(made_up(starts, rng, text=TEXT, depth=DEPTH, only=("log_target", *OF_HEADS))),
             f"a head's trace, {starts:,} starts x {DEPTH}",
         )
         rows.append(Row(f"predict, {name}", "s", found["seconds"], EQUAL))
