@@ -1,16 +1,22 @@
-"""The rows of a benchmark: printed, and written for the benchmark page."""
+"""What the benchmarks share: how they time, the logits that they time with, and the rows that they print and write."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
-from collections.abc import Mapping, Sequence
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
 from spectheory.files import write_whole
 
@@ -86,3 +92,42 @@ def line_of(row: Row) -> str:
     if row.limit is not None:
         said.append(f"{row.limit_is} {row.limit:.3g} (ours takes {row.ours / row.limit:.2f} times that)")
     return "; ".join(said)
+
+
+def nanoseconds(work: Callable[[Any], object], inputs: Sequence[Any], entries: int, repeats: int = 15) -> float:
+    """Median thread CPU time per entry of `work` over all inputs, in turn."""
+
+    def whole() -> None:
+        for item in inputs:
+            work(item)
+
+    whole()
+    return median_seconds(whole, repeats) * 1e9 / (entries * len(inputs))
+
+
+def median_seconds(work: Callable[[], object], repeats: int) -> float:
+    """Median thread CPU time."""
+    times = []
+    for _ in range(repeats):
+        began = time.thread_time()
+        work()
+        times.append(time.thread_time() - began)
+    return statistics.median(times)
+
+
+def dispatch() -> str:
+    """The instruction sets beyond its baseline that numpy uses here."""
+    return " ".join(name for name in __cpu_dispatch__ if __cpu_features__[name]) or "baseline"
+
+
+def language_logits(tokens: int, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Pairs of rows as language models have them: 3 x normal, and the same with normal noise."""
+    rng = np.random.default_rng(0)
+    targets = [3 * rng.standard_normal(tokens) for _ in range(count)]
+    return [(target, target + rng.standard_normal(tokens)) for target in targets]
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """The pmf of a row of logits."""
+    grown = np.exp(logits - logits.max())
+    return grown / grown.sum()

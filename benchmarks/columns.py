@@ -19,8 +19,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from _rows import Row, publish
-from _timing import nanoseconds
+from _rows import Row, nanoseconds, publish
 from numpy.typing import NDArray
 from torch import Tensor
 

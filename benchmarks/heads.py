@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from _gpu_pairs import Words, random_model, with_random_head
-from _rows import Row, publish
-from _timing import median_seconds
+from _rows import Row, median_seconds, publish
 
 from spectheory.distributions import Sampling
 from spectheory.measure import ModelPair, position_statistics, teacher_forced

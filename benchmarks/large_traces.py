@@ -7,7 +7,6 @@ Equality first: compiled loops against arrays, and a file read in blocks against
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
 import json
 import os
@@ -15,97 +14,38 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import nullcontext, redirect_stdout, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
-from _rows import Row, publish
-from _timing import median_seconds
+from _rows import Row, median_seconds, publish
+from _traces import made_up
 
 from spectheory import kernels
 from spectheory.cost import ConstantRatio
 from spectheory.drafting import Chain, KAry
 from spectheory.prediction import Plan, plan
-from spectheory.trace import DISTINCT_RANKS, MEASURED, RECORDED_RANKS, START_RANKS, UNO_SHARES, TextInfo, Trace
+from spectheory.trace import Trace
 from spectheory.trace.on_disk import OnDisk
 from spectheory.verification import PATH_RULES
 
 SIZES = (10_000, 100_000, 300_000, 1_000_000)
 OF_PEER = (10_000,)
 HEADS, DEPTH = (100_000, 300_000), 8
+OF_HEADS = [by + name for name in ("log_draft", "race_g", "rejection_rank", "race_rank") for by in ("", "start_")]
+"""Columns of a head's trace, beside log p."""
 TEXT = 1000
 CLOSE = 1e-12
+in_arrays = partial(patch.object, kernels, "pays", lambda positions: False)
 EQUAL = "loops against arrays, blocks against the whole trace, to 1e-12"
-
-
-def made_up(positions: int, rng: np.random.Generator) -> Trace:
-    """Every column of a measurement; texts of 1,000 tokens, two to a prompt, most of which ended by themselves."""
-    n = positions
-    target = -rng.exponential(1.0, n)
-    draft = np.minimum(0.0, target + rng.normal(-0.2, 0.7, n))
-    ratio, entropy, drafted = np.exp(target - draft), np.minimum(rng.exponential(1.5, n), 20.0), rng.integers(0, 11, n)
-    g = np.maximum(ratio - 1, 0.0) + rng.random(n) * np.minimum(ratio, 1.0)
-    law = _law(np.minimum(1.0, 1 / ratio), RECORDED_RANKS, rng)
-    shares = {name: rng.random(n) for name in ("total_variation", "draft_top", "harmonic_similarity")}
-    columns: dict[str, np.ndarray] = {
-        **{name: values.astype(np.float32) for name, values in shares.items()},
-        "token": rng.integers(0, 50_000, n),
-        "log_target": target,
-        "log_draft": draft,
-        "kl": rng.exponential(1.0, n).astype(np.float32),
-        "target_entropy": entropy.astype(np.float32),
-        "target_second_moment": (entropy**2 + rng.random(n)).astype(np.float32),
-        "draft_entropy": entropy[::-1].astype(np.float32),
-        "race_acceptance": rng.random(n).astype(np.float32),
-        "race_g": g,
-        "draft_rank": rng.geometric(0.5, n),
-        "target_rank": rng.geometric(0.6, n),
-        "greedy_agreement": rng.random(n) < 0.7,
-        "rejection_rank": law,
-        "race_rank": _law(1 / (1 + g), RECORDED_RANKS, rng),
-        "distinct_rank": law[:, :DISTINCT_RANKS].copy(),
-        "uno_loss": rng.random((n, len(UNO_SHARES))).astype(np.float32),
-        "lookup_drafted": drafted,
-        "lookup_match": rng.integers(0, drafted + 1),
-    }
-    assert set(columns) == set(MEASURED)
-    texts = tuple(TextInfo(f"t{i}", TEXT, prompt=f"p{i // 2}", ended=bool(i % 3)) for i in range(n // TEXT))
-    return Trace(columns, texts, {"origin": "sampled from the target"})
-
-
-def of_head(starts: int, depth: int, rng: np.random.Generator) -> Trace:
-    """A draft head's trace: log q, g and the rank laws by start and depth."""
-    target = -rng.exponential(1.0, starts)
-    ahead = target[np.minimum(np.add.outer(np.arange(starts), np.arange(depth)), starts - 1)]
-    draft = np.minimum(0.0, ahead + rng.normal(-0.2, 0.7, ahead.shape))
-    ratio = np.exp(ahead - draft)
-    g = np.maximum(ratio - 1, 0.0) + rng.random(ahead.shape) * np.minimum(ratio, 1.0)
-    by_start = {
-        "log_draft": draft,
-        "race_g": g,
-        "rejection_rank": _law(np.minimum(1.0, 1 / ratio), START_RANKS, rng),
-        "race_rank": _law(1 / (1 + g), START_RANKS, rng),
-    }
-    firsts = {name: values[:, 0] for name, values in by_start.items()}
-    columns = {"log_target": target, **firsts, **{f"start_{name}": values for name, values in by_start.items()}}
-    texts = tuple(TextInfo(f"t{i}", TEXT, prompt=f"p{i // 2}") for i in range(starts // TEXT))
-    return Trace(columns, texts, {"origin": "sampled from the target", "settings": {"depth": depth}})
-
-
-def _law(first: np.ndarray, ranks: int, rng: np.random.Generator) -> np.ndarray:
-    others = rng.dirichlet(np.ones(ranks), first.shape)[..., :-1]
-    law = np.concatenate([first[..., None], (1 - first)[..., None] * others], axis=-1)
-    return np.asarray(law.astype(np.float32))
-
-
-def in_arrays() -> None:
-    """From here on nothing is compiled."""
-    kernels.pays = lambda positions: False  # type: ignore[assignment]
 
 
 def check_equal(folder: Path) -> None:
     """Loops against arrays, and the blocks of a file against the trace in memory, on chains and a tree."""
-    trace = made_up(300_000, np.random.default_rng(1))
+    trace = made_up(300_000, np.random.default_rng(1), text=TEXT, ended=True)
     trace.write(folder / "trace.parquet")
     opened = Trace.open(folder)
     assert isinstance(opened.columns, OnDisk)
@@ -113,9 +53,9 @@ def check_equal(folder: Path) -> None:
     shapes = [Chain(1), Chain(4), Chain(16), KAry((2, 2))]
     ours = numbers(plan(opened, ConstantRatio(0.1), rules=rules, shapes=shapes))
     np.testing.assert_allclose(ours, numbers(plan(trace, ConstantRatio(0.1), rules=rules, shapes=shapes)), rtol=CLOSE)
-    loops, kernels.pays = kernels.pays, lambda positions: False
-    np.testing.assert_allclose(ours, numbers(plan(trace, ConstantRatio(0.1), rules=rules, shapes=shapes)), rtol=CLOSE)
-    kernels.pays = loops
+    with in_arrays():
+        again = plan(trace, ConstantRatio(0.1), rules=rules, shapes=shapes)
+    np.testing.assert_allclose(ours, numbers(again), rtol=CLOSE)
 
 
 def numbers(answer: Plan) -> list[float]:
@@ -133,9 +73,8 @@ def one(folder: Path, arrays: bool) -> None:
     """Predict in this process; CPU seconds and megabytes as JSON."""
     from spectheory.cli import main as command
 
-    if arrays:
-        in_arrays()
-    with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO())), contextlib.suppress(SystemExit):
+    way, silent = in_arrays() if arrays else nullcontext(), redirect_stdout(io.TextIOWrapper(io.BytesIO()))
+    with way, silent, suppress(SystemExit):
         command(["predict", str(folder), "--c", "0.1", "--json"])
     print(json.dumps({"seconds": time.process_time(), "peak": peak()}))
 
@@ -169,7 +108,7 @@ def main() -> None:
         check_equal(Path(folder))
     rng, rows, memory, seconds = np.random.default_rng(0), [], [], []
     for positions in SIZES:
-        trace, name = made_up(positions, rng), f"{positions:,} positions"
+        trace, name = made_up(positions, rng, text=TEXT, ended=True), f"{positions:,} positions"
         found = measured(trace)
         peer = (measured(trace, arrays=True)["seconds"], "arrays") if positions in OF_PEER else (None, "")
         others = *peer, found["reading"], "reading and checking every column", 15.0 if positions == SIZES[-1] else None
@@ -177,7 +116,10 @@ def main() -> None:
         memory.append(Row(f"peak memory, {name}", "MB", found["peak"], EQUAL, wanted=2048.0))
         seconds.append(found["seconds"])
     for starts in HEADS:
-        found, name = measured(of_head(starts, DEPTH, rng)), f"a head's trace, {starts:,} starts x {DEPTH}"
+        found, name = (
+            measured(made_up(starts, rng, text=TEXT, depth=DEPTH, only=("log_target", *OF_HEADS))),
+            f"a head's trace, {starts:,} starts x {DEPTH}",
+        )
         rows.append(Row(f"predict, {name}", "s", found["seconds"], EQUAL))
         memory.append(Row(f"peak memory, {name}", "MB", found["peak"], EQUAL, wanted=2048.0))
     slope = float(np.polyfit(np.log(SIZES), np.log(seconds), 1)[0])

@@ -10,13 +10,16 @@ is one pair, and eight in turn.
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
-from dataclasses import astuple
+from dataclasses import asdict, astuple
 
 import numpy as np
-from _rows import Row
-from _timing import language_logits, nanoseconds, run, softmax
+from _rows import Row, dispatch, language_logits, nanoseconds, publish, softmax
 
 from spectheory.logit_statistics import pair_statistics
 from spectheory.verification import RaceVerification, optimal_rejections, race_enclosure
@@ -134,5 +137,21 @@ def measure() -> list[Row]:
     return [*races([(softmax(p), softmax(q)) for p, q in logits]), *statistics(logits)]
 
 
+def under_each_dispatch(title: str) -> None:
+    """Publish the rows with and without numpy's vectors of 512 bits, a process and a thread each."""
+    if sys.argv[1:] == ["--here"]:
+        print(json.dumps([asdict(row) for row in measure()]))
+        return
+    own, rows = dispatch().split(), []
+    wide = [name for name in own if "AVX512" in name or name == "X86_V4"]
+    for without in ([], wide) if wide else ([],):
+        how = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NPY_DISABLE_CPU_FEATURES": " ".join(without)}
+        command = [sys.executable, __file__, "--here"]
+        made = subprocess.run(command, env=os.environ | how, check=True, stdout=subprocess.PIPE, text=True).stdout
+        features = " ".join(name for name in own if name not in without) or "baseline"
+        rows += [Row(**row | {"work": f"{row['work']} (numpy: {features})"}) for row in json.loads(made)]
+    publish(__file__, title, rows)
+
+
 if __name__ == "__main__":
-    run(f"The race, all optimal acceptances and six statistics of a pair, V = {VOCABULARY:,}", measure)
+    under_each_dispatch(f"The race, all optimal acceptances and six statistics of a pair, V = {VOCABULARY:,}")

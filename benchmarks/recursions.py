@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
-from _rows import Row, publish
-from _timing import median_seconds
+from _rows import Row, median_seconds, publish
+from _traces import made_up
 from numpy.typing import NDArray
 
 from spectheory.cost import ConstantRatio
@@ -24,7 +24,7 @@ from spectheory.prediction.adaptive import call_seconds, least_seconds, sweep
 from spectheory.prediction.paths import calls_of_chains
 from spectheory.prediction.stopped import Drafted, DraftedLengths, drafted_along
 from spectheory.prediction.trace_limits import least_calls
-from spectheory.trace import TextInfo, Trace
+from spectheory.trace import Trace
 from spectheory.verification import TokenVerification
 
 Floats = NDArray[np.float64]
@@ -33,26 +33,14 @@ PEER_TEXTS, REPEATS = 4, 3
 DEPTH, SIZES = 16, ((100_000, 16, 800), (50_000, 16, 400), (200_000, 16, 1_600), (100_000, 8, 800), (100_000, 32, 800))
 """Of the limit: positions, depth, texts."""
 K, THRESHOLDS = 16, 32
+PREDICTED = ("log_target", "log_draft", "race_g", "target_entropy", "target_second_moment")
+LAW = (0.7, 0.1, 0.05, 0.03, 0.02, 0.01, 0.01, 0.01)
+"""Columns of token, block and race verification and of all limits, with one law of recursive rejection's rank."""
+STOPPED = ("log_target", "log_draft", "draft_top")
 RULE, COST = TokenVerification(), ConstantRatio(0.1)
 
 
 # A prediction
-
-
-def synthetic_trace(texts: int, rng: np.random.Generator) -> Trace:
-    """A trace with the columns of token, block and race verification and of all limits."""
-    log_target = -rng.exponential(1.5, POSITIONS)
-    log_draft = np.minimum(0.0, log_target + rng.normal(0.0, 0.7, POSITIONS))
-    ratio = np.exp(log_target - log_draft)
-    columns = {
-        "log_target": log_target,
-        "log_draft": log_draft,
-        "race_g": np.maximum(ratio - 1, 0.0) + rng.random(POSITIONS) * np.minimum(ratio, 1.0),
-        "target_entropy": np.full(POSITIONS, 1.5),
-        "target_second_moment": np.full(POSITIONS, 4.0),
-        "rejection_rank": np.tile([0.7, 0.1, 0.05, 0.03, 0.02, 0.01, 0.01, 0.01], (POSITIONS, 1)),
-    }
-    return Trace(columns, tuple(TextInfo(str(i), POSITIONS // texts) for i in range(texts)))
 
 
 def python_calls(survival: np.ndarray, start: int, end: int, k: int) -> float:
@@ -67,7 +55,9 @@ def python_calls(survival: np.ndarray, start: int, end: int, k: int) -> float:
 def predicting() -> Iterator[Row]:
     """All rules from traces of few and many texts; the peer is the recursion alone."""
     for texts in (8, 800, 10_000):
-        trace, length = synthetic_trace(texts, np.random.default_rng(0)), POSITIONS // texts
+        length = POSITIONS // texts
+        made = made_up(POSITIONS, np.random.default_rng(0), text=length, only=PREDICTED)
+        trace = Trace({**made.columns, "rejection_rank": np.tile(LAW, (POSITIONS, 1))}, made.texts)
         survival = RULE.path_survival(trace.columns, 16)
         ours = calls_of_chains(survival, trace.lengths, range(1, 17))
         began = time.thread_time()
@@ -137,17 +127,6 @@ def slope(rows: list[Row], name: str, fixed: str, value: int) -> float:
 # Stopping rules
 
 
-def made_up(positions: int) -> Trace:
-    """Texts of a draft near its target, sampled as far as the trace says."""
-    rng = np.random.default_rng(0)
-    log_target = -rng.exponential(1.5, positions)
-    log_draft = np.minimum(0.0, log_target + rng.normal(-0.05, 0.4, positions))
-    top = np.maximum(np.exp(log_draft), rng.random(positions))
-    texts = tuple(TextInfo(str(i), TEXT, prompt=str(i // 2)) for i in range(positions // TEXT))
-    columns = {"log_target": log_target, "log_draft": log_draft, "draft_top": top}
-    return Trace(columns, texts, {"settings": {"sampling": {"temperature": 1.0}}})
-
-
 def lengths_of_text(trace: Trace, text: int, stop: TopBelow) -> dict[str, object]:
     """One text's calls and those that draft 1..k tokens or more: the definitions as loops."""
     start = text * TEXT
@@ -207,7 +186,7 @@ def stopping() -> Iterator[Row]:
     """A sweep of thresholds by text, and the clairvoyant bound."""
     stops, same = [*map(TopBelow, np.linspace(0.05, 0.95, THRESHOLDS).tolist())], "sums as loops"
     for positions in (POSITIONS, POSITIONS // 2, POSITIONS // 4):
-        trace, at = made_up(positions), {"positions": positions}
+        trace, at = made_up(positions, np.random.default_rng(0), text=TEXT, only=STOPPED), {"positions": positions}
         peer, wanted = (None, ""), None
         if positions == POSITIONS:
             checked_peer(trace, stops)

@@ -13,8 +13,7 @@ from importlib import import_module
 from unittest.mock import patch
 
 import numpy as np
-from _rows import Row, publish
-from _timing import language_logits, median_seconds, softmax
+from _rows import Row, language_logits, median_seconds, publish, softmax
 from numpy.typing import NDArray
 
 from spectheory.intervals import Interval
@@ -53,12 +52,9 @@ def of_ranks(p: Pmf, q: Pmf) -> list[Row]:
             assert max(found.low, other.low) <= min(found.high, other.high)
             assert other.high - other.low <= TOLERANCE
             peer, same = median_seconds(partial(token_by_token, function, p, q), 1), f"{same}, which meets the peer's"
-        rows.append(
-            Row(
-                f"{what}, V = {tokens:,}", "s", median_seconds(ours, REPEATS), same,
-                peer, "token by token" if peer else "", limit, "one sort", at={"V": tokens}, curve=what,
-            )
-        )  # fmt: skip
+        others = peer, "token by token" if peer else "", limit, "one sort"
+        work, seconds = f"{what}, V = {tokens:,}", median_seconds(ours, REPEATS)
+        rows.append(Row(work, "s", seconds, same, *others, at={"V": tokens}, curve=what))
     return rows
 
 

@@ -12,8 +12,7 @@ from functools import partial
 
 import numpy as np
 import torch
-from _rows import Row, publish
-from _timing import median_seconds
+from _rows import Row, median_seconds, publish
 from torch import Tensor
 
 from spectheory.distributions import Sampling

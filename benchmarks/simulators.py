@@ -21,13 +21,12 @@ from functools import partial
 from multiprocessing.context import BaseContext
 
 import numpy as np
-from _rows import Row, publish
-from _timing import dispatch, language_logits, median_seconds, softmax
+from _rows import Row, dispatch, language_logits, median_seconds, publish, softmax
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from simulations.counts import Tally
-from simulations.draws import Alias, Stream, Tokens, Words, alias, alias_draw, exponential, uniform, words
+from simulations.draws import Alias, Stream, Words, alias, alias_draw, exponential, token_of, uniform, words
 from simulations.experiments import PRELOADED
 from simulations.experiments.collect import Failure, Stop, collect, process_pool, run_batch
 from simulations.experiments.tasks import task
@@ -42,6 +41,7 @@ from simulations.kernels.ranked_trees import raced_tree, ranked_tree
 from simulations.models.pairs import CallCounts
 from simulations.reference.decoding import DraftTree, Pair, batch_text, block_call, decoded
 from simulations.simulators import decoding, positions  # noqa: F401  decoding registers what the workers do
+from simulations.simulators.timing import numpy_race
 from spectheory.drafting import Chain, KAry
 from spectheory.kernels.compiling import compiled, compiled_in_any_order
 from spectheory.processes import begin, fresh_processes, prepare
@@ -107,7 +107,7 @@ def draws(table: Alias, runs: int, tokens: int, uniforms: int, exponentials: int
     total = 0.0
     for _ in range(runs):
         for _ in range(tokens):
-            total += alias_draw(table[0], table[1], uniform(state))
+            total += token_of(table, state)
         for _ in range(uniforms):
             total += uniform(state)
         for _ in range(exponentials):
@@ -133,13 +133,13 @@ def read_pairs(p: Floats, q: Floats, times: int) -> float:
 
 
 @compiled
-def plain_chain(keep: Floats, other: Tokens, state: Words, length: int) -> int:
+def plain_chain(table: Alias, state: Words, length: int) -> int:
     """Tokens of the target alone, 64 texts in turn."""
     lanes = state.shape[0]
     last, checked = np.zeros(lanes, np.int64), 0
     for _ in range(length):
         for lane in range(lanes):
-            last[lane] = alias_draw(keep[last[lane]], other[last[lane]], uniform(state[lane]))
+            last[lane] = alias_draw(table.keep[last[lane]], table.other[last[lane]], uniform(state[lane]))
             checked += last[lane]
     return checked
 
@@ -190,17 +190,6 @@ def numpy_chains(p: Floats, q: Floats, rng: np.random.Generator, calls: int) -> 
             accepted += position < DEPTH  # the position behind the chain has no draft
         found[accepted] += 1
     return found
-
-
-def numpy_races(p: Floats, q: Floats, rng: np.random.Generator, races: int) -> Counts:
-    """Ranks of the outputs of dense races, in memory held ready: fresh pages would cost more than a race."""
-    (clocks, arrivals), ranks = np.empty((2, p.size)), np.zeros(MAX_RANK + 2, dtype=np.int64)
-    for _ in range(races):
-        rng.standard_exponential(out=clocks)
-        output = np.argmin(np.divide(clocks, p, out=arrivals))
-        np.divide(clocks, q, out=arrivals)
-        ranks[min(int(np.count_nonzero(arrivals <= arrivals[output])), MAX_RANK + 1)] += 1
-    return ranks
 
 
 def numpy_walks(rng: np.random.Generator, calls: int) -> Counts:
@@ -260,47 +249,41 @@ def numpy_tokens(target: Floats, draft: Floats, rng: np.random.Generator, texts:
 
 def candidates(p: Floats, q: Floats, rng: np.random.Generator) -> Iterator[Kernel]:
     """Lists and trees of candidates at V = 4,096."""
-    table, size = alias(q), f"V = {p.size:,}"
+    table, size, stream = alias(q), f"V = {p.size:,}", words(1)
     for name, replacement, trials in (("i.i.d.", True, 400_000), ("distinct", False, 20_000)):
 
         def ours(n: int, kind: bool = replacement) -> Counts:
             return recursive_rejection(p, q, RANKS, n, state=words(1), replacement=kind).sum(axis=1)
 
         rejections = int(ours(trials) @ np.arange(RANKS + 1))
-        yield Kernel(
-            f"recursive rejection, {name}, {RANKS} ranks, {size}", "trial", ours,
-            partial(numpy_rejection, p, q, replacement, rng), "numpy",
-            *((partial(draws, table, trials, 1, 1, 0, words(1)), "a token and a coin") if replacement
-              else (partial(read_pairs, p, q, rejections), "reading both pmfs for each rejection")),
-            (trials, 1000), (trials, 1000), (1, 1, trials),
-        )  # fmt: skip
-    uniforms = partial(draws, table, 400 * p.size, 0, 1, 0, words(1)), "a uniform for each clock"
-    yield Kernel(
-        f"Gumbel lists, {RACES} races, {size}", "clock", partial(hits, gumbel_list, p, q, 2),
-        partial(numpy_lists, p, q, rng), "numpy", *uniforms, (10_000, 10_000), (400, 80),
-        (RACES * p.size, RACES * p.size, 400 * p.size),
-    )  # fmt: skip
+        limit = partial(draws, table, trials, 1, 1, 0, stream), "a token and a coin"
+        if not replacement:
+            limit = partial(read_pairs, p, q, rejections), "reading both pmfs for each rejection"
+        work, peer = (
+            f"recursive rejection, {name}, {RANKS} ranks, {size}",
+            partial(numpy_rejection, p, q, replacement, rng),
+        )
+        yield Kernel(work, "trial", ours, peer, "numpy", *limit, (trials, 1000), (trials, 1000), (1, 1, trials))
+    uniforms = partial(draws, table, 400 * p.size, 0, 1, 0, stream), "a uniform for each clock"
+    lists, peer = partial(hits, gumbel_list, p, q, 2), partial(numpy_lists, p, q, rng)
+    work, units = f"Gumbel lists, {RACES} races, {size}", (RACES * p.size, RACES * p.size, 400 * p.size)
+    yield Kernel(work, "clock", lists, peer, "numpy", *uniforms, (10_000, 10_000), (400, 80), units)
 
     def chained(n: int) -> Counts:
         return raced_tree(Chain(DEPTH), p, q, n, state=words(3)).accepted
 
-    found = chained(2000)
+    found, peer = chained(2000), partial(numpy_chains, p, q, rng)
     clocks = (found @ np.arange(DEPTH + 1) / found.sum() + 1) * p.size
-    yield Kernel(
-        f"raced chain of {DEPTH}, {size}", "clock", chained, partial(numpy_chains, p, q, rng), "numpy", *uniforms,
-        (2000, 2000), (400, 80), (clocks, clocks, 400 * p.size),
-    )  # fmt: skip
-    ranks = alias(np.append(LAW, 1 - LAW.sum()))
+    work, units = f"raced chain of {DEPTH}, {size}", (clocks, clocks, 400 * p.size)
+    yield Kernel(work, "clock", chained, peer, "numpy", *uniforms, (2000, 2000), (400, 80), units)
+    ranks, calls = alias(np.append(LAW, 1 - LAW.sum())), 200_000
 
     def walked(n: int) -> Counts:
         return ranked_tree(SHAPE, LAW, n, state=words(4)).accepted
 
-    reads = round(200_000 + walked(200_000) @ np.arange(SHAPE.depth + 1))
-    yield Kernel(
-        "k-ary tree 4x2x2x1", "call", walked, partial(numpy_walks, rng), "numpy",
-        partial(draws, ranks, reads, 1, 0, 0, words(1)), "its ranks", (200_000, 200_000), (200_000, 200_000),
-        (1, 1, 200_000),
-    )  # fmt: skip
+    reads, peer = round(calls + walked(calls) @ np.arange(SHAPE.depth + 1)), partial(numpy_walks, rng)
+    limit, both = (partial(draws, ranks, reads, 1, 0, 0, stream), "its ranks"), (calls, calls)
+    yield Kernel("k-ary tree 4x2x2x1", "call", walked, peer, "numpy", *limit, both, both, (1, 1, calls))
 
 
 def hits(kernel: Callable[..., Counts], p: Floats, q: Floats, seed: int, n: int) -> Counts:
@@ -322,45 +305,42 @@ def best_trees(rng: np.random.Generator) -> Kernel:
     def counted(totals: Floats) -> Counts:
         return np.bincount(np.searchsorted(edges, totals), minlength=len(edges) + 1)
 
-    return Kernel(
-        f"{PREFIXES} heaviest prefixes", "prefix", lambda n: counted(grown(n)),
-        lambda n: counted(heap_trees(rows, rng, n)), "heapq", lambda: np.sort(weights, axis=1), "a sort of weights",
-        (1000, 200), (200, 20), (PREFIXES, PREFIXES, weights.size),
-    )  # fmt: skip
+    def by_heap(n: int) -> Counts:
+        return counted(heap_trees(rows, rng, n))
+
+    limit, units = partial(np.sort, weights, axis=1), (PREFIXES, PREFIXES, weights.size)
+    how = by_heap, "heapq", limit, "a sort of weights", (1000, 200), (200, 20), units
+    return Kernel(f"{PREFIXES} heaviest prefixes", "prefix", lambda n: counted(grown(n)), *how)
 
 
 def lazily(rng: np.random.Generator) -> Iterator[Kernel]:
     """Races whose output is drawn first, against those that draw every clock."""
     p, q = pmfs(200_000)
-    yield Kernel(
-        f"Gumbel lists, output first, {RACES} races, V = {p.size:,}", "trial", partial(hits, lazy_gumbel_list, p, q, 6),
-        partial(hits, gumbel_list, p, q, 7), "our dense kernel",
-        partial(draws, alias(q), 100_000 * RACES, 1, 1, 0, words(1)), "a token and a uniform for each race",
-        (100_000, 1000), (100_000, 20), (1, 1, 100_000),
-    )  # fmt: skip
+    ways, many = (partial(hits, lazy_gumbel_list, p, q, 6), partial(hits, gumbel_list, p, q, 7)), 100_000
+    limit = partial(draws, alias(q), many * RACES, 1, 1, 0, words(1)), "a token and a uniform for each race"
+    work = f"Gumbel lists, output first, {RACES} races, V = {p.size:,}"
+    yield Kernel(work, "trial", *ways, "our dense kernel", *limit, (many, 1000), (many, 20), (1, 1, many))
     p, q = pmfs(131_072)
 
     def raced(kernel: Callable[..., Counts], seed: int, n: int) -> Counts:
         return kernel(p, q, trials=n, state=words(seed), max_rank=MAX_RANK)
 
-    numpy_peer, size = (partial(numpy_races, p, q, rng), "numpy"), f"V = {p.size:,}"
+    peer, size, table = (partial(raced, numpy_race, 8), "numpy"), f"V = {p.size:,}", alias(p)
+    work, limit = f"race, a clock for every token, {size}", partial(draws, table, p.size, 0, 0, 1, words(6))
     yield Kernel(
-        f"race, a clock for every token, {size}", "race", partial(raced, dense_race, 3), *numpy_peer,
-        partial(draws, alias(p), p.size, 0, 0, 1, words(6)), "their exponentials", (4000, 2000), (40, 41),
-    )  # fmt: skip
-    yield Kernel(
-        f"race, output first, {size}", "race", partial(raced, lazy_race, 2), *numpy_peer,
-        partial(draws, alias(p), 400_000, 1, 0, 1, words(6)), "a token and its time", (400_000, 2000), (400_000, 41),
-        (1, 1, 400_000),
-    )  # fmt: skip
+        work, "race", partial(raced, dense_race, 3), *peer, limit, "their exponentials", (4000, 2000), (40, 41)
+    )
+    work, many, limit = f"race, output first, {size}", 400_000, partial(draws, table, 400_000, 1, 0, 1, words(6))
+    how = limit, "a token and its time", (many, 2000), (many, 400), (1, 1, many)
+    yield Kernel(work, "race", partial(raced, lazy_race, 2), *peer, *how)
 
 
 def markov(rng: np.random.Generator) -> Iterator[Kernel]:
     """Decoding on Markov chains, per token; what is compared are calls of whole texts, which are independent."""
     rows = language_logits(STATES, STATES)
     target, draft = (np.array([softmax(pair[side]) for pair in rows]) for side in range(2))
-    start, streams, table = np.eye(STATES)[0], np.ascontiguousarray(lane_streams(words(3), LANES).T), alias(target)
-    chain = partial(plain_chain, *table, streams, LENGTH), "a plain chain"
+    start, streams = np.eye(STATES)[0], np.ascontiguousarray(lane_streams(words(3), LANES).T)
+    chain = partial(plain_chain, alias(target), streams, LENGTH), "a plain chain"
     at, calls = SHORT // 2, SHORT // 5
 
     def whole(kernel: Callable[..., CallCounts], n: int, length: int = LENGTH) -> CallCounts:
@@ -374,40 +354,33 @@ def markov(rng: np.random.Generator) -> Iterator[Kernel]:
         tokens = numpy_tokens(target, draft, rng, n, calls)
         return np.bincount(tokens < at, minlength=2)
 
-    tokens = numpy_tokens(target, draft, rng, 4096, calls).mean()
-    yield Kernel(
-        f"token verification, {STATES} states", "token", done, done_in_numpy, "numpy", *chain,
-        (20_000, 4096), (640, 4096), (LENGTH, tokens, LENGTH * LANES), partial(whole, token_calls),
-    )  # fmt: skip
+    units = LENGTH, numpy_tokens(target, draft, rng, 4096, calls).mean(), LENGTH * LANES
+    how = (20_000, 4096), (640, 4096), units, partial(whole, token_calls)
+    yield Kernel(f"token verification, {STATES} states", "token", done, done_in_numpy, "numpy", *chain, *how)
     stream = Stream(words(2))
 
     def by_twin(n: int) -> Counts:
-        pair = Pair(target, draft)
-        chain = DraftTree((1,) * depth for depth in range(1, K + 1))
-        found = [sum(1 for _ in decoded(block_call, chain, pair, 0, SHORT, stream)) for _ in range(n)]
+        pair, tree = Pair(target, draft), DraftTree((1,) * depth for depth in range(1, K + 1))
+        found = [sum(1 for _ in decoded(block_call, tree, pair, 0, SHORT, stream)) for _ in range(n)]
         return np.bincount(found, minlength=SHORT + 1)
 
-    yield Kernel(
-        f"block verification, {STATES} states", "token", lambda n: whole(block_calls, n, SHORT).texts, by_twin,
-        "readable twin", *chain, (4000, 400), (8, 20), (LENGTH, SHORT, LENGTH * LANES), partial(whole, block_calls),
-    )  # fmt: skip
+    how = (4000, 400), (8, 20), (LENGTH, SHORT, LENGTH * LANES), partial(whole, block_calls)
+    peer = by_twin, "readable twin", *chain
+    work = f"block verification, {STATES} states"
+    yield Kernel(work, "token", lambda n: whole(block_calls, n, SHORT).texts, *peer, *how)
     made = np.random.RandomState(10)  # the chains of yin2024
     drafts, targets = (m / m.sum(axis=-1, keepdims=True) for m in (made.rand(50, 7, 7) for _ in range(2)))
-    first = np.eye(7)[0]
 
     def batches(n: int) -> Counts:
-        return batch_rejections(targets, drafts, first, length=50, drafts=4, texts=n, state=words(2)).texts
+        return batch_rejections(targets, drafts, np.eye(7)[0], length=50, drafts=4, texts=n, state=words(2)).texts
 
     def batches_by_twin(n: int) -> Counts:
         found = [len(batch_text(Pair(targets, drafts), 0, 50, 4, stream)) for _ in range(n)]
         return np.bincount(found, minlength=51)
 
-    few = alias(targets[0])
-    yield Kernel(
-        "batch of 4 drafts, 7 states", "token", batches, batches_by_twin, "readable twin",
-        lambda: plain_chain(*few, streams, LENGTH), "a plain chain", (20_000, 2000), (20_000, 20),
-        (50, 50, LENGTH * LANES),
-    )  # fmt: skip
+    chain = partial(plain_chain, alias(targets[0]), streams, LENGTH), "a plain chain"
+    how = "readable twin", *chain, (20_000, 2000), (20_000, 20), (50, 50, LENGTH * LANES)
+    yield Kernel("batch of 4 drafts, 7 states", "token", batches, batches_by_twin, *how)
 
 
 def pmfs(tokens: int) -> tuple[Floats, Floats]:
@@ -464,8 +437,8 @@ def two_workers() -> Iterator[Row]:
     one, two = map(statistics.median, times.values())
     same, work, limit = "one worker and two count the same", f"{BATCHES * TEXTS:,} texts", one / WORKERS
     yield Row(f"one worker, {work}", "s", one, same, at={"workers": 1}, curve="simulations")
-    yield Row(f"two workers, {work}", "s", two, same, one, "one worker", limit, "half of that", one / WANTED,
-              {"workers": WORKERS}, "simulations")  # fmt: skip
+    others = one, "one worker", limit, "half of that", one / WANTED
+    yield Row(f"two workers, {work}", "s", two, same, *others, {"workers": WORKERS}, "simulations")
 
 
 def collected(workers: int) -> tuple[float, Tally]:

@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
-from _rows import Row, publish
-from _timing import median_seconds
+from _rows import Row, median_seconds, publish
 from numpy.typing import NDArray
 
 from spectheory.drafting import Tree, expected_tokens, optimal_tree

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from operator import lshift
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,6 @@ from spectheory.errors import SettingError, ShapeError
 from spectheory.intervals import CONFIDENCE
 
 # Sums and sums of squares of real samples without rounding: every float is a fraction, and fractions add exactly
-
-
-_BITS = 27
-"""A mantissa of 53 bits is split into two halves of at most this many, whose products fit 64-bit integers."""
 
 
 @dataclass(frozen=True)
@@ -62,22 +59,12 @@ class Moments:
 
 
 def _exact_sums(values: NDArray[np.float64]) -> tuple[Fraction, Fraction]:
-    """Sum and sum of squares of floats: mantissas are added as integers, exponent by exponent."""
+    """Sum and sum of squares of floats: as multiples of the smallest one's unit they are whole numbers."""
     mantissas, exponents = np.frexp(values)
-    integers = (mantissas * 2.0**53).astype(np.int64)
-    total, squares = Fraction(0), Fraction(0)
-    for exponent in np.unique(exponents):
-        whole = integers[exponents == exponent]
-        high, low = whole >> _BITS, whole & ((1 << _BITS) - 1)
-        unit = Fraction(2) ** (int(exponent) - 53)
-        total += _sum(whole) * unit
-        squares += ((_sum(high * high) << 2 * _BITS) + (_sum(high * low) << _BITS + 1) + _sum(low * low)) * unit**2
-    return total, squares
-
-
-def _sum(integers: NDArray[np.int64]) -> int:
-    """The sum of up to 2^31 integers of 64 bits."""
-    return (int((integers >> 32).sum()) << 32) + int((integers & 0xFFFFFFFF).sum())
+    least = int(exponents.min(initial=0))
+    shifts, whole = (exponents - least).tolist(), (mantissas * 2.0**53).astype(np.int64).tolist()
+    multiples, unit = list(map(lshift, whole, shifts)), Fraction(2) ** (least - 53)
+    return sum(multiples) * unit, sum(each * each for each in multiples) * unit**2
 
 
 # Exact sums, the same in any order and for any number of workers
@@ -171,14 +158,6 @@ class Tally:
         tally = cls.of(fields["trials"], counts=fields["counts"])
         moments = {name: Moments(n, Fraction(a), Fraction(b)) for name, (n, a, b) in fields["moments"].items()}
         return cls(tally.trials, tally.counts, moments)
-
-
-def total(tallies: Iterable[Tally]) -> Tally:
-    """The sum of tallies; the empty tally if there are none."""
-    result = Tally()
-    for tally in tallies:
-        result += tally
-    return result
 
 
 def _vector(name: str, counts: ArrayLike) -> Counts:

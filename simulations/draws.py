@@ -4,7 +4,7 @@ A stream is four 64-bit words, an array that a kernel advances in place; :class:
 draw costs about a nanosecond, several times less than numpy's generators inside compiled code.
 
 Column x of an alias table keeps x with probability ``keep[x]`` and else gives ``other[x]``; a column is drawn
-uniformly. The table is built once, O(V); that it stands for the pmf is checked by adding up its columns.
+uniformly. The table is built once, O(V).
 
 Functions compiled into a kernel of another file are not renewed on disk when this file changes: delete the cache.
 """
@@ -24,6 +24,7 @@ from spectheory.kernels.compiling import compiled
 
 Floats = NDArray[np.float64]
 Tokens = NDArray[np.int32]
+Counts = NDArray[np.int64]
 
 
 class Alias(NamedTuple):
@@ -32,28 +33,14 @@ class Alias(NamedTuple):
     keep: Floats
     other: Tokens
 
-    def pmf(self) -> Floats:
-        """The pmf that the table stands for, from its columns."""
-        tokens = self.keep.shape[-1]
-        law = np.array(self.keep)
-        for row, (keep, other) in zip(law.reshape(-1, tokens), _rows(self), strict=True):
-            np.add.at(row, other, 1 - keep)
-        return law / tokens
-
 
 def alias(pmf: Floats) -> Alias:
     """The tables of pmfs ``[..., V]``; weights need not sum to one."""
     weights = np.ascontiguousarray(pmf, dtype=np.float64)
     keep, other = np.empty(weights.shape), np.empty(weights.shape, dtype=np.int32)
-    tables = Alias(keep, other)
-    for row, (row_keep, row_other) in zip(weights.reshape(-1, weights.shape[-1]), _rows(tables), strict=True):
-        _build(row, row_keep, row_other)
-    return tables
-
-
-def _rows(tables: Alias) -> zip[tuple[Floats, Tokens]]:
-    tokens = tables.keep.shape[-1]
-    return zip(tables.keep.reshape(-1, tokens), tables.other.reshape(-1, tokens), strict=True)
+    for row in zip(*(each.reshape(-1, weights.shape[-1]) for each in (weights, keep, other)), strict=True):
+        _build(*row)
+    return Alias(keep, other)
 
 
 @compiled
@@ -126,6 +113,12 @@ def next_word(state: Words) -> np.uint64:
 def uniform(state: Words) -> float:
     """A multiple of 2^-53 in [0, 1)."""
     return float(next_word(state) >> np.uint64(11)) * 2.0**-53
+
+
+@compiled
+def token_of(table: Alias, state: Words) -> int:
+    """A token of the pmf ``[V]`` of a table."""
+    return alias_draw(table.keep, table.other, uniform(state))
 
 
 @compiled

@@ -9,10 +9,11 @@ finds them there.
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,9 @@ def batch_stream(task: Task, batch: int) -> Words:
     return words(task.seed, *task.key, batch)
 
 
+_parameters = lru_cache(maxsize=8)(json.loads)  # of a large vocabulary they take as long to read as a batch to run
+
+
 def run_batch(task: Task, batch: int, module: str) -> Tally | Failure:
     """Run one batch; `module` is imported first, it registers the simulator."""
     try:
@@ -116,7 +120,7 @@ def run_batch(task: Task, batch: int, module: str) -> Tally | Failure:
                 limit=f"the task is of version {task.version}",
                 remedy="install the same release everywhere",
             )
-        tally = known.run(task.parameters, task.trials, batch_stream(task, batch))
+        tally = known.run(_parameters(task.text), task.trials, batch_stream(task, batch))
         if not isinstance(tally, Tally) or tally.trials != task.trials:
             made = f"{tally.trials} trials" if isinstance(tally, Tally) else type(tally).__name__
             raise SettingError(
@@ -208,8 +212,6 @@ def collect(
         return Collected(Run([Advance(task, rule(task)) for task in wanted], seat(), None, report).finish())
     with ResultsWriter(results) as file:
         held = file.results
-        if executor is None:  # processes here read large arrays from the file
-            wanted = [file.describe(task) if task.arrays.held else task for task in wanted]
         advances = [Advance(task, rule(task), dict(held.of(task))) for task in wanted]
         tallies = Run(advances, seat(), file, report).finish()
         beside = (remark for task in wanted for remark in held.versions_beside(task))

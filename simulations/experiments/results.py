@@ -1,6 +1,6 @@
 """Finished batches on disk: a :class:`~spectheory.store.Store` of tasks and their tallies.
 
-A task stands in a row before its batches, so a file explains itself. Its large arrays are payloads of rows before it.
+A task stands in a row before its batches, so a file explains itself.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from simulations.counts import Tally
-from simulations.experiments.tasks import Arrays, Task
+from simulations.experiments.tasks import Task
 from spectheory.errors import SpectheoryError
 from spectheory.store import Contents, Row, Rows, Store, read_rows
 
@@ -34,7 +34,6 @@ RESULTS = Contents(
 class Results:
     """What a results file holds."""
 
-    arrays: Arrays = field(default_factory=Arrays)
     tasks: dict[str, Task] = field(default_factory=dict)
     batches: dict[str, dict[int, Tally]] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
@@ -48,13 +47,13 @@ class Results:
         return [
             f"{len(self.of(other))} batches of {task.kind} are of version {other.version}, not {task.version}: ignored"
             for other in self.tasks.values()
-            if other.id != task.id and {**other.folded(), "version": task.version} == task.folded()
+            if other != task and replace(other, version=task.version) == task
         ]
 
     @classmethod
     def of_rows(cls, path: Path, rows: Rows) -> Results:
         """The results that a file holds, with remarks on what is ignored."""
-        results = cls(Arrays(path=path))
+        results = cls()
         faults = dict.fromkeys(rows.damaged, "is damaged") | {row.line: results._fault(row) for row in rows}
         counts = Counter(fault for fault in faults.values() if fault)
         first = {fault: line for line, fault in sorted(faults.items(), reverse=True)}
@@ -73,13 +72,9 @@ class Results:
     def take(self, row: Row) -> str:
         """Take in a row; returns why not, or nothing."""
         content = row.content
-        if content["row"] == "array":
-            self.arrays.rows[content["sha256"]] = row
-            return ""
         if content["row"] == "task":
-            # Large arrays, and with them the id, are checked where they are read.
-            task = Task.from_folded(content["task"], self.arrays, content["id"])
-            if not task.arrays_named and replace(task, named=None).id != content["id"]:
+            task = Task.from_dict(content["task"])
+            if task.id != content["id"]:
                 return "names a task wrongly"
             self.tasks[task.id] = task
             return ""
@@ -113,17 +108,9 @@ class ResultsWriter(Store):
         self.found.rows.clear()  # tallies take less memory
         return self
 
-    def describe(self, task: Task) -> Task:
-        """Keep a task, and its large arrays; the same task with its arrays in the file."""
-        lost = {name: task.arrays.held[name] for name in task.arrays.held if name not in self.results.arrays.rows}
-        for name, numbers in lost.items():
-            self.results.take(self.add({"row": "array", "sha256": name}, numbers.tobytes()))
-        if lost or task.id not in self.results.tasks:
-            self.results.take(self.add({"row": "task", "id": task.id, "task": task.folded()}))
-        return self.results.tasks[task.id]
-
     def keep(self, task: Task, batch: int, tally: Tally) -> None:
-        """Append a finished batch; when this returns it is on the disk."""
-        self.describe(task)
-        row = {"row": "batch", "id": task.id, "batch": batch, "version": task.version, "tally": tally.as_dict()}
-        self.add(row)
+        """Append a finished batch, after its task; when this returns it is on the disk."""
+        if task.id not in self.results.tasks:
+            self.add({"row": "task", "id": task.id, "task": task.as_dict()})
+            self.results.tasks[task.id] = task
+        self.add({"row": "batch", "id": task.id, "batch": batch, "version": task.version, "tally": tally.as_dict()})

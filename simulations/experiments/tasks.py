@@ -1,25 +1,21 @@
 """What an experiment is: a registered simulator, its parameters, the root seed and how many trials a batch has.
 
-A task is named by the hash of all that decides its numbers, so results find their task again, and only theirs. Large
-arrays stand outside the JSON of its parameters. A simulator is a function of an importable module.
+A task is named by the hash of all that decides its numbers, so results find their task again, and only theirs. A
+simulator is a function of an importable module.
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, wraps
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectheory.errors import SettingError
-from spectheory.store import Row, payload_of
 
 S = TypeVar("S", bound=Callable[..., Any])
 
@@ -87,115 +83,6 @@ def _place(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
 
-# Large arrays of a task's parameters: outside its JSON, in rows of the results file named by their hash
-#
-# Every list of at least :data:`LARGE` floats, or row of an array, is one. In JSON stands ``{"sha256": ...}`` in its
-# place.
-
-
-LARGE = 4096
-"""Numbers from which an array is no longer written as JSON."""
-
-_NAMED = "sha256"
-
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Arrays:
-    """Large arrays by hash: `held` in memory, the others in `rows` of the results file at `path`."""
-
-    held: Mapping[str, Floats] = field(default_factory=dict)
-    path: Path = field(default_factory=Path)
-    rows: dict[str, Row] = field(default_factory=dict)
-
-    def of(self, name: str) -> Floats:
-        """A copy of an array."""
-        if name in self.held:
-            return self.held[name].copy()
-        if name not in self.rows:
-            raise self._unreadable("its row is damaged")
-        line, _, start, size = self.rows[name]
-        try:
-            return _read(name, self.path, line, start, size).copy()
-        except OSError as error:
-            raise self._unreadable(error.strerror or str(error)) from error
-
-    def only(self, names: Iterable[str]) -> Arrays:
-        """Those of these names that the file has."""
-        return Arrays(path=self.path, rows={name: self.rows[name] for name in names if name in self.rows})
-
-    def _unreadable(self, why: str) -> SettingError:
-        return SettingError(
-            f"an array in {self.path} cannot be read ({why})",
-            limit="a task's parameters hold it",
-            remedy="describe the task anew, its results are found again",
-        )
-
-
-@lru_cache(maxsize=8)  # the next batch needs them again
-def _read(name: str, path: Path, line: int, start: int, size: int) -> Floats:
-    numbers = np.frombuffer(payload_of(path, Row(line, {}, start, size)))
-    if digest(numbers) != name:
-        raise OSError(errno.EIO, f"row {line} holds other numbers than its name says")
-    return numbers
-
-
-def digest(numbers: Floats) -> str:
-    """SHA-256 of type, size and numbers."""
-    return hashlib.sha256(f"{numbers.dtype.str}{numbers.size}:".encode() + numbers.tobytes()).hexdigest()
-
-
-def folded(value: Any) -> tuple[Any, dict[str, Floats]]:
-    """A value with hashes in the place of large arrays, and the arrays."""
-    held: dict[str, Floats] = {}
-
-    def name(numbers: Floats) -> dict[str, str]:
-        held[digest(numbers)] = numbers
-        return {_NAMED: digest(numbers)}
-
-    return _folded(value, name), held
-
-
-def _folded(value: Any, name: Callable[[Floats], Any]) -> Any:
-    if isinstance(value, Mapping):
-        if set(value) == {_NAMED}:
-            raise SettingError(
-                f"a parameter has the key {_NAMED!r} alone",
-                limit="it stands for a large array",
-                remedy="use another key",
-            )
-        return {key: _folded(value[key], name) for key in value}
-    if isinstance(value, np.ndarray) and value.ndim > 1:
-        return [_folded(row, name) for row in value]
-    if not isinstance(value, list | tuple | np.ndarray) or (isinstance(value, np.ndarray) and value.ndim == 0):
-        return value
-    if len(value) < LARGE:
-        return [_folded(item, name) for item in value] if isinstance(value, list | tuple) else value
-    floats = value.dtype.kind == "f" if isinstance(value, np.ndarray) else set(map(type, value)) == {float}
-    numbers = np.array(value, dtype=np.float64) if floats else None
-    # What is not finite is refused where JSON is written.
-    return value if numbers is None or not np.isfinite(numbers).all() else name(numbers)
-
-
-def unfolded(value: Any, arrays: Arrays) -> Any:
-    """The value with its arrays."""
-    if isinstance(value, dict):
-        if set(value) == {_NAMED}:
-            return arrays.of(value[_NAMED])
-        return {key: unfolded(value[key], arrays) for key in value}
-    return [unfolded(item, arrays) for item in value] if isinstance(value, list) else value
-
-
-def named_in(value: Any) -> list[str]:
-    """The hashes that stand in a folded value."""
-    if isinstance(value, dict):
-        return (
-            [value[_NAMED]] if set(value) == {_NAMED} else [name for each in value.values() for name in named_in(each)]
-        )
-    return [name for each in value for name in named_in(each)] if isinstance(value, list) else []
-
-
 # Tasks
 
 
@@ -224,8 +111,6 @@ def _plain(value: Any) -> Any:
             raise TypeError(f"the key {wrong[0]!r} is no text")
         return {key: _plain(value[key]) for key in value}
     if isinstance(value, list | tuple):
-        if len(value) >= LARGE and set(map(type, value)) <= {float, int}:
-            return value
         return [_plain(item) for item in value]
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
@@ -255,19 +140,13 @@ def cache_by_text(
 
 @dataclass(frozen=True)
 class Task:
-    """One experiment; make it with :func:`task`.
-
-    `text` is its parameters as JSON, with hashes of the large `arrays`; `trials` are those of one batch; `named` is its
-    id where that is known.
-    """
+    """One experiment; make it with :func:`task`. `text` is its parameters as JSON; `trials` are those of one batch."""
 
     kind: str
     text: str
     seed: int
     trials: int
     version: str
-    arrays: Arrays = field(default_factory=Arrays, compare=False, repr=False)
-    named: str | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, value, least in (("seed", self.seed, 0), ("trials of a batch", self.trials, 1)):
@@ -281,16 +160,15 @@ class Task:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """A copy of the parameters; large arrays as arrays."""
-        found: dict[str, Any] = unfolded(json.loads(self.text), self.arrays)
-        return found
+        """A copy of the parameters."""
+        return dict(json.loads(self.text))
 
     @cached_property
     def id(self) -> str:
-        """SHA-256 of all that decides the numbers, 64 hexadecimal digits; the same in every process, and however large
-        arrays are kept.
-        """
-        return self.named or hashlib.sha256(canonical(self.as_dict()).encode()).hexdigest()
+        """SHA-256 of all that decides the numbers, 64 hexadecimal digits; the same in every process."""
+        named = f'"kind":{json.dumps(self.kind)},"parameters":{self.text}'  # sorted, as in `canonical`
+        whole = f'{{{named},"seed":{self.seed},"trials":{self.trials},"version":{json.dumps(self.version)}}}'
+        return hashlib.sha256(whole.encode()).hexdigest()
 
     @property
     def key(self) -> tuple[int, ...]:
@@ -298,37 +176,20 @@ class Task:
         return tuple(int(self.id[8 * i : 8 * i + 8], 16) for i in range(ID_WORDS))
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields, JSON-ready; parameters in full."""
-        return {**self.folded(), "parameters": _plain(self.parameters)}
-
-    def folded(self) -> dict[str, Any]:
-        """The fields, JSON-ready; hashes stand for large arrays."""
+        """The fields, JSON-ready."""
         return {
             "kind": self.kind,
-            "parameters": json.loads(self.text),
+            "parameters": self.parameters,
             "seed": self.seed,
             "trials": self.trials,
             "version": self.version,
         }
 
-    @property
-    def arrays_named(self) -> list[str]:
-        """The hashes of its large arrays."""
-        return named_in(json.loads(self.text))
-
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Task:
-        """The task of fields with parameters in full."""
-        inline, held = folded(fields["parameters"])
+        """The task of such fields."""
         names = ("kind", "seed", "trials", "version")
-        return cls(text=canonical(inline), arrays=Arrays(held), **{name: fields[name] for name in names})
-
-    @classmethod
-    def from_folded(cls, fields: Mapping[str, Any], arrays: Arrays, named: str) -> Task:
-        """The task of such fields and id; its large arrays, if it has any, are among `arrays`."""
-        names = ("kind", "seed", "trials", "version")
-        text, rest = canonical(fields["parameters"]), {name: fields[name] for name in names}
-        return cls(text=text, arrays=arrays.only(named_in(json.loads(text))), named=named, **rest)
+        return cls(text=canonical(fields["parameters"]), **{name: fields[name] for name in names})
 
 
 def task(kind: str, parameters: Mapping[str, Any] | None = None, *, seed: int, trials: int) -> Task:
@@ -349,5 +210,4 @@ def task(kind: str, parameters: Mapping[str, Any] | None = None, *, seed: int, t
     >>> one == task("a toy", {"k": 2, "p": 0.25}, seed=1, trials=1000), len(one.id)
     (True, 64)
     """
-    inline, held = folded(parameters or {})
-    return Task(kind, canonical(inline), seed, trials, registered(kind).version, Arrays(held))
+    return Task(kind, canonical(parameters or {}), seed, trials, registered(kind).version)

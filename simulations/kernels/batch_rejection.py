@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from simulations.draws import Floats, Tokens, Words, alias, alias_draw, uniform
-from simulations.models.pairs import Counts, RejectionCounts, checked_chains, checked_stream, whole_number
+from simulations.draws import Alias, Counts, Floats, Tokens, Words, alias, alias_draw, token_of, uniform
+from simulations.models.pairs import RejectionCounts, checked_chains, checked_stream, whole_number
 from spectheory.kernels.compiling import compiled
 
 
@@ -86,22 +86,20 @@ def _position(left: Floats, q: Floats, keep: Floats, other: Tokens, tries: int, 
 def _batch_rejections(
     left: Floats,
     q: Floats,
-    q_table: tuple[Floats, Tokens],
-    start_table: tuple[Floats, Tokens],
+    table: Alias,
+    start: Alias,
     state: Words,
-    first_tries: int,
+    most: int,
     texts: int,
     positions: Counts,
     totals: Counts,
 ) -> None:
     for _ in range(texts):
-        last, recovered, rejections = alias_draw(start_table[0], start_table[1], uniform(state)), 1, 0
+        last, recovered, rejections = token_of(start, state), 1, 0
         for n in range(positions.size):
             at = n if q.shape[0] > 1 else 0
-            tries = first_tries if recovered else 1
-            last, recovered = _position(
-                left[at, last], q[at, last], q_table[0][at, last], q_table[1][at, last], tries, state
-            )
+            tries, keep, other = most if recovered else 1, table.keep[at, last], table.other[at, last]
+            last, recovered = _position(left[at, last], q[at, last], keep, other, tries, state)
             positions[n] += recovered
             rejections += recovered
         totals[rejections] += 1

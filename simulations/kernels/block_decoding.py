@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulations.draws import Floats, Tokens, Words, alias, alias_draw, uniform
-from simulations.models.pairs import CallCounts, Chains, Counts, checked_chains, checked_stream, whole_number
+from simulations.draws import Alias, Counts, Floats, Tokens, Words, alias, alias_draw, token_of, uniform
+from simulations.models.pairs import CallCounts, Chains, checked_chains, checked_stream, whole_number
 from spectheory.kernels.compiling import compiled
 
 
@@ -73,7 +73,7 @@ def block_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, t
     chains = checked_chains(target, draft, initial, length=whole_number("length", length))
     counts = CallCounts(np.zeros(drafts + 1, np.int64), np.zeros(length + 1, np.int64))
     tables, start = block_tables(chains), alias(chains.initial)
-    _block_calls(tables, *start, checked_stream(state), length, runs, counts.accepted, counts.texts)
+    _block_calls(tables, start, checked_stream(state), length, runs, counts.accepted, counts.texts)
     return counts
 
 
@@ -139,19 +139,12 @@ def _block_call(t: BlockTables, n: int, k: int, path: Tokens, running: Floats, s
 
 @compiled
 def _block_calls(
-    tables: BlockTables,
-    keep: Floats,
-    other: Tokens,
-    state: Words,
-    length: int,
-    texts: int,
-    counts: Counts,
-    by_calls: Counts,
+    tables: BlockTables, start: Alias, state: Words, length: int, texts: int, counts: Counts, by_calls: Counts
 ) -> None:
     k = counts.size - 1
     path, running = np.empty(k + 2, np.int32), np.ones(k + 1)
     for _ in range(texts):
-        last, n, calls = alias_draw(keep, other, uniform(state)), 0, 0
+        last, n, calls = token_of(start, state), 0, 0
         while n < length:
             path[0] = last
             accepted = _block_call(tables, n, min(k, length - n - 1), path, running, state)

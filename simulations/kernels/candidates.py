@@ -7,13 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.draws import Floats, Tokens, Words, alias, alias_draw, uniform
+from simulations.draws import Alias, Counts, Floats, Words, alias, token_of, uniform
 from simulations.models.pairs import checked_stream, one_pair, whole_number
 from spectheory.errors import SettingError, ShapeError
 from spectheory.kernels.compiling import compiled, compiled_in_any_order
-
-Counts = NDArray[np.int64]
-
 
 # Candidates that are judged by coins one after the other
 
@@ -33,32 +30,24 @@ def judged_in_turn(
     if not left.any():
         rows[-1], left = np.maximum(accepted, scaled), accepted
     counts = np.zeros((candidates + 1, draft.size), dtype=np.int64)
-    _in_turn(rows, scaled, *alias(draft), *alias(left), trials, counts, state)
+    _in_turn(rows, scaled, alias(draft), alias(left), trials, counts, state)
     return counts
 
 
 @compiled
 def _in_turn(
-    accepted: Floats,
-    scaled: Floats,
-    keep: Floats,
-    other: Tokens,
-    last_keep: Floats,
-    last_other: Tokens,
-    trials: int,
-    counts: Counts,
-    state: Words,
+    accepted: Floats, scaled: Floats, table: Alias, last: Alias, trials: int, counts: Counts, state: Words
 ) -> None:
     most = counts.shape[0] - 1
     for _ in range(trials):
         rank, token = 0, -1
         while rank < most:
-            token = alias_draw(keep, other, uniform(state))
+            token = token_of(table, state)
             if uniform(state) * scaled[token] < accepted[rank, token]:
                 break
             rank += 1
         if rank == most:
-            token = alias_draw(last_keep, last_other, uniform(state))
+            token = token_of(last, state)
         counts[rank, token] += 1
 
 
@@ -94,7 +83,7 @@ def single_draft(target: Any, draft: Any, rule: str, trials: int, *, state: Word
     counts = np.zeros((2, p.size), dtype=np.int64)
     drafted = -1 if rule == "independent" else int(np.argmax(q))
     output = int(np.argmax(p)) if rule == "greedy" else -1
-    _matched(*alias(q), drafted, *alias(p), output, runs, counts, state)
+    _matched(alias(q), drafted, alias(p), output, runs, counts, state)
     return counts
 
 
@@ -114,33 +103,25 @@ def top_k_match(target: Any, draft: Any, max_rank: int, trials: int, *, state: W
     p, q = one_pair(target, draft)
     counts = np.zeros((ranks + 1, p.size), dtype=np.int64)
     candidates = np.argsort(-q, kind="stable")[:ranks]
-    _listed(*alias(p), candidates, runs, counts, checked_stream(state))
+    _listed(alias(p), candidates, runs, counts, checked_stream(state))
     return counts
 
 
 @compiled
 def _matched(
-    keep: Floats,
-    other: Tokens,
-    drafted: int,
-    p_keep: Floats,
-    p_other: Tokens,
-    output: int,
-    trials: int,
-    counts: Counts,
-    state: Words,
+    drafts: Alias, drafted: int, outputs: Alias, output: int, trials: int, counts: Counts, state: Words
 ) -> None:
     """Compare draft and output; either is the one given, or sampled if that is below 0."""
     for _ in range(trials):
-        x = drafted if drafted >= 0 else alias_draw(keep, other, uniform(state))
-        y = output if output >= 0 else alias_draw(p_keep, p_other, uniform(state))
+        x = drafted if drafted >= 0 else token_of(drafts, state)
+        y = output if output >= 0 else token_of(outputs, state)
         counts[1 if x == y else 0, y] += 1
 
 
 @compiled
-def _listed(keep: Floats, other: Tokens, candidates: Counts, trials: int, counts: Counts, state: Words) -> None:
+def _listed(outputs: Alias, candidates: Counts, trials: int, counts: Counts, state: Words) -> None:
     for _ in range(trials):
-        output, place = alias_draw(keep, other, uniform(state)), 0
+        output, place = token_of(outputs, state), 0
         while place < candidates.size and candidates[place] != output:
             place += 1
         counts[place if place < candidates.size else counts.shape[0] - 1, output] += 1
@@ -283,9 +264,9 @@ def recursive_rejection(
     counts = np.zeros((ranks + 1, p.size), dtype=np.int64)
     if replacement:
         left = _residuals(p, q, ranks)
-        _in_turn(left, q, *alias(q), *alias(left[ranks]), runs, counts, state)
+        _in_turn(left, q, alias(q), alias(left[ranks]), runs, counts, state)
     else:
-        _distinct_trials(p, q, *alias(q), runs, counts, state)
+        _distinct_trials(p, q, alias(q), runs, counts, state)
     return counts
 
 
@@ -305,13 +286,11 @@ def _residuals(p: Floats, q: Floats, rejections: int) -> Floats:
 
 
 @compiled
-def _distinct_trials(
-    p: Floats, q: Floats, keep: Floats, other: Tokens, trials: int, counts: Counts, state: Words
-) -> None:
+def _distinct_trials(p: Floats, q: Floats, table: Alias, trials: int, counts: Counts, state: Words) -> None:
     most = counts.shape[0] - 1
     left, rest, gone = np.empty(p.size), np.empty(p.size), np.zeros(p.size, np.bool_)
     for _ in range(trials):
-        token, rank = alias_draw(keep, other, uniform(state)), 0
+        token, rank = token_of(table, state), 0
         accepted = uniform(state) * q[token] < p[token]
         mass = total = 1.0
         while not accepted:

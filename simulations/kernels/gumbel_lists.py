@@ -6,14 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simulations.draws import Floats, Tokens, Words, alias, alias_draw, uniform
+from simulations.draws import Alias, Counts, Floats, Words, alias, token_of, uniform
 from simulations.models.pairs import checked_stream, one_pair, whole_number
 from spectheory.kernels.compiling import compiled
-
-Counts = NDArray[np.int64]
-
 
 # Dense
 #
@@ -101,42 +97,34 @@ def lazy_gumbel_list(target: Any, draft: Any, k: int, trials: int, *, state: Wor
     with np.errstate(over="ignore"):
         ratios = np.divide(p, q, out=np.full(p.size, np.inf), where=q > 0)
     counts = np.zeros((3, p.size), dtype=np.int64)
-    _lazy_trials(ratios, *alias(p), *alias(q), races, runs, counts, checked_stream(state))
+    _lazy_trials(ratios, alias(p), alias(q), races, runs, counts, checked_stream(state))
     return counts
 
 
 @compiled
 def _lazy_trials(
-    ratios: Floats,
-    keep_p: Floats,
-    other_p: Tokens,
-    keep_q: Floats,
-    other_q: Tokens,
-    k: int,
-    trials: int,
-    counts: Counts,
-    state: Words,
+    ratios: Floats, targets: Alias, drafts: Alias, k: int, trials: int, counts: Counts, state: Words
 ) -> None:
     for _ in range(trials):
-        output = alias_draw(keep_p, other_p, uniform(state))
+        output = token_of(targets, state)
         hit = 0
         if ratios[output] < np.inf:
             t = -np.log(1.0 - uniform(state)) / k
-            hit = 2 if _draft(ratios, keep_q, other_q, t, output, t * ratios[output], state) == output else 0
+            hit = 2 if _draft(ratios, drafts, t, output, t * ratios[output], state) == output else 0
             for _ in range(k - 1):
                 if hit == 0:
-                    hit = 1 if _draft(ratios, keep_q, other_q, t, output, np.inf, state) == output else 0
+                    hit = 1 if _draft(ratios, drafts, t, output, np.inf, state) == output else 0
         counts[hit, output] += 1
 
 
 @compiled
-def _draft(ratios: Floats, keep: Floats, other: Tokens, t: float, output: int, until: float, state: Words) -> int:
+def _draft(ratios: Floats, drafts: Alias, t: float, output: int, until: float, state: Words) -> int:
     """The token of the first arrival after its own t p/q; the output if none comes in time."""
     s = 0.0
     while True:
         s -= np.log(1.0 - uniform(state))
         if s >= until:
             return output
-        y = alias_draw(keep, other, uniform(state))
+        y = token_of(drafts, state)
         if s > t * ratios[y]:
             return y

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.draws import Alias, Floats, Tokens, Words, alias, alias_draw, next_word, words
+from simulations.draws import Alias, Counts, Floats, Tokens, Words, alias, alias_draw, next_word, words
 from simulations.models.pairs import (
     CallCounts,
-    Counts,
     RejectionCounts,
     checked_chains,
     checked_stream,

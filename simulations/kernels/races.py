@@ -6,16 +6,12 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simulations.draws import Floats, Tokens, Words, alias, alias_draw, uniform
+from simulations.draws import Alias, Counts, Floats, Words, alias, token_of, uniform
 from simulations.models.pairs import checked_stream
 from spectheory.distributions import validate_pair
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.kernels.compiling import compiled
-
-Counts = NDArray[np.int64]
-
 
 # What a race takes and gives
 
@@ -283,22 +279,13 @@ def poisson_race(
     beyond = np.where(race.draft > 0, 0.0, race.target)
     mass = float(beyond.sum())
     candidates, unseen = alias(race.draft), alias(beyond if mass > 0 else race.target)
-    _poisson_races(race.ratios, *candidates, mass, *unseen, largest, trials, state, race.counts)
+    _poisson_races(race.ratios, candidates, mass, unseen, largest, trials, state, race.counts)
     return race.counts if by_output else race.counts[0]
 
 
 @compiled
 def _poisson_races(
-    ratios: Floats,
-    keep: Floats,
-    other: Tokens,
-    mass: float,
-    unseen_keep: Floats,
-    unseen_other: Tokens,
-    largest: float,
-    trials: int,
-    state: Words,
-    counts: Counts,
+    ratios: Floats, drafts: Alias, mass: float, unseen: Alias, largest: float, trials: int, state: Words, counts: Counts
 ) -> None:
     beyond = counts.shape[1] - 1
     for _ in range(trials):
@@ -306,13 +293,13 @@ def _poisson_races(
         output = rank = arrivals = 0
         if mass > 0.0:
             least = -np.log(1.0 - uniform(state)) / mass
-            output = alias_draw(unseen_keep, unseen_other, uniform(state))
+            output = token_of(unseen, state)
         while True:
             time -= np.log(1.0 - uniform(state))
             if time > least * largest:
                 break
             arrivals += 1
-            x = alias_draw(keep, other, uniform(state))
+            x = token_of(drafts, state)
             if ratios[x] > 0.0 and time / ratios[x] < least:
                 output, least, rank = x, time / ratios[x], arrivals
         counts[output if counts.shape[0] > 1 else 0, min(rank, beyond)] += 1

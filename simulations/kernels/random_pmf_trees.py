@@ -1,4 +1,4 @@
-"""The P heaviest prefixes of a target whose pmfs are random, compiled: best-first search with a heap of its own (§5).
+"""The P heaviest prefixes of a target whose pmfs are random, compiled: best-first search (§5).
 
 A prefix waits in the heap once its parent and its next heavier sibling have left it. Which of equal weights leaves
 first changes no total: what waits afterwards is the same, whatever is drawn.
@@ -6,6 +6,7 @@ first changes no total: what waits afterwards is the same, whatever is drawn.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -19,9 +20,6 @@ from spectheory.errors import SettingError
 from spectheory.kernels.compiling import compiled
 
 Keys = NDArray[np.int64]
-
-_PLACE = 1 << 32
-"""A key is the number of the parent times this, plus the place among its siblings."""
 
 
 def random_pmf_trees(pmfs: Any, capacities: Sequence[int], trees: int, *, state: Words) -> Floats:
@@ -59,56 +57,23 @@ def _ascending(capacities: Sequence[int]) -> Keys:
 @compiled
 def _grow(rows: Floats, capacities: Keys, totals: Floats, state: Words) -> None:
     most = capacities[-1]
-    weights, keys = np.empty(most + 2), np.empty(most + 2, np.int64)
     taken_weight, taken_row = np.empty(most), np.empty(most, np.int64)  # of the parents, the root first
     for tree in range(totals.shape[0]):
         taken_weight[0], taken_row[0] = 1.0, int(uniform(state) * rows.shape[0])
-        weights[0], keys[0], size = rows[taken_row[0], 0], 0, 1
+        waiting = [(-rows[taken_row[0], 0], 0, 0)]  # weight, number of the parent, place among its siblings
         total, column = 0.0, 0
         for number in range(1, most + 1):
-            weight, key = weights[0], keys[0]
-            total += weight
+            negative, parent, place = waiting[0]
+            total -= negative
             if number == capacities[column]:
                 totals[tree, column] = total
                 column += 1
             if number == most:
                 break
             row = int(uniform(state) * rows.shape[0])
-            taken_weight[number], taken_row[number] = weight, row
-            _sink(weights, keys, size, weight * rows[row, 0], number * _PLACE)
-            parent, place = key // _PLACE, key % _PLACE + 1
-            if place < rows.shape[1]:
-                share = rows[taken_row[parent], place]
+            taken_weight[number], taken_row[number] = -negative, row
+            heapq.heapreplace(waiting, (negative * rows[row, 0], number, 0))
+            if place + 1 < rows.shape[1]:
+                share = rows[taken_row[parent], place + 1]
                 if share > 0.0:
-                    _rise(weights, keys, size, taken_weight[parent] * share, key + 1)
-                    size += 1
-
-
-@compiled
-def _sink(weights: Floats, keys: Keys, size: int, weight: float, key: int) -> None:
-    """Put an entry in the place of the first one."""
-    hole = 0
-    while True:
-        child = 2 * hole + 1
-        if child >= size:
-            break
-        if child + 1 < size and weights[child + 1] > weights[child]:
-            child += 1
-        if weights[child] <= weight:
-            break
-        weights[hole], keys[hole] = weights[child], keys[child]
-        hole = child
-    weights[hole], keys[hole] = weight, key
-
-
-@compiled
-def _rise(weights: Floats, keys: Keys, size: int, weight: float, key: int) -> None:
-    """Put an entry behind the last one and let it rise."""
-    hole = size
-    while hole > 0:
-        above = (hole - 1) // 2
-        if weights[above] >= weight:
-            break
-        weights[hole], keys[hole] = weights[above], keys[above]
-        hole = above
-    weights[hole], keys[hole] = weight, key
+                    heapq.heappush(waiting, (-taken_weight[parent] * share, parent, place + 1))

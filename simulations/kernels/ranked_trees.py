@@ -10,16 +10,13 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simulations.draws import Floats, Tokens, Words, alias, alias_draw, uniform
+from simulations.draws import Alias, Counts, Floats, Tokens, Words, alias, token_of, uniform
 from simulations.models.pairs import checked_stream, paired_rows, whole_number
 from spectheory.drafting import Shape, Tree
 from spectheory.drafting.optimal import validate_rank_pmf
 from spectheory.errors import SettingError, ShapeError
 from spectheory.kernels.compiling import compiled
-
-Counts = NDArray[np.int64]
 
 
 class TreeCounts(NamedTuple):
@@ -53,7 +50,7 @@ def ranked_tree(shape: Shape, rank_pmf: Any, calls: int, *, state: Words) -> Tre
         raise ShapeError(f"the rank pmf has shape {law.shape}", limit="needs [A]", remedy="simulate row by row")
     tree, children, exits = _prepared(shape, law.size)
     table = alias(np.append(law, max(1.0 - law.sum(), 0.0)))
-    _walks(table.keep, table.other, children, runs, exits, checked_stream(state))
+    _walks(table, children, runs, exits, checked_stream(state))
     return _counts(tree, exits)
 
 
@@ -102,11 +99,11 @@ def _counts(tree: Tree, exits: Counts) -> TreeCounts:
 
 
 @compiled
-def _walks(keep: Floats, other: Tokens, children: Tokens, calls: int, exits: Counts, state: Words) -> None:
+def _walks(ranks: Alias, children: Tokens, calls: int, exits: Counts, state: Words) -> None:
     for _ in range(calls):
         node = 0
         while True:
-            letter = alias_draw(keep, other, uniform(state))
+            letter = token_of(ranks, state)
             following = children[node, letter]
             if following < 0:
                 break

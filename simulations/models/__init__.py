@@ -1,1 +1,1 @@
-"""What is simulated: pmfs of a position, Markov chains, n-gram models and texts of the built-in pair."""
+"""What is simulated: pmfs of a position, Markov chains, n-gram models and continuations of a language model."""

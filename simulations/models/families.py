@@ -7,6 +7,7 @@ and its moments are then known exactly, so that a comparison has no sampling err
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,7 @@ FAMILIES: dict[str, Draw] = {
 """What a language model's pmfs are like lies among them: some contexts certain, some wide open."""
 
 
+@lru_cache(maxsize=8)
 def population(name: str, pmfs: int, tokens: int) -> Floats:
     """The pmfs of a family, ``[pmfs, tokens]``; the same in every run."""
     if name not in FAMILIES:

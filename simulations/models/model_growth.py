@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from simulations.draws import Floats
+
 Tokens = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
@@ -123,20 +124,11 @@ class Trees(NamedTuple):
     tokens: Tokens
 
 
-def grow(reader: Reader, roots: Floats, starts: Tokens, capacity: int) -> Floats:
+def grow(readers: Sequence[Reader], roots: Sequence[Floats], starts: Tokens, capacity: int) -> Trees:
     """Grow in each row the best tree after the first ``starts [rows]`` tokens of its text: best-first, one by one.
 
-    - ``reader``: has read the texts; its cache is used up.
-
-    Returns array ``[rows, capacity]``: the weights of the prefixes, in the order in which they are taken; of equal ones
-    the child of the parent taken first, then the lowest token.
-    """
-    return grow_beside([reader], [roots], starts, capacity).weights[0]
-
-
-def grow_beside(readers: Sequence[Reader], roots: Sequence[Floats], starts: Tokens, capacity: int) -> Trees:
-    """The same trees, chosen by the first of several models that have read the same texts; all of them weigh the nodes.
-
+    - ``readers``: have read the same texts; their caches are used up. The first chooses: of equal prefixes the child of
+      the parent taken first, then the lowest token. All of them weigh the nodes.
     - ``roots``: each model's pmfs ``[rows, V]`` at the starts.
     """
     reader, (rows, tokens) = readers[0], roots[0].shape

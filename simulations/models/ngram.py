@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from simulations.draws import Floats
 from simulations.experiments.tasks import cache_by_text
 from simulations.models.pairs import whole_number
 from spectheory.errors import SettingError, ShapeError, TextError
 from spectheory.pairs import PROMPTS
 from spectheory.prompts import read_prompts
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 States = NDArray[np.int32]
 Context = tuple[int, ...]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.draws import Floats, Words
+from simulations.draws import Counts, Floats, Words
 from spectheory.distributions import validate_pair, validate_pmf
 from spectheory.errors import SettingError, ShapeError
 
@@ -72,9 +72,6 @@ def whole_number(name: str, value: int) -> int:
 # Markov chains, and the counts of texts decoded on them
 
 
-Counts = NDArray[np.int64]
-
-
 @dataclass(frozen=True)
 class Chains:
     """Target and draft as Markov chains over one vocabulary, checked.
@@ -89,19 +86,14 @@ class Chains:
     initial: Floats
 
 
-@dataclass(frozen=True)
-class RejectionCounts:
+class RejectionCounts(NamedTuple):
     """Texts with a rejection at each position ``[T]``, and texts by their number of rejections ``[T + 1]``."""
 
     positions: Counts
     texts: Counts
 
-    def __add__(self, other: RejectionCounts) -> RejectionCounts:
-        return RejectionCounts(self.positions + other.positions, self.texts + other.texts)
 
-
-@dataclass(frozen=True)
-class CallCounts:
+class CallCounts(NamedTuple):
     """Calls by their accepted drafts, ``[k + 1]``, and texts by their number of calls, ``[length + 1]``."""
 
     accepted: Counts

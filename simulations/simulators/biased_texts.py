@@ -33,9 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulations.counts import Mean, Tally
-from simulations.draws import Words, uniform
+from simulations.draws import Floats, Words, uniform
 from simulations.experiments.tasks import simulator
-from simulations.models.model_growth import Floats, Reader, Tokens, inverted
+from simulations.models.model_growth import Reader, Tokens, inverted
 from simulations.simulators.model_trees import builtin_network, builtin_target, in_parts
 from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.errors import SettingError

@@ -19,10 +19,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulations.counts import Mean, Moments, Tally
-from simulations.draws import Stream, Words, next_word
+from simulations.draws import Floats, Stream, Words, next_word
 from simulations.experiments.tasks import cache_by_text, simulator
 from simulations.kernels.block_decoding import block_calls
 from simulations.kernels.markov_decoding import Tables, ngram_tables, tabled_calls, token_calls
@@ -203,9 +202,6 @@ def stopped(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     rng = np.random.default_rng([int(word) for word in state])
     calls, drafted = stopped_calls(chains, stops, length=length, k=k, texts=trials, rng=rng)
     return Tally.of(trials, samples={"calls": calls, "drafted": drafted})
-
-
-Floats = NDArray[np.float64]
 
 
 @predicts("stopped")

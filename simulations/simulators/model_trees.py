@@ -40,9 +40,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulations.counts import Mean, Tally
-from simulations.draws import Words, uniform
+from simulations.draws import Floats, Words, uniform
 from simulations.experiments.tasks import simulator
-from simulations.models.model_growth import Floats, Reader, Texts, Tokens, Trees, grow, grow_beside, sample
+from simulations.models.model_growth import Reader, Texts, Tokens, Trees, grow, sample
 from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.errors import SettingError, load_extra
 
@@ -116,7 +116,8 @@ def _trials(target: Target, parameters: Mapping[str, Any], trials: int, state: W
     starts = (uniforms[:, 1] * places).astype(np.int64)
     reader = Reader(target.network, target.vocabulary, prompts)
     texts = sample(reader, uniforms[:, 2:])
-    weights = grow(reader, texts.pmfs[np.arange(trials), starts], starts, capacities[-1])
+    roots = texts.pmfs[np.arange(trials), starts]
+    weights = grow([reader], [roots], starts, capacities[-1]).weights[0]
     samples = _of_text(texts, places)
     # Cumulative surprisal from every place with so many tokens left, [rows, places, depth].
     walks = np.cumsum(np.lib.stride_tricks.sliding_window_view(texts.surprisals, capacities[-1], axis=1), axis=-1)
@@ -177,8 +178,8 @@ def _drafted_trials(
     texts = sample(knows, uniforms[:, 2:])
     drafted = np.stack([drafts.first, *(drafts.go_on(tokens) for tokens in texts.tokens.T[:-1])], axis=1)
     roots = [pmfs[row, starts] for pmfs in (texts.pmfs, drafted)]
-    best = grow_beside([knows.select(row), drafts.select(row)], roots, starts, capacities[-1])
-    chosen = grow_beside([drafts, knows], roots[::-1], starts, capacities[-1])
+    best = grow([knows.select(row), drafts.select(row)], roots, starts, capacities[-1])
+    chosen = grow([drafts, knows], roots[::-1], starts, capacities[-1])
     chosen = Trees(chosen.weights[::-1], chosen.parents, chosen.tokens)
     following = np.stack([np.roll(text, -start) for text, start in zip(texts.tokens, starts, strict=True)])
     walks = np.stack([np.cumsum(s[at : at + capacities[-1]]) for s, at in zip(texts.surprisals, starts, strict=True)])

@@ -20,16 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulations.counts import Share, Tally
-from simulations.draws import Words
+from simulations.draws import Counts, Words
 from simulations.experiments.tasks import simulator
-from simulations.kernels.candidates import (
-    Counts,
-    biased_verification,
-    kseq,
-    recursive_rejection,
-    single_draft,
-    top_k_match,
-)
+from simulations.kernels.candidates import biased_verification, kseq, recursive_rejection, single_draft, top_k_match
 from simulations.kernels.gumbel_lists import gumbel_list, lazy_gumbel_list
 from simulations.kernels.races import dense_race, lazy_race, poisson_race
 from simulations.models.pairs import MOST_OUTPUTS, by_output
@@ -109,15 +102,10 @@ def race_predicted(parameters: dict[str, Any]) -> Iterator[Predicted]:
     yield from ranks(RaceVerification(), "R2", {**parameters, "max_rank": most}, first=1)
 
 
-@predicts("poisson")
-def poisson_predicted(parameters: dict[str, Any]) -> Iterator[Predicted]:
-    """The Poisson race with replacement."""
-    yield from ranks(PoissonRace(), "R1", parameters, first=1)
-
-
-def ranks(rule: RankRule, statement: str, parameters: dict[str, Any], *, first: int) -> Iterator[Predicted]:
+def ranks(rule: RankRule | KSeq, statement: str, parameters: dict[str, Any], *, first: int) -> Iterator[Predicted]:
     """P(R = r) and P(output = x); rank 1 is counted at index `first`."""
-    law = np.asarray(rule.rank_pmf(parameters["target"], parameters["draft"], parameters["max_rank"]))
+    most = parameters["max_rank" if "max_rank" in parameters else "k"]
+    law = np.asarray(rule.rank_pmf(parameters["target"], parameters["draft"], most))
     for r, share in enumerate(law):
         yield Predicted(f"P(R = {r + 1})", statement, Share("rank", first + r), float(min(share, 1.0)))
     yield from outputs(parameters)
@@ -129,6 +117,15 @@ def outputs(parameters: dict[str, Any]) -> Iterator[Predicted]:
         return
     for x, share in enumerate(parameters["target"]):
         yield Predicted(f"P(output = {x})", "lossless", Share("output", x), float(share))
+
+
+for _kind, _rule, _statement, _first in (
+    ("poisson", PoissonRace(), "R1", 1),
+    ("recursive", RecursiveRejection(replacement=True), "R3", 0),
+    ("top-k", TopKMatch(), "R7", 0),
+    ("k-seq", KSeq(), "R5", 0),
+):
+    predicts(_kind)(partial(ranks, _rule, _statement, first=_first))
 
 
 # Candidates and Gumbel lists
@@ -163,12 +160,6 @@ def _listed(
 ) -> Tally:
     target, draft, most = (parameters[name] for name in ("target", "draft", size))
     return _tally(trials, kernel(target, draft, most, trials, state=state), rows)
-
-
-@predicts("recursive")
-def recursive_predicted(parameters: dict[str, Any]) -> Iterator[Predicted]:
-    """Recursive rejection of i.i.d. candidates."""
-    yield from ranks(RecursiveRejection(replacement=True), "R3", parameters, first=0)
 
 
 @predicts("recursive-distinct")
@@ -229,21 +220,6 @@ def single_predicted(parameters: dict[str, Any]) -> Iterator[Predicted]:
         yield Predicted(f"P(output = {first})", statement, Share("output", first), 1.0)
     else:
         yield from outputs(parameters)
-
-
-@predicts("top-k")
-def top_k_predicted(parameters: dict[str, Any]) -> Iterator[Predicted]:
-    """The target in the draft's order."""
-    yield from ranks(TopKMatch(), "R7", parameters, first=0)
-
-
-@predicts("k-seq")
-def k_seq_predicted(parameters: dict[str, Any]) -> Iterator[Predicted]:
-    """The law of the accepted candidate's place, and the output's."""
-    law = KSeq().rank_pmf(parameters["target"], parameters["draft"], parameters["k"])
-    for r, share in enumerate(law):
-        yield Predicted(f"P(R = {r + 1})", "R5", Share("rank", r), float(min(share, 1.0)))
-    yield from outputs(parameters)
 
 
 # Over-acceptance (yin2024)

@@ -8,7 +8,6 @@ Samples are ``P=1`` and so on: total probability of the P heaviest prefixes, a c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +19,6 @@ from simulations.kernels.random_pmf_trees import random_pmf_trees
 from simulations.models.families import Floats, population
 from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.limits import StepLaw, branching_bound, renewal_bound
-
-_population = lru_cache(maxsize=8)(population)
 
 
 @simulator("random-trees", version="1")
@@ -36,7 +33,7 @@ def pmfs_of(parameters: Mapping[str, Any]) -> Floats:
     """The pmfs ``[n, V]`` that a task asks for."""
     if "pmfs_given" in parameters:
         return np.asarray(parameters["pmfs_given"], dtype=np.float64)
-    return _population(parameters["family"], parameters["pmfs"], parameters["tokens"])
+    return population(parameters["family"], parameters["pmfs"], parameters["tokens"])
 
 
 # What theory says

@@ -15,10 +15,10 @@ import numpy as np
 from scipy.special import digamma, exp1
 
 from simulations.counts import Mean, Tally
-from simulations.draws import Words
+from simulations.draws import Counts, Words
 from simulations.experiments.tasks import simulator
 from simulations.kernels.candidates import recursive_rejection
-from simulations.kernels.races import Counts, dense_race, poisson_race
+from simulations.kernels.races import dense_race, poisson_race
 from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval

@@ -20,10 +20,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulations.counts import Mean, Tally
-from simulations.draws import Words, uniform
+from simulations.draws import Floats, Words, uniform
 from simulations.experiments.tasks import simulator
 from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.errors import SettingError
@@ -113,8 +112,6 @@ def _ranks(r: float, children: Children, level: int, state: Words) -> list[int]:
 
 
 # What theory says
-
-Floats = NDArray[np.float64]
 
 
 @predicts("stretch-trees")

@@ -16,9 +16,9 @@ import numpy as np
 from scipy.special import softmax
 
 from simulations.counts import Tally
-from simulations.draws import Floats, Words
+from simulations.draws import Counts, Floats, Words
 from simulations.experiments.tasks import simulator
-from simulations.kernels.races import Counts, dense_race, enter_race, lazy_race, poisson_race
+from simulations.kernels.races import dense_race, enter_race, lazy_race, poisson_race
 from spectheory.errors import SettingError
 
 SPREAD = 3.0

@@ -18,9 +18,9 @@ import numpy as np
 from scipy.special import softmax
 
 from simulations.counts import Mean, Moments, Share, Tally
-from simulations.draws import Floats, Words
+from simulations.draws import Counts, Floats, Words
 from simulations.experiments.tasks import simulator
-from simulations.kernels.ranked_trees import Counts, TreeCounts, raced_tree, ranked_tree
+from simulations.kernels.ranked_trees import TreeCounts, raced_tree, ranked_tree
 from simulations.simulators.positions import race_ranks
 from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.drafting import Shape, Tree, node_weights, survival

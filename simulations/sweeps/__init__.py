@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from importlib import import_module
 
 from simulations.sweeps.base import Scale, Sweep
@@ -37,7 +38,14 @@ def sweeps(names: list[str] | None = None) -> list[Sweep]:
             raise SettingError(
                 f"no figure is called {name!r}", limit=f"there are {', '.join(NAMES)}", remedy="name one"
             )
-    return [import_module(f"simulations.sweeps.{name}").SWEEP for name in dict.fromkeys(names or NAMES)]
+    return [_sweep(name) for name in dict.fromkeys(names or NAMES)]
+
+
+def _sweep(name: str) -> Sweep:
+    """The parts of a figure have their names in its file; those that are no functions in capitals."""
+    file = vars(import_module(f"simulations.sweeps.{name}"))
+    parts = {part.name: file[at] for part in fields(Sweep) for at in (part.name, part.name.upper()) if at in file}
+    return Sweep(**{**parts, "name": name})
 
 
 __all__ = ["NAMES", "Scale", "Sweep", "sweeps"]

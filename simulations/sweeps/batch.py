@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from simulations.counts import Mean
 from simulations.models.pairs import chains_of
-from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import curve, dots
 from spectheory.limits import batch_expected_rejections, batch_limit, expected_rejections
 from spectheory.plots.style import BLUE, GREY, ORANGE, Figure, Look, caption, doubling, note
+
+TITLE = "A batch of M drafts: rejections fall from Y1 towards the limit Y4"
+STATEMENTS = ("Y3", "Y3/printed", "Y4")
+SIZE = (9.0, 4.4)
 
 LENGTH = 50
 TEST_BED = {"chains": "yin2024", "length": LENGTH}
@@ -87,14 +91,3 @@ def draw(figure: Figure, data: Data) -> None:
         doubling(ax, [2**i for i in range(0, most.bit_length(), 2)])
         ax.set_xlabel("drafts in the batch, M")
     caption(figure, f"Lines: exact; markers: {data['texts']:,} simulated texts each, with 95% intervals.")
-
-
-SWEEP = Sweep(
-    "batch",
-    "A batch of M drafts: rejections fall from Y1 towards the limit Y4",
-    ("Y3", "Y3/printed", "Y4"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.4),
-)

@@ -11,13 +11,19 @@ from numpy.typing import NDArray
 
 from simulations.counts import Mean, Share, Tally
 from simulations.simulators.decoding import calls_of
-from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import curve, dots
 from simulations.verdicts.call_programme import fewest_calls
-from simulations.verdicts.markov_calls import block_moves
+from simulations.verdicts.markov_calls import markov_call_law
 from simulations.verdicts.predictions import Predicted
+from spectheory.drafting import Chain
 from spectheory.plots.line_ends import name_ends
 from spectheory.plots.style import GREY, LOOKS, PINK, Axes, Figure, Look, caption, note
+from spectheory.verification import BlockVerification
+
+TITLE = "Block verification over whole decodings: the most tokens per call, not the lightest tail"
+STATEMENTS = ("B7", "B7/in-law", "§7")
+SIZE = (9.0, 4.6)
 
 LENGTH = 16
 PAIR: dict[str, Any] = {
@@ -91,18 +97,9 @@ def _of_rule(rule: str, tallies: Tallies) -> Data:
 
 
 def law_of_calls(given: dict[str, Any]) -> NDArray[np.float64]:
-    """P(calls = c), c = 0..length, of block verification on chains given by position (exact)."""
-    target, draft, initial = (np.asarray(given[name], dtype=np.float64) for name in ("target", "draft", "initial"))
-    length, k = given["length"], given["k"]
-    states = len(initial)
-    following = np.broadcast_to(np.arange(states), (states, states))
-    laws = np.zeros((length + k + 1, states, length + 1))
-    laws[length:, :, 0] = 1.0
-    for n in reversed(range(length)):
-        moves = block_moves(target, draft, following, n, min(k, length - n - 1))
-        later = sum((move @ laws[n + i + 1] for i, move in enumerate(moves)), np.zeros((states, length + 1)))
-        laws[n, :, 1:] = later[:, :-1]
-    return np.asarray(initial @ laws[0])
+    """P(calls = c), c = 0..length, of block verification (exact)."""
+    chains = (given[name] for name in ("target", "draft", "initial"))
+    return markov_call_law(BlockVerification(), *chains, length=given["length"], tree=Chain(given["k"]).tree())
 
 
 def _tail(given: dict[str, Any], tally: Tally, before: int) -> Data:
@@ -190,15 +187,3 @@ def draw_tails(ax: Axes, gadget: Data) -> None:
         ylim=(0, 1.5),
     )
     ax.legend(loc="upper right")
-
-
-SWEEP = Sweep(
-    "block",
-    "Block verification over whole decodings: the most tokens per call, not the lightest tail",
-    ("B7", "B7/in-law", "§7"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.6),
-    further=further,
-)

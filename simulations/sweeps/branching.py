@@ -8,11 +8,16 @@ from typing import Any
 from simulations.counts import Estimate, Mean
 from simulations.models.families import CAPACITIES, FAMILIES
 from simulations.simulators.random_trees import moments, renewal_bounds
-from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import best, curve, dots
 from spectheory.limits import branching_bound
 from spectheory.plots.line_ends import name_ends
 from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, PINK, YELLOW, Axes, Figure, Look, caption, doubling, note
+
+TITLE = "Tokens that a drafter who does not sample can predict, and what bounds them"
+STATEMENTS = ("B1", "B2", "B2'", "B3'", "B6")
+SIZE = (9.0, 7.4)
+EXTRAS = ("models:torch", "models:transformers")
 
 PMFS, TOKENS = 2048, 256
 
@@ -168,15 +173,3 @@ def _leading(ax: Axes, panel: Data) -> None:
     top = ax.get_ylim()[1]
     leaves = math.exp(top * math.log(right) / last)
     note(ax, f"B1, leading term:\n{last:.1f} at P = {right:,}", (leaves, top), (3, -1), va="top")
-
-
-SWEEP = Sweep(
-    "branching",
-    "Tokens that a drafter who does not sample can predict, and what bounds them",
-    ("B1", "B2", "B2'", "B3'", "B6"),
-    asks,
-    data,
-    draw,
-    (9.0, 7.4),
-    extras=("models:torch", "models:transformers"),
-)

@@ -8,7 +8,7 @@ import numpy as np
 
 from simulations.counts import Estimate, Mean, Tally
 from simulations.draws import Floats
-from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import curve
 from spectheory import kl_divergence
 from spectheory.plots.line_ends import name_ends
@@ -21,6 +21,10 @@ from spectheory.verification import (
     rank_entropy,
     rank_entropy_bound,
 )
+
+TITLE = "The entropy of the rank against KL: i.i.d. candidates stay above, distinct ones do not"
+STATEMENTS = ("H", "H/distinct", "R1", "R2", "R3")
+SIZE = (8.4, 5.0)
 
 TOKENS, DECAY = 8, 0.4
 """The target falls geometrically over so many tokens."""
@@ -122,14 +126,3 @@ def draw(figure: Figure, data: Data) -> None:
         f"Pairs of {data['tokens']} tokens: the draft turns from the target to its mirror image.  "
         "Coloured lines: exact; markers: simulated, 95% intervals.",
     )
-
-
-SWEEP = Sweep(
-    "entropy",
-    "The entropy of the rank against KL: i.i.d. candidates stay above, distinct ones do not",
-    ("H", "H/distinct", "R1", "R2", "R3"),
-    asks,
-    data,
-    draw,
-    (8.4, 5.0),
-)

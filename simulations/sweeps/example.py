@@ -11,9 +11,13 @@ from simulations.counts import Mean
 from simulations.reference.decoding import DraftTree, Pair
 from simulations.reference.pictured import race_pictured, rejection_pictured
 from simulations.simulators.decoding import calls_of
-from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from spectheory.drafting import Batch, Chain
 from spectheory.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, SKY, Axes, Figure, caption, note
+
+TITLE = "Draft trees and their decisions: recursive rejection, and the race beside it"
+STATEMENTS = ("R3", "R2", "S1", "§7")
+SIZE = (9.0, 10.2)
 
 Path = tuple[int, ...]
 Place = tuple[float, float]
@@ -264,14 +268,3 @@ def decisions(paths: Sequence[Path]) -> Iterator[tuple[Path, Path, bool]]:
         siblings = children(paths, node[:-1])
         after = siblings[siblings.index(node) + 1 :]
         yield node, after[0] if after else (*node[:-1], 0), False
-
-
-SWEEP = Sweep(
-    "example",
-    "Draft trees and their decisions: recursive rejection, and the race beside it",
-    ("R3", "R2", "S1", "§7"),
-    asks,
-    data,
-    draw,
-    (9.0, 10.2),
-)

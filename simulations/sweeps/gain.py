@@ -6,10 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simulations.counts import Tally, exact
-from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import curve
 from spectheory.plots.line_ends import name_ends
 from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, Figure, Look, caption, note
+
+TITLE = "What M drafts save at one position, for uniform and Bernoulli pairs"
+STATEMENTS = ("Y3", "R3")
+SIZE = (9.0, 4.4)
 
 MOST = 16
 TARGET_TOKENS = 4
@@ -115,14 +119,3 @@ def draw(figure: Figure, data: Data) -> None:
         figure,
         f"Lines: exact; markers: simulated, {data['trials']:,} positions a curve, 95% intervals; dashed: many drafts.",
     )
-
-
-SWEEP = Sweep(
-    "gain",
-    "What M drafts save at one position, for uniform and Bernoulli pairs",
-    ("Y3", "R3"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.4),
-)

@@ -8,7 +8,7 @@ import numpy as np
 
 from simulations.counts import exact
 from simulations.draws import Floats
-from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import curve, dots
 from spectheory import total_variation
 from spectheory.plots.line_ends import key
@@ -24,6 +24,10 @@ from spectheory.verification import (
     TopKMatch,
     optimal_acceptances,
 )
+
+TITLE = "What every rule lacks to the best acceptance of i.i.d. candidates"
+STATEMENTS = ("R8", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "A1", "A4")
+SIZE = (9.0, 5.2)
 
 PAIRS = {
     "peaked": ((0.30, 0.22, 0.15, 0.11, 0.09, 0.06, 0.04, 0.03), (0.70, 0.08, 0.06, 0.05, 0.04, 0.03, 0.03, 0.01)),
@@ -149,14 +153,3 @@ def draw(figure: Figure, data: Data) -> None:
         "Lines: exact; solid: candidates i.i.d. from the draft, dashed: distinct ones, which R4 does not bind.\n"
         "Markers: simulated, with 95% intervals.",
     )
-
-
-SWEEP = Sweep(
-    "gaps",
-    "What every rule lacks to the best acceptance of i.i.d. candidates",
-    ("R8", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "A1", "A4"),
-    asks,
-    data,
-    draw,
-    (9.0, 5.2),
-)

@@ -6,11 +6,16 @@ import math
 from typing import Any
 
 from simulations.counts import Mean
-from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.branching import TARGET
 from simulations.sweeps.curves import best, curve, dots
 from spectheory.plots.line_ends import LineEnd, name_ends
 from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, PINK, Axes, Figure, Look, caption, doubling
+
+TITLE = "Draft trees from imperfect knowledge: what they give and what they lose"
+STATEMENTS = ("B8", "B6")
+SIZE = (9.0, 4.2)
+EXTRAS = ("models:torch", "models:transformers")
 
 DRAFTS = ("draft", "distilled")
 """Built-in drafts: trained on text, and distilled from the target."""
@@ -99,15 +104,3 @@ def draw(figure: Figure, data: Data) -> None:
 def _finish(ax: Axes, title: str, up: str, ends: list[LineEnd]) -> None:
     ax.set(title=title, xlabel="draft nodes per call, P = k", ylabel=up, ylim=(0, None))
     name_ends(ax, ends)
-
-
-SWEEP = Sweep(
-    "imperfect",
-    "Draft trees from imperfect knowledge: what they give and what they lose",
-    ("B8", "B6"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.2),
-    extras=("models:torch", "models:transformers"),
-)

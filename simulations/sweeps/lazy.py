@@ -9,10 +9,15 @@ import numpy as np
 
 from simulations.counts import Mean, Tally
 from simulations.simulators.timing import language_pair
-from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import best, curve
 from spectheory.plots.line_ends import LineEnd, name_ends
 from spectheory.plots.style import BLUE, GREEN, ORANGE, PINK, Axes, Figure, Look, caption, note
+
+TITLE = "Time of a race: target first against a clock for every token"
+STATEMENTS = ("R2", "A2")
+SIZE = (9.0, 4.4)
+ALONE = True
 
 NOISE, MAX_RANK = 0.5, 16
 VOCABULARIES = (2**7, 2**9, 2**11, 2**13, 2**15, 2**17)
@@ -167,15 +172,3 @@ def _legible(places: list[float], names: dict[float, str]) -> list[str]:
         shown.append(names[place] if place - before > GAP else "")
         before = place if shown[-1] else before
     return shown
-
-
-SWEEP = Sweep(
-    "lazy",
-    "Time of a race: target first against a clock for every token",
-    ("R2", "A2"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.4),
-    alone=True,
-)

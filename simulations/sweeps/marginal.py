@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from simulations.counts import Mean, Share, Tally
 from simulations.draws import Floats
 from simulations.sweeps import draft_trees
-from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies
+from simulations.sweeps.base import Ask, Data, Scale, Tallies
 from simulations.sweeps.curves import curve
 from simulations.sweeps.draft_trees import LOOKS, NAMES, READING, STRATEGIES, label_of, order_of_adding, shapes
 from spectheory.drafting import Shape, node_weights
 from spectheory.plots.style import Axes, Figure
+
+TITLE = "Probability that the k-th drafted token is accepted"
+STATEMENTS = ("S1", "S2", "R2", "§7")
+SIZE = (9.0, 4.4)
+EXTRAS = draft_trees.EXTRAS
+theory = draft_trees.model_theory
+further = partial(draft_trees.along_text, of="node")
 
 BOTH = 0.975
 """Confidence of each of two intervals that are combined to one of 95%."""
@@ -98,17 +107,3 @@ def draw_panel(ax: Axes, strategies: Data) -> None:
     ax.set(yscale="log", ylim=(LEAST, 1), xticks=ticks, xlabel="k-th drafted token, in the strategy's order")
     ax.grid(axis="y", color="0.92")
     draft_trees.names(ax, ends, most)
-
-
-SWEEP = Sweep(
-    "marginal",
-    "Probability that the k-th drafted token is accepted",
-    ("S1", "S2", "R2", "§7"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.4),
-    draft_trees.EXTRAS,
-    theory=draft_trees.model_theory,
-    further=lambda tallies: draft_trees.along_text(tallies, "node"),
-)

@@ -6,10 +6,15 @@ from typing import Any
 
 from simulations.counts import Mean
 from simulations.simulators.biased_texts import PAIRS
-from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import best, curve, dots
 from spectheory.plots.line_ends import name_ends
 from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, PINK, Axes, Figure, Look, caption
+
+TITLE = "Biased decoding of whole texts: OPT against UNO recovery on the built-in pair"
+STATEMENTS = ("Y5", "Y6")
+SIZE = (9.0, 4.0)
+EXTRAS = ("models:torch", "models:transformers")
 
 TOKENS = 40
 THRESHOLDS = (0.0, 0.05, 0.1, 0.2, 0.4)
@@ -114,15 +119,3 @@ def draw_wins(ax: Axes, rows: list[Data], title: str, lines: list[Any], size: fl
         seen, at = [row[key] for row in rows], [place + beside for place in places]
         ends.append(curve(ax, at, best(seen), look, name, seen=seen, width=1.2, size=size, clip=False))
     name_ends(ax, ends)
-
-
-SWEEP = Sweep(
-    "opt_uno",
-    "Biased decoding of whole texts: OPT against UNO recovery on the built-in pair",
-    ("Y5", "Y6"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.0),
-    extras=("models:torch", "models:transformers"),
-)

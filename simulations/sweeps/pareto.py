@@ -9,12 +9,16 @@ from numpy.typing import NDArray
 
 from simulations.counts import Estimate, Share, Tally
 from simulations.simulators.positions import output_law
-from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import dots
 from spectheory import total_variation
 from spectheory.intervals import CONFIDENCE
 from spectheory.limits import bias_frontier, biased_loss, rejection_probability, uno_loss
 from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, Axes, Figure, Look, caption
+
+TITLE = "Fewer rejections for bias at one position: the straight front"
+STATEMENTS = ("Y5", "Y6")
+SIZE = (9.0, 4.4)
 
 TARGET = (0.36, 0.20, 0.16, 0.14, 0.09, 0.05)
 DRAFT = (0.12, 0.17, 0.11, 0.18, 0.24, 0.18)
@@ -153,14 +157,3 @@ def draw_law(ax: Axes, law: Data) -> None:
     notes = (("target P (bars)", GREY), ("draft Q (lines)", GREEN), ("OPT", BLUE), ("UNO", ORANGE))
     for i, (text, colour) in enumerate(notes):
         ax.annotate(text, (0.97, 0.95 - 0.06 * i), xycoords="axes fraction", ha="right", fontsize=8.5, color=colour)
-
-
-SWEEP = Sweep(
-    "pareto",
-    "Fewer rejections for bias at one position: the straight front",
-    ("Y5", "Y6"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.4),
-)

@@ -12,13 +12,17 @@ from scipy import stats
 from simulations.counts import Mean, Tally
 from simulations.models.ngram import PROMPTS_TEXT, text_parameters
 from simulations.simulators.decoding import acceptance_of, calls_of
-from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import curve, dots
 from simulations.verdicts.predictions import ALARM
 from spectheory.plots.line_ends import LineEnd, name_ends
 from spectheory.plots.style import BLUE, GREY, LOOKS, ORANGE, Axes, Figure, Look, caption
 from spectheory.prediction.paths import calls_of_chains
 from spectheory.verification.registry import BUILT_IN
+
+TITLE = "The path theorem: predicted and simulated tokens per call of every rule"
+STATEMENTS = ("§7",)
+SIZE = (9.0, 7.0)
 
 DRAFTS = (1, 2, 3, 4, 5, 6)
 
@@ -209,14 +213,3 @@ def draw_residuals(ax: Axes, data: Data) -> None:
         ylabel="standard errors",
         ylim=(-band - 1, band + 1),
     )
-
-
-SWEEP = Sweep(
-    "paths",
-    "The path theorem: predicted and simulated tokens per call of every rule",
-    ("§7",),
-    asks,
-    data,
-    draw,
-    (9.0, 7.0),
-)

@@ -8,10 +8,14 @@ import numpy as np
 
 from simulations.counts import Share
 from simulations.draws import Stream, words
-from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from spectheory import total_variation
 from spectheory.plots.style import BLUE, ORANGE, Axes, Figure, caption, note
 from spectheory.verification import RaceVerification
+
+TITLE = "The exponential race: one clock per token, read by target and draft"
+STATEMENTS = ("A2", "R2")
+SIZE = (9.0, 4.4)
 
 TARGET = (0.42, 0.26, 0.14, 0.10, 0.05, 0.03)
 DRAFT = (0.24, 0.34, 0.08, 0.16, 0.12, 0.06)
@@ -91,14 +95,3 @@ def draw_race(ax: Axes, data: Data, outcome: str) -> None:
         xlim=(0, 1.05 * max(max(race["arrivals"][who]) for who in ("target", "draft"))),
         ylim=(len(tokens) - 0.5, -0.5),
     )
-
-
-SWEEP = Sweep(
-    "race",
-    "The exponential race: one clock per token, read by target and draft",
-    ("A2", "R2"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.4),
-)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
 from simulations.counts import Mean, Share
+from simulations.draws import Floats
 from simulations.models.pairs import Pair, chains_of
-from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import curve, dots
 from spectheory.limits import expected_rejections, rejection_profile
 from spectheory.plots.line_ends import LineEnd, name_ends
 from spectheory.plots.style import BLUE, GREY, ORANGE, Axes, Figure, Look, note
 
-Floats = NDArray[np.float64]
+TITLE = "Rejections against theory on yin2024's seven-state chains"
+STATEMENTS = ("Y1",)
+SIZE = (9.0, 6.4)
+
 
 LENGTHS = (50, 100)
 RUNS = 4
@@ -175,8 +178,3 @@ def draw_profile(ax: Axes, profile: Data) -> None:
     dots(ax, positions, profile["observed"], LOOKS[0])
     title = f"c  Where rejections fall in {profile['texts']:,} texts of T = 50, on the exact mean TV (grey)"
     ax.set(title=title, xlabel="position in the text", ylabel="probability of a rejection", ylim=(0, None))
-
-
-SWEEP = Sweep(
-    "rejections", "Rejections against theory on yin2024's seven-state chains", ("Y1",), asks, data, draw, (9.0, 6.4)
-)

@@ -12,9 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from simulations.sweeps.base import Data, Scale, Sweep, Tallies
+from simulations.sweeps.base import Ask, Data, Scale, Tallies
 from spectheory.files import write_whole
 from spectheory.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, Axes, Figure, caption
+
+TITLE = "Plain, speculative and batch decoding of one prompt, call by call"
+STATEMENTS = ("A1", "R3", "Y3")
+SIZE = (9.0, 6.4)
 
 FILE = Path(__file__).with_name("decoding_run.json")
 PROMPT = "def read_lines(path):\n    "
@@ -147,15 +151,10 @@ def _tokens(ax: Axes, call: Data, middle: float) -> None:
         ax.text(middle, -_HEIGHT * (i + 0.6), shown, color=colour, **how)
 
 
-SWEEP = Sweep(
-    "schematic",
-    "Plain, speculative and batch decoding of one prompt, call by call",
-    ("A1", "R3", "Y3"),
-    lambda _: (),
-    data,
-    draw,
-    (9.0, 6.4),
-)
+def asks(_: Scale) -> tuple[Ask, ...]:
+    """Nothing is simulated."""
+    return ()
+
 
 if __name__ == "__main__":
     write_whole(FILE, partial(_write, run()))

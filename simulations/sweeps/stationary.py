@@ -10,10 +10,14 @@ import numpy as np
 
 from simulations.counts import Mean
 from simulations.simulators.stretch_trees import best_values, entropy_rate
-from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import curve, dots
 from spectheory.plots.line_ends import name_ends
 from spectheory.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, Figure, Look, caption, doubling, note
+
+TITLE = "Predicted tokens against log P/h on stationary ergodic text"
+STATEMENTS = ("B9", "B9/stretches")
+SIZE = (9.0, 4.2)
 
 CAPACITIES = [1, 4, 16, 64, 256, 1024, 4096]
 LINE = [1 << n for n in range(1, 17)]
@@ -130,14 +134,3 @@ def draw(figure: Figure, data: Data) -> None:
         f"lines: exact, best trees;  dots: simulated, {data['trials']:,} random starts each, 95% intervals;\n"
         "blocks: 2ʲ certain tokens after a code of j tokens",
     )
-
-
-SWEEP = Sweep(
-    "stationary",
-    "Predicted tokens against log P/h on stationary ergodic text",
-    ("B9", "B9/stretches"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.2),
-)

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from simulations.counts import Mean, Tally
 from simulations.draws import Floats
 from simulations.simulators.trees import pair_of
 from simulations.sweeps import draft_trees
-from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies
+from simulations.sweeps.base import Ask, Data, Scale, Tallies
 from simulations.sweeps.curves import best, curve
 from simulations.sweeps.draft_trees import LOOKS, NAMES, OPTIMAL, READING, SIZES, STRATEGIES, label_of, shapes
 from spectheory import total_variation
 from spectheory.drafting import Shape, expected_tokens
 from spectheory.plots.style import GREY, Axes, Figure, Look, note
+
+TITLE = "Tokens per call against drafted tokens, for four ways to draft"
+STATEMENTS = ("S1", "S2", "S3", "S4", "T1", "R2", "§7")
+SIZE = (9.0, 4.4)
+EXTRAS = draft_trees.EXTRAS
+theory = draft_trees.model_theory
+further = partial(draft_trees.along_text, of="calls")
 
 
 def asks(scale: Scale) -> tuple[Ask, ...]:
@@ -111,17 +119,3 @@ def _ks(points: list[Data]) -> list[int]:
 def _expansion(seen: Data) -> str:
     """The children by depth: 2x2x1 is ⟨2,2,1⟩."""
     return f"⟨{seen['shape'].split()[-1].replace('x', ',')}⟩"
-
-
-SWEEP = Sweep(
-    "tokens",
-    "Tokens per call against drafted tokens, for four ways to draft",
-    ("S1", "S2", "S3", "S4", "T1", "R2", "§7"),
-    asks,
-    data,
-    draw,
-    (9.0, 4.4),
-    draft_trees.EXTRAS,
-    theory=draft_trees.model_theory,
-    further=lambda tallies: draft_trees.along_text(tallies, "calls"),
-)

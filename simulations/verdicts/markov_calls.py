@@ -19,6 +19,7 @@ from spectheory.verification import BlockVerification, GreedyMatch, PathRule, Ra
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+OneMore = Callable[[Floats], Floats]
 
 
 class MarkovCalls(NamedTuple):
@@ -57,24 +58,17 @@ def markov_calls(
     - ``following``, ``[S, V]``: state after a token in a state, as of an n-gram; None: the token is the state.
     """
     models = _models(rule, target, draft, following)
-    if isinstance(rule, BlockVerification):
-        ends = _block_ends(models, length, tree)
-    else:
-        none = np.zeros((models.target.shape[1], 2))  # first and second moment
-        ends = _tree_ends(rule, models, np.asarray(target), length, tree, none, _one_more)
-    mean, square = np.asarray(initial, dtype=np.float64) @ ends
+    none = np.zeros((models.target.shape[1], 2))  # first and second moment
+    mean, square = np.asarray(initial, dtype=np.float64) @ _ends(rule, models, target, length, tree, none, _one_more)
     return MarkovCalls(float(mean), float(square - mean**2))
 
 
 def markov_call_law(rule: PathRule, target: Any, draft: Any, initial: Any, *, length: int, tree: Tree) -> Floats:
-    """P(calls = t), t = 0..length, of a text, by a rule that decides position by position (§7, exact); arguments as
-    above.
-    """
+    """P(calls = t), t = 0..length, of a text (§7, exact); arguments as above."""
     models = _models(rule, target, draft, None)
     done = np.eye(1, length + 1).repeat(models.target.shape[1], axis=0)
-    return np.asarray(initial, dtype=np.float64) @ _tree_ends(
-        rule, models, np.asarray(target), length, tree, done, lambda later: np.roll(later, 1, axis=1)
-    )
+    ends = _ends(rule, models, target, length, tree, done, lambda later: np.roll(later, 1, axis=1))
+    return np.asarray(initial, dtype=np.float64) @ ends
 
 
 def _models(rule: PathRule, target: Any, draft: Any, following: Any) -> Models:
@@ -119,20 +113,16 @@ def rank_laws(rule: PathRule, target: Any, draft: Any, most: int) -> Floats:
     return np.where(p > 0, laws, 0.0)
 
 
-def _tree_ends(
-    rule: PathRule,
-    models: Models,
-    target: Floats,
-    length: int,
-    tree: Tree,
-    ends: Floats,
-    one_more: Callable[[Floats], Floats],
+def _ends(
+    rule: PathRule, models: Models, target: Any, length: int, tree: Tree, ends: Floats, one_more: OneMore
 ) -> Floats:
     """What is known of the calls of a text from each state, ``[S, m]``: `ends` of none, `one_more` of one call more.
 
     With v the node that a call has reached, X the calls after it and D those from its end on:
     X_v(n) = sum over children of P(R = r | y) X_vr(n + 1), plus, where the rank is none of theirs, D(n + 1).
     """
+    if isinstance(rule, BlockVerification):
+        return _block_ends(models, length, tree, ends, one_more)
     laws = rank_laws(rule, target, models.draft, tree.max_rank)
     steps = len(models.target)
     nodes = [(), *tree.paths]
@@ -163,17 +153,15 @@ def _one_more(later: Floats) -> Floats:
 # Block verification
 
 
-def _block_ends(models: Models, length: int, tree: Tree) -> Floats:
+def _block_ends(models: Models, length: int, tree: Tree, done: Floats, one_more: OneMore) -> Floats:
     """The same for block verification of a chain: D(n) = 1 + sum over depths i of P(tau = i) D(n + i + 1)."""
     if tree.max_rank > 1:
         raise SettingError(f"a rank is {tree.max_rank}", limit="block has one candidate", remedy="draft a chain")
-    states, k = models.target.shape[1], tree.depth
-    ends = np.zeros((length + k + 1, states, 2))
+    k, ends = tree.depth, np.repeat(done[None], length + tree.depth + 1, axis=0)
     for n in range(length - 1, -1, -1):
         if n == length - 1 or len(models.target) > 1:
             moves = block_moves(*models, n, k if len(models.target) == 1 else min(k, length - n - 1))
-        later = sum((move @ ends[n + i + 1] for i, move in enumerate(moves)), np.zeros((states, 2)))
-        ends[n] = _one_more(later)
+        ends[n] = one_more(sum((move @ ends[n + i + 1] for i, move in enumerate(moves)), np.zeros(done.shape)))
     return ends[0]
 
 

@@ -54,14 +54,6 @@ class Agreement:
         """Whether the prediction stands."""
         return self.agrees
 
-    def __str__(self) -> str:
-        """The verdict in a line."""
-        word = "agrees" if self.agrees else "DISAGREES"
-        low, high = self.predicted
-        value = f"{low:.6g}" if low == high else f"[{low:.6g}, {high:.6g}]"
-        seen = f"errors of -{self.below:.2g} and +{self.above:.2g} would be seen"
-        return f"{self.observed:.6g} {word} with {value} (z = {self.z:.2f}, false alarm {self.alarm:.0e}; {seen})"
-
 
 def agrees(
     tally: Tally, quantity: Quantity, predicted: float | Interval, alarm: float, variance: float | None = None
@@ -212,10 +204,6 @@ class Comparison:
     def __bool__(self) -> bool:
         """Whether they agree."""
         return self.agreement.agrees
-
-    def __str__(self) -> str:
-        """The comparison in a line."""
-        return f"{self.predicted.says} ({self.predicted.statement}, {self.predicted.side}): {self.agreement}"
 
     def as_dict(self) -> dict[str, Any]:
         """The comparison, JSON-ready."""

@@ -7,7 +7,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 
 import pytest
 
-from simulations.counts import Share, Tally, total
+from simulations.counts import Share, Tally
 from simulations.experiments.collect import Stop, process_pool, run_batch
 from simulations.experiments.tasks import Task
 from tests import sim_toys
@@ -16,7 +16,7 @@ from tests.sim_toys import BATCH
 
 def alone(wanted: Task, batches: int) -> Tally:
     """The first batches of a task one after the other, here."""
-    return total(run_here(wanted, batch) for batch in range(batches))
+    return sum((run_here(wanted, batch) for batch in range(batches)), Tally())
 
 
 def run_here(wanted: Task, batch: int) -> Tally:

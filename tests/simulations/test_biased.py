@@ -19,7 +19,6 @@ from simulations.draws import words
 from simulations.experiments.collect import Failure, run_batch
 from simulations.experiments.tasks import Task, registered, task
 from simulations.kernels.markov_decoding import horizon_rejections
-from simulations.models.pairs import RejectionCounts
 from simulations.models.pairs import paper_chains as bed
 from simulations.simulators.positions import output_law
 from simulations.sweeps import Scale, batch, gain, pareto, rejections
@@ -130,8 +129,7 @@ def test_a_running_count_is_the_sum_of_its_segments() -> None:
     tally, state = done(asked), words(2, *asked.key, 0)
     parts = [horizon_rejections(*bed(50), length=50, texts=n, state=state) for n in (1, 9, 4990)]
     assert tally.counts["running"].tolist() == np.cumsum([part.positions.sum() for part in parts]).tolist()
-    whole: RejectionCounts = parts[0] + parts[1] + parts[2]
-    assert tally.counts["texts"].tolist() == whole.texts.tolist()
+    assert tally.counts["texts"].tolist() == sum(part.texts for part in parts).tolist()
 
 
 def test_running_means_agree_with_y1() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from simulations.counts import Mean, Share, total
+from simulations.counts import Mean, Share, Tally
 from simulations.experiments.collect import Stop, collect, run_batch
 from simulations.experiments.results import read_results
 from simulations.experiments.tasks import Task, simulator
@@ -76,7 +76,7 @@ def test_workers_change_nothing(name: str, in_flight: int, pool: Executor) -> No
 
 def test_another_stream_would_be_seen() -> None:
     """Negative control: batches of a shifted numbering are not the same tally."""
-    shifted = total(run_here(coins(), batch) for batch in range(1, 8))
+    shifted = sum((run_here(coins(), batch) for batch in range(1, 8)), Tally())
     assert shifted.as_dict() != alone(coins(), 7).as_dict()
 
 

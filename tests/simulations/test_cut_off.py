@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from simulations.counts import Share, Tally, total
+from simulations.counts import Share, Tally
 from simulations.experiments.collect import Stop, collect, process_pool
 from simulations.experiments.results import read_results
 from simulations.experiments.tasks import Task, task
@@ -52,7 +52,7 @@ def test_workers_that_always_die_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(WorkerError, match="died 3 times") as caught:
         collect([coins(), wanted], stop=BY_COUNT, results=path, executor=lambda: process_pool(1), in_flight=1)
     assert "\n" not in str(caught.value)
-    assert total(tally for _, tally in sorted(read_results(path).of(coins()).items())) == alone(coins(), 7)
+    assert sum((tally for _, tally in sorted(read_results(path).of(coins()).items())), Tally()) == alone(coins(), 7)
     with process_pool(1) as mine, pytest.raises(WorkerError, match="pass a function that makes executors"):
         collect([wanted], stop=BY_COUNT, executor=mine)
 

@@ -16,7 +16,6 @@ import pytest
 from proofs_check.library.strategies import Floats, extreme_pairs
 from simulations.counts import Share, Tally
 from simulations.draws import words
-from simulations.models.raced_texts import pmfs_along, texts
 from simulations.reference.decoding import walk
 from simulations.simulators.model_races import (
     children_of,
@@ -25,7 +24,9 @@ from simulations.simulators.model_races import (
     model_races,
     path_predictions,
     path_theorem,
+    pmfs_along,
     raced_ranks,
+    texts,
 )
 from simulations.simulators.trees import paths_of, tree_of
 from simulations.verdicts.predictions import Predicted, compare

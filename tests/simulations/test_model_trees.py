@@ -71,7 +71,7 @@ def grown(target: Target, starts: Sequence[int], capacity: int, length: int = 6)
     reader = Reader(target.network, target.vocabulary, target.prompts)
     texts = sample(reader, np.array([[uniform(state) for _ in range(length)] for _ in target.prompts]))
     roots = texts.pmfs[np.arange(len(starts)), starts]
-    return texts.tokens, grow(reader, roots, np.array(starts), capacity)
+    return texts.tokens, grow([reader], [roots], np.array(starts), capacity).weights[0]
 
 
 def test_trees_are_those_of_the_twin(target: Target, pmf_after: PmfAfter) -> None:
@@ -133,7 +133,7 @@ def test_independent_pmfs_give_the_random_tree(family: str) -> None:
     """A model that answers every prefix with the next pmf of a list grows the tree that draws them in that order."""
     pmfs, capacity = population(family, 60, 12), 40
     reader = Reader(ListedPmfs(pmfs), 12, [[0]])
-    weights = grow(reader, reader.first, np.array([0]), capacity)
+    weights = grow([reader], [reader.first], np.array([0]), capacity).weights[0]
     listed = iter(pmfs)
     expected = [weight for weight, _ in heaviest_prefixes(lambda _: next(listed), (), capacity)]
     np.testing.assert_allclose(weights[0], expected, rtol=1e-12)
@@ -202,5 +202,5 @@ def test_bad_settings_are_one_clear_line(target: Target) -> None:
 
 @pytest.mark.parametrize("sweep", [branching, imperfect])
 def test_the_tables_of_the_docs_are_the_figures(sweep: Any) -> None:
-    made = json.loads((DOCS / "figures" / f"{sweep.SWEEP.name}.json").read_text(encoding="utf-8"))
+    made = json.loads((DOCS / "figures" / f"{sweep.__name__.split('.')[-1]}.json").read_text(encoding="utf-8"))
     assert f"\n{sweep.table(made['data'])}\n" in (DOCS / "figures" / "tables.md").read_text(encoding="utf-8")

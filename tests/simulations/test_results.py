@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulations.counts import Moments, Tally, total
+from simulations.counts import Moments, Tally
 from simulations.experiments.collect import Stop, collect
 from simulations.experiments.results import RESULTS, ResultsWriter, read_results
 from spectheory.errors import OutputError, SettingError, ShapeError
@@ -41,10 +41,10 @@ def test_moments_are_exact(samples: list[float]) -> None:
 def test_no_order_of_adding_matters(samples: list[float], random: np.random.Generator, parts: int) -> None:
     """Batches of any sizes, added in any order, are the moments of all."""
     batches = [Tally.of(1, samples={"x": samples[i::parts]}, counts={"c": [i]}).as_batch(i) for i in range(parts)]
-    whole = total(batches)
+    whole = sum(batches, Tally())
     random.shuffle(batches)  # type: ignore[arg-type]
     half = parts // 2
-    assert total(batches[:half]) + total(batches[half:]) == whole
+    assert sum(batches[:half], Tally()) + sum(batches[half:], Tally()) == whole
     assert whole.moments["x"] == Moments.of(samples)
 
 
@@ -64,10 +64,10 @@ def test_a_small_variance_beside_a_large_mean() -> None:
 
 def test_batches_count_once() -> None:
     runs = [Tally.of(1).as_batch(b) for b in (0, 1, 2, 5, 6, 9)]
-    assert total(runs[::-1]).batches == ((0, 3), (5, 7), (9, 10))
-    assert total(runs).size == 6
+    assert sum(runs[::-1], Tally()).batches == ((0, 3), (5, 7), (9, 10))
+    assert sum(runs, Tally()).size == 6
     with pytest.raises(SettingError, match="batch 5 is in both"):
-        total(runs) + total(runs[3:4])
+        sum(runs, Tally()) + sum(runs[3:4], Tally())
 
 
 def test_what_does_not_add_up() -> None:

@@ -28,7 +28,7 @@ from simulations.experiments.tasks import Task, registered, task
 from simulations.kernels.candidates import RULES, kseq, single_draft
 from simulations.simulators.rank_entropy import lacking, seen_entropy
 from simulations.simulators.timing import KERNELS, language_pair
-from simulations.sweeps import Scale, Sweep, entropy, gaps, lazy
+from simulations.sweeps import Scale, entropy, lazy, sweeps
 from simulations.verdicts.predictions import agrees, compare, predictions
 from spectheory.errors import SettingError
 from spectheory.plots.style import new_figure
@@ -167,9 +167,9 @@ def test_pairs_have_the_ratio_asked_for() -> None:
 # Figures
 
 
-def small(sweep: Sweep) -> dict[str, Any]:
+def small(name: str) -> dict[str, Any]:
     """The figure of a few trials."""
-    tallies = {}
+    (sweep,), tallies = sweeps([name]), {}
     for one in sweep.asks(QUICK):
         assert registered(one.task.kind).version == one.task.version
         few = 2 if one.task.kind in ("race-timing", "rank-entropy") else 4000
@@ -184,7 +184,7 @@ def small(sweep: Sweep) -> dict[str, Any]:
 
 def test_gaps_of_iid_rules_are_none_below_zero() -> None:
     """R4 bounds what i.i.d. candidates give and nothing else; distinct ones pass it."""
-    data = small(gaps.SWEEP)
+    data = small("gaps")
     for pair in data["pairs"].values():
         for rule in ("poisson", "recursive", "k-seq", "gumbel-list"):
             assert min(pair["lines"][rule]) > -1e-12
@@ -195,7 +195,7 @@ def test_gaps_of_iid_rules_are_none_below_zero() -> None:
 
 def test_entropies_are_on_their_side_of_kl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entropy, "DOTS", (0.0, 0.5, 0.75))
-    data = small(entropy.SWEEP)
+    data = small("entropy")
     for (kl, low), (_, high) in zip(data["lines"]["poisson"], data["lines"]["recursive"], strict=True):
         assert kl <= min(low + 1e-6, high)
         assert low <= entropy.upper_bound(kl)
@@ -205,9 +205,9 @@ def test_entropies_are_on_their_side_of_kl(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_lazy_figure_needs_few_points(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("VOCABULARIES", (2**7, 2**9)), ("LARGEST", 2**9), ("RATIOS", (1e3, 1e300))):
         monkeypatch.setattr(lazy, name, value)
-    data = small(lazy.SWEEP)
+    data = small("lazy")
     assert (len(data["size"]), len(data["ratio"])) == (6, 11)
-    assert lazy.SWEEP.alone
+    assert [sweep.name for sweep in sweeps() if sweep.alone] == ["lazy"]
 
 
 # The door

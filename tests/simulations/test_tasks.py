@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pickle
 import subprocess
 import sys
 from typing import Any
@@ -21,6 +23,12 @@ def test_the_id_is_pinned() -> None:
     """The same for ever: otherwise no old file would be found again."""
     fields = {"kind": "coin", "parameters": {"p": 0.25, "k": [1, 2]}, "seed": 7, "trials": 100, "version": "1"}
     assert Task.from_dict(fields).id == "4971cdbc68cdaed40b0e5e4fc17498cbea7ee4b03a568a814e98b78bb2885ee4"
+
+
+def test_the_id_is_the_hash_of_all_fields() -> None:
+    one = Task.from_dict({"kind": 'a "toy"', "parameters": {"p": [0.1] * 9000}, "seed": 7, "trials": 1, "version": "2"})
+    assert one.id == hashlib.sha256(canonical(one.as_dict()).encode()).hexdigest()
+    assert pickle.loads(pickle.dumps(one)) == one
 
 
 def test_the_id_is_the_same_in_every_process_and_order() -> None:
