@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET
 
 from spectheory.answers.base import Count, Maybe, Part, Paths, says
-from spectheory.answers.prediction import AdaptiveJson, LimitsJson, RecordedJson
+from spectheory.answers.prediction import AdaptiveJson, EngineJson, LimitsJson, RecordedJson
 from spectheory.intervals import Interval
 
 
@@ -85,21 +85,6 @@ class PlanJson(CandidateJson, kw_only=True):
         choices: list[Choice]
         lock_step: list[LockStepJson]
 
-    class Engine(Part):
-        """An engine with its best setting."""
-
-        engine: str
-        version: str
-        draft: Annotated[str, says("name of the draft", "candidate.draft.name")]
-        rule: Annotated[str, says("verification rule", "candidate.prediction.rule.name")]
-        shape: Annotated[str, says("draft shape", "candidate.prediction.shape")]
-        tokens_per_call: Annotated[Interval, says("tokens per target call", "candidate.prediction.tokens_per_call")]
-        speedup: Annotated[Interval, says("over plain decoding", "candidate.speedup")]
-        verdict: Annotated[str, says("whether it pays", "candidate.verdict")]
-        options: dict[str, Any]
-        paste: str
-        remarks: list[str]
-
     paths: Annotated[Paths, says("ranks from the root to each node; null for a chain", "prediction.shape.listed")]
     runner_up: Annotated[CandidateJson | None, says("the second best")]
     told_apart: Annotated[bool, says("whether the intervals of the two do not overlap")]
@@ -108,7 +93,7 @@ class PlanJson(CandidateJson, kw_only=True):
     break_even: Annotated[dict[str, float | None], says("what it takes to be as fast as plain decoding")]
     limits: Annotated[Limits, says("upper bounds for the best setting and how far it is from them")]
     batches: Annotated[Batches | None, says("the best k by batch and context, where costs know them")]
-    engines: Annotated[list[Engine], says("settings of engines, and what to paste")]
+    engines: Annotated[list[EngineJson], says("settings of engines, and what to paste")]
     adaptive: Maybe[Annotated[list[AdaptiveJson], says("what lengths decided by the draft are worth, with --stop")]] = (
         UNSET
     )

@@ -84,6 +84,22 @@ class AtRatioJson(Part, kw_only=True):
     speedup: Interval
 
 
+class EngineJson(Part):
+    """An engine with its best setting."""
+
+    engine: str
+    version: str
+    draft: Annotated[str, says("name of the draft", "candidate.draft.name")]
+    rule: Annotated[str, says("verification rule", "candidate.prediction.rule.name")]
+    shape: Annotated[str, says("draft shape", "candidate.prediction.shape")]
+    tokens_per_call: Annotated[Interval, says("tokens per target call", "candidate.prediction.tokens_per_call")]
+    speedup: Annotated[Interval, says("over plain decoding", "candidate.speedup")]
+    verdict: Annotated[str, says("whether it pays", "candidate.verdict")]
+    options: dict[str, Any]
+    paste: str
+    remarks: list[str]
+
+
 class PredictionJson(SettingJson, kw_only=True):
     """`spectheory predict --json` and `prediction.json`."""
 
@@ -193,5 +209,6 @@ class PredictionJson(SettingJson, kw_only=True):
         ]
     ] = UNSET
     recorded: Maybe[Annotated[list[RecordedJson], says("readings of recorded lengths")]] = UNSET
+    engines: Maybe[Annotated[list[EngineJson], says("the best setting of each engine, the fastest first")]] = UNSET
     guessed: Maybe[Annotated[list[AtRatioJson], says("the best at half and at twice the c of --c")]] = UNSET
     where: Maybe[Annotated[list[Where], says("where calls start and where they are lost, with --where")]] = UNSET

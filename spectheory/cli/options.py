@@ -142,6 +142,7 @@ class PredictOptions(Question):
     acceptance: Annotated[float | None, the.ACCEPTANCE] = None
     counted_k: Annotated[int | None, the.COUNTED_K] = None
     shape: Annotated[list[str] | None, shown(the.SHAPE, "chain and tree")] = None
+    engine: Annotated[list[str] | None, the.ENGINE] = None
     bias: Annotated[list[float] | None, the.BIAS] = None
     prefill_token: Annotated[bool, the.PREFILL_TOKEN] = False
     new_prompts: Annotated[int | None, the.NEW_PROMPTS] = None
@@ -159,6 +160,7 @@ class PlanOptions(Question):
 
     traces: Annotated[list[str] | None, the.TRACES] = None
     nodes: Annotated[int, the.NODES_MAX] = 32
+    engine: Annotated[list[str] | None, the.ENGINE] = None
     hardware: Annotated[str | None, the.HARDWARE] = None
     target_architecture: Annotated[Path | None, the.TARGET_ARCHITECTURE] = None
     draft_architecture: Annotated[list[str] | None, the.DRAFT_ARCHITECTURE] = None

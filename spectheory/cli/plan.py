@@ -85,6 +85,7 @@ def _answer(question: PlanOptions, drafts: list[Draft], rules: list[str] | None)
             passes_alone=question.passes_alone,
             batches=question.batch or BATCHES,
             contexts=question.context or [DEFAULT_CONTEXT],
+            engines=question.engine,
         )
 
 

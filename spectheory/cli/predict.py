@@ -26,6 +26,8 @@ from spectheory.cli.options import (
 from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
+from spectheory.deployment import deployable
+from spectheory.deployment.engines import named_engines
 from spectheory.errors import SettingError, TraceError
 from spectheory.pages import Coloured
 from spectheory.pairs import resolve
@@ -63,6 +65,7 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
     rules = checked_rules(question.rule)
     named_shapes(question.shape or (), question.k_max)
     named_stops(question.stop or ())
+    named_engines(question.engine)
     for share in question.bias or ():
         BiasedVerification(share)
     if question.c is not None:
@@ -142,7 +145,9 @@ def _show(
         remark_others(passes, table, trace.provenance)
     for line in answer.left_out:
         remarks.print(line, markup=False)
-    report = partial(prediction_report, answer)
+    alone = question.rule or question.shape or question.stop or question.bias
+    engines = () if alone and not question.engine else deployable(answer, trace, question.engine)
+    report = partial(prediction_report, answer, engines=engines)
     if question.where:
         return show_where(question, pair, trace, answer, report, check)
     out = question.out

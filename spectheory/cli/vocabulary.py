@@ -7,7 +7,7 @@ from copy import copy
 from typer import Argument, Option
 from typer.models import OptionInfo
 
-TRACE, PAIR, ENGINES, TEXT, SAMPLING = "Trace", "Pair", "Engines in place of our decoders", "Text", "Sampling"
+TRACE, PAIR, ENGINES, TEXT, SAMPLING = "Trace", "Pair", "Engines", "Text", "Sampling"
 SHAPES, PMFS, STATEMENTS = "Rules and shapes", "Distributions", "Statements"
 COST, ROOFLINE = "Cost", "Cost from a data sheet"
 RUN, OUTPUT, HELP = "Run", "Output", "Help"
@@ -231,8 +231,8 @@ ENGINE = option(
     "--engine",
     "NAME",
     ENGINES,
-    "Engine that runs the prompts, as NAME or NAME=PROGRAM: vllm, openvino, onnxruntime (PROGRAM is a Python that has "
-    "it) or llama.cpp (PROGRAM is llama-server).",
+    "Engine: predict and plan answer for it (by default for every one); validate runs it, as NAME or NAME=PROGRAM: "
+    "vllm, openvino, onnxruntime (PROGRAM is a Python that has it) or llama.cpp (PROGRAM is llama-server).",
 )
 SERVER = option("--server", "URL", ENGINES, "Running OpenAI-compatible server of the pair, which takes token ids.")
 ANSWER_SECONDS = option(

@@ -4,6 +4,7 @@ from spectheory.cost.needed import Needed, draft_needed
 from spectheory.deployment.batches import BATCHES, BatchChoice, batch_ranges, best_lengths
 from spectheory.deployment.break_even import BreakEven, Distance, break_even, distances
 from spectheory.deployment.candidates import Candidate, Draft
+from spectheory.deployment.deployable import deployable
 from spectheory.deployment.deployment import Deployment, plan
 from spectheory.deployment.engines import EngineSettings, engine_settings, serving_engines, without_method, without_stop
 from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
@@ -26,6 +27,7 @@ __all__ = [
     "best_lengths",
     "break_even",
     "check_comparable",
+    "deployable",
     "distances",
     "draft_needed",
     "engine_settings",

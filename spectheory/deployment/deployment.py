@@ -73,6 +73,7 @@ def plan(
     passes_alone: bool = False,
     batches: Sequence[int] = BATCHES,
     contexts: Sequence[int] = (DEFAULT_CONTEXT,),
+    engines: Sequence[str] | None = None,
 ) -> Deployment:
     """Rank drafts by speed-up with every rule and shape, and say what to deploy.
 
@@ -80,7 +81,7 @@ def plan(
     the traces know. Chains have up to `k_max` drafts, trees up to `nodes`
     nodes. Speed-ups count the measured time of the loop around the passes, unless `passes_alone`. `stops` are stopping
     rules, or as they are written, to compare with fixed lengths; with ``best`` all thresholds are swept. `batches` and
-    `contexts` are planned for where the costs are a roofline.
+    `contexts` are planned for where the costs are a roofline. Settings are for `engines`, names, or for every one.
 
     Raises
     ------
@@ -123,7 +124,7 @@ def plan(
         chain=chain,
         batches=lengths,
         lock_step=_lock_step(chain, k_max, lengths),
-        engines=engine_settings(drafts, stops=stopping, k_max=k_max, nodes=nodes),
+        engines=engine_settings(drafts, stops=stopping, k_max=k_max, nodes=nodes, engines=engines),
         k_max=k_max,
         nodes=nodes,
         rules=named,

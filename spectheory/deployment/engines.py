@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spectheory.checks import choice, several
 from spectheory.deployment.candidates import (
     DO_NOT,
     DRAFT_MODEL,
@@ -19,6 +20,7 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, StoppingRule
 from spectheory.drafting.tree import at_least_one
 from spectheory.engines import of_engines
+from spectheory.errors import argument
 from spectheory.prediction import Plan, Prediction
 from spectheory.prediction.plan_answer import measured_nodes
 from spectheory.prediction.prediction import planned
@@ -277,14 +279,28 @@ def serving_engines() -> tuple[ServingEngine, ...]:
     return tuple(of_engines("settings", "ENGINE"))
 
 
+def named_engines(names: Sequence[str] | None) -> tuple[ServingEngine, ...]:
+    """The engines of some names; without names, every engine."""
+    known = {engine.name: engine for engine in serving_engines()}
+    asked = known if names is None else several(argument("engines", "--engine"), names, remedy="name engines in a list")
+    for name in asked:
+        choice(argument("engine"), name, known, remedy="settings are made for these")
+    return tuple(known[name] for name in dict.fromkeys(asked))
+
+
 def engine_settings(
-    drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32, stops: Sequence[StoppingRule] = ()
+    drafts: Sequence[Draft],
+    *,
+    k_max: int = 16,
+    nodes: int = 32,
+    stops: Sequence[StoppingRule] = (),
+    engines: Sequence[str] | None = None,
 ) -> list[EngineSettings]:
     """The fastest settings of each engine over all drafts for one target, under the engine's own rule.
 
-    `k_max` limits chains and `nodes` trees; `stops` are tried by engines that have the stopping rule. An engine is left
-    out if the trace does not predict its rule (recorded lengths are of no rule), or if it does not support the trace's
-    filters.
+    `engines` are names, without which it is every engine. `k_max` limits chains and `nodes` trees; `stops` are tried by
+    engines that have the stopping rule. An engine is left out if the trace does not predict its rule (recorded lengths
+    are of no rule), or if it does not support the trace's filters.
     With a cost model that depends on the batch, vLLM's settings include the best length for every batch size. Prompt
     lookup and suffix decoding come last where traces have them: they need no draft model, use the first such trace (as
     in :func:`~spectheory.deployment.plan`), and are estimates.
@@ -297,13 +313,13 @@ def engine_settings(
     >>> [s.engine for s in engine_settings([Draft("small", trace, ConstantRatio(0.1))])]
     ['transformers', 'vllm', 'onnxruntime']
     """
-    stops = all_stops(stops)
+    stops, asked = all_stops(stops), named_engines(engines)
     k_max, nodes = at_least_one("k_max", k_max), at_least_one("nodes", nodes)
     found: dict[tuple[str, str], EngineSettings] = {}
     for draft in (each for each in all_drafts(drafts) if not each.trace.recorded):
         longest = within(draft.trace.columns, measured_nodes(draft.cost, k_max))
         ask = Ask.about(draft, range(1, longest + 1), measured_nodes(draft.cost, nodes), stops)
-        for settings in _of_engines(ask):
+        for settings in _of_engines(ask, asked):
             rule = settings.candidate.prediction.rule
             copied = "" if rule.uses_draft else rule.name
             before = found.setdefault((copied, settings.engine), settings)
@@ -312,9 +328,9 @@ def engine_settings(
     return [settings for last in (False, True) for (copied, _), settings in found.items() if bool(copied) is last]
 
 
-def _of_engines(ask: Ask) -> Iterator[EngineSettings]:
+def _of_engines(ask: Ask, engines: Sequence[ServingEngine]) -> Iterator[EngineSettings]:
     """The settings of every engine that takes the sampling; with the draft where it has the draft's kind."""
-    for engine in serving_engines():
+    for engine in engines:
         if ask.min_p and not engine.takes_min_p:
             continue
         for settings in filter(None, (make(ask) for make in engine.makers)):

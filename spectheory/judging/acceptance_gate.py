@@ -13,7 +13,7 @@ from spectheory.checks import located, real
 from spectheory.errors import FOREIGN, SpectheoryError, TextError, argument, reason_of
 from spectheory.files import loaded_json, read_text
 from spectheory.intervals import Interval
-from spectheory.judging.difference import Difference, Evidence, Run, difference, evidence_of
+from spectheory.judging.difference import Difference, Evidence, Run, check_words, difference, evidence_of
 from spectheory.prediction.over_prompts import reach
 
 POWER = 0.9
@@ -76,6 +76,7 @@ def gate(
     (False, 0.023)
     """
     real(argument("alarm"), alarm, lambda rate: 0 < rate < 0.5, limit="must be in (0, 0.5)", remedy="0.001 is usual")
+    check_words(rule, names)
     run = Run.of(names[1], evidence_of(counts), rule=rule)
     return Gate(difference(_expectation(names[0], expect, run.k, rule), run), alarm)
 
@@ -101,7 +102,7 @@ def _stated(name: str, path: Path, k: int) -> Run | None:
     except (*FOREIGN, SpectheoryError) as error:
         raise TextError(
             f"{path} states no tokens per call ({reason_of(error)})",
-            limit='needs {"k": 3, "tokens_per_call": 2.4}, or what predict --json writes',
+            limit='needs {"k": 3, "tokens_per_call": 2.4}, or the JSON of a prediction',
             remedy="correct the file",
         ) from error
     if stated != k or not 1 <= value.best <= k + 1:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from spectheory.checks import in_range, located, shown
+from spectheory.checks import in_range, instance, located, several, shown
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError, argument
 from spectheory.intervals import Interval
@@ -265,6 +265,8 @@ def compare(
     >>> round(found.tokens.z, 2), found.differs(found.tokens)
     (-3.29, True)
     """
+    check_words(rule, names)
+    texts = several(argument("texts"), texts, remedy="name two traces, or none")
     sides = [evidence_of(each) for each in (one, other)]
     in_range(argument("k"), k, MOST_DRAFTS)
     counted = [Run.of(name, side) for name, side in zip(names, sides, strict=True) if not isinstance(side, Trace)]
@@ -283,6 +285,14 @@ def compare(
 def _asked(side: Evidence, k: int | None, length: int | None) -> int | None:
     """The k that a run is asked for: a trace takes that of the other run."""
     return length if isinstance(side, Trace) else k
+
+
+def check_words(rule: str, names: tuple[str, str]) -> None:
+    """Check the name of a rule, and what two runs are called."""
+    instance(argument("rule"), rule, str, remedy="token is one")
+    named_rules([rule])
+    if not isinstance(names, tuple) or len(names) != 2 or not all(isinstance(name, str) for name in names):
+        raise SettingError(f"names is {shown(names)}", limit="needs two texts", remedy="leave it out")
 
 
 def evidence_of(given: Evidence | str | Path) -> Evidence:

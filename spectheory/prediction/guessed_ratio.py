@@ -36,7 +36,7 @@ def other_ratios(plan: Plan) -> tuple[AtRatio, ...]:
     >>> from spectheory.prediction import plan
     >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40), ([-1.0] * 40, [-1.1] * 40)])
     >>> [(found.c, found.shape.nodes) for found in other_ratios(plan(trace, ConstantRatio(0.1), rules="token"))]
-    [(0.05, 9), (0.2, 4)]
+    [(0.05, 9), (0.2, 5)]
     """
     settings = [
         (p.rule.name, p.shape, p.tokens_per_call)

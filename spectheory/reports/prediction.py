@@ -8,6 +8,7 @@ from dataclasses import replace
 from spectheory.answers import Part
 from spectheory.answers.prediction import PredictionJson
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable, LoopedTable
+from spectheory.deployment import EngineSettings
 from spectheory.deployment.candidates import in_words
 from spectheory.intervals import Interval
 from spectheory.limits.claims import IID_BRANCHING, IID_CHANNEL, TEXT, LimitClaim
@@ -52,12 +53,18 @@ _RULES, _RULES_WITHOUT_COSTS = 3, 5
 _LONGEST_LABEL = 31
 """Letters of the longest built-in rule with "verification"."""
 _CERTIFIED = "Ranges without ± are certain bounds; settings are compared by their low ends."
+_BESIDE_ENGINES = 5
+"""Rows of the rules beside a table of engines: those around the best."""
+_TO_PASTE = "The setting to paste is printed without --all; JSON has that of every engine."
 _SHOWN = 5
 """Settings that a provisional answer shows."""
 
 
-def prediction_report(plan: Plan, check: Records | None = None) -> Report:
-    """Every prediction of a plan, and what else was asked for; recorded lengths have no limits."""
+def prediction_report(plan: Plan, check: Records | None = None, engines: Sequence[EngineSettings] = ()) -> Report:
+    """Every prediction of a plan, and what else was asked for; recorded lengths have no limits.
+
+    What `engines` run comes first, the fastest of them at the top.
+    """
     best, adaptive, recorded = plan.best, plan.adaptive, plan.recorded
     in_loop, guessed = isinstance(plan.cost, LoopedTable), other_ratios(plan)
     content = PredictionJson.view(
@@ -75,6 +82,7 @@ def prediction_report(plan: Plan, check: Records | None = None) -> Report:
         new_prompts=plan.new_prompts,
         recorded=recorded,
         guessed=guessed,
+        engines=engines,
     )
     asked = [
         *([adaptive_table(adaptive)] if adaptive else []),
@@ -83,13 +91,15 @@ def prediction_report(plan: Plan, check: Records | None = None) -> Report:
         *([check_table(check)] if check else []),
     ]
     words = provisional_words(best.provenance) or requests_left_out(best.provenance, recorded)
-    verdict = "; ".join(_verdict(best, plan.cost))
+    verdict = "; ".join(_verdict(plan, engines))
     adapted = adaptive_sentence(adaptive) if adaptive else ""
     headline = [words, verdict, disturbed_words(best, plan.cost), adapted]
     timing = timing_notes(plan.cost) if isinstance(plan.cost, LatencyTable) else []
     notes = [*prediction_notes(plan, in_loop, recorded), *timing, *guessed_notes(guessed)]
-    pieces = [*_tables(plan, recorded), *asked, *([recorded_table(recorded)] if recorded else [])]
-    return Report(content, pieces, ". ".join(filter(None, headline)), notes, _brief(plan, asked, recorded, guessed))
+    if engines:
+        notes = [_TO_PASTE, *notes, *engines[0].remarks]
+    pieces = [*_by_engine(engines), *_tables(plan, recorded), *asked, *([recorded_table(recorded)] if recorded else [])]
+    return Report(content, pieces, ". ".join(filter(None, headline)), notes, _brief(plan, asked, engines, guessed))
 
 
 def _slower(speedup: Interval) -> bool:
@@ -208,15 +218,13 @@ def _of_trees(plan: Plan) -> list[Column]:
 # What is shown first
 
 
-def _brief(
-    plan: Plan, asked: Sequence[Table], recorded: Sequence[RecordedReading], guessed: Sequence[AtRatio]
-) -> Brief:
+def _brief(plan: Plan, asked: Sequence[Table], engines: Sequence[EngineSettings], guessed: Sequence[AtRatio]) -> Brief:
     """The best setting, 80 columns of a few rules with k up to two beyond the best, and the tables `asked` for."""
     provenance = plan.best.provenance
     provisional = provisional_words(provenance)
     notes = [
         *([f"{provisional}."] if provisional else []),
-        *heavy_tail(recorded, plan.best),
+        *heavy_tail(plan.recorded, plan.best),
         *([_CERTIFIED] if any(p.certified for p in plan.predictions) else []),
         *([] if plan.timed else [NO_COST]),
         *guessed_notes(guessed),
@@ -225,37 +233,79 @@ def _brief(
         *([] if provisional else few_prompts(plan.prompts)),
     ]
     disturbed = disturbed_words(plan.best, plan.cost)
-    lines = [*_verdict(plan.best, plan.cost), disturbed, requests_left_out(provenance, recorded)]
-    return Brief.of(lines, [_few_rules(plan), *asked], notes)
+    lines = [*_verdict(plan, engines), disturbed, requests_left_out(provenance, plan.recorded)]
+    if engines:
+        notes = [f"To run it: {engines[0].paste}", *notes]
+    return Brief.of(lines, [*_by_engine(engines), _few_rules(plan, engines), *asked], notes)
 
 
-def _verdict(best: Prediction, cost: CostModel | None) -> tuple[str, str]:
+def _verdict(plan: Plan, engines: Sequence[EngineSettings]) -> list[str]:
+    """The fastest setting that an engine runs, then the best of all; without engines the best."""
+    if not engines:
+        return list(_best(plan))
+    first = engines[0]
+    found, speedup = first.candidate.prediction, first.candidate.speedup
+    setting = f"{first.engine}, {found.rule.label}, {in_words(found.shape)}"
+    pays = "Pays" if first.pays else "No setting of an engine pays; best"
+    lines = [f"{pays}: {setting}: speed-up {point(speedup, 'x')}", _known(plan.cost, speedup, found.tokens_per_call)]
+    best = plan.best
+    if best.speedup is not None and best.speedup.best > speedup.best:
+        named = f"{best.rule.label}, {in_words(best.shape)}"
+        lines.append(f"Theoretical best, no settings here: {named}: {point(best.speedup, 'x')}")
+    return lines
+
+
+def _best(plan: Plan) -> tuple[str, str]:
+    """The best setting, and what is known of it."""
+    best = plan.best
     setting, tokens = f"{short(best.rule.label, _LONGEST_LABEL)}, {in_words(best.shape)}", best.tokens_per_call
     if best.speedup is None:
         known = ", ".join(filter(None, [f"{point(tokens)} tokens per target call", range_words(tokens)]))
         return f"Most tokens per call: {setting}", known
-    if isinstance(cost, ConstantRatio):
-        over = given_ratio(cost.c, best.speedup, "prompts")
-    else:
-        over = f"{range_words(best.speedup, 'x') or point(best.speedup, 'x')} over plain decoding"
     says = "Do not speculate; best" if _slower(best.speedup) else "Best"
-    return f"{says}: {setting}: speed-up {point(best.speedup, 'x')}", f"{over}; {point(tokens)} tokens per target call"
+    return f"{says}: {setting}: speed-up {point(best.speedup, 'x')}", _known(plan.cost, best.speedup, tokens)
 
 
-def _few_rules(plan: Plan) -> Table:
+def _known(cost: CostModel | None, speedup: Interval, tokens: Interval) -> str:
+    """The error of a speed-up, and tokens per call."""
+    if isinstance(cost, ConstantRatio):
+        over = given_ratio(cost.c, speedup, "prompts")
+    else:
+        over = f"{range_words(speedup, 'x') or point(speedup, 'x')} over plain decoding"
+    return f"{over}; {point(tokens)} tokens per target call"
+
+
+def _by_engine(engines: Sequence[EngineSettings]) -> list[Table]:
+    """The best setting of each engine."""
+    columns = [
+        Column("engine", kind="names"),
+        Column("rule", kind="names", at="candidate.prediction.rule.name"),
+        Column("shape", kind="names", at=lambda each: in_words(each.candidate.prediction.shape)),
+        Column("tokens per call", at="candidate.prediction.tokens_per_call"),
+        Column("speed-up", "x", at="candidate.speedup"),
+    ]
+    best = engines[0] if engines else None
+    return (
+        [Table.of("What engines run, under the rule that each really has", columns, engines, best=best)]
+        if engines
+        else []
+    )
+
+
+def _few_rules(plan: Plan, engines: Sequence[EngineSettings]) -> Table:
     """As many of the best labels as fit, chains first, with intervals if these fit too."""
     gains = {label: max(p.gain for p in plan.of(label)) for label in plan.labels}
     by_gain = sorted(plan.labels, key=lambda label: (label != plan.best.label, not label.chain, -gains[label]))
     most = min(_RULES if plan.timed else _RULES_WITHOUT_COSTS, len(by_gain))
     tables = [
-        _of_labels(plan, [label for label in plan.labels if label in by_gain[:rules]], ranges=ranges)
+        _of_labels(plan, [label for label in plan.labels if label in by_gain[:rules]], ranges=ranges, few=bool(engines))
         for rules in range(most, 0, -1)
         for ranges in (True, False)
     ]
     return next((table for table in tables if table.width <= WIDTH), tables[-1])
 
 
-def _of_labels(plan: Plan, labels: Sequence[Label], *, ranges: bool) -> Table:
+def _of_labels(plan: Plan, labels: Sequence[Label], *, ranges: bool, few: bool) -> Table:
     """Tokens per call of each label, a limit that binds one of them, and speed-ups; `ranges` are those of tokens."""
 
     def value(p: Prediction) -> Interval | float:
@@ -272,7 +322,8 @@ def _of_labels(plan: Plan, labels: Sequence[Label], *, ranges: bool) -> Table:
         ),
     ]
     title = f"Tokens per target call by drafts k{', then speed-up over plain decoding' if plan.timed else ''}"
-    return _by_nodes(title, plan, labels, columns, best=plan.best.shape.nodes)
+    table = _by_nodes(title, plan, labels, columns, best=plan.best.shape.nodes)
+    return replace(table, rows=table.rows[-_BESIDE_ENGINES:]) if few else table
 
 
 def _binding(plan: Plan, labels: Sequence[Label]) -> list[Column]:

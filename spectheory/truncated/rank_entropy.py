@@ -47,7 +47,7 @@ def poisson_rank_entropy(target: TopLogProbs, draft: TopLogProbs, *, tolerance: 
         raise SettingError(
             "the draft lacks a token of the target in every completion",
             limit="its rank is infinite, and H(R) needs a finite rank",
-            remedy="use the law of the cut rank, spectheory.truncated.ranks.poisson_rank_pmf",
+            remedy="use the law of the cut rank, spectheory.truncated.rank_pmf",
         )
     if all_known(target, draft) and target.complete and not (target.error or draft.error):
         return entropy_of_pmfs(*disjoint_tails(target, draft), tolerance=tolerance)

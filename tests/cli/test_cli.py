@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from rich.console import Console
 
 from spectheory.cli import main
 from spectheory.cost import ConstantRatio, LatencyTable
+from spectheory.deployment import deployable
 from spectheory.drafting import Batch, Chain, KAry, Tree
 from spectheory.intervals import Interval
 from spectheory.prediction import plan
@@ -177,8 +179,25 @@ def test_python_answers_what_the_command_answers(
 ) -> None:
     assert main(["predict", str(trace_file), *options, "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
-    answer = plan(Trace.read(trace_file), **asked)
-    assert content == json.loads(json.dumps(prediction_report(answer).as_dict()))
+    trace = Trace.read(trace_file)
+    answer = plan(trace, **asked)
+    engines = () if {"rules", "shapes"} & asked.keys() else deployable(answer, trace)
+    assert bool(engines) == (asked.keys() <= {"cost", "k_max", "prefill_emits_token"} and "cost" in asked)
+    assert content == json.loads(json.dumps(prediction_report(answer, engines=engines).as_dict()))
+
+
+def test_what_an_engine_runs_leads(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The fastest engine with its setting to paste, then what no engine runs; one that is named is answered alone."""
+    asked = ["predict", str(trace_file), "--c", "0.1", "--k-max", "3"]
+    assert main(asked) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert re.match(r"Pays: vllm, token verification, k = \d: speed-up \d\.\d\dx$", lines[0])
+    assert any(line.startswith("Theoretical best, no settings here: block verification") for line in lines[:3])
+    assert any(line.startswith("To run it: vllm serve ") for line in lines)
+    assert main([*asked, "--engine", "llama.cpp", "--json"]) == 0
+    assert [each["engine"] for each in json.loads(capsys.readouterr().out)["engines"]] == ["llama.cpp"]
+    assert main([*asked, "--rule", "block"]) == 0
+    assert capsys.readouterr().out.startswith("Best: block verification")
 
 
 @pytest.mark.parametrize(
@@ -207,6 +226,7 @@ def test_python_answers_what_the_command_answers(
         (["--shape", "2x0"], "branching is 0"),
         (["--rule", "token", "--shape", "2x2"], "token verification is asked for k-ary 2x2"),
         (["--rule", "race", "--shape", "2x2"], "the trace has no race_rank"),
+        (["--engine", "foo"], "--engine is 'foo': must be one of transformers, vllm"),
         (["--bias", "1.5"], "bias share is 1.5"),
         (["--bias", "0.5"], "the trace has no total_variation"),
     ],

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from spectheory.cli import main
+from spectheory.cli.measure import Costs
 from spectheory.cli.options import MeasuringOptions, PairOptions, TextOptions
-from spectheory.cost import ACCELERATORS
+from spectheory.cost import ACCELERATORS, ConstantRatio
 from spectheory.trace import Trace
 from tests.cli.plan_cases import CONFIG, asked, latencies, measured
 from tests.commands import refused
@@ -36,12 +39,16 @@ class Measured:
         """The longest call asked for."""
         assert longest == 9
 
-    def trace(self, path: Path) -> Trace:
+    def trace(self, path: Path, *, on_idle: Callable[[float], None]) -> Trace:
         """Leave the whole folder."""
+        on_idle(1.0)
         return Trace.read(measured(path.parent) / path.name)
 
-    def latencies(self, path: Path, *, longest: int) -> None:
+    @contextmanager
+    def timing(self, path: Path, *, longest: int) -> Iterator[Costs]:
         """The draft is cheaper than the distilled one."""
+        assert longest == 9
+        yield Costs.known(ConstantRatio(0.1))
         latencies(path, {"draft": 0.05, "distilled": 0.2}[self.name])
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 
 from spectheory.cli import console, main
-from spectheory.cli.measure import Pace
+from spectheory.cli.measure import Costs, Pace
 from spectheory.cost import ConstantRatio
 from spectheory.measure import run as measuring
 from spectheory.measure.job import FIRST, last_complete, stages_of
@@ -154,9 +156,10 @@ def test_latencies_come_first_and_the_check_last(
     order, out = list[str](), tmp_path / "out"
     seen: dict[str, Any] = {}
 
-    def costs(*_: Any) -> ConstantRatio:
+    @contextmanager
+    def costs(*_: Any) -> Iterator[Costs]:
         order.append("latencies")
-        return ConstantRatio(0.1)
+        yield Costs.known(ConstantRatio(0.1))
 
     def check(*_: Any) -> list[dict[str, Any]]:
         order.append("check")

@@ -144,6 +144,8 @@ def test_an_interruption_ends_every_command_alike(
         "validations": ["x", *out],
         "import": ["x", *out],
         "judge": ["x"],
+        "compare": ["x", "y"],
+        "gate": ["x", "--expect", "y"],
         "simulate": ["race"],
     }.get(command, [])
     try:

@@ -11,6 +11,7 @@ import pytest
 from spectheory.cli import main
 from spectheory.pairs import resolve
 from spectheory.trace import SAMPLED_TEXT, SOURCES, TextInfo, Trace
+from spectheory.trace.samples import SAMPLES
 from tests.commands import answer, refused
 from tests.made_up import each
 
@@ -88,5 +89,5 @@ def test_refused(arguments: tuple[str, ...], words: str, measured: Path, capsys:
 
 
 def test_counts_have_no_starts(capsys: pytest.CaptureFixture[str]) -> None:
-    counts = Path(__file__).parents[1] / "trace" / "samples" / "sglang_metrics.txt"
+    counts = SAMPLES / "sglang_metrics.txt"
     assert "need a trace" in refused(["predict", counts, "--where"], capsys)

@@ -61,7 +61,7 @@ def test_another_pair_is_seen(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", ["README.md", "docs/start.md", "docs/built_in_pair.md"])
 def test_the_quoted_verdict_is_the_answer(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(list(PREDICT)) == 0
-    verdict = "\n".join(capsys.readouterr().out.splitlines()[:2])
+    verdict = "\n".join(capsys.readouterr().out.splitlines()[:3])
     assert f"```\n{verdict}\n```" in (ROOT / page).read_text(encoding="utf-8")
 
 

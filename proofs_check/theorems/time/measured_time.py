@@ -237,7 +237,8 @@ C2 = Entry(
         "a draft pass on more tokens is no faster",
     ),
     calculators=public(
-        "cost", "FREE_DRAFTS LATENCY_SCHEMA ConstantRatio CostModel LatencyTable LoopTime LoopedTable PassCost"
+        "cost",
+        "FREE_DRAFTS LATENCY_SCHEMA ConstantRatio CostModel LatencyTable LoopTime LoopedTable PassCost TimedGroup",
     ),
     evidence=(
         proof("seconds of all calls added up", MEAN_CALL),

@@ -1,0 +1,38 @@
+"""What can be deployed of a predicted trace: the fastest setting of each engine, under the rule that it really runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spectheory.deployment.candidates import Draft
+from spectheory.deployment.engines import EngineSettings, engine_settings, named_engines
+from spectheory.prediction import Plan
+from spectheory.trace import Trace
+
+
+def deployable(plan: Plan, trace: Trace, engines: Sequence[str] | None = None) -> tuple[EngineSettings, ...]:
+    """The fastest setting of each engine for the trace of a plan, with its costs: the fastest engine first.
+
+    `engines` are names of :func:`~spectheory.deployment.serving_engines`; without, every one. Chains are as long as
+    those of the plan. Of equally fast engines those come first whose setting is one line to paste. Empty without costs,
+    and where nothing says what engines would accept: recorded lengths, and lists of log-probabilities.
+
+    Examples
+    --------
+    >>> from spectheory.cost import ConstantRatio
+    >>> from spectheory.prediction import plan
+    >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40), ([-1.0] * 40, [-1.1] * 40)])
+    >>> [found.engine for found in deployable(plan(trace, ConstantRatio(0.1)), trace, ["transformers", "vllm"])]
+    ['vllm', 'transformers']
+    """
+    named_engines(engines)
+    if not plan.timed or plan.cost is None or trace.recorded or plan.best.certified:
+        return ()
+    longest = max(prediction.shape.nodes for prediction in plan.predictions)
+    draft = Draft("draft", trace, plan.cost)
+    best: dict[str, EngineSettings] = {}
+    for settings in engine_settings([draft], k_max=longest, nodes=longest, engines=engines):
+        known = best.get(settings.engine)
+        if known is None or settings.candidate.speedup.best > known.candidate.speedup.best:
+            best[settings.engine] = settings
+    return tuple(sorted(best.values(), key=lambda each: (-each.candidate.speedup.best, "\n" in each.paste)))
