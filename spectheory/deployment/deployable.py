@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from spectheory.checks import instance
 from spectheory.deployment.candidates import Draft
 from spectheory.deployment.engines import EngineSettings, engine_settings, named_engines
 from spectheory.prediction import Plan
 from spectheory.trace import Trace
+from spectheory.trace.record import a_trace
 
 
 def deployable(plan: Plan, trace: Trace, engines: Sequence[str] | None = None) -> tuple[EngineSettings, ...]:
@@ -25,6 +27,8 @@ def deployable(plan: Plan, trace: Trace, engines: Sequence[str] | None = None) -
     >>> [found.engine for found in deployable(plan(trace, ConstantRatio(0.1)), trace, ["transformers", "vllm"])]
     ['vllm', 'transformers']
     """
+    instance("plan", plan, Plan, remedy="spectheory.plan makes one")
+    a_trace(trace)
     named_engines(engines)
     if not plan.timed or plan.cost is None or trace.recorded or plan.best.certified:
         return ()

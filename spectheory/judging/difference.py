@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from spectheory.checks import in_range, instance, located, several, shown
+from spectheory.checks import instance, located, several, shown, whole
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError, argument
 from spectheory.intervals import Interval
@@ -268,7 +268,7 @@ def compare(
     check_words(rule, names)
     texts = several(argument("texts"), texts, remedy="name two traces, or none")
     sides = [evidence_of(each) for each in (one, other)]
-    in_range(argument("k"), k, MOST_DRAFTS)
+    k = None if k is None else whole(argument("k"), k, most=MOST_DRAFTS, remedy="give the drafts per call")
     counted = [Run.of(name, side) for name, side in zip(names, sides, strict=True) if not isinstance(side, Trace)]
     length = k or next((run.k for run in counted), None)
     runs = [Run.of(name, side, k=_asked(side, k, length), rule=rule) for name, side in zip(names, sides, strict=True)]

@@ -10,6 +10,7 @@ from spectheory.answers.prediction import PredictionJson
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable, LoopedTable
 from spectheory.deployment import EngineSettings
 from spectheory.deployment.candidates import in_words
+from spectheory.deployment.next_steps import next_steps
 from spectheory.intervals import Interval
 from spectheory.limits.claims import IID_BRANCHING, IID_CHANNEL, TEXT, LimitClaim
 from spectheory.prediction import Label, Plan, Prediction
@@ -235,7 +236,7 @@ def _brief(plan: Plan, asked: Sequence[Table], engines: Sequence[EngineSettings]
     disturbed = disturbed_words(plan.best, plan.cost)
     lines = [*_verdict(plan, engines), disturbed, requests_left_out(provenance, plan.recorded)]
     if engines:
-        notes = [f"To run it: {engines[0].paste}", *notes]
+        notes = [f"To run it: {engines[0].paste}", *notes, f"Next: {'; '.join(next_steps(plan, engines)[:2])}."]
     return Brief.of(lines, [*_by_engine(engines), _few_rules(plan, engines), *asked], notes)
 
 

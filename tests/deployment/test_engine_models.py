@@ -76,7 +76,7 @@ def test_answers_leave_the_paths_out(tmp_path: Path, capsys: pytest.CaptureFixtu
         content = json.loads(capsys.readouterr().out)
         engines = content.pop("engines", [])
         assert SOURCES["target"] not in json.dumps(content)
-        assert any(SOURCES["target"] in each["paste"] for each in engines) == (command[0] == "plan")
+        assert any(SOURCES["target"] in each["paste"] for each in engines)
 
 
 def measured(pair: ModelPair, folder: Path) -> Trace:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from spectheory.answers import plain
-from spectheory.answers.plan import PlanJson
+from spectheory.answers.prediction import EngineJson
 from spectheory.cost import ACCELERATORS, ConstantRatio, Roofline
 from spectheory.deployment import Draft, EngineSettings, engine_settings, serving_engines, without_stop
 from spectheory.deployment.engines import Fact, facts_table
@@ -52,7 +52,7 @@ def test_engines_state_their_own_rules() -> None:
         assert found[name].candidate.prediction.rule.name == "argmax"
         assert found[name].options[length] == argmax.shape.nodes
     for settings in found.values():
-        content = plain(PlanJson.Engine.view(settings))
+        content = plain(EngineJson.view(settings))
         assert content["verdict"] in ("speculate", "speculating may not pay", "do not speculate")
         assert content["remarks"][0].startswith("Rule: ")
 

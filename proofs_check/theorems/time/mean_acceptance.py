@@ -75,7 +75,22 @@ COUNTED: tuple[Step, ...] = (
 )
 """The lower bound, where no text ends within a call."""
 
+
+def drawn() -> Any:
+    """Texts of up to 12 tokens with any acceptances, chains of up to 6 drafts."""
+    share = st.integers(1, 100).flatmap(lambda n: st.integers(0, n).map(lambda i: Fraction(i, n)))
+    return st.fixed_dictionaries(
+        {"acceptances": st.lists(share, min_size=1, max_size=12).map(tuple), "k": st.integers(1, 6)}
+    )
+
+
 BETWEEN = Claim("expected calls lie between those of both bounds", between)
+IID = Claim(
+    "the i.i.d. formula at the mean acceptance bounds calls from above",
+    lambda acceptances, k: at_most(
+        calls(acceptances, k), len(acceptances) / tokens(mean(acceptances), k) + Fraction(k, k + 1)
+    ),
+)
 TWO_LENGTHS = Claim("calls of two lengths of chains bound each other", of_two)
 
 C6 = Entry(
@@ -98,13 +113,9 @@ C6 = Entry(
             BETWEEN,
             texts,
             over="texts of up to 5 tokens, acceptances 0, 1/2 and 1, k up to 3",
-            wrong=Claim(
-                "the i.i.d. formula at the mean acceptance bounds calls from above",
-                lambda acceptances, k: at_most(
-                    calls(acceptances, k), len(acceptances) / tokens(mean(acceptances), k) + Fraction(k, k + 1)
-                ),
-            ),
+            wrong=IID,
         ),
+        searched(BETWEEN, drawn, wrong=IID),
         exact(
             TWO_LENGTHS,
             texts,
