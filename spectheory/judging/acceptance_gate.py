@@ -10,11 +10,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from spectheory.checks import located, real
-from spectheory.errors import FOREIGN, SpectheoryError, TextError, argument, reason_of
+from spectheory.errors import FOREIGN, SettingError, SpectheoryError, TextError, argument, reason_of
 from spectheory.files import loaded_json, read_text
 from spectheory.intervals import Interval
 from spectheory.judging.difference import Difference, Evidence, Run, check_words, difference, evidence_of
 from spectheory.prediction.over_prompts import reach
+from spectheory.trace import Trace
 
 POWER = 0.9
 """Probability with which the smallest loss is caught."""
@@ -77,7 +78,12 @@ def gate(
     """
     real(argument("alarm"), alarm, lambda rate: 0 < rate < 0.5, limit="must be in (0, 0.5)", remedy="0.001 is usual")
     check_words(rule, names)
-    run = Run.of(names[1], evidence_of(counts), rule=rule)
+    found = evidence_of(counts)
+    if isinstance(found, Trace):
+        raise SettingError(
+            f"{names[1]} is a trace", limit="a trace has expected calls, and no counts", remedy="expect it instead"
+        )
+    run = Run.of(names[1], found, rule=rule)
     return Gate(difference(_expectation(names[0], expect, run.k, rule), run), alarm)
 
 

@@ -56,8 +56,9 @@ class Run:
         [1.75, 0.5, 0.25]
         """
         if isinstance(evidence, Trace):
-            return cls._expected(name, evidence, k, rule)
+            return _with_calls(cls._expected(name, evidence, k, rule))
         found = cls._of_log(name, evidence) if isinstance(evidence, CallLog) else _of_totals(name, evidence)
+        _with_calls(found)
         if k is not None and k != found.k:
             raise SettingError(
                 f"{argument('k')} is {k}",
@@ -139,6 +140,15 @@ class Run:
         if len(self.prompts) < 2:
             return self.of_calls * clustering
         return np.asarray((self.influence**2).sum(axis=0))
+
+
+def _with_calls(run: Run) -> Run:
+    """The run, if it has a call."""
+    if not run.calls > 0:
+        raise TextError(
+            f"{run.name} has no call", limit="shares are of calls", remedy="use longer texts, or serve some"
+        )
+    return run
 
 
 def expected_counts(trace: Trace, rule: str, k: int) -> Floats:
@@ -311,7 +321,8 @@ def difference(one: Run, other: Run) -> Difference:
     clustering = max(one.clustering, other.clustering)
     variance = one.variance(clustering) + other.variance(clustering)
     if shared and one.errors is None and other.errors is None:
-        rows = [[run.prompts.index(name) for name in shared] for run in (one, other)]
+        places = [{name: row for row, name in enumerate(run.prompts)} for run in (one, other)]
+        rows = [[of[name] for name in shared] for of in places]
         variance = variance - 2 * (one.influence[rows[0]] * other.influence[rows[1]]).sum(axis=0)
     totals = any(len(run.prompts) < 2 and run.errors is None for run in (one, other))
     changes = _changes(one.shares, other.shares, np.sqrt(np.maximum(variance, 0.0)))

@@ -34,8 +34,8 @@ def most_tokens_per_call(acceptance: float, k: int) -> float:
     .. math:: \tau \le \min\Big(k+1,\ \frac{1}{1-\bar a}\Big)
 
     Assumptions are those of :func:`least_tokens_per_call`, but block verification may exceed it. Every position that
-    would be refused ends a call, whether it is a draft's or the bonus token's. Reached where these positions are k + 1
-    tokens apart, or fewer in the same distance.
+    would be refused ends a call, whether it is a draft's or the bonus token's. Reached where each of them ends a
+    call of its own, as when they are k + 1 tokens apart.
 
     Examples
     --------

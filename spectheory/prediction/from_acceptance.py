@@ -51,12 +51,21 @@ class FromAcceptance:
     @property
     def safest(self) -> AtLength:
         """The length with the largest speed-up that is sure at the c given; without c the longest."""
-        return max(self.rows, key=lambda row: row.speedups[1].low) if self.cs else self.rows[-1]
+        return max(self.rows, key=lambda row: self.gain(row).low) if self.cs else self.rows[-1]
 
     @property
     def likeliest(self) -> AtLength:
         """The length with the largest speed-up if acceptances are i.i.d. (idealised)."""
-        return max(self.rows, key=lambda row: row.speedups[1].best) if self.cs else self.rows[-1]
+        return max(self.rows, key=lambda row: self.gain(row).best) if self.cs else self.rows[-1]
+
+    @property
+    def c(self) -> float:
+        """The c given."""
+        return self.cs[len(self.cs) // 2]
+
+    def gain(self, row: AtLength) -> Interval:
+        """The speed-up of a length at the c given."""
+        return row.speedups[len(self.cs) // 2]
 
 
 def from_acceptance(
@@ -92,7 +101,7 @@ def from_acceptance(
         remedy="0.8 is one",
     )
     longest = whole(argument("k_max"), k_max, most=LONGEST, remedy="16 is the default")
-    costs = [] if c is None else [ConstantRatio(factor * ConstantRatio(c).c) for factor in GUESSES]
+    costs = [] if c is None else [ConstantRatio(factor * ConstantRatio(c).c) for factor in (GUESSES if c else [1.0])]
     ends: Callable[[int], tuple[float, float]]
     if counted_k is None:
         alpha, ends = rate, partial(_from_mean, rate)

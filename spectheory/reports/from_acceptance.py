@@ -19,6 +19,7 @@ _CERTAIN = (
 _BLOCK = "Lower ends hold for block verification too."
 _IDEALISED = "i.i.d.: the idealised value if every draft is accepted with the same chance, independently (C1)."
 _GIVEN = "Given this c, and beside it half and twice as much: c is seldom known better until it is timed."
+_FREE = "Drafts that cost nothing: the speed-up is the number of tokens per call."
 _NEXT = (
     "Counts by position or a measured pair narrow the range: spectheory import LOG --out DIR, or spectheory measure."
 )
@@ -28,7 +29,7 @@ def acceptance_report(answer: FromAcceptance) -> Report:
     """The range of every length; first the safest."""
     best = answer.safest
     content = AcceptanceJson.view(answer, source="acceptance")
-    cost = _GIVEN if answer.cs else NO_COST
+    cost = (_GIVEN if answer.c else _FREE) if answer.cs else NO_COST
     notes = [_CERTAIN, *([_BLOCK] if answer.counted_k is None else []), _IDEALISED, cost, _NEXT]
     lines = _lines(answer)
     shown = sizes_shown((row.k for row in answer.rows), best.k)
@@ -43,19 +44,21 @@ def _lines(answer: FromAcceptance) -> list[str]:
     tokens = f"{_ends(best.tokens_per_call)} tokens per call at k = {best.k}; i.i.d. {best.tokens_per_call.best:.2f}"
     if not answer.cs:
         return [f"From this acceptance alone: {tokens}"]
-    given, most = best.speedups[1], max(answer.rows, key=lambda row: row.speedups[1].high)
+    given, most = answer.gain(best), max(answer.rows, key=lambda row: answer.gain(row).high)
+    highest = answer.gain(most)
     if given.low > 1:
-        verdict = f"Pays at k = {best.k}: speed-up {_ends(given, 'x')}, given c = {answer.cs[1]:g}"
-    elif most.speedups[1].high > 1:
-        verdict = f"May pay: speed-up {_ends(most.speedups[1], 'x')} at k = {most.k}, given c = {answer.cs[1]:g}"
+        verdict = f"Pays at k = {best.k}: speed-up {_ends(given, 'x')}, given c = {answer.c:g}"
+    elif highest.high > 1:
+        verdict = f"May pay: speed-up {_ends(highest, 'x')} at k = {most.k}, given c = {answer.c:g}"
     else:
-        verdict = f"No k pays: at most {most.speedups[1].high:.2f}x, at k = {most.k}, given c = {answer.cs[1]:g}"
+        verdict = f"No k pays: at most {highest.high:.2f}x, at k = {most.k}, given c = {answer.c:g}"
     return [verdict, tokens]
 
 
 def _table(answer: FromAcceptance, rows: Sequence[AtLength]) -> Table:
     costs = [
-        Column(f"speed-up, c = {c:g}", "x", at=partial(_speedup, i), aside=i != 1) for i, c in enumerate(answer.cs)
+        Column(f"speed-up, c = {c:g}", "x", at=partial(_speedup, i), aside=c != answer.c)
+        for i, c in enumerate(answer.cs)
     ]
     columns = [
         Column("k"),

@@ -199,6 +199,10 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         compare(one, 3)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="k is not given"):
         compare(trace_of(np.full((2, TOKENS), 0.5)), trace_of(np.full((2, TOKENS), 0.5)))
+    with pytest.raises(SettingError, match="counted is a trace"):
+        gate(trace_of(np.full((2, TOKENS), 0.5)), one)
+    with pytest.raises(TextError, match="the first run has no call"):
+        compare(trace_of(np.full((2, TOKENS), 0.5)), trace_of(np.full((2, TOKENS), 0.5)), k=TOKENS)
     with pytest.raises(SettingError, match="alarm is 0"):
         gate(one, one, alarm=0)
     path = tmp_path / "e.json"

@@ -85,6 +85,12 @@ def test_numbers_of_the_page() -> None:
     assert [round(speedup.low, 2) for speedup in row.speedups] == [2.84, 2.47, 1.96]
 
 
+def test_free_drafts_have_one_cost() -> None:
+    answer = from_acceptance(0.5, 0.0, k_max=3)
+    assert answer.cs == (0.0,)
+    assert [answer.gain(row) for row in answer.rows] == [row.tokens_per_call for row in answer.rows]
+
+
 def test_accepted_over_drafted() -> None:
     """Engines print accepted over drafted tokens of k > 1: exact at that k, and not the acceptance of a position."""
     answer = from_acceptance(0.4, 0.1, counted_k=5)
