@@ -46,7 +46,7 @@ Row = dict[str, Any]
 def results() -> list[tuple[str, dict[str, Any]]]:
     """Name and content of every result with rows, in the page's order."""
     found = {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
-    timed = {name: each for name, each in found.items() if isinstance(each, dict) and "title" in each}
+    timed = {name: each for name, each in found.items() if isinstance(each, dict) and "rows" in each}
     first = [name for name in ORDER if name in timed]
     return [(name, timed[name]) for name in (*first, *(name for name in timed if name not in first))]
 
