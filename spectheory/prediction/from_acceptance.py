@@ -101,7 +101,8 @@ def from_acceptance(
         remedy="0.8 is one",
     )
     longest = whole(argument("k_max"), k_max, most=LONGEST, remedy="16 is the default")
-    costs = [] if c is None else [ConstantRatio(factor * ConstantRatio(c).c) for factor in (GUESSES if c else [1.0])]
+    ratio = 0.0 if c is None else ConstantRatio(c).c
+    costs = [] if c is None else [ConstantRatio(factor * ratio) for factor in (GUESSES if ratio else [1.0])]
     ends: Callable[[int], tuple[float, float]]
     if counted_k is None:
         alpha, ends = rate, partial(_from_mean, rate)
