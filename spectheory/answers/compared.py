@@ -13,7 +13,7 @@ class ChangeJson(Part, kw_only=True):
     one: float
     other: float
     difference: Annotated[Interval, says("the other less the first one, 95%")]
-    z: Annotated[float, says("in standard deviations")]
+    z: Annotated[float | None, says("in standard deviations; null if nothing is random and yet they differ")]
 
 
 class RunJson(Part, kw_only=True):

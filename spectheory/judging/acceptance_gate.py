@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import stdtrit
 
 from spectheory.checks import located, real
 from spectheory.errors import FOREIGN, SettingError, SpectheoryError, TextError, argument, reason_of
 from spectheory.files import loaded_json, read_text
 from spectheory.intervals import Interval
-from spectheory.judging.difference import Difference, Evidence, Run, check_words, difference, evidence_of
+from spectheory.judging.difference import Difference, check_words, difference, evidence_of
+from spectheory.judging.runs import Evidence, Run, two_runs
 from spectheory.prediction.over_prompts import reach
 from spectheory.trace import Trace
+from spectheory.trace.counters import Counters
 
 POWER = 0.9
 """Probability with which the smallest loss is caught."""
@@ -38,7 +40,8 @@ class Gate:
     @property
     def limit(self) -> float:
         """The lowest tokens per call that pass."""
-        return self.difference.tokens.one + float(ndtri(self.alarm)) * self.difference.tokens.deviation
+        tokens = self.difference.tokens
+        return tokens.one - tokens.slack + float(stdtrit(tokens.freedom, self.alarm)) * tokens.deviation
 
     @property
     def passed(self) -> bool:
@@ -49,7 +52,8 @@ class Gate:
     def smallest(self) -> float:
         """The smallest loss of tokens per call that is caught with probability 0.9, as a share."""
         tokens = self.difference.tokens
-        return (float(ndtri(POWER)) - float(ndtri(self.alarm))) * tokens.deviation / tokens.one
+        reach = float(stdtrit(tokens.freedom, POWER) - stdtrit(tokens.freedom, self.alarm))
+        return (reach * tokens.deviation + 2 * tokens.slack) / tokens.one
 
 
 def gate(
@@ -65,7 +69,7 @@ def gate(
     `expect` is a trace of like prompts under the engine's `rule`, an earlier run (log or counters), or a file with
     ``tokens_per_call`` and ``k``, as ``spectheory predict --json`` writes it: a number, or an interval of which a
     certain bound counts with its low end. Prompts that both share are compared one by one. The false-alarm rate `alarm`
-    is that of a normal approximation, one-sided; it holds as far as the noise is known
+    is one-sided, by Student's t over prompts; it holds as far as the noise is known
     (:func:`~spectheory.judging.difference.compare`).
 
     Examples
@@ -83,15 +87,11 @@ def gate(
         raise SettingError(
             f"{names[1]} is a trace", limit="a trace has expected calls, and no counts", remedy="expect it instead"
         )
-    run = Run.of(names[1], found, rule=rule)
-    return Gate(difference(_expectation(names[0], expect, run.k, rule), run), alarm)
-
-
-def _expectation(name: str, given: Evidence | str | Path, k: int, rule: str) -> Run:
-    """What is expected of calls of k drafts."""
-    if isinstance(given, str | Path) and (stated := _stated(name, located(given), k)):
-        return stated
-    return Run.of(name, evidence_of(given), k=k, rule=rule)
+    if isinstance(expect, str | Path):
+        run = Run.of(names[1], found, beside=Counters())  # a stated number is of all calls
+        if stated := _stated(names[0], located(expect), run.k):
+            return Gate(difference(stated, run), alarm)
+    return Gate(difference(*two_runs(names, (evidence_of(expect), found), rule=rule)), alarm)
 
 
 def _stated(name: str, path: Path, k: int) -> Run | None:

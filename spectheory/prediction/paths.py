@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -306,10 +307,10 @@ class TextSums:
     variance: Floats
 
 
-def sums_of_texts(survival: Floats, counted: NDArray[np.bool_], lengths: NDArray[np.int64]) -> TextSums:
+def sums_of_texts(survival: Floats, counted: NDArray[Any], lengths: NDArray[np.int64]) -> TextSums:
     r"""Means and variances of counts over the calls of each text (§13, exact).
 
-    `counted` ``[..., depth + 1, counts]`` says what a call with 0, 1, ... accepted tokens adds one to; entries of
+    `counted` ``[..., depth + 1, counts]`` says what a call with 0, 1, ... accepted tokens adds; entries of
     `survival` past the end of a text decide what is counted there. With v(n) the expected calls that start at n and
     m(n) the counts expected from there on, the parts by which a call moves them are uncorrelated:
 

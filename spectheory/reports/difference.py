@@ -7,12 +7,13 @@ from typing import Any
 
 from spectheory.answers.compared import DifferenceJson, GateJson, RunJson
 from spectheory.judging.acceptance_gate import POWER, Gate
-from spectheory.judging.difference import FALSE_ALARM, Change, Difference, Run
+from spectheory.judging.difference import FALSE_ALARM, Change, Difference
+from spectheory.judging.runs import Run
 from spectheory.prediction.over_prompts import FEW
 from spectheory.reports.base import Brief, Report
 from spectheory.reports.table import Column, Table
 
-_INDEPENDENT = "calls of totals are taken as independent: a lower bound of their noise"
+_INDEPENDENT = "their calls are taken as independent: a lower bound of their noise"
 
 
 def difference_report(found: Difference) -> Report:
@@ -81,7 +82,7 @@ def _table(found: Difference) -> Table:
         Column("difference", digits=3, signed=True, meaning="second less first, 95%"),
         Column("z", digits=1, signed=True, meaning="difference in standard deviations"),
     ]
-    rows: list[Any] = [vars(change) | {"z": change.z} for change in found.changes]
+    rows: list[Any] = [vars(change) | {"difference": change.difference, "z": change.z} for change in found.changes]
     if found.texts:
         columns.append(Column("texts", digits=3, signed=True, meaning="what of it the texts explain (exact)"))
         columns.append(Column("rest", digits=3, signed=True, meaning="what they do not: the draft or the engine"))
@@ -92,15 +93,17 @@ def _table(found: Difference) -> Table:
 
 def _noise(found: Difference) -> list[str]:
     """Where the intervals come from."""
-    runs = (found.one, found.other)
-    totals = [run.name for run in runs if len(run.prompts) < 2 and run.errors is None]
+    runs = [run for run in (found.one, found.other) if run.errors is None]
+    lone = [run for run in runs if len(run.prompts) < 2]
     few = min((len(run.prompts) for run in runs if len(run.prompts) > 1), default=FEW)
-    words = f"{' and '.join(totals)}: totals without prompts; "
+    named = "; ".join(f"{run.name}: {'one prompt' if run.prompts else 'totals without prompts'}" for run in lone)
     raised = f"their noise is raised {found.clustering:.1f} times in variance, as calls of one prompt depend"
+    slack = found.tokens.slack
     return [
         *([f"{found.paired} prompts are in both runs, and are compared one by one."] if found.paired else []),
-        *([words + (raised if found.clustering > 1 else _INDEPENDENT) + "."] if totals else []),
+        *([f"{named}; {raised if found.clustering > 1 else _INDEPENDENT}."] if lone else []),
         *([f"Only {few} prompts: intervals are rough."] if few < FEW else []),
+        *([f"Up to {slack:.3f} tokens per call depend on what is counted at the ends of texts."] if slack else []),
     ]
 
 
