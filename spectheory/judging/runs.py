@@ -20,7 +20,7 @@ from spectheory.prediction.paths import sums_of_texts, tokens_left
 from spectheory.prediction.plan_answer import named_rules
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog, Request
-from spectheory.trace.counters import PAST_END, Counters, by_accepted, depth_of
+from spectheory.trace.counters import Counters, by_accepted, depth_of
 
 Floats = NDArray[np.float64]
 Evidence: TypeAlias = Trace | CallLog | Counters
@@ -221,10 +221,8 @@ def starts_known(evidence: Evidence) -> bool:
 
 
 def _counting_of(beside: Evidence | None, k: int) -> Counting:
-    """How the run beside a trace counts; a server's counters do not say."""
-    if isinstance(beside, CallLog):
-        return counting_of(beside, k)
-    return Counting(k, past_end=True if isinstance(beside, Counters) and PAST_END in beside.remarks else None)
+    """How the run beside a trace counts; totals do not say."""
+    return counting_of(beside, k) if isinstance(beside, CallLog) else Counting(k)
 
 
 def keys(log: CallLog) -> list[Hashable]:

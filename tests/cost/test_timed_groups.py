@@ -28,6 +28,7 @@ from spectheory.intervals import Interval
 from spectheory.prediction.call_times import speedup_of_chain
 
 Floats = NDArray[np.float64]
+ROOT = Path(__file__).parents[2]
 TARGET, DRAFT = {1: 1.0, 2: 1.1, 4: 1.2, 8: 1.4}, {1: 0.15, 2: 0.16, 4: 0.17}
 LOOP = LoopTime(0.05, 0.1, 0.02, 0.01, 0.0)
 PASSES = len(TARGET) + len(DRAFT)
@@ -238,3 +239,9 @@ def test_the_control_fails_under_drift() -> None:
     assert spread < LEAST, "nor do rounds of all groups, taken as independent of each other"
     quiet, _ = coverage(in_one_stretch, independent, seed=14)
     assert quiet > spread, "without drift the control holds nearly: passes share the noise of their plain step"
+
+
+def test_the_coverage_of_the_docs_is_that_of_the_result() -> None:
+    inside = json.loads((ROOT / "benchmarks/results/latency_coverage.json").read_text())["inside"]["answer, all"]
+    page = (ROOT / "docs/measuring_reference.md").read_text(encoding="utf-8")
+    assert f"{inside['inside']} of {inside['of']} did (`benchmarks/results/latency_coverage.json`)" in page
