@@ -6,9 +6,11 @@ from pathlib import Path
 
 from spectheory.cli.answer import View, show
 from spectheory.cli.console import ready_folder
-from spectheory.cli.options import CompareOptions
-from spectheory.judging.difference import compare
+from spectheory.cli.options import LATENCY_FILE, CompareOptions
+from spectheory.cost import LatencyTable
+from spectheory.judging import compare
 from spectheory.reports.difference import difference_report
+from spectheory.trace.reading import evidence_file
 
 
 def run_compare(question: CompareOptions) -> None:
@@ -21,6 +23,7 @@ def run_compare(question: CompareOptions) -> None:
         k=question.k,
         rule=question.rule,
         texts=question.texts or (),
+        costs=_costs(question.one, question.other),
         names=_names(question.one, question.other),
     )
     file = question.out / "difference.json" if question.out else None
@@ -30,3 +33,9 @@ def run_compare(question: CompareOptions) -> None:
 def _names(one: Path, other: Path) -> tuple[str, str]:
     """What the runs are called: the last parts of their paths, where these differ."""
     return (one.name, other.name) if one.name != other.name else (str(one), str(other))
+
+
+def _costs(*runs: Path) -> list[LatencyTable]:
+    """The latencies beside both runs; none if one has none."""
+    files = [evidence_file(run).with_name(LATENCY_FILE) for run in runs]
+    return [LatencyTable.read(file).looped for file in files] if all(file.exists() for file in files) else []

@@ -224,10 +224,10 @@ class JudgeOptions:
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """Compare two runs: tokens per call and acceptance by position, with the error of each difference.
+    """Compare two runs: tokens per call, acceptance by position and speed-up, with the error of each difference.
 
     Two drafts, two settings, an engine before and after an upgrade, or a trace against what a server counted. Prompts
-    that both share are compared one by one.
+    that both share are compared one by one. Speed-ups need a latency.json beside both runs, or two answers.
     """
 
     one: Annotated[Path, the.ONE_RUN]

@@ -39,13 +39,17 @@ JUDGED = Argument(
     help="Log of calls with token ids, as `import` reads it. Further files: a trace of the same texts, which replaces "
     "running the pair, and the engine's totals over the requests.",
 )
-ONE_RUN = Argument(metavar="A", help="The first run: a trace, a log of calls or counters, or the folder of one.")
+ONE_RUN = Argument(
+    metavar="A",
+    help="The first run: a trace, a log of calls, counters, or JSON of predict or plan; or a folder of one.",
+)
 OTHER_RUN = Argument(metavar="B", help="The second run; differences are B less A.")
 OF_TEXTS = option(
     "--texts",
     "TRACE",
     TRACE,
-    "Trace of the very texts of a log, first A's, then B's: separates harder texts from the draft and the engine.",
+    "Trace of the very texts of a log, first A's, then B's: separates harder texts from the draft and the engine; "
+    "a third, of B's texts with A's draft, separates the draft.",
 )
 COUNTS = Argument(metavar="COUNTS", help="What the engine counted: a log of calls, counters, or the folder of one.")
 EXPECT = option(

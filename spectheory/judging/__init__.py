@@ -1,7 +1,8 @@
 """An engine's output and counts against what the path theorem expects of them (§13); two runs against each other."""
 
 from spectheory.judging.acceptance_gate import Gate, gate
-from spectheory.judging.difference import Change, Difference, compare
+from spectheory.judging.compared import compare
+from spectheory.judging.difference import Change, Difference
 from spectheory.judging.judgement import Judgement, judge
 from spectheory.judging.output import OutputTest
 from spectheory.judging.standing import FALSE_ALARMS, Standing

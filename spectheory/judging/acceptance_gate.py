@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from scipy.special import stdtrit
 
-from spectheory.checks import located, real
-from spectheory.errors import FOREIGN, SettingError, SpectheoryError, TextError, argument, reason_of
-from spectheory.files import loaded_json, read_text
-from spectheory.intervals import Interval
-from spectheory.judging.difference import Difference, check_words, difference, evidence_of
-from spectheory.judging.runs import Evidence, Run, two_runs
-from spectheory.prediction.over_prompts import reach
+from spectheory.checks import real
+from spectheory.errors import SettingError, argument
+from spectheory.judging.compared import check_words
+from spectheory.judging.difference import Difference, difference
+from spectheory.judging.runs import Evidence, Stated, side_of, two_runs
 from spectheory.trace import Trace
-from spectheory.trace.counters import Counters
 
 POWER = 0.9
 """Probability with which the smallest loss is caught."""
@@ -82,42 +77,11 @@ def gate(
     """
     real(argument("alarm"), alarm, lambda rate: 0 < rate < 0.5, limit="must be in (0, 0.5)", remedy="0.001 is usual")
     check_words(rule, names)
-    found = evidence_of(counts)
-    if isinstance(found, Trace):
+    found = side_of(counts)
+    if isinstance(found, Trace | Stated):
         raise SettingError(
-            f"{names[1]} is a trace", limit="a trace has expected calls, and no counts", remedy="expect it instead"
+            f"{names[1]} is {'a trace' if isinstance(found, Trace) else 'an answer'}",
+            limit="it has expected calls, and no counts",
+            remedy="expect it instead",
         )
-    if isinstance(expect, str | Path):
-        run = Run.of(names[1], found, beside=Counters())  # a stated number is of all calls
-        if stated := _stated(names[0], located(expect), run.k):
-            return Gate(difference(stated, run), alarm)
-    return Gate(difference(*two_runs(names, (evidence_of(expect), found), rule=rule)), alarm)
-
-
-def _stated(name: str, path: Path, k: int) -> Run | None:
-    """The tokens per call that a small JSON file states; None if it is none."""
-    if path.suffix != ".json" or not path.is_file():
-        return None
-    try:
-        content = loaded_json(read_text(path))
-        if not (isinstance(content, dict) and "tokens_per_call" in content):
-            return None
-        tokens = content["tokens_per_call"]
-        value = Interval(**tokens) if isinstance(tokens, dict) else Interval.exact(tokens)
-        stated = content.get("k", k)
-    except (*FOREIGN, SpectheoryError) as error:
-        raise TextError(
-            f"{path} states no tokens per call ({reason_of(error)})",
-            limit='needs {"k": 3, "tokens_per_call": 2.4}, or the JSON of a prediction',
-            remedy="correct the file",
-        ) from error
-    if stated != k or not 1 <= value.best <= k + 1:
-        raise TextError(
-            f"{path} expects {value.best:g} tokens per call at k = {stated}",
-            limit=f"the run counted calls of {k} drafts, which have 1 to {k + 1}",
-            remedy="expect the k that is served",
-        )
-    best = value.low if value.kind == "bound" else value.best
-    deviation = (value.high - value.low) / (2 * reach(math.inf)) if value.kind == "statistical" else 0.0
-    counts = np.array([[1.0, *np.full(k, (best - 1) / k)]])  # positions are not stated, and not tested
-    return Run(name, counts, errors=np.array([deviation, *np.full(k, np.inf)]))
+    return Gate(difference(*two_runs(names, (side_of(expect), found), rule=rule)), alarm)

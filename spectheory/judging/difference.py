@@ -1,29 +1,19 @@
-"""Two runs against each other: tokens per call and acceptance by position, paired by the prompts that both have."""
+"""The difference of two runs: tokens per call and acceptance by position, paired by the prompts that both have."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Hashable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from spectheory.checks import instance, located, several, shown, whole
-from spectheory.errors import SettingError, argument
 from spectheory.intervals import Interval
-from spectheory.judging.counting import counting_of
-from spectheory.judging.judgement import align_texts
-from spectheory.judging.runs import Evidence, Run, expected_run, keys, starts_known, two_runs
+from spectheory.judging.judgement import Judgement
+from spectheory.judging.runs import Run
 from spectheory.prediction.over_prompts import reach
-from spectheory.prediction.plan_answer import named_rules
-from spectheory.trace import Trace, read_evidence
-from spectheory.trace.calls import MOST_DRAFTS, CallLog
-from spectheory.trace.counters import Counters
-from spectheory.trace.reading import given_trace
 
 Floats = NDArray[np.float64]
 FALSE_ALARM = 0.01
@@ -66,12 +56,31 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """Two runs of chains of k drafts: tokens per call, then the share of calls that accepted 1, 2, ..., k drafts.
+class Speedups:
+    """Speed-ups of both runs over plain decoding, and the other's over the first one's (95% intervals).
 
-    `paired` is the number of prompts that both have. `texts` says how much of each difference is expected from the
-    texts themselves, as both models' statistics of them say; `rest` is what the texts do not explain. `clustering` is
-    the factor by which the variance of totals without prompts was raised, 1 if nothing says by how much.
+    `refused` says why they cannot be compared; there is no `ratio` then.
+    """
+
+    one: Interval
+    other: Interval
+    ratio: Interval | None
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two runs: tokens per call, then the share of calls that accepted 1, 2, ..., k drafts, where positions are known.
+
+    - `paired`: the number of prompts that both have.
+    - `clustering`: the factor by which the variance of totals without prompts was raised, 1 if nothing says by how
+      much.
+    - `texts`, `draft`: how much of each difference is expected from the texts themselves, and from another draft on the
+      second texts, as the models' statistics say; `rest`: what remains. Empty where they are not known.
+    - `with_drafts`: the traces of the texts are of different drafts, so that `texts` are those of texts and drafts.
+    - `judged`: for each run that is a log with a trace of its texts, whether its calls and its output fit the rule, or
+      why that is not known; empty without traces of texts.
+    - `speedups`: None where a run has no costs.
     """
 
     one: Run
@@ -80,11 +89,15 @@ class Difference:
     paired: int
     clustering: float = 1.0
     texts: tuple[Change, ...] = ()
+    draft: tuple[Change, ...] = ()
     rest: tuple[Change, ...] = ()
+    with_drafts: bool = False
+    judged: tuple[Judgement | str, ...] = ()
+    speedups: Speedups | None = None
 
     @property
     def k(self) -> int:
-        """Drafts of a call."""
+        """Drafts of a call of the first run; of both, where positions are compared."""
         return self.one.k
 
     @property
@@ -97,96 +110,33 @@ class Difference:
         return change.p < FALSE_ALARM / len(self.changes)
 
 
-def compare(
-    one: Evidence | str | Path,
-    other: Evidence | str | Path,
-    *,
-    k: int | None = None,
-    rule: str = "token",
-    texts: Sequence[Trace | str | Path] = (),
-    names: tuple[str, str] = ("the first run", "the second run"),
-) -> Difference:
-    """Compare two runs: what they accept at each position, and tokens per call (95% intervals over prompts).
-
-    Each run is a trace, a log of calls or counters, or the path of one: two drafts, two settings, an engine before and
-    after an upgrade, or what a trace expects against what a server counted. Runs that share prompts are compared prompt
-    by prompt. Intervals are for prompts drawn independently; totals without prompts are taken to be as clustered as
-    the other run, or else as independent calls, which is a lower bound of their noise.
-
-    Parameters
-    ----------
-    one, other
-        What is compared; differences are the second less the first.
-    k
-        Drafts per call, where both are traces. A log or counters say it themselves, and both runs need the same: with
-        another k calls start elsewhere, and every position differs without any fault.
-    rule
-        The rule of traces.
-    texts
-        Two traces, of the texts of the one and of the other log. They separate a harder text from the rest: a weaker
-        draft or a fault of the engine.
-    names
-        What the runs are called in messages.
-
-    Raises
-    ------
-    SettingError
-        Runs of different k, or texts without logs.
-    TextError
-        Counts without positions.
-
-    Examples
-    --------
-    >>> found = compare(Counters(calls=400, survival=(0.8,)), Counters(calls=400, survival=(0.7,)))
-    >>> round(found.tokens.z, 2), found.differs(found.tokens)
-    (-3.29, True)
-    """
-    check_words(rule, names)
-    texts = several(argument("texts"), texts, remedy="name two traces, or none")
-    sides = evidence_of(one), evidence_of(other)
-    k = None if k is None else whole(argument("k"), k, most=MOST_DRAFTS, remedy="give the drafts per call")
-    runs = two_runs(names, sides, k=k, rule=rule)
-    if runs[0].k != runs[1].k:
-        raise SettingError(
-            f"calls draft {runs[0].k} tokens in {names[0]} and {runs[1].k} in {names[1]}",
-            limit="with another k calls start elsewhere: every position differs without any fault",
-            remedy="serve both with one k, or compare each with a trace",
-        )
-    found = difference(*runs)
-    return _explained(found, sides, texts, rule) if texts else found
-
-
-def check_words(rule: str, names: tuple[str, str]) -> None:
-    """Check the name of a rule, and what two runs are called."""
-    instance(argument("rule"), rule, str, remedy="token is one")
-    named_rules([rule])
-    if not isinstance(names, tuple) or len(names) != 2 or not all(isinstance(name, str) for name in names):
-        raise SettingError(f"names is {shown(names)}", limit="needs two texts", remedy="leave it out")
-
-
-def evidence_of(given: Evidence | str | Path) -> Evidence:
-    """What is given itself, or by the path of a file of it."""
-    found: Any = read_evidence(located(given)) if isinstance(given, str | Path) else given
-    if isinstance(found, Trace | CallLog | Counters):
-        return found
-    raise SettingError(
-        f"a run is {shown(found)}", limit="needs a trace, a log of calls or counters", remedy="name the file of one"
+def difference(one: Run, other: Run) -> Difference:
+    """The changes from one run to another."""
+    clustering = np.maximum(one.clustering, other.clustering)
+    totals = any(len(run.prompts) < 2 and run.errors is None for run in (one, other))
+    noise = Noise(np.sqrt(variance(one, other)), min(one.freedom, other.freedom), one.slack + other.slack)
+    return Difference(
+        one,
+        other,
+        noise.changes(one.shares, other.shares),
+        len(_shared(one, other)),
+        float(clustering[0]) if totals else 1.0,
     )
 
 
-def difference(one: Run, other: Run) -> Difference:
-    """The changes from one run to another of the same k."""
-    shared = _shared(one, other)
+def variance(one: Run, other: Run, units: tuple[Floats | float, Floats | float] = (1.0, 1.0)) -> Floats:
+    """Variances of the other's shares less the first one's, each in its unit ``[k + 1]``; runs of one k."""
     clustering = np.maximum(one.clustering, other.clustering)
-    variance = one.variance(clustering) + other.variance(clustering)
-    if shared and one.errors is None and other.errors is None:
+    apart = one.variance(clustering) / units[0] ** 2 + other.variance(clustering) / units[1] ** 2
+    shared = _shared(one, other)
+    if shared:
         places = [{name: row for row, name in enumerate(run.prompts)} for run in (one, other)]
-        rows = [[of[name] for name in shared] for of in places]
-        variance = variance - 2 * (one.influence[rows[0]] * other.influence[rows[1]]).sum(axis=0)
-    totals = any(len(run.prompts) < 2 and run.errors is None for run in (one, other))
-    noise = _Noise(np.sqrt(np.maximum(variance, 0.0)), min(one.freedom, other.freedom), one.slack + other.slack)
-    changes = noise.changes(one.shares, other.shares)
-    return Difference(one, other, changes, len(shared), float(clustering[0]) if totals else 1.0)
+        first, second = (
+            run.influence[[of[name] for name in shared]] / unit
+            for run, of, unit in zip((one, other), places, units, strict=True)
+        )
+        apart = apart - 2 * (first * second).sum(axis=0)
+    return np.maximum(apart, 0.0)
 
 
 def _shared(one: Run, other: Run) -> list[Hashable]:
@@ -198,40 +148,18 @@ def _shared(one: Run, other: Run) -> list[Hashable]:
 
 
 @dataclass(frozen=True)
-class _Noise:
-    """Standard deviations of the changes ``[k + 1]``, their degrees of freedom, and what is no chance of them."""
+class Noise:
+    """Standard deviations of changes ``[k + 1]``, their degrees of freedom, and the slack of counting."""
 
     deviations: Floats
     freedom: float
     slack: Floats | float
 
     def changes(self, one: Floats, other: Floats) -> tuple[Change, ...]:
+        """Tokens per call, then the positions, without those that are not known."""
         names = ["tokens per call", *(f"position {i}" for i in range(1, len(one)))]
         slack = np.broadcast_to(self.slack, one.shape)
         rows = zip(names, *(each.tolist() for each in (one, other, self.deviations, slack)), strict=True)
-        return tuple(Change(what, a, b, error, self.freedom, least) for what, a, b, error, least in rows)
-
-
-def _explained(
-    found: Difference, sides: Sequence[Evidence], texts: Sequence[Trace | str | Path], rule: str
-) -> Difference:
-    """The part of each change that the texts make, and the rest, which is compared prompt by prompt."""
-    if len(texts) != 2 or not all(isinstance(side, CallLog) for side in sides):
-        raise SettingError(
-            f"{len(texts)} traces of texts are given",
-            limit="two, of the texts of two logs of calls, separate texts from the rest",
-            remedy="name the trace of each log's own texts, in the order of the logs",
+        return tuple(
+            Change(what, a, b, error, self.freedom, least) for what, a, b, error, least in rows if math.isfinite(error)
         )
-    whole, expected = all(map(starts_known, sides)), []
-    for log, trace in zip(sides, texts, strict=True):
-        assert isinstance(log, CallLog)
-        aligned = align_texts(given_trace(trace), log)
-        counting = counting_of(log, found.k)
-        expected.append(expected_run("", aligned, rule, counting, whole=whole, prompts=keys(log)))
-    pairs = list(zip((found.one, found.other), expected, strict=True))
-    gaps = [run.shares - own.shares for run, own in pairs]
-    variance = sum(((run.influence - own.influence) ** 2).sum(axis=0) for run, own in pairs)
-    slack = expected[0].slack + expected[1].slack
-    rest = _Noise(np.sqrt(variance), min(found.one.freedom, found.other.freedom), slack).changes(*gaps)
-    certain = _Noise(np.zeros(found.k + 1), math.inf, slack).changes(*(own.shares for own in expected))
-    return replace(found, texts=certain, rest=rest)

@@ -3,27 +3,109 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.checks import located, shown, whole
 from spectheory.drafting import Chain
-from spectheory.errors import SettingError, TextError, argument
+from spectheory.errors import FOREIGN, SettingError, SpectheoryError, TextError, argument, reason_of
+from spectheory.files import loaded_json, read_text
+from spectheory.intervals import Interval
 from spectheory.judging.counting import Counting, counting_of, starts_of
 from spectheory.judging.expected import ExpectedCounts
 from spectheory.prediction.at_starts import CallStarts
-from spectheory.prediction.over_prompts import FEW
+from spectheory.prediction.over_prompts import FEW, reach
 from spectheory.prediction.paths import sums_of_texts, tokens_left
 from spectheory.prediction.plan_answer import named_rules
-from spectheory.trace import Trace
-from spectheory.trace.calls import CallLog, Request
+from spectheory.trace import Trace, read_evidence
+from spectheory.trace.calls import MOST_DRAFTS, CallLog, Request
 from spectheory.trace.counters import Counters, by_accepted, depth_of
 
 Floats = NDArray[np.float64]
 Evidence: TypeAlias = Trace | CallLog | Counters
+
+
+@dataclass(frozen=True)
+class Stated:
+    """Tokens per call of an answer, or of a small file: at k drafts a call, None if it does not say.
+
+    A certain bound counts from its low end to its high one. `provenance` says what the answer was computed from.
+    """
+
+    tokens: Interval
+    k: int | None = None
+    speedup: Interval | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> Stated | None:
+        """What a JSON file states; None if it is no such file."""
+        if path.suffix != ".json" or not path.is_file():
+            return None
+        try:
+            content = loaded_json(read_text(path))
+            if not isinstance(content, dict) or content.get("tokens_per_call") is None:
+                return None
+            k, speedup = content.get("k", content.get("nodes")), content.get("speedup")
+            found = cls(
+                _interval(content["tokens_per_call"]),
+                None if k is None else whole("k", k, most=MOST_DRAFTS, remedy="give the drafts per call"),
+                None if speedup is None else _interval(speedup),
+                _measured(content),
+            )
+        except (*FOREIGN, SpectheoryError) as error:
+            raise TextError(
+                f"{path} states no tokens per call ({reason_of(error)})",
+                limit='needs {"k": 3, "tokens_per_call": 2.4}, or the JSON of a prediction',
+                remedy="correct the file",
+            ) from error
+        return found
+
+    def run(self, name: str, k: int, width: int) -> Run:
+        """The run of k drafts a call, in arrays for `width` drafts; positions are not stated."""
+        tokens, certain = self.tokens, self.tokens.kind == "bound"
+        if not 1 <= tokens.best <= k + 1:
+            raise TextError(
+                f"{name} states {tokens.best:g} tokens per call",
+                limit=f"calls of {k} drafts have 1 to {k + 1}",
+                remedy="correct the file",
+            )
+        best = (tokens.low + tokens.high) / 2 if certain else tokens.best
+        deviation = (tokens.high - tokens.low) / (2 * reach(math.inf)) if tokens.kind == "statistical" else 0.0
+        unknown = np.full(width, np.inf)
+        slack = np.array([(tokens.high - tokens.low) / 2 if certain else 0.0, *np.zeros(width)])
+        counts = np.array([[1.0, *np.full(width, (best - 1) / width)]])
+        return Run(name, counts, errors=np.array([deviation, *unknown]), slack=slack, length=k)
+
+
+Side: TypeAlias = Evidence | Stated
+
+
+def _interval(value: Any) -> Interval:
+    return Interval(**value) if isinstance(value, dict) else Interval.exact(value)
+
+
+def _measured(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The provenance of an answer; of several drafts that of the one whose numbers lead."""
+    provenance = content.get("provenance") or {}
+    return dict(provenance.get(content.get("draft")) or provenance)
+
+
+def side_of(given: Side | str | Path) -> Side:
+    """What is given itself, or by the path of a file of it."""
+    path = located(given) if isinstance(given, str | Path) else None
+    found: Any = given if path is None else Stated.read(path) or read_evidence(path)
+    if isinstance(found, Trace | CallLog | Counters | Stated):
+        return found
+    raise SettingError(
+        f"a run is {shown(found)}", limit="needs a trace, a log of calls or counters", remedy="name the file of one"
+    )
 
 
 @dataclass(frozen=True)
@@ -38,6 +120,7 @@ class Run:
       expected counts are without them. 0 where they are not needed.
     - `slack` ``[k + 1]``: expected shares are known up to so much, as the other run does not say what it counts at the
       ends of texts.
+    - `length`: drafts of a call, where positions are not known.
     """
 
     name: str
@@ -47,41 +130,38 @@ class Run:
     rule: str = ""
     coins: Floats | float = 0.0
     slack: Floats | float = 0.0
+    length: int = 0
 
     @classmethod
-    def of(
-        cls, name: str, evidence: Evidence, *, k: int | None = None, rule: str = "token", beside: Evidence | None = None
-    ) -> Run:
+    def of(cls, name: str, evidence: Evidence, *, k: int | None = None, rule: str = "token") -> Run:
         """What a log or a scrape counted, or what a trace expects of chains of `k` drafts under a rule.
 
-        Calls with k tokens left or fewer are left out where this run and the one `beside` it know where their calls
-        start: what engines count at the end of a text differs. Otherwise all calls count, and a trace expects what the
-        run beside it would count of texts as long as the trace's.
+        Calls with k tokens left or fewer are left out where it is known where calls start: what engines count at the
+        end of a text differs.
 
         Examples
         --------
         >>> Run.of("a", Counters(calls=4, survival=(0.5, 0.25))).shares.tolist()
         [1.75, 0.5, 0.25]
         """
-        whole = starts_known(evidence) and (beside is None or starts_known(beside))
-        return _run_of(name, evidence, k, rule, beside, whole=whole)
+        return _run_of(name, evidence, k, rule, None, whole=starts_known(evidence))
 
     @property
     def k(self) -> int:
         """Drafts of a call."""
-        return self.counts.shape[1] - 1
+        return self.length or self.counts.shape[1] - 1
 
     @property
     def calls(self) -> float:
         """All calls."""
         return float(self.counts[:, 0].sum())
 
-    @property
+    @cached_property
     def shares(self) -> Floats:
         """Tokens per call, and the share of calls that accepted at least i drafts, ``[k + 1]``."""
         return _shares(self.counts.sum(axis=0))
 
-    @property
+    @cached_property
     def influence(self) -> Floats:
         """What each prompt adds to the error of the shares ``[prompts, k + 1]``: their squares add up to the variance.
 
@@ -106,14 +186,14 @@ class Run:
         squares = float((2 * np.arange(1, self.k + 1) - 1) @ survival)
         return np.array([squares - survival.sum() ** 2, *(survival * (1 - survival))]) / self.calls
 
-    @property
+    @cached_property
     def clustering(self) -> Floats:
         """By how much calls of one prompt depend: variances of counted shares over those of independent calls.
 
         Of a trace those between prompts, and of the decoder's random numbers.
         """
         if len(self.prompts) < FEW:
-            return np.ones(self.k + 1)
+            return np.ones(self.counts.shape[1])
         counted = (self.influence**2).sum(axis=0) + self.coins
         return np.maximum(np.divide(counted, self.of_calls, out=np.ones(self.k + 1), where=self.of_calls > 0), 1.0)
 
@@ -127,31 +207,54 @@ class Run:
 
 
 def two_runs(
-    names: tuple[str, str], sides: tuple[Evidence, Evidence], *, k: int | None = None, rule: str = "token"
+    names: tuple[str, str], sides: tuple[Side, Side], *, k: int | None = None, rule: str = "token"
 ) -> tuple[Run, Run]:
-    """Each side as :meth:`Run.of` has it beside the other; a trace takes the k of the side that counted."""
-    whole = all(map(starts_known, sides))
-    length = k or next((_length_of(side) for side in sides if not isinstance(side, Trace)), None)
+    """Each side beside the other; a trace takes the k of the other side.
+
+    Calls with k tokens left or fewer are left out where it is known of both sides where calls start. Otherwise all
+    calls count, and a trace expects what the other side would count of texts as long as the trace's.
+    """
+    whole, lengths = all(map(starts_known, sides)), [_length_of(side) for side in sides]
+    known = [length for length in lengths if length]
+    stated = [side for side in sides if isinstance(side, Stated) and side.k]
+    if len(set(known)) > 1 and len(stated) < len(sides):
+        raise SettingError(
+            f"calls draft {known[0]} tokens in {names[0]} and {known[1]} in {names[1]}",
+            limit="with another k calls start elsewhere: every position differs without any fault",
+            remedy="serve both with one k, or compare each with a trace",
+        )
+    asked = k or next(iter(known), None)
+    rows = list(zip(names, sides, lengths, reversed(sides), strict=True))
     one, other = (
-        _run_of(name, side, length if isinstance(side, Trace) else k, rule, beside, whole=whole)
-        for name, side, beside in zip(names, sides, reversed(sides), strict=True)
+        side.run(name, length or _given(asked), max([*known, 1]))
+        if isinstance(side, Stated)
+        else _run_of(name, side, asked if isinstance(side, Trace) else k, rule, beside, whole=whole)
+        for name, side, length, beside in rows
     )
     return one, other
 
 
-def _length_of(side: CallLog | Counters) -> int | None:
+def _length_of(side: Side) -> int | None:
+    """Drafts of a call, as far as a side says."""
+    if isinstance(side, Stated):
+        return side.k
+    if isinstance(side, Trace):
+        return None
     return (depth_of(side) if isinstance(side, CallLog) else len(side.survival)) or None
 
 
-def _run_of(name: str, evidence: Evidence, k: int | None, rule: str, beside: Evidence | None, *, whole: bool) -> Run:
+def _given(k: int | None) -> int:
+    """The k of sides that do not say it."""
+    if k is None:
+        raise SettingError(
+            f"{argument('k')} is not given", limit="traces have no length of calls", remedy="give the drafts per call"
+        )
+    return k
+
+
+def _run_of(name: str, evidence: Evidence, k: int | None, rule: str, beside: Side | None, *, whole: bool) -> Run:
     if isinstance(evidence, Trace):
-        if k is None:
-            raise SettingError(
-                f"{argument('k')} is not given",
-                limit="traces have no length of calls",
-                remedy="give the drafts per call",
-            )
-        return _with_calls(expected_run(name, evidence, rule, _counting_of(beside, k), whole=whole))
+        return _with_calls(expected_run(name, evidence, rule, _counting_of(beside, _given(k)), whole=whole))
     found = _of_log(name, evidence, whole=whole) if isinstance(evidence, CallLog) else _of_totals(name, evidence)
     if k is not None and k != found.k:
         raise SettingError(
@@ -212,7 +315,7 @@ def _with_calls(run: Run) -> Run:
     return run
 
 
-def starts_known(evidence: Evidence) -> bool:
+def starts_known(evidence: Side) -> bool:
     """Whether it is known where in its text each call starts."""
     if isinstance(evidence, CallLog):
         counting = counting_of(evidence, depth_of(evidence) or None)
@@ -220,7 +323,7 @@ def starts_known(evidence: Evidence) -> bool:
     return isinstance(evidence, Trace)
 
 
-def _counting_of(beside: Evidence | None, k: int) -> Counting:
+def _counting_of(beside: Side | None, k: int) -> Counting:
     """How the run beside a trace counts; totals do not say."""
     return counting_of(beside, k) if isinstance(beside, CallLog) else Counting(k)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
-from spectheory.answers.compared import DifferenceJson, GateJson, RunJson
+from spectheory.answers.compared import DifferenceJson, GateJson, RunJson, SpeedupsJson
 from spectheory.judging.acceptance_gate import POWER, Gate
-from spectheory.judging.difference import FALSE_ALARM, Change, Difference
+from spectheory.judging.difference import FALSE_ALARM, Change, Difference, Speedups
+from spectheory.judging.judgement import Judgement
 from spectheory.judging.runs import Run
 from spectheory.prediction.over_prompts import FEW
 from spectheory.reports.base import Brief, Report
@@ -18,51 +20,107 @@ _INDEPENDENT = "their calls are taken as independent: a lower bound of their noi
 
 def difference_report(found: Difference) -> Report:
     """Whether the runs differ, by how much, and why as far as that is known."""
-    differs = any(map(found.differs, found.changes))
+    judged = found.judged or ("", "")
     content = DifferenceJson.view(
         found,
-        one=_run(found.one),
-        other=_run(found.other),
-        differs=differs,
+        one=_run(found.one, judged[0]),
+        other=_run(found.other, judged[1]),
+        differs=any(map(found.differs, found.changes)),
         changes=found.changes,
         texts=found.texts,
+        draft=found.draft,
         rest=found.rest,
+        speedups=SpeedupsJson.view(found.speedups) if found.speedups else None,
     )
     lines = list(_lines(found))
     tables = [_table(found)]
+    names = (found.one.name, found.other.name)
+    reasons = [
+        f"{name} is not judged: {why}" for name, why in zip(names, judged, strict=True) if why and isinstance(why, str)
+    ]
     notes = [
         f"Differences are {found.other.name} less {found.one.name}, with 95% intervals; two equal runs are said to "
         f"differ with probability {FALSE_ALARM:g}, over all rows together.",
         *_noise(found),
+        *reasons,
     ]
-    return Report(content, tables, "; ".join(lines), notes, Brief.of(lines, tables, _noise(found)))
+    return Report(content, tables, "; ".join(lines), notes, Brief.of(lines, tables, [*_noise(found), *reasons]))
 
 
-def _run(run: Run) -> RunJson:
-    return RunJson.view(run, prompts=len(run.prompts), rule=run.rule or None)
+def _run(run: Run, judged: Judgement | str) -> RunJson:
+    return RunJson.view(
+        run,
+        calls=run.calls if run.errors is None else math.nan,
+        prompts=len(run.prompts),
+        rule=run.rule or None,
+        calls_fit=not judged.refuted if isinstance(judged, Judgement) else None,
+        output_fits=not judged.output_refuted if isinstance(judged, Judgement) and judged.output else None,
+    )
 
 
 def _lines(found: Difference) -> Iterator[str]:
-    """The verdict on tokens per call, and the position that changed most with its reason."""
-    tokens = found.tokens
-    values = f"{tokens.one:.2f} to {tokens.other:.2f} at k = {found.k}"
+    """The verdict on tokens per call, the position that changed most with its reason, the output and the speed-up."""
+    tokens, ks = found.tokens, dict.fromkeys((found.one.k, found.other.k))
+    values = f"{tokens.one:.2f} to {tokens.other:.2f} at k = {' and '.join(map(str, ks))}"
     if found.differs(tokens):
         yield f"Tokens per call {_moved(tokens)}: {values}"
     else:
         yield f"Tokens per call cannot be told apart: {values} ({_error(tokens, signed=True)})"
-    largest = max(found.changes[1:], key=lambda change: abs(change.z))
-    if not found.differs(largest):
+    rests = found.rest or found.changes
+    positions = [*zip(found.changes, rests, strict=True)][1:]
+    sure = [pair for pair in positions if any(map(found.differs, pair))]
+    if sure:
+        yield from _because(found, max(sure, key=lambda pair: max(abs(each.z) for each in pair))[0])
+    yield from _faults(found)
+    if found.speedups:
+        yield _speedup(found.speedups)
+
+
+def _because(found: Difference, change: Change) -> Iterator[str]:
+    """A change at a position and what makes it, as far as that is known."""
+    moved = f"Acceptance at {change.what} {_moved(change)}"
+    if not found.texts:
+        yield f"{moved}: {change.one:.3f} to {change.other:.3f}"
         return
-    at = found.changes.index(largest)
-    if found.texts:
-        texts, rest = found.texts[at], found.rest[at]
-        verdict = "beyond noise" if found.differs(rest) else "within noise"
-        yield (
-            f"Acceptance at {largest.what} {_moved(largest)}: the texts make {texts.difference.best:+.3f}, the rest "
-            f"{_error(rest, signed=True)} is the draft or the engine ({verdict})"
-        )
-    else:
-        yield f"Acceptance at {largest.what} {_moved(largest)}: {largest.one:.3f} to {largest.other:.3f}"
+    at = found.changes.index(change)
+    rest = found.rest[at]
+    texts = "texts with their drafts" if found.with_drafts else "the texts"
+    yield f"{moved}: {texts} are {_worse(found.texts[at], 'harder', 'easier', 'equally hard')}"
+    if found.draft:
+        yield f"The draft is {_worse(found.draft[at], 'weaker', 'better', 'equally good')}"
+    cause = "the engine" if found.draft or found.with_drafts else "the draft or the engine"
+    size = _error(rest, signed=True)
+    yield f"The rest, {size}, is {cause}" if found.differs(rest) else f"The rest, {size}, is within noise"
+
+
+def _worse(part: Change, worse: str, better: str, equal: str) -> str:
+    by = part.difference.best
+    shown = f"{abs(by):.3f}"
+    return f"{worse if by < 0 else better} by {shown}" if float(shown) else equal
+
+
+def _faults(found: Difference) -> Iterator[str]:
+    """Runs whose output or calls do not fit; where all that was judged does, one line says so."""
+    named = list(zip((found.one.name, found.other.name), found.judged, strict=False))
+    judged = [(name, each) for name, each in named if isinstance(each, Judgement)]
+    wrong = [name for name, each in judged if each.output_refuted]
+    unfit = [name for name, each in judged if each.refuted]
+    if wrong:
+        yield f"The output of {' and of '.join(wrong)} is not what the target outputs"
+    if unfit:
+        yield f"The calls of {' and of '.join(unfit)} do not fit the rule"
+    tested = [name for name, each in judged if each.output]
+    if tested and not wrong:
+        yield f"The output of {' and of '.join(tested)} fits the target"
+
+
+def _speedup(found: Speedups) -> str:
+    if found.ratio is None:
+        return found.refused.removesuffix(".")
+    return (
+        f"Speed-up {found.one.best:.2f}x to {found.other.best:.2f}x: {found.ratio.best:.3f} times "
+        f"(95%: {found.ratio.low:.3f} to {found.ratio.high:.3f})"
+    )
 
 
 def _moved(change: Change) -> str:
@@ -84,10 +142,33 @@ def _table(found: Difference) -> Table:
     ]
     rows: list[Any] = [vars(change) | {"difference": change.difference, "z": change.z} for change in found.changes]
     if found.texts:
-        columns.append(Column("texts", digits=3, signed=True, meaning="what of it the texts explain (exact)"))
-        columns.append(Column("rest", digits=3, signed=True, meaning="what they do not: the draft or the engine"))
-        parts = zip(rows, found.texts, found.rest, strict=True)
-        rows = [row | {"texts": one.difference.best, "rest": other.difference} for row, one, other in parts]
+        draft = "texts, with the first one's draft" if found.draft else "texts"
+        columns += [
+            Column(
+                f"expected {found.one.name}",
+                digits=3,
+                aside=True,
+                at="first",
+                meaning="expected of the first run's texts (exact)",
+            ),
+            Column(
+                f"expected {found.other.name}",
+                digits=3,
+                aside=True,
+                at="second",
+                meaning=f"expected of the second run's {draft}",
+            ),
+            Column("texts", digits=3, signed=True, meaning="the second less the first: what the texts explain"),
+            *([Column("draft", digits=3, signed=True, meaning="what the draft explains")] if found.draft else []),
+            Column("rest", digits=3, signed=True, meaning="what neither explains: the engine, or an unknown draft"),
+        ]
+        parts = zip(rows, found.texts, found.draft or found.texts, found.rest, strict=True)
+        rows = [
+            row
+            | {"first": texts.one, "second": texts.other, "texts": texts.difference.best}
+            | {"draft": drafts.difference.best, "rest": rest.difference}
+            for row, texts, drafts, rest in parts
+        ]
     return Table.of("Two runs", columns, rows)
 
 

@@ -15,7 +15,7 @@ from scipy.stats import binom
 from spectheory.answers.base import plain
 from spectheory.cli import main
 from spectheory.errors import SettingError, TextError
-from spectheory.judging import Difference, Gate, compare, gate
+from spectheory.judging import Difference, Gate, Judgement, compare, gate
 from spectheory.judging.acceptance_gate import POWER
 from spectheory.judging.counting import Counting
 from spectheory.judging.difference import FALSE_ALARM, Change, difference
@@ -159,6 +159,59 @@ def test_harder_texts_are_told_from_a_fault() -> None:
     assert broken.rest[0].difference.best < 0
 
 
+def _words(found: Difference) -> str:
+    return difference_report(found).headline
+
+
+def _of_draft(trace: Trace, fingerprint: str) -> Trace:
+    return replace(trace, provenance={**trace.provenance, "draft": {"fingerprint": fingerprint}})
+
+
+def test_a_weaker_draft_is_told_from_texts_and_engine() -> None:
+    """The second run has harder texts and a weaker draft; a third trace reads its texts with the first draft."""
+    rng = np.random.default_rng(23)
+    easy, hard = prompts_of(rng, 0.8), prompts_of(rng, 0.7)
+    weak = 0.85 * hard
+    one, other, faulty = decoded(easy, rng), decoded(weak, rng), decoded(0.8 * weak, rng)
+    texts = [_of_draft(trace_of(each), name) for each, name in ((easy, "a"), (weak, "b"), (hard, "a"))]
+    fine, broken, two = (
+        compare(one, other, texts=texts),
+        compare(one, faulty, texts=texts),
+        compare(one, other, texts=texts[:2]),
+    )
+    for found in (fine, broken):
+        for change, *parts in zip(found.changes, found.texts, found.draft, found.rest, strict=True):
+            assert change.difference.best == pytest.approx(sum(part.difference.best for part in parts))
+        assert found.texts[1].difference.best < -0.05
+        assert found.draft[1].difference.best < -0.05
+    assert "The draft is weaker by" in _words(fine)
+    assert "is within noise" in _words(fine)
+    assert "is the engine; The calls of the second run do not fit the rule" in _words(broken)
+    assert [judgement.refuted for judgement in broken.judged if isinstance(judgement, Judgement)] == [False, True]
+    assert two.with_drafts
+    assert two.texts[1].difference.best == pytest.approx(fine.texts[1].difference.best + fine.draft[1].difference.best)
+    assert "texts with their drafts are harder" in _words(two)
+
+
+def test_a_fault_that_easier_texts_hide_is_said() -> None:
+    """Tokens per call are equal, as easier texts make up for a fault."""
+    rng = np.random.default_rng(24)
+    hard, easy = prompts_of(rng, 0.55, 0.0), prompts_of(rng, 0.7, 0.0)
+    found = compare(decoded(hard, rng), decoded(0.55 / 0.7 * easy, rng), texts=[trace_of(hard), trace_of(easy)])
+    assert not found.differs(found.tokens)
+    assert "the texts are easier by" in _words(found)
+    assert "is the draft or the engine" in _words(found)
+
+
+def test_a_log_that_cannot_be_judged_says_why() -> None:
+    texts = prompts_of(np.random.default_rng(25), 0.6)
+    log = replace(decoded(texts, np.random.default_rng(26)), temperature=0.5)
+    report = difference_report(compare(log, log, texts=[trace_of(texts)] * 2, names=("a", "b")))
+    shown = plain(report.content)
+    assert (shown["one"]["calls_fit"], shown["one"]["output_fits"]) == (None, None)
+    assert any(note.startswith("a is not judged: ") and "0.5" in note for note in report.notes)
+
+
 def test_a_gate_fails_as_often_as_stated_and_catches_its_smallest_loss() -> None:
     """Expected by a trace of other prompts; the loss lowers every acceptance until tokens per call fall by that share.
 
@@ -296,7 +349,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         compare(one, 3)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="k is not given"):
         compare(trace_of(np.full((2, TOKENS), 0.5)), trace_of(np.full((2, TOKENS), 0.5)))
-    with pytest.raises(SettingError, match="counted is a trace"):
+    with pytest.raises(SettingError, match="counted is a trace: it has expected calls"):
         gate(trace_of(np.full((2, TOKENS), 0.5)), one)
     with pytest.raises(TextError, match="the first run has no call"):
         compare(trace_of(np.full((2, TOKENS), 0.5)), trace_of(np.full((2, TOKENS), 0.5)), k=TOKENS)
@@ -304,7 +357,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         gate(one, one, alarm=0)
     path = tmp_path / "e.json"
     path.write_text('{"k": 2, "tokens_per_call": 2.5}')
-    with pytest.raises(TextError, match="the run counted calls of 1 drafts"):
+    with pytest.raises(SettingError, match="calls draft 2 tokens in expected and 1 in counted"):
         gate(one, path)
     path.write_text('{"tokens_per_call": "many"}')
     with pytest.raises(TextError, match="states no tokens per call"):

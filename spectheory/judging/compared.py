@@ -1,0 +1,156 @@
+"""Compare two runs: what changed, how much of it the texts explain, what is wrong with the output, what it is worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spectheory.checks import instance, instances, several, shown, whole
+from spectheory.cost import CostModel
+from spectheory.errors import SettingError, SpectheoryError, argument
+from spectheory.judging.counting import counting_of
+from spectheory.judging.difference import Difference, Noise, Speedups, difference
+from spectheory.judging.judgement import Judgement, align_texts, judge
+from spectheory.judging.runs import Evidence, Run, Side, Stated, expected_run, keys, side_of, starts_known, two_runs
+from spectheory.judging.speedups import speedups_of_costs, stated_speedups
+from spectheory.prediction.plan_answer import named_rules
+from spectheory.trace import Trace
+from spectheory.trace.calls import MOST_DRAFTS, CallLog
+from spectheory.trace.reading import given_trace
+
+
+def compare(
+    one: Evidence | Stated | str | Path,
+    other: Evidence | Stated | str | Path,
+    *,
+    k: int | None = None,
+    rule: str = "token",
+    texts: Sequence[Trace | str | Path] = (),
+    costs: Iterable[CostModel] = (),
+    names: tuple[str, str] = ("the first run", "the second run"),
+) -> Difference:
+    """Compare two runs: what they accept at each position, and tokens per call (95% intervals over prompts).
+
+    Each run is a trace, a log of calls, counters, or the JSON of `predict` or `plan`, or the path of one: two drafts,
+    two settings, an engine before and after an upgrade, or what a trace expects against what a server counted. Runs
+    that share prompts are compared prompt by prompt. Intervals are for prompts drawn independently (Student's t);
+    totals without prompts are taken to be as clustered as the other run, or else as independent calls, which is a lower
+    bound of their noise. Answers have no positions: tokens per call and speed-ups alone are compared.
+
+    Parameters
+    ----------
+    one, other
+        What is compared; differences are the second less the first.
+    k
+        Drafts per call, where both are traces. A log or counters say it themselves, and both runs need the same: with
+        another k calls start elsewhere, and every position differs without any fault.
+    rule
+        The rule of traces.
+    texts
+        Two traces, of the texts of the one and of the other log. They separate a harder text from the rest: a weaker
+        draft or a fault of the engine. A third one, of the other log's texts with the draft of the first trace,
+        separates a weaker draft too. Each log's output is then judged (:func:`~spectheory.judging.judge`).
+    costs
+        Two cost models, for speed-ups over plain decoding: of the one run and of the other. Latencies that were
+        measured differently (machine, batch, cached tokens, target) give no ratio.
+    names
+        What the runs are called in messages.
+
+    Raises
+    ------
+    SettingError
+        Runs of different k, or texts without logs.
+    TextError
+        Counts without positions.
+
+    Examples
+    --------
+    >>> from spectheory.trace.counters import Counters
+    >>> found = compare(Counters(calls=400, survival=(0.8,)), Counters(calls=400, survival=(0.7,)))
+    >>> round(found.tokens.z, 2), found.differs(found.tokens)
+    (-3.29, True)
+    """
+    check_words(rule, names)
+    texts = several(argument("texts"), texts, remedy="name two traces, or none")
+    models = instances(argument("costs"), costs, CostModel, remedy="ConstantRatio(0.05) is one")
+    k = None if k is None else whole(argument("k"), k, most=MOST_DRAFTS, remedy="give the drafts per call")
+    sides = side_of(one), side_of(other)
+    runs = two_runs(names, sides, k=k, rule=rule)
+    found = replace(difference(*runs), speedups=_speedups(runs, sides, models))
+    return _explained(found, sides, texts, rule) if texts else found
+
+
+def check_words(rule: str, names: tuple[str, str]) -> None:
+    """Check the name of a rule, and what two runs are called."""
+    instance(argument("rule"), rule, str, remedy="token is one")
+    named_rules([rule])
+    if not isinstance(names, tuple) or len(names) != 2 or not all(isinstance(name, str) for name in names):
+        raise SettingError(f"names is {shown(names)}", limit="needs two texts", remedy="leave it out")
+
+
+def _speedups(runs: tuple[Run, Run], sides: tuple[Side, Side], costs: Sequence[CostModel]) -> Speedups | None:
+    """As two answers state them, or by two cost models."""
+    one, other = sides
+    answers = isinstance(one, Stated) or isinstance(other, Stated)
+    if costs and (len(costs) != 2 or answers):
+        raise SettingError(
+            f"{len(costs)} cost models are given",
+            limit="two are needed, of two runs that are no answers",
+            remedy="give one of each run, or none",
+        )
+    if costs:
+        return speedups_of_costs(*runs, costs[0], costs[1])
+    if isinstance(one, Stated) and isinstance(other, Stated):
+        return stated_speedups(one, other, (runs[0].name, runs[1].name))
+    return None
+
+
+def _explained(
+    found: Difference, sides: tuple[Side, Side], texts: Sequence[Trace | str | Path], rule: str
+) -> Difference:
+    """The parts of each change that texts and drafts make, and the rest, which is compared prompt by prompt."""
+    logs = [side for side in sides if isinstance(side, CallLog)]
+    if len(texts) not in (2, 3) or len(logs) != len(sides):
+        raise SettingError(
+            f"{len(texts)} traces of texts are given",
+            limit="two, of the texts of two logs of calls, separate texts from the rest; a third separates the draft",
+            remedy="name the trace of each log's own texts, in the order of the logs",
+        )
+    traces = [given_trace(trace) for trace in texts]
+    where_starts_are_known = all(map(starts_known, logs))
+    expected = []
+    for trace, log in zip(traces, [*logs, logs[1]], strict=False):
+        counting, aligned = counting_of(log, found.k), align_texts(trace, log)
+        expected.append(expected_run("", aligned, rule, counting, whole=where_starts_are_known, prompts=keys(log)))
+    first, second = expected[0], expected[-1]
+    pairs = [(found.one, first), (found.other, expected[1])]
+    gaps = [run.shares - own.shares for run, own in pairs]
+    variance = sum(((run.influence - own.influence) ** 2).sum(axis=0) for run, own in pairs)
+    slack, certain = first.slack + expected[1].slack, np.zeros(found.k + 1)
+    return replace(
+        found,
+        texts=Noise(certain, math.inf, slack).changes(first.shares, second.shares),
+        draft=Noise(certain, math.inf, 0.0).changes(second.shares, expected[1].shares) if len(texts) == 3 else (),
+        rest=Noise(np.sqrt(variance), min(found.one.freedom, found.other.freedom), slack).changes(*gaps),
+        with_drafts=len(texts) == 2 and _other_drafts(*traces),
+        judged=tuple(_judged(log, trace, rule) for log, trace in zip(logs, traces, strict=False)),
+    )
+
+
+def _judged(log: CallLog, trace: Trace, rule: str) -> Judgement | str:
+    """What the log's calls and its output say of the rule, or why it cannot be judged."""
+    try:
+        return judge(log, trace, rules=[rule])
+    except SpectheoryError as error:
+        return str(error)
+
+
+def _other_drafts(one: Trace, other: Trace) -> bool:
+    """Whether two traces are of different drafts, as far as they say."""
+    prints: list[Any] = [(trace.provenance.get("draft") or {}).get("fingerprint") for trace in (one, other)]
+    return None not in prints and prints[0] != prints[1]
