@@ -77,7 +77,7 @@ def compare(
     """
     check_words(rule, names)
     texts = several(argument("texts"), texts, remedy="name two traces, or none")
-    models = instances(argument("costs"), costs, CostModel, remedy="ConstantRatio(0.05) is one")
+    models = instances(argument("costs"), costs, CostModel, remedy="spectheory.cost.ConstantRatio(0.05) is one")
     k = None if k is None else whole(argument("k"), k, most=MOST_DRAFTS, remedy="give the drafts per call")
     sides = side_of(one), side_of(other)
     runs = two_runs(names, sides, k=k, rule=rule)

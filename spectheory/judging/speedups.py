@@ -17,7 +17,7 @@ from spectheory.judging.runs import Run, Stated
 from spectheory.prediction.over_prompts import deviation, reach
 
 Floats = NDArray[np.float64]
-TIMED = {
+_TIMED = {
     "hardware": "machine",
     "batch": "batch",
     "context": "cached tokens",
@@ -42,7 +42,7 @@ def speedups_of_costs(one: Run, other: Run, first: CostModel, second: CostModel)
         return gain, times, _around(gain, error, run.freedom)
 
     (gain, times, speedup), (its_gain, its_times, its_speedup) = gained(first, one), gained(second, other)
-    refused = timed_otherwise(_timed(first), _timed(second), (one.name, other.name))
+    refused = _timed_otherwise(_timed(first), _timed(second), (one.name, other.name))
     if refused:
         return Speedups(speedup, its_speedup, None, refused)
     moved = its_times - times if first == second else np.concatenate([times, its_times])
@@ -55,7 +55,7 @@ def stated_speedups(one: Stated, other: Stated, names: tuple[str, str]) -> Speed
     first, second = one.speedup, other.speedup
     if first is None or second is None:
         return None
-    if refused := timed_otherwise(one.provenance, other.provenance, names):
+    if refused := _timed_otherwise(one.provenance, other.provenance, names):
         return Speedups(first, second, None, refused)
     kind = weakest(first.kind, second.kind)
     if kind != "statistical":
@@ -65,11 +65,11 @@ def stated_speedups(one: Stated, other: Stated, names: tuple[str, str]) -> Speed
     return Speedups(first, second, _around(math.log(second.best / first.best), error, math.inf))
 
 
-def timed_otherwise(one: Mapping[str, Any], other: Mapping[str, Any], names: tuple[str, str]) -> str:
+def _timed_otherwise(one: Mapping[str, Any], other: Mapping[str, Any], names: tuple[str, str]) -> str:
     """In which respects two timings differ, as a sentence; empty where they do not, as far as they say."""
     apart = [
         f"{word}: {_short(one[key])} and {_short(other[key])}"
-        for key, word in TIMED.items()
+        for key, word in _TIMED.items()
         if key in one and key in other and _same(one[key]) != _same(other[key])
     ]
     if not apart:
