@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.checks import located, shown, whole
+from spectheory.checks import amount, located, shown, whole
 from spectheory.drafting import Chain
 from spectheory.errors import FOREIGN, SettingError, SpectheoryError, TextError, argument, reason_of
 from spectheory.files import loaded_json, read_text
@@ -42,6 +42,11 @@ class Stated:
     k: int | None = None
     speedup: Interval | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, value in (("tokens per call", self.tokens), ("speed-up", self.speedup)):
+            for end in () if value is None else (value.low, value.high):
+                amount(f"an end of the {name}", end, positive=True, remedy="correct it")
 
     @classmethod
     def read(cls, path: Path) -> Stated | None:
@@ -93,8 +98,11 @@ def _interval(value: Any) -> Interval:
 
 def _measured(content: Mapping[str, Any]) -> Mapping[str, Any]:
     """The provenance of an answer; of several drafts that of the one whose numbers lead."""
-    provenance = content.get("provenance") or {}
-    return dict(provenance.get(content.get("draft")) or provenance)
+    provenance = content.get("provenance")
+    if not isinstance(provenance, Mapping):
+        return {}
+    of_draft = provenance.get(str(content.get("draft"))) if "draft" in content else None
+    return dict(of_draft) if isinstance(of_draft, Mapping) else provenance
 
 
 def side_of(given: Side | str | Path) -> Side:
@@ -247,7 +255,9 @@ def _given(k: int | None) -> int:
     """The k of sides that do not say it."""
     if k is None:
         raise SettingError(
-            f"{argument('k')} is not given", limit="traces have no length of calls", remedy="give the drafts per call"
+            f"{argument('k')} is not given",
+            limit="neither run says how long its calls are",
+            remedy="give the drafts per call",
         )
     return k
 

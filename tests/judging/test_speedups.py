@@ -98,6 +98,8 @@ def test_answers_are_compared_without_positions(tmp_path: Path, capsys: pytest.C
     assert "machine: A and B" in other["refused"]
     assert answer(capsys, "compare", PAIR, files[0])["one"]["k"] == 3
     assert "is an answer: it has expected calls" in refused(["gate", files[0], "--expect", files[1]], capsys)
+    files[2].write_text(json.dumps(answers | {"speedup": {**speedup, "low": -1.0}}), encoding="utf-8")
+    assert "an end of the speed-up is -1" in refused(["compare", files[0], files[2]], capsys)
     assert "calls draft 5 tokens" in refused(["gate", _written(tmp_path), "--expect", files[1]], capsys)
 
 
