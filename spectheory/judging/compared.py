@@ -22,6 +22,7 @@ from spectheory.prediction.plan_answer import named_rules
 from spectheory.trace import Trace
 from spectheory.trace.calls import MOST_DRAFTS, CallLog
 from spectheory.trace.reading import given_trace
+from spectheory.verification.matching import ArgmaxDraft
 
 
 def compare(
@@ -126,7 +127,8 @@ def _explained(
     expected = []
     for trace, log in zip(traces, [*logs, logs[1]], strict=False):
         counting, aligned = counting_of(log, found.k), align_texts(trace, log)
-        expected.append(expected_run("", aligned, rule, counting, whole=where_starts_are_known, prompts=keys(log)))
+        its_rule = _rule_of(log, rule)
+        expected.append(expected_run("", aligned, its_rule, counting, whole=where_starts_are_known, prompts=keys(log)))
     first, second = expected[0], expected[-1]
     pairs = [(found.one, first), (found.other, expected[1])]
     gaps = [run.shares - own.shares for run, own in pairs]
@@ -140,6 +142,12 @@ def _explained(
         with_drafts=len(texts) == 2 and _other_drafts(*traces),
         judged=tuple(_judged(log, trace, rule) for log, trace in zip(logs, traces, strict=False)),
     )
+
+
+def _rule_of(log: CallLog, rule: str) -> str:
+    """At temperature 0 a draft is accepted where its first choice is the text's token, under every rule that drafts."""
+    drafts = all(one.uses_draft for one in named_rules([rule]) or ())
+    return ArgmaxDraft.name if log.temperature == 0 and drafts else rule
 
 
 def _judged(log: CallLog, trace: Trace, rule: str) -> Judgement | str:

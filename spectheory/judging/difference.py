@@ -19,6 +19,9 @@ Floats = NDArray[np.float64]
 FALSE_ALARM = 0.01
 """Share of comparisons of equal runs that are said to differ, over tokens per call and all positions together."""
 
+_ROUNDING = 1e-9
+"""Differences of shares up to so much are rounding: a share of one call in a billion."""
+
 
 @dataclass(frozen=True)
 class Change:
@@ -44,10 +47,10 @@ class Change:
     @property
     def z(self) -> float:
         """What of the difference no slack makes, in standard deviations; 0 or infinite where nothing is random."""
-        off = math.copysign(max(abs(self.other - self.one) - self.slack, 0.0), self.other - self.one)
-        if self.deviation > 0:
-            return off / self.deviation
-        return math.copysign(math.inf, off) if off else 0.0
+        size = abs(self.other - self.one) - self.slack
+        if size <= _ROUNDING:
+            return 0.0
+        return math.copysign(size / self.deviation if self.deviation > 0 else math.inf, self.other - self.one)
 
     @property
     def p(self) -> float:

@@ -25,6 +25,7 @@ from spectheory.trace import TextInfo, Trace
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import Counters, pooled
 from tests.commands import refused
+from tests.judging.toy_engines import ToyEngine, read, toy_pair
 from tests.made_up import each
 
 K, PROMPTS, TOKENS, RUNS = 3, 40, 60, 300
@@ -210,6 +211,33 @@ def test_a_log_that_cannot_be_judged_says_why() -> None:
     shown = plain(report.content)
     assert (shown["one"]["calls_fit"], shown["one"]["output_fits"]) == (None, None)
     assert any(note.startswith("a is not judged: ") and "0.5" in note for note in report.notes)
+
+
+def test_a_wrong_output_is_said() -> None:
+    """The second texts are read by another target: they are no sample of it, and the counts do not depend on it."""
+    pair = toy_pair(3)
+    log = ToyEngine(pair, "independent").log(40)
+    texts = [read(pair, log), read(replace(toy_pair(4), draft=pair.draft), log)]
+    found = compare(log, log, rule="independent", texts=texts, names=("a", "b"))
+    assert "The output of b is not what the target outputs" in _words(found)
+    shown = plain(difference_report(found).content)
+    assert [(shown[side]["calls_fit"], shown[side]["output_fits"]) for side in ("one", "other")] == [
+        (True, True),
+        (True, False),
+    ]
+    assert "The output of a and of b fits the target" in _words(
+        compare(log, log, rule="independent", texts=texts[:1] * 2, names=("a", "b"))
+    )
+
+
+def test_at_temperature_0_nothing_is_left() -> None:
+    """Greedy counts are certain given the texts: the texts explain two pairs' difference to the last call."""
+    pairs = [toy_pair(3), toy_pair(5)]
+    logs = [ToyEngine(pair, "greedy").log(8) for pair in pairs]
+    found = compare(*logs, texts=[read(*each) for each in zip(pairs, logs, strict=True)])
+    assert found.tokens.difference.best != 0
+    assert [change.difference.best for change in found.rest] == pytest.approx([0.0] * (K + 1), abs=1e-12)
+    assert [change.z for change in found.rest] == [0.0] * (K + 1)
 
 
 def test_a_gate_fails_as_often_as_stated_and_catches_its_smallest_loss() -> None:
