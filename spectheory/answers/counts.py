@@ -87,7 +87,7 @@ class TogetherJson(Part, kw_only=True):
 
     ks: list[Positive]
     weight: Annotated[Interval, says("0 if matches renew at every miss, 1 if shares are summed")]
-    misfit: Annotated[float, says("largest distance of a counted k from the reading, in standard deviations")]
+    misfit: Annotated[float, says("largest distance of a counted share from the reading, in standard deviations")]
     doubtful: Annotated[bool, says("whether the counts do not look like one setting")]
     rows: list[AtK]
 

@@ -11,7 +11,7 @@ survival of every other k. Exact if matches renew.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -25,7 +25,7 @@ from spectheory.prediction.over_prompts import reach
 Floats = NDArray[np.float64]
 
 _STEP = 1e-6
-"""Of a hazard, in a derivative."""
+"""Of a hazard or share, in a derivative."""
 
 
 def survival_of(hazards: Floats, k: int) -> Floats:
@@ -69,43 +69,59 @@ def _fitted(shares: tuple[float, ...]) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True)
-class Renewal:
-    """Tokens per call at every k from the counted survival of one, with what the counts move them by."""
+class _Reading:
+    """Survival at every k from the counted survival of one, with what the counts move it by."""
 
     counted: tuple[float, ...]
 
-    def tokens(self, k: int) -> float:
-        """Tokens per call of chains of k drafts."""
-        return 1 + math.fsum(survival_of(_fitted(self.counted)[0], k))
+    def survival(self, k: int) -> Floats:
+        """P(tau >= i) of chains of k drafts, ``[k]``."""
+        raise NotImplementedError
 
-    def gradient(self, k: int) -> Floats:
-        """Derivatives of :meth:`tokens` by the counted shares."""
-        hazards, jacobian = _fitted(self.counted)
-        steps = np.where(hazards > 0.5, -_STEP, _STEP)
-        moved = [math.fsum(survival_of(hazards + np.eye(len(hazards))[i] * steps[i], k)) for i in range(len(hazards))]
-        by_hazard = (np.array(moved) - math.fsum(survival_of(hazards, k))) / steps
-        return np.asarray(by_hazard @ np.linalg.pinv(jacobian, rcond=1e-9))
-
-
-@dataclass(frozen=True)
-class Summed:
-    """The other reading: the counted shares added up, and beyond the last one with its hazard."""
-
-    counted: tuple[float, ...]
+    def jacobian(self, k: int) -> Floats:
+        """Derivatives of :meth:`survival` by the counted shares, ``[k, counted]``."""
+        raise NotImplementedError
 
     def tokens(self, k: int) -> float:
         """Tokens per call of chains of k drafts."""
-        return 1 + math.fsum(_extended(self.counted, k))
+        return 1 + math.fsum(self.survival(k))
 
     def gradient(self, k: int) -> Floats:
         """Derivatives of :meth:`tokens` by the counted shares."""
-        counted, found = np.array(self.counted, dtype=np.float64), []
-        for i in range(len(counted)):
-            step = _STEP if counted[i] < 0.5 else -_STEP
-            moved = counted.copy()
-            moved[i] += step
-            found.append((math.fsum(_extended(moved.tolist(), k)) - math.fsum(_extended(self.counted, k))) / step)
-        return np.array(found)
+        return np.asarray(self.jacobian(k).sum(axis=0))
+
+
+class Renewal(_Reading):
+    """Matches renew at every miss."""
+
+    def survival(self, k: int) -> Floats:
+        """P(tau >= i) at the starts of calls of k drafts, ``[k]``."""
+        return survival_of(_fitted(self.counted)[0], k)
+
+    def jacobian(self, k: int) -> Floats:
+        """Derivatives of :meth:`survival` by the counted shares."""
+        hazards, by_hazard = _fitted(self.counted)
+        moved = _differences(lambda values: survival_of(values, k), hazards)
+        return np.asarray(moved @ np.linalg.pinv(by_hazard, rcond=1e-9))
+
+
+class Summed(_Reading):
+    """The counted shares hold at every k, and beyond the last one its hazard."""
+
+    def survival(self, k: int) -> Floats:
+        """The counted shares, and beyond them the last hazard, ``[k]``."""
+        return np.array(_extended(self.counted, k))
+
+    def jacobian(self, k: int) -> Floats:
+        """Derivatives of :meth:`survival` by the counted shares."""
+        return _differences(lambda shares: np.array(_extended(shares.tolist(), k)), np.array(self.counted))
+
+
+def _differences(values: Callable[[Floats], Floats], at: Floats) -> Floats:
+    """Derivatives ``[values, arguments]`` by steps towards 1/2."""
+    steps = np.where(at > 0.5, -_STEP, _STEP)
+    moved = [values(at + np.eye(len(at))[i] * step) for i, step in enumerate(steps)]
+    return np.asarray((np.array(moved) - values(at)).T / steps)
 
 
 def _extended(counted: Sequence[float], k: int) -> list[float]:

@@ -65,8 +65,8 @@ def readings_report(logs: Mapping[str, Readings], joint: Together | None = None)
 
 _TOGETHER = (
     "Together: counts at several k say where each k lies between two readings, matches that renew at every miss "
-    "(weight 0) and the same shares summed (1). An estimate; ranges are the 95% error of counting. On the built-in "
-    "pair it misses by up to 0.8% between the counted k."
+    "(weight 0) and the same shares summed (1). An estimate; ranges are the 95% error of counting and of the reading. "
+    "On the built-in pair it misses by up to 0.8% between the counted k."
 )
 
 

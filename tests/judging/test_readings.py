@@ -336,3 +336,10 @@ def test_counts_at_one_position_say_what_they_lack() -> None:
     assert all(row.renewal == pytest.approx(row.summed) for row in one.rows[1:])
     assert any("do not show how matches cluster" in line for line in one.assumptions)
     assert not any("do not show how matches cluster" in line for line in readings(ONE).assumptions)
+
+
+def test_totals_have_the_error_of_calls_that_accept_all_or_nothing() -> None:
+    """Two of four drafts a call: at most the variance of 0 and 4 in equal shares, 4."""
+    row = readings(Counters(calls=400, accepted=800, drafted=1600, k=4), k_max=4).rows[3].tokens_per_call
+    assert row.best == pytest.approx(3)
+    assert row.high - row.best == pytest.approx(1.959964 * 2 / 20)
