@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from spectheory.cost import (
     knee_batch,
 )
 from spectheory.drafting import Batch, Chain, KAry, Shape
+from spectheory.errors import SettingError
 from tests.cost.roofline_cases import CARD, LARGE, PUBLISHED, shapes, timings
 from tests.made_up import each
 
@@ -69,6 +71,72 @@ def test_a_roofline_call_by_hand(shape: Shape, context: int, batch: int) -> None
     assert Roofline(LARGE, None, card, context, batch).call(shape, 0.5).best == pytest.approx(verify, rel=ROUNDING)
 
 
+def ring(sent: float, devices: int, link: float) -> float:
+    """Seconds of an all-reduce played out: every device sends a part to the next one until all have every sum."""
+    parts = [[{device} for _ in range(devices)] for device in range(devices)]
+    seconds, step = 0.0, 0
+    while any(len(part) < devices for parts_of in parts for part in parts_of):
+        moving = [(device, (device - step) % devices) for device in range(devices)]
+        copies = [(device, part, set(parts[device][part])) for device, part in moving]
+        for device, part, summed in copies:
+            parts[(device + 1) % devices][part] |= summed
+        seconds, step = seconds + sent / devices / (link / 2), step + 1
+    return seconds
+
+
+@each("devices", [2, 4, 8])
+@each("batch", [1, 40, 4000])
+def test_devices_share_work_and_exchange_sums(devices: int, batch: int) -> None:
+    card = Accelerator("linked", CARD.peak, CARD.bandwidth, overhead=2e-4, link=1e11, link_latency=1e-6)
+    cost, alone = (Roofline(LARGE, SMALL, card, 1000, batch, devices=n) for n in (devices, 1))
+    for model, passed, whole in (
+        (LARGE, cost.target_pass, alone.target_pass),
+        (SMALL, cost.draft_pass, alone.draft_pass),
+    ):
+        for tokens in (1, 5):
+            sums = ring(batch * tokens * model.hidden * 2, devices, card.link) + card.link_latency
+            shared = (whole(tokens).best - card.overhead) / devices
+            expected = shared + 2 * model.layers * sums + card.overhead
+            assert passed(tokens).best == pytest.approx(expected, rel=ROUNDING)
+
+
+def test_a_head_of_keys_and_values_is_the_least_that_a_device_stores() -> None:
+    model = ModelShape(2, 512, 2048, 16, 2, 64, vocabulary=32000)
+    stored = [Roofline(model, None, CARD, 10**6, devices=n).target_time.cache for n in (1, 2, 8)]
+    assert stored == pytest.approx([stored[0], stored[0] / 2, stored[0] / 2])
+
+
+def test_room_is_where_memory_is_full() -> None:
+    cost = Roofline(LARGE, SMALL, CARD, 4096, devices=2)
+    caches = sum(4096 * 2 * m.layers * m.kv_heads * m.head_dim * 2 for m in (LARGE, SMALL))
+    assert cost.room * caches + LARGE.weight_bytes + SMALL.weight_bytes == pytest.approx(2 * CARD.memory)
+    assert Roofline(LARGE, None, CARD, 0).room == math.inf
+    assert Roofline(replace(LARGE, layers=400), None, CARD, 10).room == 0
+
+
+def test_the_pass_of_a_prompt_by_hand() -> None:
+    card = Accelerator("mine", CARD.peak, CARD.bandwidth, overhead=2e-4)
+    cost = Roofline(LARGE, SMALL, card, 1000)
+    computed = [model.operations_of_prompt(2000) / card.peak["bf16"] + 2e-4 for model in (LARGE, SMALL)]
+    assert cost.prompt_pass(2000) == pytest.approx(computed[0])
+    assert cost.prompt_pass(2000, drafted=True) == pytest.approx(sum(computed))
+    assert cost.prompt_pass(1) == pytest.approx(LARGE.read_bytes / card.bandwidth + 2e-4), "a short one reads weights"
+    assert cost.prompt_pass(0) == 0
+
+
+@pytest.mark.parametrize(
+    ("devices", "card", "words"),
+    [
+        (3, CARD, "devices is 3: must divide the attention heads of each model, 32 of one; use 1"),
+        (2, Accelerator("lone", {"bf16": 1e14}, 1e12), "the bandwidth of their link is unknown"),
+        (0, CARD, "devices is 0"),
+    ],
+)
+def test_devices_out_of_range(devices: int, card: Accelerator, words: str) -> None:
+    with pytest.raises(SettingError, match=words):
+        Roofline(LARGE, SMALL, card, 10, devices=devices)
+
+
 def test_at_batch_one_verifying_costs_a_step() -> None:
     """C1's assumption holds under the roofline at batch 1, with c the ratio of what the models read."""
     cost = Roofline(LARGE, SMALL, CARD, context=0)
@@ -110,10 +178,11 @@ models = st.sampled_from([LARGE, SMALL, ModelShape(2, 512, 2048, 8, 8, 64, vocab
 drafts = st.one_of(st.none(), models)
 
 cards = st.builds(
-    lambda peak, bandwidth, overhead: Accelerator("any", {"bf16": 10**peak}, 10**bandwidth, overhead),
+    lambda peak, bandwidth, overhead, link: Accelerator("any", {"bf16": 10**peak}, 10**bandwidth, overhead, link=link),
     st.floats(12, 16),
     st.floats(10, 13),
     st.sampled_from([0.0, 1e-5, 1e-3, 0.1]),
+    st.sampled_from([1e10, 1e12]),
 )
 
 contexts = st.one_of(st.just(0), st.floats(0, 18).map(lambda e: int(2**e)))
@@ -127,8 +196,8 @@ def paying(cost: Roofline, shape: Shape, tokens: float, full: float) -> tuple[np
 
 
 @theorem
-@given(models, drafts, cards, contexts, shapes, st.floats(0, 1), st.floats(0, 1))
-@example(LARGE, None, Accelerator("any", {"bf16": 1e14}, 1e12), 0, Chain(4), 1.0, 0.0)  # ties beyond break-even
+@given(models, drafts, cards, contexts, shapes, st.floats(0, 1), st.floats(0, 1), st.sampled_from([1, 8]))
+@example(LARGE, None, Accelerator("any", {"bf16": 1e14}, 1e12), 0, Chain(4), 1.0, 0.0, 1)  # ties beyond break-even
 def test_break_even_against_many_batches(
     target: ModelShape,
     draft: ModelShape | None,
@@ -137,9 +206,10 @@ def test_break_even_against_many_batches(
     shape: Shape,
     share: float,
     full: float,
+    devices: int,
 ) -> None:
     """The batches that pay are an interval, and break-even is its upper end; infinite where the last of them pays."""
-    cost = Roofline(target, draft, card, context)
+    cost = Roofline(target, draft, card, context, devices=devices)
     tokens = 1 + share * shape.depth
     end = break_even_batch(cost, shape, tokens, full)
     pays, ties = paying(cost, shape, tokens, full)
