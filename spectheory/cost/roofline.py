@@ -8,20 +8,28 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from spectheory.checks import BEYOND, MOST_EXACT, amount, choice, instance, real, several, whole
 from spectheory.cost.architecture import ModelShape
-from spectheory.cost.model import PassCost, check_share
+from spectheory.cost.model import Ends, PassCost, check_share
 from spectheory.drafting import Shape
 from spectheory.drafting.tree import a_shape
 from spectheory.errors import SettingError
-from spectheory.intervals import Interval
+from spectheory.intervals import Interval, weakest
 
 _LONGEST = 1e3
 """Overheads are below it, seconds."""
 _MOST_DEVICES = 1024
+VERIFYING_OFF = 0.04
+"""By which the time of a pass on several tokens is off, in plain steps. From published timings: the speeds of a model
+with multi-token prediction on an RTX 5090 (qwen38-mtp, ``sweeps/``) at n = 1 and 6 drafts give the time of a step for n
+= 2 to 5 within 4%, by a straight line as a roofline has.
+"""
+DRAFTING_OFF = 2.0
+"""Factor by which the time of a draft pass is off, as for a ratio c that is guessed."""
 _REDUCES, _SUM_BYTES = 2, 2
 """All-reduces of a layer, after attention and after the MLP, of 16-bit hidden states."""
 
@@ -245,7 +253,9 @@ class Roofline(PassCost):
 
     Both models run one after the other; without a draft, drafts are free. Times are optimistic: each pass takes at
     least as long as its reading and computing at peak speed. The speed-up is a ratio of such times, and its error may
-    have either sign: shares of the peak that are equal in all passes cancel, overheads do not. Weights are read once
+    have either sign: shares of the peak that are equal in all passes cancel, overheads do not. The stated error
+    (:meth:`errors`) is :data:`VERIFYING_OFF` of verification and :data:`DRAFTING_OFF` of draft passes, either way;
+    overheads that are not given are not in it. Weights are read once
     per pass, the cache once per sequence and pass; tokens of a draft tree cost the same as those of a chain. Both
     models are divided among all `devices`. :attr:`room` says how many sequences fit into memory. Mixtures of experts
     are not modelled (:class:`ModelShape`).
@@ -260,7 +270,7 @@ class Roofline(PassCost):
     >>> round(1e3 * cost.target_step().best, 3), round(1e3 * cost.draft_pass(1).best, 3)
     (4.521, 0.748)
     >>> print(cost.speedup(Interval.exact(3.0), Chain(4)))
-    1.805
+    1.805 [1.290, 2.526]
     """
 
     target: ModelShape
@@ -296,6 +306,20 @@ class Roofline(PassCost):
         """Seconds of the draft on that many tokens of every sequence; 0 without a draft."""
         return Interval.exact(self.draft_time.seconds(tokens, self.batch) if self.draft_time else 0.0)
 
+    def errors(self) -> Iterator[Ends]:
+        """The stated errors, of verification and of draft passes; each end is taken as that of a 95% interval."""
+        given: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        for name, factor in (("verifying", 1 + VERIFYING_OFF), *([("drafting", DRAFTING_OFF)] if self.draft else [])):
+            yield _Off(**(given | {name: 1 / factor})), _Off(**(given | {name: factor}))
+
+    def speedup(self, tokens_per_call: Interval, shape: Shape, full_share: float = 0.0) -> Interval:
+        """Tokens per second relative to plain decoding (C2); the range is an outer one, with the stated error."""
+        known = super().speedup(tokens_per_call, shape, full_share)
+        call = self.call(shape, full_share).best
+        off = [max(abs(math.log(end.call(shape, full_share).best / call)) for end in ends) for ends in self.errors()]
+        wider = math.exp(math.hypot(*off))
+        return Interval(known.low / wider, known.best, known.high * wider, weakest(known.kind, "statistical"))
+
     @property
     def room(self) -> float:
         """Sequences whose caches fit into memory beside the weights; an upper limit, as engines use some memory too."""
@@ -320,6 +344,23 @@ class Roofline(PassCost):
         reading = model.read_bytes / self.devices / card.bandwidth
         computing = model.operations_of_prompt(tokens) / self.devices / card.peak_of(self.dtype)
         return max(reading, computing) + tokens * link + latency + card.overhead
+
+
+@dataclass(frozen=True)
+class _Off(Roofline):
+    """A roofline whose passes on several tokens, or whose draft passes, take a factor longer; it has no error more."""
+
+    verifying: float = 1.0
+    drafting: float = 1.0
+
+    def target_pass(self, tokens: int) -> Interval:
+        return super().target_pass(tokens) * (self.verifying if tokens > 1 else 1.0)
+
+    def draft_pass(self, tokens: int) -> Interval:
+        return super().draft_pass(tokens) * self.drafting
+
+    def errors(self) -> Iterator[Ends]:
+        return iter(())
 
 
 Term = tuple[float, RooflineTime, int]

@@ -8,7 +8,8 @@ from spectheory.answers.plan import ServedJson
 from spectheory.cost.served import TERMS
 from spectheory.deployment.served import ServedAnswer, ServedChoice
 from spectheory.reports.base import Brief, Report
-from spectheory.reports.deployment import best_lengths_table, lock_step_table
+from spectheory.reports.deployment import lock_step_table
+from spectheory.reports.load import best_lengths_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 
 _NOTES = (
