@@ -166,6 +166,9 @@ class ServedJson(Part, kw_only=True):
     lock_step: Maybe[Annotated[list[LockStepJson], says("the same for batches that wait for their longest text")]] = (
         UNSET
     )
+    targets: Maybe[
+        Annotated[list[LoadPointJson], says("by k, the largest concurrency within --tpot, which gives its goodput")]
+    ] = UNSET
     tokens_per_call: Annotated[dict[str, Interval], says("by k")]
     basis: Annotated[str, says("where tokens per call come from")]
     fit: Annotated[Fit, says("seconds of a step by term, and the fit's errors")]

@@ -60,16 +60,16 @@ def check_costs(question: PlanOptions) -> None:
         )
     defaults = PlanOptions()
     idle = [f"--{n.replace('_', '-')}" for n in OF_ROOFLINES if getattr(question, n) != getattr(defaults, n)]
-    idle = [name for name in idle if not (question.bench and name in ("--batch", "--context"))]
+    idle = [name for name in idle if not (question.bench and name in ("--batch", "--context", "--tpot"))]
     if idle and question.hardware is None:
-        of_c = (
-            "c is of one batch, where verification costs one step: at larger ones it costs more, which c does not say"
-        )
-        of_latencies = "measured latencies are of one machine, batch 1 and one context"
+        reasons = {
+            "--c": "c is of one batch, where verification costs one step; at larger ones it costs more",
+            "--bench": "runs are of one server, and do not say what a prompt's pass takes",
+        }
         raise SettingError(
             f"{', '.join(idle)} given without --hardware",
-            limit=of_latencies if question.c is None else of_c,
-            remedy="name an accelerator with --hardware, or time a server for --bench",
+            limit=reasons.get("".join(sources), "measured latencies are of one machine, batch 1 and one context"),
+            remedy="name an accelerator with --hardware" + ("" if question.bench else ", or time a server for --bench"),
         )
     if question.passes_alone and sources and sources[0] != "--latency":
         raise SettingError(

@@ -18,8 +18,8 @@ _TIMES = (
     "the first, TTFT: to the first, without a queue. Engines that read prompts in pieces beside decoding take less."
 )
 _GOODPUT = (
-    "Goodput: output tokens per second at the largest concurrency that meets the targets and fits into memory. A k "
-    "without a row meets them at none."
+    "Goodput: the most output tokens per second at a concurrency that meets the targets, and fits into memory or was "
+    "timed. A k without a row meets them at none."
 )
 
 
@@ -30,13 +30,19 @@ def load_tables(load: LoadAnswer, of: str, *, brief: bool = False) -> list[Table
         lengths = f"{load.load.prompt_tokens} prompt and {load.load.output_tokens} output tokens"
         title = f"Requests of {lengths}: the k of most tokens per second"
         tables.append(Table.of(title, [Column("concurrency", at="batch"), *_columns()], load.requests, [_TIMES]))
-    if load.load.targeted:
-        title = f"Within {_targets(load.load)}: the largest concurrency"
-        columns = _columns()
-        columns.insert(1, Column("concurrency", at="batch"))
-        points = [point for point in load.targets if not brief or _near(point.k, load.goodput)]
-        tables.append(Table.of(title, columns, points, [_GOODPUT], best=load.goodput))
+    tables += targets_table(load, brief=brief)
     return tables[-1:] if brief else tables
+
+
+def targets_table(load: LoadAnswer | None, *, brief: bool = False) -> list[Table]:
+    """What meets the targets, a row for each k; none without targets."""
+    if load is None or not load.load.targeted:
+        return []
+    columns = _columns()
+    columns.insert(1, Column("concurrency", at="batch"))
+    points = [point for point in load.targets if not brief or _near(point.k, load.goodput)]
+    title = f"Within {_targets(load.load)}: the largest concurrency"
+    return [Table.of(title, columns, points, [_GOODPUT], best=load.goodput)]
 
 
 def _near(k: int, best: LoadPoint | None) -> bool:
@@ -46,7 +52,7 @@ def _near(k: int, best: LoadPoint | None) -> bool:
 
 def roofline_words(value: Interval) -> str:
     """What is known of a speed-up by a roofline."""
-    return f"{value.low:.2f}x to {value.high:.2f}x with the roofline's stated error"
+    return f"{value.low:.2f}x to {value.high:.2f}x with the roofline's error"
 
 
 def load_sentence(load: LoadAnswer | None) -> str:
@@ -100,7 +106,7 @@ def _columns() -> list[Column]:
         Column("TTFT, ms", at="ttft", digits=1, meaning="from a request to its first token"),
         Column("prompts", "%", digits=0, at=_share, aside=True, meaning="share of the time spent on prompts"),
         Column("tokens/s", at="tokens_per_second", digits=0, meaning="output tokens of all requests"),
-        Column("requests/s", at="requests_per_second", aside=True),
+        Column("requests/s", at="requests_per_second", aside=True, meaning="requests that end"),
         Column("speed-up", "x", at="speedup", meaning="in tokens per second, over plain decoding of as many requests"),
     ]
 

@@ -132,8 +132,10 @@ def _said(found: Readings) -> list[str]:
         counted = f"counted {length:.2f} at k = {found.k}" if length is not None else ""
     else:
         known = roofline_words(best.speedup) if found.load else range_words(best.speedup, "x")
-    free = "Drafts are taken as free, an upper limit: --draft-architecture says their cost" if found.free else ""
-    return [*filter(None, [first, load_sentence(found.load), free]), "; ".join(filter(None, [known, counted]))]
+    if found.free:
+        known = f"Free drafts (--draft-architecture): {known}"
+        counted = ""
+    return [*filter(None, [first, load_sentence(found.load)]), "; ".join(filter(None, [known, counted]))]
 
 
 def _content(found: Readings) -> LogJson:

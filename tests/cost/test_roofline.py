@@ -25,6 +25,9 @@ from spectheory.cost import (
 )
 from spectheory.drafting import Batch, Chain, KAry, Shape
 from spectheory.errors import SettingError
+from spectheory.prediction import predict
+from spectheory.trace import Trace
+from spectheory.verification import TokenVerification
 from tests.cost.roofline_cases import CARD, LARGE, PUBLISHED, shapes, timings
 from tests.made_up import each
 
@@ -135,6 +138,43 @@ def test_the_pass_of_a_prompt_by_hand() -> None:
 def test_devices_out_of_range(devices: int, card: Accelerator, words: str) -> None:
     with pytest.raises(SettingError, match=words):
         Roofline(LARGE, SMALL, card, 10, devices=devices)
+
+
+@each("draft", [SMALL, None])
+def test_the_stated_error_is_in_the_range_of_a_speedup(draft: ModelShape | None) -> None:
+    """Verification 4% longer or shorter, draft passes half or twice as long, by hand: independent, so in squares."""
+    cost, shape = Roofline(LARGE, draft, CARD, 1000, 8), Chain(3)
+    verify, drafting = cost.target_pass(4).best, 3 * cost.draft_pass(1).best
+    call, plain = verify + drafting, cost.target_step().best
+    ends = [(verify * off + drafting) / call for off in (1 / 1.04, 1.04)]
+    ends += [(verify + drafting * off) / call for off in (0.5, 2.0)]
+    halves = [max(abs(math.log(end)) for end in ends[i : i + 2]) for i in (0, 2)]
+    found = cost.speedup(Interval.exact(2.0), shape)
+    assert found.best == pytest.approx(2 * plain / call, rel=ROUNDING)
+    assert math.log(found.high / found.best) == pytest.approx(math.hypot(*halves))
+    assert math.log(found.best / found.low) == pytest.approx(math.hypot(*halves))
+    errors = list(cost.errors())
+    assert len(errors) == (1 if draft is None else 2)
+    of_ends = [end.call(shape).best / call for pair in errors for end in pair]
+    assert of_ends == pytest.approx(ends[: len(of_ends)])
+    assert all(end.target_step() == cost.target_step() for pair in errors for end in pair)
+
+
+def test_the_stated_error_joins_that_of_prompts() -> None:
+    """Variances of logarithms add: that of the prompts alone is that of a model of the same times without errors."""
+    rng = np.random.default_rng(3)
+    texts = [(-rng.exponential(1.0, 40), -rng.exponential(1.0, 40)) for _ in range(12)]
+    trace, cost, shape = Trace.from_log_probabilities(texts), Roofline(LARGE, SMALL, CARD, 0), Chain(3)
+    times = cost.target_time, cost.draft_time
+    affine = [AffineTime(time.weights, 0.0) for time in times if time]  # at batch 1 a pass reads its weights
+    given, alone = (predict(trace, TokenVerification(), shape, model).speedup for model in (cost, AffineCost(*affine)))
+    assert given is not None
+    assert alone is not None
+    assert given.best == pytest.approx(alone.best)
+    of_ends = [math.log(b.call(shape).best / a.call(shape).best) / 2 for a, b in cost.errors()]
+    half, of_prompts = (math.log(each.high / each.low) / 2 for each in (given, alone))
+    assert half > 1.5 * of_prompts
+    assert half == pytest.approx(math.hypot(of_prompts, *of_ends), rel=0.1), "Student's t widens with few prompts"
 
 
 def test_at_batch_one_verifying_costs_a_step() -> None:
