@@ -192,11 +192,11 @@ class RooflineTime:
         instance("model", model, ModelShape, remedy="spectheory.cost.ModelShape.from_config makes one")
         instance("accelerator", accelerator, Accelerator, remedy="ACCELERATORS has some by name")
         length = amount("context", context, below=MOST_EXACT, remedy="count cached tokens")
-        check_devices(devices, model, accelerator)
+        _check_devices(devices, model, accelerator)
         link, latency = _exchange(model, accelerator, devices)
         return cls(
             weights=model.read_bytes / devices / accelerator.bandwidth,
-            cache=length * cache_of_device(model, devices) / accelerator.bandwidth,
+            cache=length * _cache_of_device(model, devices) / accelerator.bandwidth,
             token=model.operations_per_token(length) / devices / accelerator.peak_of(dtype),
             overhead=accelerator.overhead + latency,
             link=link,
@@ -217,7 +217,7 @@ class RooflineTime:
         return self.weights / gain if gain > 0 else math.inf
 
 
-def check_devices(devices: int, model: ModelShape, accelerator: Accelerator) -> None:
+def _check_devices(devices: int, model: ModelShape, accelerator: Accelerator) -> None:
     """Check that a model divides among devices, and that their link is known."""
     whole("devices", devices, most=_MOST_DEVICES, remedy="1 is no tensor parallelism")
     if model.heads % devices:
@@ -234,7 +234,7 @@ def check_devices(devices: int, model: ModelShape, accelerator: Accelerator) -> 
         )
 
 
-def cache_of_device(model: ModelShape, devices: int) -> float:
+def _cache_of_device(model: ModelShape, devices: int) -> float:
     """Bytes of keys and values of a token that one device stores: at least one head of them."""
     return model.kv_bytes_per_token * math.ceil(model.kv_heads / devices) / model.kv_heads
 
@@ -325,7 +325,7 @@ class Roofline(PassCost):
         """Sequences whose caches fit into memory beside the weights; an upper limit, as engines use some memory too."""
         models = [model for model in (self.target, self.draft) if model is not None]
         left = self.accelerator.memory - sum(model.weight_bytes for model in models) / self.devices
-        each = self.context * sum(cache_of_device(model, self.devices) for model in models)
+        each = self.context * sum(_cache_of_device(model, self.devices) for model in models)
         if left < 0:
             return 0.0
         return left / each if each else math.inf

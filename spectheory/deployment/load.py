@@ -11,10 +11,10 @@ from spectheory.cost import Roofline
 from spectheory.deployment.batches import BATCHES, BatchChoice, ChainCalls, lengths_of
 from spectheory.errors import SettingError, argument
 
-DEFAULT_CONTEXT = 1024
+_DEFAULT_CONTEXT = 1024
 """Cached tokens of a sequence, where none are named."""
-LARGEST_BATCH = 10**6
-LONGEST_TARGET = 1e9
+_LARGEST_BATCH = 10**6
+_LONGEST_TARGET = 1e9
 """Milliseconds."""
 
 
@@ -49,12 +49,12 @@ class Load:
         )
         for name in ("tpot", "ttft"):
             if getattr(self, name) is not None:
-                amount(argument(name), getattr(self, name), positive=True, below=LONGEST_TARGET, remedy="milliseconds")
+                amount(argument(name), getattr(self, name), positive=True, below=_LONGEST_TARGET, remedy="milliseconds")
         self._check_lengths(contexts)
         if self.prompt_tokens is not None and self.output_tokens is not None:
             contexts = [self.prompt_tokens + self.output_tokens // 2]
         object.__setattr__(self, "batches", tuple(batches))
-        object.__setattr__(self, "contexts", tuple(contexts) or (DEFAULT_CONTEXT,))
+        object.__setattr__(self, "contexts", tuple(contexts) or (_DEFAULT_CONTEXT,))
 
     def _check_lengths(self, contexts: Sequence[int]) -> None:
         """Both lengths or none, which replace a context, and a time to the first token with them alone."""
@@ -199,7 +199,7 @@ def _times(chain: ChainCalls, cost: Roofline, load: Load) -> tuple[float, float,
 
 def _largest(chain: ChainCalls, cost: Roofline, load: Load) -> int:
     """The largest batch within memory and the targets, by bisection, as all times grow with the batch; 0 if none is."""
-    most = int(min(cost.room, LARGEST_BATCH))
+    most = int(min(cost.room, _LARGEST_BATCH))
 
     def meets(batch: int) -> bool:
         point = _point(chain, replace(cost, batch=batch), load)

@@ -42,13 +42,15 @@ SMALL = ModelShape.from_config(PUBLISHED["meta-llama/Llama-3.2-1B"][0])
 
 @pytest.mark.parametrize("accelerator", ACCELERATORS.values(), ids=lambda a: a.name)
 def test_presets_have_their_source(accelerator: Accelerator) -> None:
-    """The source names the bandwidth; fp8 is twice bf16, so that no figure is with sparsity and another without."""
+    """The source names all figures; fp8 is twice bf16, so that no figure is with sparsity and another without."""
     assert accelerator.overhead == 0
     assert accelerator.peak.get("fp8", 2 * accelerator.peak["bf16"]) == pytest.approx(
         2 * accelerator.peak["bf16"], 3e-3
     )
     terabytes, gigabytes = f"{accelerator.bandwidth / 1e12:g} TB/s", f"{accelerator.bandwidth / 1e9:,.0f} GB/s"
     assert terabytes in accelerator.source or gigabytes in accelerator.source
+    assert f"{accelerator.memory / 1e9:g} GB" in accelerator.source
+    assert f"{accelerator.link / 1e9:g} GB/s" in accelerator.source
 
 
 def by_hand(model: ModelShape, card: Accelerator, tokens: int, batch: int, context: int) -> float:
