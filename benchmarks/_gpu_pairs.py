@@ -173,10 +173,7 @@ def roofline(device: str, dtype: str, sizes: Sizes, context: int) -> Roofline | 
     sheet = data_sheet(device)
     if sheet is None or dtype != "bfloat16":
         return None
-    target, draft = (
-        ModelShape.from_config(LlamaConfig(**one).to_dict(), bytes_per_weight=2, bytes_per_kv=2)
-        for one in (sizes.target, sizes.draft)
-    )
+    target, draft = (ModelShape.from_config(LlamaConfig(**one).to_dict()) for one in (sizes.target, sizes.draft))
     return Roofline(target, draft, ACCELERATORS[sheet], context)
 
 

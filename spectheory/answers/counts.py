@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, field
 
 from spectheory.answers.base import Count, Maybe, Part, Positive, says
+from spectheory.answers.plan import BatchJson, LoadPointJson
 from spectheory.answers.prediction import AtRatioJson
 from spectheory.intervals import Interval
 
@@ -54,6 +55,13 @@ class LogJson(Part, kw_only=True):
     provenance: Annotated[dict[str, Any], says("all else that is known")]
     rows: Annotated[list[Row], says("a row for each k")]
     guessed: Maybe[Annotated[list[AtRatioJson], says("the best k at half and at twice the c of --c")]] = UNSET
+    batches: Maybe[Annotated[list[BatchJson], says("the best k by batch and context, with --hardware")]] = UNSET
+    requests: Maybe[Annotated[list[LoadPointJson], says("the k of most tokens per second by batch")]] = UNSET
+    targets: Maybe[
+        Annotated[
+            list[LoadPointJson], says("by k, the largest batch within --tpot and --ttft, which gives its goodput")
+        ]
+    ] = UNSET
 
 
 class ComparisonJson(Part, kw_only=True):

@@ -46,6 +46,32 @@ class LockStepJson(Part, kw_only=True):
     tokens_per_second: float | None
 
 
+class BatchJson(Part):
+    """The best k of a batch and context."""
+
+    batch: Count
+    context: float
+    k: Count
+    tokens_per_call: float | None
+    speedup: float | None
+    tokens_per_second: float | None
+    fits: Annotated[bool, says("whether caches and weights fit into memory")]
+
+
+class LoadPointJson(Part):
+    """A chain of k drafts, or plain decoding, with so many requests at a time."""
+
+    batch: Annotated[Count, says("requests at a time")]
+    k: Annotated[Count, says("drafts of a call; 0 is plain decoding")]
+    tokens_per_call: float
+    tpot: Annotated[float, says("milliseconds per output token of a request after its first")]
+    ttft: Annotated[float | None, says("milliseconds to the first token; null without lengths of requests")]
+    tokens_per_second: Annotated[float, says("output tokens of all requests")]
+    requests_per_second: float | None
+    prompt_share: Annotated[float | None, says("of the time, spent on passes over prompts")]
+    speedup: Annotated[float, says("in tokens per second, over plain decoding of as many requests")]
+
+
 class PlanJson(CandidateJson, kw_only=True):
     """`spectheory plan --json` and `plan.json`."""
 
@@ -70,19 +96,9 @@ class PlanJson(CandidateJson, kw_only=True):
     class Batches(Part):
         """The best k by batch and context, where costs know them."""
 
-        class Choice(Part):
-            """The best k of a batch and context."""
-
-            batch: Count
-            context: float
-            k: Count
-            tokens_per_call: float | None
-            speedup: float | None
-            tokens_per_second: float | None
-
         draft: str
         rule: str
-        choices: list[Choice]
+        choices: list[BatchJson]
         lock_step: list[LockStepJson]
 
     paths: Annotated[Paths, says("ranks from the root to each node; null for a chain", "prediction.shape.listed")]
@@ -93,6 +109,13 @@ class PlanJson(CandidateJson, kw_only=True):
     break_even: Annotated[dict[str, float | None], says("what it takes to be as fast as plain decoding")]
     limits: Annotated[Limits, says("upper bounds for the best setting and how far it is from them")]
     batches: Annotated[Batches | None, says("the best k by batch and context, where costs know them")]
+    requests: Maybe[Annotated[list[LoadPointJson], says("the k of most tokens per second by batch")]] = UNSET
+    targets: Maybe[
+        Annotated[
+            list[LoadPointJson], says("by k, the largest batch within --tpot and --ttft, which gives its goodput")
+        ]
+    ] = UNSET
+    warnings: Maybe[Annotated[list[str], says("where costs and traces contradict each other")]] = UNSET
     engines: Annotated[list[EngineJson], says("settings of engines, and what to paste")]
     adaptive: Maybe[Annotated[list[AdaptiveJson], says("what lengths decided by the draft are worth, with --stop")]] = (
         UNSET
@@ -143,6 +166,9 @@ class ServedJson(Part, kw_only=True):
     lock_step: Maybe[Annotated[list[LockStepJson], says("the same for batches that wait for their longest text")]] = (
         UNSET
     )
+    targets: Maybe[
+        Annotated[list[LoadPointJson], says("by k, the largest concurrency within --tpot, which gives its goodput")]
+    ] = UNSET
     tokens_per_call: Annotated[dict[str, Interval], says("by k")]
     basis: Annotated[str, says("where tokens per call come from")]
     fit: Annotated[Fit, says("seconds of a step by term, and the fit's errors")]

@@ -12,15 +12,23 @@ from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.inputs import checked_rules
 from spectheory.cli.options import PlanOptions
 from spectheory.cli.plan_bench import run_bench_plan, timed_server
-from spectheory.cli.plan_inputs import BUILT_IN, built_in, check_costs, check_shared, counted, draft_at, sources
+from spectheory.cli.plan_inputs import (
+    BUILT_IN,
+    architecture_of,
+    built_in,
+    check_costs,
+    check_shared,
+    counted,
+    draft_at,
+    load_of,
+    roofline,
+    sources,
+)
 from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
-from spectheory.deployment import (
-    BATCHES,
-    Draft,
-    EngineSettings,
-)
-from spectheory.deployment.deployment import DEFAULT_CONTEXT, Deployment, plan
+from spectheory.cost import Roofline
+from spectheory.deployment import Draft, EngineSettings, Load
+from spectheory.deployment.deployment import Deployment, plan
 from spectheory.deployment.exports import Acceptance, counted_acceptance, export_named, planned_acceptance
 from spectheory.deployment.served import acceptance_of_server
 from spectheory.errors import SettingError
@@ -55,7 +63,7 @@ def run_plan(question: PlanOptions) -> None:
     if question.out:
         ready_folder(question.out)
     if counts := counted(named, question):
-        return show_readings(question, counts, "plan")
+        return show_readings(question, counts, "plan", _costs_of_counts(question))
     check_shared(question, len(named) or len(BUILT_IN))
     drafts = [draft_at(name, path, question) for name, path in named]
     answer = _answer(question, drafts or list(built_in(question)), rules)
@@ -74,6 +82,14 @@ def run_plan(question: PlanOptions) -> None:
         _paste(answer.engines)
 
 
+def _costs_of_counts(question: PlanOptions) -> tuple[Roofline, Load] | None:
+    """The roofline of an engine that counted, and the load; counts do not say what drafted."""
+    if question.hardware is None:
+        return None
+    draft = question.draft_architecture
+    return roofline(question, architecture_of(draft, "of the counts") if draft else None), load_of(question)
+
+
 def _answer(question: PlanOptions, drafts: list[Draft], rules: list[str] | None) -> Deployment:
     with working("comparing settings"):
         return plan(
@@ -83,8 +99,7 @@ def _answer(question: PlanOptions, drafts: list[Draft], rules: list[str] | None)
             k_max=question.k_max,
             nodes=question.nodes,
             passes_alone=question.passes_alone,
-            batches=question.batch or BATCHES,
-            contexts=question.context or [DEFAULT_CONTEXT],
+            load=load_of(question),
             engines=question.engine,
         )
 

@@ -22,7 +22,7 @@ def run_bench_plan(question: PlanOptions) -> None:
     """Answer for the server and show the answer."""
     if question.out:
         ready_folder(question.out)
-    answer = plan_server(timed_server(question), question.batch, question.context)
+    answer = plan_server(timed_server(question), question.batch, question.context, tpot=question.tpot)
     page = Page.asked(question.report, "Plan for a server", lambda: served_charts(answer.choices))
     file = question.out / "plan.json" if question.out else None
     show(served_report(answer), as_json=question.json, file=file, page=page, view=View.of(question))

@@ -12,6 +12,7 @@ from spectheory.cli.console import ready_folder, remarks
 from spectheory.cli.inputs import cache_folder, read_latencies
 from spectheory.cli.options import (
     LATENCY_FILE,
+    OF_ROOFLINES,
     MeasuringOptions,
     PairOptions,
     PlanOptions,
@@ -20,11 +21,10 @@ from spectheory.cli.options import (
 )
 from spectheory.cli.readings import Counts
 from spectheory.cost import ACCELERATORS, ConstantRatio, CostModel, ModelShape, Roofline
-from spectheory.deployment import Draft
-from spectheory.deployment.deployment import DEFAULT_CONTEXT
+from spectheory.deployment import BATCHES, Draft, Load
 from spectheory.errors import FOREIGN, SettingError, reason_of
 from spectheory.files import read_text
-from spectheory.pairs import PREFIX
+from spectheory.pairs import PREFIX, resolve
 from spectheory.prediction.recorded import drafts_of, free_part
 from spectheory.trace import TRACE_FILE, Trace
 from spectheory.trace.reading import Whole, evidence_file, read_files
@@ -59,14 +59,17 @@ def check_costs(question: PlanOptions) -> None:
             f"--c is {question.c:g}", limit=f"at most {LARGEST_RATIO}", remedy="pass the draft's step over the target's"
         )
     defaults = PlanOptions()
-    names = ("target_architecture", "draft_architecture", "batch", "context", "peak", "weight_bytes", "overhead")
-    idle = [f"--{n.replace('_', '-')}" for n in names if getattr(question, n) != getattr(defaults, n)]
-    idle = [name for name in idle if not (question.bench and name in ("--batch", "--context"))]
+    idle = [f"--{n.replace('_', '-')}" for n in OF_ROOFLINES if getattr(question, n) != getattr(defaults, n)]
+    idle = [name for name in idle if not (question.bench and name in ("--batch", "--context", "--tpot"))]
     if idle and question.hardware is None:
+        reasons = {
+            "--c": "c is of one batch, where verification costs one step; at larger ones it costs more",
+            "--bench": "runs are of one server, and do not say what a prompt's pass takes",
+        }
         raise SettingError(
             f"{', '.join(idle)} given without --hardware",
-            limit="measured latencies are of one machine, batch 1 and one context",
-            remedy="name an accelerator with --hardware, or time a server for --bench",
+            limit=reasons.get("".join(sources), "measured latencies are of one machine, batch 1 and one context"),
+            remedy="name an accelerator with --hardware" + ("" if question.bench else ", or time a server for --bench"),
         )
     if question.passes_alone and sources and sources[0] != "--latency":
         raise SettingError(
@@ -85,18 +88,16 @@ def _check_hardware(question: PlanOptions) -> None:
             limit=f"there are {', '.join(ACCELERATORS)}",
             remedy="name one, or measure latencies",
         )
-    if question.target_architecture is None or not question.draft_architecture:
+    if question.target_architecture is None:
         raise SettingError(
             "--hardware is given without sizes",
-            limit="a roofline needs --target-architecture and --draft-architecture",
-            remedy="give the config.json of both models",
+            limit="a roofline needs --target-architecture",
+            remedy="give the config.json of the target",
         )
-    numbers = (
+    for name, values, least, most, remedy in (
         ("batch", question.batch, 1, MOST_SEQUENCES, "count sequences"),
         ("context", question.context, 0, MOST_TOKENS, "count cached tokens"),
-        ("weight-bytes", [question.weight_bytes], 0.1, 8, "2 for 16 bits, 1 for 8, 0.5 for 4"),
-    )
-    for name, values, least, most, remedy in numbers:
+    ):
         for value in values or ():
             if not least <= value <= most:
                 raise SettingError(f"--{name} is {value}", limit=f"must be in {least}..{most}", remedy=remedy)
@@ -113,7 +114,7 @@ def cost_of(question: PlanOptions, name: str, trace_file: Path | None, trace: Tr
     if question.c is not None:
         return ConstantRatio(question.c)
     if question.hardware is not None:
-        return _roofline(question, name)
+        return roofline(question, _draft_architecture(question, name, trace))
     beside = trace_file.with_name(LATENCY_FILE) if trace_file else None
     file = question.latency or beside
     if file is None or not (question.latency or file.exists()):
@@ -125,27 +126,55 @@ def cost_of(question: PlanOptions, name: str, trace_file: Path | None, trace: Tr
     return read_latencies(file, trace.provenance)
 
 
-def _roofline(question: PlanOptions, name: str) -> Roofline:
+def roofline(question: PlanOptions, draft: Path | None) -> Roofline:
+    """The roofline that is asked for, with the draft of this config; free drafts without one."""
     assert question.hardware is not None
     assert question.target_architecture is not None
-    accelerator = ACCELERATORS[question.hardware]
-    target, draft = (
-        ModelShape.from_config(
-            read_config(path), bytes_per_weight=question.weight_bytes, bytes_per_kv=min(2.0, question.weight_bytes)
-        )
-        for path in (question.target_architecture, _architecture(question.draft_architecture or (), name))
+    card, load = ACCELERATORS[question.hardware], load_of(question)
+    weights = [question.weights, question.draft_weights or question.weights]
+    target, drafting = (
+        ModelShape.from_config(read_config(path), weights=stored, kv_cache=question.kv_cache) if path else None
+        for path, stored in zip((question.target_architecture, draft), weights, strict=True)
     )
+    assert target is not None
     return Roofline(
         target,
-        draft,
-        replace(accelerator, overhead=question.overhead),
-        context=(question.context or [DEFAULT_CONTEXT])[0],
-        batch=(question.batch or [1])[0],
-        dtype=question.peak,
+        drafting,
+        replace(card, overhead=question.overhead, link_latency=question.link_latency),
+        context=load.contexts[0],
+        batch=load.batches[0] if question.batch else 1,
+        dtype=question.peak or (question.weights if question.weights in card.peak else "bf16"),
+        devices=question.devices,
     )
 
 
-def _architecture(given: Sequence[str], name: str) -> Path:
+def load_of(question: PlanOptions) -> Load:
+    """The load that is asked about."""
+    return Load(
+        batches=question.batch or BATCHES,
+        contexts=question.context or (),
+        **{name: getattr(question, name) for name in ("prompt_tokens", "output_tokens", "tpot", "ttft")},
+    )
+
+
+def _draft_architecture(question: PlanOptions, name: str, trace: Trace) -> Path | None:
+    """The draft's config: that of an option, else of the model that was measured; none where no draft is a model."""
+    if question.draft_architecture:
+        return architecture_of(question.draft_architecture, name)
+    sources = trace.provenance.get("sources")
+    source = sources.get("draft") if isinstance(sources, dict) else None
+    if isinstance(source, str) and (folder := Path(resolve(source))).is_dir():
+        return folder
+    if trace.recorded:
+        return None
+    raise SettingError(
+        f"the sizes of draft {name} are unknown",
+        limit="a roofline needs them, and the trace does not name a folder with its config.json",
+        remedy="add --draft-architecture",
+    )
+
+
+def architecture_of(given: Sequence[str], name: str) -> Path:
     """The draft's config: the only one, or the one of that name."""
     named = dict(entry.split("=", 1) for entry in given if "=" in entry)
     if name in named:
@@ -242,13 +271,14 @@ def draft_at(name: str, path: Path, question: PlanOptions) -> Draft:
     name = name or str(
         (recorded.get("name") if isinstance(recorded, dict) else None) or (file if trace.recorded else "draft")
     )
-    if trace.recorded and not costs_given(question, path):
-        free = free_part(trace)
+    unknown = not costs_given(question, path) or (question.hardware and not question.draft_architecture)
+    if trace.recorded and unknown:
+        free, how = free_part(trace), "--draft-architecture" if question.hardware else "--c"
         if dear := [each for each in drafts_of(trace) if each not in drafts_of(free)]:
             remarks.print(
-                f"left out, as the costs of their passes are unknown: {', '.join(dear)}; give --c", markup=False
+                f"left out, as the costs of their passes are unknown: {', '.join(dear)}; give {how}", markup=False
             )
-        return Draft(name, free, ConstantRatio(0.0))
+        return Draft(name, free, roofline(question, None) if question.hardware else ConstantRatio(0.0))
     return Draft(name, trace, cost_of(question, name, path, trace))
 
 

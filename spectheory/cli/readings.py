@@ -9,8 +9,9 @@ from typing import TypeAlias
 from spectheory.checks import in_range
 from spectheory.cli.answer import Page, View, show
 from spectheory.cli.inputs import read_latencies, refuse_idle
-from spectheory.cli.options import LATENCY_FILE, Question
-from spectheory.cost import ConstantRatio, CostModel, LatencyTable
+from spectheory.cli.options import LATENCY_FILE, OF_ROOFLINES, Question
+from spectheory.cost import ConstantRatio, CostModel, LatencyTable, Roofline
+from spectheory.deployment import Load
 from spectheory.errors import SettingError
 from spectheory.judging.readings import readings
 from spectheory.judging.several_k import alike, together
@@ -22,21 +23,34 @@ from spectheory.trace.reading import evidence_file
 Counts: TypeAlias = Counters | CallLog
 TAKEN = {"rule", "trace", "logprobs", "draft_log", "traces", "k_max", "c", "latency", "passes_alone", "out"}
 TAKEN |= {"json", "all", "explain", "report"}
+WITH_ROOFLINES = {"hardware", *OF_ROOFLINES}
 LONGEST = 256
 
 
-def show_readings(question: Question, logs: Mapping[str, tuple[Path, Counts]], name: str) -> None:
-    """Readings of each log, by name; `name` is that of the JSON file in the folder asked for."""
-    refuse_idle(question, TAKEN, "an engine's counts", "measure the pair")
+def show_readings(
+    question: Question,
+    logs: Mapping[str, tuple[Path, Counts]],
+    name: str,
+    loaded: tuple[Roofline, Load] | None = None,
+) -> None:
+    """Readings of each log, by name; `name` is that of the JSON file in the folder asked for.
+
+    With a roofline and a load they are planned with these.
+    """
+    refuse_idle(question, TAKEN | (WITH_ROOFLINES if loaded else set()), "an engine's counts", "measure the pair")
     in_range("--k-max", question.k_max, LONGEST)
-    rule = one_rule(question.rule)
+    rule, (roofline, load) = one_rule(question.rule), loaded or (None, None)
+
+    def cost_of(path: Path, counts: Counts) -> CostModel | None:
+        return roofline or _cost(question, path, counts)
+
     found = {
-        each: readings(counts, _cost(question, path, counts), k_max=question.k_max, rule=rule)
+        each: readings(counts, cost_of(path, counts), k_max=question.k_max, rule=rule, load=load)
         for each, (path, counts) in logs.items()
     }
     several = [counts for _, counts in logs.values()]
     first = next(iter(logs.values()))
-    joint = together(several, _cost(question, *first), k_max=question.k_max) if alike(several) else None
+    joint = together(several, cost_of(*first), k_max=question.k_max) if alike(several) else None
     report = readings_report(found, joint)
     page = Page.asked(question.report, "Readings")
     file = question.out / f"{name}.json" if question.out else None

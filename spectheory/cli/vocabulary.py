@@ -178,10 +178,14 @@ DRAFT_ARCHITECTURE = option(
     "--draft-architecture",
     "[NAME=]FILE",
     ROOFLINE,
-    "config.json of a draft, or its folder; with its name if there are several.",
+    "config.json of a draft, or its folder; with its name if there are several. By default that of the draft measured.",
 )
+WEIGHTS = option("--weights", "TYPE", ROOFLINE, "Weights of the target as served: fp32, bf16, fp8, int8 or int4.")
+DRAFT_WEIGHTS = option("--draft-weights", "TYPE", ROOFLINE, "Weights of the draft as served.")
+KV_CACHE = option("--kv-cache", "TYPE", ROOFLINE, "Keys and values as stored: bf16, fp8, int8 or int4.")
 PEAK = option("--peak", "TYPE", ROOFLINE, "Type of the arithmetic: bf16 or fp8.")
-WEIGHT_BYTES = option("--weight-bytes", "BYTES", ROOFLINE, "Bytes per weight as served.")
+DEVICES = option("--devices", "INT", ROOFLINE, "Accelerators that share both models: tensor parallelism.")
+LINK_LATENCY = option("--link-latency", "SECONDS", ROOFLINE, "Fixed time of each all-reduce between devices.")
 OVERHEAD = option("--overhead", "SECONDS", ROOFLINE, "Fixed time added to each pass.")
 BATCH = option(
     "--batch",
@@ -190,6 +194,10 @@ BATCH = option(
     "Sequences decoded together: of prompts measured, or of the plan, whose settings are for the first size.",
 )
 CONTEXT = option("--context", "INT", ROOFLINE, "Cached tokens of a sequence; settings are for the first.")
+PROMPT_TOKENS = option("--prompt-tokens", "INT", ROOFLINE, "Tokens of a request's prompt; with --output-tokens.")
+OUTPUT_TOKENS = option("--output-tokens", "INT", ROOFLINE, "Tokens that a request outputs; with --prompt-tokens.")
+TPOT = option("--tpot", "MS", ROOFLINE, "Longest time per output token: shows which k meets it at which concurrency.")
+TTFT = option("--ttft", "MS", ROOFLINE, "Longest time to the first token; with the lengths of requests.")
 
 TARGET = option("--target", "MODEL", PAIR, "Target model: local folder, hub id, or builtin:target.")
 DRAFT = option(

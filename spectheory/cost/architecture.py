@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from reprlib import repr as brief
 from typing import Any
 
-from spectheory.checks import instance, real, whole
+from spectheory.checks import choice, instance, real, whole
 from spectheory.errors import SettingError
 
 LARGEST = 10**9
@@ -24,9 +24,14 @@ _AS_GPT2 = {
     "hidden_size": "n_embd",
     "intermediate_size": "n_inner",
     "num_attention_heads": "n_head",
+    "max_position_embeddings": "n_positions",
 }
 """GPT-2's names of the same sizes, also used by gpt_bigcode, gptj and codegen."""
 _NOT_DENSE = ("num_local_experts", "num_experts", "n_routed_experts", "kv_lora_rank", "state_size")
+FORMATS = {"fp32": 4.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5}
+"""Bytes of a number by the name of its format; the scales of a quantised one, a few percent, are not counted."""
+_UNQUANTISED = 2.0
+"""Bytes per weight of the embedding and the output matrix where the layers are quantised."""
 _ATTENTION = ("full_attention", "sliding_attention", "chunked_attention")
 _TIED = frozenset({"cohere", "cohere2", "gemma", "gemma2", "gemma3_text", "smollm3", "starcoder2"})
 _UNTIED_AS_GPT2 = frozenset({"gptj", "codegen"})
@@ -42,6 +47,7 @@ def _shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
     _check_dense(config)
     sizes = {name: _size_in(config, key) for name, key in _SIZES.items()}
     kind, tied = str(config.get("model_type")), config.get("tie_word_embeddings")
+    window = config.get(_name(config, "max_position_embeddings"))
     if tied is None:
         tied = kind not in _UNTIED_AS_GPT2 if as_gpt2 else kind in _TIED
     return {
@@ -52,6 +58,7 @@ def _shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
         "head_dim": _size_in(config, "head_dim") if config.get("head_dim") else _head_dim(config, sizes),
         "tied": bool(tied),
         "gated": not as_gpt2 and kind not in _NOT_GATED,
+        "window": window if type(window) is int and 1 <= window <= LARGEST else None,
     }
 
 
@@ -137,6 +144,7 @@ def _head_shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
             remedy="measure latencies, or fit spectheory.cost.AffineTime to timings",
         )
     sizes = _shape_in({**block, "vocab_size": config.get("draft_vocab_size") or block.get("vocab_size")})
+    sizes["window"] = None  # that of the target counts
     if kind == "mtp":  # the configuration is the target's, and the head one layer like its
         sizes["layers"] = 1
     of_target = _size_in(config, "target_hidden_size") if config.get("target_hidden_size") else sizes["hidden"]
@@ -170,7 +178,9 @@ class ModelShape:
 
     `hidden` is the width of the residual stream, `intermediate` the width inside the MLP, which has three matrices if
     `gated`, otherwise two. If `tied`, the output matrix is the embedding. `bytes_per_weight` and `bytes_per_kv` are as
-    stored: 2 for 16 bits, 1 for 8, 0.5 for 4. `fusion` counts further weights that a draft head multiplies a token by:
+    stored: 2 for 16 bits, 1 for 8, 0.5 for 4. `bytes_per_output` are those of embedding and output matrix, which
+    engines leave in 16 bits where they quantise the layers; None is as the others. `window` is the longest text that
+    the model was trained for, None if unknown. `fusion` counts further weights that a draft head multiplies a token by:
     to join hidden states of its target, and to attend to embeddings beside them; 0 is no head.
 
     Examples
@@ -192,13 +202,17 @@ class ModelShape:
     bytes_per_weight: float = 2.0
     bytes_per_kv: float = 2.0
     fusion: int = 0
+    bytes_per_output: float | None = None
+    window: int | None = None
 
     def __post_init__(self) -> None:
         remedy = "take it from the config"
         for name, value in vars(self).items():
             if name in ("tied", "gated"):
                 instance(name, value, bool, remedy=remedy)
-            elif name in ("bytes_per_weight", "bytes_per_kv"):
+            elif value is None and name in ("bytes_per_output", "window"):
+                continue
+            elif name.startswith("bytes_per"):
                 inside = f"must be > 0 and <= {LARGEST:g}"
                 real(name, value, lambda size: 0 < size <= LARGEST, limit=inside, remedy=remedy)
             else:
@@ -212,10 +226,11 @@ class ModelShape:
             )
 
     @classmethod
-    def from_config(
-        cls, config: Mapping[str, Any], *, bytes_per_weight: float = 2.0, bytes_per_kv: float = 2.0
-    ) -> ModelShape:
+    def from_config(cls, config: Mapping[str, Any], *, weights: str = "bf16", kv_cache: str = "bf16") -> ModelShape:
         """The sizes in a ``config.json`` of transformers, with the names of Llama or of GPT-2 (``n_layer``, ...).
+
+        `weights` and `kv_cache` are formats by name: fp32, bf16, fp8, int8 or int4. Below 16 bits, the embedding and
+        the output matrix are taken to stay in 16 bits, as in checkpoints for engines.
 
         Defaults: ``num_key_value_heads`` is the number of attention heads, ``head_dim`` is hidden size over heads, and
         the model type decides ``tie_word_embeddings``. With GPT-2's names MLPs are not gated, ``n_inner`` is four times
@@ -232,7 +247,12 @@ class ModelShape:
         """
         instance("config", config, Mapping, remedy="read config.json with json.load")
         sizes = _head_shape_in(config) if MARK in config else _shape_in(config)
-        return cls(**sizes, bytes_per_weight=bytes_per_weight, bytes_per_kv=bytes_per_kv)
+        stored, cached = (
+            FORMATS[choice(name, value, FORMATS, remedy="16 bits are bf16")]
+            for name, value in (("weights", weights), ("kv_cache", kv_cache))
+        )
+        output = max(stored, _UNQUANTISED)
+        return cls(**sizes, bytes_per_weight=stored, bytes_per_kv=cached, bytes_per_output=output)
 
     @property
     def multiplied(self) -> int:
@@ -250,12 +270,19 @@ class ModelShape:
     @property
     def weight_bytes(self) -> float:
         """Bytes of all weights in memory."""
-        return self.parameters * self.bytes_per_weight
+        return self.read_bytes + (0 if self.tied else self._output_bytes)
 
     @property
     def read_bytes(self) -> float:
         """Bytes of weights that a pass reads: all except an untied embedding, of which it reads a few rows."""
-        return self.weight_bytes - (0 if self.tied else self.vocabulary * self.hidden * self.bytes_per_weight)
+        matrices = self.vocabulary * self.hidden * (1 if self.tied else 2)
+        return (self.parameters - matrices) * self.bytes_per_weight + self._output_bytes
+
+    @property
+    def _output_bytes(self) -> float:
+        """Bytes of the output matrix, and of the embedding."""
+        each = self.bytes_per_weight if self.bytes_per_output is None else self.bytes_per_output
+        return self.vocabulary * self.hidden * each
 
     @property
     def kv_bytes_per_token(self) -> float:
@@ -268,3 +295,9 @@ class ModelShape:
         Two per multiplied weight, and per layer and attention width two for the scores and two for the values.
         """
         return 2 * self.multiplied + 4 * self.layers * self.heads * self.head_dim * context
+
+    def operations_of_prompt(self, tokens: int) -> float:
+        """Operations of one pass over a prompt: each token attends to those before it, the last alone has an output."""
+        output = self.vocabulary * self.hidden
+        attention = 2 * self.layers * self.heads * self.head_dim * tokens * tokens
+        return 2 * (self.multiplied - output) * tokens + 2 * output + attention

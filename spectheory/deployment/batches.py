@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Protocol, runtime_checkable
@@ -10,11 +10,10 @@ from typing import Protocol, runtime_checkable
 from spectheory.checks import instances, several
 from spectheory.cost import AffineCost, CostModel, Roofline
 from spectheory.cost.served import ServedCost
-from spectheory.drafting import Chain
+from spectheory.drafting import Chain, Shape
 from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError
-from spectheory.intervals import Interval
-from spectheory.prediction.shape_calls import ShapeCalls, calls_by_shape
+from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.trace import Trace
 from spectheory.trace.record import a_trace
 from spectheory.verification import PathRule
@@ -31,7 +30,8 @@ class BatchChoice:
 
     `batch` sequences are decoded together, each with `context` cached tokens. `k` is 0 where plain decoding is fastest,
     and the speed-up is over plain decoding at the same batch and context. Tokens per call are of each sequence (exact
-    for the texts of the trace); `tokens_per_second` are output tokens of all sequences.
+    for the texts of the trace); `tokens_per_second` are output tokens of all sequences. `fits` says whether their
+    caches fit into memory, as far as the cost model knows it.
     """
 
     batch: int
@@ -40,6 +40,34 @@ class BatchChoice:
     tokens_per_call: float
     speedup: float
     tokens_per_second: float
+    fits: bool = True
+
+
+@dataclass(frozen=True)
+class ChainCalls:
+    """Chains of one length: tokens per call, and the share of calls that follow a full acceptance; no shape is plain
+    decoding.
+    """
+
+    shape: Shape | None = None
+    tokens: float = 1.0
+    full: float = 0.0
+
+    @property
+    def k(self) -> int:
+        """Drafts of a call."""
+        return self.shape.nodes if self.shape else 0
+
+    @property
+    def drafted(self) -> bool:
+        """Whether a draft model makes passes."""
+        return bool(self.shape and self.shape.passes)
+
+    def seconds(self, cost: CostModel) -> float:
+        """Of a call; a head's first pass reads what the last call accepted."""
+        if self.shape is None:
+            return cost.target_step().best
+        return cost.call(self.shape, self.tokens - 1 if cost.reads_accepted else self.full).best
 
 
 def best_lengths(
@@ -88,9 +116,24 @@ def every_length(
     k_max = at_least_one("k_max", k_max)
     batches = several("batches", batches, remedy="[1, 8, 64] is one")
     contexts = [cost.context] if contexts is None else several("contexts", contexts, remedy="[0, 1024] is one")
-    chains = list(calls_by_shape(trace, rule, [Chain(k) for k in range(1, within(trace.columns, k_max) + 1)]))
+    return lengths_of(chain_calls(trace, rule, k_max), cost, batches, contexts)
+
+
+def chain_calls(trace: Trace, rule: PathRule, k_max: int) -> list[ChainCalls]:
+    """Every chain length of a rule on a trace, as far as the trace records it (§7)."""
+    found = []
+    for each in calls_by_shape(trace, rule, [Chain(k) for k in range(1, within(trace.columns, k_max) + 1)]):
+        calls = float(each.calls.expected.sum())
+        found.append(ChainCalls(each.shape, len(trace) / calls, float(each.calls.full.sum()) / calls))
+    return found
+
+
+def lengths_of(
+    chains: Sequence[ChainCalls], cost: Roofline | AffineCost, batches: Sequence[int], contexts: Sequence[int]
+) -> list[list[BatchChoice]]:
+    """At each context and batch plain decoding, then every chain."""
     return [
-        list(_choices(trace, chains, replace(cost, batch=batch, context=context)))
+        [_choice(each, replace(cost, batch=batch, context=context)) for each in (ChainCalls(), *chains)]
         for context in contexts
         for batch in batches
     ]
@@ -126,12 +169,8 @@ def batch_ranges(choices: Sequence[Chosen]) -> list[tuple[int, int, int]]:
     return [(batches[0], batches[-1], k) for k, batches in runs]
 
 
-def _choices(trace: Trace, chains: Sequence[ShapeCalls], cost: Roofline | AffineCost) -> Iterator[BatchChoice]:
-    plain = cost.target_step().best
-    yield BatchChoice(cost.batch, cost.context, 0, 1.0, 1.0, cost.batch / plain)
-    for found in chains:
-        calls = float(found.calls.expected.sum())
-        tokens = len(trace) / calls
-        speedup = cost.speedup(Interval.exact(tokens), found.shape, float(found.calls.full.sum()) / calls).best
-        per_second = cost.batch * speedup / plain
-        yield BatchChoice(cost.batch, cost.context, found.shape.nodes, tokens, speedup, per_second)
+def _choice(chain: ChainCalls, cost: Roofline | AffineCost) -> BatchChoice:
+    per_second = cost.batch * chain.tokens / chain.seconds(cost)
+    speedup = per_second * cost.target_step().best / cost.batch
+    fits = not isinstance(cost, Roofline) or cost.batch <= cost.room
+    return BatchChoice(cost.batch, cost.context, chain.k, chain.tokens, speedup, per_second, fits)

@@ -8,16 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from spectheory.checks import instance, several, whole
+from spectheory.checks import instance
 from spectheory.cost import Roofline
-from spectheory.deployment.batches import BATCHES, BatchChoice, best_lengths
+from spectheory.deployment.batches import BatchChoice, chain_calls
 from spectheory.deployment.break_even import BreakEven, Distance, break_even, distances
 from spectheory.deployment.candidates import Candidate, Draft, all_drafts
 from spectheory.deployment.engines import EngineSettings, engine_settings
+from spectheory.deployment.load import Load, LoadAnswer, under_load
 from spectheory.deployment.lock_step import MOST_TOGETHER, LockStepChoice, lock_step_lengths
+from spectheory.deployment.mismatch import mismatches
 from spectheory.deployment.ranking import Ranking, check_comparable, rank_drafts
 from spectheory.drafting import StoppingRule
 from spectheory.drafting.tree import at_least_one
+from spectheory.errors import SettingError, argument
 from spectheory.limits.claims import BY_START, WHOLE_DECODING
 from spectheory.prediction.adaptive import adaptive_worth
 from spectheory.prediction.answer import AdaptiveWorth, RecordedReading
@@ -28,18 +31,16 @@ from spectheory.prediction.recorded_readings import recorded_readings
 from spectheory.verification import PathRule, RankRule
 from spectheory.verification.by_start import within
 
-DEFAULT_CONTEXT = 1024
-"""Cached tokens of a sequence, where none are named."""
-
 
 @dataclass(frozen=True)
 class Deployment:
     """A plan: the ranking, what its best setting needs to pay, its limits, and settings for engines.
 
     `drafts` and `rules` are those that were asked about, `stops` the stopping rules, `k_max` and `nodes` the largest
-    chain and tree. `batches` are the best lengths for the rule and draft of `chain`, the fastest chain, and `lock_step`
-    those of lock-step batches; they are empty where the costs know one batch alone. `adaptive` says of each draft what
-    adaptive lengths are worth. `recorded` are the readings of recorded lengths.
+    chain and tree. `load` is what chains give under a load, for the rule and draft of `chain`, the fastest chain, and
+    `lock_step` the best lengths of lock-step batches; None and empty where the costs know one batch alone. `adaptive`
+    says of each draft what adaptive lengths are worth. `recorded` are the readings of recorded lengths. `warnings` say
+    where costs and traces contradict each other.
     """
 
     drafts: Sequence[Draft]
@@ -47,7 +48,7 @@ class Deployment:
     break_even: BreakEven
     distances: Sequence[Distance]
     chain: Candidate
-    batches: Sequence[BatchChoice]
+    load: LoadAnswer | None
     engines: Sequence[EngineSettings]
     k_max: int
     nodes: int
@@ -56,6 +57,12 @@ class Deployment:
     lock_step: Sequence[LockStepChoice] = ()
     recorded: Sequence[RecordedReading] = ()
     adaptive: Sequence[AdaptiveWorth] = ()
+    warnings: Sequence[str] = ()
+
+    @property
+    def batches(self) -> Sequence[BatchChoice]:
+        """The best lengths by batch and context."""
+        return self.load.batches if self.load else ()
 
     @property
     def prompts(self) -> int:
@@ -71,8 +78,7 @@ def plan(
     k_max: int = 16,
     nodes: int = 32,
     passes_alone: bool = False,
-    batches: Sequence[int] = BATCHES,
-    contexts: Sequence[int] = (DEFAULT_CONTEXT,),
+    load: Load | None = None,
     engines: Sequence[str] | None = None,
 ) -> Deployment:
     """Rank drafts by speed-up with every rule and shape, and say what to deploy.
@@ -80,8 +86,9 @@ def plan(
     `rules` are rules or their names, one or a list; without, the default ones, and with ``all`` every lossless one that
     the traces know. Chains have up to `k_max` drafts, trees up to `nodes`
     nodes. Speed-ups count the measured time of the loop around the passes, unless `passes_alone`. `stops` are stopping
-    rules, or as they are written, to compare with fixed lengths; with ``best`` all thresholds are swept. `batches` and
-    `contexts` are planned for where the costs are a roofline. Settings are for `engines`, names, or for every one.
+    rules, or as they are written, to compare with fixed lengths; with ``best`` all thresholds are swept. A `load` is
+    planned for where the costs are a roofline: batches, contexts, lengths of requests, and targets on their times.
+    Settings are for `engines`, names, or for every one.
 
     Raises
     ------
@@ -102,9 +109,7 @@ def plan(
     stopping, swept = named_stops(stops)
     instance("passes_alone", passes_alone, bool, remedy="leave it out")
     k_max, nodes = at_least_one("k_max", k_max), at_least_one("nodes", nodes)
-    batches = [whole("batches", each, remedy="name sizes") for each in several("batches", batches, remedy="name sizes")]
-    cached = several("contexts", contexts, remedy="name numbers of tokens")
-    contexts = [whole("contexts", each, least=0, remedy="name numbers of tokens") for each in cached]
+    load = instance("load", Load() if load is None else load, Load, remedy="spectheory.deployment.Load() is one")
     for draft in drafts:
         check_depth(draft.trace, k_max)
         if stopping or swept:
@@ -115,15 +120,15 @@ def plan(
     best = ranking.best
     chain = next(c for c in ranking.candidates if c.kind == "chain" and not c.prediction.shape.stop)
     fixed = chain if best.prediction.shape.stop else best
-    lengths = _lengths(chain, k_max, batches, contexts)
+    loaded = _loaded(chain, k_max, load)
     return Deployment(
         drafts=drafts,
         ranking=ranking,
         break_even=break_even(fixed.prediction, fixed.draft.cost, k_max),
         distances=_distances(best, chain),
         chain=chain,
-        batches=lengths,
-        lock_step=_lock_step(chain, k_max, lengths),
+        load=loaded,
+        lock_step=_lock_step(chain, k_max, loaded.batches) if loaded else (),
         engines=engine_settings(drafts, stops=stopping, k_max=k_max, nodes=nodes, engines=engines),
         k_max=k_max,
         nodes=nodes,
@@ -131,6 +136,7 @@ def plan(
         stops=stopping,
         recorded=[reading for draft in drafts for reading in recorded_readings(draft.trace, k_max)],
         adaptive=[_swept(draft, ranking, k_max) for draft in timed] if swept else [],
+        warnings=list(dict.fromkeys(said for draft in drafts for said in mismatches(draft, load.contexts))),
     )
 
 
@@ -145,19 +151,25 @@ def _distances(best: Candidate, chain: Candidate) -> list[Distance]:
     return [*distances(best.prediction), *asides]
 
 
-def _lengths(chain: Candidate, k_max: int, batches: Sequence[int], contexts: Sequence[int]) -> list[BatchChoice]:
-    """The best k of every batch and context, where costs know them."""
+def _loaded(chain: Candidate, k_max: int, load: Load) -> LoadAnswer | None:
+    """What chains give under a load, where costs know batches."""
     trace, cost, rule = chain.draft.trace, chain.draft.cost, chain.prediction.rule
-    if not isinstance(cost, Roofline):
-        return []
-    sizes, cached = sorted(set(batches)), sorted(set(contexts))
-    return best_lengths(trace, rule, cost, k_max=k_max, batches=sizes, contexts=cached)
+    if isinstance(cost, Roofline):
+        return under_load(chain_calls(trace, rule, k_max), cost, load)
+    if load.targeted or load.output_tokens is not None:
+        raise SettingError(
+            "times of requests are asked for without a roofline",
+            limit="other costs are of one batch, and have no prompts",
+            remedy=f"use {argument('a spectheory.cost.Roofline', '--hardware')}",
+        )
+    return None
 
 
 def _lock_step(chain: Candidate, k_max: int, choices: Sequence[BatchChoice]) -> list[LockStepChoice]:
     """Lock-step batches of the same sizes, as far as they are planned."""
     cost, batches = chain.draft.cost, sorted({choice.batch for choice in choices if choice.batch <= MOST_TOGETHER})
-    if not batches or not isinstance(cost, Roofline):
+    assert isinstance(cost, Roofline)
+    if not batches:
         return []
     contexts, ks = sorted({choice.context for choice in choices}), range(1, k_max + 1)
     return lock_step_lengths(chain.draft.trace, chain.prediction.rule, cost, ks=ks, batches=batches, contexts=contexts)

@@ -14,6 +14,7 @@ from spectheory.cost.model import CostModel
 from spectheory.cost.served import ServedCost, ServedFit, StepTime, fit_server
 from spectheory.deployment.batches import batch_ranges
 from spectheory.deployment.exports import Acceptance
+from spectheory.deployment.load import Load, LoadAnswer, LoadPoint
 from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError, argument
@@ -269,7 +270,8 @@ class ServedAnswer:
     """A plan for a server: the choices, the tokens they rest on, the fit, and its runs in the fit's order.
 
     `basis` says where tokens per call come from, in words. `lock_step` are the choices for lock-step batches drawn from
-    so many `texts`; none where there is no trace, or a shrinking batch leaves what the runs timed.
+    so many `texts`; none where there is no trace, or a shrinking batch leaves what the runs timed. `load` has what is
+    within a target, where one was given.
     """
 
     choices: Sequence[ServedChoice]
@@ -279,12 +281,21 @@ class ServedAnswer:
     basis: str
     lock_step: Sequence[LockStepChoice] = ()
     texts: int = 0
+    load: LoadAnswer | None = None
 
 
 def plan_server(
-    server: TimedServer, batches: Sequence[int] | None = None, contexts: Sequence[float] | None = None
+    server: TimedServer,
+    batches: Sequence[int] | None = None,
+    contexts: Sequence[float] | None = None,
+    *,
+    tpot: float | None = None,
 ) -> ServedAnswer:
-    """The best length for every concurrency and context, by default those of the runs."""
+    """The best length for every concurrency and context, by default those of the runs.
+
+    `tpot` is the longest time per output token, in milliseconds: the answer's `load` has the largest concurrency of the
+    runs' range at which each length meets it, at the first context.
+    """
     fit, trace, rule = server.fit, server.trace, server.rule
     sizes, cached = sorted(set(batches or measured_at(fit.runs, fit)[0])), server.contexts(contexts)
     chosen = served_choices(fit, server.tokens, sizes, cached)
@@ -295,7 +306,24 @@ def plan_server(
         together = lock_step_lengths(trace, rule, cost, ks=ks, batches=sizes, contexts=cached, prefill_emits_token=True)
     basis = f"{rule.name} verification on the trace, exact for its texts" if trace else OF_RUNS
     texts = len(trace.texts) if trace else 0
-    return ServedAnswer(choices, server.tokens, fit, server.runs, basis, together, texts)
+    load = None if tpot is None else _within(server, cached[0], Load(tpot=tpot))
+    return ServedAnswer(choices, server.tokens, fit, server.runs, basis, together, texts, load)
+
+
+def _within(server: TimedServer, context: float, load: Load) -> LoadAnswer:
+    """The largest concurrency within a target, of plain decoding and of each length; times grow with it."""
+    (least, most), targets = server.fit.batches, []
+    assert load.tpot is not None
+    for k, tokens in [(0, 1.0), *((each.k, each.per_call.best) for each in server.tokens)]:
+        points = [_point_at(ServedCost(server.fit, batch, context), k, tokens) for batch in range(least, most + 1)]
+        targets += [point for point in points if point.tpot <= load.tpot][-1:]
+    return LoadAnswer(load, (), (), targets)
+
+
+def _point_at(cost: ServedCost, k: int, tokens: float) -> LoadPoint:
+    plain = cost.target_step().best
+    step = cost.call(Chain(k)).best / tokens if k else plain
+    return LoadPoint(cost.batch, k, tokens, 1e3 * step, None, cost.batch / step, None, None, plain / step)
 
 
 def acceptance_of_server(

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from spectheory.checks import instance
-from spectheory.cost import ConstantRatio, CostModel, required_acceptance
+from spectheory.cost import ConstantRatio, CostModel, Roofline, required_acceptance
+from spectheory.deployment import ChainCalls, Load, LoadAnswer, under_load
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
@@ -209,7 +210,8 @@ class Readings:
     """What the counts say at every k: `rows` from 1 on; `k` is the engine's.
 
     `assumptions` say what the rows rest on, a sentence each. `guessed` has the best k at half and at twice a c that was
-    given.
+    given. `load` is what chains up to the engine's k give under a load, by a roofline, `free` whether that
+    takes drafts as free, as counts do not say what drafted.
     """
 
     counters: Counters
@@ -219,6 +221,8 @@ class Readings:
     assumptions: tuple[str, ...] = field(default=())
     rule: str = ""
     guessed: tuple[AtRatio, ...] = ()
+    load: LoadAnswer | None = None
+    free: bool = False
 
     @property
     def counted(self) -> ReadingAtK:
@@ -244,12 +248,17 @@ def _fastest(rows: Sequence[ReadingAtK]) -> ReadingAtK | None:
 
 
 def readings(
-    evidence: Counters | CallLog, cost: CostModel | None = None, *, k_max: int = 16, rule: str = ""
+    evidence: Counters | CallLog,
+    cost: CostModel | None = None,
+    *,
+    k_max: int = 16,
+    rule: str = "",
+    load: Load | None = None,
 ) -> Readings:
     """Tokens per call at k = 1..k_max, and speed-ups where a cost is given or the log has times of its own.
 
     `rule` is the name of the rule that the engine runs with a draft model or lookup: one that decides position by
-    position has a reading of its own at other k. Leave it out for draft heads.
+    position has a reading of its own at other k. Leave it out for draft heads. A `load` is planned for by a roofline.
 
     A ``TextError`` says what is missing if no tokens per call follow from the counts.
 
@@ -308,7 +317,12 @@ def readings(
         *([_WHY_POSITION_1] if found.known else []),
     ]
     guessed = () if from_log else chains_at_ratios(cost, ((row.k, row.tokens_per_call) for row in rows[: found.k]))
-    return Readings(counters, found.k, tuple(rows), noise, tuple(lines), rule, guessed)
+    loaded, roofline = None, cost if isinstance(cost, Roofline) else None
+    if load is not None and roofline is not None:
+        chains = [ChainCalls(Chain(row.k), row.tokens_per_call.best, row.survival.best) for row in rows[: found.k]]
+        loaded = under_load(chains, roofline, load)
+    free = roofline is not None and roofline.draft is None and not (rule and not PATH_RULES[rule].uses_draft)
+    return Readings(counters, found.k, tuple(rows), noise, tuple(lines), rule, guessed, loaded, free)
 
 
 def _renews(rule: str) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from spectheory.cost import Roofline
 from spectheory.deployment import BatchChoice, Candidate, Deployment
 from spectheory.deployment.batches import every_length
+from spectheory.deployment.mismatch import window_of
 from spectheory.deployment.served import ServedChoice
 from spectheory.drafting import Chain
 from spectheory.pages.prediction import batch_chart, prediction_charts
@@ -20,6 +21,9 @@ from spectheory.verification.by_start import within
 
 _CONTEXTS = tuple(2**i for i in range(8, 18))
 """Contexts of the slider where one alone is asked for: 256 to 131,072."""
+
+_TRAINED = "The target was trained for {window} tokens: the slider has longer contexts only where they were asked for."
+_UNKNOWN = "For which contexts the target was trained is not known: acceptance beyond them is not that of the trace."
 
 
 def deployment_charts(answer: Deployment) -> list[VegaChart]:
@@ -35,9 +39,12 @@ def _batches(chain: Candidate, choices: Sequence[BatchChoice], k_max: int) -> Ve
     cost, rule = chain.draft.cost, chain.prediction.rule
     assert isinstance(cost, Roofline)
     batches, contexts = (sorted({getattr(choice, name) for choice in choices}) for name in ("batch", "context"))
-    grid = contexts if len(contexts) > 1 else sorted({*_CONTEXTS, *contexts})
+    window = window_of(chain.draft)
+    grid = contexts if len(contexts) > 1 else sorted({*(c for c in _CONTEXTS if c <= (window or c)), *contexts})
     found = every_length(chain.draft.trace, rule, cost, k_max=k_max, batches=batches, contexts=grid)
-    return batch_chart(found, rule.label, chain.draft.name, (batches[0], contexts[0]))
+    chart = batch_chart(found, rule.label, chain.draft.name, (batches[0], contexts[0]))
+    trained = _UNKNOWN if window is None else _TRAINED.format(window=window)
+    return replace(chart, assumes=[*chart.assumes, trained])
 
 
 def _chains(answer: Deployment) -> list[VegaChart]:

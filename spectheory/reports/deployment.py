@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Any
 
 from spectheory.answers.plan import PlanJson
+from spectheory.cost import Roofline
 from spectheory.deployment import BreakEven, Candidate, LockStepChoice
 from spectheory.deployment.candidates import DO_NOT, SPECULATE, UNCERTAIN
 from spectheory.deployment.deployment import Deployment
 from spectheory.limits.claims import footnotes
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.reports.base import LONGEST_NAME, MOST_ROWS, Brief, Report, point, range_words, short
+from spectheory.reports.load import best_lengths_table, load_sentence, load_tables, roofline_words
 from spectheory.reports.notes import (
     QUIET,
     deployment_notes,
@@ -23,7 +24,7 @@ from spectheory.reports.notes import (
     whole_decoding,
 )
 from spectheory.reports.optional_tables import adaptive_sentence, adaptive_table, recorded_table
-from spectheory.reports.table import Cell, Column, Row, Table, Value
+from spectheory.reports.table import Cell, Column, Table, Value
 
 _VERDICTS = {
     SPECULATE: "Speculate",
@@ -40,7 +41,8 @@ def deployment_report(answer: Deployment) -> Report:
     """The plan in tables and as JSON; settings to paste stand in the JSON and are printed by the command line."""
     ranking, best = answer.ranking, answer.ranking.best
     adaptive = [adaptive_table(answer.adaptive)] if answer.adaptive else []
-    batches = [_batches_table(answer)] if answer.batches else []
+    of = f"{answer.chain.prediction.rule.name}, draft {answer.chain.draft.name}"
+    batches = load_tables(answer.load, of) if answer.load else []
     pieces = [
         Table.of("Drafts, rules and shapes by speed-up", _columns(), ranking.candidates, best=best),
         *adaptive,
@@ -53,7 +55,9 @@ def deployment_report(answer: Deployment) -> Report:
     ]
     headline = [
         requests_left_out(best.prediction.provenance, answer.recorded),
+        *_warned(answer),
         _headline(answer),
+        load_sentence(answer.load),
         disturbed_words(best.prediction, best.draft.cost),
         adaptive_sentence(answer.adaptive) if answer.adaptive else "",
     ]
@@ -62,8 +66,13 @@ def deployment_report(answer: Deployment) -> Report:
         *whole_decoding([answer.chain.prediction]),
         *footnotes(distance.limit for distance in answer.distances),
     ]
-    brief = _brief(answer, [*adaptive, *batches])
+    brief = _brief(answer, [*adaptive, *(load_tables(answer.load, of, brief=True) if answer.load else [])])
     return Report(_content(answer), pieces, ". ".join(filter(None, headline)), notes, brief)
+
+
+def _warned(answer: Deployment) -> list[str]:
+    """Where costs and traces contradict each other."""
+    return [said[0].upper() + said[1:] for said in answer.warnings]
 
 
 def _headline(answer: Deployment) -> str:
@@ -95,6 +104,7 @@ def _content(answer: Deployment) -> PlanJson:
         ranking.best,
         ranking,
         answer,
+        answer.load,
         break_even=asdict(answer.break_even),
         limits=PlanJson.Limits.view(ranking.best.prediction.limits, distances=answer.distances),
         batches=batches if answer.batches else None,
@@ -150,35 +160,6 @@ def _engines_table(answer: Deployment) -> Table:
 
 # Batches
 
-_CHOICE = "best k and its speed-up with so many cached tokens; 0: plain decoding"
-
-
-def best_lengths_table(
-    title: str,
-    choices: Iterable[Any],
-    text: Callable[[Any], Value | Cell],
-    *,
-    meaning: str = _CHOICE,
-    batch: str = "batch",
-    notes: Sequence[str] = (),
-) -> Table:
-    """The best k by batch, a row each, and by context, a column each."""
-    at = {(choice.batch, choice.context): choice for choice in choices}
-    contexts = dict.fromkeys(context for _, context in at)
-    rows: list[Row] = [
-        [each, *(text(at[each, context]) for context in contexts)] for each in dict.fromkeys(each for each, _ in at)
-    ]
-    columns = [Column(batch), *(Column(f"L = {context:.0f}", meaning=meaning) for context in contexts)]
-    return Table(title, columns, rows, notes)
-
-
-def _batches_table(answer: Deployment) -> Table:
-    rule, draft = answer.chain.prediction.rule.name, answer.chain.draft.name
-    title = f"Best k by batch and context ({rule}, draft {draft}; roofline, 0: plain decoding)"
-    choices = sorted(answer.batches, key=lambda choice: (choice.batch, choice.context))
-    return best_lengths_table(title, choices, lambda one: Cell(one.k, after=f" ({one.speedup:.2f}x)" if one.k else ""))
-
-
 _NOTE = (
     "B texts, drawn from the trace's with replacement, begin together; each leaves when it has ended, and the batch "
     "lasts until the slowest has. Speed-up over plain decoding of the same batches; in [ ] the calls of the slowest "
@@ -206,7 +187,8 @@ def _brief(answer: Deployment, asked: Sequence[Table]) -> Brief:
     """The verdict, the best settings, the tables that were `asked` for, and where to find settings to paste."""
     best = answer.ranking.best.prediction
     timing = disturbed_words(best, answer.ranking.best.draft.cost)
-    lines = [*_verdict(answer), timing, requests_left_out(best.provenance, answer.recorded)]
+    warned, goodput = _warned(answer), load_sentence(answer.load)
+    lines = [*warned, *_verdict(answer), goodput, timing, requests_left_out(best.provenance, answer.recorded)]
     quiet = [QUIET] if best.disturbed else []
     notes = [*heavy_tail(answer.recorded, best), *quiet, *_engines(answer), *few_prompts(answer.prompts)]
     return Brief.of(lines, [_fastest(answer), *asked], notes)
@@ -216,6 +198,8 @@ def _verdict(answer: Deployment) -> tuple[str, str]:
     best, needs = answer.ranking.best, answer.break_even
     said, gain = _VERDICTS[best.verdict], point(best.speedup, "x")
     known = f"{range_words(best.speedup, 'x') or gain} over plain decoding"
+    if isinstance(best.draft.cost, Roofline):
+        known = roofline_words(best.speedup)
     if best.verdict == DO_NOT:
         most = needs.draft_ratio_needed
         cheaper = "" if most is None else f" or a draft pass of {most:.2f} target steps"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spectheory.cost import LatencyTable, LoopedTable, Roofline
+from spectheory.cost.roofline import DRAFTING_OFF, VERIFYING_OFF
 from spectheory.cost.table import DISTURBED, ROUNDS
 from spectheory.deployment import serving_engines, without_method, without_stop
 from spectheory.deployment.candidates import in_words
@@ -318,18 +319,31 @@ _CHOSEN = (
 )
 
 
+_OVER_BOTH = (
+    "Intervals (95%) are over prompts and latencies together. Settings whose intervals overlap may still differ, "
+    "since they share prompts and latencies."
+)
+ROOFLINE_ERROR = (
+    f"Ranges hold the roofline's stated error beside that of the texts: draft passes of 1/{DRAFTING_OFF:g} to "
+    f"{DRAFTING_OFF:g} times the time, as of a guessed c, and verification off by {VERIFYING_OFF:.0%}, by which "
+    "published steps on an RTX 5090 (qwen38-mtp) leave a straight line at most. Overheads that are not given are not "
+    "in it: llama.cpp#25908 reports 90% accepted and slower, so calls of 1.9 plain steps or more."
+)
+"""What the range of a speed-up by a roofline holds."""
+
+
 def deployment_notes(answer: Deployment) -> list[str]:
     """What must be known to trust a plan, a sentence each."""
     drafts, ranking = answer.drafts, answer.ranking
     if answer.recorded:
         lines = heavy_tail(answer.recorded, ranking.best.prediction)
         lines += [line for draft in drafts for line in recorded_notes(draft.trace.provenance, answer.recorded)]
-        return [*dict.fromkeys(lines), _CHOSEN, *few_prompts(answer.prompts)]
+        off = [ROOFLINE_ERROR] if isinstance(drafts[0].cost, Roofline) else []
+        return [*dict.fromkeys(lines), _CHOSEN, *off, *few_prompts(answer.prompts)]
     costs = [draft.cost for draft in drafts]
     lines = [
         "Tokens per call count the recovered or bonus token; exact for the texts of the trace (path theorem).",
-        "Intervals (95%) are over prompts and latencies together. Settings whose intervals overlap may still differ, "
-        "since they share prompts and latencies.",
+        ROOFLINE_ERROR if isinstance(costs[0], Roofline) else _OVER_BOTH,
         f"Trees are scored on other prompts than those they were found on. {_CHOSEN}",
         _IN_LOOP if isinstance(ranking.best.draft.cost, LoopedTable) else "Speed-ups are of passes alone.",
         _OF_ENGINES,

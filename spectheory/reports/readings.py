@@ -13,7 +13,8 @@ from spectheory.judging.readings import BEYOND, ReadingAtK, Readings, first_draf
 from spectheory.judging.several_k import Together
 from spectheory.prediction.guessed_ratio import FACTORS
 from spectheory.reports.base import Brief, Report, given_ratio, point, range_words, short, sizes_shown
-from spectheory.reports.notes import NO_COST, guessed_notes
+from spectheory.reports.load import load_sentence, load_tables, roofline_words
+from spectheory.reports.notes import NO_COST, ROOFLINE_ERROR, guessed_notes
 from spectheory.reports.table import Cell, Column, Table
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters, pooled
@@ -49,6 +50,7 @@ def readings_report(logs: Mapping[str, Readings], joint: Together | None = None)
         _COLUMNS,
         _TOKENS,
         *([NO_COST] if first.best is None else guessed_notes(first.guessed)),
+        *([ROOFLINE_ERROR] if first.load else []),
         *assumed,
         *(
             f"{of[name]}{line}"
@@ -58,7 +60,7 @@ def readings_report(logs: Mapping[str, Readings], joint: Together | None = None)
         *(found.sentence(names) for names, found in compared.items()),
     ]
     each_said = (f"{of[name]}{'; '.join(filter(None, _said(each)))}" for name, each in logs.items())
-    tables = [*([_together_table(joint)] if joint else []), *(_table(*each) for each in logs.items())]
+    tables = [*([_together_table(joint)] if joint else []), *(_table(*each) for each in logs.items()), *_loaded(logs)]
     notes += [_TOGETHER] if joint else []
     return Report(content, tables, "; ".join([*_together_lines(joint), *each_said]), notes, _brief(logs, joint))
 
@@ -107,7 +109,13 @@ def _brief(logs: Mapping[str, Readings], joint: Together | None) -> Brief:
     rising = dict.fromkeys(line for each in logs.values() for line in _rising(each))
     costs = [NO_COST] if first.best is None else guessed_notes(first.guessed)
     notes = [*costs, *rising, *([_SERVE_LONGER] if rising else [])]
-    return Brief.of([*lines[:1], *beyond] if beyond else lines, tables, notes)
+    return Brief.of([*lines[:1], *beyond] if beyond else lines, [*tables, *_loaded(logs, brief=True)], notes)
+
+
+def _loaded(logs: Mapping[str, Readings], *, brief: bool = False) -> list[Table]:
+    """What each log's chains give under a load."""
+    loads = {short(name): each.load for name, each in logs.items() if each.load}
+    return [table for name, load in loads.items() for table in load_tables(load, name, brief=brief)]
 
 
 def _said(found: Readings) -> list[str]:
@@ -123,14 +131,18 @@ def _said(found: Readings) -> list[str]:
         known = given_ratio(found.guessed[0].c / FACTORS[0], best.speedup, found.noise)
         counted = f"counted {length:.2f} at k = {found.k}" if length is not None else ""
     else:
-        known = range_words(best.speedup, "x")
-    return [first, "; ".join(filter(None, [known, counted]))]
+        known = roofline_words(best.speedup) if found.load else range_words(best.speedup, "x")
+    if found.free:
+        known = f"Free drafts (--draft-architecture): {known}"
+        counted = ""
+    return [*filter(None, [first, load_sentence(found.load)]), "; ".join(filter(None, [known, counted]))]
 
 
 def _content(found: Readings) -> LogJson:
     counters, at = found.counters, found.best or found.counted
     return LogJson.view(
         counters,
+        found.load,
         source="counts",
         counted_tokens_per_call=counters.length,
         rule=found.rule or None,

@@ -8,7 +8,8 @@ from spectheory.answers.plan import ServedJson
 from spectheory.cost.served import TERMS
 from spectheory.deployment.served import ServedAnswer, ServedChoice
 from spectheory.reports.base import Brief, Report
-from spectheory.reports.deployment import best_lengths_table, lock_step_table
+from spectheory.reports.deployment import lock_step_table
+from spectheory.reports.load import best_lengths_table, load_sentence, targets_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 
 _NOTES = (
@@ -47,8 +48,10 @@ def served_report(answer: ServedAnswer) -> Report:
     title = "Best k and its speed-up (L: cached tokens; 0: plain; ?: interval includes 1)"
     table = best_lengths_table(title, answer.choices, _choice, batch="concurrency", notes=read)
     together = [lock_step_table(answer.lock_step, answer.texts)] if answer.lock_step else []
-    tables = [table, *together, _fit(answer), _runs(answer), _tokens(answer)]
-    brief = Brief.of(sentences, [table], [*table.notes, *_not_as_run(answer)])
+    within = targets_table(answer.load)
+    tables = [table, *within, *together, _fit(answer), _runs(answer), _tokens(answer)]
+    first = targets_table(answer.load, brief=True) or [table]
+    brief = Brief.of(sentences, first, [*first[0].notes, *_not_as_run(answer)])
     return Report(_content(answer), tables, " ".join(sentences), notes, brief)
 
 
@@ -66,7 +69,8 @@ def _sentences(answer: ServedAnswer) -> list[str]:
     where = f"concurrency {best.batch:g}, context {best.context:.0f}"
     rest = f"; at {len(off)} plain decoding is fastest" if off else ""
     pays = f"It pays at {sure} of {len(answer.choices)} settings (interval above 1){rest}."
-    return [f"Speculate with k = {best.k} at {where}: {best.speedup}x.", pays]
+    goodput = load_sentence(answer.load)
+    return [f"Speculate with k = {best.k} at {where}: {best.speedup}x.", pays, *([f"{goodput}."] if goodput else [])]
 
 
 def _choice(choice: ServedChoice) -> str:
@@ -124,6 +128,7 @@ def _content(answer: ServedAnswer) -> ServedJson:
     fit = answer.fit
     return ServedJson.view(
         answer,
+        answer.load,
         tokens_per_call={each.k: each.per_call for each in answer.tokens},
         fit=ServedJson.Fit.view(fit, terms=dict(zip(TERMS, fit.coefficients, strict=True))),
         runs=[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import Counters
-from tests.cli.plan_cases import measured
+from tests.cli.plan_cases import CONFIG, measured
 from tests.cli.simulate_cases import FEW, PAIR
 from tests.cli.theory_cases import full_trace
 from tests.judging.toy_engines import ToyEngine, read, toy_pair
@@ -19,6 +20,9 @@ from tests.trace.counter_cases import SAMPLES
 FIGURES = Path(__file__).parents[2] / "docs" / "figures"
 LOG, SCRAPE = SAMPLES / "vllm_specdecoding_log_line.txt", SAMPLES / "llama_server_metrics.txt"
 PMFS = ("--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0.2,0.3,0.5")
+SIZES = "FOLDER/config.json"
+ON_H100 = ("--hardware", "H100-SXM", "--target-architecture", SIZES, "--draft-architecture", SIZES)
+REQUESTS = ("--prompt-tokens", 100, "--output-tokens", 50, "--tpot", 20, "--batch", 4)
 CLAIM = "from proofs_check import Claim, at_most\nONE = Claim('p_1 <= 1', lambda p, q: at_most(p[0], 1))\n"
 
 
@@ -47,7 +51,10 @@ ASKED = [
     Asked("logs", ("plan", "--trace", "long=FOLDER/counts.json", "--trace", f"short={SCRAPE}")),
     Asked("plan", ("plan", "FOLDER/small", "--k-max", 2, "--nodes-max", 2)),
     Asked("plan", ("plan", "FOLDER/full", "--c", 0.1, "--k-max", 2, "--nodes-max", 1, "--stop", "token<0.4")),
+    Asked("plan", ("plan", "FOLDER/small", "--k-max", 2, "--nodes-max", 1, *ON_H100, *REQUESTS)),
+    Asked("readings", ("plan", "FOLDER/counts.json", *ON_H100, *REQUESTS)),
     Asked("served", ("plan", "--bench", "FOLDER/bench")),
+    Asked("served", ("plan", "--bench", "FOLDER/bench", "--tpot", 20)),
     Asked("served", ("plan", "FOLDER/small", "--bench", "FOLDER/bench", "--batch", 2)),
     Asked("export", ("plan", "FOLDER/small", "--k-max", 2, "--export", "vllm-rates")),
     Asked("bounds", ("bounds", "--mu", 1.7, "--mu2", 5, "--nodes", 2)),
@@ -78,6 +85,7 @@ def prepare(folder: Path) -> Path:
     """Write what the commands read."""
     full_trace(folder / "full" / "trace.parquet")
     measured(folder / "small")
+    (folder / "config.json").write_text(json.dumps(CONFIG))
     (folder / "bench").mkdir()
     sweep(
         folder / "bench",

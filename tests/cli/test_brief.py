@@ -28,6 +28,7 @@ PMFS = ["--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0.2,0.3,0.5"]
 EVERY = ["token", "block", "race", "poisson", "recursive", "recursive-distinct", "independent", "argmax", "topk"]
 SHAPES = ["tree", "2x2x1", "batch", "chain"]
 SIZES = ["--target-architecture", "SIZES", "--draft-architecture", "SIZES"]
+REQUESTS = ["--prompt-tokens", "500", "--output-tokens", "100", "--tpot", "20", "--ttft", "200"]
 QUESTIONS = {
     "predict": ["predict", "FULL", "--c", "0.1", "--k-max", "6"],
     "without costs": ["predict", "FULL", "--k-max", "40"],
@@ -43,7 +44,10 @@ QUESTIONS = {
     "a losing plan": ["plan", "MEASURED", "--c", "2", "--nodes-max", "4", "--k-max", "4"],
     "plan of drafts": ["plan", "--trace", f"{LONG}=MEASURED", "--trace", f"b{LONG}=MEASURED", "--nodes-max", "4"],
     "plan of hardware": ["plan", "MEASURED", "--hardware", "H100-SXM", *SIZES, "--nodes-max", "1", "--k-max", "3"],
+    "plan of counts": ["plan", "COUNTS", "--hardware", "H100-SXM", *SIZES[:2]],
+    "plan of requests": ["plan", "MEASURED", "--hardware", "H100-SXM", *SIZES, "--nodes-max", "1", *REQUESTS],
     "plan of a server": ["plan", "--bench", "BENCH"],
+    "plan of a server within a target": ["plan", "--bench", "BENCH", "--tpot", "20"],
     "rules": ["rules", *PMFS],
     "rules of a trace": ["rules", "FULL"],
     "bounds": ["bounds", "FULL", "--chains", "2", "--chains", "4"],

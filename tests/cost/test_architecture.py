@@ -37,7 +37,10 @@ def test_parameters_of_published_models(name: str) -> None:
     model = ModelShape.from_config(config)
     assert model.parameters == parameters
     assert model.weight_bytes == 2 * parameters
-    assert ModelShape.from_config(config, bytes_per_weight=0.5).weight_bytes == parameters / 2
+    matrices = 2 * config["vocab_size"] * config["hidden_size"] / (2 if config["tie_word_embeddings"] else 1)
+    quantised = ModelShape.from_config(config, weights="int4", kv_cache="fp8")
+    assert quantised.weight_bytes == parameters / 2 + 1.5 * matrices, "embedding and output stay in 16 bits"
+    assert quantised.kv_bytes_per_token == model.kv_bytes_per_token / 2
 
 
 @pytest.mark.parametrize("name", PUBLISHED_BUT_FOR)
@@ -78,6 +81,21 @@ def test_matrices_of_real_networks(kind: str) -> None:
     embedding = 0 if model.tied else model.vocabulary * model.hidden
     assert model.multiplied + embedding == matrices
     assert model.read_bytes == model.weight_bytes - 2 * embedding
+
+
+def test_the_window_is_what_the_config_says() -> None:
+    config = AutoConfig.for_model("llama", **TINY, max_position_embeddings=77, pad_token_id=0).to_dict()
+    assert ModelShape.from_config(config).window == 77
+    assert ModelShape.from_config(AutoConfig.for_model("gpt2", n_positions=33).to_dict()).window == 33
+    assert ModelShape.from_config(config | {"max_position_embeddings": "long"}).window is None
+
+
+def test_operations_of_a_prompt_are_those_of_its_tokens() -> None:
+    """Token by token, each after those before it, halfway through its own; one token alone has an output."""
+    model, _ = tiny("llama")
+    each = [model.operations_per_token(position + 0.5) for position in range(50)]
+    unread = 49 * 2 * model.vocabulary * model.hidden
+    assert model.operations_of_prompt(50) == pytest.approx(sum(each) - unread, rel=1e-12)
 
 
 def test_without_its_word_the_model_type_says_whether_embeddings_are_tied() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +24,10 @@ from spectheory.cost import (
     knee_batch,
 )
 from spectheory.drafting import Batch, Chain, KAry, Shape
+from spectheory.errors import SettingError
+from spectheory.prediction import predict
+from spectheory.trace import Trace
+from spectheory.verification import TokenVerification
 from tests.cost.roofline_cases import CARD, LARGE, PUBLISHED, shapes, timings
 from tests.made_up import each
 
@@ -37,13 +42,15 @@ SMALL = ModelShape.from_config(PUBLISHED["meta-llama/Llama-3.2-1B"][0])
 
 @pytest.mark.parametrize("accelerator", ACCELERATORS.values(), ids=lambda a: a.name)
 def test_presets_have_their_source(accelerator: Accelerator) -> None:
-    """The source names the bandwidth; fp8 is twice bf16, so that no figure is with sparsity and another without."""
+    """The source names all figures; fp8 is twice bf16, so that no figure is with sparsity and another without."""
     assert accelerator.overhead == 0
     assert accelerator.peak.get("fp8", 2 * accelerator.peak["bf16"]) == pytest.approx(
         2 * accelerator.peak["bf16"], 3e-3
     )
     terabytes, gigabytes = f"{accelerator.bandwidth / 1e12:g} TB/s", f"{accelerator.bandwidth / 1e9:,.0f} GB/s"
     assert terabytes in accelerator.source or gigabytes in accelerator.source
+    assert f"{accelerator.memory / 1e9:g} GB" in accelerator.source
+    assert f"{accelerator.link / 1e9:g} GB/s" in accelerator.source
 
 
 def by_hand(model: ModelShape, card: Accelerator, tokens: int, batch: int, context: int) -> float:
@@ -67,6 +74,109 @@ def test_a_roofline_call_by_hand(shape: Shape, context: int, batch: int) -> None
     assert cost.call(shape).kind == "exact"
     assert cost.target_step().best == pytest.approx(by_hand(LARGE, card, 1, batch, context), rel=ROUNDING)
     assert Roofline(LARGE, None, card, context, batch).call(shape, 0.5).best == pytest.approx(verify, rel=ROUNDING)
+
+
+def ring(sent: float, devices: int, link: float) -> float:
+    """Seconds of an all-reduce played out: every device sends a part to the next one until all have every sum."""
+    parts = [[{device} for _ in range(devices)] for device in range(devices)]
+    seconds, step = 0.0, 0
+    while any(len(part) < devices for parts_of in parts for part in parts_of):
+        moving = [(device, (device - step) % devices) for device in range(devices)]
+        copies = [(device, part, set(parts[device][part])) for device, part in moving]
+        for device, part, summed in copies:
+            parts[(device + 1) % devices][part] |= summed
+        seconds, step = seconds + sent / devices / (link / 2), step + 1
+    return seconds
+
+
+@each("devices", [2, 4, 8])
+@each("batch", [1, 40, 4000])
+def test_devices_share_work_and_exchange_sums(devices: int, batch: int) -> None:
+    card = Accelerator("linked", CARD.peak, CARD.bandwidth, overhead=2e-4, link=1e11, link_latency=1e-6)
+    cost, alone = (Roofline(LARGE, SMALL, card, 1000, batch, devices=n) for n in (devices, 1))
+    for model, passed, whole in (
+        (LARGE, cost.target_pass, alone.target_pass),
+        (SMALL, cost.draft_pass, alone.draft_pass),
+    ):
+        for tokens in (1, 5):
+            sums = ring(batch * tokens * model.hidden * 2, devices, card.link) + card.link_latency
+            shared = (whole(tokens).best - card.overhead) / devices
+            expected = shared + 2 * model.layers * sums + card.overhead
+            assert passed(tokens).best == pytest.approx(expected, rel=ROUNDING)
+
+
+def test_a_head_of_keys_and_values_is_the_least_that_a_device_stores() -> None:
+    model = ModelShape(2, 512, 2048, 16, 2, 64, vocabulary=32000)
+    stored = [Roofline(model, None, CARD, 10**6, devices=n).target_time.cache for n in (1, 2, 8)]
+    assert stored == pytest.approx([stored[0], stored[0] / 2, stored[0] / 2])
+
+
+def test_room_is_where_memory_is_full() -> None:
+    cost = Roofline(LARGE, SMALL, CARD, 4096, devices=2)
+    caches = sum(4096 * 2 * m.layers * m.kv_heads * m.head_dim * 2 for m in (LARGE, SMALL))
+    assert cost.room * caches + LARGE.weight_bytes + SMALL.weight_bytes == pytest.approx(2 * CARD.memory)
+    assert Roofline(LARGE, None, CARD, 0).room == math.inf
+    assert Roofline(replace(LARGE, layers=400), None, CARD, 10).room == 0
+
+
+def test_the_pass_of_a_prompt_by_hand() -> None:
+    card = Accelerator("mine", CARD.peak, CARD.bandwidth, overhead=2e-4)
+    cost = Roofline(LARGE, SMALL, card, 1000)
+    computed = [model.operations_of_prompt(2000) / card.peak["bf16"] + 2e-4 for model in (LARGE, SMALL)]
+    assert cost.prompt_pass(2000) == pytest.approx(computed[0])
+    assert cost.prompt_pass(2000, drafted=True) == pytest.approx(sum(computed))
+    assert cost.prompt_pass(1) == pytest.approx(LARGE.read_bytes / card.bandwidth + 2e-4), "a short one reads weights"
+    assert cost.prompt_pass(0) == 0
+
+
+@pytest.mark.parametrize(
+    ("devices", "card", "words"),
+    [
+        (3, CARD, "devices is 3: must divide the attention heads of each model, 32 of one; use 1"),
+        (2, Accelerator("lone", {"bf16": 1e14}, 1e12), "the bandwidth of their link is unknown"),
+        (0, CARD, "devices is 0"),
+    ],
+)
+def test_devices_out_of_range(devices: int, card: Accelerator, words: str) -> None:
+    with pytest.raises(SettingError, match=words):
+        Roofline(LARGE, SMALL, card, 10, devices=devices)
+
+
+@each("draft", [SMALL, None])
+def test_the_stated_error_is_in_the_range_of_a_speedup(draft: ModelShape | None) -> None:
+    """Verification 4% longer or shorter, draft passes half or twice as long, by hand: independent, so in squares."""
+    cost, shape = Roofline(LARGE, draft, CARD, 1000, 8), Chain(3)
+    verify, drafting = cost.target_pass(4).best, 3 * cost.draft_pass(1).best
+    call, plain = verify + drafting, cost.target_step().best
+    ends = [(verify * off + drafting) / call for off in (1 / 1.04, 1.04)]
+    ends += [(verify + drafting * off) / call for off in (0.5, 2.0)]
+    halves = [max(abs(math.log(end)) for end in ends[i : i + 2]) for i in (0, 2)]
+    found = cost.speedup(Interval.exact(2.0), shape)
+    assert found.best == pytest.approx(2 * plain / call, rel=ROUNDING)
+    assert math.log(found.high / found.best) == pytest.approx(math.hypot(*halves))
+    assert math.log(found.best / found.low) == pytest.approx(math.hypot(*halves))
+    errors = list(cost.errors())
+    assert len(errors) == (1 if draft is None else 2)
+    of_ends = [end.call(shape).best / call for pair in errors for end in pair]
+    assert of_ends == pytest.approx(ends[: len(of_ends)])
+    assert all(end.target_step() == cost.target_step() for pair in errors for end in pair)
+
+
+def test_the_stated_error_joins_that_of_prompts() -> None:
+    """Variances of logarithms add: that of the prompts alone is that of a model of the same times without errors."""
+    rng = np.random.default_rng(3)
+    texts = [(-rng.exponential(1.0, 40), -rng.exponential(1.0, 40)) for _ in range(12)]
+    trace, cost, shape = Trace.from_log_probabilities(texts), Roofline(LARGE, SMALL, CARD, 0), Chain(3)
+    times = cost.target_time, cost.draft_time
+    affine = [AffineTime(time.weights, 0.0) for time in times if time]  # at batch 1 a pass reads its weights
+    given, alone = (predict(trace, TokenVerification(), shape, model).speedup for model in (cost, AffineCost(*affine)))
+    assert given is not None
+    assert alone is not None
+    assert given.best == pytest.approx(alone.best)
+    of_ends = [math.log(b.call(shape).best / a.call(shape).best) / 2 for a, b in cost.errors()]
+    half, of_prompts = (math.log(each.high / each.low) / 2 for each in (given, alone))
+    assert half > 1.5 * of_prompts
+    assert half == pytest.approx(math.hypot(of_prompts, *of_ends), rel=0.1), "Student's t widens with few prompts"
 
 
 def test_at_batch_one_verifying_costs_a_step() -> None:
@@ -110,10 +220,11 @@ models = st.sampled_from([LARGE, SMALL, ModelShape(2, 512, 2048, 8, 8, 64, vocab
 drafts = st.one_of(st.none(), models)
 
 cards = st.builds(
-    lambda peak, bandwidth, overhead: Accelerator("any", {"bf16": 10**peak}, 10**bandwidth, overhead),
+    lambda peak, bandwidth, overhead, link: Accelerator("any", {"bf16": 10**peak}, 10**bandwidth, overhead, link=link),
     st.floats(12, 16),
     st.floats(10, 13),
     st.sampled_from([0.0, 1e-5, 1e-3, 0.1]),
+    st.sampled_from([1e10, 1e12]),
 )
 
 contexts = st.one_of(st.just(0), st.floats(0, 18).map(lambda e: int(2**e)))
@@ -127,8 +238,8 @@ def paying(cost: Roofline, shape: Shape, tokens: float, full: float) -> tuple[np
 
 
 @theorem
-@given(models, drafts, cards, contexts, shapes, st.floats(0, 1), st.floats(0, 1))
-@example(LARGE, None, Accelerator("any", {"bf16": 1e14}, 1e12), 0, Chain(4), 1.0, 0.0)  # ties beyond break-even
+@given(models, drafts, cards, contexts, shapes, st.floats(0, 1), st.floats(0, 1), st.sampled_from([1, 8]))
+@example(LARGE, None, Accelerator("any", {"bf16": 1e14}, 1e12), 0, Chain(4), 1.0, 0.0, 1)  # ties beyond break-even
 def test_break_even_against_many_batches(
     target: ModelShape,
     draft: ModelShape | None,
@@ -137,9 +248,10 @@ def test_break_even_against_many_batches(
     shape: Shape,
     share: float,
     full: float,
+    devices: int,
 ) -> None:
     """The batches that pay are an interval, and break-even is its upper end; infinite where the last of them pays."""
-    cost = Roofline(target, draft, card, context)
+    cost = Roofline(target, draft, card, context, devices=devices)
     tokens = 1 + share * shape.depth
     end = break_even_batch(cost, shape, tokens, full)
     pays, ties = paying(cost, shape, tokens, full)

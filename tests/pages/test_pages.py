@@ -17,10 +17,13 @@ from simulations.sweeps import NAMES
 from spectheory.answers import Part
 from spectheory.cli import main
 from spectheory.cli import validate as validate_command
-from spectheory.deployment import BatchChoice
+from spectheory.cost import ACCELERATORS, Roofline
+from spectheory.deployment import BatchChoice, Draft
+from spectheory.deployment import plan as deploy
 from spectheory.drafting import Chain
 from spectheory.pages import Coloured, write_page
 from spectheory.pages import page as page_file
+from spectheory.pages.deployment import deployment_charts
 from spectheory.pages.figures import CAPTIONS
 from spectheory.pages.page import LETTERS, Picture, Shown, colour
 from spectheory.pages.prediction import LONGEST, batch_chart, cost_chart, prediction_charts
@@ -35,6 +38,7 @@ from spectheory.reports import Column, Report, Table
 from spectheory.trace.counters import Counters
 from spectheory.verification import TokenVerification
 from tests.commands import refused
+from tests.cost.roofline_cases import LARGE
 from tests.made_up import each
 from tests.pages.page_cases import (
     HOSTILE,
@@ -124,6 +128,18 @@ def test_the_sliders_of_batches_have_a_length_at_most(monkeypatch: pytest.Monkey
     assert "are drawn" not in batch_chart(lengths, "token", "draft", (1, 0)).words
     monkeypatch.setattr("spectheory.pages.prediction.LONGEST", 2)
     assert "at most 2 tokens are drawn" in batch_chart(lengths, "token", "draft", (1, 0)).words
+
+
+@each("window, longest", [(None, 131072), (8192, 8192), (300, 1024)])
+def test_contexts_end_where_the_target_was_trained(window: int | None, longest: int) -> None:
+    """1024 is what is asked for, and stays."""
+    target, card = replace(LARGE, window=window), ACCELERATORS["H100-SXM"]
+    answer = deploy([Draft("d", made_up_trace(), Roofline(target, None, card, 1024))], k_max=2, nodes=1)
+    (chart,) = (chart for chart in deployment_charts(answer) if chart.name == "batches")
+    (offered,) = re.findall(r"(\[[^\]]*\])\[context\]", json.dumps(chart.spec))[-1:]
+    assert max(json.loads(offered)) == longest
+    words = "not known" if window is None else f"trained for {window} tokens"
+    assert words in chart.assumes[-1]
 
 
 @each("c", [0.0, 0.0303, 2.5])

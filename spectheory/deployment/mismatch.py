@@ -1,0 +1,58 @@
+"""Whether a trace is of the models that a roofline is of, and whether they were trained for the context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spectheory.cost import ModelShape, Roofline
+from spectheory.deployment.candidates import DRAFT_MODEL, Draft
+
+_SAME = 0.03
+"""Numbers of parameters that differ by less, in proportion, are one model's: sizes leave out biases and positions."""
+
+
+def mismatches(draft: Draft, contexts: Sequence[int] = ()) -> list[str]:
+    """What contradicts a plan by a roofline, a sentence each: other models than those of the trace, long contexts.
+
+    Vocabulary and numbers of parameters are compared, as far as the trace records them. A context is long beyond what
+    the target was trained for, by its ``config.json``, else by the trace.
+
+    Examples
+    --------
+    >>> from spectheory import Trace
+    >>> from spectheory.cost import ACCELERATORS
+    >>> large = ModelShape(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256, window=8192)
+    >>> cost = Roofline(large, None, ACCELERATORS["H100-SXM"], context=9000)
+    >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)])
+    >>> mismatches(Draft("small", trace, cost))
+    ['context 9000 exceeds the 8192 tokens that the target was trained for']
+    """
+    cost = draft.cost
+    if not isinstance(cost, Roofline):
+        return []
+    drafting = cost.draft if cost.draft and not cost.draft.fusion and draft.kind == DRAFT_MODEL else None
+    compared = {"target": cost.target, "draft": drafting}
+    said = [_other(who, model, draft) for who, model in compared.items() if model is not None]
+    window, longest = window_of(draft), max([*contexts, cost.context])
+    if window is not None and longest > window:
+        said.append(f"context {longest} exceeds the {window} tokens that the target was trained for")
+    return [*filter(None, said)]
+
+
+def window_of(draft: Draft) -> int | None:
+    """The longest text that the target was trained for, by its architecture, else by the trace; None if unknown."""
+    stated = draft.cost.target.window if isinstance(draft.cost, Roofline) else None
+    recorded = draft.fact("target", "window")
+    return stated or (recorded if isinstance(recorded, int) else None)
+
+
+def _other(who: str, model: ModelShape, draft: Draft) -> str:
+    """What the trace says of a model where that contradicts its architecture; empty if nothing does."""
+    vocabulary, parameters = (draft.fact(who, name) for name in ("outputs", "parameters"))
+    differ = []
+    if isinstance(vocabulary, int) and vocabulary != model.vocabulary:
+        differ.append((f"{vocabulary} outputs", f"{model.vocabulary}"))
+    if isinstance(parameters, int) and abs(model.parameters / max(parameters, 1) - 1) > _SAME:
+        differ.append((f"{parameters / 1e6:.4g}M parameters", f"{model.parameters / 1e6:.4g}M"))
+    there, here = (", ".join(words) for words in zip(*differ, strict=True)) if differ else ("", "")
+    return f"trace of another {who}: {there}; here {here}" if differ else ""
