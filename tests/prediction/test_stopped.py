@@ -9,7 +9,7 @@ import pytest
 
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.cost.table import LoopTime
-from spectheory.drafting import Chain, Parallel, StoppingRule, read_stop
+from spectheory.drafting import Chain, Parallel, Shape, StoppingRule, read_stop
 from spectheory.drafting.stopping import EntropyAbove, TokenBelow, TopBelow
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
@@ -218,6 +218,26 @@ def test_a_prompt_is_scored_with_the_rule_that_is_best_on_others() -> None:
     assert of[NEVER].tolist() == [i % 4 == 0 for i in range(8)]
     assert of[always].tolist() == [i % 4 != 0 for i in range(8)]
     assert found.calls.expected.tolist() == pytest.approx([120 if i % 4 == 0 else 20 for i in range(8)])
+
+
+class DearReading(CostModel):
+    """A call takes one second, and two more for each accepted token that its draft reads."""
+
+    reads_accepted = True
+
+    def target_step(self) -> Interval:
+        return Interval.exact(1)
+
+    def call(self, shape: Shape, full_share: float = 0.0) -> Interval:
+        return Interval.exact(1 + 2 * full_share)
+
+
+def test_thresholds_are_chosen_by_what_the_draft_reads() -> None:
+    """Every draft is right, and reading one takes longer than a call: no draft is best."""
+    columns = {"log_target": np.zeros(160), "log_draft": np.zeros(160), "draft_top": np.full(160, 0.5)}
+    given = Trace(columns, tuple(TextInfo(f"p{i}", 20) for i in range(8)), GREEDY)
+    always = read_stop("top<0.6")
+    assert sweep(given, TOKEN, 4, [always, NEVER], DearReading()).shape == Chain(4, stop=always)
 
 
 def test_what_adapting_is_worth() -> None:
