@@ -225,10 +225,10 @@ class DearReading(CostModel):
 
     reads_accepted = True
 
-    def target_step(self) -> Interval:
+    def target_step(self) -> Interval:  # noqa: D102
         return Interval.exact(1)
 
-    def call(self, shape: Shape, full_share: float = 0.0) -> Interval:
+    def call(self, shape: Shape, full_share: float = 0.0) -> Interval:  # noqa: D102
         return Interval.exact(1 + 2 * full_share)
 
 
