@@ -169,7 +169,9 @@ class CountersJson(Part, kw_only=True):
 
 
 class CallsJson(Part, kw_only=True):
-    """The settings in `calls.jsonl` of `spectheory import` and `validate`; requests follow, one a line."""
+    """The settings in `calls.jsonl` of `spectheory import` and `validate --engine`, and in the files of `calls-T` of
+    `validate`; requests follow, one a line.
+    """
 
     schema = 1
 

@@ -35,7 +35,11 @@ from spectheory.cli.options import (
     ValidationsOptions,
     VerifyOptions,
 )
+from spectheory.cli.progress import loading_torch
 from spectheory.cli.statuses import MEANINGS
+
+LOADS_TORCH = ("measure", "validate")
+"""Commands that cannot begin without torch; others load it where they need it."""
 
 app = Typer(
     no_args_is_help=True,
@@ -66,7 +70,8 @@ def _add(name: str, *kinds: type) -> None:
 
     def run(**values: Any) -> None:
         filled = [kind(**{f.name: values[f.name] for f in fields(kind)}) for kind in kinds]
-        raise Exit(getattr(import_module(f"spectheory.cli.{name}"), f"run_{name}")(*filled) or 0)
+        load = loading_torch if name in LOADS_TORCH else import_module
+        raise Exit(getattr(load(f"spectheory.cli.{name}"), f"run_{name}")(*filled) or 0)
 
     parameters = [each for kind in kinds for each in _parameters(kind)]
     run.__annotations__ = {each.name: each.annotation for each in parameters}

@@ -16,6 +16,7 @@ import spectheory
 from spectheory.answers.doctor import DoctorJson
 from spectheory.cli.answer import show
 from spectheory.cli.options import DoctorOptions
+from spectheory.cli.progress import working
 from spectheory.errors import SettingError, SpectheoryError, load_extra
 from spectheory.extensions import installed
 from spectheory.processes import processors
@@ -88,7 +89,8 @@ def machine() -> dict[str, Any]:
 def torch_facts() -> dict[str, Any]:
     """Torch's version, threads and devices; its import may fail in any way, which is the answer then."""
     try:
-        torch = import_module("torch")
+        with working("loading torch"):
+            torch = import_module("torch")
         devices = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
         devices += ["mps"] if torch.backends.mps.is_available() else []
         return {"version": str(torch.__version__), "threads": torch.get_num_threads(), "devices": [*devices, "cpu"]}

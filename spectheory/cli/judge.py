@@ -12,6 +12,7 @@ from spectheory.cli.console import ready_folder
 from spectheory.cli.inputs import checked_rules
 from spectheory.cli.options import JudgeOptions, PairOptions
 from spectheory.cli.predict import LONGEST_CHAIN
+from spectheory.cli.progress import loading_torch
 from spectheory.cli.statuses import Status
 from spectheory.drafting import read_stop
 from spectheory.errors import SettingError, TextError
@@ -89,6 +90,7 @@ def _read_alone(question: JudgeOptions, traces: Sequence[Trace], log: CallLog | 
 
 def _reader(log: CallLog, pair: PairOptions) -> Reread:
     """What reads the engine's texts with both models."""
+    loading_torch("spectheory.cli.loading")
     from spectheory.cli.loading import load_named
     from spectheory.measure.judged import check_ids, judged_trace
 

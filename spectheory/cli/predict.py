@@ -23,7 +23,7 @@ from spectheory.cli.options import (
     recorded_at,
     recorded_files,
 )
-from spectheory.cli.progress import working
+from spectheory.cli.progress import loading_torch, working
 from spectheory.cli.readings import show_readings
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.deployment import deployable
@@ -112,6 +112,7 @@ def _measured(
     rules: list[str] | None,
 ) -> None:
     """Measure first: the prompts, with latencies before, between and after them; the check is the last step."""
+    loading_torch("spectheory.cli.measure")
     from spectheory.cli.measure import CHECKED_K, costs, opened
 
     session, folder = opened(question, pair, text, how)

@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
+from types import ModuleType
 
 from rich.console import RenderableType
 from rich.markup import escape
@@ -57,6 +59,12 @@ def working(what: str) -> Iterator[None]:
         remarks.status(escape(what), spinner=spinner) if remarks.is_terminal else nullcontext(),
     ):
         yield
+
+
+def loading_torch(module: str) -> ModuleType:
+    """Import a module that imports torch, which takes seconds; a terminal says so at once."""
+    with working("loading torch"):
+        return import_module(module)
 
 
 def _line(task: Task) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +112,7 @@ def _longest(log: CallLog, k: int | None) -> int:
             limit=f"calls draft {longest} at most",
             remedy=f"check {argument('k')} and the log",
         )
+    replace(log, k=longest)  # checks the counts of every request against calls of so many drafts
     return longest
 
 

@@ -146,6 +146,20 @@ class CallLog:
             value = getattr(self, name)
             if value is not None and not (is_number(value) and 0 <= value < math.inf):
                 raise _no_log(f"{name} is {brief(value)}", "must be a finite number >= 0")
+        for request in self.requests:
+            self._refuse_surplus(request)
+
+    def _refuse_surplus(self, request: Request) -> None:
+        """Refuse counts that hold more tokens than the text, by more than one call outputs."""
+        if request.tokens is None or request.calls is None or request.total_accepted is None:
+            return
+        counted = request.calls + request.total_accepted + bool(self.prefill_emits_token)
+        longest = max([*request.drafted, *request.accepted, self.k or request.total_drafted or 0])
+        if counted - request.tokens > longest + 1:
+            raise _no_log(
+                f"request {request.id!r}: its calls output {counted} tokens, its text has {request.tokens}",
+                f"counts may exceed a text by one call, here of {longest + 1} tokens",
+            )
 
     def __len__(self) -> int:
         """Number of requests."""

@@ -52,7 +52,12 @@ def evidence_file(path: Path) -> Path:
     if not path.is_dir():
         return path
     found = [path / name for name in (TRACE_FILE, CALLS_FILE, COUNTERS_FILE) if (path / name).exists()]
-    return found[0] if found else path / TRACE_FILE
+    # spectheory validate writes a call log for each setting, in calls-T.
+    logs = [] if found else sorted(path.glob("*.jsonl" if path.match("calls-*") else "calls-*/*.jsonl"))
+    if len(logs) > 1:
+        names = ", ".join(str(each.relative_to(path)) for each in logs)
+        raise TraceError(f"{path} holds {len(logs)} call logs ({names})", limit="needs one", remedy="name its file")
+    return [*found, *logs, path / TRACE_FILE][0]
 
 
 def trace_file(path: Path) -> Path:

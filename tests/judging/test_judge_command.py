@@ -220,6 +220,21 @@ def test_a_log_that_cannot_be_judged_is_refused_before_models_load(
         assert fragment in refused_line(command, capsys)
 
 
+def test_counts_beyond_the_texts_are_refused(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where the log does not say k: it is known once it is given."""
+    surplus = 26
+    requests = tuple(
+        Request(r.id, r.prompt, r.output, calls=r.calls, total_accepted=(r.total_accepted or 0) + surplus)
+        for r in LOG.requests
+    )
+    with pytest.raises(TextError, match="may exceed a text by one call, here of 4 tokens"):
+        replace(LOG, requests=requests)
+    vague = tuple(replace(r, total_drafted=(r.calls or 0) * 3) for r in requests)
+    log, trace = files(replace(LOG, k=None, requests=vague))
+    said = refused_line(["judge", log, trace, "--k", "3"], capsys)
+    assert "may exceed a text by one call, here of 4 tokens" in said
+
+
 def test_bad_files_are_one_line(files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log, trace = files()
     (tmp_path / "half.jsonl").write_text(Path(log).read_text()[:-20])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -233,6 +234,21 @@ def test_torn_requests_of_a_call_log_are_refused_in_one_line(line: Json, tmp_pat
     with pytest.raises(TextError) as caught:
         read_evidence(tmp_path / "calls.jsonl", "calls")
     assert one_line(caught)
+
+
+def test_counts_may_exceed_a_text_by_one_call(tmp_path: Path) -> None:
+    """Of k drafts and one token more; the prompt's token counts where its pass emits one."""
+    for surplus, prefill in ((3, True), (4, False)):
+        request = Request("a", output=(1,) * 20, calls=10, total_accepted=10 + surplus)
+        CallLog((request,), k=3, prefill_emits_token=prefill).write(tmp_path / "calls.jsonl")
+        read_evidence(tmp_path / "calls.jsonl")
+        more = dataclasses.replace(request, total_accepted=11 + surplus)
+        with pytest.raises(TextError, match="its calls output 25 tokens, its text has 20: counts may exceed a text by"):
+            CallLog((more,), k=3, prefill_emits_token=prefill)
+        line = (tmp_path / "calls.jsonl").read_text().replace(f": {10 + surplus}", f": {11 + surplus}")
+        (tmp_path / "calls.jsonl").write_text(line)
+        with pytest.raises(TextError, match=r"calls\.jsonl is no call log \(request 'a': its calls output 25 tokens"):
+            read_evidence(tmp_path / "calls.jsonl")
 
 
 def test_a_log_is_written_and_read_back(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from spectheory.measure.validation import JUDGE, Setting, Validation
 from spectheory.measure.validation.runs import compare_runs, decoded_rounds, file_name, write_logs
 from spectheory.reports import judgement_report
 from spectheory.trace.calls import CallLog
+from spectheory.trace.reading import read_evidence
 from spectheory.verification.registry import path_rule
 from tests.made_up import each
 from tests.validation.validation_cases import HOW, PROMPTS, WARM
@@ -111,6 +112,16 @@ def test_a_trace_alone_has_no_estimated_law(tiny_pair: ModelPair, tmp_path: Path
     unnamed = dataclasses.replace(log, provenance={"shape": "2x2"})
     with pytest.raises(TraceError, match="the trace has no columns by which"):
         judge(unnamed, dataclasses.replace(trace, columns=bare))
+
+
+def test_a_folder_of_logs_is_read_as_one_or_asks_which(tiny_pair: ModelPair, tmp_path: Path) -> None:
+    """As ``validate`` leaves them: `calls-T` holds a log for each setting."""
+    (log,) = logs(tiny_pair, CHAINS[:1], WARM, tmp_path / "calls-1").values()
+    (tmp_path / "calls-1" / "rounds.jsonl").unlink()
+    assert read_evidence(tmp_path) == read_evidence(tmp_path / "calls-1") == log
+    log.write(tmp_path / "calls-0" / "token.jsonl")
+    with pytest.raises(TraceError, match=r"2 call logs \(calls-0/token.jsonl, calls-1/token-chain.*name its file"):
+        read_evidence(tmp_path)
 
 
 @each("shape", [Chain(3), KAry((2, 2)), Tree.from_paths([(1,) * (i + 1) for i in range(60)])])

@@ -62,7 +62,7 @@ CALL_LOG = Format(
     "calls",
     lambda head: CALLS_MARK.encode() in head.partition(b"\n")[0],
     CallLog.read,
-    title="calls.jsonl of `spectheory import` or `validate`",
+    title="calls.jsonl of `spectheory import` or `validate --engine`, a file in calls-T of `validate`",
     gives="calls of each request, and its text where token ids are there",
     lacks="probabilities: the pair must read the text",
 )

@@ -1,0 +1,79 @@
+"""What the pages show of commands: blocks of ``console``, a line ``$ spectheory ...`` and what it prints.
+
+``python -m tests.docs.outputs`` writes into the pages what is printed now.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shlex
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from spectheory.cli import main
+from tests.cost.roofline_cases import PUBLISHED
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SIZES = {"llama-8b": "meta-llama/Llama-3.1-8B", "llama-1b": "meta-llama/Llama-3.2-1B"}
+"""Folders of the examples with a published config.json."""
+_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_HEAD = re.compile(r" \| head -n (\d+)$")
+
+
+def prepare(folder: Path) -> None:
+    """What a reader has beside the commands: the logs that ship, two measured pairs, and sizes of models."""
+    for name, published in SIZES.items():
+        (folder / name).mkdir()
+        (folder / name / "config.json").write_text(json.dumps(PUBLISHED[published][0]))
+    (folder / "measured").symlink_to(ROOT / "docs" / "figures" / "pair")
+    printed("spectheory samples --out samples", folder)
+
+
+def printed(command: str, folder: Path) -> str:
+    """What a command prints in a folder; ``| head -n N`` takes the first lines."""
+    head = _HEAD.search(command)
+    program, *words = shlex.split(_HEAD.sub("", command))
+    assert program == "spectheory", command
+    here, out = Path.cwd(), io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    os.chdir(folder)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.TextIOWrapper(io.BytesIO())):
+            status = main(words)
+    finally:
+        os.chdir(here)
+    assert status in (0, 1), f"{command}: status {status}"
+    out.seek(0)
+    lines = [line.rstrip() for line in out.read().splitlines()]
+    return "".join(f"{line}\n" for line in lines[: int(head[1]) if head else None])
+
+
+def with_outputs(page: str, run: Callable[[str], str]) -> str:
+    """The page with what each of its commands prints."""
+
+    def block(match: re.Match[str]) -> str:
+        commands = re.findall(r"^\$ (.*)$", match[1], re.MULTILINE)
+        return "```console\n" + "".join(f"$ {command}\n{run(command)}" for command in commands) + "```"
+
+    return _BLOCK.sub(block, page)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as made:
+        prepare(Path(made))
+        known: dict[str, str] = {}
+
+        def remembered(command: str) -> str:
+            """Run a command once."""
+            if command not in known:
+                known[command] = printed(command, Path(made))
+            return known[command]
+
+        for path in PAGES:
+            text = path.read_text(encoding="utf-8")
+            path.write_text(with_outputs(text, remembered), encoding="utf-8")
