@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from typing import Any, ClassVar
 
 from spectheory.errors import load_extra
 from spectheory.intervals import Interval
-from spectheory.plots.chart import Chart, Series
+from spectheory.plots.chart import Chart, Line, Series
 from spectheory.plots.style import GREY, PALETTE
 
 HEIGHT, ROW = 320, 38
@@ -24,6 +26,8 @@ _WHOLE, _DASHED = [1, 0], [5, 3]
 """Dashes of chains, and of other shapes."""
 _MARKER, _DOT, _MANY = 45, 8, 64
 """Sizes of markers, of those of many lengths, and how many that is."""
+_AT_END = 48
+"""Pixels right of a chart, for the names of its limits."""
 _FAINT, _BAND = 0.1, 0.3
 """Opacity of all bands together, and of the one that is picked."""
 
@@ -41,7 +45,7 @@ alt: Any = _Altair()
 @dataclass(frozen=True)
 class VegaChart:
     """A chart of a page: `name` is its anchor; `words` say what is seen; `assumes` what its numbers rest on, shown on
-    demand; `spec` is its Vega-Lite specification.
+    demand; `spec` is its Vega-Lite specification; `rows` are its numbers as a table.
     """
 
     kind: ClassVar[str] = "chart"
@@ -50,11 +54,21 @@ class VegaChart:
     words: str
     spec: Mapping[str, Any]
     assumes: Sequence[str] = ()
+    rows: Sequence[Mapping[str, Any]] = ()
 
     @classmethod
     def of(cls, chart: Chart, drawn: Any, height: int = HEIGHT) -> VegaChart:
-        """A chart with the words of its description."""
-        return cls(chart.name, chart.title, chart.words, specified(drawn, height), chart.assumes)
+        """A chart with the words and the numbers of its description."""
+        return cls(chart.name, chart.title, chart.words, specified(drawn, height), chart.assumes, chart.rows)
+
+    @property
+    def csv(self) -> str:
+        """The numbers as comma-separated values, with every column that a row has."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(dict.fromkeys(name for row in self.rows for name in row)))
+        writer.writeheader()
+        writer.writerows(self.rows)
+        return text.getvalue()
 
 
 # The three kinds of charts
@@ -86,9 +100,11 @@ def curves(chart: Chart) -> VegaChart:
         plain = data([{"y": chart.reference[0]}]).mark_rule(color=QUIET, strokeDash=[2, 2]).encode(y="y:Q")
         drawn = alt.layer(drawn, plain)
     if chart.lines:
-        names = [NO_LINE, *dict.fromkeys(line.name for line in chart.lines), ALL]
+        names = [NO_LINE, *map(_named, chart.lines), ALL]
         drawn = alt.layer(drawn, *_limits(chart)).add_params(choice("limits", "limit", names, names[1]))
-    return VegaChart.of(chart, drawn)
+    return VegaChart.of(
+        chart, drawn.properties(padding={"left": 5, "top": 5, "bottom": 5, "right": _AT_END if chart.lines else 5})
+    )
 
 
 def rows(chart: Chart) -> VegaChart:
@@ -149,6 +165,7 @@ def _limits(chart: Chart) -> list[Any]:
     placed = [
         {
             "limit": line.name,
+            "choice": _named(line),
             "tone": _TONES[line.colour],
             "k": k,
             "value": rounded(value),
@@ -157,7 +174,7 @@ def _limits(chart: Chart) -> list[Any]:
         for line in chart.lines
         for k, value in line.at
     ]
-    chosen = f"limits == '{ALL}' || limits == datum.limit"
+    chosen = f"limits == '{ALL}' || limits == datum.choice"
     base = data(placed).transform_calculate(height=f"{chosen} ? datum.value : 1")  # hidden ones leave the axis alone
     seen = alt.when(chosen).then(alt.value(1.0)).otherwise(alt.value(0.0))
     base = base.encode(x="k:Q", y="height:Q", opacity=seen, color=alt.Color("tone:N", scale=None))
@@ -165,8 +182,12 @@ def _limits(chart: Chart) -> list[Any]:
         detail="limit:N", tooltip=["limit:N", "k:Q", *numbers("value")]
     )
     last = base.transform_filter("datum.last")
-    named = last.mark_text(align="right", baseline="bottom", dy=-4, fontSize=12).encode(text="limit:N")
+    named = last.mark_text(align="left", dx=8, fontSize=12).encode(text="limit:N")
     return [lines, named]
+
+
+def _named(line: Line) -> str:
+    return f"{line.name} ({line.about})"
 
 
 # Their parts
@@ -267,6 +288,11 @@ def numbers(*fields: str, form: str = ".3f") -> list[Any]:
 def ends(interval: Interval) -> dict[str, float]:
     """An interval as fields of a row."""
     return {name: rounded(getattr(interval, name)) for name in ("low", "best", "high")}
+
+
+def plain() -> Any:
+    """Plain decoding, with which speed-ups are compared."""
+    return data([{"y": 1}]).mark_rule(color=QUIET, strokeDash=[2, 2]).encode(y="y:Q")
 
 
 def rounded(value: float) -> float:

@@ -97,6 +97,20 @@ class Chart:
         return [dot for dot in self.dots if dot.series == series]
 
     @property
+    def rows(self) -> list[dict[str, str | float]]:
+        """Its numbers as a table: a row for each dot, with its intervals, and for each point of its lines."""
+        axes = {axis: title for axis, title in (("x", self.across), ("y", self.up)) if title}
+        rows: list[dict[str, str | float]] = []
+        for dot in self.dots:
+            row: dict[str, str | float] = {"series": dot.series, "name": dot.name}
+            for axis, title in axes.items():
+                value = getattr(dot, axis)
+                row[title] = value.best
+                row |= {} if value.kind == "exact" else {f"{title}, low": value.low, f"{title}, high": value.high}
+            rows.append(row)
+        return rows + [{"series": line.name, self.across: x, self.up: y} for line in self.lines for x, y in line.at]
+
+    @property
     def looks(self) -> dict[str, Look]:
         """Colour and marker by the name of the series."""
         return {each.name: each.look for each in self.series}
