@@ -27,7 +27,7 @@ _WHOLE, _DASHED = [1, 0], [5, 3]
 _MARKER, _DOT, _MANY = 45, 8, 64
 """Sizes of markers, of those of many lengths, and how many that is."""
 _AT_END = 48
-"""Pixels right of a chart, for the names of its limits."""
+"""Pixels right of a chart, for the names of its limits, or of an interval, for its value."""
 _FAINT, _BAND = 0.1, 0.3
 """Opacity of all bands together, and of the one that is picked."""
 
@@ -94,8 +94,7 @@ def curves(chart: Chart) -> VegaChart:
         opacity=alt.condition(picked, alt.value(1.0), alt.value(0.1)),
         tooltip=["rule:N", "k:Q", *numbers("best", "low", "high")],
     )
-    bands_shown = alt.param(name="intervals", value=True, bind=alt.binding_checkbox(name="95% intervals"))
-    drawn = alt.layer(bands, lines).add_params(picked, bands_shown)
+    drawn = alt.layer(bands, lines).add_params(picked, alt.param(name="intervals", value=True, **_switch(chart)))
     if chart.reference:
         plain = data([{"y": chart.reference[0]}]).mark_rule(color=QUIET, strokeDash=[2, 2]).encode(y="y:Q")
         drawn = alt.layer(drawn, plain)
@@ -108,7 +107,7 @@ def curves(chart: Chart) -> VegaChart:
 
 
 def rows(chart: Chart) -> VegaChart:
-    """A name above each dot with its interval, so that long names fit narrow pages; the value stands at its end."""
+    """A name above each dot with its interval, so that long names fit narrow pages; values stand at the right."""
     reference, _ = chart.reference or (0.0, "")
     placed = [
         ends(dot.x) | {"name": dot.name, "group": dot.series, "says": dot.says, "row": place}
@@ -118,7 +117,8 @@ def rows(chart: Chart) -> VegaChart:
     base = data(placed).encode(y=y, tooltip=["name:N", *numbers("low", "best", "high"), "says:N"])
     several = len(chart.series) > 1
     tone = colour(chart.series, "group", legend=several)
-    x = alt.X("low:Q", title=chart.across, scale=alt.Scale(zero=False), axis=alt.Axis(grid=False, tickCount=8))
+    room = alt.Scale(zero=False, padding=_AT_END)
+    x = alt.X("low:Q", title=chart.across, scale=room, axis=alt.Axis(grid=False, tickCount=8))
     arms = base.mark_rule(strokeWidth=3, opacity=0.45, yOffset=7).encode(x=x, x2="high:Q", color=tone)
     dots = base.mark_point(filled=True, size=70, opacity=1, yOffset=7).encode(
         x="best:Q", shape=marker(chart.series, "group", legend=several), color=tone
@@ -126,7 +126,7 @@ def rows(chart: Chart) -> VegaChart:
     names = base.mark_text(align="left", dy=-9, fontSize=12, limit=alt.ExprRef("width")).encode(
         x=alt.value(2), text="name:N"
     )
-    said = base.mark_text(align="left", dx=6, dy=7, fontSize=12).encode(x="high:Q", text="says:N")
+    said = base.mark_text(align="right", dy=7, fontSize=12).encode(x=alt.value("width"), text="says:N")
     line = data([{"x": reference}]).mark_rule(color=QUIET, strokeDash=[2, 2]).encode(x="x:Q")
     return VegaChart.of(chart, alt.layer(line, arms, dots, names, said), ROW * len(placed))
 
@@ -158,6 +158,12 @@ def scatter(chart: Chart) -> VegaChart:
     clear = alt.condition(picked, alt.value(0.9), alt.value(0.08))
     dots = base.mark_point(filled=True, size=55).encode(shape=shape, opacity=clear)
     return VegaChart.of(chart, alt.layer(line, *arms, dots).add_params(picked, temperatures(placed)), 420)
+
+
+def _switch(chart: Chart) -> dict[str, Any]:
+    """The box that hides intervals, where there are some."""
+    some = any(dot.y.low < dot.y.high for dot in chart.dots)
+    return {"bind": alt.binding_checkbox(name="95% intervals")} if some else {}
 
 
 def _limits(chart: Chart) -> list[Any]:

@@ -140,7 +140,7 @@ def curves(ax: Axes, chart: Chart) -> list[Artist]:
         artists.append(
             ax.vlines([dot.x.best + shift for dot in barred], low, high, color=colour, linewidth=1.8, alpha=0.6)
         )
-        labels.append((ks[-1], best[-1], series.end, colour))
+        labels += [(ks[-1], best[-1], series.end, colour)] if series.end else []
     for limit in (each for each in chart.lines if each.drawn):
         style = ":" if limit.idealised else "--"
         artists += ax.plot(*zip(*limit.at, strict=True), linestyle=style, color=limit.colour, linewidth=1.3)
@@ -148,7 +148,7 @@ def curves(ax: Axes, chart: Chart) -> list[Artist]:
     if chart.reference:
         value, name = chart.reference
         artists.append(ax.axhline(value, color=GREY, linewidth=1.0, linestyle=":"))
-        labels.append((1.0, value, name, GREY))
+        labels.append((max(dot.x.best for dot in chart.dots), value, name, GREY))
     ax.set_xlim(1.0 - _ROOM, max(2.0, *(x for x, *_ in labels)) + _ROOM)
     ax.set_ylim(ax.get_ylim())
     ax.xaxis.set_major_locator(whole_ticks())

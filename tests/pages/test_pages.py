@@ -19,13 +19,17 @@ from simulations.sweeps import NAMES
 from spectheory.answers import Part
 from spectheory.cli import main
 from spectheory.cli import validate as validate_command
-from spectheory.cost import LatencyTable
+from spectheory.cost import ConstantRatio, LatencyTable
 from spectheory.cost.table import LoopTime
 from spectheory.deployment import BatchChoice, deployable
 from spectheory.drafting import Chain
 from spectheory.intervals import Interval
+from spectheory.judging import compare
+from spectheory.judging.readings import readings
+from spectheory.judging.several_k import together
 from spectheory.pages import Coloured, Commands, VegaChart, write_page
 from spectheory.pages import page as page_file
+from spectheory.pages.difference import difference_charts
 from spectheory.pages.figures import CAPTIONS
 from spectheory.pages.page import LETTERS, Picture, Shown, colour
 from spectheory.pages.prediction import LONGEST, RATIOS, batch_chart, cost_chart, prediction_charts
@@ -33,6 +37,7 @@ from spectheory.pages.validation import validation_charts
 from spectheory.pages.vega import MARKS, QUIET
 from spectheory.plots import tokens_per_call
 from spectheory.plots.prediction import tokens_chart
+from spectheory.plots.readings import readings_charts
 from spectheory.plots.style import GREY, MARKERS, PALETTE, looks_of
 from spectheory.plots.validation import draw
 from spectheory.prediction import plan
@@ -266,6 +271,38 @@ def test_counts_have_a_page(tmp_path: Path) -> None:
         file = tmp_path / f"{command}.html"
         assert main([command, str(log), "--report", str(file)]) == 0
         assert "<table>" in file.read_text()
+    assert main(["predict", str(log), "--c", "0.1", "--k-max", "4", "--out", str(tmp_path / "out")]) == 0
+    assert {each.name for each in (tmp_path / "out").glob("*.png")} == {"tokens.png", "speedup.png"}
+
+
+def test_charts_of_counts_have_the_readings() -> None:
+    """A line for every k, and the counted k as marks of their own; speed-ups only with costs."""
+    one, other = Counters(calls=900, survival=(0.6,), k=1), Counters(calls=900, survival=(0.6, 0.4, 0.2), k=3)
+    (chart,) = readings_charts({"other": readings(other, k_max=5)})
+    assert [(dot.x.best, dot.y) for dot in chart.of("other")] == [
+        (row.k, row.tokens_per_call) for row in readings(other, k_max=5).rows
+    ]
+    assert [dot.x.best for dot in chart.of("other: counted")] == [3]
+    joint = together([one, other], ConstantRatio(0.1), k_max=5)
+    both = readings_charts({"one": readings(one), "other": readings(other)}, joint)
+    assert [each.name for each in both] == ["tokens", "speedup"]
+    assert [dot.x.best for dot in both[0].of("all counts together: counted")] == [1, 3]
+
+
+def test_two_runs_have_a_page(tmp_path: Path) -> None:
+    """Acceptance of both, and each difference with its interval."""
+    for name, share in (("before", 0.7), ("after", 0.6)):
+        Counters(calls=900, survival=(share, 0.3), k=2).write(tmp_path / f"{name}.json")
+    one, other, file = (tmp_path / name for name in ("before.json", "after.json", "page.html"))
+    assert main(["compare", str(one), str(other), "--report", str(file)]) == 0
+    page = file.read_text()
+    assert re.findall(r'<section id="([a-z]+)">', page)[:2] == ["positions", "differences"]
+    found = compare(one, other, names=("before.json", "after.json"))
+    positions, differences = (list(csv.DictReader(io.StringIO(each.csv))) for each in difference_charts(found))
+    shares = [float(row["share of calls that accept at least i drafts"]) for row in positions]
+    assert shares == pytest.approx([0.7, 0.3, 0.6, 0.3])
+    assert [row["series"] for row in differences] == ["within noise", "beyond noise", "within noise"]
+    assert float(differences[1]["after.json less before.json, high"]) == found.changes[1].difference.high
 
 
 def test_a_server_has_a_page(tmp_path: Path) -> None:
