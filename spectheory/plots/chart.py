@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 
 from spectheory.intervals import Interval
 from spectheory.plots.line_ends import LineEnd, name_ends
@@ -123,6 +124,8 @@ _APART = 0.06
 _ROOM = 0.2
 """Beside the first and the last number of drafts."""
 _MARGIN, _FAINT = 0.05, 0.4
+_LETTERS = 26
+"""Of a line of the name at a line's end."""
 
 
 def curves(ax: Axes, chart: Chart) -> list[Artist]:
@@ -144,7 +147,8 @@ def curves(ax: Axes, chart: Chart) -> list[Artist]:
     for limit in (each for each in chart.lines if each.drawn):
         style = ":" if limit.idealised else "--"
         artists += ax.plot(*zip(*limit.at, strict=True), linestyle=style, color=limit.colour, linewidth=1.3)
-        labels.append((*limit.at[-1], f"{limit.name} ({limit.about})", limit.colour))
+        words = f"{'' if limit.idealised else 'limit of '}{limit.about} ({limit.name.removesuffix(' ≤')})"
+        labels.append((*limit.at[-1], fill(words, _LETTERS), limit.colour))
     if chart.reference:
         value, name = chart.reference
         artists.append(ax.axhline(value, color=GREY, linewidth=1.0, linestyle=":"))
