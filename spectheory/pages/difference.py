@@ -54,6 +54,6 @@ def _differences(found: Difference) -> Chart:
         tuple(Series(name, look) for name, look in looks.items() if name in groups),
         dots,
         words="Tokens per call, and the share of calls that accept a position: the second run less the first, with 95% "
-        "intervals. On the dotted line both are equal.",
+        "intervals. On the broken line both are equal.",
         reference=(0.0, "equal"),
     )

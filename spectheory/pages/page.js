@@ -9,7 +9,7 @@ function look() {
     background: null,
     font: "system-ui, sans-serif",
     view: { stroke: null },
-    axis: { labelColor: fore, titleColor: fore, gridColor: line, domainColor: soft, tickColor: soft, labelFontSize: 12, titleFontSize: 13, titleFontWeight: 400 },
+    axis: { labelColor: fore, titleColor: fore, gridColor: line, domainColor: soft, tickColor: soft, labelFontSize: 12, titleFontSize: narrow.matches ? 11 : 13, titleFontWeight: 400 },
     legend: { labelColor: fore, titleColor: fore, labelFontSize: 13, symbolSize: 90, symbolBaseFillColor: soft, symbolBaseStrokeColor: soft, orient: "bottom", ...columns },
     text: { fill: fore, fontSize: 13 },
   };

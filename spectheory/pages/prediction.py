@@ -110,16 +110,16 @@ def _beside(plan: Plan, drawn: Sequence[Prediction], engines: Sequence[EngineSet
     """Why the headline names another setting than the chart does at the same cost."""
     best = max(drawn, key=merit)
     reasons = []
-    if engines and named(engines[0].candidate.prediction) != named(best):
-        reasons.append(f"what an engine runs ({engines[0].engine}, {named(engines[0].candidate.prediction)})")
-    if named(plan.best) != named(best):
-        reasons.append(f"a shape that is not drawn here ({named(plan.best)})")
+    if engines and _named(engines[0].candidate.prediction) != _named(best):
+        reasons.append(f"what an engine runs ({engines[0].engine}, {_named(engines[0].candidate.prediction)})")
+    if _named(plan.best) != _named(best):
+        reasons.append(f"a shape that is not drawn here ({_named(plan.best)})")
     if not (plan.timed and reasons):
         return ""
-    return f" At the c of this report {named(best)} is the best chain; the headline names {' and '.join(reasons)}."
+    return f" At the c of this report {_named(best)} is the best chain; the headline names {' and '.join(reasons)}."
 
 
-def named(prediction: Prediction) -> str:
+def _named(prediction: Prediction) -> str:
     """A setting and its speed-up."""
     gain = f": {prediction.speedup.best:.2f}x" if prediction.speedup else ""
     return f"{prediction.rule.label}, {in_words(prediction.shape)}{gain}"

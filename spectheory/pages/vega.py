@@ -118,7 +118,7 @@ def rows(chart: Chart) -> VegaChart:
     several = len(chart.series) > 1
     tone = colour(chart.series, "group", legend=several)
     room = alt.Scale(zero=False, padding=_AT_END)
-    x = alt.X("low:Q", title=chart.across, scale=room, axis=alt.Axis(grid=False, tickCount=8))
+    x = alt.X("low:Q", title=chart.across, scale=room, axis=alt.Axis(grid=False, tickCount=6, labelOverlap="greedy"))
     arms = base.mark_rule(strokeWidth=3, opacity=0.45, yOffset=7).encode(x=x, x2="high:Q", color=tone)
     dots = base.mark_point(filled=True, size=70, opacity=1, yOffset=7).encode(
         x="best:Q", shape=marker(chart.series, "group", legend=several), color=tone
@@ -127,8 +127,8 @@ def rows(chart: Chart) -> VegaChart:
         x=alt.value(2), text="name:N"
     )
     said = base.mark_text(align="right", dy=7, fontSize=12).encode(x=alt.value("width"), text="says:N")
-    line = data([{"x": reference}]).mark_rule(color=QUIET, strokeDash=[2, 2]).encode(x="x:Q")
-    return VegaChart.of(chart, alt.layer(line, arms, dots, names, said), ROW * len(placed))
+    line = base.mark_tick(color=QUIET, size=18, thickness=1.5, yOffset=7).encode(x=alt.datum(reference))  # below names
+    return VegaChart.of(chart, alt.layer(arms, line, dots, names, said), ROW * len(placed))
 
 
 def scatter(chart: Chart) -> VegaChart:
