@@ -148,10 +148,11 @@ class Curve:
 def draw(figure: Figure, curves: Sequence[Curve]) -> None:
     """A panel for each kind of size."""
     panels = [(over, list(members)) for over, members in groupby(curves, key=lambda curve: curve.over)]
-    for ax, (over, members) in zip(np.ravel(figure.subplots(-(-len(panels) // 2), 2)), panels, strict=False):
-        _panel(ax, over, members)
-    for ax in figure.axes[len(panels) :]:
-        ax.remove()
+    grid = figure.add_gridspec(-(-len(panels) // 2), 2)
+    for number, (over, members) in enumerate(panels):
+        row, column = divmod(number, 2)
+        alone = column == 0 and number == len(panels) - 1  # the last of an odd number is as wide as two
+        _panel(figure.add_subplot(grid[row, :] if alone else grid[row, column]), over, members)
 
 
 def _panel(ax: Axes, over: str, curves: Sequence[Curve]) -> None:

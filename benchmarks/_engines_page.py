@@ -227,16 +227,13 @@ def expected(answer: Content, calls: Content) -> Interval:
 
 
 def labels(answers: Sequence[Content]) -> Iterator[str]:
-    """Setting of each row, below the engine's name where that changes."""
-    before = None
+    """The engine and the setting of each row."""
     for answer in answers:
         name = drawable(f"{answer['engine']} {answer['version']}".strip())
         temperature = "" if answer["temperature"] is None else f", T = {answer['temperature']:g}"
         drafts = answer.get("provenance", {}).get("drafts")
         how = f", {drafts} drafts" if drafts and answer["temperature"] else ""
-        above = f"{name}\n" if name != before else ""
-        yield f"{above}k = {answer['k']}{temperature}{how}"
-        before = name
+        yield f"{name}\nk = {answer['k']}{temperature}{how}"
 
 
 def verdict(answer: Content) -> str:

@@ -173,7 +173,9 @@ def _race(ax: Axes, race: Data, words: Sequence[str], title: str) -> None:
             if time is not None and time <= _LEFT_OUT:
                 ax.plot([time], [y], marker, color=colour, markersize=13 if marker == "|" else 6, markeredgewidth=2.2)
         if y in race["candidates"]:
-            note(ax, f"draft {race['candidates'].index(y) + 1}", (race["draft"][y], y), (0, 7), BLUE, 8, ha="center")
+            before = race["target"][y] is None or race["target"][y] < race["draft"][y]
+            beside, side = ((6, -3), "left") if before else ((-6, -3), "right")  # where the bar is not
+            note(ax, f"draft {race['candidates'].index(y) + 1}", (race["draft"][y], y), beside, BLUE, 8, ha=side)
         if y == race["output"]:
             note(ax, "output", (race["target"][y], y), (-5, -3), ORANGE, 8, ha="right")
     ax.set_xscale("log")

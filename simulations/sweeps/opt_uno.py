@@ -86,7 +86,9 @@ def draw(figure: Figure, data: Data) -> None:
     caption(
         figure,
         f"built-in pair, {data['trials']:,} prompts a setting, {data['tokens']} tokens a text, 95% intervals;\n"
-        "filled: thresholds e, b = min(1, (p + e)/q);  open: share t = 0.4",
+        "filled: thresholds e, b = min(1, (p + e)/q);  open: share t = 0.4\n"
+        "after a rejection OPT recovers from the law of least bias, UNO from the target itself\n"
+        "b: a text wins by its probability under the target or a third model, or by a surprisal typical of the target",
     )
 
 

@@ -131,7 +131,7 @@ LOOKS = (Look(BLUE, "o"), Look(ORANGE, "D"))
 
 def draw(figure: Figure, data: Data) -> None:
     """Three panels: running means, their distance from the exact number, rejections by position."""
-    grid = figure.add_gridspec(2, 2, height_ratios=(1.1, 1))
+    grid = figure.add_gridspec(2, 2, height_ratios=(1.3, 1))
     means, errors, profile = (figure.add_subplot(place) for place in (grid[0, 0], grid[0, 1], grid[1, :]))
     texts, ends = data["checkpoints"], []
     for rows, look in zip(data["lengths"], LOOKS, strict=True):
@@ -177,4 +177,4 @@ def draw_profile(ax: Axes, profile: Data) -> None:
     ax.step(positions, profile["exact"], where="mid", color=GREY, linewidth=0.9)
     dots(ax, positions, profile["observed"], LOOKS[0])
     title = f"c  Where rejections fall in {profile['texts']:,} texts of T = 50, on the exact mean TV (grey)"
-    ax.set(title=title, xlabel="position in the text", ylabel="probability of a rejection", ylim=(0, None))
+    ax.set(title=title, xlabel="position in the text", ylabel="probability of a rejection")

@@ -132,5 +132,5 @@ def draw(figure: Figure, data: Data) -> None:
     caption(
         figure,
         f"lines: exact, best trees;  dots: simulated, {data['trials']:,} random starts each, 95% intervals;\n"
-        "blocks: 2ʲ certain tokens after a code of j tokens",
+        "blocks: 2ʲ certain tokens after j random ones, of which another follows with probability r",
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from spectheory.cli.answer import View, show
+from spectheory.cli.answer import Page, View, ready_page, show
 from spectheory.cli.console import ready_folder
 from spectheory.cli.options import LATENCY_FILE, CompareOptions
 from spectheory.cost import LatencyTable
@@ -12,9 +13,13 @@ from spectheory.judging import compare
 from spectheory.reports.difference import difference_report
 from spectheory.trace.reading import evidence_file
 
+if TYPE_CHECKING:
+    from spectheory.pages import Part
+
 
 def run_compare(question: CompareOptions) -> None:
     """Answer the question and show the answer."""
+    ready_page(question.report)
     if question.out:
         ready_folder(question.out)
     found = compare(
@@ -27,7 +32,14 @@ def run_compare(question: CompareOptions) -> None:
         names=_names(question.one, question.other),
     )
     file = question.out / "difference.json" if question.out else None
-    show(difference_report(found), as_json=question.json, file=file, view=View.of(question))
+
+    def parts() -> list[Part]:
+        from spectheory.pages.difference import difference_charts
+
+        return [*difference_charts(found)]
+
+    page = Page.asked(question.report, "Comparison", parts)
+    show(difference_report(found), as_json=question.json, file=file, page=page, view=View.of(question))
 
 
 def _names(one: Path, other: Path) -> tuple[str, str]:

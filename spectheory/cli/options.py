@@ -252,6 +252,7 @@ class CompareOptions:
     texts: Annotated[list[Path] | None, the.OF_TEXTS] = None
     json: Annotated[bool, the.JSON] = False
     out: Annotated[Path | None, the.OUT] = None
+    report: Annotated[Path | None, the.REPORT] = None
     all: Annotated[bool, the.ALL] = False
     explain: Annotated[bool, the.EXPLAIN] = False
 

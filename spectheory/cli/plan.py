@@ -33,7 +33,7 @@ from spectheory.deployment.exports import Acceptance, counted_acceptance, export
 from spectheory.deployment.served import acceptance_of_server
 from spectheory.errors import SettingError
 from spectheory.files import strip_control_characters
-from spectheory.pages.deployment import deployment_charts
+from spectheory.pages.deployment import deployment_parts
 from spectheory.plots.deployment import write_batches, write_ranking
 from spectheory.prediction.plan_answer import named_stops
 from spectheory.reports import deployment_report
@@ -75,7 +75,7 @@ def run_plan(question: PlanOptions) -> None:
         as_json=question.json,
         file=file,
         figures=lambda: _figures(answer, out) if out else [],
-        page=Page.asked(question.report, "Plan", lambda: deployment_charts(answer)),
+        page=Page.asked(question.report, "Plan", lambda: deployment_parts(answer)),
         view=View.of(question),
     )
     if question.all and not question.json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -26,8 +26,9 @@ from spectheory.cli.options import (
 from spectheory.cli.progress import loading_torch, working
 from spectheory.cli.readings import show_readings
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
-from spectheory.deployment import deployable
+from spectheory.deployment import EngineSettings, deployable
 from spectheory.deployment.engines import named_engines
+from spectheory.deployment.next_steps import next_steps
 from spectheory.errors import SettingError, TraceError
 from spectheory.pages import Coloured
 from spectheory.pairs import resolve
@@ -158,24 +159,22 @@ def _show(
         file=out / "prediction.json" if out else None,
         figures=lambda: write_figures(answer, out) if out else [],
         last=None if check is None else lambda: report(check=check()),
-        page=_page(question, pair, trace, answer, passes),
+        page=_page(question, trace, answer, engines),
         view=View.of(question),
     )
 
 
-def _page(
-    question: PredictOptions, pair: PairOptions, trace: Trace, answer: Plan, passes: CostModel | None
-) -> Page | None:
-    """The page that was asked for: charts of the plan, and a text with its lost calls."""
+def _page(question: PredictOptions, trace: Trace, answer: Plan, engines: Sequence[EngineSettings]) -> Page | None:
+    """The page that was asked for: what to do, charts of the plan, and a text with its lost calls."""
 
     def parts() -> list[Part]:
-        from spectheory.pages import Coloured
+        from spectheory.pages import Coloured, Commands
         from spectheory.pages.prediction import prediction_charts
 
-        known = passes.c if isinstance(passes, ConstantRatio) else None
-        charts = prediction_charts(answer, passes.ratio if isinstance(passes, LatencyTable) else known)
+        steps = next_steps(answer, engines, str(recorded_at(question) or "TRACE")) if answer.timed else []
+        charts: list[Part] = [*Commands.of(engines, steps), *prediction_charts(answer, engines)]
         if trace.recorded or answer.best.certified:  # nothing says where its calls end
-            return [*charts]
+            return charts
         few = of_texts(trace, spread(trace.lengths, np.zeros(len(trace.texts), np.int64))).held()
         found = where(few, *settings_of(answer)[-1], strings_of(few, None), prefill_emits_token=question.prefill_token)
         return [*charts, Coloured.of(found, len(few.texts), sampled_of=len(trace.texts))]

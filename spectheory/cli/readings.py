@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from spectheory.checks import in_range
 from spectheory.cli.answer import Page, View, show
@@ -15,10 +15,14 @@ from spectheory.deployment import Load
 from spectheory.errors import SettingError
 from spectheory.judging.readings import readings
 from spectheory.judging.several_k import alike, together
+from spectheory.plots.readings import readings_charts, write_readings
 from spectheory.reports import readings_report
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters
 from spectheory.trace.reading import evidence_file
+
+if TYPE_CHECKING:
+    from spectheory.pages import Part
 
 Counts: TypeAlias = Counters | CallLog
 TAKEN = {"rule", "trace", "logprobs", "draft_log", "traces", "k_max", "c", "latency", "passes_alone", "out"}
@@ -52,9 +56,21 @@ def show_readings(
     first = next(iter(logs.values()))
     joint = together(several, cost_of(*first), k_max=question.k_max) if alike(several) else None
     report = readings_report(found, joint)
-    page = Page.asked(question.report, "Readings")
-    file = question.out / f"{name}.json" if question.out else None
-    show(report, as_json=question.json, file=file, page=page, view=View.of(question))
+    out = question.out
+
+    def parts() -> list[Part]:
+        from spectheory.pages.vega import curves
+
+        return [curves(chart) for chart in readings_charts(found, joint)]
+
+    show(
+        report,
+        as_json=question.json,
+        file=out / f"{name}.json" if out else None,
+        figures=lambda: write_readings(found, joint, out) if out else [],
+        page=Page.asked(question.report, "Readings", parts),
+        view=View.of(question),
+    )
 
 
 def one_rule(names: Sequence[str] | None) -> str:

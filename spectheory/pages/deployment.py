@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from spectheory.cost import Roofline
-from spectheory.deployment import BatchChoice, Candidate, Deployment
+from spectheory.deployment import BatchChoice, Candidate, Deployment, EngineSettings
 from spectheory.deployment.batches import every_length
 from spectheory.deployment.mismatch import window_of
 from spectheory.deployment.served import ServedChoice
 from spectheory.drafting import Chain
+from spectheory.pages.page import Commands, Part
 from spectheory.pages.prediction import batch_chart, prediction_charts
-from spectheory.pages.vega import QUIET, VegaChart, alt, choice, data, ends, numbers, rows, specified
+from spectheory.pages.vega import VegaChart, alt, choice, data, ends, numbers, plain, rows, specified
 from spectheory.plots.deployment import candidates_chart
 from spectheory.plots.prediction import PREDICTED
 from spectheory.prediction.plan_answer import measured_nodes
@@ -26,9 +27,9 @@ _TRAINED = "The target was trained for {window} tokens: the slider has longer co
 _UNKNOWN = "For which contexts the target was trained is not known: acceptance beyond them is not that of the trace."
 
 
-def deployment_charts(answer: Deployment) -> list[VegaChart]:
-    """The charts of a plan."""
-    charts = [rows(candidates_chart(answer.ranking))]
+def deployment_parts(answer: Deployment) -> list[Part]:
+    """Settings to paste, the fastest first, and the charts of a plan."""
+    charts: list[Part] = [*Commands.of(_fastest(answer)), rows(candidates_chart(answer.ranking))]
     if answer.batches:
         charts.append(_batches(answer.chain, answer.batches, answer.k_max))
     return [*charts, *_chains(answer)]
@@ -42,7 +43,7 @@ def _batches(chain: Candidate, choices: Sequence[BatchChoice], k_max: int) -> Ve
     window = window_of(chain.draft)
     grid = contexts if len(contexts) > 1 else sorted({*(c for c in _CONTEXTS if c <= (window or c)), *contexts})
     found = every_length(chain.draft.trace, rule, cost, k_max=k_max, batches=batches, contexts=grid)
-    chart = batch_chart(found, rule.label, chain.draft.name, (batches[0], contexts[0]))
+    chart = batch_chart(found, rule.label, chain.draft.name, (batches[0], contexts[0]), window)
     trained = _UNKNOWN if window is None else _TRAINED.format(window=window)
     return replace(chart, assumes=[*chart.assumes, trained])
 
@@ -53,8 +54,14 @@ def _chains(answer: Deployment) -> list[VegaChart]:
     of_chains = None if answer.rules is None else [rule for rule in answer.rules if not rule.grows]
     longest = within(draft.trace.columns, measured_nodes(draft.cost, answer.k_max))
     found = planned(draft.trace, draft.cost, of_chains, [Chain(k) for k in range(1, longest + 1)])
-    charts = prediction_charts(found, answer.break_even.draft_ratio)
+    whole = replace(found, cost=draft.cost, best=answer.ranking.best.prediction)
+    charts = prediction_charts(whole, _fastest(answer))
     return [replace(chart, words=f"Chains of draft {draft.name}. {chart.words}") for chart in charts]
+
+
+def _fastest(answer: Deployment) -> list[EngineSettings]:
+    """Of equally fast ones first those that take one line."""
+    return sorted(answer.engines, key=lambda each: (-each.candidate.speedup.best, "\n" in each.paste))
 
 
 def served_charts(choices: Sequence[ServedChoice]) -> list[VegaChart]:
@@ -74,8 +81,7 @@ def served_charts(choices: Sequence[ServedChoice]) -> list[VegaChart]:
     arms = shown.mark_rule(strokeWidth=3, opacity=0.35, color=blue).encode(y=y, y2="high:Q")
     lines = shown.mark_line(point={"color": blue, "size": 60}, color=blue).encode(y="best:Q")
     named = shown.mark_text(dy=-12).encode(y="high:Q", text="words:N")
-    plain = data([{"y": 1}]).mark_rule(color=QUIET, strokeDash=[2, 2]).encode(y="y:Q")
-    drawn = alt.layer(plain, arms, lines, named).add_params(choice("context", "context", contexts, contexts[-1]))
+    drawn = alt.layer(plain(), arms, lines, named).add_params(choice("context", "context", contexts, contexts[-1]))
     return [
         VegaChart(
             "batches",
@@ -84,5 +90,6 @@ def served_charts(choices: Sequence[ServedChoice]) -> list[VegaChart]:
             "times; k = 0 is plain decoding, the dotted line. Choose a context below.",
             specified(drawn),
             ["Times are fitted to the server's own runs; tokens per call are those of the trace, or of the runs."],
+            [{name: value for name, value in row.items() if name != "words"} for row in placed],
         )
     ]

@@ -55,7 +55,7 @@ def _calls(found: Judgement) -> VegaChart:
         "",
         tuple(Series(name, look) for name, look in looks.items() if name in groups),
         dots,
-        words=f"Expected calls of each rule with their 95% intervals; the dotted line is the {counted} calls that the "
+        words=f"Expected calls of each rule with their 95% intervals; the broken line is the {counted} calls that the "
         "engine counted. A rule is refuted by all its counts together, so one whose calls fit may be.",
         assumes=(_EXPECTED, f"The rule that runs is refuted with probability {FALSE_ALARMS:g} at most."),
         reference=(counted, "counted"),

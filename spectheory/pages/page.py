@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 from spectheory import __version__
+from spectheory.deployment import EngineSettings
+from spectheory.deployment.candidates import in_words
 from spectheory.errors import OutputError, load_extra
 from spectheory.files import strip_control_characters, write_whole
 from spectheory.pages.vega import VegaChart
@@ -37,6 +39,8 @@ _LOST, _ACCEPTED = "213 94 0", "86 180 233"
 """Where calls end for certain, and where a draft is accepted for certain; the page's own colour lies between."""
 _STRONGEST = 60
 """Opacity of these, %: letters stay readable on them, on light and dark pages."""
+_COMMAND = re.compile(r"spectheory \w+(?: (?:--[\w-]+|[A-Z]+\b|[\d.]+%?|\S*[/:.]\S*))*")
+"""A command in a sentence: options, placeholders, numbers and paths."""
 _IMAGE = re.compile(r"^!\[(?P<alt>[^\]]*)\]\([^)]*\)\s*$", re.MULTILINE)
 
 
@@ -48,6 +52,42 @@ class Lines:
     name: str
     title: str
     lines: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Lines to copy, each with the words above it; those in `others` are folded. They stand at the top of a page."""
+
+    kind: ClassVar[str] = "commands"
+    name: str
+    title: str
+    commands: Sequence[tuple[str, str]]
+    others: Sequence[tuple[str, str]] = ()
+
+    @classmethod
+    def of(cls, engines: Sequence[EngineSettings], steps: Sequence[str] = ()) -> list[Commands]:
+        """What to paste into engines, the first one's first, and what to do next."""
+        several = len({each.candidate.draft.name for each in engines}) > 1
+        lines = [(_setting(each, named=several), each.paste) for each in engines]
+        found = [cls("run", "To run it", lines[:1], lines[1:])] if lines else []
+        return [*found, cls("next", "Next", [*map(_step, steps)])] if steps else found
+
+
+def _setting(settings: EngineSettings, *, named: bool) -> str:
+    """What is run, and its speed-up; the draft is named where there are several."""
+    one = settings.candidate
+    draft = f", draft {one.draft.name}" if named and one.prediction.rule.uses_draft else ""
+    gives = f"speed-up {one.speedup.best:.2f}x{'' if settings.pays else ', does not pay'}"
+    engine = f"{settings.engine} {settings.version}"
+    return f"{engine}: {one.prediction.rule.label}, {in_words(one.prediction.shape)}{draft}: {gives}"
+
+
+def _step(words: str) -> tuple[str, str]:
+    """A sentence, and the command in it."""
+    found = _COMMAND.search(words)
+    if not found:
+        return words, ""
+    return (words if words[found.end() :] else words[: found.start()].rstrip(": ")), found[0]
 
 
 @dataclass(frozen=True)
@@ -150,8 +190,8 @@ def _key(cell: Any) -> Any:
     return "" if key is None else key
 
 
-Part: TypeAlias = VegaChart | Coloured | Lines | Picture
-"""What stands above the tables, in the order given."""
+Part: TypeAlias = VegaChart | Commands | Coloured | Lines | Picture
+"""What stands above the tables, in the order given; commands stand before all others."""
 
 
 def write_page(report: Report, file: Path, *, title: str, parts: Sequence[Part] = ()) -> None:
@@ -177,10 +217,13 @@ def write_page(report: Report, file: Path, *, title: str, parts: Sequence[Part] 
         title=title,
         version=__version__,
         report=report,
-        parts=parts,
+        verdict=report.brief.verdict if report.brief else [report.headline],
+        commands=[part for part in parts if isinstance(part, Commands)],
+        parts=[part for part in parts if not isinstance(part, Commands)],
         tables=[Shown(piece) for piece in report.pieces if isinstance(piece, Table)],
         provenance=json.dumps(provenance, indent=1, ensure_ascii=False) if provenance else "",
         specs=_safe(specs),
+        csv=_safe({part.name: part.csv for part in parts if isinstance(part, VegaChart)}),
         answer=_safe(answer),
         palette=PALETTE,
         style=(_HERE / "page.css").read_text(encoding="utf-8"),

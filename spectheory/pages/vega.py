@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from typing import Any, ClassVar
 
 from spectheory.errors import load_extra
 from spectheory.intervals import Interval
-from spectheory.plots.chart import Chart, Series
+from spectheory.plots.chart import Chart, Line, Series
 from spectheory.plots.style import GREY, PALETTE
 
 HEIGHT, ROW = 320, 38
@@ -24,6 +26,8 @@ _WHOLE, _DASHED = [1, 0], [5, 3]
 """Dashes of chains, and of other shapes."""
 _MARKER, _DOT, _MANY = 45, 8, 64
 """Sizes of markers, of those of many lengths, and how many that is."""
+_AT_END = 48
+"""Pixels right of a chart, for the names of its limits, or of an interval, for its value."""
 _FAINT, _BAND = 0.1, 0.3
 """Opacity of all bands together, and of the one that is picked."""
 
@@ -41,7 +45,7 @@ alt: Any = _Altair()
 @dataclass(frozen=True)
 class VegaChart:
     """A chart of a page: `name` is its anchor; `words` say what is seen; `assumes` what its numbers rest on, shown on
-    demand; `spec` is its Vega-Lite specification.
+    demand; `spec` is its Vega-Lite specification; `rows` are its numbers as a table.
     """
 
     kind: ClassVar[str] = "chart"
@@ -50,11 +54,21 @@ class VegaChart:
     words: str
     spec: Mapping[str, Any]
     assumes: Sequence[str] = ()
+    rows: Sequence[Mapping[str, Any]] = ()
 
     @classmethod
     def of(cls, chart: Chart, drawn: Any, height: int = HEIGHT) -> VegaChart:
-        """A chart with the words of its description."""
-        return cls(chart.name, chart.title, chart.words, specified(drawn, height), chart.assumes)
+        """A chart with the words and the numbers of its description."""
+        return cls(chart.name, chart.title, chart.words, specified(drawn, height), chart.assumes, chart.rows)
+
+    @property
+    def csv(self) -> str:
+        """The numbers as comma-separated values, with every column that a row has."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(dict.fromkeys(name for row in self.rows for name in row)))
+        writer.writeheader()
+        writer.writerows(self.rows)
+        return text.getvalue()
 
 
 # The three kinds of charts
@@ -80,19 +94,20 @@ def curves(chart: Chart) -> VegaChart:
         opacity=alt.condition(picked, alt.value(1.0), alt.value(0.1)),
         tooltip=["rule:N", "k:Q", *numbers("best", "low", "high")],
     )
-    bands_shown = alt.param(name="intervals", value=True, bind=alt.binding_checkbox(name="95% intervals"))
-    drawn = alt.layer(bands, lines).add_params(picked, bands_shown)
+    drawn = alt.layer(bands, lines).add_params(picked, alt.param(name="intervals", value=True, **_switch(chart)))
     if chart.reference:
         plain = data([{"y": chart.reference[0]}]).mark_rule(color=QUIET, strokeDash=[2, 2]).encode(y="y:Q")
         drawn = alt.layer(drawn, plain)
     if chart.lines:
-        names = [NO_LINE, *dict.fromkeys(line.name for line in chart.lines), ALL]
+        names = [NO_LINE, *map(_named, chart.lines), ALL]
         drawn = alt.layer(drawn, *_limits(chart)).add_params(choice("limits", "limit", names, names[1]))
-    return VegaChart.of(chart, drawn)
+    return VegaChart.of(
+        chart, drawn.properties(padding={"left": 5, "top": 5, "bottom": 5, "right": _AT_END if chart.lines else 5})
+    )
 
 
 def rows(chart: Chart) -> VegaChart:
-    """A name above each dot with its interval, so that long names fit narrow pages; the value stands at its end."""
+    """A name above each dot with its interval, so that long names fit narrow pages; values stand at the right."""
     reference, _ = chart.reference or (0.0, "")
     placed = [
         ends(dot.x) | {"name": dot.name, "group": dot.series, "says": dot.says, "row": place}
@@ -102,7 +117,8 @@ def rows(chart: Chart) -> VegaChart:
     base = data(placed).encode(y=y, tooltip=["name:N", *numbers("low", "best", "high"), "says:N"])
     several = len(chart.series) > 1
     tone = colour(chart.series, "group", legend=several)
-    x = alt.X("low:Q", title=chart.across, scale=alt.Scale(zero=False), axis=alt.Axis(grid=False, tickCount=8))
+    room = alt.Scale(zero=False, padding=_AT_END)
+    x = alt.X("low:Q", title=chart.across, scale=room, axis=alt.Axis(grid=False, tickCount=6, labelOverlap="greedy"))
     arms = base.mark_rule(strokeWidth=3, opacity=0.45, yOffset=7).encode(x=x, x2="high:Q", color=tone)
     dots = base.mark_point(filled=True, size=70, opacity=1, yOffset=7).encode(
         x="best:Q", shape=marker(chart.series, "group", legend=several), color=tone
@@ -110,9 +126,9 @@ def rows(chart: Chart) -> VegaChart:
     names = base.mark_text(align="left", dy=-9, fontSize=12, limit=alt.ExprRef("width")).encode(
         x=alt.value(2), text="name:N"
     )
-    said = base.mark_text(align="left", dx=6, dy=7, fontSize=12).encode(x="high:Q", text="says:N")
-    line = data([{"x": reference}]).mark_rule(color=QUIET, strokeDash=[2, 2]).encode(x="x:Q")
-    return VegaChart.of(chart, alt.layer(line, arms, dots, names, said), ROW * len(placed))
+    said = base.mark_text(align="right", dy=7, fontSize=12).encode(x=alt.value("width"), text="says:N")
+    line = base.mark_tick(color=QUIET, size=18, thickness=1.5, yOffset=7).encode(x=alt.datum(reference))  # below names
+    return VegaChart.of(chart, alt.layer(arms, line, dots, names, said), ROW * len(placed))
 
 
 def scatter(chart: Chart) -> VegaChart:
@@ -144,11 +160,18 @@ def scatter(chart: Chart) -> VegaChart:
     return VegaChart.of(chart, alt.layer(line, *arms, dots).add_params(picked, temperatures(placed)), 420)
 
 
+def _switch(chart: Chart) -> dict[str, Any]:
+    """The box that hides intervals, where there are some."""
+    some = any(dot.y.low < dot.y.high for dot in chart.dots)
+    return {"bind": alt.binding_checkbox(name="95% intervals")} if some else {}
+
+
 def _limits(chart: Chart) -> list[Any]:
     """Each line to compare with and its name at its end; the list of the chart chooses."""
     placed = [
         {
             "limit": line.name,
+            "choice": _named(line),
             "tone": _TONES[line.colour],
             "k": k,
             "value": rounded(value),
@@ -157,7 +180,7 @@ def _limits(chart: Chart) -> list[Any]:
         for line in chart.lines
         for k, value in line.at
     ]
-    chosen = f"limits == '{ALL}' || limits == datum.limit"
+    chosen = f"limits == '{ALL}' || limits == datum.choice"
     base = data(placed).transform_calculate(height=f"{chosen} ? datum.value : 1")  # hidden ones leave the axis alone
     seen = alt.when(chosen).then(alt.value(1.0)).otherwise(alt.value(0.0))
     base = base.encode(x="k:Q", y="height:Q", opacity=seen, color=alt.Color("tone:N", scale=None))
@@ -165,8 +188,12 @@ def _limits(chart: Chart) -> list[Any]:
         detail="limit:N", tooltip=["limit:N", "k:Q", *numbers("value")]
     )
     last = base.transform_filter("datum.last")
-    named = last.mark_text(align="right", baseline="bottom", dy=-4, fontSize=12).encode(text="limit:N")
+    named = last.mark_text(align="left", dx=8, fontSize=12).encode(text="limit:N")
     return [lines, named]
+
+
+def _named(line: Line) -> str:
+    return f"{line.name} ({line.about})"
 
 
 # Their parts
@@ -267,6 +294,11 @@ def numbers(*fields: str, form: str = ".3f") -> list[Any]:
 def ends(interval: Interval) -> dict[str, float]:
     """An interval as fields of a row."""
     return {name: rounded(getattr(interval, name)) for name in ("low", "best", "high")}
+
+
+def plain() -> Any:
+    """Plain decoding, with which speed-ups are compared."""
+    return data([{"y": 1}]).mark_rule(color=QUIET, strokeDash=[2, 2]).encode(y="y:Q")
 
 
 def rounded(value: float) -> float:

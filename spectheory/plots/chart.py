@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 
 from spectheory.intervals import Interval
 from spectheory.plots.line_ends import LineEnd, name_ends
@@ -97,6 +98,20 @@ class Chart:
         return [dot for dot in self.dots if dot.series == series]
 
     @property
+    def rows(self) -> list[dict[str, str | float]]:
+        """Its numbers as a table: a row for each dot, with its intervals, and for each point of its lines."""
+        axes = {axis: title for axis, title in (("x", self.across), ("y", self.up)) if title}
+        rows: list[dict[str, str | float]] = []
+        for dot in self.dots:
+            row: dict[str, str | float] = {"series": dot.series, "name": dot.name}
+            for axis, title in axes.items():
+                value = getattr(dot, axis)
+                row[title] = value.best
+                row |= {} if value.kind == "exact" else {f"{title}, low": value.low, f"{title}, high": value.high}
+            rows.append(row)
+        return rows + [{"series": line.name, self.across: x, self.up: y} for line in self.lines for x, y in line.at]
+
+    @property
     def looks(self) -> dict[str, Look]:
         """Colour and marker by the name of the series."""
         return {each.name: each.look for each in self.series}
@@ -109,6 +124,8 @@ _APART = 0.06
 _ROOM = 0.2
 """Beside the first and the last number of drafts."""
 _MARGIN, _FAINT = 0.05, 0.4
+_LETTERS = 26
+"""Of a line of the name at a line's end."""
 
 
 def curves(ax: Axes, chart: Chart) -> list[Artist]:
@@ -126,15 +143,16 @@ def curves(ax: Axes, chart: Chart) -> list[Artist]:
         artists.append(
             ax.vlines([dot.x.best + shift for dot in barred], low, high, color=colour, linewidth=1.8, alpha=0.6)
         )
-        labels.append((ks[-1], best[-1], series.end, colour))
+        labels += [(ks[-1], best[-1], series.end, colour)] if series.end else []
     for limit in (each for each in chart.lines if each.drawn):
         style = ":" if limit.idealised else "--"
         artists += ax.plot(*zip(*limit.at, strict=True), linestyle=style, color=limit.colour, linewidth=1.3)
-        labels.append((*limit.at[-1], f"{limit.name} ({limit.about})", limit.colour))
+        words = f"{'' if limit.idealised else 'limit of '}{limit.about} ({limit.name.removesuffix(' ≤')})"
+        labels.append((*limit.at[-1], fill(words, _LETTERS), limit.colour))
     if chart.reference:
         value, name = chart.reference
         artists.append(ax.axhline(value, color=GREY, linewidth=1.0, linestyle=":"))
-        labels.append((1.0, value, name, GREY))
+        labels.append((max(dot.x.best for dot in chart.dots), value, name, GREY))
     ax.set_xlim(1.0 - _ROOM, max(2.0, *(x for x, *_ in labels)) + _ROOM)
     ax.set_ylim(ax.get_ylim())
     ax.xaxis.set_major_locator(whole_ticks())

@@ -58,7 +58,7 @@ def candidates_chart(ranked: Ranking) -> Chart:
             )
             for row, one in enumerate(shown)
         ),
-        words="The fastest setting of each draft, rule and kind of shape, with its 95% interval; left of the dotted "
+        words="The fastest setting of each draft, rule and kind of shape, with its 95% interval; left of the broken "
         f"line plain decoding is faster.{cut}",
         assumes=(
             "Tokens per call are exact for the texts of the trace; times are the measured ones, or those of the cost "

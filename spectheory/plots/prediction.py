@@ -25,7 +25,7 @@ _CLAIMS: Mapping[LimitClaim, str] = {
     BY_START: "any lossless rule",
     IID_FORMULA: "token",
     TEXT: "drafts that do not sample",
-    IID_BRANCHING: "B6",
+    IID_BRANCHING: "drafts that do not sample",
     IID_CHANNEL: "trees",
 }
 """The lines to compare with, and what each is about, in few words."""
@@ -76,7 +76,8 @@ def tokens_chart(plan: Plan, labels: Sequence[Label]) -> Chart:
     def end(label: Label, top: Prediction) -> str:
         if not label.chain:
             return str(label)
-        rule = f"{top.rule.label}, the limit B7" if label.rule == "block" and top.limits.decoding else top.rule.label
+        limit = ",\nthe limit of lossless rules (B7)" if label.rule == "block" and top.limits.decoding else ""
+        rule = f"{top.rule.label}{limit}"
         return f"{top.rule.label}, {label.stop}" if label.stop else rule
 
     chains = [label for label in labels if label.chain]

@@ -172,9 +172,9 @@ def _shown(look: Look) -> dict[str, Any]:
 
 
 def _fills_of(answers: Sequence[Content]) -> _Fills:
-    """One for each temperature of any pair; beyond five they are used again."""
+    """One for each temperature of any pair, filled where there is one; beyond five they are used again."""
     temperatures = sorted({found["temperature"] for answer in answers for found in answer["temperatures"]})
-    return dict(zip(temperatures, cycle(_FILLS), strict=False))
+    return dict(zip(temperatures, cycle(_FILLS if len(temperatures) > 1 else ["full"]), strict=False))
 
 
 def _budgets(ax: Axes, looked: Sequence[tuple[Content, Look]]) -> list[Artist]:
@@ -203,4 +203,6 @@ def _budgets(ax: Axes, looked: Sequence[tuple[Content, Look]]) -> list[Artist]:
 
 def _filling(fills: _Fills) -> str:
     """Which filling is which temperature."""
+    if len(fills) == 1:
+        return f"temperature {next(iter(fills)):g}"
     return "temperature: " + ", ".join(f"{_FILLS[fill]} {at:g}" for at, fill in fills.items())

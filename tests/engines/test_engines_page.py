@@ -99,9 +99,9 @@ def test_verdicts(found: dict[str, Any], words: str) -> None:
     assert script.verdict(found) == words
 
 
-def test_engines_are_named_where_they_change() -> None:
+def test_every_row_names_its_engine() -> None:
     rows = [answer("a"), answer("a", k=5, provenance={"drafts": "argmax"}), answer("b", temperature=None)]
-    assert list(script.labels(rows)) == ["a 1\nk = 3, T = 1", "k = 5, T = 1, argmax drafts", "b 1\nk = 3"]
+    assert list(script.labels(rows)) == ["a 1\nk = 3, T = 1", "a 1\nk = 5, T = 1, argmax drafts", "b 1\nk = 3"]
 
 
 def test_rules_at_one_place_stand_in_lanes() -> None:

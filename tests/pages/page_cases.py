@@ -50,7 +50,7 @@ def written(file: Path, c: float = 0.1) -> Report:
     image = file.with_suffix(".svg")
     image.write_text("<svg xmlns='http://www.w3.org/2000/svg' onload='document.title = 2' width='9' height='9'/>")
     parts = [
-        *prediction_charts(answer, c),
+        *prediction_charts(answer),
         Coloured("text", f"Text {HOSTILE}", [(HOSTILE, "rgb(0 0 0 / 0%)", HOSTILE), (" next", "red", "90%")]),
         Lines("causes", HOSTILE, [HOSTILE]),
         Picture(

@@ -59,7 +59,8 @@ def test_the_slider_finds_the_best_of_the_plan(page: Any) -> None:
     for c in (RATIOS[0], RATIOS[20], RATIOS[40], RATIOS[50], RATIOS[60]):
         move(page, "cost", sorted({*RATIOS, 0.1}).index(c))
         best = planned(trace, c).best
-        words = f"c = {c:.3f}: best {best.label}, k = {best.shape.nodes}, {best.speedup.best:.2f}x"
+        here = " (this report)" if c == 0.1 else ""
+        words = f"c = {c:.3f}{here}: best {best.label}, k = {best.shape.nodes}, {best.speedup.best:.2f}x"
         assert said(page, "cost", "c = ") == words
         seen.add(best.shape.nodes)
     assert len(seen) > 2
@@ -109,11 +110,50 @@ def test_intervals_and_limits_are_switched(page: Any) -> None:
     assert len(seen(page, "area", "path")) == 2
     page.locator("#tokens input[type=checkbox]").uncheck()
     assert not seen(page, "area", "path")
-    names = page.locator("#tokens select option").all_text_contents()
-    assert (names[0], names[-1]) == ("none", "all")
-    for choice, shown in ((names[1], names[1:2]), ("none", []), ("all", names[1:-1])):
+    offered = page.locator("#tokens select option").all_text_contents()
+    assert (offered[0], offered[-1]) == ("none", "all")
+    names = [each.partition(" (")[0] for each in offered]
+    for choice, shown in ((offered[1], names[1:2]), ("none", []), ("all", names[1:-1])):
         page.locator("#tokens select").select_option(choice)
         assert sorted(seen(page, "text", "text")) == sorted(shown)
+
+
+def saved(page: Any, chart: str, kind: str) -> bytes:
+    with page.expect_download() as found:
+        page.locator(f'[data-of="{chart}"] [data-save={kind}]').click()
+    assert found.value.suggested_filename == f"{chart}.{kind}"
+    return Path(found.value.path()).read_bytes()
+
+
+@each("chart", ["cost", "picture"])
+def test_a_chart_is_saved(chart: str, page: Any) -> None:
+    """As a picture that needs no page around it, for white paper; and its numbers, of charts that are drawn here."""
+    svg = saved(page, chart, "svg")
+    assert svg.lstrip().startswith(b"<svg")
+    assert b"var(--" not in svg
+    assert saved(page, chart, "png").startswith(b"\x89PNG")
+    if chart == "cost":
+        assert saved(page, chart, "csv").startswith(b"rule,k,c,")
+
+
+def test_a_slider_moves_no_axis_and_is_reset(page: Any) -> None:
+    def axis() -> list[str]:
+        return list(page.locator("#cost svg .role-axis-label").nth(1).locator("text").all_text_contents())
+
+    before, words = axis(), said(page, "cost", "c = ")
+    move(page, "cost", 0)
+    assert said(page, "cost", "c = ") != words
+    assert axis() == before
+    page.locator("#cost [data-reset]").click()
+    assert said(page, "cost", "c = ") == words
+
+
+def test_a_command_is_copied(opened: Open, tmp_path: Path) -> None:
+    page = opened(page_of("plan", tmp_path))
+    command = page.locator("#run code").first.inner_text()
+    assert command
+    page.locator("#run [data-copy]").first.click()
+    assert page.evaluate("getSelection().toString()") == command
 
 
 def test_a_column_sorts(page: Any) -> None:

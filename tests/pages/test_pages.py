@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import re
@@ -17,22 +19,30 @@ from simulations.sweeps import NAMES
 from spectheory.answers import Part
 from spectheory.cli import main
 from spectheory.cli import validate as validate_command
-from spectheory.cost import ACCELERATORS, Roofline
-from spectheory.deployment import BatchChoice, Draft
+from spectheory.cost import ACCELERATORS, ConstantRatio, LatencyTable, Roofline
+from spectheory.cost.table import LoopTime
+from spectheory.deployment import BatchChoice, Draft, deployable
 from spectheory.deployment import plan as deploy
 from spectheory.drafting import Chain
-from spectheory.pages import Coloured, write_page
+from spectheory.intervals import Interval
+from spectheory.judging import compare
+from spectheory.judging.readings import readings
+from spectheory.judging.several_k import together
+from spectheory.pages import Coloured, Commands, VegaChart, write_page
 from spectheory.pages import page as page_file
-from spectheory.pages.deployment import deployment_charts
+from spectheory.pages.deployment import deployment_parts
+from spectheory.pages.difference import difference_charts
 from spectheory.pages.figures import CAPTIONS
 from spectheory.pages.page import LETTERS, Picture, Shown, colour
-from spectheory.pages.prediction import LONGEST, batch_chart, cost_chart, prediction_charts
+from spectheory.pages.prediction import LONGEST, RATIOS, batch_chart, cost_chart, prediction_charts
 from spectheory.pages.validation import validation_charts
 from spectheory.pages.vega import MARKS, QUIET
 from spectheory.plots import tokens_per_call
 from spectheory.plots.prediction import tokens_chart
+from spectheory.plots.readings import readings_charts
 from spectheory.plots.style import GREY, MARKERS, PALETTE, looks_of
 from spectheory.plots.validation import draw
+from spectheory.prediction import plan
 from spectheory.prediction.where import where
 from spectheory.reports import Column, Report, Table
 from spectheory.trace.counters import Counters
@@ -115,10 +125,10 @@ def test_colours_run_from_orange_over_clear_to_blue() -> None:
 
 def test_the_slider_has_a_length_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     found = planned(made_up_trace(), 0.1)
-    assert "are drawn" not in cost_chart(found, found.chains, 0.1).words
+    assert "are drawn" not in cost_chart(found, found.chains).words
     monkeypatch.setattr("spectheory.pages.prediction.LONGEST", len(SHAPES) - 1)
     assert len(SHAPES) < LONGEST
-    cut = cost_chart(found, found.chains, 0.1)
+    cut = cost_chart(found, found.chains)
     assert "at most 11 tokens are drawn" in cut.words
     assert '"k": 12' not in json.dumps(cut.spec)
 
@@ -135,7 +145,7 @@ def test_contexts_end_where_the_target_was_trained(window: int | None, longest: 
     """1024 is what is asked for, and stays."""
     target, card = replace(LARGE, window=window), ACCELERATORS["H100-SXM"]
     answer = deploy([Draft("d", made_up_trace(), Roofline(target, None, card, 1024))], k_max=2, nodes=1)
-    (chart,) = (chart for chart in deployment_charts(answer) if chart.name == "batches")
+    (chart,) = (chart for chart in deployment_parts(answer) if isinstance(chart, VegaChart) and chart.name == "batches")
     (offered,) = re.findall(r"(\[[^\]]*\])\[context\]", json.dumps(chart.spec))[-1:]
     assert max(json.loads(offered)) == longest
     words = "not known" if window is None else f"trained for {window} tokens"
@@ -146,21 +156,85 @@ def test_contexts_end_where_the_target_was_trained(window: int | None, longest: 
 def test_the_slider_begins_at_the_cost_that_is_given(c: float) -> None:
     """Also where drafts are free, as prompt lookup's, or cost more than a target step."""
     found = planned(made_up_trace(), c)
-    spec = cost_chart(found, found.chains, c).spec
+    spec = cost_chart(found, found.chains).spec
     (start,) = (each for each in spec["params"] if each["name"] == "cost")
     (offered,) = re.findall(r"(\[[^\]]*\])\[cost\]", json.dumps(spec["layer"][0]))
     assert json.loads(offered)[start["value"]] == c
+
+
+def drawn_at_first(chart: VegaChart) -> list[float]:
+    """The speed-ups where the slider begins."""
+    (start,) = (each["value"] for each in chart.spec["params"] if each["name"] == "cost")
+    return [row["at"][start] for row in chart.spec["layer"][0]["data"]["values"]]
+
+
+def test_at_the_measured_cost_the_slider_has_the_speed_ups_of_the_plan() -> None:
+    """Passes that grow with k and a loop count; a constant c of the same ratio, the control, gives other numbers."""
+    passes = {m: Interval.exact(1.0 + 0.1 * m) for m in (1, 4, 16)}
+    loop = LoopTime(plain=0.1, call=0.2, draft_pass=0.05, node=0.01, tree=0.0)
+    table = LatencyTable(passes, {m: Interval.exact(0.2) for m in (1, 2)}, 64, loop=loop)
+    found = plan(made_up_trace(), table, rules=["token", "block"], k_max=12, trees=False)
+    expected = [p.speedup.best for label in found.chains for p in found.of(label) if p.speedup]
+    assert len(expected) == 24
+    assert drawn_at_first(cost_chart(found, found.chains)) == pytest.approx(expected, rel=1e-5)
+    constant = planned(made_up_trace(), table.ratio)
+    assert drawn_at_first(cost_chart(constant, constant.chains)) != pytest.approx(expected, rel=1e-2)
+
+
+def test_the_chart_says_why_the_headline_differs() -> None:
+    """An engine runs no block verification; without engines the headline is what is drawn, and nothing is said."""
+    trace = made_up_trace()
+    found = planned(trace, 0.1)
+    engines = deployable(found, trace, ["vllm", "llama.cpp"])
+    (words,) = (chart.words for chart in prediction_charts(found, engines) if chart.name == "cost")
+    assert f"the headline names what an engine runs ({engines[0].engine}, token verification, k = " in words
+    assert "headline" not in cost_chart(found, found.chains).words
+
+
+def test_a_chart_is_a_table_too() -> None:
+    """Every dot with its interval, then the limits; every place of a slider."""
+    found = planned(made_up_trace(), 0.1)
+    tokens, _, cost = prediction_charts(found)
+    rows = list(csv.DictReader(io.StringIO(tokens.csv)))
+    best = next(p for p in found.predictions if p is found.best)
+    (row,) = (r for r in rows if r["series"] == "block" and r["drafted tokens per call, k"] == str(best.shape.nodes))
+    assert float(row["tokens per target call, high"]) == best.tokens_per_call.high
+    assert {line.name for line in tokens_chart(found, found.labels).lines} <= {row["series"] for row in rows}
+    assert len(list(csv.DictReader(io.StringIO(cost.csv)))) == len(found.predictions) * len({*RATIOS, 0.1})
+
+
+@each("sentence, words, command", [
+    ("where calls are lost: spectheory predict a/b.parquet --where", "where calls are lost",
+     "spectheory predict a/b.parquet --where"),
+    ("time the pair: spectheory measure", "time the pair", "spectheory measure"),
+    ("a better draft is needed: spectheory bounds --need 1.2 --c C says how good",
+     "a better draft is needed: spectheory bounds --need 1.2 --c C says how good",
+     "spectheory bounds --need 1.2 --c C"),
+    ("about 30 prompts give ±5%", "about 30 prompts give ±5%", ""),
+])  # fmt: skip
+def test_a_command_is_found_in_a_sentence(sentence: str, words: str, command: str) -> None:
+    (part,) = Commands.of([], [sentence])
+    assert part.commands == [(words, command)]
+
+
+def test_a_context_beyond_what_the_target_was_trained_for_is_marked() -> None:
+    lengths = [[BatchChoice(1, context, k, 1.0, 1.0, 1.0) for k in range(4)] for context in (1024, 131072)]
+    marked = json.dumps(batch_chart(lengths, "token", "draft", (1, 1024), window=8192).spec)
+    assert "datum.L > 8192" in marked
+    assert "8,192 tokens that the target was trained for" in marked
+    unknown = batch_chart(lengths, "token", "draft", (1, 1024))
+    assert "trained" not in json.dumps(unknown.spec)
+    assert any("not known" in line for line in unknown.assumes)
 
 
 def test_certain_ranges_are_compared_by_their_low_ends() -> None:
     """As plans compare them: the slider's best is the plan's; the words say what bands and lines are."""
     found = planned(made_up_trace(), 0.1)
     ranges = replace(found, predictions=tuple(replace(p, certified=p.tokens_per_call) for p in found.predictions))
-    tokens, _, cost = prediction_charts(ranges, 0.1)
+    tokens, _, cost = prediction_charts(ranges)
     assert "around certain ranges" in tokens.words
     assert "low ends are drawn" in cost.words
-    (start,) = (each["value"] for each in cost.spec["params"] if each["name"] == "cost")
-    drawn = [row["at"][start] for row in cost.spec["data"]["values"]]
+    drawn = drawn_at_first(cost)
     assert drawn == pytest.approx([p.gain for label in ranges.chains for p in ranges.of(label)], rel=1e-5)
     assert drawn != pytest.approx([p.gain for label in found.chains for p in found.of(label)], rel=1e-5)
 
@@ -177,7 +251,7 @@ def test_predict_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "one loses as many calls" in file.read_text()
 
 
-@each("name, parts", [("plan", ["candidates", "batches", "tokens", "speedup", "cost"]),
+@each("name, parts", [("plan", ["run", "candidates", "batches", "tokens", "speedup", "cost"]),
                       ("judge", ["causes", "calls", "positions"]), ("validate", ["calls", "tokens", "speedups"]),
                       ("figures", ["batch", "entropy"])])  # fmt: skip
 def test_every_command_has_its_page(
@@ -212,6 +286,38 @@ def test_counts_have_a_page(tmp_path: Path) -> None:
         file = tmp_path / f"{command}.html"
         assert main([command, str(log), "--report", str(file)]) == 0
         assert "<table>" in file.read_text()
+    assert main(["predict", str(log), "--c", "0.1", "--k-max", "4", "--out", str(tmp_path / "out")]) == 0
+    assert {each.name for each in (tmp_path / "out").glob("*.png")} == {"tokens.png", "speedup.png"}
+
+
+def test_charts_of_counts_have_the_readings() -> None:
+    """A line for every k, and the counted k as marks of their own; speed-ups only with costs."""
+    one, other = Counters(calls=900, survival=(0.6,), k=1), Counters(calls=900, survival=(0.6, 0.4, 0.2), k=3)
+    (chart,) = readings_charts({"other": readings(other, k_max=5)})
+    assert [(dot.x.best, dot.y) for dot in chart.of("other")] == [
+        (row.k, row.tokens_per_call) for row in readings(other, k_max=5).rows
+    ]
+    assert [dot.x.best for dot in chart.of("other: counted")] == [3]
+    joint = together([one, other], ConstantRatio(0.1), k_max=5)
+    both = readings_charts({"one": readings(one), "other": readings(other)}, joint)
+    assert [each.name for each in both] == ["tokens", "speedup"]
+    assert [dot.x.best for dot in both[0].of("all counts together: counted")] == [1, 3]
+
+
+def test_two_runs_have_a_page(tmp_path: Path) -> None:
+    """Acceptance of both, and each difference with its interval."""
+    for name, share in (("before", 0.7), ("after", 0.6)):
+        Counters(calls=900, survival=(share, 0.3), k=2).write(tmp_path / f"{name}.json")
+    one, other, file = (tmp_path / name for name in ("before.json", "after.json", "page.html"))
+    assert main(["compare", str(one), str(other), "--report", str(file)]) == 0
+    page = file.read_text()
+    assert re.findall(r'<section id="([a-z]+)">', page)[:2] == ["positions", "differences"]
+    found = compare(one, other, names=("before.json", "after.json"))
+    positions, differences = (list(csv.DictReader(io.StringIO(each.csv))) for each in difference_charts(found))
+    shares = [float(row["share of calls that accept at least i drafts"]) for row in positions]
+    assert shares == pytest.approx([0.7, 0.3, 0.6, 0.3])
+    assert [row["series"] for row in differences] == ["within noise", "beyond noise", "within noise"]
+    assert float(differences[1]["after.json less before.json, high"]) == found.changes[1].difference.high
 
 
 def test_a_server_has_a_page(tmp_path: Path) -> None:
@@ -252,7 +358,7 @@ def test_a_rule_has_one_marker_on_page_and_figure() -> None:
     assert len(set(MARKS.values())) == len(MARKERS)
     plan = planned(made_up_trace(), 0.1)
     looks = looks_of(p.rule for p in plan.predictions)
-    for chart in prediction_charts(plan, 0.1):
+    for chart in prediction_charts(plan):
         (scale,) = {json.dumps(scale): scale for scale in scales_of(chart.spec, "shape")}.values()
         assert scale["range"] == [MARKS[looks[rule].marker] for rule in scale["domain"]]
 
@@ -264,7 +370,7 @@ def test_page_and_figure_draw_the_same_numbers() -> None:
     plan = planned(made_up_trace(), 0.1)
     ax = Figure().subplots()
     tokens_per_call(ax, plan)
-    chart = json.dumps(prediction_charts(plan, 0.1)[0].spec)
+    chart = json.dumps(prediction_charts(plan)[0].spec)
     rows = [json.loads(row) for row in re.findall(r'\{"rule"[^{}]*\}|\{"limit"[^{}]*"k"[^{}]*\}', chart)]
     for label in plan.chains:
         marker = looks_of(p.rule for p in plan.predictions)[label.rule].marker

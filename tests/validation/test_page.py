@@ -14,7 +14,7 @@ from spectheory.drafting import Chain, KAry
 from spectheory.measure import MeasureSettings, ModelPair
 from spectheory.measure.validation import Validation, validate
 from spectheory.plots.style import MARKERS, new_figure
-from spectheory.plots.validation import draw_pairs
+from spectheory.plots.validation import draw, draw_pairs
 from spectheory.prompts import Prompt
 from spectheory.reports import PARTS, page
 from spectheory.reports.validation_terms import median_miss
@@ -106,6 +106,14 @@ def test_a_filling_is_a_temperature_and_no_pair_is_left_out(found: dict[str, Any
     dots = [line.get_fillstyle() for line in left.get_lines() if line.get_marker() in MARKERS]
     settings = [len(each["settings"]) for each in found["temperatures"]]
     assert (dots.count("none"), dots.count("bottom")) == (settings[0], settings[1] * 8)
+
+
+def test_one_temperature_is_filled(found: dict[str, Any]) -> None:
+    figure = new_figure((12, 4))
+    draw(figure, [{**found, "temperatures": found["temperatures"][1:]}])
+    left, right = figure.axes
+    assert right.get_title("left") == "temperature 0.8"
+    assert {line.get_fillstyle() for line in left.get_lines() if line.get_marker() in MARKERS} == {"full"}
 
 
 @pytest.mark.parametrize(
