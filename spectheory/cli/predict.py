@@ -13,7 +13,7 @@ import numpy as np
 from spectheory.checks import in_range
 from spectheory.cli.answer import Page, View, ready_page, show
 from spectheory.cli.console import ready_folder, remarks
-from spectheory.cli.inputs import checked_rules, refuse_idle, remark_others
+from spectheory.cli.inputs import checked_rules, in_commands, refuse_idle, remark_others
 from spectheory.cli.options import (
     LATENCY_FILE,
     MeasuringOptions,
@@ -147,7 +147,7 @@ def _show(
         remarks.print(line, markup=False)
     alone = question.rule or question.shape or question.stop or question.bias
     engines = () if alone and not question.engine else deployable(answer, trace, question.engine)
-    report = partial(prediction_report, answer, engines=engines)
+    report = partial(prediction_report, answer, engines=engines, trace=in_commands(question.trace))
     if question.where:
         return show_where(question, pair, trace, answer, report, check)
     out = question.out

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spectheory.answers.base import Part, plain
+from spectheory.deployment import EngineSettings
 from spectheory.intervals import Interval
 from spectheory.reports.table import Drawing, Table, total
 
@@ -40,7 +41,7 @@ class Report:
     """The answer in one sentence (`headline`), in tables and drawings (`pieces`), and as data (`content`).
 
     `notes` are what a reader must know to trust the numbers, one sentence each. `brief` is what to show first, if that
-    is not all.
+    is not all. `settings` are those to paste into engines: of the first one the brief answer shows the line.
     """
 
     content: Part
@@ -48,6 +49,7 @@ class Report:
     headline: str
     notes: Sequence[str] = ()
     brief: Brief | None = None
+    settings: Sequence[EngineSettings] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as one JSON-ready object."""
