@@ -208,8 +208,8 @@ class ReadingAtK:
 class Readings:
     """What the counts say at every k: `rows` from 1 on; `k` is the engine's.
 
-    `assumptions` say what the rows rest on, a sentence each. `guessed` has the best k at half and at twice a c that was
-    given.
+    `assumptions` say what the rows rest on, a sentence each. `c` is the cost ratio that was given, and `guessed` has
+    the best k at half and at twice as much.
     """
 
     counters: Counters
@@ -218,6 +218,7 @@ class Readings:
     noise: Noise
     assumptions: tuple[str, ...] = field(default=())
     rule: str = ""
+    c: float | None = None
     guessed: tuple[AtRatio, ...] = ()
 
     @property
@@ -307,8 +308,9 @@ def readings(
         *([from_log] if from_log else []),
         *([_WHY_POSITION_1] if found.known else []),
     ]
-    guessed = () if from_log else chains_at_ratios(cost, ((row.k, row.tokens_per_call) for row in rows[: found.k]))
-    return Readings(counters, found.k, tuple(rows), noise, tuple(lines), rule, guessed)
+    c = cost.c if isinstance(cost, ConstantRatio) and not from_log else None
+    guessed = () if c is None else chains_at_ratios(cost, ((row.k, row.tokens_per_call) for row in rows[: found.k]))
+    return Readings(counters, found.k, tuple(rows), noise, tuple(lines), rule, c, guessed)
 
 
 def _renews(rule: str) -> bool:

@@ -16,10 +16,9 @@ from spectheory.limits.mean_acceptance import (
     most_tokens_per_call,
     tokens_per_call_between,
 )
+from spectheory.prediction.guessed_ratio import GUESSES
 
 LONGEST = 256
-GUESSES = (0.5, 1.0, 2.0)
-"""Factors of the given c at which speed-ups are shown: c is seldom known better."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from spectheory.answers import Part
 from spectheory.answers.counts import ComparisonJson, ImportJson, LogJson, LogsJson, ReadingsJson
 from spectheory.judging.readings import BEYOND, ReadingAtK, Readings, first_draft_gap
 from spectheory.judging.several_k import Together
-from spectheory.prediction.guessed_ratio import FACTORS
 from spectheory.reports.base import Brief, Report, given_ratio, point, range_words, short, sizes_shown
 from spectheory.reports.notes import NO_COST, guessed_notes
 from spectheory.reports.table import Cell, Column, Table
@@ -22,7 +21,6 @@ from spectheory.trace.reading import Whole
 from spectheory.trace.record import Trace
 from spectheory.trace.text_info import LEFT_OUT
 
-_SERVE_LONGER = "Serve with a larger k to count it."
 _TOKENS = "Tokens per call count the recovered or bonus token."
 
 
@@ -106,8 +104,22 @@ def _brief(logs: Mapping[str, Readings], joint: Together | None) -> Brief:
     tables = [_table(short(name, 30), each, brief=True) for name, each in logs.items()]
     rising = dict.fromkeys(line for each in logs.values() for line in _rising(each))
     costs = [NO_COST] if first.best is None else guessed_notes(first.guessed)
-    notes = [*costs, *rising, *([_SERVE_LONGER] if rising else [])]
-    return Brief.of([*lines[:1], *beyond] if beyond else lines, tables, notes)
+    last = _last_notes(first) if len(logs) == 1 else []
+    return Brief.of([*lines[:1], *beyond] if beyond else lines, tables, [*costs, *rising, *last])
+
+
+def _last_notes(found: Readings) -> list[str]:
+    """Why a server is no faster, and what to do next."""
+    best, served = found.best, found.counted
+    accepted = f"{found.rows[0].survival.best:.0%} of calls accept the first draft"
+    all_of_them = f", {served.survival.best:.0%} all {served.k}" if served.k > 1 else ""
+    drafting = f"; a draft step takes {found.c:g} target steps" if found.c else ""
+    steps = [
+        *([f"serve with k above {found.k}, the largest that was counted"] if best and best.k == found.k else []),
+        *(["time the pair in place of a guessed c: spectheory measure"] if found.c else []),
+        "other rules and engines need a trace of the pair: spectheory predict --target TARGET --draft DRAFT",
+    ]
+    return [f"Why not more: {accepted}{all_of_them}{drafting}.", f"Next: {'; '.join(steps[:2])}."]
 
 
 def _said(found: Readings) -> list[str]:
@@ -116,11 +128,11 @@ def _said(found: Readings) -> list[str]:
     counted = "" if length is None else f"{length:.2f} tokens per call counted at k = {found.k}"
     if best is None or best.speedup is None:
         return [counted]
-    pays = "Best" if best.speedup.best >= 1 else "No k pays; best"
+    pays = "No k pays; best" if best.speedup.best <= 1 else "Pays" if best.speedup.low > 1 else "May pay"
     among = " up to the served k" if found.best_beyond else ""
     first = f"{pays}{among}: k = {best.k}: speed-up {point(best.speedup, 'x')} over plain decoding"
-    if found.guessed:
-        known = given_ratio(found.guessed[0].c / FACTORS[0], best.speedup, found.noise)
+    if found.c:
+        known = given_ratio(found.c, best.speedup, found.noise)
         counted = f"counted {length:.2f} at k = {found.k}" if length is not None else ""
     else:
         known = range_words(best.speedup, "x")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from spectheory.intervals import Interval
 from spectheory.prediction import plan
 from spectheory.trace import Trace
 from spectheory.trace.counters import Counters
-from tests.cli.plan_cases import CONFIG, measured
+from tests.cli.plan_cases import measured
 
 WIDTH, HEIGHT = 80, 24
 Screen = Callable[..., list[str]]
@@ -38,7 +38,8 @@ def screen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     Counters(calls=100, drafted=300, accepted=190, survival=(0.8, 0.6, 0.5), k=3).write(tmp_path / "counters.json")
-    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    head, file = Trace.read(measured(tmp_path / "head") / "trace.parquet"), tmp_path / "head" / "trace.parquet"
+    replace(head, provenance={**head.provenance, "draft": {"name": "head", "kind": "eagle3"}}).write(file)
     return measured(tmp_path / "pair")
 
 
@@ -47,15 +48,14 @@ QUESTIONS = {
     "trace, c": ["predict", "PAIR", "--c", "0.1"],
     "counters": ["predict", "AT/counters.json", "--c", "0.1"],
     "plan": ["plan", "PAIR"],
-    "plan of hardware": ["plan", "PAIR", "--hardware", "H100-SXM", "--batch", "1"],
+    "head": ["predict", "AT/head"],
+    "plan of drafts": ["plan", "--trace", "small=PAIR", "--trace", "head=AT/head"],
 }
-SIZES = ["--target-architecture", "AT/config.json", "--draft-architecture", "AT/config.json"]
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_the_first_screen_says_what_to_run_and_what_next(name: str, folder: Path, screen: Screen) -> None:
-    words = [*QUESTIONS[name], *(SIZES if "hardware" in name else [])]
-    lines = screen(*(word.replace("PAIR", str(folder)).replace("AT", str(folder.parent)) for word in words))
+    lines = screen(*(word.replace("PAIR", str(folder)).replace("AT", str(folder.parent)) for word in QUESTIONS[name]))
     assert len(lines) < HEIGHT, "and the prompt"
     assert lines[0].startswith(("Pays", "May pay", "Do not speculate", "No ")), "does it pay, which setting"
     assert "x to " in lines[1] or "estimate" in lines[1], "how sure"
@@ -80,9 +80,9 @@ def test_a_tree_leads_a_plan_of_chains_alone(folder: Path, screen: Screen) -> No
 
 
 def test_an_uncertain_setting_may_pay(folder: Path, screen: Screen) -> None:
-    """Verification of 17 tokens takes up to 3 plain steps: the interval holds 1."""
-    steps = {m: Interval(1.0, 1.0 + 0.01 * m, 3.0, "statistical") for m in (2, 33)} | {1: Interval.exact(1.0)}
-    LatencyTable(steps, {1: Interval.exact(0.1), 2: Interval.exact(0.1)}, 64).write(folder / "latency.json")
+    """A draft step takes up to three plain steps: the interval holds 1."""
+    draft, step = Interval(0.05, 0.4, 3.0, "statistical"), Interval.exact(1.0)
+    LatencyTable({1: step, 33: step}, {1: draft, 2: draft}, 64).write(folder / "latency.json")
     assert screen("predict", str(folder), "--k-max", "4")[0].startswith("May pay: vllm")
 
 
