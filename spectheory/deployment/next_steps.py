@@ -41,19 +41,11 @@ def why_not_more(best: Prediction, cost: CostModel | None) -> str:
     if call > target:
         share = (call - target) / call
         said.append(f"drafting takes {share:.0%} of a call (if free: {tokens * step / target:.2f}x)")
-    for claim, what in _BINDING.items():
+    for claim in (WHOLE_DECODING, BY_START, TEXT):
         if claim.key in best.rule.bound_by and (most := best.compared(claim)):
-            said.append(f"{what}, k = {shape.nodes}: {most:.2f} tokens per call")
+            said.append(f"{claim.words}, k = {shape.nodes}: {most:.2f} tokens per call")
             break
     return "; ".join(said)
-
-
-_BINDING = {
-    WHOLE_DECODING: "upper limit for any lossless rule with this draft",
-    BY_START: "upper limit for any lossless rule with this head",
-    TEXT: "upper limit for drafts that do not sample",
-}
-"""Limits in words."""
 
 
 def next_steps(

@@ -157,7 +157,7 @@ _WHY_POSITION_1 = (
     "in one call, so its calls start more often at hard tokens: position 1 differs between k without any fault."
 )
 _VARIABLE = (
-    "Calls drafted a variable number of tokens: hazards are among the calls that drafted so far, and a chain of k "
+    "Calls drafted a variable number of tokens: shares are among the calls that drafted so far, and a chain of k "
     "multiplies them. Where an engine stops drafting because it is unsure, these calls are a selected set."
 )
 _OTHER_K = (
@@ -173,7 +173,7 @@ _FROM_ONE = (
     "Counts at one position do not show how matches cluster. Both readings coincide, and longer chains may be off by "
     "more than the range says: by up to 12% on the built-in pair."
 )
-FROM_MEAN = "Without counts by position the hazard is taken as constant: that of the mean."
+FROM_MEAN = "Without counts by position, every draft is taken to be accepted with the same chance: that of the mean."
 _K_FROM_MEAN = "k is not in the log; calls drafted {mean:.2f} tokens on average, and k = {k} is taken."
 _OVER_CALLS = "Intervals (95%) take calls as independent; calls of one text are not: the true noise is larger."
 _OVER_REQUESTS = "Intervals (95%) are over requests."

@@ -119,9 +119,14 @@ def range_words(value: Interval, unit: str = "") -> str:
     --------
     >>> range_words(Interval(1.5, 1.6, 1.75, "statistical"), "x")
     '95%: 1.50x to 1.75x'
+    >>> range_words(Interval(1.2, 1.4, 1.6, "estimate")), range_words(Interval.estimate(1.4))
+    ('an estimate, 1.20 to 1.60', 'an estimate of unknown error')
     """
-    words = {"exact": "", "estimate": "an estimate", "bound": "certain bounds"}
-    return words.get(value.kind) or (f"95%: {_ends(value, unit)}" if value.kind == "statistical" else "")
+    if value.kind == "statistical":
+        return f"95%: {_ends(value, unit)}"
+    if value.kind == "estimate":
+        return f"an estimate, {_ends(value, unit)}" if value.low < value.high else "an estimate of unknown error"
+    return "certain bounds" if value.kind == "bound" else ""
 
 
 def given_ratio(c: float, value: Interval, error: str) -> str:

@@ -191,14 +191,16 @@ def _tokens(plan: Plan, labels: Sequence[Label]) -> list[Column]:
     return [_column(plan, label, "tokens per call", lambda p: p.tokens_per_call) for label in labels]
 
 
-def _limit(claim: LimitClaim, of: str = "", rule: str = "", *, known: bool = False) -> Column:
-    """A limit as the first rule of a row has it, or the one that is named, or the first that knows it."""
+def _limit(claim: LimitClaim, of: str = "", rule: str = "", *, brief: bool = False) -> Column:
+    """A limit as the first rule of a row has it, or the one that is named; in a `brief` answer in words, as the first
+    rule that knows it has it.
+    """
 
     def at(row: Sizes) -> float | None:
         values = (p.compared(claim) for p in row.values() if p.rule.name == (rule or p.rule.name))
-        return next(filter(None, values) if known else values, None)
+        return next(filter(None, values) if brief else values, None)
 
-    return Column(f"{claim.heading}{of}", aside=True, meaning=claimed(claim), at=at)
+    return Column(claim.plain_heading if brief else f"{claim.heading}{of}", aside=True, meaning=claimed(claim), at=at)
 
 
 def _of_chains(plan: Plan) -> list[Column]:
@@ -302,5 +304,5 @@ def _binding(plan: Plan, labels: Sequence[Label]) -> list[Column]:
     shown = [p for label in labels for p in plan.of(label)]
     for claim in (*limits_of_decodings(plan), TEXT):
         if any(p.compared(claim) and claim.key in p.rule.bound_by for p in shown):
-            return [_limit(claim, known=True)]
+            return [_limit(claim, brief=True)]
     return []

@@ -172,7 +172,7 @@ def _table(name: str, found: Readings, *, brief: bool = False) -> Table:
     columns = [
         Column("k"),
         Column("accepted at k", digits=3, at="survival"),
-        Column("hazard", digits=3),
+        Column("of those\nbefore", digits=3, at="hazard"),
         Column("tokens per call", digits=3, at=lambda row: Cell(row.tokens_per_call, best=row is found.best)),
         *([Column("first choices", digits=3)] if any(row.first_choices for row in rows) else []),
         *(
@@ -180,19 +180,19 @@ def _table(name: str, found: Readings, *, brief: bool = False) -> Table:
             if found.best
             else []
         ),
-        Column("rests on", kind="words", at=lambda row: _RESTS_ON[row.basis]),
+        Column("read from", kind="words", at=lambda row: _READ_FROM[row.basis]),
     ]
     engine = " ".join(filter(None, (found.counters.engine, found.counters.version))) or name
     return Table.of(f"{name}: counts of {engine}" if engine != name else f"Counts of {engine}", columns, rows)
 
 
 _COLUMNS = (
-    "accepted at k: share of calls that accepted at least k tokens. hazard: that share over the one of k - 1. "
-    "tokens per call: of chains of k drafts. rests on: counted at this k, or read for a shorter or longer one, where "
-    "ranges hold the readings and the error of counting."
+    "accepted at k: share of calls that accepted at least k tokens. of those before: that share over the one of k - 1. "
+    "tokens per call: of chains of k drafts. read from: the counts of this k, or those of a shorter or longer one, "
+    "where ranges hold the readings and the error of counting."
 )
 """What the columns mean."""
-_RESTS_ON = {
+_READ_FROM = {
     "counted": "counted",
     "drafted so far": "drafted so far",
     "own starts": "shorter k",
@@ -257,8 +257,9 @@ def _positions(counters: Counters) -> Table:
         [i, None if counters.calls is None else round(share * counters.calls), share, share / over if over else None]
         for i, (share, over) in enumerate(zip(counters.survival, above, strict=False), 1)
     ]
-    columns = [Column("position"), Column("accepted"), Column("share of calls", digits=3), Column("hazard", digits=3)]
-    note = "hazard: the share over that of the position before."
+    shares = [Column("share of calls", digits=3), Column("of those before", digits=3)]
+    columns = [Column("position"), Column("accepted"), *shares]
+    note = "of those before: the share over that of the position before."
     return Table("Accepted by position", columns, rows, (note,))
 
 

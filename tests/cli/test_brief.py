@@ -65,6 +65,8 @@ from spectheory.verification import TokenVerification
 class Verifies(TokenVerification):
     name = "rule_of_many_letters:Verifies"
 """
+IDS = re.compile(r"\b(?:B6|B7|B2'|T1|C1|R4|L)(?!\w)|\bhazard|\brests on\b|\bcut\b", re.IGNORECASE)
+"""What a default answer does not say."""
 Shown = tuple[list[str], list[Table]]
 
 
@@ -132,6 +134,7 @@ def test_the_verdict_comes_first_and_80_columns_hold_it(name: str, shown: Callab
     lines, tables = shown(QUESTIONS[name])
     agrees(lines, tables)
     assert lines[-1] == answer.MORE
+    assert IDS.findall(" ".join(lines)) == [], "words stand for theorems and for words of this house"
     whole, every = shown(QUESTIONS[name], "--all")
     assert len(whole) > len(lines)
     without = {column.heading for table in (*tables, *every) for column in table.columns if not meaning(column)}

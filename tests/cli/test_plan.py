@@ -124,7 +124,7 @@ def test_hardware_plans_batches(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert one["speedup"]["best"] < content["speedup"]["best"]  # type: ignore[index]
     assert main(["plan", *arguments, "--nodes-max", "1"]) == 0
     words = " ".join(capsys.readouterr().out.split())
-    assert "L = 4096" in words
+    assert "context 4096" in words
     assert "in lock-step" not in words
     assert main(["plan", *arguments, "--nodes-max", "1", "--all"]) == 0
     words = " ".join(capsys.readouterr().out.split())
