@@ -181,7 +181,8 @@ def _paste(engines: Sequence[EngineSettings], *, all: bool) -> None:
     for settings in engines if all else [each for each in engines[:1] if each.pays]:
         without = "" if settings.candidate.prediction.rule.uses_draft else ", no draft model"
         name = f"{settings.engine} {settings.version}{without}"
-        answers.print(f"\n{name}" if all else f"To run it ({name}):", style="bold", highlight=False)
+        where = f"{name}, {settings.needs}" if settings.needs else name
+        answers.print(f"\n{name}" if all else f"To run it ({where}):", style="bold", highlight=False)
         if not settings.pays and all:
             answers.print("Does not pay under this engine's rule; the fastest setting would be:", highlight=False)
         print(strip_control_characters(settings.paste))

@@ -142,7 +142,7 @@ class EngineSettings:
     """Settings of one engine for one draft, with the prediction under the engine's own verification rule.
 
     `version` is the engine's version that the settings are for; `paste` is a command line or code with the `options`;
-    `remarks` state the rule and what is uncertain, one sentence each.
+    `remarks` state the rule and what is uncertain, one sentence each. `needs` is what the engine must run besides.
     """
 
     engine: str
@@ -151,6 +151,7 @@ class EngineSettings:
     options: Mapping[str, Any]
     paste: str
     remarks: tuple[str, ...]
+    needs: str = ""
 
     @property
     def pays(self) -> bool:

@@ -64,6 +64,7 @@ def test_the_first_screen_says_what_to_run_and_what_next(name: str, folder: Path
     assert "Next: " in whole
     if "counters" not in name:
         assert "To run it (" in whole
+        assert ("vllm" in lines[0] and "block" in lines[0]) == ("model runner V2, the default on GPUs" in whole)
 
 
 @pytest.mark.parametrize("command", ["predict", "plan"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from spectheory.cost import AffineCost, Roofline
@@ -41,10 +42,11 @@ BY_BLOCK = Fact(
     "Block verification of drafts sampled from the draft model.",
     f"{_READ} `rejection_sampler.py`; vllm-project/vllm#46781; not run",
 )
+_V2 = "model runner V2, the default on GPUs"
 V2_ALONE = Fact(
     '"rejection_sample_method": "block"',
-    "Block verification needs model runner V2, the default on GPUs. V1 (the CPU build, P-EAGLE heads, suffix decoding) "
-    "takes rejection_sample_method block without a message and drafts first choices.",
+    f"Block verification needs {_V2}. V1 (the CPU build, P-EAGLE heads, suffix decoding) takes rejection_sample_method "
+    "block without a message and drafts first choices.",
     f"V2: {_READ} `use_v2_model_runner`; V1: run, 1.83 tokens per call where block verification gives 2.83",
 )
 MATCHED = Fact(
@@ -138,7 +140,8 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
     if ranges := _ranges(ask, best):
         options["num_speculative_tokens"] = max(best.shape.nodes, *(k for _, _, k in ranges))
         options["num_speculative_tokens_per_batch_size"] = [list(part) for part in ranges]
-    return ask.settings(ENGINE, best, options, _serve(ask, options), _remarks(ask, best))
+    found = ask.settings(ENGINE, best, options, _serve(ask, options), _remarks(ask, best))
+    return replace(found, needs=_V2 if best.rule.name == BLOCK else "")
 
 
 def _serve(ask: Ask, options: Mapping[str, Any]) -> str:
