@@ -56,7 +56,9 @@ def section() -> str:
     table, machines = [HEAD], defaultdict(list)
     for name, result in results():
         first = "; ".join(dict.fromkeys(row["equal"] for row in result["rows"]))
-        table.append(f"| **{result['title']}** ([{name}](../benchmarks/{name}.py)); equal first: {first} | | | |")
+        table.append(
+            f"| **{result['title']}** ([{name}](../benchmarks/{name}.py)); checked before timing: {first} | | | |"
+        )
         table += map(_line, _shown(result["rows"]))
         versions = ", ".join(f"{key} {value}" for key, value in result["machine"].items() if key != "cores")
         machines[f"{versions.removeprefix('processor ')}; {result['machine']['cores']} cores; {result['date']}"].append(

@@ -52,7 +52,7 @@ def _asked(claim: Claim, tokens: int, seconds: float) -> Finding:
             goals = claim.compare(case)
     except (Transcendental, ClaimError, z3.Z3Exception, TypeError) as error:
         raise ClaimError(
-            f"the claim is no term of a solver ({' '.join(str(error).split())})",
+            f"the claim cannot be written for the solver ({' '.join(str(error).split())})",
             limit="a proof attempt needs + - * / and proofs_check.statement.arithmetic",
             remedy="write it with larger, smaller and positive_part, or go without a proof",
         ) from error

@@ -75,7 +75,7 @@ class AcceptanceJson(Part, kw_only=True):
     schema, told = 1, True
 
     class Length(Part):
-        """A chain of k drafts; ranges are certain, their `best` is the idealised value of i.i.d. acceptances."""
+        """A chain of k drafts; ranges are of all texts, their `best` is the idealised value of i.i.d. acceptances."""
 
         k: Positive
         tokens_per_call: Interval
@@ -84,7 +84,7 @@ class AcceptanceJson(Part, kw_only=True):
     source: Annotated[Literal["acceptance"], says("what was given")]
     acceptance: Annotated[float, says("the rate that was given")]
     counted_k: Annotated[Positive | None, says("drafts per call if the rate is accepted over drafted tokens")]
-    cs: Annotated[list[float], says("half the c given, the c, and twice that")]
+    cs: Annotated[list[float], says("half the c given, the c, and twice that; of free drafts 0 alone")]
     safest: Annotated[Positive, says("k with the largest speed-up that is sure", "safest.k")]
     likeliest: Annotated[Positive, says("k with the largest speed-up if acceptances are i.i.d.", "likeliest.k")]
     rows: Annotated[list[Length], says("a chain of each length")]

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from spectheory.answers import Part, plain
 from spectheory.cli.console import answers, remarks
+from spectheory.deployment import EngineSettings
 from spectheory.errors import OutputError, load_extra
-from spectheory.files import write_whole
+from spectheory.files import strip_control_characters, write_whole
 from spectheory.reports import Report
 from spectheory.reports.base import ANSWER_SCHEMA
 from spectheory.reports.meanings import meanings
@@ -171,7 +172,21 @@ def _print(report: Report, view: View) -> None:
     for line in brief.verdict if brief else [report.headline]:
         answers.print(line, style="bold", highlight=False, markup=False)
     _print_pieces(brief.pieces if brief else report.pieces, view)
+    _paste(report.settings, all=view.all)
     _dim([*brief.notes, MORE] if brief else report.notes)
+
+
+def _paste(engines: Sequence[EngineSettings], *, all: bool) -> None:
+    """Settings as they stand, since lines to be pasted are not wrapped: the first, or all with their remarks."""
+    for settings in engines if all else [each for each in engines[:1] if each.pays]:
+        without = "" if settings.candidate.prediction.rule.uses_draft else ", no draft model"
+        name = f"{settings.engine} {settings.version}{without}"
+        where = f"{name}, {settings.needs}" if settings.needs else name
+        answers.print(f"\n{name}" if all else f"To run it ({where}):", style="bold", highlight=False)
+        if not settings.pays and all:
+            answers.print("Does not pay under this engine's rule; the fastest setting would be:", highlight=False)
+        print(strip_control_characters(settings.paste))
+        _dim(settings.remarks if all else [])
 
 
 def _print_pieces(pieces: Sequence[Table | Drawing], view: View) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -44,6 +45,11 @@ def refuse_idle(question: Any, taken: Collection[str], source: str, otherwise: s
             limit="these need a trace: statistics of texts",
             remedy=f"leave it out, or {otherwise}",
         )
+
+
+def in_commands(*files: Path | None) -> str:
+    """How a trace is written in the commands that an answer names; ``TRACE`` where none was given."""
+    return shlex.join(str(each) for each in files if each) or "TRACE"
 
 
 def read_numbers(source: str, name: str) -> NDArray[Any]:

@@ -225,6 +225,12 @@ class Session:
                 if 0 < state.resumed == state.done:
                     bar.console.print(f"resumed: {state.resumed} of {state.total} prompts were finished before")
 
+            def idle(share: float) -> None:
+                bar.update(task, description="measuring latencies between prompts")
+                if on_idle:
+                    on_idle(share)
+                bar.update(task, description="measuring prompts")
+
             return run_measurement(
                 self.job,
                 path,
@@ -234,7 +240,7 @@ class Session:
                 on_progress=show,
                 on_remark=remark,
                 on_stage=show_briefly(bar, pace, brief) if brief else None,
-                on_idle=on_idle,
+                on_idle=idle if on_idle else None,
             )
 
     @contextmanager

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from spectheory.answers.plan import ExportJson
 from spectheory.checks import in_range
 from spectheory.cli.answer import Page, View, print_json, ready_page, show
-from spectheory.cli.console import answers, ready_folder, remarks
-from spectheory.cli.inputs import checked_rules
+from spectheory.cli.console import ready_folder, remarks
+from spectheory.cli.inputs import checked_rules, in_commands
 from spectheory.cli.options import PlanOptions
 from spectheory.cli.plan_bench import run_bench_plan, timed_server
 from spectheory.cli.plan_inputs import (
@@ -27,12 +26,11 @@ from spectheory.cli.plan_inputs import (
 from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
 from spectheory.cost import Roofline
-from spectheory.deployment import Draft, EngineSettings, Load
+from spectheory.deployment import Draft, Load
 from spectheory.deployment.deployment import Deployment, plan
 from spectheory.deployment.exports import Acceptance, counted_acceptance, export_named, planned_acceptance
 from spectheory.deployment.served import acceptance_of_server
 from spectheory.errors import SettingError
-from spectheory.files import strip_control_characters
 from spectheory.pages.deployment import deployment_parts
 from spectheory.plots.deployment import write_batches, write_ranking
 from spectheory.prediction.plan_answer import named_stops
@@ -67,7 +65,7 @@ def run_plan(question: PlanOptions) -> None:
     check_shared(question, len(named) or len(BUILT_IN))
     drafts = [draft_at(name, path, question) for name, path in named]
     answer = _answer(question, drafts or list(built_in(question)), rules)
-    report = deployment_report(answer)
+    report = deployment_report(answer, trace=in_commands(question.trace))
     out = question.out
     file = out / "plan.json" if out else None
     show(
@@ -78,8 +76,6 @@ def run_plan(question: PlanOptions) -> None:
         page=Page.asked(question.report, "Plan", lambda: deployment_parts(answer)),
         view=View.of(question),
     )
-    if question.all and not question.json:
-        _paste(answer.engines)
 
 
 def _costs_of_counts(question: PlanOptions) -> tuple[Roofline, Load] | None:
@@ -102,18 +98,6 @@ def _answer(question: PlanOptions, drafts: list[Draft], rules: list[str] | None)
             load=load_of(question),
             engines=question.engine,
         )
-
-
-def _paste(engines: Sequence[EngineSettings]) -> None:
-    """Settings as they stand: lines to be pasted are not wrapped."""
-    for settings in engines:
-        without = "" if settings.candidate.prediction.rule.uses_draft else ", no draft model"
-        answers.print(f"\n{settings.engine} {settings.version}{without}", style="bold", highlight=False)
-        if not settings.pays:
-            answers.print("Does not pay under this engine's rule; the fastest setting would be:", highlight=False)
-        print(strip_control_characters(settings.paste))
-        for line in settings.remarks:
-            answers.print(line, style="dim", highlight=False, markup=False)
 
 
 def _figures(answer: Deployment, out: Path) -> list[Path]:

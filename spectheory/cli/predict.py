@@ -13,7 +13,7 @@ import numpy as np
 from spectheory.checks import in_range
 from spectheory.cli.answer import Page, View, ready_page, show
 from spectheory.cli.console import ready_folder, remarks
-from spectheory.cli.inputs import checked_rules, refuse_idle, remark_others
+from spectheory.cli.inputs import checked_rules, in_commands, refuse_idle, remark_others
 from spectheory.cli.options import (
     LATENCY_FILE,
     MeasuringOptions,
@@ -28,7 +28,7 @@ from spectheory.cli.readings import show_readings
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.deployment import EngineSettings, deployable
 from spectheory.deployment.engines import named_engines
-from spectheory.deployment.next_steps import next_steps
+from spectheory.deployment.next_steps import steps_of
 from spectheory.errors import SettingError, TraceError
 from spectheory.pages import Coloured
 from spectheory.pairs import resolve
@@ -149,7 +149,7 @@ def _show(
         remarks.print(line, markup=False)
     alone = question.rule or question.shape or question.stop or question.bias
     engines = () if alone and not question.engine else deployable(answer, trace, question.engine)
-    report = partial(prediction_report, answer, engines=engines)
+    report = partial(prediction_report, answer, engines=engines, trace=in_commands(question.trace))
     if question.where:
         return show_where(question, pair, trace, answer, report, check)
     out = question.out
@@ -171,7 +171,8 @@ def _page(question: PredictOptions, trace: Trace, answer: Plan, engines: Sequenc
         from spectheory.pages import Coloured, Commands
         from spectheory.pages.prediction import prediction_charts
 
-        steps = next_steps(answer, engines, str(recorded_at(question) or "TRACE")) if answer.timed else []
+        best = engines[0].candidate.prediction if engines else answer.best
+        steps = [*steps_of(answer, best, in_commands(question.trace))] if answer.timed else []
         charts: list[Part] = [*Commands.of(engines, steps), *prediction_charts(answer, engines)]
         if trace.recorded or answer.best.certified:  # nothing says where its calls end
             return charts

@@ -109,7 +109,7 @@ ACCEPTANCE = option(
     "--acceptance",
     "RATE",
     TRACE,
-    "In place of a trace: a mean acceptance rate alone. Gives a certain range for each k.",
+    "In place of a trace: a mean acceptance rate alone. Gives the range of all texts with it for each k.",
 )
 COUNTED_K = option(
     "--counted-k",

@@ -34,9 +34,14 @@ def deployable(plan: Plan, trace: Trace, engines: Sequence[str] | None = None) -
         return ()
     longest = max(prediction.shape.nodes for prediction in plan.predictions)
     draft = Draft("draft", trace, plan.cost)
+    return fastest_of_each(engine_settings([draft], k_max=longest, nodes=longest, engines=engines))
+
+
+def fastest_of_each(settings: Sequence[EngineSettings]) -> tuple[EngineSettings, ...]:
+    """The fastest of each engine's settings, the fastest engine first; of equally fast ones those that are one line."""
     best: dict[str, EngineSettings] = {}
-    for settings in engine_settings([draft], k_max=longest, nodes=longest, engines=engines):
-        known = best.get(settings.engine)
-        if known is None or settings.candidate.speedup.best > known.candidate.speedup.best:
-            best[settings.engine] = settings
+    for each in settings:
+        known = best.get(each.engine)
+        if known is None or each.candidate.speedup.best > known.candidate.speedup.best:
+            best[each.engine] = each
     return tuple(sorted(best.values(), key=lambda each: (-each.candidate.speedup.best, "\n" in each.paste)))

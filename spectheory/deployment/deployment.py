@@ -129,7 +129,7 @@ def plan(
         chain=chain,
         load=loaded,
         lock_step=_lock_step(chain, k_max, loaded.batches) if loaded else (),
-        engines=engine_settings(drafts, stops=stopping, k_max=k_max, nodes=nodes, engines=engines),
+        engines=engine_settings(timed, stops=stopping, k_max=k_max, nodes=nodes, engines=engines),
         k_max=k_max,
         nodes=nodes,
         rules=named,

@@ -26,7 +26,15 @@ from spectheory.prediction.plan_answer import measured_nodes
 from spectheory.prediction.prediction import planned
 from spectheory.prediction.shape_calls import by_parallel_head
 from spectheory.trace import SOURCES
-from spectheory.verification import PATH_RULES, ArgmaxDraft, GreedyMatch, LookupMatch, SuffixMatch, TokenVerification
+from spectheory.verification import (
+    PATH_RULES,
+    ArgmaxDraft,
+    BlockVerification,
+    GreedyMatch,
+    LookupMatch,
+    SuffixMatch,
+    TokenVerification,
+)
 from spectheory.verification.by_start import within
 from spectheory.verification.lookup import LOOKUP_NGRAM
 
@@ -118,8 +126,8 @@ class ModelSource:
         return not self.source.startswith(f"{_UNKNOWN}/")
 
 
-TOKEN, ARGMAX, GREEDY, LOOKUP, SUFFIX = (
-    rule.name for rule in (TokenVerification, ArgmaxDraft, GreedyMatch, LookupMatch, SuffixMatch)
+TOKEN, BLOCK, ARGMAX, GREEDY, LOOKUP, SUFFIX = (
+    rule.name for rule in (TokenVerification, BlockVerification, ArgmaxDraft, GreedyMatch, LookupMatch, SuffixMatch)
 )
 """The rules of chains that engines have."""
 
@@ -134,7 +142,7 @@ class EngineSettings:
     """Settings of one engine for one draft, with the prediction under the engine's own verification rule.
 
     `version` is the engine's version that the settings are for; `paste` is a command line or code with the `options`;
-    `remarks` state the rule and what is uncertain, one sentence each.
+    `remarks` state the rule and what is uncertain, one sentence each. `needs` is what the engine must run besides.
     """
 
     engine: str
@@ -143,6 +151,7 @@ class EngineSettings:
     options: Mapping[str, Any]
     paste: str
     remarks: tuple[str, ...]
+    needs: str = ""
 
     @property
     def pays(self) -> bool:
@@ -161,14 +170,15 @@ class Ask:
     @classmethod
     def about(cls, draft: Draft, lengths: Sequence[int], nodes: int, stops: Sequence[StoppingRule] = ()) -> Ask:
         """Predict the chains of the given lengths, and those that stopping rules end."""
-        names = [GREEDY, TOKEN] if (draft.trace.sampling or Sampling()).temperature == 0 else [TOKEN, ARGMAX]
+        names = [GREEDY, TOKEN] if (draft.trace.sampling or Sampling()).temperature == 0 else [TOKEN, BLOCK, ARGMAX]
         asked = [PATH_RULES[name] for name in (*names, LOOKUP, SUFFIX)]
         rules = [rule for rule in asked if not rule.missing_columns(draft.trace.columns)]
         shapes = [Chain(k) for k in lengths]
         chains = planned(draft.trace, draft.cost, rules, shapes)
         if stops:
             shapes = [Chain(k, stop=stop) for stop in stops for k in lengths]
-            chains += planned(draft.trace, draft.cost, [rule for rule in rules if rule.uses_draft], shapes)
+            ended = [rule for rule in rules if rule.uses_draft and rule.name != BLOCK]
+            chains += planned(draft.trace, draft.cost, ended, shapes)
         return cls(draft, chains, nodes)
 
     def fastest(

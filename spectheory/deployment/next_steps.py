@@ -1,45 +1,87 @@
-"""What to do next with a prediction: a command, or what to change, the most useful first."""
+"""Why a setting is no faster, and what to do next: commands, the most useful first."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 
-from spectheory.cost import LatencyTable
-from spectheory.deployment.engines import EngineSettings
-from spectheory.prediction import Plan
+from spectheory.cost import ConstantRatio, CostModel, LatencyTable
+from spectheory.cost.model import PassCost
+from spectheory.intervals import Interval
+from spectheory.limits.claims import BY_START, TEXT, WHOLE_DECODING
+from spectheory.prediction import Plan, Prediction
 
 WANTED = 0.05
 """Half of a 95% interval of tokens per call, relative, that is narrow enough to decide."""
+_LONGEST = 1024
+"""That ``predict`` takes as ``--k-max``."""
 
 
-def next_steps(plan: Plan, engines: Sequence[EngineSettings], trace: str = "TRACE") -> list[str]:
-    """What narrows or improves an answer, a sentence each; `trace` is how the trace is written in commands.
+def why_not_more(best: Prediction, cost: CostModel | None) -> str:
+    """What keeps a setting from a larger speed-up: rejections, the time of drafting, and a limit that binds its rule.
+
+    Empty without costs, and where the range is certain bounds.
 
     Examples
     --------
     >>> from spectheory import Trace
-    >>> from spectheory.cost import ConstantRatio
-    >>> from spectheory.deployment.deployable import deployable
+    >>> from spectheory.prediction import plan
+    >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.4] * 40), ([-1.0] * 40, [-1.1] * 40)])
+    >>> found = plan(trace, ConstantRatio(0.2), rules="token", k_max=2)
+    >>> print(why_not_more(found.best, found.cost).rpartition("; upper")[0])
+    79% of first drafts are accepted (if all drafts were: 2.14x); drafting takes 29% of a call (if free: 2.34x)
+    """
+    if cost is None or best.certified or best.speedup is None:
+        return ""
+    shape, tokens = best.shape, best.tokens_per_call.best
+    call, step = cost.call(shape).best, cost.target_step().best
+    target = cost.verification(shape).best if isinstance(cost, PassCost) else step
+    everything = cost.speedup(Interval.exact(shape.depth + 1.0), shape).best
+    said = [f"{best.acceptance.best:.0%} of first drafts are accepted (if all drafts were: {everything:.2f}x)"]
+    if call > target:
+        share = (call - target) / call
+        said.append(f"drafting takes {share:.0%} of a call (if free: {tokens * step / target:.2f}x)")
+    for claim in (WHOLE_DECODING, BY_START, TEXT):
+        if claim.key in best.rule.bound_by and (most := best.compared(claim)):
+            said.append(f"{claim.words}, k = {shape.nodes}: {most:.2f} tokens per call")
+            break
+    return "; ".join(said)
+
+
+def next_steps(
+    best: Prediction, cost: CostModel | None, *, tried: int, prompts: int, trace: str = "TRACE"
+) -> Iterator[str]:
+    """What narrows or improves an answer, a sentence each.
+
+    `tried` is the largest number of drafts per call that was tried, and `trace` how the trace is written in commands.
+
+    Examples
+    --------
+    >>> from spectheory import Trace
     >>> from spectheory.prediction import plan
     >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.1] * 40), ([-1.0] * 40, [-1.0] * 40)])
     >>> found = plan(trace, ConstantRatio(0.01), k_max=2)
-    >>> next_steps(found, deployable(found, trace))[0]
-    'k = 2 is the longest that was tried: spectheory predict TRACE --k-max 4'
+    >>> next(next_steps(found.best, found.cost, tried=2, prompts=2))
+    'k = 2 is the longest that was tried: set --k-max 4'
     """
-    best = engines[0].candidate.prediction if engines else plan.best
-    longest = max(p.shape.nodes for p in plan.predictions if p.shape.is_chain == best.shape.is_chain)
-    steps = []
     if best.speedup is not None and best.speedup.best <= 1:
-        steps.append("a cheaper or better draft is needed: spectheory bounds --need 1.2 --c C says how good")
-    elif best.shape.is_chain and best.shape.nodes == longest:
-        steps.append(f"k = {longest} is the longest that was tried: spectheory predict {trace} --k-max {2 * longest}")
+        yield "a cheaper or better draft is needed: spectheory bounds --need 1.2 --c C says how good"
+    elif best.shape.is_chain and best.shape.nodes == tried:
+        if isinstance(cost, LatencyTable) and tried + 1 >= max(cost.target):
+            yield f"k = {tried} is the longest that was timed: measure with spectheory predict --k-max {2 * tried}"
+        elif tried < _LONGEST:
+            yield f"k = {tried} is the longest that was tried: set --k-max {min(2 * tried, _LONGEST)}"
     tokens = best.tokens_per_call
     half = (tokens.high - tokens.low) / 2 / tokens.best
-    if tokens.kind == "statistical" and half > WANTED and plan.prompts > 1:
-        needed = math.ceil(plan.prompts * (half / WANTED) ** 2)
-        steps.append(f"about {needed} prompts, in place of {plan.prompts}, give tokens per call to ±{WANTED:.0%}")
-    if not isinstance(plan.cost, LatencyTable):
-        steps.append("time the pair in place of a guessed c: spectheory measure")
-    steps.append(f"where calls are lost: spectheory predict {trace} --where")
-    return steps
+    if tokens.kind == "statistical" and half > WANTED and prompts > 1:
+        needed = math.ceil(prompts * (half / WANTED) ** 2)
+        yield f"about {needed} prompts, in place of {prompts}, give tokens per call to ±{WANTED:.0%}"
+    if isinstance(cost, ConstantRatio) and cost.c > 0:
+        yield "time the pair in place of a guessed c: spectheory measure"
+    yield f"where calls are lost: spectheory predict {trace} --where"
+
+
+def steps_of(plan: Plan, best: Prediction, trace: str = "TRACE") -> Iterator[str]:
+    """The next steps of a prediction whose first setting is `best`."""
+    tried = max(each.shape.nodes for each in plan.predictions)
+    return next_steps(best, plan.cost, tried=tried, prompts=plan.prompts, trace=trace)

@@ -158,7 +158,7 @@ _WHY_POSITION_1 = (
     "in one call, so its calls start more often at hard tokens: position 1 differs between k without any fault."
 )
 _VARIABLE = (
-    "Calls drafted a variable number of tokens: hazards are among the calls that drafted so far, and a chain of k "
+    "Calls drafted a variable number of tokens: shares are among the calls that drafted so far, and a chain of k "
     "multiplies them. Where an engine stops drafting because it is unsure, these calls are a selected set."
 )
 _OTHER_K = (
@@ -174,7 +174,7 @@ _FROM_ONE = (
     "Counts at one position do not show how matches cluster. Both readings coincide, and longer chains may be off by "
     "more than the range says: by up to 12% on the built-in pair."
 )
-FROM_MEAN = "Without counts by position the hazard is taken as constant: that of the mean."
+FROM_MEAN = "Without counts by position, every draft is taken to be accepted with the same chance: that of the mean."
 _K_FROM_MEAN = "k is not in the log; calls drafted {mean:.2f} tokens on average, and k = {k} is taken."
 _OVER_CALLS = "Intervals (95%) take calls as independent; calls of one text are not: the true noise is larger."
 _OVER_REQUESTS = "Intervals (95%) are over requests."
@@ -209,9 +209,9 @@ class ReadingAtK:
 class Readings:
     """What the counts say at every k: `rows` from 1 on; `k` is the engine's.
 
-    `assumptions` say what the rows rest on, a sentence each. `guessed` has the best k at half and at twice a c that was
-    given. `load` is what chains up to the engine's k give under a load, by a roofline, `free` whether that
-    takes drafts as free, as counts do not say what drafted.
+    `assumptions` say what the rows rest on, a sentence each. `c` is the cost ratio that was given, and `guessed` has
+    the best k at half and at twice as much. `load` is what chains up to the engine's k give under a load, by a
+    roofline, `free` whether that takes drafts as free, as counts do not say what drafted.
     """
 
     counters: Counters
@@ -220,6 +220,7 @@ class Readings:
     noise: Noise
     assumptions: tuple[str, ...] = field(default=())
     rule: str = ""
+    c: float | None = None
     guessed: tuple[AtRatio, ...] = ()
     load: LoadAnswer | None = None
     free: bool = False
@@ -316,13 +317,14 @@ def readings(
         *([from_log] if from_log else []),
         *([_WHY_POSITION_1] if found.known else []),
     ]
-    guessed = () if from_log else chains_at_ratios(cost, ((row.k, row.tokens_per_call) for row in rows[: found.k]))
+    c = cost.c if isinstance(cost, ConstantRatio) and not from_log else None
+    guessed = () if c is None else chains_at_ratios(cost, ((row.k, row.tokens_per_call) for row in rows[: found.k]))
     loaded, roofline = None, cost if isinstance(cost, Roofline) else None
     if load is not None and roofline is not None:
         chains = [ChainCalls(Chain(row.k), row.tokens_per_call.best, row.survival.best) for row in rows[: found.k]]
         loaded = under_load(chains, roofline, load)
     free = roofline is not None and roofline.draft is None and not (rule and not PATH_RULES[rule].uses_draft)
-    return Readings(counters, found.k, tuple(rows), noise, tuple(lines), rule, guessed, loaded, free)
+    return Readings(counters, found.k, tuple(rows), noise, tuple(lines), rule, c, guessed, loaded, free)
 
 
 def _renews(rule: str) -> bool:

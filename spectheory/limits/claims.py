@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from textwrap import fill
 from typing import Literal
 
 Side = Literal["limit", "reading", "value"]
+_LETTERS = 16
+"""Of a line of a column's name."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ EXACT_RANKS = Scope("value", "Exact for ranks i.i.d. along the text")
 class LimitClaim:
     """What a limit is called, its theorem or formula, what it is about, and its scope; `key` names it in JSON.
 
+    `words` are for readers who do not know the theorems.
+
     Examples
     --------
     >>> TEXT.heading, IID_CHANNEL.heading
@@ -51,6 +56,12 @@ class LimitClaim:
     name: str
     what: str
     scope: Scope
+    words: str = ""
+
+    @property
+    def plain_heading(self) -> str:
+        """The words as the name of a column, in short lines; the heading where there are none."""
+        return fill(self.words, _LETTERS) if self.words else self.heading
 
     @property
     def heading(self) -> str:
@@ -63,11 +74,18 @@ class LimitClaim:
 
 
 IID_FORMULA = LimitClaim(
-    "iid_tokens_per_call", "C1", "chains whose acceptances have the first draft's rate, leviathan2023", IDEALISED
+    "iid_tokens_per_call",
+    "C1",
+    "chains whose acceptances have the first draft's rate, leviathan2023",
+    IDEALISED,
+    "if acceptances were i.i.d.",
 )
 _WHOLE = "any lossless rule with fresh continuation that judges one chain drawn from the draft"
-WHOLE_DECODING = LimitClaim("decoding", "B7", _WHOLE, ON_DECODINGS)
-BY_START = LimitClaim("decoding_by_start", "L", f"{_WHOLE}, whose pmfs depend on the call's start", ON_DECODINGS)
+_LOSSLESS = "upper limit for any lossless rule with this"
+WHOLE_DECODING = LimitClaim("decoding", "B7", _WHOLE, ON_DECODINGS, f"{_LOSSLESS} draft")
+BY_START = LimitClaim(
+    "decoding_by_start", "L", f"{_WHOLE}, whose pmfs depend on the call's start", ON_DECODINGS, f"{_LOSSLESS} head"
+)
 ONE_CALL = LimitClaim("one_call", "1 call", "any lossless verification of a chain drawn from the draft", ON_TEXT)
 
 
@@ -77,9 +95,12 @@ def several_chains(chains: int) -> LimitClaim:
     return LimitClaim(f"chains_{chains}", f"{chains} chains", what, ON_TEXT)
 
 
-TEXT = LimitClaim("text", "B6", "drafts that do not sample, as trees of as many nodes", ON_TEXT)
-IID_BRANCHING = LimitClaim("iid_branching", "B2'", "what B6 would be with i.i.d. pmfs of the target", IDEALISED)
-IID_CHANNEL = LimitClaim("iid_channel", "T1", "trees of as many nodes with i.i.d. ranks", IDEALISED)
+_UNSAMPLED = "drafts that do not sample"
+TEXT = LimitClaim("text", "B6", f"{_UNSAMPLED}, as trees of as many nodes", ON_TEXT, f"upper limit for {_UNSAMPLED}")
+IID_BRANCHING = LimitClaim(
+    "iid_branching", "B2'", "what B6 would be with i.i.d. pmfs of the target", IDEALISED, f"{_UNSAMPLED}, if i.i.d."
+)
+IID_CHANNEL = LimitClaim("iid_channel", "T1", "trees of as many nodes with i.i.d. ranks", IDEALISED, "trees, if i.i.d.")
 
 ON_TRACES = (WHOLE_DECODING, BY_START, TEXT, IID_BRANCHING, IID_CHANNEL)
 """The limits of a trace; keys are fields of :class:`~spectheory.prediction.trace_limits.Limits`."""
@@ -99,7 +120,7 @@ BRANCHING_FORMS = {
 _RANK_TREES = (
     LimitClaim("chain", "chain", "P drafts one after the other", EXACT_RANKS),
     LimitClaim("optimal_tree", "optimal tree", "the P heaviest nodes, Tunstall's tree, S2", EXACT_RANKS),
-    LimitClaim("channel", "T1", "kobus2025, Theorem 4.1", IID_RANKS),
+    LimitClaim("channel", "T1", "kobus2025, Theorem 4.1", IID_RANKS, "upper limit for trees, if ranks are i.i.d."),
 )
 RANK_TREES = {claim.key: claim for claim in _RANK_TREES}
 """Rank trees where ranks are i.i.d., by key."""

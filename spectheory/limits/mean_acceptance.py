@@ -14,8 +14,10 @@ def least_tokens_per_call(acceptance: float, k: int) -> float:
 
     :math:`\bar a` is the mean over the positions of a text of the probability that the text's token is accepted there,
     given the text; of token verification its expectation is :math:`E[1 - TV]`. Assumes a rule that decides position by
-    position, in the same way at every depth of a call; nothing of independence. By B7 it bounds block verification as
-    well. A call that the end of the text cuts short is left out. A call ends at a rejection or is full, and the
+    position, in the same way at every depth of a call; nothing of independence. It bounds tokens over expected calls
+    of any one text, but for an end term: the text's end may add up to k/(k + 1) of a call. Block verification is
+    covered in the mean alone, over texts that the target samples: by B7 it needs no more expected calls there than
+    token verification. A call ends at a rejection or is full, and the
     expected rejections are at most :math:`N(1-\bar a)` in N tokens: so the expected calls are at most
     :math:`N(1 + k(1-\bar a))/(k+1)`. Reached where the positions that are refused follow each other.
 
@@ -53,7 +55,9 @@ def tokens_per_call_between(counted: float, counted_k: int, k: int) -> tuple[flo
     :math:`1 - ((k_0+1)/\tau_0 - 1)/k_0`, the inverses of the two bounds above. Besides, longer chains need at most as
     many calls, and the text of one call of k drafts takes at most :math:`m = \lceil (k+1)/(k_0+1) \rceil` calls of
     :math:`k_0`: so for longer chains :math:`\tau_0 \le \tau \le m\tau_0`, and for shorter ones the same with k and
-    :math:`k_0` exchanged. Assumptions are those of :func:`least_tokens_per_call`; certain for one and the same text.
+    :math:`k_0` exchanged. Assumptions are those of :func:`least_tokens_per_call`, both values are of expected calls on
+    one and the same text, and nothing is claimed of block verification. Counted calls scatter around expected ones:
+    that error is not in the range.
 
     Examples
     --------

@@ -86,6 +86,10 @@ _QUOTAS = (
 """Files with a container's quota of CPU time and its period, for both versions of the control groups."""
 
 
+_OMP = "OMP_NUM_THREADS"
+"""What torch takes its number of threads from."""
+
+
 def use_threads(asked: int | None = None) -> str:
     """Set torch's threads and return a sentence that says how many and why.
 
@@ -102,7 +106,8 @@ def use_threads(asked: int | None = None) -> str:
             )
         count, reason = asked, "as asked"
     else:
-        count, reason = min(torch.get_num_threads(), cores), "torch's own choice"
+        count = min(torch.get_num_threads(), cores)
+        reason = f"{_OMP} is set" if _OMP in os.environ else "torch's own choice"
         if count > 1:
             busy = _busy(allowed)
             count = max(1, min(count, round(min(len(allowed) - busy, cores))))

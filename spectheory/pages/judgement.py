@@ -78,7 +78,7 @@ def _positions(standings: Sequence[Standing], first: str) -> VegaChart:
         "positions",
         "Accepted drafts by position",
         "Calls that accept at least i drafts: orange dots are counted, blue bars expected with their 95% intervals. "
-        "The numbers above are z, counted less expected in standard deviations.",
+        "The numbers above are z, the difference of counted and expected in standard deviations.",
         specified(alt.layer(arms, expected, counted, z).add_params(named)),
         [_EXPECTED, "Where acceptance past the end of a text is unknown, bars reach from the lowest to the highest."],
     )

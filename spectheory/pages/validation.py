@@ -54,7 +54,7 @@ def _calls(content: Content, looks: Mapping[str, Look]) -> list[VegaChart]:
         of_temperature(placed)
         .mark_point(filled=True, size=60, opacity=0.8)
         .encode(
-            x=alt.X("z:Q", title="counted less expected calls, in standard deviations", axis=alt.Axis(tickMinStep=1)),
+            x=alt.X("z:Q", title="counted - expected calls, in standard deviations", axis=alt.Axis(tickMinStep=1)),
             y=alt.Y("rule:N", title=None),
             color=colour(series, legend=False),
             tooltip=["setting:N", "temperature:N", *numbers("z", form="+.2f"), *numbers("p")],

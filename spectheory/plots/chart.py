@@ -47,8 +47,8 @@ class Dot:
 class Line:
     """A limit or a formula to compare with: dashed, or dotted where it is idealised.
 
-    `about` and `explained` say what it is about, in few words and in a sentence; a picture draws those that are
-    `drawn`, a page offers all.
+    `about` names the rule that it belongs to, if to one alone, and `explained` says what it is; a picture draws those
+    that are `drawn`, a page offers all.
     """
 
     name: str
@@ -147,7 +147,7 @@ def curves(ax: Axes, chart: Chart) -> list[Artist]:
     for limit in (each for each in chart.lines if each.drawn):
         style = ":" if limit.idealised else "--"
         artists += ax.plot(*zip(*limit.at, strict=True), linestyle=style, color=limit.colour, linewidth=1.3)
-        words = f"{'' if limit.idealised else 'limit of '}{limit.about} ({limit.name.removesuffix(' ≤')})"
+        words = f"{limit.name} ({limit.about})" if limit.about else limit.name
         labels.append((*limit.at[-1], fill(words, _LETTERS), limit.colour))
     if chart.reference:
         value, name = chart.reference

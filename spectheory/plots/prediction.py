@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from spectheory.intervals import Interval
@@ -20,15 +20,8 @@ from spectheory.plots.chart import Chart, Dot, Line, Series, curves
 from spectheory.plots.style import GREY, Artist, Axes, Look, looks_of, save_figure
 from spectheory.prediction import Label, Plan, Prediction
 
-_CLAIMS: Mapping[LimitClaim, str] = {
-    WHOLE_DECODING: "any lossless rule",
-    BY_START: "any lossless rule",
-    IID_FORMULA: "token",
-    TEXT: "drafts that do not sample",
-    IID_BRANCHING: "drafts that do not sample",
-    IID_CHANNEL: "trees",
-}
-"""The lines to compare with, and what each is about, in few words."""
+_CLAIMS = (WHOLE_DECODING, BY_START, IID_FORMULA, TEXT, IID_BRANCHING, IID_CHANNEL)
+"""The lines to compare with."""
 DRAFTED, PREDICTED = "drafted tokens per call, k", "speed-up over plain decoding"
 PLAIN = (1.0, "plain decoding")
 _RANGES = "Lists of the most probable tokens alone give some rules a certain range in place of an exact value."
@@ -76,7 +69,7 @@ def tokens_chart(plan: Plan, labels: Sequence[Label]) -> Chart:
     def end(label: Label, top: Prediction) -> str:
         if not label.chain:
             return str(label)
-        limit = ",\nthe limit of lossless rules (B7)" if label.rule == "block" and top.limits.decoding else ""
+        limit = ",\nthe upper limit" if label.rule == "block" and top.limits.decoding else ""
         rule = f"{top.rule.label}{limit}"
         return f"{top.rule.label}, {label.stop}" if label.stop else rule
 
@@ -171,7 +164,7 @@ def _of_trees(plan: Plan, labels: Sequence[Label]) -> Iterator[Line]:
     yield from _lines(plan.of(labels[0]), (TEXT, IID_BRANCHING), (TEXT, IID_BRANCHING))
     for rule in dict.fromkeys(label.rule for label in labels):
         first = next(label for label in labels if label.rule == rule)
-        yield from _lines(plan.of(first), (IID_CHANNEL,), (IID_CHANNEL,), f", {rule}", _looks_in(plan)[rule].colour)
+        yield from _lines(plan.of(first), (IID_CHANNEL,), (IID_CHANNEL,), rule, _looks_in(plan)[rule].colour)
 
 
 def _lines(
@@ -186,6 +179,5 @@ def _lines(
         at = tuple((p.shape.nodes, value) for p in predictions if (value := p.compared(claim)) is not None)
         idealised = claim.scope is IDEALISED
         if at:
-            about = f"{_CLAIMS[claim]}{' if i.i.d.' if idealised else ''}{of}"
             whole = claim in drawn and len(at) == len(predictions)
-            yield Line(claim.heading, about, f"{claim.what}. {claim.scope.says}.", at, idealised, whole, colour)
+            yield Line(claim.words, of, f"{claim.what}. {claim.scope.says}.", at, idealised, whole, colour)

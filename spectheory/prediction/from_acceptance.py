@@ -1,4 +1,4 @@
-"""What an acceptance rate alone says of tokens per call and speed-up: a certain range for each k (C6)."""
+"""What an acceptance rate alone says of tokens per call and speed-up: for each k the range of all texts (C6)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from spectheory.limits.mean_acceptance import (
     most_tokens_per_call,
     tokens_per_call_between,
 )
+from spectheory.prediction.guessed_ratio import GUESSES
 
 LONGEST = 256
-GUESSES = (0.5, 1.0, 2.0)
-"""Factors of the given c at which speed-ups are shown: c is seldom known better."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +36,10 @@ class AtLength:
 
 @dataclass(frozen=True)
 class FromAcceptance:
-    """Certain ranges from an acceptance rate, and the lengths worth trying.
+    """The ranges of all texts with an acceptance rate, and the lengths worth trying.
 
     `acceptance` is what was given: the mean over positions of the text, or accepted over drafted tokens if every call
-    drafted `counted_k`. `cs` are half the c given, the c, and twice that.
+    drafted `counted_k`. `cs` are half the c given, the c, and twice that; of free drafts 0 alone.
     """
 
     acceptance: float
@@ -75,10 +74,11 @@ def from_acceptance(
 
     `acceptance` is the mean acceptance over the positions of a text, as E[1 - TV] of token verification. With
     `counted_k` it is accepted over drafted tokens as engines print it, where every call drafted so many: then tokens
-    per call at that k are 1 + k times the rate (exact), and ranges hold all texts that have them. Ranges are
-    certain for a rule that decides each position alone, in the same way at every depth (token verification, matching);
-    the lower ends hold for block verification too. Speed-ups are for a draft step of `c` target steps, of half and of
-    twice as many, and for verification in the time of a plain step (C1).
+    per call at that k are 1 + k times the rate, and ranges hold all texts that have them. Ranges assume a rule that
+    decides each position alone, in the same way at every depth (token verification, matching), and leave out the last
+    call of a text and the error of the rate itself. From a mean acceptance the lower ends hold for block verification
+    too, in the mean over texts that the target samples (B7); with `counted_k` they do not. Speed-ups are for a draft
+    step of `c` target steps, of half and of twice as many, and for verification in the time of a plain step (C1).
 
     Raises
     ------

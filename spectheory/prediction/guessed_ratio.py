@@ -10,8 +10,8 @@ from spectheory.drafting import Chain, Shape
 from spectheory.intervals import Interval
 from spectheory.prediction.answer import Plan
 
-FACTORS = (0.5, 2.0)
-"""Of the c given."""
+GUESSES = (0.5, 1.0, 2.0)
+"""Factors of the given c at which speed-ups are shown: c is seldom known better."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def at_ratios(cost: CostModel | None, settings: Iterable[tuple[str, Shape, Inter
     if not (isinstance(cost, ConstantRatio) and cost.c > 0 and settings):
         return ()
     found = []
-    for c in (factor * cost.c for factor in FACTORS):
+    for c in (factor * cost.c for factor in GUESSES if factor != 1):
         timed = [AtRatio(c, *each, ConstantRatio(c).speedup(each[2], each[1])) for each in settings]
         found.append(max(timed, key=lambda one: one.speedup.best))
     return tuple(found)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spectheory.answers.base import Part, plain
+from spectheory.deployment import EngineSettings
 from spectheory.intervals import Interval
 from spectheory.reports.table import Drawing, Table, total
 
@@ -40,7 +41,7 @@ class Report:
     """The answer in one sentence (`headline`), in tables and drawings (`pieces`), and as data (`content`).
 
     `notes` are what a reader must know to trust the numbers, one sentence each. `brief` is what to show first, if that
-    is not all.
+    is not all. `settings` are those to paste into engines: of the first one the brief answer shows the line.
     """
 
     content: Part
@@ -48,6 +49,7 @@ class Report:
     headline: str
     notes: Sequence[str] = ()
     brief: Brief | None = None
+    settings: Sequence[EngineSettings] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as one JSON-ready object."""
@@ -117,9 +119,14 @@ def range_words(value: Interval, unit: str = "") -> str:
     --------
     >>> range_words(Interval(1.5, 1.6, 1.75, "statistical"), "x")
     '95%: 1.50x to 1.75x'
+    >>> range_words(Interval(1.2, 1.4, 1.6, "estimate")), range_words(Interval.estimate(1.4))
+    ('an estimate, 1.20 to 1.60', 'an estimate of unknown error')
     """
-    words = {"exact": "", "estimate": "an estimate", "bound": "certain bounds"}
-    return words.get(value.kind) or (f"95%: {_ends(value, unit)}" if value.kind == "statistical" else "")
+    if value.kind == "statistical":
+        return f"95%: {_ends(value, unit)}"
+    if value.kind == "estimate":
+        return f"an estimate, {_ends(value, unit)}" if value.low < value.high else "an estimate of unknown error"
+    return "certain bounds" if value.kind == "bound" else ""
 
 
 def given_ratio(c: float, value: Interval, error: str) -> str:

@@ -19,7 +19,7 @@ from spectheory.reports.meanings import claimed
 from spectheory.reports.table import Cell, Column, Row, Table, number
 
 _WHICH = {
-    DETERMINISTIC: "chosen without sampling",
+    DETERMINISTIC: "that do not sample",
     SAMPLED: "sampled in a chain",
     RANKS: "in a tree of i.i.d. ranks",
 }
@@ -63,9 +63,13 @@ def _is_most(value: Interval | float | None, nodes: int) -> bool:
     return best is not None and best >= nodes + 1
 
 
-def _table(title: str, claims: Mapping[str, LimitClaim], rows: Mapping[int, Mapping[str, Any]]) -> Table:
-    """The values of some claims, a row per number of nodes."""
-    columns = [Column(claim.heading, meaning=claimed(claim)) for claim in claims.values()]
+def _table(
+    title: str, claims: Mapping[str, LimitClaim], rows: Mapping[int, Mapping[str, Any]], *, brief: bool = False
+) -> Table:
+    """The values of some claims, a row per number of nodes; headings of a `brief` answer are words."""
+    columns = [
+        Column(claim.plain_heading if brief else claim.heading, meaning=claimed(claim)) for claim in claims.values()
+    ]
     return Table(title, [Column("P"), *columns], [[nodes, *map(row.get, claims)] for nodes, row in rows.items()])
 
 
@@ -78,7 +82,7 @@ def _brief(answer: BoundsAnswer) -> Brief:
     claims = {key: claim for part in of_tables.values() for key, claim in part.items()}
     known = {nodes: row for nodes, row in answer.rows.items() if any(row[key] is not None for key in claims)}
     lines = [line for title, part in of_tables.items() for line in _sentences(title, part, answer)]
-    return Brief.of(lines[:2], [_table("Tokens per call, at most, by draft nodes P", claims, known)])
+    return Brief.of(lines[:2], [_table("Tokens per call, at most, by draft nodes P", claims, known, brief=True)])
 
 
 def _matter(claims: Mapping[str, LimitClaim], answer: BoundsAnswer) -> dict[str, LimitClaim]:
@@ -99,7 +103,8 @@ def _sentences(title: str, claims: Mapping[str, LimitClaim], answer: BoundsAnswe
         nodes = max(nodes for nodes, row in answer.rows.items() if row[key] is not None)
         value = answer.rows[nodes][key]
         if claim.scope.side == "limit" and value is not None:
-            yield f"At most {number(value)} tokens per call with {nodes} drafts {_WHICH[title]} ({claim.name})"
+            name = "" if claim.words else f" ({claim.name})"
+            yield f"At most {number(value)} tokens per call with {nodes} drafts {_WHICH[title]}{name}"
 
 
 def _best(value: Interval | float | None) -> float | None:
@@ -193,7 +198,7 @@ def _needs(answer: EarlyAnswer, sizes: Sequence[int]) -> Table:
     columns = [
         Column("k"),
         Column("tokens per call"),
-        Column("acceptance (C1)", digits=3, at="acceptance"),
+        Column("acceptance needed", digits=3, at="acceptance"),
         Column("KL that suffices", " nats", digits=3, at="divergence"),
     ]
     title = f"What chains of k drafts need for a speed-up of {answer.need:g} at c = {answer.c:g}"

@@ -6,40 +6,36 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from spectheory.answers.plan import PlanJson
-from spectheory.cost import Roofline
-from spectheory.deployment import BreakEven, Candidate, LockStepChoice
-from spectheory.deployment.candidates import DO_NOT, SPECULATE, UNCERTAIN
+from spectheory.deployment import BreakEven, Candidate, EngineSettings, LockStepChoice
+from spectheory.deployment.candidates import DO_NOT
+from spectheory.deployment.deployable import fastest_of_each
 from spectheory.deployment.deployment import Deployment
+from spectheory.deployment.next_steps import next_steps
 from spectheory.limits.claims import footnotes
 from spectheory.prediction.over_prompts import few_prompts
-from spectheory.reports.base import LONGEST_NAME, MOST_ROWS, Brief, Report, point, range_words, short
-from spectheory.reports.load import best_lengths_table, load_sentence, load_tables, roofline_words
+from spectheory.reports.base import LONGEST_NAME, MOST_ROWS, Brief, Report, point, short
+from spectheory.reports.first_screen import PAYS, engines_table, how_sure, last_notes, verdict
+from spectheory.reports.load import best_lengths_table, load_sentence, load_tables
 from spectheory.reports.notes import (
     QUIET,
     deployment_notes,
     disturbed_words,
     heavy_tail,
-    not_run,
     requests_left_out,
     whole_decoding,
 )
 from spectheory.reports.optional_tables import adaptive_sentence, adaptive_table, recorded_table
 from spectheory.reports.table import Cell, Column, Table, Value
 
-_VERDICTS = {
-    SPECULATE: "Speculate",
-    UNCERTAIN: "May not pay",
-    DO_NOT: "Do not speculate; best",
-}
 _LETTERS = 13
 """Of a draft's name in a brief answer."""
 _SIDES = {"limit": "upper bound", "reading": "idealised"}
 """What the sides of limits are called in the table."""
 
 
-def deployment_report(answer: Deployment) -> Report:
-    """The plan in tables and as JSON; settings to paste stand in the JSON and are printed by the command line."""
-    ranking, best = answer.ranking, answer.ranking.best
+def deployment_report(answer: Deployment, *, trace: str = "TRACE") -> Report:
+    """The plan in tables and as JSON, with settings to paste; `trace` is how the trace is written in commands."""
+    ranking, best, engines = answer.ranking, answer.ranking.best, fastest_of_each(answer.engines)
     adaptive = [adaptive_table(answer.adaptive)] if answer.adaptive else []
     of = f"{answer.chain.prediction.rule.name}, draft {answer.chain.draft.name}"
     batches = load_tables(answer.load, of) if answer.load else []
@@ -56,7 +52,7 @@ def deployment_report(answer: Deployment) -> Report:
     headline = [
         requests_left_out(best.prediction.provenance, answer.recorded),
         *_warned(answer),
-        _headline(answer),
+        "; ".join([*_verdict(answer, engines), *_runner_up(answer)]),
         load_sentence(answer.load),
         disturbed_words(best.prediction, best.draft.cost),
         adaptive_sentence(answer.adaptive) if answer.adaptive else "",
@@ -66,8 +62,10 @@ def deployment_report(answer: Deployment) -> Report:
         *whole_decoding([answer.chain.prediction]),
         *footnotes(distance.limit for distance in answer.distances),
     ]
-    brief = _brief(answer, [*adaptive, *(load_tables(answer.load, of, brief=True) if answer.load else [])])
-    return Report(_content(answer), pieces, ". ".join(filter(None, headline)), notes, brief)
+    loads = load_tables(answer.load, of, brief=True) if answer.load else []
+    brief = _brief(answer, engines, [*adaptive, *loads], trace)
+    settings = [*engines, *(each for each in answer.engines if each not in engines)]
+    return Report(_content(answer), pieces, ". ".join(filter(None, headline)), notes, brief, settings)
 
 
 def _warned(answer: Deployment) -> list[str]:
@@ -75,24 +73,13 @@ def _warned(answer: Deployment) -> list[str]:
     return [said[0].upper() + said[1:] for said in answer.warnings]
 
 
-def _headline(answer: Deployment) -> str:
-    """The best setting and the runner-up; if it loses, what it would take to pay."""
-    best, runner_up, needs = answer.ranking.best, answer.ranking.runner_up, answer.break_even
-    if best.verdict == DO_NOT:
-        free, now = needs.draft_ratio_needed, needs.draft_ratio
-        cost = "no draft is cheap enough" if free is None else f"a draft pass of {free:.3f} target steps"
-        return (
-            f"Do not speculate: the best setting ({best.setting}) gives {best.speedup}x. As fast as plain decoding it "
-            f"would be with {needs.tokens_per_call_needed:.3f} tokens per call (now {needs.tokens_per_call:.3f})"
-            + ("" if now is None else f", or {cost} (now {now:.3f})")
-        )
-    beside = ""
-    if runner_up is not None:
-        apart = "" if answer.ranking.told_apart else ", intervals overlap"
-        beside = f"; runner-up{apart}: {runner_up.setting}: {runner_up.speedup}x"
-    verdict = best.verdict[0].upper() + best.verdict[1:]
-    gives = f"speed-up {best.speedup}x, {best.prediction.tokens_per_call} tokens per call"
-    return f"{verdict}: {best.setting}: {gives}{beside}"
+def _runner_up(answer: Deployment) -> list[str]:
+    """The next fastest draft, rule or kind of shape."""
+    runner_up = answer.ranking.runner_up
+    if runner_up is None or answer.ranking.best.verdict == DO_NOT:
+        return []
+    close = "" if answer.ranking.told_apart else ", too close to call"
+    return [f"runner-up{close}: {runner_up.setting}: {point(runner_up.speedup, 'x')}"]
 
 
 def _content(answer: Deployment) -> PlanJson:
@@ -183,34 +170,35 @@ def lock_step_table(choices: Sequence[LockStepChoice], texts: int) -> Table:
 # What is shown first
 
 
-def _brief(answer: Deployment, asked: Sequence[Table]) -> Brief:
-    """The verdict, the best settings, the tables that were `asked` for, and where to find settings to paste."""
-    best = answer.ranking.best.prediction
-    timing = disturbed_words(best, answer.ranking.best.draft.cost)
+def _brief(answer: Deployment, engines: Sequence[EngineSettings], asked: Sequence[Table], trace: str) -> Brief:
+    """The verdict, what engines run or else the best settings, and the tables that were `asked` for."""
+    best, cost = answer.ranking.best.prediction, answer.ranking.best.draft.cost
+    timing = disturbed_words(best, cost)
     warned, goodput = _warned(answer), load_sentence(answer.load)
-    lines = [*warned, *_verdict(answer), goodput, timing, requests_left_out(best.provenance, answer.recorded)]
+    lines = [*warned, *_verdict(answer, engines), goodput, timing, requests_left_out(best.provenance, answer.recorded)]
     quiet = [QUIET] if best.disturbed else []
-    notes = [*heavy_tail(answer.recorded, best), *quiet, *_engines(answer), *few_prompts(answer.prompts)]
-    return Brief.of(lines, [_fastest(answer), *asked], notes)
+    leading = engines[0].candidate if engines else answer.ranking.best
+    tried = answer.k_max if leading.kind == "chain" else answer.nodes
+    steps = next_steps(leading.prediction, leading.draft.cost, tried=tried, prompts=answer.prompts, trace=trace)
+    notes = [*heavy_tail(answer.recorded, best), *quiet, *few_prompts(answer.prompts)]
+    shown = engines_table(engines, several=_several(answer)) or [_fastest(answer)]
+    return Brief.of(lines, [*shown, *asked], [*notes, *last_notes(leading.prediction, leading.draft.cost, steps)])
 
 
-def _verdict(answer: Deployment) -> tuple[str, str]:
+def _verdict(answer: Deployment, engines: Sequence[EngineSettings]) -> list[str]:
+    """The fastest setting that an engine runs, then the best of all; where nothing pays, what it would take."""
     best, needs = answer.ranking.best, answer.break_even
-    said, gain = _VERDICTS[best.verdict], point(best.speedup, "x")
-    known = f"{range_words(best.speedup, 'x') or gain} over plain decoding"
-    if isinstance(best.draft.cost, Roofline):
-        known = roofline_words(best.speedup)
     if best.verdict == DO_NOT:
-        most = needs.draft_ratio_needed
-        cheaper = "" if most is None else f" or a draft pass of {most:.2f} target steps"
-        known = (
-            f"Pays with {needs.tokens_per_call_needed:.2f} tokens per call (now {needs.tokens_per_call:.2f}){cheaper}"
-        )
-    elif answer.ranking.runner_up is not None and not answer.ranking.told_apart:
-        known += "; the next setting's interval overlaps"
-    else:
-        known += f"; {point(best.prediction.tokens_per_call)} tokens per target call"
-    return f"{said}: {_named(best, answer)}: speed-up {gain}", known
+        free = needs.draft_ratio_needed
+        cheaper = "" if free is None else f" or a draft pass of {free:.2f} target steps"
+        return [
+            f"Do not speculate; best: {_named(best, answer)}: speed-up {point(best.speedup, 'x')}",
+            f"Pays with {needs.tokens_per_call_needed:.2f} tokens per call (now {needs.tokens_per_call:.2f}){cheaper}",
+        ]
+    if engines:
+        return verdict(engines, best.prediction, best.draft.cost, several=_several(answer))
+    setting = f"{PAYS[best.verdict]}: {_named(best, answer)}: speed-up {point(best.speedup, 'x')}"
+    return [setting, how_sure(best.draft.cost, best.speedup, best.prediction.tokens_per_call)]
 
 
 def _named(candidate: Candidate, answer: Deployment) -> str:
@@ -239,12 +227,3 @@ def _fastest(answer: Deployment) -> Table:
     ]
     shown = answer.ranking.candidates[:MOST_ROWS]
     return Table.of("The fastest settings over plain decoding", columns, shown, best=answer.ranking.best)
-
-
-def _engines(answer: Deployment) -> list[str]:
-    """Whether an engine runs the best rule, and that settings for engines are in the whole answer."""
-    if not answer.engines:
-        return []
-    names = list(dict.fromkeys(each.engine for each in answer.engines))
-    listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    return [*not_run(answer), f"Settings to paste into {listed}: --all."]

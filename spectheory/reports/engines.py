@@ -15,7 +15,8 @@ Content = Mapping[str, Any]
 _NOTES = (
     "T: temperature; k: drafted tokens per call; drafts: none, the engine's default, or what it is told to draft.",
     "rule: what the engine is told to run, else the one that fits best; expected: its calls, given the engine's texts.",
-    "z: counted less expected calls in standard deviations; counts: the verdict on calls and accepted tokens together.",
+    "z: the difference of counted and expected calls in standard deviations; counts: the verdict on calls and accepted "
+    "tokens together.",
     "output: whether tokens are samples of the target; at temperature 0 its first choices, but for ties by rounding.",
 )
 

@@ -1,4 +1,4 @@
-"""What an acceptance rate alone says, as a table of lengths with certain ranges."""
+"""What an acceptance rate alone says, as a table of lengths with the ranges of all texts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from spectheory.reports.notes import NO_COST
 from spectheory.reports.table import Column, Table
 
 _CERTAIN = (
-    "Ranges are certain for every text with this acceptance, whichever way it is spread (C6), if the rule decides each "
-    "position alone: token verification or matching."
+    "Ranges hold for every text with exactly this acceptance, whichever way it is spread (C6), if the rule decides "
+    "each position alone: token verification or matching. The error of the rate itself comes on top, and a text's last "
+    "call is left out."
 )
-_BLOCK = "Lower ends hold for block verification too."
+_COUNTED = "Block verification is not covered, as the rate was counted in calls of one k."
+_BLOCK = (
+    "Lower ends hold for block verification too in the mean over texts that the target samples (B7), not for each text."
+)
 _IDEALISED = "i.i.d.: the idealised value if every draft is accepted with the same chance, independently (C1)."
 _GIVEN = "Given this c, and beside it half and twice as much: c is seldom known better until it is timed."
 _FREE = "Drafts that cost nothing: the speed-up is the number of tokens per call."
@@ -30,7 +34,7 @@ def acceptance_report(answer: FromAcceptance) -> Report:
     best = answer.safest
     content = AcceptanceJson.view(answer, source="acceptance")
     cost = (_GIVEN if answer.c else _FREE) if answer.cs else NO_COST
-    notes = [_CERTAIN, *([_BLOCK] if answer.counted_k is None else []), _IDEALISED, cost, _NEXT]
+    notes = [_CERTAIN, _BLOCK if answer.counted_k is None else _COUNTED, _IDEALISED, cost, _NEXT]
     lines = _lines(answer)
     shown = sizes_shown((row.k for row in answer.rows), best.k)
     tables = [_table(answer, [row for row in answer.rows if row.k in shown])]
@@ -62,7 +66,7 @@ def _table(answer: FromAcceptance, rows: Sequence[AtLength]) -> Table:
     ]
     columns = [
         Column("k"),
-        Column("tokens per call", meaning="certain range over all texts with this acceptance"),
+        Column("tokens per call", meaning="range over all texts with this acceptance"),
         Column("i.i.d.", at="tokens_per_call.best", meaning="C1: idealised"),
         *costs,
     ]

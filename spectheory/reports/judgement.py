@@ -144,7 +144,7 @@ def _rules(found: Judgement, *, brief: bool = False) -> Table:
         Column("z", signed=True, digits=1, at=lambda one: float(one.calls.z)),
         Column("p, all counts", kind="names", at=lambda one: _p(one.p)),
         Column("verdict", kind="names", at=lambda one: ("fits", "REFUTED")[one.refuted]),
-        Column("accepts the same", kind="words", aside=True, at=lambda one: ", ".join(one.same)),
+        Column("cannot be told apart", kind="words", aside=True, at=lambda one: ", ".join(one.same)),
     ]
     requests = "1 request" if len(log) == 1 else f"{len(log)} requests"
     drafts = f"k = {k}" if isinstance(found.shape, Chain | None) else str(found.shape)

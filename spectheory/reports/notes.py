@@ -309,8 +309,8 @@ def _of_largest(reading: RecordedReading) -> str:
 # Plans
 
 _OF_ENGINES = (
-    "An engine's k may differ from the best k above: it is the fastest under the engine's own rule by the time of "
-    "passes alone. The engine's own work between passes comes on top."
+    "An engine's k may differ from the best k above: it is the fastest under the engine's own rule. The engine's own "
+    "work between passes is not in it."
 )
 """Why settings for engines differ from the best setting."""
 _CHOSEN = (

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from spectheory.answers import Part
 from spectheory.answers.prediction import PredictionJson
-from spectheory.cost import ConstantRatio, CostModel, LatencyTable, LoopedTable
+from spectheory.cost import LatencyTable, LoopedTable
 from spectheory.deployment import EngineSettings
 from spectheory.deployment.candidates import in_words
-from spectheory.deployment.next_steps import next_steps
+from spectheory.deployment.next_steps import steps_of
 from spectheory.intervals import Interval
 from spectheory.limits.claims import IID_BRANCHING, IID_CHANNEL, TEXT, LimitClaim
 from spectheory.prediction import Label, Plan, Prediction
@@ -18,7 +18,8 @@ from spectheory.prediction.answer import RecordedReading, merit
 from spectheory.prediction.guessed_ratio import AtRatio, other_ratios
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.remarks import given
-from spectheory.reports.base import WIDTH, Brief, Report, given_ratio, point, range_words, short, sizes_shown
+from spectheory.reports.base import WIDTH, Brief, Report, point, range_words, short, sizes_shown
+from spectheory.reports.first_screen import engines_table, how_sure, last_notes, verdict
 from spectheory.reports.meanings import TERMS, claimed
 from spectheory.reports.notes import (
     NO_COST,
@@ -54,17 +55,16 @@ _RULES, _RULES_WITHOUT_COSTS = 3, 5
 _LONGEST_LABEL = 31
 """Letters of the longest built-in rule with "verification"."""
 _CERTIFIED = "Ranges without ± are certain bounds; settings are compared by their low ends."
-_BESIDE_ENGINES = 5
-"""Rows of the rules beside a table of engines: those around the best."""
-_TO_PASTE = "The setting to paste is printed without --all; JSON has that of every engine."
 _SHOWN = 5
 """Settings that a provisional answer shows."""
 
 
-def prediction_report(plan: Plan, check: Records | None = None, engines: Sequence[EngineSettings] = ()) -> Report:
+def prediction_report(
+    plan: Plan, check: Records | None = None, engines: Sequence[EngineSettings] = (), *, trace: str = "TRACE"
+) -> Report:
     """Every prediction of a plan, and what else was asked for; recorded lengths have no limits.
 
-    What `engines` run comes first, the fastest of them at the top.
+    What `engines` run comes first, the fastest of them at the top. `trace` is how the trace is written in commands.
     """
     best, adaptive, recorded = plan.best, plan.adaptive, plan.recorded
     in_loop, guessed = isinstance(plan.cost, LoopedTable), other_ratios(plan)
@@ -92,15 +92,18 @@ def prediction_report(plan: Plan, check: Records | None = None, engines: Sequenc
         *([check_table(check)] if check else []),
     ]
     words = provisional_words(best.provenance) or requests_left_out(best.provenance, recorded)
-    verdict = "; ".join(_verdict(plan, engines))
     adapted = adaptive_sentence(adaptive) if adaptive else ""
-    headline = [words, verdict, disturbed_words(best, plan.cost), adapted]
+    headline = [words, "; ".join(_verdict(plan, engines)), disturbed_words(best, plan.cost), adapted]
     timing = timing_notes(plan.cost) if isinstance(plan.cost, LatencyTable) else []
     notes = [*prediction_notes(plan, in_loop, recorded), *timing, *guessed_notes(guessed)]
-    if engines:
-        notes = [_TO_PASTE, *notes, *engines[0].remarks]
-    pieces = [*_by_engine(engines), *_tables(plan, recorded), *asked, *([recorded_table(recorded)] if recorded else [])]
-    return Report(content, pieces, ". ".join(filter(None, headline)), notes, _brief(plan, asked, engines, guessed))
+    pieces = [
+        *engines_table(engines),
+        *_tables(plan, recorded),
+        *asked,
+        *([recorded_table(recorded)] if recorded else []),
+    ]
+    brief = _brief(plan, asked, engines, guessed, trace)
+    return Report(content, pieces, ". ".join(filter(None, headline)), notes, brief, engines)
 
 
 def _slower(speedup: Interval) -> bool:
@@ -188,14 +191,16 @@ def _tokens(plan: Plan, labels: Sequence[Label]) -> list[Column]:
     return [_column(plan, label, "tokens per call", lambda p: p.tokens_per_call) for label in labels]
 
 
-def _limit(claim: LimitClaim, of: str = "", rule: str = "", *, known: bool = False) -> Column:
-    """A limit as the first rule of a row has it, or the one that is named, or the first that knows it."""
+def _limit(claim: LimitClaim, of: str = "", rule: str = "", *, brief: bool = False) -> Column:
+    """A limit as the first rule of a row has it, or the one that is named; in a `brief` answer in words, as the first
+    rule that knows it has it.
+    """
 
     def at(row: Sizes) -> float | None:
         values = (p.compared(claim) for p in row.values() if p.rule.name == (rule or p.rule.name))
-        return next(filter(None, values) if known else values, None)
+        return next(filter(None, values) if brief else values, None)
 
-    return Column(f"{claim.heading}{of}", aside=True, meaning=claimed(claim), at=at)
+    return Column(claim.plain_heading if brief else f"{claim.heading}{of}", aside=True, meaning=claimed(claim), at=at)
 
 
 def _of_chains(plan: Plan) -> list[Column]:
@@ -219,9 +224,13 @@ def _of_trees(plan: Plan) -> list[Column]:
 # What is shown first
 
 
-def _brief(plan: Plan, asked: Sequence[Table], engines: Sequence[EngineSettings], guessed: Sequence[AtRatio]) -> Brief:
-    """The best setting, 80 columns of a few rules with k up to two beyond the best, and the tables `asked` for."""
-    provenance = plan.best.provenance
+def _brief(
+    plan: Plan, asked: Sequence[Table], engines: Sequence[EngineSettings], guessed: Sequence[AtRatio], trace: str
+) -> Brief:
+    """The best setting, what engines run or else a few rules with k up to two beyond the best, and the tables that were
+    `asked` for.
+    """
+    best, provenance = engines[0].candidate.prediction if engines else plan.best, plan.best.provenance
     provisional = provisional_words(provenance)
     notes = [
         *([f"{provisional}."] if provisional else []),
@@ -232,28 +241,16 @@ def _brief(plan: Plan, asked: Sequence[Table], engines: Sequence[EngineSettings]
         *given(provenance),
         *([QUIET] if plan.best.disturbed else []),
         *([] if provisional else few_prompts(plan.prompts)),
+        *last_notes(best, plan.cost, steps_of(plan, best, trace)),
     ]
-    disturbed = disturbed_words(plan.best, plan.cost)
-    lines = [*_verdict(plan, engines), disturbed, requests_left_out(provenance, plan.recorded)]
-    if engines:
-        notes = [f"To run it: {engines[0].paste}", *notes, f"Next: {'; '.join(next_steps(plan, engines)[:2])}."]
-    return Brief.of(lines, [*_by_engine(engines), _few_rules(plan, engines), *asked], notes)
+    lines = [*_verdict(plan, engines), disturbed_words(plan.best, plan.cost)]
+    shown = engines_table(engines) or [_few_rules(plan)]
+    return Brief.of([*lines, requests_left_out(provenance, plan.recorded)], [*shown, *asked], notes)
 
 
 def _verdict(plan: Plan, engines: Sequence[EngineSettings]) -> list[str]:
     """The fastest setting that an engine runs, then the best of all; without engines the best."""
-    if not engines:
-        return list(_best(plan))
-    first = engines[0]
-    found, speedup = first.candidate.prediction, first.candidate.speedup
-    setting = f"{first.engine}, {found.rule.label}, {in_words(found.shape)}"
-    pays = "Pays" if first.pays else "No setting of an engine pays; best"
-    lines = [f"{pays}: {setting}: speed-up {point(speedup, 'x')}", _known(plan.cost, speedup, found.tokens_per_call)]
-    best = plan.best
-    if best.speedup is not None and best.speedup.best > speedup.best:
-        named = f"{best.rule.label}, {in_words(best.shape)}"
-        lines.append(f"Theoretical best, no settings here: {named}: {point(best.speedup, 'x')}")
-    return lines
+    return verdict(engines, plan.best, plan.cost) if engines else list(_best(plan))
 
 
 def _best(plan: Plan) -> tuple[str, str]:
@@ -264,49 +261,23 @@ def _best(plan: Plan) -> tuple[str, str]:
         known = ", ".join(filter(None, [f"{point(tokens)} tokens per target call", range_words(tokens)]))
         return f"Most tokens per call: {setting}", known
     says = "Do not speculate; best" if _slower(best.speedup) else "Best"
-    return f"{says}: {setting}: speed-up {point(best.speedup, 'x')}", _known(plan.cost, best.speedup, tokens)
+    return f"{says}: {setting}: speed-up {point(best.speedup, 'x')}", how_sure(plan.cost, best.speedup, tokens)
 
 
-def _known(cost: CostModel | None, speedup: Interval, tokens: Interval) -> str:
-    """The error of a speed-up, and tokens per call."""
-    if isinstance(cost, ConstantRatio):
-        over = given_ratio(cost.c, speedup, "prompts")
-    else:
-        over = f"{range_words(speedup, 'x') or point(speedup, 'x')} over plain decoding"
-    return f"{over}; {point(tokens)} tokens per target call"
-
-
-def _by_engine(engines: Sequence[EngineSettings]) -> list[Table]:
-    """The best setting of each engine."""
-    columns = [
-        Column("engine", kind="names"),
-        Column("rule", kind="names", at="candidate.prediction.rule.name"),
-        Column("shape", kind="names", at=lambda each: in_words(each.candidate.prediction.shape)),
-        Column("tokens per call", at="candidate.prediction.tokens_per_call"),
-        Column("speed-up", "x", at="candidate.speedup"),
-    ]
-    best = engines[0] if engines else None
-    return (
-        [Table.of("What engines run, under the rule that each really has", columns, engines, best=best)]
-        if engines
-        else []
-    )
-
-
-def _few_rules(plan: Plan, engines: Sequence[EngineSettings]) -> Table:
+def _few_rules(plan: Plan) -> Table:
     """As many of the best labels as fit, chains first, with intervals if these fit too."""
     gains = {label: max(p.gain for p in plan.of(label)) for label in plan.labels}
     by_gain = sorted(plan.labels, key=lambda label: (label != plan.best.label, not label.chain, -gains[label]))
     most = min(_RULES if plan.timed else _RULES_WITHOUT_COSTS, len(by_gain))
     tables = [
-        _of_labels(plan, [label for label in plan.labels if label in by_gain[:rules]], ranges=ranges, few=bool(engines))
+        _of_labels(plan, [label for label in plan.labels if label in by_gain[:rules]], ranges=ranges)
         for rules in range(most, 0, -1)
         for ranges in (True, False)
     ]
     return next((table for table in tables if table.width <= WIDTH), tables[-1])
 
 
-def _of_labels(plan: Plan, labels: Sequence[Label], *, ranges: bool, few: bool) -> Table:
+def _of_labels(plan: Plan, labels: Sequence[Label], *, ranges: bool) -> Table:
     """Tokens per call of each label, a limit that binds one of them, and speed-ups; `ranges` are those of tokens."""
 
     def value(p: Prediction) -> Interval | float:
@@ -323,8 +294,7 @@ def _of_labels(plan: Plan, labels: Sequence[Label], *, ranges: bool, few: bool) 
         ),
     ]
     title = f"Tokens per target call by drafts k{', then speed-up over plain decoding' if plan.timed else ''}"
-    table = _by_nodes(title, plan, labels, columns, best=plan.best.shape.nodes)
-    return replace(table, rows=table.rows[-_BESIDE_ENGINES:]) if few else table
+    return _by_nodes(title, plan, labels, columns, best=plan.best.shape.nodes)
 
 
 def _binding(plan: Plan, labels: Sequence[Label]) -> list[Column]:
@@ -332,5 +302,5 @@ def _binding(plan: Plan, labels: Sequence[Label]) -> list[Column]:
     shown = [p for label in labels for p in plan.of(label)]
     for claim in (*limits_of_decodings(plan), TEXT):
         if any(p.compared(claim) and claim.key in p.rule.bound_by for p in shown):
-            return [_limit(claim, known=True)]
+            return [_limit(claim, brief=True)]
     return []

@@ -11,7 +11,6 @@ from spectheory.answers import Part
 from spectheory.answers.counts import ComparisonJson, ImportJson, LogJson, LogsJson, ReadingsJson
 from spectheory.judging.readings import BEYOND, ReadingAtK, Readings, first_draft_gap
 from spectheory.judging.several_k import Together
-from spectheory.prediction.guessed_ratio import FACTORS
 from spectheory.reports.base import Brief, Report, given_ratio, point, range_words, short, sizes_shown
 from spectheory.reports.load import load_sentence, load_tables, roofline_words
 from spectheory.reports.notes import NO_COST, ROOFLINE_ERROR, guessed_notes
@@ -23,7 +22,6 @@ from spectheory.trace.reading import Whole
 from spectheory.trace.record import Trace
 from spectheory.trace.text_info import LEFT_OUT
 
-_SERVE_LONGER = "Serve with a larger k to count it."
 _TOKENS = "Tokens per call count the recovered or bonus token."
 
 
@@ -108,8 +106,9 @@ def _brief(logs: Mapping[str, Readings], joint: Together | None) -> Brief:
     tables = [_table(short(name, 30), each, brief=True) for name, each in logs.items()]
     rising = dict.fromkeys(line for each in logs.values() for line in _rising(each))
     costs = [NO_COST] if first.best is None else guessed_notes(first.guessed)
-    notes = [*costs, *rising, *([_SERVE_LONGER] if rising else [])]
-    return Brief.of([*lines[:1], *beyond] if beyond else lines, [*tables, *_loaded(logs, brief=True)], notes)
+    last = _last_notes(first) if len(logs) == 1 else []
+    tables += _loaded(logs, brief=True)
+    return Brief.of([*lines[:1], *beyond] if beyond else lines, tables, [*costs, *rising, *last])
 
 
 def _loaded(logs: Mapping[str, Readings], *, brief: bool = False) -> list[Table]:
@@ -118,17 +117,31 @@ def _loaded(logs: Mapping[str, Readings], *, brief: bool = False) -> list[Table]
     return [table for name, load in loads.items() for table in load_tables(load, name, brief=brief)]
 
 
+def _last_notes(found: Readings) -> list[str]:
+    """Why a server is no faster, and what to do next."""
+    best, served = found.best, found.counted
+    accepted = f"{found.rows[0].survival.best:.0%} of calls accept the first draft"
+    all_of_them = f", {served.survival.best:.0%} all {served.k}" if served.k > 1 else ""
+    drafting = f"; a draft step takes {found.c:g} target steps" if found.c else ""
+    steps = [
+        *([f"serve with k above {found.k}, the largest that was counted"] if best and best.k == found.k else []),
+        *(["time the pair in place of a guessed c: spectheory measure"] if found.c else []),
+        "other rules and engines need a trace of the pair: spectheory predict --target TARGET --draft DRAFT",
+    ]
+    return [f"Why not more: {accepted}{all_of_them}{drafting}.", f"Next: {'; '.join(steps[:2])}."]
+
+
 def _said(found: Readings) -> list[str]:
     """The best k, and what was counted."""
     best, length = found.best, found.counters.length
     counted = "" if length is None else f"{length:.2f} tokens per call counted at k = {found.k}"
     if best is None or best.speedup is None:
         return [counted]
-    pays = "Best" if best.speedup.best >= 1 else "No k pays; best"
+    pays = "No k pays; best" if best.speedup.best <= 1 else "Pays" if best.speedup.low > 1 else "May pay"
     among = " up to the served k" if found.best_beyond else ""
     first = f"{pays}{among}: k = {best.k}: speed-up {point(best.speedup, 'x')} over plain decoding"
-    if found.guessed:
-        known = given_ratio(found.guessed[0].c / FACTORS[0], best.speedup, found.noise)
+    if found.c:
+        known = given_ratio(found.c, best.speedup, found.noise)
         counted = f"counted {length:.2f} at k = {found.k}" if length is not None else ""
     else:
         known = roofline_words(best.speedup) if found.load else range_words(best.speedup, "x")
@@ -172,7 +185,7 @@ def _table(name: str, found: Readings, *, brief: bool = False) -> Table:
     columns = [
         Column("k"),
         Column("accepted at k", digits=3, at="survival"),
-        Column("hazard", digits=3),
+        Column("of those\nbefore", digits=3, at="hazard"),
         Column("tokens per call", digits=3, at=lambda row: Cell(row.tokens_per_call, best=row is found.best)),
         *([Column("first choices", digits=3)] if any(row.first_choices for row in rows) else []),
         *(
@@ -180,19 +193,19 @@ def _table(name: str, found: Readings, *, brief: bool = False) -> Table:
             if found.best
             else []
         ),
-        Column("rests on", kind="words", at=lambda row: _RESTS_ON[row.basis]),
+        Column("read from", kind="words", at=lambda row: _READ_FROM[row.basis]),
     ]
     engine = " ".join(filter(None, (found.counters.engine, found.counters.version))) or name
     return Table.of(f"{name}: counts of {engine}" if engine != name else f"Counts of {engine}", columns, rows)
 
 
 _COLUMNS = (
-    "accepted at k: share of calls that accepted at least k tokens. hazard: that share over the one of k - 1. "
-    "tokens per call: of chains of k drafts. rests on: counted at this k, or read for a shorter or longer one, where "
-    "ranges hold the readings and the error of counting."
+    "accepted at k: share of calls that accepted at least k tokens. of those before: that share over the one of k - 1. "
+    "tokens per call: of chains of k drafts. read from: the counts of this k, or those of a shorter or longer one, "
+    "where ranges hold the readings and the error of counting."
 )
 """What the columns mean."""
-_RESTS_ON = {
+_READ_FROM = {
     "counted": "counted",
     "drafted so far": "drafted so far",
     "own starts": "shorter k",
@@ -257,8 +270,9 @@ def _positions(counters: Counters) -> Table:
         [i, None if counters.calls is None else round(share * counters.calls), share, share / over if over else None]
         for i, (share, over) in enumerate(zip(counters.survival, above, strict=False), 1)
     ]
-    columns = [Column("position"), Column("accepted"), Column("share of calls", digits=3), Column("hazard", digits=3)]
-    note = "hazard: the share over that of the position before."
+    shares = [Column("share of calls", digits=3), Column("of those before", digits=3)]
+    columns = [Column("position"), Column("accepted"), *shares]
+    note = "of those before: the share over that of the position before."
     return Table("Accepted by position", columns, rows, (note,))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from spectheory.answers.theory import RulesJson
 from spectheory.intervals import Interval
@@ -16,8 +16,8 @@ from spectheory.verification import RuleStanding
 
 
 def rules_report(answer: RulesAnswer) -> Report:
-    """The rules by acceptance, the largest first, with the optimum, TV and KL."""
-    rows = sorted(answer.rows, key=lambda row: -row.acceptance.best if row.acceptance else math.inf)
+    """The rules by candidates and acceptance, the largest first, with the optimum, TV and KL."""
+    rows = sorted(answer.rows, key=lambda row: (-row.k, -row.acceptance.best if row.acceptance else math.inf))
     known = [f"alpha*_{k} = {value:.4f}" for k, value in sorted(answer.optimum.items())]
     distance = "-" if answer.total_variation is None else number(answer.total_variation, 4)
     standings = [
@@ -36,48 +36,60 @@ def rules_report(answer: RulesAnswer) -> Report:
 
 
 def _brief(answer: RulesAnswer, rows: Sequence[RuleStanding]) -> Brief:
-    """The rules whose acceptance is known; a gap stands where R4 is a limit alone."""
+    """The rules whose acceptance is known, with as many candidates; a gap stands where R4 is a limit alone."""
     known = [row for row in rows if row.acceptance]
+    alike = {k: [row for row in known if row.k == k] for k in dict.fromkeys(row.k for row in known)}
+    unknown = [] if known else _reasons(rows)
+    changing = [note for note in answer.notes if note in (OF_FIRST_DRAFT, GIVEN)]
+    tables = [_of_candidates(answer, k, group) for k, group in alike.items()]
+    return Brief.of(_verdict(answer, alike), tables, [*unknown, *changing, *few_prompts(answer.prompts)])
+
+
+def _of_candidates(answer: RulesAnswer, k: int, rows: Sequence[RuleStanding]) -> Table:
+    """The rules with k candidates."""
     gap = Column(
-        "gap to R4",
+        "gap to the limit",
         digits=4,
         meaning="largest acceptance with as many i.i.d. candidates, less this one",
         at=lambda row: Cell(row.gap if row.limited else None, "≤" if row.side == "lower bound" else ""),
     )
     columns = [
         Column("rule", kind="names", at=lambda row: short(row.rule)),
-        Column("candidates", meaning=_CANDIDATES, at="k"),
-        Column("acceptance", digits=4, at=lambda row: Cell(row.acceptance, best=row is known[0])),
+        Column("acceptance", digits=4, at=lambda row: Cell(row.acceptance, best=row is rows[0])),
         Column("side", kind="words"),
         *([gap] if answer.optimum else []),
     ]
-    unknown = [] if known else _reasons(rows)
-    changing = [note for note in answer.notes if note in (OF_FIRST_DRAFT, GIVEN)]
-    table = Table.of(f"Acceptance with k = {answer.k} candidates", columns, known)
-    return Brief.of(_verdict(answer, known), [table], [*unknown, *changing, *few_prompts(answer.prompts)])
+    return Table.of(f"Acceptance with {_candidates(k)}", columns, rows)
 
 
-def _verdict(answer: RulesAnswer, known: Sequence[RuleStanding]) -> list[str]:
-    if not known:
+def _verdict(answer: RulesAnswer, alike: Mapping[int, Sequence[RuleStanding]]) -> list[str]:
+    if not alike:
         return ["The acceptance of no rule is known from this"]
-    most = known[0].acceptance
-    assert most is not None
-    alike = [short(row.rule) for row in known if row.acceptance and row.acceptance.best >= most.best - 5e-5]
-    names = " and ".join(alike) if len(alike) < 3 else f"{alike[0]} and {len(alike) - 1} others"
+    most = [f"Most accepted with {_candidates(k)}: {_most(rows)}" for k, rows in alike.items()]
     optimum = answer.optimum.get(answer.k)
-    limit = "" if optimum is None else f"Limit with i.i.d. candidates {optimum:.4f}. "
-    apart = "" if answer.total_variation is None else f"Total variation {number(answer.total_variation, 4)}, "
-    distance = f"{apart}KL {_divergence(answer.kl).removeprefix('= ')}" if answer.kl else ""
-    return [f"Most accepted with {answer.k} candidates: {names}: {number(most, 4)}", limit + distance]
+    limit = "" if optimum is None else f"Limit with {_candidates(answer.k)}, i.i.d.: {optimum:.2f}. "
+    apart = "" if answer.total_variation is None else f"Total variation {number(answer.total_variation)}, "
+    distance = f"{apart}KL {_divergence(answer.kl, 2).removeprefix('= ')}" if answer.kl else ""
+    return [*most, limit + distance]
 
 
-def _divergence(kl: Interval | None) -> str:
+def _most(rows: Sequence[RuleStanding]) -> str:
+    """The rules that accept the most, and how much."""
+    most = rows[0].acceptance
+    assert most is not None
+    alike = [short(row.rule) for row in rows if row.acceptance and row.acceptance.best >= most.best - 5e-5]
+    names = " and ".join(alike) if len(alike) < 3 else f"{alike[0]} and {len(alike) - 1} others"
+    return f"{names}: {number(most)}"
+
+
+def _candidates(k: int) -> str:
+    return f"{k} candidate{'s' if k > 1 else ''}"
+
+
+def _divergence(kl: Interval | None, digits: int = 4) -> str:
     if kl is None:
         return "= -"
-    return f"= {number(kl, 4)} nats" if math.isfinite(kl.best) else "infinite"
-
-
-_CANDIDATES = "candidates at the position"
+    return f"= {number(kl, digits)} nats" if math.isfinite(kl.best) else "infinite"
 
 
 def _table(answer: RulesAnswer, rows: Sequence[RuleStanding]) -> Table:
@@ -85,7 +97,7 @@ def _table(answer: RulesAnswer, rows: Sequence[RuleStanding]) -> Table:
     columns = [
         Column("rule", kind="words"),
         Column("side", kind="words", at=lambda row: row.side if row.acceptance else None),
-        Column("k", meaning=_CANDIDATES),
+        Column("k", meaning="candidates at the position"),
         Column("acceptance", digits=4),
     ]
     if answer.source == "pmfs":

@@ -45,7 +45,7 @@ def served_report(answer: ServedAnswer) -> Report:
     ]
     sentences = _sentences(answer)
     read = [_READING] if any(choice.reading for choice in answer.choices) else []
-    title = "Best k and its speed-up (L: cached tokens; 0: plain; ?: interval includes 1)"
+    title = "Best k and its speed-up (by cached tokens; 0: plain; ?: interval includes 1)"
     table = best_lengths_table(title, answer.choices, _choice, batch="concurrency", notes=read)
     together = [lock_step_table(answer.lock_step, answer.texts)] if answer.lock_step else []
     within = targets_table(answer.load)

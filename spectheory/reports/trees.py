@@ -6,7 +6,7 @@ from spectheory.answers.theory import TreeJson
 from spectheory.limits.claims import IID_CHANNEL, RANK_TREES
 from spectheory.prediction.tree_answer import TreeAnswer
 from spectheory.reports.base import Report
-from spectheory.reports.table import Cell, Column, Drawing, Row, Table
+from spectheory.reports.table import Cell, Column, Drawing, Row, Table, number
 
 _MOST_DRAWN_NODES, _MOST_DRAWN_DEPTH = 64, 14
 """A larger tree is summed up by depth: at four columns a depth these fit a terminal of 80."""
@@ -24,9 +24,10 @@ def tree_report(answer: TreeAnswer) -> Report:
     """The tree drawn node by node, or summed up by depth if it is large, and what it gives."""
     tree = answer.tree
     channel = RANK_TREES["channel"] if answer.source == "ranks" else IID_CHANNEL
-    words = channel.heading if channel.scope.side == "limit" else f"{channel.name} (idealised)"
-    limit = "" if answer.channel is None else f"; {words} {answer.channel:.3f}"
-    headline = f"Tree of {tree.nodes} nodes, depth {tree.depth}: {answer.tokens_per_call} tokens per call{limit}"
+    words = channel.words if channel.scope.side == "limit" else f"idealised value for {channel.words}"
+    limit = "" if answer.channel is None else f"; {words}: {answer.channel:.2f}"
+    tokens = number(answer.tokens_per_call)
+    headline = f"Tree of {tree.nodes} nodes, depth {tree.depth}: {tokens} tokens per call{limit}"
     content = TreeJson.view(
         answer, **answer.facts, nodes=tree.nodes, depth=tree.depth, draft_pass_tokens=tree.passes, paths=tree.paths
     )

@@ -147,7 +147,7 @@ class RecordedMatch(CopiedMatch):
     @property
     def label(self) -> str:
         """What sentences call it."""
-        return f"recorded draft {self.draft}"
+        return "recorded draft" if self.draft == "draft" else f"recorded draft {self.draft}"
 
     def matched(self, columns: Columns) -> NDArray[Any]:
         """Accepted drafts of a call that starts at each position, ``[N]``."""

@@ -191,9 +191,12 @@ def test_what_an_engine_runs_leads(trace_file: Path, capsys: pytest.CaptureFixtu
     asked = ["predict", str(trace_file), "--c", "0.1", "--k-max", "3"]
     assert main(asked) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert re.match(r"Pays: vllm, token verification, k = \d: speed-up \d\.\d\dx$", lines[0])
+    assert re.match(r"Pays: vllm, block verification, k = \d: speed-up \d\.\d\dx$", lines[0])
+    assert any(line.startswith("vllm serve ") for line in lines)
+    assert main([*asked, "--engine", "transformers"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert re.match(r"Pays: transformers, token verification, k = \d: speed-up \d\.\d\dx$", lines[0])
     assert any(line.startswith("Theoretical best, no settings here: block verification") for line in lines[:3])
-    assert any(line.startswith("To run it: vllm serve ") for line in lines)
     assert main([*asked, "--engine", "transformers", "--json"]) == 0
     assert [each["engine"] for each in json.loads(capsys.readouterr().out)["engines"]] == ["transformers"]
     assert main([*asked, "--rule", "block"]) == 0

@@ -45,8 +45,11 @@ def test_engines_state_their_own_rules() -> None:
     assert found["transformers"].options["assistant"]["num_assistant_tokens"] == token.shape.nodes
     assert token.speedup is not None
     assert found["transformers"].candidate.speedup.best == pytest.approx(token.speedup.best)
-    assert found["vllm"].candidate.prediction.rule.name == "token"
-    assert found["vllm"].candidate.speedup.best == pytest.approx(token.speedup.best)
+    block = plan(trace, cost, rules=["block"], shapes=[Chain(k) for k in range(1, 9)]).best
+    assert block.speedup is not None
+    assert found["vllm"].candidate.prediction.rule.name == "block"
+    assert found["vllm"].candidate.speedup.best == pytest.approx(block.speedup.best)
+    assert block.speedup.best > token.speedup.best
     argmax = plan(trace, cost, rules=[RULES["argmax"]], shapes=[Chain(k) for k in range(1, 9)]).best
     for name, length in (("llama.cpp", "spec-draft-n-max"), ("tensorrt-llm", "max_draft_len")):
         assert found[name].candidate.prediction.rule.name == "argmax"
@@ -64,8 +67,9 @@ def test_vllm_json_is_the_one_pasted() -> None:
     assert json.loads(words[words.index("--speculative-config") + 1]) == settings.options
     assert settings.options["model"] == "org/small-4"
     drawn = (settings.options["draft_sample_method"], settings.options["rejection_sample_method"])
-    assert drawn == ("probabilistic", "standard")
-    assert any("Block verification runs in model runner V2" in line for line in settings.remarks)
+    assert drawn == ("probabilistic", "block")
+    assert any("Block verification needs model runner V2" in line for line in settings.remarks)
+    assert any(line.startswith("Token verification") and "at best k = " in line for line in settings.remarks)
     assert any(line.startswith("By default") and "argmax" in line for line in settings.remarks)
 
 
@@ -96,9 +100,10 @@ def test_settings_that_an_engine_refuses_or_ignores_are_never_pasted(sampling: d
     found = engines_of(Draft("small", replace(trace, columns=columns), table()), k_max=4, nodes=4)
     assert list(found) == (GREEDY if sampling.get("temperature") == 0 else NAMES)
     for settings in found.values():
-        assert "block" not in settings.paste
+        rule = settings.candidate.prediction.rule.name
+        assert ("block" in settings.paste) == (rule == "block")
+        assert rule != "block" or (settings.engine == "vllm" and any("V2" in line for line in settings.remarks))
         assert "rejection-sampling" not in settings.paste
-        assert settings.candidate.prediction.rule.name != "block"
     assert found["sglang"].candidate.prediction.rule.name in ("greedy", "argmax", "topk")
 
 

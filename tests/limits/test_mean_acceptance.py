@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from spectheory.cost import iid_tokens_per_call
 from spectheory.limits.mean_acceptance import least_tokens_per_call, most_tokens_per_call, tokens_per_call_between
 from spectheory.prediction.from_acceptance import from_acceptance
+from spectheory.reports.from_acceptance import acceptance_report
 
 ROUNDING = 1e-9
 
@@ -99,3 +100,14 @@ def test_accepted_over_drafted() -> None:
     assert all(row.tokens_per_call.low <= row.tokens_per_call.best <= row.tokens_per_call.high for row in answer.rows)
     lows = [row.tokens_per_call.low for row in answer.rows]
     assert lows == sorted(lows)
+
+
+@pytest.mark.parametrize("counted_k", [None, 5])
+def test_the_notes_claim_no_more_than_the_theorem(counted_k: int | None) -> None:
+    """Block verification is covered in the mean, by B7, and not from counts; the error of the rate is not covered."""
+    report = acceptance_report(from_acceptance(0.6, 0.1, counted_k=counted_k))
+    notes = " ".join(report.notes)
+    assert ("block verification too in the mean over texts that the target samples" in notes) is (counted_k is None)
+    assert ("Block verification is not covered" in notes) is (counted_k is not None)
+    assert "error of the rate itself comes on top" in notes
+    assert "ertain" not in " ".join([notes, report.headline, *(report.brief.verdict if report.brief else [])])

@@ -87,6 +87,15 @@ def test_as_many_as_cores_are_free(how: dict[str, Any], expected: int, words: st
     assert words in said
 
 
+@pytest.mark.parametrize(("value", "words"), [("1", "OMP_NUM_THREADS is set"), (None, "torch's own choice")])
+def test_who_chose_one_thread(value: str | None, words: str, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(4, told=1)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if value:
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
+    assert use_threads() == f"torch runs on 1 thread ({words})"
+
+
 def test_without_counts_of_ticks_the_load_is_taken(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

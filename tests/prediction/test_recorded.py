@@ -139,7 +139,7 @@ def test_hindsight_is_shown_and_never_best() -> None:
     assert max(p.tokens_per_call.best for p in best.of(BEST)) > best.best.tokens_per_call.best
     ranking = rank_drafts([Draft("log", trace, ConstantRatio(0.05))])
     assert [candidate.prediction.rule.name for candidate in ranking.candidates][-1] == BEST
-    assert ranking.best.setting.startswith("recorded draft draft of log, k = ")
+    assert ranking.best.setting.startswith("recorded draft of log, k = ")
     assert engine_settings([Draft("log", trace, ConstantRatio(0.05))]) == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from spectheory.cost import AffineCost, Roofline
@@ -11,6 +12,7 @@ from spectheory.deployment.batches import BATCHES, batch_ranges, best_lengths
 from spectheory.deployment.candidates import DRAFT_MODEL
 from spectheory.deployment.engines import (
     ARGMAX,
+    BLOCK,
     LOOKUP,
     LOOKUP_ESTIMATE,
     SUFFIX,
@@ -35,12 +37,17 @@ SAMPLED = Fact(
     "Token verification of drafts sampled from the draft model.",
     "run on the repaired CPU build: calls within one standard error of those expected, k = 1, 3, 5",
 )
-BLOCK = Fact(
+BY_BLOCK = Fact(
+    '"draft_sample_method": "probabilistic", "rejection_sample_method": "block"',
+    "Block verification of drafts sampled from the draft model.",
+    f"{_READ} `rejection_sampler.py`; vllm-project/vllm#46781; not run",
+)
+_V2 = "model runner V2, the default on GPUs"
+V2_ALONE = Fact(
     '"rejection_sample_method": "block"',
-    "Block verification runs in model runner V2, the default on GPUs: no settings here. V1 (the CPU build, P-EAGLE "
-    "heads, suffix decoding) takes rejection_sample_method block without a message and drafts first choices.",
-    f"V2: {_READ} `use_v2_model_runner`, `rejection_sampler.py`; V1: run, 1.83 tokens per call where block "
-    "verification gives 2.83",
+    f"Block verification needs {_V2}. V1 (the CPU build, P-EAGLE heads, suffix decoding) takes rejection_sample_method "
+    "block without a message and drafts first choices.",
+    f"V2: {_READ} `use_v2_model_runner`; V1: run, 1.83 tokens per call where block verification gives 2.83",
 )
 MATCHED = Fact(
     "temperature 0",
@@ -110,15 +117,15 @@ METHODS = (
     ("dflash", "dflash"),
 )
 """The method of each kind of draft."""
-_VERIFYING = (FIRST_CHOICES, SAMPLED, BLOCK, MATCHED, CUT, MIN_P)
+_VERIFYING = (FIRST_CHOICES, SAMPLED, BY_BLOCK, V2_ALONE, MATCHED, CUT, MIN_P)
 _DRAFTING = (HEADS, PARALLEL, BY_BATCH, NO_STOP, DTYPE, CPU_BUILD, LOOKUP_NGRAM_METHOD, SUFFIX_METHOD)
-DRAWN = {TOKEN: ("probabilistic", "standard"), ARGMAX: ("greedy", "standard")}
+DRAWN = {TOKEN: ("probabilistic", "standard"), BLOCK: ("probabilistic", "block"), ARGMAX: ("greedy", "standard")}
 """vLLM's names for sampling and rejecting drafts under each rule."""
 
 
 def _with_draft(ask: Ask) -> EngineSettings | None:
     """The fastest chain under one of its rules, with the length by batch size where costs depend on the batch."""
-    best = ask.drafted(ARGMAX) if ask.parallel else ask.drafted(TOKEN, ARGMAX)
+    best = ask.drafted(ARGMAX) if ask.parallel else ask.drafted(TOKEN, BLOCK, ARGMAX)
     if best is None:
         return None
     options: dict[str, Any] = {"model": ask.drafter.source}
@@ -133,7 +140,8 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
     if ranges := _ranges(ask, best):
         options["num_speculative_tokens"] = max(best.shape.nodes, *(k for _, _, k in ranges))
         options["num_speculative_tokens_per_batch_size"] = [list(part) for part in ranges]
-    return ask.settings(ENGINE, best, options, _serve(ask, options), _remarks(ask, best))
+    found = ask.settings(ENGINE, best, options, _serve(ask, options), _remarks(ask, best))
+    return replace(found, needs=_V2 if best.rule.name == BLOCK else "")
 
 
 def _serve(ask: Ask, options: Mapping[str, Any]) -> str:
@@ -157,12 +165,13 @@ def _remarks(ask: Ask, best: Prediction) -> list[str]:
     types = [*heads, *([PARALLEL.does] if ask.parallel else []), *([DTYPE.does] if ask.types_differ else [])]
     if ask.greedy:
         return [MATCHED.as_rule, ask.requests, *types]
-    lines = [(SAMPLED if best.rule.name == TOKEN else FIRST_CHOICES).as_rule, BLOCK.does, CPU_BUILD.does]
-    default = ask.fastest(ARGMAX)
-    if default is not None and best.rule.name == TOKEN:
-        gives = f"at best k = {default.shape.nodes}, speed-up {default.speedup}x"
-        lines.insert(1, f"{FIRST_CHOICES.does[:-1]}: {gives}.")
-    if ask.cut and best.rule.name == TOKEN:
+    runs = {TOKEN: SAMPLED, BLOCK: BY_BLOCK, ARGMAX: FIRST_CHOICES}
+    lines = [runs[best.rule.name].as_rule, V2_ALONE.does, CPU_BUILD.does]
+    for other in (ARGMAX, TOKEN):
+        slower = ask.fastest(other)
+        if slower is not None and best.rule.name not in (other, ARGMAX):
+            lines.insert(1, f"{runs[other].does[:-1]}: at best k = {slower.shape.nodes}, speed-up {slower.speedup}x.")
+    if ask.cut and best.rule.name != ARGMAX:
         lines.append(CUT.does)
     return [*lines, ask.requests, *types]
 

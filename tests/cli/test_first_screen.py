@@ -1,0 +1,121 @@
+"""The first screen: does it pay, which setting, how sure, why no more, what next; in 24 lines of 80 letters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spectheory.cli import console, main
+from spectheory.cost import ConstantRatio, LatencyTable
+from spectheory.deployment.next_steps import next_steps, why_not_more
+from spectheory.drafting import Chain
+from spectheory.intervals import Interval
+from spectheory.prediction import plan
+from spectheory.trace import Trace
+from spectheory.trace.counters import Counters
+from tests.cli.plan_cases import measured
+
+WIDTH, HEIGHT = 80, 24
+Screen = Callable[..., list[str]]
+
+
+@pytest.fixture
+def screen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Screen:
+    """What a command prints on a terminal of 80 letters; lines to paste wrap there by themselves."""
+
+    def run(*words: str) -> list[str]:
+        monkeypatch.setattr(console.answers, "_width", WIDTH)
+        assert main(list(words)) in (0, 1)
+        lines = capsys.readouterr().out.splitlines()
+        return [line[at : at + WIDTH] for line in lines for at in range(0, max(len(line), 1), WIDTH)]
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    Counters(calls=100, drafted=300, accepted=190, survival=(0.8, 0.6, 0.5), k=3).write(tmp_path / "counters.json")
+    head, file = Trace.read(measured(tmp_path / "head") / "trace.parquet"), tmp_path / "head" / "trace.parquet"
+    replace(head, provenance={**head.provenance, "draft": {"name": "head", "kind": "eagle3"}}).write(file)
+    return measured(tmp_path / "pair")
+
+
+QUESTIONS = {
+    "trace": ["predict", "PAIR"],
+    "trace, c": ["predict", "PAIR", "--c", "0.1"],
+    "counters": ["predict", "AT/counters.json", "--c", "0.1"],
+    "plan": ["plan", "PAIR"],
+    "head": ["predict", "AT/head"],
+    "plan of drafts": ["plan", "--trace", "small=PAIR", "--trace", "head=AT/head"],
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_first_screen_says_what_to_run_and_what_next(name: str, folder: Path, screen: Screen) -> None:
+    lines = screen(*(word.replace("PAIR", str(folder)).replace("AT", str(folder.parent)) for word in QUESTIONS[name]))
+    assert len(lines) < HEIGHT, "and the prompt"
+    assert lines[0].startswith(("Pays", "May pay", "Do not speculate", "No ")), "does it pay, which setting"
+    assert "x to " in lines[1] or "estimate" in lines[1], "how sure"
+    whole = " ".join(lines)
+    assert "Why not more: " in whole
+    assert "Next: " in whole
+    if "counters" not in name:
+        assert "To run it (" in whole
+        assert ("vllm" in lines[0] and "block" in lines[0]) == ("model runner V2, the default on GPUs" in whole)
+
+
+@pytest.mark.parametrize("command", ["predict", "plan"])
+def test_the_setting_is_pasted_with_and_without_all(command: str, folder: Path, screen: Screen) -> None:
+    for more in ([], ["--all"]):
+        assert any(line.startswith("vllm serve ") for line in screen(command, str(folder), *more))
+
+
+def test_a_tree_leads_a_plan_of_chains_alone(folder: Path, screen: Screen) -> None:
+    """SGLang's trees are the fastest that it runs, and no tree was asked for."""
+    lines = screen("predict", str(folder), "--engine", "sglang", "--shape", "chain", "--k-max", "4")
+    assert "sglang, topk verification, tree of" in lines[0]
+    assert any(line.startswith("Next: ") for line in lines)
+
+
+def test_an_uncertain_setting_may_pay(folder: Path, screen: Screen) -> None:
+    """A draft step takes up to three plain steps: the interval holds 1."""
+    draft, step = Interval(0.05, 0.4, 3.0, "statistical"), Interval.exact(1.0)
+    LatencyTable({1: step, 33: step}, {1: draft, 2: draft}, 64).write(folder / "latency.json")
+    assert screen("predict", str(folder), "--k-max", "4")[0].startswith("May pay: vllm")
+
+
+def steps_of(cost: ConstantRatio | LatencyTable, k_max: int) -> list[str]:
+    trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.1] * 40), ([-1.0] * 40, [-1.0] * 40)])
+    found = plan(trace, cost, rules="token", k_max=k_max)
+    return list(next_steps(found.best, cost, tried=k_max, prompts=2, trace="here"))
+
+
+def test_next_steps_follow_the_answer() -> None:
+    """A longer k where the longest is best, what was timed where that is the end, c where it is a guess, a draft."""
+    assert any("set --k-max 8" in step for step in steps_of(ConstantRatio(0.001), 4))
+    assert not any("--k-max" in step for step in steps_of(ConstantRatio(0.5), 8))
+    assert any("guessed c" in step for step in steps_of(ConstantRatio(0.1), 4))
+    assert not any("guessed c" in step for step in steps_of(ConstantRatio(0.0), 4)), "free drafts are no guess"
+    assert "better draft" in steps_of(ConstantRatio(3.0), 4)[0]
+    timed = LatencyTable(
+        {m: Interval.exact(1.0) for m in (1, 5)}, {1: Interval.exact(1e-3), 2: Interval.exact(1e-3)}, 8
+    )
+    assert "longest that was timed" in steps_of(timed, 4)[0]
+    assert not any("guessed c" in step for step in steps_of(timed, 4))
+    assert steps_of(timed, 4)[-1].endswith("spectheory predict here --where")
+
+
+def test_why_not_more_has_the_speed_ups_of_better_drafts() -> None:
+    """Of four drafts a call at c = 1/4: 2.5 plain steps' worth if all are accepted, the tokens themselves if free."""
+    trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40), ([-1.0] * 40, [-1.1] * 40)])
+    cost = ConstantRatio(0.25)
+    best = next(p for p in plan(trace, cost, rules="token", k_max=4).predictions if p.shape == Chain(4))
+    said = why_not_more(best, cost)
+    assert f"{best.acceptance.best:.0%} of first drafts are accepted (if all drafts were: 2.50x)" in said
+    assert f"drafting takes 50% of a call (if free: {best.tokens_per_call.best:.2f}x)" in said
+    assert best.limits.decoding is not None
+    assert f"any lossless rule with this draft, k = 4: {best.limits.decoding.best:.2f} tokens" in said
+    assert why_not_more(best, None) == ""
