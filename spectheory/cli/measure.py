@@ -177,7 +177,8 @@ class Session:
         budget = Budget(how.latency_width, how.latency_seconds)
         count = 1 if text.given_text else text.continuations
         suffix = SuffixDrafts() if text.suffix else None
-        settings = settings_of(text, text.temperature, count=count, given_text=text.given_text, suffix=suffix)
+        further = {"given_text": text.given_text, "suffix": suffix, "better_drafts": text.better_drafts}
+        settings = settings_of(text, text.temperature, count=count, **further)
         prompts = read_prompts(text.prompts or PROMPTS)
         runner = runner_of(how, pair, len(prompts))
         return cls(load_named(pair, text.depth), prompts, settings, how, budget, pair.threads, runner)

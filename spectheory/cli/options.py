@@ -59,6 +59,7 @@ class TextOptions(SampledText):
     temperature: Annotated[float, the.TEMPERATURE] = 1.0
     given_text: Annotated[bool, the.GIVEN_TEXT] = False
     suffix: Annotated[bool, the.SUFFIX] = False
+    better_drafts: Annotated[bool, the.BETTER_DRAFTS] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +142,7 @@ class PredictOptions(Question):
 
     acceptance: Annotated[float | None, the.ACCEPTANCE] = None
     counted_k: Annotated[int | None, the.COUNTED_K] = None
+    what_if: Annotated[list[str] | None, the.WHAT_IF] = None
     shape: Annotated[list[str] | None, shown(the.SHAPE, "chain and tree")] = None
     engine: Annotated[list[str] | None, the.ENGINE] = None
     bias: Annotated[list[float] | None, the.BIAS] = None

@@ -10,6 +10,7 @@ from spectheory.checks import in_range
 from spectheory.cli.answer import Page, View, show
 from spectheory.cli.inputs import read_latencies, refuse_idle
 from spectheory.cli.options import LATENCY_FILE, Question
+from spectheory.cli.what_if import show_of_chains
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.errors import SettingError
 from spectheory.judging.readings import readings
@@ -21,7 +22,7 @@ from spectheory.trace.reading import evidence_file
 
 Counts: TypeAlias = Counters | CallLog
 TAKEN = {"rule", "trace", "logprobs", "draft_log", "traces", "k_max", "c", "latency", "passes_alone", "out"}
-TAKEN |= {"json", "all", "explain", "report"}
+TAKEN |= {"json", "all", "explain", "report", "what_if"}
 LONGEST = 256
 
 
@@ -34,6 +35,9 @@ def show_readings(question: Question, logs: Mapping[str, tuple[Path, Counts]], n
         each: readings(counts, _cost(question, path, counts), k_max=question.k_max, rule=rule)
         for each, (path, counts) in logs.items()
     }
+    if getattr(question, "what_if", None):
+        (only,) = found.values()
+        return show_of_chains(question, only.rows[: only.k], counted=True)
     several = [counts for _, counts in logs.values()]
     first = next(iter(logs.values()))
     joint = together(several, _cost(question, *first), k_max=question.k_max) if alike(several) else None

@@ -19,6 +19,7 @@ from tests.trace.counter_cases import SAMPLES
 FIGURES = Path(__file__).parents[2] / "docs" / "figures"
 LOG, SCRAPE = SAMPLES / "vllm_specdecoding_log_line.txt", SAMPLES / "llama_server_metrics.txt"
 PMFS = ("--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0.2,0.3,0.5")
+CHANGES = ("--what-if", "draft-kl=-10%", "--what-if", "c=0..0.4", "--what-if", "prompts=5%")
 CLAIM = "from proofs_check import Claim, at_most\nONE = Claim('p_1 <= 1', lambda p, q: at_most(p[0], 1))\n"
 
 
@@ -37,6 +38,7 @@ class Asked:
 
 ASKED = [
     Asked("acceptance", ("predict", "--acceptance", 0.8, "--c", 0.05, "--k-max", 3)),
+    Asked("what_if", ("predict", "FOLDER/small", *CHANGES, "--c", 0.1, "--k-max", 2)),
     Asked("samples", ("samples",)),
     Asked("comparison", ("compare", "FOLDER/full", "FOLDER/full", "--k", 2)),
     Asked("gate", ("gate", LOG, "--expect", LOG)),
