@@ -10,7 +10,7 @@ import numpy as np
 from spectheory.cost import ConstantRatio
 from spectheory.plots.line_ends import LineEnd, name_ends
 from spectheory.plots.style import BLUE, GREY, Axes, note, plain_axes, save_figure, titled
-from spectheory.prediction.what_if import CostSweep
+from spectheory.prediction.what_if_answer import CostSweep
 
 _POINTS = 80
 """Values of c at which a curve is drawn."""

@@ -8,7 +8,7 @@ from typing import Any
 from spectheory.answers.what_if import WhatIfJson
 from spectheory.deployment.candidates import in_words
 from spectheory.prediction import Prediction
-from spectheory.prediction.what_if import CostSweep, PromptsNeeded, WhatIf
+from spectheory.prediction.what_if_answer import CostSweep, PromptsNeeded, WhatIf
 from spectheory.reports.base import Brief, Report, point
 from spectheory.reports.table import Column, Table
 

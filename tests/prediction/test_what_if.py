@@ -18,7 +18,7 @@ from spectheory.intervals import Interval
 from spectheory.prediction import from_acceptance, plan, predict
 from spectheory.prediction.better_draft import PATHS, better_draft, kl_along
 from spectheory.prediction.over_prompts import left_out, ratio, relative_spread
-from spectheory.prediction.what_if import _spread, cost_sweep, needed, what_if, what_if_counted
+from spectheory.prediction.what_if_answer import _spread, cost_sweep, needed, what_if, what_if_counted
 from spectheory.trace import GIVEN_TEXT, Trace
 from spectheory.trace.sample import of_texts
 from spectheory.trace.samples import PAIR
