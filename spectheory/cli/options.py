@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
@@ -63,6 +63,26 @@ class TextOptions(SampledText):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SweptText(TextOptions):
+    """The same with several settings of sampling, which are measured one after the other."""
+
+    temperature: Annotated[list[float] | None, shown(the.TEMPERATURE, 1.0)] = None  # type: ignore[assignment]
+    top_p: Annotated[list[float] | None, the.TOP_P] = None  # type: ignore[assignment]
+
+    @property
+    def each(self) -> dict[str, TextOptions]:
+        """Every temperature with every top-p, by a name for its folder."""
+        same = {each.name: getattr(self, each.name) for each in fields(TextOptions)}
+        return {
+            f"temperature-{heat:g}{f'-top-p-{kept:g}' if kept is not None else ''}": TextOptions(
+                **{**same, "temperature": heat, "top_p": kept}
+            )
+            for heat in self.temperature or [1.0]
+            for kept in self.top_p or [None]
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
 class MeasuringOptions:
     """How the measuring is done: no number depends on it but by rounding."""
 
@@ -78,6 +98,7 @@ class MeasureOptions:
     """Measure a pair: a trace of texts, and latencies.
 
     Writes trace.parquet and latency.json. Finished prompts are kept: after an interruption the same command continues.
+    Of several temperatures or top-p each setting has a folder of its own in --out, and a table compares them.
     """
 
     out: Annotated[Path, the.OUT]

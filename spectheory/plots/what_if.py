@@ -20,13 +20,16 @@ def speedup_by_c(ax: Axes, costs: CostSweep) -> None:
     """A grey curve for each setting that is the fastest somewhere, and the fastest at each c with its interval."""
     cs = np.linspace(costs.rows[0].c, costs.rows[-1].c, _POINTS)
     ends: list[LineEnd] = []
+    curves = []
     for row in {(row.rule, str(row.shape)): row for row in costs.rows}.values():
         speedups = [ConstantRatio(float(c)).speedup(row.tokens_per_call, row.shape).best for c in cs]
+        curves.append(speedups)
         ax.plot(cs, speedups, color=GREY, linewidth=1.0)
         name = f"k = {row.shape.nodes}" if row.shape.is_chain else str(row.shape)
         ends.append((float(cs[-1]), speedups[-1], f"{row.rule}, {name}" if row.rule else name, GREY))
     at, best = [row.c for row in costs.rows], [row.speedup for row in costs.rows]
-    ax.plot(at, [each.best for each in best], "o-", color=BLUE, markersize=4.5)
+    ax.plot(cs, np.max(curves, axis=0), color=BLUE)
+    ax.plot(at, [each.best for each in best], "o", color=BLUE, markersize=4.5)
     ax.vlines(at, [each.low for each in best], [each.high for each in best], color=BLUE, linewidth=1.8, alpha=0.6)
     ax.axhline(1.0, color=GREY, linewidth=1.0, linestyle=":")
     note(ax, "plain decoding", (0, 1.0), (3, 3), xycoords=("axes fraction", "data"))

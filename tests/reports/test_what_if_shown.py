@@ -56,7 +56,8 @@ def test_the_picture_has_each_best_setting_and_the_fastest_at_each_c() -> None:
     speedup_by_c(ax, costs)
     settings = {row.shape.nodes for row in costs.rows}
     assert len(settings) > 1
-    best, plain_decoding, ends = ax.get_lines()[len(settings) :][:3]  # a curve for each setting comes first
+    fastest, best, plain_decoding, ends = ax.get_lines()[len(settings) :][:4]  # a curve for each setting comes first
     assert list(best.get_ydata()) == [row.speedup.best for row in costs.rows]
+    assert fastest.get_ydata()[[0, -1]].tolist() == [best.get_ydata()[0], best.get_ydata()[-1]]
     assert plain_decoding.get_ydata()[0] == 1
     assert ends.get_xdata()[0] == pytest.approx(costs.pays_below)
