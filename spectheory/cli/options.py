@@ -73,12 +73,13 @@ class SweptText(TextOptions):
     def each(self) -> dict[str, TextOptions]:
         """Every temperature with every top-p, by a name for its folder."""
         same = {each.name: getattr(self, each.name) for each in fields(TextOptions)}
+        shares: list[float | None] = [*self.top_p] if self.top_p else [None]
         return {
             f"temperature-{heat:g}{f'-top-p-{kept:g}' if kept is not None else ''}": TextOptions(
                 **{**same, "temperature": heat, "top_p": kept}
             )
             for heat in self.temperature or [1.0]
-            for kept in self.top_p or [None]
+            for kept in shares
         }
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from spectheory.errors import TraceError
+from spectheory.errors import TraceError, argument
 from spectheory.trace import Trace
 from spectheory.trace.columns import RENYI_ORDERS
 from spectheory.verification.by_start import along_calls, deepest
@@ -132,7 +132,7 @@ def _geometric_kl(trace: Trace) -> Callable[[float], float]:
         raise TraceError(
             f"the trace has no {', '.join(missing)}",
             limit="the geometric path needs them at every position",
-            remedy="measure the pair with --better-drafts",
+            remedy=f"measure the pair with {argument('better_drafts', '--better-drafts')}",
         )
     if deepest(trace.columns) is not None:
         raise TraceError(

@@ -70,14 +70,16 @@ class Changes:
 
 
 def _unknown(word: Any, value: str) -> float:
-    raise SettingError(f"--what-if is {word!r}", limit=f"must be {FORMS}", remedy="write it like these")
+    raise SettingError(
+        f"{argument('changes', '--what-if')} is {word!r}", limit=f"must be {FORMS}", remedy="write it like these"
+    )
 
 
 def _reduction(word: str, value: str) -> float:
     share = _percent(word, value.replace("\u2212", "-").removeprefix("-"))
     if value[:1] not in ("-", "\u2212") or not 0 < share <= 1:
         raise SettingError(
-            f"--what-if is {word!r}",
+            f"{argument('changes', '--what-if')} is {word!r}",
             limit="a better draft has less KL: from -100%, which is the target itself, to below 0%",
             remedy="draft-kl=-10% is one",
         )
@@ -92,7 +94,9 @@ def _range(word: str, value: str) -> tuple[float, float]:
         ends = (0.0, 0.0)
     if ends[0] >= ends[1]:
         raise SettingError(
-            f"--what-if is {word!r}", limit="two numbers >= 0, the smaller first", remedy="c=0.05..0.4 is one"
+            f"{argument('changes', '--what-if')} is {word!r}",
+            limit="two numbers >= 0, the smaller first",
+            remedy="c=0.05..0.4 is one",
         )
     return ends
 
@@ -101,7 +105,9 @@ def _half_width(word: str, value: str) -> float:
     share = _percent(word, value.removeprefix("±").removeprefix("+-").removeprefix("+/-"))
     if not 0 < share <= 1:
         raise SettingError(
-            f"--what-if is {word!r}", limit="a half-width above 0% and at most 100%", remedy="prompts=2% is one"
+            f"{argument('changes', '--what-if')} is {word!r}",
+            limit="a half-width above 0% and at most 100%",
+            remedy="prompts=2% is one",
         )
     return share
 

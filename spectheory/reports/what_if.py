@@ -82,7 +82,9 @@ def _pays(costs: CostSweep) -> list[str]:
         return ["Pays at no c: no draft is accepted"]
     first, last = costs.rows[0], costs.rows[-1]
     sure = "Sure to pay" if first.tokens_per_call.kind == "bound" else "Pays"
-    until = "at every c: drafts need no pass" if math.isinf(costs.pays_below) else f"up to c = {costs.pays_below:.3g}"
+    until = (
+        "at every c: some drafts need no pass" if math.isinf(costs.pays_below) else f"up to c = {costs.pays_below:.3g}"
+    )
     ends = (f"c = {row.c:g}: {in_words(row.shape)}, {point(row.speedup, 'x')}" for row in (first, last))
     return [f"{sure} {until}", f"Best at {'; at '.join(ends)}"]
 

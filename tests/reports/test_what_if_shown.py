@@ -36,7 +36,7 @@ def test_a_sentence_and_a_table_for_each_change() -> None:
     assert f"about {answer.prompts.needed.best:.0f} prompts" in wider
     assert "3 give" in wider
     assert [table.title.split()[0] for table in report.pieces] == ["The", "The", "Prompts"]
-    assert any("--better-drafts" in note for note in report.notes)
+    assert any("better_drafts" in note for note in report.notes)
     content = report.as_dict()
     assert content["changes"] == {"draft_kl": 0.1, "c": [0.0, 0.2], "prompts": 0.02}
     assert content["costs"]["pays_below"] == answer.costs.pays_below
