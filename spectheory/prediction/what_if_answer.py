@@ -219,9 +219,9 @@ def what_if(
     >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.5, -1.0] * 20), ([-1.0] * 40, [-1.1] * 40)])
     >>> found = what_if(trace, ["draft-kl=-50%", "c=0..0.2", "prompts=2%"], ConstantRatio(0.1))
     >>> found.now.shape.k, [(each.path, each.best.shape.k) for each in found.drafts]
-    (6, [('mixed', 8)])
+    (7, [('mixed', 9)])
     >>> round(found.costs.pays_below, 2), found.prompts.prompts
-    (0.84, 2)
+    (0.89, 2)
     """
     a_trace(trace)
     asked = Changes.read(changes)
@@ -258,7 +258,7 @@ def what_if_counted(rows: Iterable[Any], changes: str | Iterable[str]) -> WhatIf
     --------
     >>> from spectheory.prediction import from_acceptance
     >>> round(what_if_counted(from_acceptance(0.8, k_max=4).rows, "c=0.05..0.4").costs.pays_below, 3)
-    0.8
+    0.667
     """
     asked = Changes.read(changes)
     if asked.draft_kl is not None or asked.prompts is not None:
