@@ -7,7 +7,19 @@ from typing import Any
 
 import msgspec
 
-from spectheory.answers import compared, counts, doctor, judged, measured, plan, prediction, simulated, theory, verified
+from spectheory.answers import (
+    compared,
+    counts,
+    doctor,
+    judged,
+    measured,
+    plan,
+    prediction,
+    simulated,
+    theory,
+    verified,
+    what_if,
+)
 from spectheory.answers.base import Part
 from spectheory.errors import SettingError
 
@@ -44,6 +56,7 @@ _ANSWERS: dict[str, tuple[type[Part], str]] = {
     "trace": (measured.TraceJson, "trace.parquet"),
     "tree": (theory.TreeJson, "tree"),
     "validation": (judged.ValidationJson, "validate"),
+    "what_if": (what_if.WhatIfJson, "predict --what-if"),
 }
 """By its name: the type of an answer or file, and the title of its schema."""
 _TOLD = {

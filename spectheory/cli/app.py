@@ -29,6 +29,7 @@ from spectheory.cli.options import (
     RunOptions,
     SamplesOptions,
     SettingOptions,
+    SweptText,
     TextOptions,
     TreeOptions,
     ValidateOptions,
@@ -86,7 +87,7 @@ def _parameters(kind: type) -> Iterator[Parameter]:
         yield Parameter(each.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[each.name])
 
 
-_add("measure", MeasureOptions, PairOptions, TextOptions, MeasuringOptions)
+_add("measure", MeasureOptions, PairOptions, SweptText, MeasuringOptions)
 _add("import", ImportOptions)
 _add("predict", PredictOptions, PairOptions, TextOptions, MeasuringOptions)
 _add("plan", PlanOptions)

@@ -16,7 +16,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "predict": (
         ("spectheory predict builtin:", "a recorded trace: nothing to install or measure"),
         ("spectheory predict served/ --c 0.05", "an engine's counts, with the cost of a draft step"),
-        ("spectheory predict --acceptance 0.8 --c 0.05", "from an acceptance rate alone"),
+        ("spectheory predict builtin: --what-if draft-kl=-10%", "what a better draft would bring"),
     ),
     "plan": (
         ("spectheory plan --trace small=a/ --trace large=b/", "which of two drafts"),

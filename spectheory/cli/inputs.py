@@ -34,7 +34,13 @@ def asked(question: Any) -> dict[str, Any]:
     return values | {name: read_numbers(values[name], f"--{name.replace('_', '-')}") for name in pmfs}
 
 
-def refuse_idle(question: Any, taken: Collection[str], source: str, otherwise: str) -> None:
+def refuse_idle(
+    question: Any,
+    taken: Collection[str],
+    source: str,
+    otherwise: str,
+    limit: str = "these need a trace: statistics of texts",
+) -> None:
     """Refuse options that an answer from such a source does not take."""
     hints = get_type_hints(type(question), include_extras=True)
     idle = [f.name for f in fields(question) if f.name not in taken and getattr(question, f.name) != f.default]
@@ -42,7 +48,7 @@ def refuse_idle(question: Any, taken: Collection[str], source: str, otherwise: s
         named = ", ".join(hints[name].__metadata__[0].default for name in idle)  # how it is written
         raise SettingError(
             f"{named} given with {source}",
-            limit="these need a trace: statistics of texts",
+            limit=limit,
             remedy=f"leave it out, or {otherwise}",
         )
 

@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from spectheory.cli.options import (
     MeasuringOptions,
     PairOptions,
     PredictOptions,
+    SweptText,
     TextOptions,
 )
 from spectheory.cli.progress import Bar, progress, working
@@ -55,6 +56,7 @@ from spectheory.pairs import PROMPTS
 from spectheory.plots.measured import write_measured
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.reports import Report
+from spectheory.reports.measured import settings_table
 from spectheory.reports.notes import timing_notes
 from spectheory.reports.table import for_terminal
 from spectheory.trace import TRACE_FILE, Trace
@@ -109,14 +111,48 @@ def _lines(report: Report) -> list[RenderableType]:
 
 
 LONGEST_CALL = 64
+
+
+def measured_as(text: TextOptions) -> MeasureSettings:
+    """What the options say of the text."""
+    return settings_of(
+        text,
+        text.temperature,
+        count=1 if text.given_text else text.continuations,
+        given_text=text.given_text,
+        suffix=SuffixDrafts() if text.suffix else None,
+        better_drafts=text.better_drafts,
+    )
+
+
 CHECK_TOKENS, PLAIN_EVERY = 80, 3
 """Of the check: tokens of a text, and every how many prompts one is also decoded plainly, for the measured speed-up."""
 
 
-def run_measure(question: MeasureOptions, pair: PairOptions, text: TextOptions, how: MeasuringOptions) -> None:
-    """Measure a pair into a folder and say in short what was found."""
-    out = ready_folder(question.out)
-    session = Session.load(pair, text, how)
+def run_measure(question: MeasureOptions, pair: PairOptions, text: SweptText, how: MeasuringOptions) -> None:
+    """Measure a pair into a folder, or one for each setting of sampling, and say in short what was found.
+
+    Settings share the loaded models. Their texts are draws of different pmfs, so that no pass over a text is shared,
+    and the decoding loop is timed as each samples.
+    """
+    texts, out = text.each, ready_folder(question.out)
+    first = Session.load(pair, next(iter(texts.values())), how)
+    if len(texts) == 1:
+        _measure(first, out)
+        return
+    sessions = {name: replace(first, settings=measured_as(each)) for name, each in texts.items()}
+    for name, session in sessions.items():
+        check_out(session.job, ready_folder(out / name) / TRACE_FILE)
+    measured = {}
+    for name, session in sessions.items():
+        answers.print(f"{name}:", highlight=False)
+        measured[name] = _measure(session, out / name)
+    answers.print(for_terminal(settings_table(measured)), highlight=False)
+    remarks.print("each setting has its own texts and its own latencies: differences of speed-ups hold both errors")
+
+
+def _measure(session: Session, out: Path) -> tuple[Trace, LatencyTable]:
+    """Measure one setting of sampling into a folder."""
     with session.timing(out / LATENCY_FILE, longest=LONGEST_CALL) as known:
         trace = session.trace(out / TRACE_FILE, on_idle=known.reach)
     table = LatencyTable.read(out / LATENCY_FILE)
@@ -129,6 +165,7 @@ def run_measure(question: MeasureOptions, pair: PairOptions, text: TextOptions, 
         remarks.print(note, markup=False)
     written = [out / TRACE_FILE, out / LATENCY_FILE, *write_measured(trace, table, out)]
     answers.print(f"written: {', '.join(map(str, written))}", highlight=False, markup=False)
+    return trace, table
 
 
 def _acceptance(trace: Trace) -> str:
@@ -175,9 +212,7 @@ class Session:
         in_range("--continuations", text.continuations, MOST_TEXTS)
         in_range("--batch", how.batch, MOST_TEXTS)
         budget = Budget(how.latency_width, how.latency_seconds)
-        count = 1 if text.given_text else text.continuations
-        suffix = SuffixDrafts() if text.suffix else None
-        settings = settings_of(text, text.temperature, count=count, given_text=text.given_text, suffix=suffix)
+        settings = measured_as(text)
         prompts = read_prompts(text.prompts or PROMPTS)
         runner = runner_of(how, pair, len(prompts))
         return cls(load_named(pair, text.depth), prompts, settings, how, budget, pair.threads, runner)

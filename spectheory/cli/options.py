@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
@@ -59,6 +59,28 @@ class TextOptions(SampledText):
     temperature: Annotated[float, the.TEMPERATURE] = 1.0
     given_text: Annotated[bool, the.GIVEN_TEXT] = False
     suffix: Annotated[bool, the.SUFFIX] = False
+    better_drafts: Annotated[bool, the.BETTER_DRAFTS] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweptText(TextOptions):
+    """The same with several settings of sampling, which are measured one after the other."""
+
+    temperature: Annotated[list[float] | None, shown(the.TEMPERATURE, 1.0)] = None  # type: ignore[assignment]
+    top_p: Annotated[list[float] | None, the.TOP_P] = None  # type: ignore[assignment]
+
+    @property
+    def each(self) -> dict[str, TextOptions]:
+        """Every temperature with every top-p, by a name for its folder."""
+        same = {each.name: getattr(self, each.name) for each in fields(TextOptions)}
+        shares: list[float | None] = [*self.top_p] if self.top_p else [None]
+        return {
+            f"temperature-{heat:g}{f'-top-p-{kept:g}' if kept is not None else ''}": TextOptions(
+                **{**same, "temperature": heat, "top_p": kept}
+            )
+            for heat in self.temperature or [1.0]
+            for kept in shares
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +99,7 @@ class MeasureOptions:
     """Measure a pair: a trace of texts, and latencies.
 
     Writes trace.parquet and latency.json. Finished prompts are kept: after an interruption the same command continues.
+    Of several temperatures or top-p each setting has a folder of its own in --out, and a table compares them.
     """
 
     out: Annotated[Path, the.OUT]
@@ -141,6 +164,7 @@ class PredictOptions(Question):
 
     acceptance: Annotated[float | None, the.ACCEPTANCE] = None
     counted_k: Annotated[int | None, the.COUNTED_K] = None
+    what_if: Annotated[list[str] | None, the.WHAT_IF] = None
     shape: Annotated[list[str] | None, shown(the.SHAPE, "chain and tree")] = None
     engine: Annotated[list[str] | None, the.ENGINE] = None
     bias: Annotated[list[float] | None, the.BIAS] = None

@@ -25,6 +25,7 @@ from spectheory.cli.options import (
 )
 from spectheory.cli.progress import loading_torch, working
 from spectheory.cli.readings import show_readings
+from spectheory.cli.what_if import check_what_if, show_of_chains, show_of_trace
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.deployment import EngineSettings, deployable
 from spectheory.deployment.engines import named_engines
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 
 
 LONGEST_CHAIN = 1024
-ACCEPTANCE_TAKES = ("acceptance", "counted_k", "c", "k_max", "json", "out", "all", "explain")
+ACCEPTANCE_TAKES = ("acceptance", "counted_k", "what_if", "c", "k_max", "json", "out", "all", "explain")
 
 
 def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, how: MeasuringOptions) -> None:
@@ -77,6 +78,8 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
         ready_folder(question.out)
     ready_page(question.report)
     files = recorded_files(question)
+    if question.what_if:
+        check_what_if(question, recorded=bool(files))
     found = read_files(files) if files else None
     if found is not None and not isinstance(found, Trace):
         return show_readings(question, {files[0].name: (files[0], found)}, "prediction")
@@ -88,6 +91,8 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
     passes: CostModel | None = ConstantRatio(question.c) if question.c is not None else None
     if passes is None and (question.latency or file.exists()):
         passes = LatencyTable.read(file)
+    if question.what_if:
+        return show_of_trace(question, rules, found, passes, _asked(question))
     _show(question, pair, rules, found, passes, table=file)
 
 
@@ -101,6 +106,8 @@ def _from_acceptance(question: PredictOptions, pair: PairOptions, text: TextOpti
     if question.acceptance is None:
         raise SettingError("--counted-k is given alone", limit="it says of what --acceptance is", remedy="add the rate")
     answer = from_acceptance(question.acceptance, question.c, k_max=question.k_max, counted_k=question.counted_k)
+    if question.what_if:
+        return show_of_chains(question, answer.rows)
     file = question.out / "prediction.json" if question.out else None
     show(acceptance_report(answer), as_json=question.json, file=file, view=View.of(question))
 

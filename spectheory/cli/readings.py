@@ -10,6 +10,7 @@ from spectheory.checks import in_range
 from spectheory.cli.answer import Page, View, show
 from spectheory.cli.inputs import read_latencies, refuse_idle
 from spectheory.cli.options import LATENCY_FILE, OF_ROOFLINES, Question
+from spectheory.cli.what_if import show_of_chains
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable, Roofline
 from spectheory.deployment import Load
 from spectheory.errors import SettingError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 Counts: TypeAlias = Counters | CallLog
 TAKEN = {"rule", "trace", "logprobs", "draft_log", "traces", "k_max", "c", "latency", "passes_alone", "out"}
-TAKEN |= {"json", "all", "explain", "report"}
+TAKEN |= {"json", "all", "explain", "report", "what_if"}
 WITH_ROOFLINES = {"hardware", *OF_ROOFLINES}
 LONGEST = 256
 
@@ -52,6 +53,9 @@ def show_readings(
         each: readings(counts, cost_of(path, counts), k_max=question.k_max, rule=rule, load=load)
         for each, (path, counts) in logs.items()
     }
+    if getattr(question, "what_if", None):
+        (only,) = found.values()
+        return show_of_chains(question, only.rows[: only.k], counted=True)
     several = [counts for _, counts in logs.values()]
     first = next(iter(logs.values()))
     joint = together(several, cost_of(*first), k_max=question.k_max) if alike(several) else None

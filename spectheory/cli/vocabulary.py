@@ -125,6 +125,13 @@ NEW_PROMPTS = option(
     "Also give the 95% prediction interval of the mean over this many new prompts, for the best rule; 1 is a single "
     "prompt.",
 )
+WHAT_IF = option(
+    "--what-if",
+    "CHANGE",
+    TRACE,
+    "What would change: draft-kl=-10% (a better draft), c=0.05..0.4 (its cost), prompts=2% (prompts for an interval "
+    "of ±2%). Gives these answers alone; counts and rates take c.",
+)
 WHERE = option(
     "--where",
     "",
@@ -219,6 +226,9 @@ TOKENS = option("--tokens", "INT", TEXT, "Most output tokens of a text.")
 CONTINUATIONS = option("--continuations", "INT", TEXT, "Texts sampled per prompt.")
 GIVEN_TEXT = option("--given-text", "", TEXT, "The text is each prompt's `output`; none is sampled.")
 SUFFIX = option("--suffix", "", TEXT, "Also record the drafts of suffix decoding, for texts served in order.")
+BETTER_DRAFTS = option(
+    "--better-drafts", "", TEXT, "Also record what `predict --what-if draft-kl=-10%` needs for its geometric path."
+)
 CHAT_TEMPLATE = option("--chat-template", "", TEXT, "Wrap prompts in the chat template.")
 DEPTH = option("--depth", "INT", TEXT, "Drafts per call that are measured of a draft head.")
 GROW = option(

@@ -157,13 +157,14 @@ def teacher_forced(
     key: int = DEFAULT_KEY,
     name: str = "",
     depth: int | None = None,
+    better_drafts: bool = False,
 ) -> dict[str, NDArray[Any]]:
     """Statistics ``[n]`` at every output token of one text, by the names of :data:`spectheory.trace.COLUMNS`.
 
     Both models read prompt ``[m]`` and output ``[n]`` (m, n >= 1) with their caches, `chunk` tokens at a time; a
     chunk's logits are reduced before the next are computed: about chunk · V entries per model above weights and caches.
 
-    `race` and `sampled` are those of :func:`~spectheory.measure.columns.statistics.position_statistics`. With
+    `race`, `sampled`, `better_drafts`: see :func:`~spectheory.measure.columns.statistics.position_statistics`. With
     `stop_at_end`, prompt lookup drafts nothing after an end-of-text token. `key` is the randomness of the estimated
     column (:func:`~spectheory.measure.columns.noise.text_key`), one for each text. Errors call the text `name`,
     and give the position.
@@ -174,7 +175,7 @@ def teacher_forced(
     the rank V, TV 1.
     """
     chosen = depth_of(pair.draft, depth)
-    columns_of = _Statistics(sampling, race, sampled, key, name)
+    columns_of = _Statistics(sampling, race, sampled, key, name, better_drafts)
     if chosen is None:
         logits = paired_logits(pair, prompt_ids, output_ids, chunk=chunk, name=name)
         parts = [columns_of.positions(target, draft, tokens, done) for target, draft, tokens, done in logits]
@@ -207,11 +208,12 @@ class _Statistics:
     sampled: bool
     key: int
     name: str
+    better_drafts: bool
 
     def positions(self, target: Tensor, draft: Tensor, tokens: Tensor, done: int) -> dict[str, Tensor]:
         """The columns by position."""
         keys = position_keys(self.key, done, len(tokens))
-        return self._columns(target, draft, tokens, done, keys=keys)
+        return self._columns(target, draft, tokens, done, keys=keys, better_drafts=self.better_drafts)
 
     def starts(self, calls: _Starts, depth: int) -> dict[str, Tensor]:
         """The columns by position, which are those of the first draft, and those by start and depth."""

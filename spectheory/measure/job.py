@@ -19,7 +19,7 @@ from torch import Tensor
 from spectheory.checks import whole
 from spectheory.distributions import Sampling
 from spectheory.drafting import Grown
-from spectheory.errors import SettingError, TextError
+from spectheory.errors import SettingError, TextError, argument
 from spectheory.measure.columns.noise import text_key
 from spectheory.measure.forward import check_prompt, depth_of, teacher_forced
 from spectheory.measure.grown import grown_columns
@@ -29,6 +29,7 @@ from spectheory.measure.sampling import sample_together
 from spectheory.measure.tokens import check_window, encode_output, encode_prompt
 from spectheory.prompts import Prompt
 from spectheory.trace import BY_START, GIVEN_TEXT, MEASURED, SAMPLED_TEXT, SCHEMA_VERSION, SOURCES, TextInfo, Trace
+from spectheory.trace.columns import BETTER
 from spectheory.trace.parts import concatenate
 from spectheory.verification import SuffixDrafts
 
@@ -42,7 +43,8 @@ class MeasureSettings:
     has its own random stream, and each text its own key for estimated columns. `depth` is that of a draft head, which
     is measured at every start (§10); None: as many drafts as it was trained for. `grown` is the size of the trees that
     the draft grows at every start, as 16x4x5; None: none. `suffix` says what suffix decoding drafts, for its columns;
-    texts are served in the order of the file.
+    texts are served in the order of the file. `better_drafts` says whether to record what the geometric path of a
+    better draft reads (:mod:`spectheory.prediction.better_draft`), which no head has.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class MeasureSettings:
     depth: int | None = None
     grown: str | None = None
     suffix: SuffixDrafts | None = None
+    better_drafts: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("tokens", 1), ("count", 1), ("seed", 0), ("chunk", 1)):
@@ -142,6 +145,7 @@ def trace_of(pair: ModelPair, encoded: Encoded, texts: Sequence[Tensor], setting
             key=text_key(settings.seed, encoded.place, j),
             name=name,
             depth=settings.depth,
+            better_drafts=settings.better_drafts,
         )
         if settings.grown is not None:
             shape = Grown.sized_as(settings.grown)
@@ -152,8 +156,8 @@ def trace_of(pair: ModelPair, encoded: Encoded, texts: Sequence[Tensor], setting
     return concatenate(traces, {})
 
 
-_ELSEWHERE = ("chunk", "depth")
-"""Settings that decide no number, or that stand elsewhere in the fingerprint: the depth of a head."""
+_ELSEWHERE = ("chunk", "depth", "better_drafts")
+"""Settings that decide no number, or that stand elsewhere in the fingerprint: the depth of a head, further columns."""
 FIRST = 12
 """Prompts of the first stage."""
 
@@ -173,6 +177,12 @@ def measurement_of(pair: ModelPair, prompts: Sequence[Prompt], settings: Measure
     if not prompts:
         raise TextError("there is no prompt", limit="needs at least one", remedy="pass a prompt file")
     settings = replace(settings, depth=depth_of(pair.draft, settings.depth))
+    if settings.better_drafts and settings.depth is not None:
+        raise SettingError(
+            f"{argument('better_drafts', '--better-drafts')} is given for the head {pair.draft.name!r}",
+            limit="its columns are by position, and a head drafts by start",
+            remedy="leave it out: the mixed path needs none",
+        )
     encoded = encode(pair, prompts, settings)
     return Measurement(pair, encoded, settings, _fingerprint(pair, encoded, settings))
 
@@ -187,7 +197,7 @@ def _fingerprint(pair: ModelPair, encoded: Sequence[Encoded], settings: MeasureS
     content = {
         "schema": SCHEMA_VERSION,
         "vocabulary": pair.vocabulary,
-        "columns": sorted(MEASURED),
+        "columns": sorted(MEASURED + BETTER * settings.better_drafts),
         "models": [[m.fingerprint, m.dtype] for m in (pair.target, pair.draft)],
         "prompts": _prompts_hash([each.prompt for each in encoded]),
         "ids": [[each.ids.tolist(), None if each.given is None else each.given.tolist()] for each in encoded],

@@ -7,6 +7,7 @@ from spectheory.prediction.plan_answer import plan
 from spectheory.prediction.prediction import predict
 from spectheory.prediction.rules_answer import RulesAnswer, rules
 from spectheory.prediction.tree_answer import TreeAnswer, tree
+from spectheory.prediction.what_if_answer import WhatIf, what_if
 from spectheory.verification.registry import DEFAULT_RULES
 
 __all__ = [
@@ -19,10 +20,12 @@ __all__ = [
     "Prediction",
     "RulesAnswer",
     "TreeAnswer",
+    "WhatIf",
     "bounds",
     "from_acceptance",
     "plan",
     "predict",
     "rules",
     "tree",
+    "what_if",
 ]

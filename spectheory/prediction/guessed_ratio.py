@@ -12,6 +12,8 @@ from spectheory.prediction.answer import Plan
 
 GUESSES = (0.5, 1.0, 2.0)
 """Factors of the given c at which speed-ups are shown: c is seldom known better."""
+Setting = tuple[str, Shape, Interval]
+"""A rule, its shape and the tokens per call."""
 
 
 @dataclass(frozen=True)
@@ -38,24 +40,30 @@ def other_ratios(plan: Plan) -> tuple[AtRatio, ...]:
     >>> [(found.c, found.shape.nodes) for found in other_ratios(plan(trace, ConstantRatio(0.1), rules="token"))]
     [(0.05, 9), (0.2, 5)]
     """
-    settings = [
+    return at_ratios(plan.cost, fixed_settings(plan))
+
+
+def fixed_settings(plan: Plan) -> list[Setting]:
+    """The settings of a plan whose drafts do not decide their length, and that are no choice by hindsight."""
+    return [
         (p.rule.name, p.shape, p.tokens_per_call)
         for p in plan.predictions
         if not (p.shape.stop or p.rule.hindsight or not p.shape.fixed)
     ]
-    return at_ratios(plan.cost, settings)
 
 
-def at_ratios(cost: CostModel | None, settings: Iterable[tuple[str, Shape, Interval]]) -> tuple[AtRatio, ...]:
+def at_ratios(cost: CostModel | None, settings: Iterable[Setting]) -> tuple[AtRatio, ...]:
     """The fastest of some settings (rule, shape, tokens per call) at half and at twice the c of a constant ratio."""
     settings = list(settings)
     if not (isinstance(cost, ConstantRatio) and cost.c > 0 and settings):
         return ()
-    found = []
-    for c in (factor * cost.c for factor in GUESSES if factor != 1):
-        timed = [AtRatio(c, *each, ConstantRatio(c).speedup(each[2], each[1])) for each in settings]
-        found.append(max(timed, key=lambda one: one.speedup.best))
-    return tuple(found)
+    return tuple(fastest_at(factor * cost.c, settings) for factor in GUESSES if factor != 1)
+
+
+def fastest_at(c: float, settings: Iterable[Setting]) -> AtRatio:
+    """The fastest of some settings at one c; of certain ranges the one with the largest low end."""
+    timed = [AtRatio(c, *each, ConstantRatio(c).speedup(each[2], each[1])) for each in settings]
+    return max(timed, key=lambda one: one.speedup.low if one.speedup.kind == "bound" else one.speedup.best)
 
 
 def chains_at_ratios(cost: CostModel | None, tokens: Iterable[tuple[int, Interval]]) -> tuple[AtRatio, ...]:

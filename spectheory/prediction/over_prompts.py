@@ -64,16 +64,11 @@ def interval(
     is on the scale of the logarithm if `logarithmic` and all values are positive; `other_variance` is that of an
     independent error on that scale, such as that of latencies (degrees of freedom follow Satterthwaite).
     """
-    best, own = float(values[0]), weights[0] - weights[1:]
-    counted = own > 0
-    prompts = int(counted.sum())
+    best, prompts = float(values[0]), int((weights[0] - weights[1:] > 0).sum())
     if prompts < 2:
         return Interval.estimate(best)
-    without = values[1:][counted]
     logarithmic = logarithmic and bool(np.all(values > 0))
-    centre, without = (np.log(best), np.log(without)) if logarithmic else (best, without)
-    variance = (prompts - 1) / prompts * float(np.sum((without - without.mean()) ** 2))
-    freedom = max(float(own.sum() ** 2 / np.sum(own**2)) - 1, 1.0)
+    centre, variance, freedom = _jackknife(np.log(values) if logarithmic else values, weights)
     if other_variance > 0:
         with np.errstate(divide="ignore"):
             freedom *= float(np.square(1 + np.divide(other_variance, variance)))
@@ -81,6 +76,20 @@ def interval(
     with np.errstate(over="ignore"):
         low, high = (float(np.exp(end)) if logarithmic else float(end) for end in (centre - half, centre + half))
     return Interval(min(max(low, limits[0]), best), best, max(min(high, limits[1]), best), "statistical")
+
+
+def _jackknife(values: Floats, weights: Floats) -> tuple[float, float, float]:
+    """The statistic on all prompts, its variance, and the degrees of freedom; two prompts or more count."""
+    own = weights[0] - weights[1:]
+    without = values[1:][own > 0]
+    variance = (len(without) - 1) / len(without) * float(np.sum((without - without.mean()) ** 2))
+    return float(values[0]), variance, max(float(own.sum() ** 2 / np.sum(own**2)) - 1, 1.0)
+
+
+def relative_spread(above: Floats, below: Floats) -> tuple[float, float]:
+    """Variance and degrees of freedom of the logarithm of a ratio of two sums over prompts, each ``[1 + prompts]``."""
+    _, variance, freedom = _jackknife(np.log(above / below), below)
+    return variance, freedom
 
 
 def ratio(above: Floats, below: Floats, *, limits: tuple[float, float] = NO_LIMITS) -> Interval:

@@ -20,6 +20,8 @@ DISTINCT_RANKS = 4
 """That of recursive rejection over distinct candidates, which is estimated, to this."""
 UNO_SHARES = (0.0, 0.25, 0.5, 0.75)
 """Shares of over-acceptance at which the loss of recovering from the target itself is recorded (Y5)."""
+RENYI_ORDERS = (0.1, 0.3, 0.6)
+"""Orders s at which the divergence of the target from the draft is recorded for better drafts."""
 
 START_RANKS = 4
 """Rank laws by start and depth are recorded for ranks 1 to this."""
@@ -164,6 +166,12 @@ COLUMNS: dict[str, Column] = {
         rounding=ROUNDING,
         widths=(len(UNO_SHARES), len(UNO_SHARES)),
     ),
+    "renyi": Column(
+        f"Renyi divergence D_s(p || q) at s = {RENYI_ORDERS}, for better drafts (§7)",
+        unit="nats",
+        finite=False,
+        widths=(len(RENYI_ORDERS), len(RENYI_ORDERS)),
+    ),
     "start_log_draft": _by_start(
         _nats("log q of the text's token, by start and depth (§10)", low=-math.inf, high=0.0, finite=False), _LOG_BITS
     ),
@@ -235,5 +243,7 @@ BY_START = tuple(name for name, column in COLUMNS.items() if column.by_start)
 """Columns of a draft whose pmfs depend on where the call starts (§10)."""
 COPIED = ("grown_match", "suffix_match", "suffix_drafted", "recorded_match")
 """Columns by start of drafts that are certain of their tokens; a trace has them where they were asked for."""
-MEASURED = tuple(name for name in COLUMNS if name not in {*JUDGED, *BY_START, *COPIED})
+BETTER = ("renyi",)
+"""Columns of what a better draft would give; a trace has them where they were asked for."""
+MEASURED = tuple(name for name in COLUMNS if name not in {*JUDGED, *BY_START, *COPIED, *BETTER})
 """Columns of every measurement; together with the schema they decide whether an earlier run can be resumed."""

@@ -19,7 +19,7 @@ from spectheory.divergences import (
 )
 from spectheory.errors import TextError
 from spectheory.limits.bias import uno_loss
-from spectheory.trace.columns import RECORDED_RANKS, UNO_SHARES
+from spectheory.trace.columns import RECORDED_RANKS, RENYI_ORDERS, UNO_SHARES
 from spectheory.verification.race import RaceVerification
 from spectheory.verification.recursive import RecursiveRejection
 
@@ -79,6 +79,7 @@ def _columns(target: Floats, draft: Floats, ids: NDArray[np.int64], sampling: Sa
         "target_entropy": entropy(p),
         "target_second_moment": second_log_moment(p),
         "draft_entropy": entropy(q),
+        "renyi": _renyi(log_p, log_q),
         "draft_top": np.exp(plain.log_pmf(draft)).max(axis=-1),
         "harmonic_similarity": harmonic_mean_similarity(p, q),
         "race_acceptance": race.acceptance(p, q),
@@ -90,6 +91,12 @@ def _columns(target: Floats, draft: Floats, ids: NDArray[np.int64], sampling: Sa
         "race_rank": race.rank_pmf_given(p, q, ids, ranks),
         "uno_loss": np.stack([uno_loss(p, q, (1 - share) * lossless + share) for share in UNO_SHARES], axis=1),
     }
+
+
+def _renyi(log_p: Floats, log_q: Floats) -> Floats:
+    """D_s(p || q) ``[T, orders]``."""
+    sums = [np.logaddexp.reduce((1 - s) * log_q + s * log_p, axis=-1) / (s - 1) for s in RENYI_ORDERS]
+    return np.maximum(np.stack(sums, axis=-1), 0.0)
 
 
 def _rank(log_pmf: Floats, ids: NDArray[np.int64]) -> NDArray[np.int64]:

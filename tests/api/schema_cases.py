@@ -23,6 +23,7 @@ PMFS = ("--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0.2,0.3,0.5")
 SIZES = "FOLDER/config.json"
 ON_H100 = ("--hardware", "H100-SXM", "--target-architecture", SIZES, "--draft-architecture", SIZES)
 REQUESTS = ("--prompt-tokens", 100, "--output-tokens", 50, "--tpot", 20, "--batch", 4)
+CHANGES = ("--what-if", "draft-kl=-10%", "--what-if", "c=0..0.4", "--what-if", "prompts=5%")
 CLAIM = "from proofs_check import Claim, at_most\nONE = Claim('p_1 <= 1', lambda p, q: at_most(p[0], 1))\n"
 
 
@@ -41,6 +42,7 @@ class Asked:
 
 ASKED = [
     Asked("acceptance", ("predict", "--acceptance", 0.8, "--c", 0.05, "--k-max", 3)),
+    Asked("what_if", ("predict", "FOLDER/small", *CHANGES, "--c", 0.1, "--k-max", 2)),
     Asked("samples", ("samples",)),
     Asked("comparison", ("compare", "FOLDER/full", "FOLDER/full", "--k", 2)),
     Asked("gate", ("gate", LOG, "--expect", LOG)),

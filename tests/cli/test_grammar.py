@@ -30,9 +30,10 @@ COMMANDS_PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 SINGLE = {
     "tree": {"--rule", "--nodes"},
     "simulate": {"--rule", "--shape", "--k", "--bias"},
-    "measure": {"--temperature", "--batch"},
-    "judge": {"--k", "--stop", "--temperature"},
-    "predict": {"--temperature", "--batch"},
+    "measure": {"--batch"},
+    "judge": {"--k", "--stop", "--temperature", "--top-p"},
+    "predict": {"--temperature", "--top-p", "--batch"},
+    "validate": {"--top-p"},
     "compare": {"--k", "--rule"},
     "gate": {"--rule"},
 }

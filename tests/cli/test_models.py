@@ -70,6 +70,22 @@ def test_measure_then_predict_then_measure_again(few: Path, tmp_path: Path, caps
 
 
 @pytest.mark.usefixtures("quick_latencies")
+def test_each_setting_of_sampling_is_measured_as_alone(
+    few: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same = ["measure", "--prompts", str(few), *SHORT, "--top-p", "0.9", "--better-drafts"]
+    assert main([*same, "--temperature", "0", "--temperature", "0.7", "--out", str(tmp_path / "both")]) == 0
+    assert "The best chain of token verification, by sampling" in capsys.readouterr().out
+    folders = sorted(path.name for path in (tmp_path / "both").iterdir())
+    assert folders == ["temperature-0-top-p-0.9", "temperature-0.7-top-p-0.9"]
+    assert main([*same, "--temperature", "0.7", "--out", str(tmp_path / "one")]) == 0
+    both, one = (Trace.read(tmp_path / folder) for folder in ("both/temperature-0.7-top-p-0.9", "one"))
+    assert both.provenance["fingerprint"] == one.provenance["fingerprint"]
+    assert all((both.columns[name] == one.columns[name]).all() for name in one.columns)
+    assert "renyi" in one.columns
+
+
+@pytest.mark.usefixtures("quick_latencies")
 def test_live_prediction_with_check(few: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Counted and predicted calls differ by less than 6 standard errors (a normal tail of 2e-9, three times)."""
     out = tmp_path / "out"

@@ -18,10 +18,13 @@ from tests.commands import refused
 def test_the_recorded_trace_is_the_measured_one() -> None:
     shipped, whole = Trace.read(PAIR).held(), Trace.read(WHOLE).held()
     assert shipped.texts == whole.texts
-    assert set(shipped.columns) == set(whole.columns) - set(LEFT_OUT)
-    assert all(np.array_equal(column, whole.columns[name]) for name, column in shipped.columns.items())
+    assert set(shipped.columns) == {*whole.columns, "renyi"} - {*LEFT_OUT}
+    same = {*shipped.columns} - {"renyi"}
+    assert all(np.array_equal(shipped.columns[name], whole.columns[name]) for name in same)
+    divergences = np.column_stack([shipped.columns["renyi"], shipped.columns["kl"]])
+    assert (np.diff(divergences, axis=1) > -1e-5).all(), "Renyi divergences grow with their order, and end at the KL"
     assert (PAIR / "latency.json").read_bytes() == (WHOLE / "latency.json").read_bytes()
-    assert sum(file.stat().st_size for file in PAIR.iterdir()) < 600_000
+    assert sum(file.stat().st_size for file in PAIR.iterdir()) < 700_000
 
 
 def test_the_name_stands_for_the_trace(capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,10 +34,10 @@ def test_the_columns_of_a_measurement(sampling: Sampling, pair: ModelPair) -> No
     target, draft, tokens = (torch.cat([part[i] for part in logits]) for i in range(3))
     if sampling.truncates:  # tokens that the cut target can output
         tokens = target.argmax(dim=-1)
-        found = position_statistics(target, draft, tokens, sampling)
+        found = position_statistics(target, draft, tokens, sampling, better_drafts=True)
         measured = {name: values.numpy() for name, values in found.items()}
     else:
-        measured = teacher_forced(pair, prompt, text, sampling)
+        measured = teacher_forced(pair, prompt, text, sampling, better_drafts=True)
     for library in (torch.Tensor.clone, lambda values: values.numpy()):
         trace = Trace.from_logits(library(target), library(draft), library(tokens), sampling=sampling)
         assert set(trace.columns) == set(measured) - NOT_FROM_LOGITS

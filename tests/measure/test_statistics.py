@@ -16,6 +16,7 @@ from spectheory.errors import LogitsError, ShapeError
 from spectheory.measure.columns import statistics
 from spectheory.measure.columns.statistics import position_statistics
 from spectheory.trace import DISTINCT_RANKS, MEASURED, RECORDED_RANKS, UNO_SHARES
+from spectheory.trace.columns import RENYI_ORDERS
 from spectheory.verification import RaceVerification
 from tests.made_up import each
 
@@ -130,6 +131,17 @@ def test_definitions(sampling: Sampling, scale: float, noise: float) -> None:
     target, draft = random_logits(25, 300, scale, noise, seed=int(10 * scale + noise))
     tokens = possible_tokens(target, sampling, seed=5)
     assert_equal(position_statistics(target, draft, tokens, sampling), reference(target, draft, tokens, sampling))
+
+
+@each("sampling", SETTINGS)
+def test_divergences_of_better_drafts(sampling: Sampling) -> None:
+    target, draft = random_logits(25, 300, 4.0, 1.0, seed=3)
+    tokens = possible_tokens(target, sampling, seed=5)
+    found = position_statistics(target, draft, tokens, sampling, better_drafts=True)["renyi"].numpy()
+    p, q = (np.exp(sampling.log_pmf(x.double().numpy())) for x in (target, draft))
+    with np.errstate(divide="ignore"):
+        expected = [np.log(np.sum(p**s * q ** (1 - s), axis=-1)) / (s - 1) for s in RENYI_ORDERS]
+    np.testing.assert_allclose(found, np.transpose(expected), rtol=FLOAT32_RATIO, atol=FLOAT32_RATIO)
 
 
 def test_equal_pmfs() -> None:

@@ -22,7 +22,7 @@ from spectheory.measure.judged import judged_trace
 from spectheory.prompts import Prompt
 from spectheory.trace import COLUMNS, MEASURED, REQUIRED, Column, TextInfo, Trace
 from spectheory.trace.calls import CallLog, Request
-from spectheory.trace.columns import BY_START, COPIED, MOST_DEPTH, ROUNDING
+from spectheory.trace.columns import BETTER, BY_START, COPIED, MOST_DEPTH, ROUNDING
 from spectheory.truncated.top import TopLogProbs
 from tests.made_up import by_start, each, one_line
 
@@ -37,8 +37,8 @@ def real(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory) -> Path
     """A measured trace, with the columns of an engine's output that has these texts."""
     path = tmp_path_factory.mktemp("real") / "trace.parquet"
     prompts = [Prompt("first", "c", "t1 t2"), Prompt("second", "c", "t3 t4")]
-    measured = measure(tiny_pair, prompts, MeasureSettings(tokens=6, stop_at_end=False), path)
-    assert set(pq.read_schema(path).names) == set(MEASURED)
+    measured = measure(tiny_pair, prompts, MeasureSettings(tokens=6, stop_at_end=False, better_drafts=True), path)
+    assert set(pq.read_schema(path).names) == {*MEASURED, *BETTER}
     texts = measured.columns["token"].reshape(2, 6).tolist()
     log = CallLog(
         (Request("first", (1, 2), tuple(texts[0])), Request("second", (3, 4), tuple(texts[1]))), temperature=1.0

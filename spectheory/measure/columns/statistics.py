@@ -37,6 +37,7 @@ from spectheory.measure.columns.race import race_acceptance, race_ranks, ratio
 from spectheory.measure.columns.rejection import distinct_ranks, rejection_ranks
 from spectheory.measure.machine import widest
 from spectheory.trace import RECORDED_RANKS, START_RANKS, UNO_SHARES
+from spectheory.trace.columns import RENYI_ORDERS
 
 # From both pmfs: sums, places, rank laws, those of the race, those that judge outputs
 
@@ -203,6 +204,18 @@ def _output_logits(logits: Tensor, tokens: Tensor, model: str) -> dict[str, Tens
     }
 
 
+def _renyi(p: Pmf, q: Pmf, scratch: Tensor) -> Tensor:
+    """D_s(p || q) ``[rows, orders]``, the logarithm of sum p^s q^(1-s) over s - 1."""
+    found = []
+    for s in RENYI_ORDERS:
+        torch.mul(q.log, 1 - s, out=scratch).add_(p.log, alpha=s)
+        for pmf in (p, q):
+            if pmf.cut is not None:
+                scratch.masked_fill_(pmf.cut, -math.inf)
+        found.append(scratch.logsumexp(dim=-1).to(widest(scratch)).div_(s - 1).clamp_(min=0.0))
+    return torch.stack(found, dim=-1)
+
+
 def expensive(p: Pmf, q: Pmf, at: Tensor, columns: dict[str, Tensor], keys: Keys, buffers: Tensor) -> dict[str, Tensor]:
     """The columns of the race, of distinct candidates and of biased rules."""
     scratch, log_target, log_draft = buffers[1], columns["log_target"], columns["log_draft"]
@@ -254,6 +267,7 @@ class _Settings:
     sampled: bool
     judged: bool
     by_start: bool
+    better_drafts: bool
 
 
 def _entries_at_once(device: torch.device) -> int:
@@ -273,6 +287,8 @@ def _pmf_columns(p: Pmf, q: Pmf, at: Tensor, settings: _Settings, keys: Keys, bu
     columns = by_position(p, q, at, buffers)
     if settings.judged:
         columns |= _output_masses(p, at, buffers[1])
+    if settings.better_drafts:
+        columns["renyi"] = _renyi(p, q, buffers[1])
     if settings.race:
         columns |= expensive(p, q, at, columns, keys, buffers)
     return columns
@@ -412,6 +428,7 @@ def position_statistics(
     draft_sampling: Sampling | None = None,
     judged: bool = False,
     by_start: bool = False,
+    better_drafts: bool = False,
 ) -> dict[str, Tensor]:
     """Statistics of n positions by the names of :data:`spectheory.trace.COLUMNS`, from both models' logits ``[n, V]``.
 
@@ -426,6 +443,7 @@ def position_statistics(
     need different ones, the default is those of a text with key 0. `draft_sampling` is that of the draft where it has
     its own. `judged` adds the columns of :data:`spectheory.trace.JUDGED`. `by_start` computes only those that a draft
     has by start and depth (:data:`spectheory.trace.BY_START`, here without the prefix), with rank laws ``[n, 4]``.
+    `better_drafts` adds ``renyi``, by which better drafts are predicted (:mod:`spectheory.prediction.better_draft`).
 
     Examples
     --------
@@ -441,7 +459,7 @@ def position_statistics(
             remedy="cut both to the common ids",
         )
     size = target_logits.shape[1]
-    settings = _Settings(sampling, draft_sampling or sampling, race, sampled, judged, by_start)
+    settings = _Settings(sampling, draft_sampling or sampling, race, sampled, judged, by_start, better_drafts)
     truncated = cuts(settings.target, size) and cuts(settings.draft, size)
     rows = _rows_at_once(target_logits)
     if truncated and compiles(target_logits.device, size):
