@@ -158,10 +158,10 @@ class Store:
 
     def check(self) -> Rows:
         """What the file holds, whether open or not; that of another run is refused."""
-        found, contents = read_rows(self.path, self.contents), self.contents
-        if found.head is not None and contents.identity(found.head) != contents.identity(self.head):
+        rows, contents = read_rows(self.path, self.contents), self.contents
+        if rows.head is not None and contents.identity(rows.head) != contents.identity(self.head):
             raise contents.error(f"{self.path} holds {contents.other}", limit=contents.limit, remedy=contents.remedy)
-        return found
+        return rows
 
     def add(self, content: Mapping[str, Any], payload: bytes | None = None) -> Row:
         """Append a row; when this returns it is on the disk."""
@@ -227,31 +227,31 @@ def _rows(file: IO[bytes], path: Path, contents: Contents) -> Rows:
         )
     if not first.endswith(b"\n"):
         return Rows(torn=bool(first))
-    found = Rows(head, end=len(first))
+    rows = Rows(head, end=len(first))
     for number, line in enumerate(file, start=2):
         if not line.endswith(b"\n"):
-            found.torn = True
+            rows.torn = True
             break
         content = _content(line, contents.sealed)
         if content is None:
-            found.damaged.append(number)
+            rows.damaged.append(number)
         else:
-            found.rows.append(Row(number, content, found.end, len(line)))
-        found.end += len(line)
-        found.lines = number
-    return found
+            rows.rows.append(Row(number, content, rows.end, len(line)))
+        rows.end += len(line)
+        rows.lines = number
+    return rows
 
 
 def _head(first: bytes, contents: Contents) -> dict[str, Any] | None:
     """What a first line says, nothing if it is torn; None if it is that of another kind of file."""
-    own = contents.head({})
+    identity = contents.head({})
     if not first.endswith(b"\n"):
-        start = _json(own)[:-1]
+        start = _json(identity)[:-1]
         return {} if first.startswith(start) or start.startswith(first) else None
     try:
         head: dict[str, Any] = json.loads(first)
         contents.identity(head)
-        return head if {name: head[name] for name in own} == own else None
+        return head if {name: head[name] for name in identity} == identity else None
     except FOREIGN:
         return None
 

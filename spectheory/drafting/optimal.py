@@ -100,8 +100,12 @@ def _levels(tree: Tree, rank_pmf: Any) -> tuple[list[Array], Any]:
         )
     levels: list[Array] = []
     for nodes, parents in tree.levels:
-        own = xp.take(law, xp.asarray(tree.ranks[nodes].astype(np.int64) - 1, device=law.device), axis=-1)
-        levels.append(own * xp.take(levels[-1], xp.asarray(parents, device=law.device), axis=-1) if levels else own)
+        conditional = xp.take(law, xp.asarray(tree.ranks[nodes].astype(np.int64) - 1, device=law.device), axis=-1)
+        levels.append(
+            conditional * xp.take(levels[-1], xp.asarray(parents, device=law.device), axis=-1)
+            if levels
+            else conditional
+        )
     return levels, xp
 
 
