@@ -87,11 +87,11 @@ def test_a_changed_byte_costs_its_row_alone(path: Path) -> None:
     head = whole.index(b"\n") + 1
     for place in range(head, len(whole) - 1):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        found = read_rows(path, KIND)
-        kept = [row.content for row in found]
+        rows = read_rows(path, KIND)
+        kept = [row.content for row in rows]
         assert len(kept) == 2 - (whole[place : place + 1] == b"\n")
         assert all(content in [content for content, _ in ROWS] for content in kept)
-        assert len(found.damaged) >= 1
+        assert len(rows.damaged) >= 1
 
 
 def test_rows_without_a_hash(tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ def test_rows_without_a_hash(tmp_path: Path) -> None:
     assert path.read_text().splitlines()[1] == '{"n":1}'
     with path.open("a") as file:
         file.write('{"n": 2}\n[]\nnothing\n')
-    found = read_rows(path, OPEN)
-    assert [row.content["n"] for row in found] == [1, 2]
-    assert found.damaged == [4, 5]
+    rows = read_rows(path, OPEN)
+    assert [row.content["n"] for row in rows] == [1, 2]
+    assert rows.damaged == [4, 5]
 
 
 @pytest.mark.parametrize(

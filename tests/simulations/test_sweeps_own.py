@@ -26,7 +26,7 @@ from simulations.draws import words
 from simulations.experiments.collect import run_batch
 from simulations.experiments.tasks import Task, registered, task
 from simulations.kernels.candidates import RULES, kseq, single_draft
-from simulations.simulators.rank_entropy import lacking, seen_entropy
+from simulations.simulators.rank_entropy import mean_shortfall, seen_entropy
 from simulations.simulators.timing import KERNELS, language_pair
 from simulations.sweeps import Scale, entropy, lazy, sweeps
 from simulations.verdicts.predictions import agrees, compare, predictions
@@ -119,7 +119,7 @@ def test_the_estimate_lacks_what_it_says(p: float) -> None:
     exact = -(p * math.log(p) + (1 - p) * math.log1p(-p))
     lacks = sum((p * (1 - p) ** v + (1 - p) * p**v) / v for v in range(n, 4000))
     assert mean + lacks == pytest.approx(exact, abs=1e-12)
-    assert lacks <= lacking([p, 1 - p], n)
+    assert lacks <= mean_shortfall([p, 1 - p], n)
     assert plain < mean - 0.01
 
 
