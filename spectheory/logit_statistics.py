@@ -47,8 +47,8 @@ def pair_statistics(target_logits: Any, draft_logits: Any) -> PairStatistics:
     Examples
     --------
     >>> import numpy as np
-    >>> found = pair_statistics(np.log([0.5, 0.5]), np.log([0.25, 0.75]))
-    >>> round(float(found.kl), 6), round(float(found.cross_entropy), 6)
+    >>> statistics = pair_statistics(np.log([0.5, 0.5]), np.log([0.25, 0.75]))
+    >>> round(float(statistics.kl), 6), round(float(statistics.cross_entropy), 6)
     (0.143841, 0.836988)
     """
     target, draft = (

@@ -147,8 +147,8 @@ def valid(
     >>> from proofs_check.statement.claims import at_most
     >>> valid("AM-GM", lambda a, b: at_most(4 * a * b, (a + b) * (a + b))).check(5).status
     'held'
-    >>> found = valid("not so", lambda a: at_most(a, a * a), lambda a: [a > 0]).check(5)
-    >>> found.status, found.at
+    >>> proof = valid("not so", lambda a: at_most(a, a * a), lambda a: [a > 0]).check(5)
+    >>> proof.status, proof.at
     ('refuted', 'a = 1/2')
     """
     names = list(inspect.signature(statement).parameters)

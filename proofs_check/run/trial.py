@@ -49,14 +49,14 @@ class Trial:
     sizes: tuple[int, ...]
 
     @property
-    def found(self) -> list[Finding]:
+    def findings(self) -> list[Finding]:
         """What was judged case by case, the simplest cases first."""
         return [each for each in (self.grid, self.search, self.wide) if each]
 
     @property
     def counterexample(self) -> Finding | None:
         """The simplest counterexample found."""
-        return next((each for each in (*self.found, *self.proofs.values()) if each.status == "refuted"), None)
+        return next((each for each in (*self.findings, *self.proofs.values()) if each.status == "refuted"), None)
 
     @property
     def proved_for(self) -> tuple[int, ...]:
@@ -73,7 +73,7 @@ class Trial:
         """One word: no verdict claims a proof for all vocabularies, as the solver takes one V at a time."""
         if self.counterexample:
             return "refuted"
-        if "undecided" in {finding.status for finding in (*self.found, *self.proofs.values())}:
+        if "undecided" in {finding.status for finding in (*self.findings, *self.proofs.values())}:
             return "undecided"
         return "proved for some V" if self.proved_for else "not refuted"
 
@@ -84,7 +84,7 @@ class Trial:
             return "refuted"
         proved = f"proved for V = {', '.join(map(str, self.proved_for))}; " if self.proved_for else ""
         unsure = "undecided; " if self.verdict == "undecided" else ""
-        cases = sum(finding.cases for finding in self.found)
+        cases = sum(finding.cases for finding in self.findings)
         return f"{unsure}{proved}not refuted at V = {_runs(self.sizes)} ({cases:,} cases)"
 
     def as_dict(self) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class Trial:
         ):
             if finding:
                 lines.append(f"  {over}: {finding.cases:,} pairs, {finding.status}")
-        gaps = [(each.gap, each.at) for each in self.found if each.gap is not None]
+        gaps = [(each.gap, each.at) for each in self.findings if each.gap is not None]
         if gaps:
             gap, at = min(gaps, key=lambda both: both[0])
             lines.append(f"  tightest: {gap:.3g} at {at}")

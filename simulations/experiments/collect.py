@@ -188,8 +188,8 @@ def collect(
     ...     stream = Stream(state)
     ...     return Tally.of(trials, counts={"heads": [sum(stream.uniform() < parameters["p"] for _ in range(trials))]})
     >>> biased = task("a coin for show", {"p": 0.25}, seed=1, trials=1000)
-    >>> found = collect([biased], stop=Stop(trials=3000), executor=lambda: ThreadPoolExecutor(2))
-    >>> found[biased].trials, found[biased].batches
+    >>> collected = collect([biased], stop=Stop(trials=3000), executor=lambda: ThreadPoolExecutor(2))
+    >>> collected[biased].trials, collected[biased].batches
     (3000, ((0, 3),))
     """
     wanted = list(dict.fromkeys(tasks))

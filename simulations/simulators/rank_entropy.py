@@ -104,7 +104,7 @@ def mean_shortfall(law: Any, draws: int) -> float:
 
     Examples
     --------
-    >>> lacking([0.5, 0.5], 1000) < 1e-300
+    >>> mean_shortfall([0.5, 0.5], 1000) < 1e-300
     True
     """
     p = np.asarray(law, dtype=np.float64)

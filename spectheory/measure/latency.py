@@ -398,7 +398,7 @@ def kept_beside(path: Path, timing: Timing) -> Iterator[None]:
     except TraceError:
         store.path.unlink()
     with store:
-        timing.groups += [TimedGroup.of_dict(row.content) for row in store.found]
+        timing.groups += [TimedGroup.of_dict(row.content) for row in store.earlier]
         timing.on_group = lambda group: store.add(group.as_dict())
         yield
         timing.table.write(path)

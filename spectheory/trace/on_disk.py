@@ -169,7 +169,7 @@ class OnDisk(Mapping[str, NDArray[Any]]):
         """The columns of these names in runs of so many rows, from the first on; unchecked."""
         return parquet.stream(self.path, [name for name in self.shapes if name in names], sizes)
 
-    def held(self) -> dict[str, NDArray[Any]]:
+    def in_memory(self) -> dict[str, NDArray[Any]]:
         """All columns in memory, as one pass reads them."""
         (columns,) = self.rows(self.shapes, [max(shape[0] for shape in self.shapes.values())])
         return columns

@@ -295,7 +295,7 @@ class Trace:
         if not isinstance(self.columns, OnDisk):
             return self
         with _named(self.columns.path):
-            return replace(self, columns=self.columns.held())
+            return replace(self, columns=self.columns.in_memory())
 
     @classmethod
     def _of(

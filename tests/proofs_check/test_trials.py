@@ -89,7 +89,7 @@ def test_the_verdict_says_for_which_vocabularies() -> None:
     trial = try_claim(AFFINITY)
     assert trial.wide is not None
     assert (trial.verdict, trial.proved_for, trial.largest) == ("proved for some V", (2, 3), 64)
-    count = sum(finding.cases for finding in trial.found)
+    count = sum(finding.cases for finding in trial.findings)
     assert trial.sizes == (2, 3, *SIZES)
     assert trial.summary == f"proved for V = 2, 3; not refuted at V = {TRIED} ({count:,} cases)"
     assert str(trial).startswith(f"p.q <= 1 - TV: {trial.summary}\n")
