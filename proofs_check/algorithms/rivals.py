@@ -247,11 +247,8 @@ def greedy_block(paths: int, order: Order = by_ratio, choice: Choice | None = No
     @law_of
     def call(target: Model, draft: Model, prefix: Prefix, k: int) -> Calls:
         chosen = law(
-            (
-                choose(target, draft, prefix, [path for path, _ in drafts]),
-                prod((share for _, share in drafts), start=ONE),
-            )
-            for drafts in product(list(draft_paths(draft, prefix, k)), repeat=paths)
+            (choose(target, draft, prefix, [path for path, _ in batch]), prod((share for _, share in batch), start=ONE))
+            for batch in product(list(draft_paths(draft, prefix, k)), repeat=paths)
         )
         judged_by = law_of_largest(target, draft, prefix, paths, order)
         for path, weight in chosen.items():

@@ -50,20 +50,15 @@ def least(values: Iterable[Real]) -> Real:
 
 def lists(q: AnyPmf, k: int) -> dict[Drawn, Real]:
     """Every list of k candidates and its probability."""
-    return {candidates: math.prod(q[x] for x in candidates) for candidates in product(range(len(q)), repeat=k)}
+    return {picks: math.prod(q[x] for x in picks) for picks in product(range(len(q)), repeat=k)}
 
 
 def largest_flow(p: AnyPmf, weights: Mapping[Drawn, Real]) -> Flow:
     """The largest flow from lists of known weights to the tokens they hold, of capacity p, by augmenting paths."""
-    flow = {(candidates, x): 0 * p[0] for candidates in weights for x in sorted(set(candidates))}
+    flow = {(picks, x): 0 * p[0] for picks in weights for x in sorted(set(picks))}
     while True:
-        spare = {
-            candidates: weight - sum(flow[candidates, x] for x in set(candidates))
-            for candidates, weight in weights.items()
-        }
-        room = [
-            share - sum(flow[candidates, y] for candidates in weights if y in candidates) for y, share in enumerate(p)
-        ]
+        spare = {picks: weight - sum(flow[picks, x] for x in set(picks)) for picks, weight in weights.items()}
+        room = [share - sum(flow[picks, y] for picks in weights if y in picks) for y, share in enumerate(p)]
         path = _augmenting(flow, spare, room)
         if not path:
             return flow
@@ -106,13 +101,13 @@ def _least_over(p: AnyPmf, q: AnyPmf, k: int, chosen: Iterable[Sequence[int]]) -
 
 def _augmenting(flow: Flow, spare: Mapping[Drawn, Real], room: Sequence[Real]) -> list[tuple[Drawn, int]]:
     """The shortest way from a list with weight to spare to a token with room, as edges; empty if there is none."""
-    paths: list[list[tuple[Drawn, int]]] = [[(candidates, x)] for candidates, x in flow if spare[candidates] > 0]
+    paths: list[list[tuple[Drawn, int]]] = [[(picks, x)] for picks, x in flow if spare[picks] > 0]
     reached = {path[-1] for path in paths}
     for path in paths:  # grows while it is read
         token = path[-1][1]
         if room[token] > 0:
             return path
-        for other in (candidates for candidates, x in flow if x == token and flow[candidates, x] > 0):
+        for other in (picks for picks, x in flow if x == token and flow[picks, x] > 0):
             further = [edge for edge in flow if edge[0] == other and edge not in reached]
             reached.update(further)
             paths.extend([*path, (other, token), edge] for edge in further)

@@ -186,13 +186,13 @@ class RecursiveRejection(RankRule):
     def __post_init__(self) -> None:
         instance("replacement", self.replacement, bool, remedy="True is i.i.d.")
         if not self.replacement:
-            fields = {
-                "name": "recursive-distinct",
-                "title": "recursive, distinct",
-                "colour": "sky",
+            fields = {"name": "recursive-distinct", "title": "recursive, distinct", "colour": "sky"}
+            for name, value in {
+                **fields,
                 "drafts": "distinct",
-            }
-            for name, value in {**fields, "recorded_in": "distinct_rank", "estimated": True}.items():
+                "recorded_in": "distinct_rank",
+                "estimated": True,
+            }.items():
                 object.__setattr__(self, name, value)
 
     def acceptance_given(self, target: Any, draft: Any) -> Array:

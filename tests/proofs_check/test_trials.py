@@ -112,12 +112,8 @@ def test_a_claim_without_a_proof_is_searched_as_far() -> None:
 
 def test_a_solver_that_gives_up_leaves_the_sizes_it_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of the three sizes of a claim whose third the solver cannot decide: undecided, and it says which stand."""
-    findings = {
-        2: Finding("held", 1),
-        3: Finding("held", 1),
-        4: Finding("undecided", 1, note="undecided by the solver"),
-    }
-    monkeypatch.setattr("proofs_check.run.trial.prove_claim", lambda claim, tokens, seconds: findings[tokens])
+    proof = {2: Finding("held", 1), 3: Finding("held", 1), 4: Finding("undecided", 1, note="undecided by the solver")}
+    monkeypatch.setattr("proofs_check.run.trial.prove_claim", lambda claim, tokens, seconds: proof[tokens])
     trial = try_claim(AFFINITY, tokens=(2, 3, 4))
     assert trial.verdict == "undecided"
     assert trial.summary.startswith(f"undecided; proved for V = 2, 3; not refuted at V = {TRIED} (")

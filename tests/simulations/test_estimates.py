@@ -45,11 +45,9 @@ def probability(trials: int, p: float, holds: Any) -> float:
 @pytest.mark.parametrize("trials", [1, 7, 40])
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
 def test_exact_intervals_cover(trials: int, confidence: float) -> None:
-    intervals = [exact(k, trials, confidence) for k in range(trials + 1)]
+    ends = [exact(k, trials, confidence) for k in range(trials + 1)]
     for p in SHARES:
-        assert (
-            probability(trials, p, lambda k, p=p: intervals[k].low <= p <= intervals[k].high) >= confidence - ROUNDING
-        )
+        assert probability(trials, p, lambda k, p=p: ends[k].low <= p <= ends[k].high) >= confidence - ROUNDING
 
 
 def test_exact_intervals_are_scipys() -> None:
@@ -83,13 +81,9 @@ def test_student_is_scipys() -> None:
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
 def test_bernstein_intervals_cover(trials: int, confidence: float) -> None:
     """Samples 0 and 1, all numbers of ones; an honest bound covers more often than it says."""
-    intervals = [
-        bernstein(Moments(trials, sum_, sum_), 0.0, 1.0, confidence) for sum_ in map(_fraction, range(trials + 1))
-    ]
+    ends = [bernstein(Moments(trials, sum_, sum_), 0.0, 1.0, confidence) for sum_ in map(_fraction, range(trials + 1))]
     for p in SHARES:
-        assert (
-            probability(trials, p, lambda k, p=p: intervals[k].low <= p <= intervals[k].high) >= confidence - ROUNDING
-        )
+        assert probability(trials, p, lambda k, p=p: ends[k].low <= p <= ends[k].high) >= confidence - ROUNDING
 
 
 def _fraction(n: int) -> Any:

@@ -76,12 +76,8 @@ def library_speedups(k: int, accepted: Sequence[int]) -> Iterator[Compared]:
     """A measured table, a constant ratio and free drafts at the tokens per call and full share of the run."""
     tokens, share = Fraction(sum(accepted) + len(accepted), len(accepted)), full(k, accepted)
     table = LatencyTable({1: spread(STEP), k + 1: spread(VERIFY)}, {1: spread(ONE), 2: spread(TWO)}, context=0)
-    factor_range = table.speedup(Interval.exact(float(tokens)), Chain(k), float(share))
-    for value, factor in (
-        (factor_range.low, Fraction(9, 11)),
-        (factor_range.best, 1),
-        (factor_range.high, Fraction(11, 9)),
-    ):
+    gain = table.speedup(Interval.exact(float(tokens)), Chain(k), float(share))
+    for value, factor in ((gain.low, Fraction(9, 11)), (gain.best, 1), (gain.high, Fraction(11, 9))):
         yield computed(value, factor * speedup(k, accepted, share))
     yield computed(table.ratio, ONE / STEP)
     constant = ConstantRatio(float(ONE)).speedup(Interval.exact(float(tokens)), Chain(k), float(share))

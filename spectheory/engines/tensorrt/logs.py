@@ -33,24 +33,22 @@ def _read_stats(path: Path) -> Counters:
                 remedy="keep one run in a file",
             )
         seen.append(number)
-    iterations = [
-        _iteration(record, f"{path}, iteration {record.get('iter', '?')}") for record in records if _KEY in record
-    ]
-    iterations = [each for each in iterations if each["calls"]]
-    if not iterations:
+    steps = [_iteration(record, f"{path}, iteration {record.get('iter', '?')}") for record in records if _KEY in record]
+    steps = [each for each in steps if each["calls"]]
+    if not steps:
         raise TextError(f"{path} has no iteration with drafts", limit=f"needs {_KEY}", remedy="serve with speculation")
-    totals: dict[str, Any] = {name: sum(each[name] for each in iterations) for name in _COUNTS}
+    totals: dict[str, Any] = {name: sum(each[name] for each in steps) for name in _COUNTS}
     for name in ("seconds", "draft_seconds"):
-        known = [each[name] for each in iterations if each[name] is not None]
-        totals[name] = math.fsum(known) if len(known) == len(iterations) else None
-    per_call = {each["drafted"] / each["calls"] for each in iterations}
+        known = [each[name] for each in steps if each[name] is not None]
+        totals[name] = math.fsum(known) if len(known) == len(steps) else None
+    per_call = {each["drafted"] / each["calls"] for each in steps}
     most = max(per_call)
     return Counters(
         **totals,
         k=int(most) if len(per_call) == 1 and most.is_integer() else None,
         engine="tensorrt-llm",
         remarks=(_ARGMAX, *((_PER_ITERATION,) if totals["seconds"] is not None else ())),
-        provenance={"iterations": len(iterations)},
+        provenance={"iterations": len(steps)},
     )
 
 
