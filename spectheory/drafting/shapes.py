@@ -375,7 +375,7 @@ def read_shape(text: str, sizes: Sequence[int], *more: str) -> list[Shape]:
     if is_address(text):
         return [load_class(text, Shape)()]  # type: ignore[type-abstract]
     for shape in SHAPES:
-        all_sizes = shape.parsed(text)
-        if all_sizes:
-            return [all_sizes]
+        whole = shape.parsed(text)
+        if whole:
+            return [whole]
     raise SettingError(f"shape {text!r} is unknown", limit=f"there are {written(*more)}", remedy="name one")

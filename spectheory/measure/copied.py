@@ -123,7 +123,7 @@ def with_suffix(
 
 
 def suffix_draft(text: Ids, drafts: SuffixDrafts, served: Ids | None = None, recent: int = 0) -> Ids:
-    """What is drafted after a text ``[n]``, n >= 1; `served` ends with its last `recent` tokens, of its output."""
+    """What is drafted after a text ``[n]``, n >= 1; `served` ends with the text's last `recent` tokens, its output."""
     here = _best_draft(text, text, len(text), drafts)
     if drafts.across and served is not None:
         before = _best_draft(served, text, recent, drafts)

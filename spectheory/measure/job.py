@@ -247,13 +247,12 @@ def stages_of(total: int, batch: int = 1) -> tuple[Stage, ...]:
     done: frozenset[int] = frozenset()
     while left:
         count = min(math.ceil(len(done) / batch) * batch if done else FIRST, len(left))
-        prompts = [
-            left[(2 * i + 1) * len(left) // (2 * count)] for i in range(count)
-        ]  # the middle of each of equal parts
-        size = math.ceil(len(prompts) / math.ceil(len(prompts) / batch))
-        done |= set(prompts)
+        # The middle of each of equal parts.
+        stage = [left[(2 * i + 1) * len(left) // (2 * count)] for i in range(count)]
+        size = math.ceil(len(stage) / math.ceil(len(stage) / batch))
+        done |= set(stage)
         left = [place for place in left if place not in done]
-        made.append(Stage(tuple(tuple(prompts[i : i + size]) for i in range(0, len(prompts), size)), done))
+        made.append(Stage(tuple(tuple(stage[i : i + size]) for i in range(0, len(stage), size)), done))
     return tuple(made)
 
 

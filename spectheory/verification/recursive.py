@@ -187,12 +187,8 @@ class RecursiveRejection(RankRule):
         instance("replacement", self.replacement, bool, remedy="True is i.i.d.")
         if not self.replacement:
             fields = {"name": "recursive-distinct", "title": "recursive, distinct", "colour": "sky"}
-            for name, value in {
-                **fields,
-                "drafts": "distinct",
-                "recorded_in": "distinct_rank",
-                "estimated": True,
-            }.items():
+            more = {"drafts": "distinct", "recorded_in": "distinct_rank", "estimated": True}
+            for name, value in {**fields, **more}.items():
                 object.__setattr__(self, name, value)
 
     def acceptance_given(self, target: Any, draft: Any) -> Array:

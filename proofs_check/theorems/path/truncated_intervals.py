@@ -177,11 +177,11 @@ def end_like(end: float, value: Real) -> Real:
 def covered(value: Callable[[AnyPmf, AnyPmf], Real]) -> Callable[[AnyPmf, AnyPmf], Real | None]:
     """The value, None where the draft lacks a token of the target."""
 
-    def found(p: AnyPmf, q: AnyPmf) -> Real | None:
+    def value_or_none(p: AnyPmf, q: AnyPmf) -> Real | None:
         lacks = any(is_zero(b) and not is_zero(a) for a, b in zip(p, q, strict=True))
         return None if lacks else value(p, q)
 
-    return found
+    return value_or_none
 
 
 def printed_bound(p: AnyPmf, q: AnyPmf) -> Real:
