@@ -51,8 +51,8 @@ def evidence_file(path: Path) -> Path:
         raise TraceError(f"{path} is a pipe", limit="needs a file", remedy="save what it gives to a file first")
     if not path.is_dir():
         return path
-    files = [path / name for name in (TRACE_FILE, CALLS_FILE, COUNTERS_FILE) if (path / name).exists()]
-    return files[0] if files else path / TRACE_FILE
+    found = [path / name for name in (TRACE_FILE, CALLS_FILE, COUNTERS_FILE) if (path / name).exists()]
+    return found[0] if found else path / TRACE_FILE
 
 
 def trace_file(path: Path) -> Path:
