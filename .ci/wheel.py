@@ -34,8 +34,8 @@ def faults(names: list[str]) -> list[str]:
 def main() -> None:
     """Look into the wheel, then install and run it."""
     (wheel,) = Path("dist").glob("*.whl")
-    if found := faults(zipfile.ZipFile(wheel).namelist()):
-        sys.exit(f"{wheel}: {', '.join(found)}")
+    if problems := faults(zipfile.ZipFile(wheel).namelist()):
+        sys.exit(f"{wheel}: {', '.join(problems)}")
     for python in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([python, "-m", "venv", folder], check=True)

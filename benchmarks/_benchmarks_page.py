@@ -45,8 +45,8 @@ Row = dict[str, Any]
 
 def results() -> list[tuple[str, dict[str, Any]]]:
     """Name and content of every result with rows, in the page's order."""
-    found = {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
-    timed = {name: each for name, each in found.items() if isinstance(each, dict) and "rows" in each}
+    contents = {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
+    timed = {name: each for name, each in contents.items() if isinstance(each, dict) and "rows" in each}
     first = [name for name in ORDER if name in timed]
     return [(name, timed[name]) for name in (*first, *(name for name in timed if name not in first))]
 
@@ -79,10 +79,10 @@ def _shown(rows: Sequence[Row]) -> Iterator[Row]:
             works[work] = {**row, "work": work}
     for row in works.values():
         curve = [each for each in works.values() if row["curve"] and each["curve"] == row["curve"]]
-        told = (
+        fastest = (
             [each for each in curve if each["wanted"] is not None] or [each for each in curve if each["peer"]] or curve
         )
-        last = max(told, key=lambda each: tuple(each["at"].values()), default=row)
+        last = max(fastest, key=lambda each: tuple(each["at"].values()), default=row)
         if row is last and (row["peer"] or row["limit"] or row["wanted"] is not None):
             yield row
 
@@ -102,7 +102,7 @@ def _number(value: float) -> str:
 
 def curves() -> list[Curve]:
     """Every scaling curve: rows of one result, unit and family over one size."""
-    found: list[Curve] = []
+    curves_of: list[Curve] = []
     for _, result in results():
         rows = [
             (over, row) for row in result["rows"] for over in row["at"] or () if over in SCALES and row.get("curve")
@@ -112,8 +112,8 @@ def curves() -> list[Curve]:
             members = list(group)
             points = [(row["at"][over], row["ours"]) for _, row in members]
             if len({size for size, _ in points}) > 1:
-                found.append(Curve(SCALES[over], family, tuple(points), rate=" per " in members[0][1]["unit"]))
-    return sorted(found, key=lambda curve: curve.over)
+                curves_of.append(Curve(SCALES[over], family, tuple(points), rate=" per " in members[0][1]["unit"]))
+    return sorted(curves_of, key=lambda curve: curve.over)
 
 
 def _family(over: str, row: dict[str, Any]) -> str:
@@ -138,8 +138,8 @@ class Curve:
     def times(self) -> list[float]:
         """Times in units of the last one."""
         sizes, values = zip(*self.points, strict=True)
-        found = np.multiply(values, sizes) if self.rate else np.array(values)
-        return (found / found[-1]).tolist()
+        times_per_size = np.multiply(values, sizes) if self.rate else np.array(values)
+        return (times_per_size / times_per_size[-1]).tolist()
 
     @property
     def exponent(self) -> float:

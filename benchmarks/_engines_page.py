@@ -75,8 +75,8 @@ def lines(temperature: float) -> str:
     plain = Trace.from_log_probabilities([(columns["log_target"], columns["log_draft"])] * 2)
     both = {name: np.tile(values, 2) for name, values in columns.items()}
     trace = Trace(both, plain.texts, provenance)
-    found = engine_settings([Draft("DRAFT", trace, ConstantRatio(0.1))])
-    blocks = [f"*{one.engine} {one.version}*\n\n```\n{one.paste.strip()}\n```" for one in found if one.engine in ran]
+    listed = engine_settings([Draft("DRAFT", trace, ConstantRatio(0.1))])
+    blocks = [f"*{one.engine} {one.version}*\n\n```\n{one.paste.strip()}\n```" for one in listed if one.engine in ran]
     return "\n\n".join(blocks)
 
 
@@ -133,16 +133,16 @@ def rule_that_runs(runs: Sequence[Content]) -> str:
         return rule
     causes = dict.fromkeys(cause["cause"] for run in drafting for cause in run["causes"])
     fitting = [name for name in drafting[0]["fitting"] if all(name in run["fitting"] for run in drafting)]
-    found = ", ".join(causes) or " or ".join(fitting) or "none fits"
-    return f"not {rule}: {found}"
+    outcome = ", ".join(causes) or " or ".join(fitting) or "none fits"
+    return f"not {rule}: {outcome}"
 
 
 def _groups(engine: Content) -> Iterator[tuple[str, list[Content]]]:
     """The runs of each temperature and way to draft; the engine's name where it changes."""
-    found: dict[Any, list[Content]] = {}
+    groups: dict[Any, list[Content]] = {}
     for run in engine["runs"]:
-        found.setdefault((run["temperature"], bool(run["k"]), run["drafts"]), []).append(run)
-    for number, runs in enumerate(found.values()):
+        groups.setdefault((run["temperature"], bool(run["k"]), run["drafts"]), []).append(run)
+    for number, runs in enumerate(groups.values()):
         yield "" if number else f"{engine['engine']} {engine['version']}, {engine['date'][:10]}", runs
 
 
@@ -190,10 +190,10 @@ def draw_judgements(ax: Axes, answers: Sequence[Content]) -> None:
     """Rows by engine and setting in the order given, the names of rules with their markers above."""
     rules = list(dict.fromkeys(each["rule"] for answer in answers for each in answer["rules"]))
     looks = {rule: LOOKS.get(rule, Look(GREY, "o")) for rule in rules}
-    drawn = [{each["rule"]: expected(answer, each["calls"]) for each in answer["rules"]} for answer in answers]
-    most = max([counted(answer) for answer in answers] + [high for row in drawn for *_, high in row.values()])
+    intervals = [{each["rule"]: expected(answer, each["calls"]) for each in answer["rules"]} for answer in answers]
+    most = max([counted(answer) for answer in answers] + [high for row in intervals for *_, high in row.values()])
     ax.set_xlim(1.0, 1.0 + 1.08 * (most - 1.0))
-    for height, (answer, row) in enumerate(zip(answers, drawn, strict=True)):
+    for height, (answer, row) in enumerate(zip(answers, intervals, strict=True)):
         _row(ax, height, answer, row, looks)
     ax.set_ylim(len(answers) - 0.45, -0.55)
     ax.set_yticks(range(len(answers)), list(labels(answers)))
@@ -247,14 +247,14 @@ def verdict(answer: Content) -> str:
 
 def lanes(row: Mapping[str, Interval], width: float) -> dict[str, float]:
     """Heights of rules beside their row: those at nearly the same place stand one above the other."""
-    found: dict[str, float] = {}
+    heights: dict[str, float] = {}
     group: list[str] = []
     for rule in [*sorted(row, key=lambda one: row[one][1]), None]:
         if group and (rule is None or row[rule][1] - row[group[-1]][1] > _NEAR * width):
-            found |= {one: _LANE * (i - (len(group) - 1) / 2) for i, one in enumerate(group)}
+            heights |= {one: _LANE * (i - (len(group) - 1) / 2) for i, one in enumerate(group)}
             group = []
         group += [rule] if rule is not None else []
-    return found
+    return heights
 
 
 def _row(ax: Axes, height: int, answer: Content, row: Mapping[str, Interval], looks: Mapping[str, Look]) -> None:

@@ -143,7 +143,7 @@ def random_model(name: str, sizes: dict[str, Any], device: str, dtype: str) -> M
 def latencies(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
     """Seconds of passes at each context, and against the roofline where the accelerator is known."""
     pair = random_pair(device, dtype, sizes)
-    found: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "parameters": {one.name: int(one.network.num_parameters()) for one in (pair.target, pair.draft)},
         "data_sheet": data_sheet(device) or "unknown",
         "contexts": {},
@@ -151,11 +151,11 @@ def latencies(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
     for context in sizes.contexts:
         table = measure_latency(pair, context=context, tokens=sizes.widths, rounds=sizes.rounds, warm_up=sizes.warm_up)
         limit = roofline(device, dtype, sizes, context)
-        found["contexts"][context] = {
+        answer["contexts"][context] = {
             who: {m: row(entry.as_dict(), limit and getattr(limit, f"{who}_pass")(m).best) for m, entry in of.items()}
             for who, of in (("target", table.target), ("draft", table.draft))
         }
-    return found
+    return answer
 
 
 def row(measured: dict[str, Any], limit: float | None) -> dict[str, Any]:
@@ -179,19 +179,19 @@ def roofline(device: str, dtype: str, sizes: Sizes, context: int) -> Roofline | 
 
 def latency_budget(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
     """What budgets of seconds give: rounds, why they ended, the widest interval, and the loop outside the passes."""
-    pair, found = random_pair(device, dtype, sizes), {}
+    pair, budgets = random_pair(device, dtype, sizes), {}
     for seconds in sizes.budgets:
         budget = Budget(seconds=seconds)
         table = measure_latency(pair, context=sizes.contexts[0], tokens=sizes.widths, budget=budget, loop=Sampling())
         ended = table.provenance[ROUNDS]
         assert table.loop is not None
-        found[f"{seconds:g}"] = {
+        budgets[f"{seconds:g}"] = {
             "widest": max(ended["widths"].values()),
             "draft_step": table.ratio,
             **ended,
             "loop": asdict(table.loop),
         }
-    return {"budgets": found}
+    return {"budgets": budgets}
 
 
 DRAFTS = 4
@@ -238,19 +238,19 @@ def with_random_head(pair: ModelPair, kind: str, drafts: int) -> ModelPair:
 
 def heads(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
     """Seconds of a head's passes and of measuring it by start, beside those of the target and of its hidden states."""
-    base, found = random_pair(device, dtype, sizes), {}
+    base, times = random_pair(device, dtype, sizes), {}
     for kind in ("eagle3", "dflash"):
         pair = with_random_head(base, kind, DRAFTS)
         table = measure_latency(
             pair, context=sizes.contexts[0], tokens=sizes.widths, rounds=sizes.rounds, warm_up=sizes.warm_up
         )
-        found[kind] = {
+        times[kind] = {
             "parameters": int(pair.draft.network.num_parameters()),
             **{who: {m: one.as_dict() for m, one in getattr(table, who).items()} for who in ("target", "draft")},
             "hidden_states": table.provenance["hidden_states"],
             "measuring": {depth: _measuring(pair, depth, sizes.decoded) for depth in (1, DRAFTS)},
         }
-    return {"heads": found}
+    return {"heads": times}
 
 
 def _measuring(pair: ModelPair, depth: int, tokens: int) -> float:
@@ -325,14 +325,14 @@ def differences(
         position_statistics(*(one[:COMPARED].to(place) for one in rows), sampling, race=race)
         for place in (torch.device("cpu"), where)
     )
-    found = {}
+    largest_of = {}
     for name in here.keys() - {ESTIMATED}:
         ours, theirs = (each[name].cpu().double() for each in (there, here))
         off = (ours - theirs).abs() / theirs.abs().clamp(min=1.0)
         largest = float(off.masked_fill(ours == theirs, 0.0).max())  # infinities are equal or not
         if not largest < 1e-5:
-            found[name] = largest
-    return found
+            largest_of[name] = largest
+    return largest_of
 
 
 def copy_bandwidth(where: torch.device, size: int) -> float:

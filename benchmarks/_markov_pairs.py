@@ -72,8 +72,8 @@ class StoppedFamily:
     def lengths(self, texts: int, rng: np.random.Generator) -> DraftedLengths:
         """What a trace of so many texts says of their drafted tokens."""
         trace = self.pair.trace(np.full(texts, self.length), rng)
-        (found,) = calls_by_shape(trace, TokenVerification(), [self.shape])
-        return found.lengths[0][1]
+        (calls,) = calls_by_shape(trace, TokenVerification(), [self.shape])
+        return calls.lengths[0][1]
 
     def decoded(self, texts: int, rng: np.random.Generator) -> float:
         """Drafted tokens per call, counted."""
@@ -85,11 +85,11 @@ class StoppedFamily:
         return float(drafted.sum() / calls.sum())
 
 
-def samples(found: DraftedLengths, prompts: int, most: int) -> Iterator[DraftedLengths]:
+def samples(lengths: DraftedLengths, prompts: int, most: int) -> Iterator[DraftedLengths]:
     """The texts in samples of so many prompts, without overlap."""
-    for start in range(0, min(len(found.calls) // prompts, most) * prompts, prompts):
+    for start in range(0, min(len(lengths.calls) // prompts, most) * prompts, prompts):
         chosen = slice(start, start + prompts)
-        yield DraftedLengths(*(getattr(found, field.name)[chosen] for field in fields(found)))
+        yield DraftedLengths(*(getattr(lengths, field.name)[chosen] for field in fields(lengths)))
 
 
 def token_and_block(trace: Trace, k: int) -> tuple[Floats, Floats]:

@@ -26,20 +26,20 @@ RESULTS = Path(__file__).parent / "results"
 
 def machine() -> dict[str, str]:
     """Processor, cores, Python, and the versions of what is installed."""
-    found, info = {}, Path("/proc/cpuinfo")
+    versions, info = {}, Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if "model name" in line]
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
+            versions[name] = version(name)
     processor = names[0] if names else platform.processor() or "unknown processor"
-    return {"processor": processor, "cores": str(os.cpu_count()), "python": platform.python_version(), **found}
+    return {"processor": processor, "cores": str(os.cpu_count()), "python": platform.python_version(), **versions}
 
 
 def print_machine() -> None:
     """One line: processor, cores, Python and numpy."""
-    found = machine()
-    print(f"{found['processor']}, {found['cores']} cores, Python {found['python']}, numpy {found['numpy']}")
+    info = machine()
+    print(f"{info['processor']}, {info['cores']} cores, Python {info['python']}, numpy {info['numpy']}")
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,13 @@ def trimmed(answer: dict[str, Any]) -> dict[str, Any]:
     """What the page says of a validation."""
     rows = [
         {
-            "temperature": found["temperature"],
+            "temperature": at["temperature"],
             **{name: record[name] for name in ("rule", "shape", "calls")},
             **{name: {each: record[name][each] for each in ("calls", "z", "p")} for name in ("expected", "fixed")},
             "drafted": record["drafted"],
         }
-        for found in answer["temperatures"]
-        for record in found["settings"]
+        for at in answer["temperatures"]
+        for record in at["settings"]
     ]
     return {name: answer[name] for name in VERDICT} | {"draft": answer["provenance"]["draft"]["name"], "rows": rows}
 

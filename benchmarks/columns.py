@@ -133,15 +133,15 @@ def rows_of(size: int) -> Iterator[Row]:
 
     limit = time(lambda: (torch.exp(target), torch.exp(draft))), "two exponentials"
     for race, label in ((False, "cheap columns"), (True, "all columns")):
-        own = time(columns(torch.float32, race))
+        seconds = time(columns(torch.float32, race))
         with without_numba():
             twin = time(columns(torch.float32, race))
         wanted, work, unit = WANTED.get((size, race)), f"{label}, V = {size:,}", "ns per entry"
-        yield Row(work, unit, own, BY_TORCH, twin, "torch", *limit, wanted, {"V": size})
+        yield Row(work, unit, seconds, BY_TORCH, twin, "torch", *limit, wanted, {"V": size})
         if size == max(SIZES):
             by_numpy = time(lambda race=race: numpy_statistics(target.numpy(), draft.numpy(), tokens.numpy(), race))
             half = time(columns(torch.bfloat16, race))
-            yield Row(work, unit, own, BY_TORCH, by_numpy, "numpy", *limit, wanted)
+            yield Row(work, unit, seconds, BY_TORCH, by_numpy, "numpy", *limit, wanted)
             yield Row(f"{work}, bfloat16", unit, half, BY_TORCH, twin, "torch, float32", *limit, wanted)
 
 

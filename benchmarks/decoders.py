@@ -54,13 +54,13 @@ def row_of(name: str, decoded: Sequence[Decoded], peer: float | None) -> Row:
 
 def peers(pair: ModelPair, prompts: Sequence[torch.Tensor]) -> dict[str, float]:
     """Milliseconds of a call of transformers, plain and with four drafts."""
-    found = {}
+    milliseconds = {}
     for name, texts in (
         ("plain", generate_plain(pair, prompts, Sampling(), tokens=TOKENS, seed=1)),
         ("token chain k=4", count_assisted_calls(pair, prompts, Sampling(), k=4, tokens=TOKENS, seed=1)),
     ):
-        found[name] = 1e3 * statistics.median(text.seconds / text.calls for text in texts)
-    return found
+        milliseconds[name] = 1e3 * statistics.median(text.seconds / text.calls for text in texts)
+    return milliseconds
 
 
 def main() -> None:

@@ -134,9 +134,9 @@ def options_of(doc: str | None, first: int, results: str) -> argparse.ArgumentPa
     return parser
 
 
-def save(path: Path, how: MeasureSettings, settings: dict[str, Any], **found: Any) -> None:
+def save(path: Path, how: MeasureSettings, settings: dict[str, Any], **results: Any) -> None:
     """Write what was found, with the machine, versions and settings."""
-    content = {"hardware": hardware(), "versions": versions(), "settings": {**asdict(how), **settings}, **found}
+    content = {"hardware": hardware(), "versions": versions(), "settings": {**asdict(how), **settings}, **results}
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, lambda partial: partial.write_text(json.dumps(content, indent=1) + "\n"))
 

@@ -116,5 +116,5 @@ def rows_of(ours: Run) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    found = list(rows_of(run("--check")))
-    publish(__file__, "Until the first answer: predict --check on the built-in pair", found)
+    rows = list(rows_of(run("--check")))
+    publish(__file__, "Until the first answer: predict --check on the built-in pair", rows)

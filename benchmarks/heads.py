@@ -34,7 +34,7 @@ def one_at_a_time(pair: ModelPair, prompt: torch.Tensor, output: torch.Tensor, *
         hidden = states.take()[0]
     reading = head.reading()
     reading.read(hidden[: len(prompt) - 2], ids[1 : len(prompt) - 1])
-    found = np.full((len(output), DEPTH), -np.inf)
+    log_draft = np.full((len(output), DEPTH), -np.inf)
     for start in range(len(output)):
         last = len(prompt) + start - 2
         reading.read(hidden[last : last + 1], ids[last + 1 : last + 2])
@@ -43,8 +43,8 @@ def one_at_a_time(pair: ModelPair, prompt: torch.Tensor, output: torch.Tensor, *
         rows = slice(start, min(start + DEPTH, len(output)))
         d = rows.stop - start
         columns = position_statistics(logits[rows], drafts[:d], output[rows], Sampling(), race=race, by_start=True)
-        found[start, :d] = columns["log_draft"].numpy()
-    return found
+        log_draft[start, :d] = columns["log_draft"].numpy()
+    return log_draft
 
 
 def rows() -> list[Row]:
@@ -53,7 +53,7 @@ def rows() -> list[Row]:
     base = ModelPair(model, model, Words(model.outputs), model.outputs)
     torch.manual_seed(0)
     prompt, output = (torch.randint(model.outputs, (n,)) for n in (PROMPT, STARTS))
-    found: list[Row] = []
+    table: list[Row] = []
     for kind in KINDS:
         pair = with_random_head(base, kind, DEPTH)
         for race in (False, True):
@@ -64,11 +64,11 @@ def rows() -> list[Row]:
             np.testing.assert_allclose(
                 ours(DEPTH)["start_log_draft"], one_at_a_time(pair, prompt, output, race=race), rtol=CLOSE, atol=CLOSE
             )
-            own, first = (median_seconds(lambda ours=ours, d=d: ours(d), REPEATS) for d in (DEPTH, 1))
+            seconds, first = (median_seconds(lambda ours=ours, d=d: ours(d), REPEATS) for d in (DEPTH, 1))
             peer = median_seconds(lambda pair=pair, race=race: one_at_a_time(pair, prompt, output, race=race), REPEATS)
             name, passes = f"{kind}, race" if race else kind, f"{DEPTH} measurements of first drafts"
-            found.append(Row(name, "s", own, SAME, peer, "one call at a time", DEPTH * first, passes))
-    return found
+            table.append(Row(name, "s", seconds, SAME, peer, "one call at a time", DEPTH * first, passes))
+    return table
 
 
 if __name__ == "__main__":

@@ -90,33 +90,33 @@ def jackknife(tokens: Floats, calls: Floats) -> Interval:
 def percentile(tokens: Floats, calls: Floats) -> Interval:
     """The percentile bootstrap, the peer."""
     rng, prompts = np.random.default_rng(0), len(tokens)
-    drawn = rng.multinomial(prompts, np.full(prompts, 1 / prompts), size=RESAMPLES)
+    weights = rng.multinomial(prompts, np.full(prompts, 1 / prompts), size=RESAMPLES)
     best = float(tokens.sum() / calls.sum())
-    low, high = np.quantile(drawn @ tokens / (drawn @ calls), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    low, high = np.quantile(weights @ tokens / (weights @ calls), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return Interval(min(float(low), best), best, max(float(high), best), "statistical")
 
 
 def bca(above: Floats, below: Floats) -> Interval:
     """The bootstrap corrected for bias and skewness, another peer."""
     rng, prompts = np.random.default_rng(0), len(above)
-    drawn = rng.multinomial(prompts, np.full(prompts, 1 / prompts), size=RESAMPLES)
-    found, best = np.sort(drawn @ above / (drawn @ below)), float(above.sum() / below.sum())
-    bias = ndtri(np.clip((found < best).mean(), 1 / RESAMPLES, 1 - 1 / RESAMPLES))
+    weights = rng.multinomial(prompts, np.full(prompts, 1 / prompts), size=RESAMPLES)
+    ratios, best = np.sort(weights @ above / (weights @ below)), float(above.sum() / below.sum())
+    bias = ndtri(np.clip((ratios < best).mean(), 1 / RESAMPLES, 1 - 1 / RESAMPLES))
     off = left_out(above)[1:] / left_out(below)[1:]
     off = off.mean() - off
     skewness = float((off**3).sum() / max(6 * (off**2).sum() ** 1.5, 1e-300))
     ends = bias + ndtri(np.array([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]))
-    low, high = np.quantile(found, ndtr(bias + ends / (1 - skewness * ends)))
+    low, high = np.quantile(ratios, ndtr(bias + ends / (1 - skewness * ends)))
     return Interval(min(float(low), best), best, max(float(high), best), "statistical")
 
 
 def covered(family: Family, method: Method, prompts: int, trials: int, value: float, seed: int = 0) -> int:
     """In how many trials the interval holds the true value."""
-    rng, held = np.random.default_rng([seed, prompts]), 0
+    rng, inside = np.random.default_rng([seed, prompts]), 0
     for _ in range(trials):
-        found = method(*family(rng, prompts))
-        held += found.low <= value <= found.high
-    return held
+        interval = method(*family(rng, prompts))
+        inside += interval.low <= value <= interval.high
+    return inside
 
 
 PROMPTS = (2, 4, 8, 16, 48)
@@ -143,9 +143,9 @@ LAW = np.array([0.55, 0.15, 0.08, 0.05, 0.035, 0.025, 0.02, 0.015])
 
 def families(trace: Trace) -> dict[str, Family]:
     """The four families."""
-    (found,) = calls_by_shape(trace, BlockVerification(), [Chain(DRAFTS)])
+    (shape_calls,) = calls_by_shape(trace, BlockVerification(), [Chain(DRAFTS)])
     prompts = Prompts(trace.texts)
-    tokens, calls = (sums[0] - sums[1:] for sums in map(prompts.sum, (trace.lengths, found.calls.expected)))
+    tokens, calls = (sums[0] - sums[1:] for sums in map(prompts.sum, (trace.lengths, shape_calls.calls.expected)))
     return {"mild": mild, "heterogeneous": heterogeneous, "built-in trace": redrawn(tokens, calls), "skewed": skewed}
 
 
@@ -173,40 +173,40 @@ def pools(trace: Trace) -> dict[str, Family]:
 
 def coverage(every: dict[str, Family], trials: int, methods: Sequence[Method] = (percentile, jackknife)) -> Shares:
     """Of tokens per call, by family and method."""
-    found: Shares = {}
+    shares: Shares = {}
     for name, family in every.items():
         value = truth(family)
         for method in methods:
-            held = [covered(family, method, n, trials, value) / trials for n in PROMPTS]
-            found[f"{name}, {method.__name__}"] = held
-    return found
+            inside = [covered(family, method, n, trials, value) / trials for n in PROMPTS]
+            shares[f"{name}, {method.__name__}"] = inside
+    return shares
 
 
 def drafted(trials: int) -> Shares:
     """Of the drafted tokens per call of stopped chains, by one estimate and by both; the truth is decoded."""
-    found: Shares = {}
+    shares_of: Shares = {}
     for number, (name, family) in enumerate(STOPPED.items()):
         value = family.decoded(5 * POOL, np.random.default_rng([8, number]))
         lengths = family.lengths(trials * PROMPTS[-1], np.random.default_rng([9, number]))
-        rows = found[f"{name}, one estimate"], found[f"{name}, both"] = [], []
+        rows = shares_of[f"{name}, one estimate"], shares_of[f"{name}, both"] = [], []
         for n in PROMPTS:
-            prompts, held = Prompts([TextInfo(str(i), family.length) for i in range(n)]), np.zeros(2)
+            prompts, inside = Prompts([TextInfo(str(i), family.length) for i in range(n)]), np.zeros(2)
             for each in samples(lengths, n, trials):
                 for i, of in enumerate((replace(each, going=each.stopping), each)):
                     interval = drafted_per_call(prompts, of, family.shape.k)
-                    held[i] += interval.low <= value <= interval.high
-            for row, share in zip(rows, held / trials, strict=True):
+                    inside[i] += interval.low <= value <= interval.high
+            for row, share in zip(rows, inside / trials, strict=True):
                 row.append(float(share))
-    return found
+    return shares_of
 
 
 def unsure(rng: np.random.Generator) -> LatencyTable:
     """Latencies measured with errors of 10% each, and intervals that say so; the target's step is the unit."""
 
     def entry(seconds: float) -> Interval:
-        found = seconds * np.exp(rng.normal(0.0, SPREAD))
+        best = seconds * np.exp(rng.normal(0.0, SPREAD))
         reach = np.exp(1.96 * SPREAD)
-        return Interval(found / reach, found, found * reach, "statistical")
+        return Interval(best / reach, best, best * reach, "statistical")
 
     exact = Interval.exact
     return LatencyTable({1: exact(1.0), DRAFTS + 1: entry(1.2)}, {1: entry(0.1), 2: entry(0.12)}, context=64)
@@ -215,19 +215,19 @@ def unsure(rng: np.random.Generator) -> LatencyTable:
 def speedups(trials: int) -> Shares:
     """Of speed-ups with uncertain latencies: errors joined, and ends multiplied."""
     shape, value = Chain(DRAFTS), truth(mild) / (1.2 + DRAFTS * 0.1)
-    found: Shares = {"errors joined": [], "ends multiplied": []}
+    shares_of: Shares = {"errors joined": [], "ends multiplied": []}
     for n in PROMPTS:
-        rng, held = np.random.default_rng([1, n]), [0, 0]
+        rng, inside = np.random.default_rng([1, n]), [0, 0]
         for _ in range(trials):
             (tokens, calls), table = mild(rng, n), unsure(rng)
             sums = left_out(tokens), left_out(calls)
-            joined = speedup_of_chain(*sums, np.zeros(n + 1), shape, table, tuple(table.errors()))
+            combined = speedup_of_chain(*sums, np.zeros(n + 1), shape, table, tuple(table.errors()))
             product = table.speedup(percentile(tokens, calls), shape)
-            for number, interval in enumerate((joined, product)):
-                held[number] += interval.low <= value <= interval.high
-        for shares, each in zip(found.values(), held, strict=True):
+            for number, interval in enumerate((combined, product)):
+                inside[number] += interval.low <= value <= interval.high
+        for shares, each in zip(shares_of.values(), inside, strict=True):
             shares.append(each / trials)
-    return found
+    return shares_of
 
 
 def drawn_ranks(rng: np.random.Generator, prompts: int, tokens: int) -> Trace:
@@ -246,10 +246,10 @@ def optimism(traces: int) -> dict[str, list[float]]:
     rule = RecursiveRejection()
 
     def tokens_per_call(trace: Trace, shape: ShapeRequest) -> tuple[float, Shape]:
-        (found,) = calls_by_shape(trace, rule, [shape])
-        return len(trace) / float(found.calls.expected.sum()), found.shape
+        (chosen,) = calls_by_shape(trace, rule, [shape])
+        return len(trace) / float(chosen.calls.expected.sum()), chosen.shape
 
-    found = {}
+    error_of = {}
     for prompts, tokens in TREES:
         errors, fresh = [], drawn_ranks(np.random.default_rng(7), 4000, tokens)
         for seed in range(traces):
@@ -258,26 +258,26 @@ def optimism(traces: int) -> dict[str, list[float]]:
             true = tokens_per_call(fresh, tree)[0]
             errors.append([each / true - 1 for each in (tokens_per_call(trace, tree)[0], held_out)])
         mean, error = np.mean(errors, axis=0), np.std(errors, axis=0) / np.sqrt(traces)
-        found[f"{prompts} x {tokens}"] = [mean[0], error[0], mean[1], error[1]]
-    return found
+        error_of[f"{prompts} x {tokens}"] = [mean[0], error[0], mean[1], error[1]]
+    return error_of
 
 
-def tables(found: dict[str, Any]) -> list[str]:
+def tables(results: dict[str, Any]) -> list[str]:
     """The results as lines of Markdown tables."""
     head = [f"| prompts | {' | '.join(map(str, PROMPTS))} |", "|---|" + "---:|" * len(PROMPTS)]
 
     def table(part: str, trials: int) -> list[str]:
         rows = []
-        for name, shares in found[part].items():
+        for name, shares in results[part].items():
             cells = (f"{share:.3f} ± {(share * (1 - share) / trials) ** 0.5:.3f}" for share in shares)
             rows.append(f"| {name} | {' | '.join(cells)} |")
         return [*head, *rows, ""]
 
-    trials = found["trials"]
+    trials = results["trials"]
     trees = ["| prompts x tokens | on the same texts | held out |", "|---|---:|---:|"]
     trees += [
         f"| {name} | {same:+.1%} ± {a:.1%} | {other:+.1%} ± {b:.1%} |"
-        for name, (same, a, other, b) in found["trees"].items()
+        for name, (same, a, other, b) in results["trees"].items()
     ]
     of_trials = (("tokens", trials), ("speedup", trials), ("regret", trials), ("drafted", trials // FEWER))
     return [line for each in of_trials for line in table(*each)] + trees
@@ -302,21 +302,21 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="JSON file; parts that it has are not made again")
     asked = parser.parse_args()
     print_machine()
-    found = json.loads(asked.out.read_text()) if asked.out and asked.out.exists() else {"trials": asked.trials}
-    if not {"tokens", "regret"} <= found.keys():
+    results = json.loads(asked.out.read_text()) if asked.out and asked.out.exists() else {"trials": asked.trials}
+    if not {"tokens", "regret"} <= results.keys():
         with tempfile.TemporaryDirectory() as folder:
             trace = Trace.read(asked.trace) if asked.trace else measured(Path(folder))
-        found["tokens"] = found.get("tokens") or coverage(families(trace), asked.trials)
-        found["regret"] = coverage(pools(trace), asked.trials, (percentile, bca, jackknife))
+        results["tokens"] = results.get("tokens") or coverage(families(trace), asked.trials)
+        results["regret"] = coverage(pools(trace), asked.trials, (percentile, bca, jackknife))
     for part, make in (
         ("speedup", lambda: speedups(asked.trials)),
         ("trees", lambda: optimism(asked.trials // 40)),
         ("drafted", lambda: drafted(asked.trials // FEWER)),
     ):
-        found[part] = found.get(part) or make()
-    print("\n".join(tables(found)))
+        results[part] = results.get(part) or make()
+    print("\n".join(tables(results)))
     if asked.out:
-        asked.out.write_text(json.dumps(found, indent=1) + "\n")
+        asked.out.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

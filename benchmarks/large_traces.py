@@ -109,19 +109,19 @@ def main() -> None:
     rng, rows, memory, seconds = np.random.default_rng(0), [], [], []
     for positions in SIZES:
         trace, name = made_up(positions, rng, text=TEXT, ended=True), f"{positions:,} positions"
-        found = measured(trace)
+        costs = measured(trace)
         peer = (measured(trace, arrays=True)["seconds"], "arrays") if positions in OF_PEER else (None, "")
-        others = *peer, found["reading"], "reading and checking every column", 15.0 if positions == SIZES[-1] else None
-        rows.append(Row(f"predict, {name}", "s", found["seconds"], EQUAL, *others, {"positions": positions}, "predict"))
-        memory.append(Row(f"peak memory, {name}", "MB", found["peak"], EQUAL, wanted=2048.0))
-        seconds.append(found["seconds"])
+        others = *peer, costs["reading"], "reading and checking every column", 15.0 if positions == SIZES[-1] else None
+        rows.append(Row(f"predict, {name}", "s", costs["seconds"], EQUAL, *others, {"positions": positions}, "predict"))
+        memory.append(Row(f"peak memory, {name}", "MB", costs["peak"], EQUAL, wanted=2048.0))
+        seconds.append(costs["seconds"])
     for starts in HEADS:
-        found, name = (
+        costs, name = (
             measured(made_up(starts, rng, text=TEXT, depth=DEPTH, only=("log_target", *OF_HEADS))),
             f"a head's trace, {starts:,} starts x {DEPTH}",
         )
-        rows.append(Row(f"predict, {name}", "s", found["seconds"], EQUAL))
-        memory.append(Row(f"peak memory, {name}", "MB", found["peak"], EQUAL, wanted=2048.0))
+        rows.append(Row(f"predict, {name}", "s", costs["seconds"], EQUAL))
+        memory.append(Row(f"peak memory, {name}", "MB", costs["peak"], EQUAL, wanted=2048.0))
     slope = float(np.polyfit(np.log(SIZES), np.log(seconds), 1)[0])
     last = float(np.polyfit(np.log(SIZES[-2:]), np.log(seconds[-2:]), 1)[0])
     note = f"Seconds grow as positions to the power {slope:.2f}; {last:.2f} between the two largest."

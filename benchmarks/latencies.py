@@ -83,11 +83,11 @@ def timed(work: Callable[[], LatencyTable]) -> tuple[LatencyTable, float]:
 def counted(pair: ModelPair) -> Iterator[Counter[tuple[str, int]]]:
     """Counts the passes on tokens, by model."""
     ran: Counter[tuple[str, int]] = Counter()
-    own = WarmModel.run
+    run = WarmModel.run
 
     def listened(self: WarmModel, tokens: int, keep: int, **how: Any) -> float:
         ran["target" if self.model is pair.target else "draft", tokens] += 1
-        return own(self, tokens, keep, **how)
+        return run(self, tokens, keep, **how)
 
     with patch.object(WarmModel, "run", listened):
         yield ran

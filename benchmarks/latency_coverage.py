@@ -188,20 +188,20 @@ def inside(intervals: Sequence[Interval], truth: float) -> dict[str, Any]:
     return {"inside": count, "of": len(intervals), "share": share, "low": float(ends.low), "high": float(ends.high)}
 
 
-def publish(found: dict[str, Any], threads: int, out: Path) -> None:
+def publish(results: dict[str, Any], threads: int, out: Path) -> None:
     """Print the shares, and write everything with machine and date."""
     print_machine()
     print(
-        f"{found['setting']}: quiet {found['truth']:.3f}x, beside a busy process {found['loaded_median']:.3f}x "
-        f"({found['shift_of_load']:+.1%}); half a quiet interval is {found['half_width_of_a_quiet_interval']:.1%}"
+        f"{results['setting']}: quiet {results['truth']:.3f}x, beside a busy process {results['loaded_median']:.3f}x "
+        f"({results['shift_of_load']:+.1%}); half a quiet interval is {results['half_width_of_a_quiet_interval']:.1%}"
     )
-    for name, share in found["inside"].items():
+    for name, share in results["inside"].items():
         if share["of"]:
             print(
                 f"{name}: {share['inside']} of {share['of']} intervals contain the quiet median "
                 f"({share['share']:.2f}, 95%: {share['low']:.2f} to {share['high']:.2f}; wanted {WANTED})"
             )
-    made = {"title": "Coverage of speed-ups' intervals when latencies are measured again", "wanted": WANTED, **found}
+    made = {"title": "Coverage of speed-ups' intervals when latencies are measured again", "wanted": WANTED, **results}
     made |= {"threads": threads, "machine": machine(), "date": datetime.now(UTC).date().isoformat()}
     write_whole(out, lambda partial: partial.write_text(json.dumps(made, indent=1) + "\n"))
 

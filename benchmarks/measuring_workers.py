@@ -51,14 +51,14 @@ def equal(one: Trace, other: Trace) -> bool:
 def rows_of(work: Callable[[Runner], tuple[Trace, float, float]], others: int, most: int, repeats: int) -> list[Row]:
     """Check, then time in turn."""
     runners = {0: here} | {n: local_workers(SOURCE.load, ["cpu"] * n, threads=1) for n in range(1, most + 1)}
-    found = {n: [work(runner)] for n, runner in runners.items()}
-    (alone, *_), *_ = found[0]
-    assert all(equal(trace, alone) for runs in found.values() for trace, *_ in runs), EQUAL
+    runs_of = {n: [work(runner)] for n, runner in runners.items()}
+    (alone, *_), *_ = runs_of[0]
+    assert all(equal(trace, alone) for runs in runs_of.values() for trace, *_ in runs), EQUAL
     for _ in range(repeats - 1):
         for n, runner in runners.items():
-            found[n].append(work(runner))
-    starts = {n: statistics.median(start for _, start, _ in runs) for n, runs in found.items()}
-    each = {n: statistics.median(seconds for _, _, seconds in runs) for n, runs in found.items()}
+            runs_of[n].append(work(runner))
+    starts = {n: statistics.median(start for _, start, _ in runs) for n, runs in runs_of.items()}
+    each = {n: statistics.median(seconds for _, _, seconds in runs) for n, runs in runs_of.items()}
     after, until = f"{others} prompts after the first", "until the first prompt is finished"
     rows = []
     for n in range(1, most + 1):

@@ -112,13 +112,13 @@ def parted(
     The margin is that of the logits of a fresh reading, in a race less the logarithms of the clocks. What rounding
     decides has one, of either sign, of a few times the spacing of the precision's numbers at these logits.
     """
-    found: list[dict[str, float | None]] = []
+    differences: list[dict[str, float | None]] = []
     for number, (prompt, text, other) in enumerate(zip(prompts, texts, others, strict=True)):
         if text == other:
             continue
         at = next((i for i, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), None)
         if at is None:
-            found.append({"text": number, "at": min(len(text), len(other)), "margin": None, "spacing": None})
+            differences.append({"text": number, "at": min(len(text), len(other)), "margin": None, "spacing": None})
             continue
         before = torch.cat([prompt, torch.tensor(text[:at], dtype=torch.int64)])
         logits = Reading(pair.target, pair.vocabulary).read(before[None])[0, -1]
@@ -129,8 +129,8 @@ def parted(
             scores = scores - np.log(clocks.at(DraftTree(), ROOT))
         spacing = torch.finfo(logits.dtype).eps * 2.0 ** math.floor(math.log2(largest)) if largest > 0 else 0.0
         margin = float(scores[text[at]] - scores[other[at]])
-        found.append({"text": number, "at": at, "margin": margin, "spacing": spacing})
-    return found
+        differences.append({"text": number, "at": at, "margin": margin, "spacing": spacing})
+    return differences
 
 
 def calls(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
@@ -140,22 +140,24 @@ def calls(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
     how = MeasureSettings(tokens=sizes.length, seed=SEED)
     question = Validation((), sizes.shapes, sizes.temperatures, how)
     with tempfile.TemporaryDirectory() as folder:
-        found = validate(pair, prompts, question, Path(folder))
+        validation = validate(pair, prompts, question, Path(folder))
     rows = [
-        {"temperature": at["temperature"], **shortened(one)} for at in found["temperatures"] for one in at["settings"]
+        {"temperature": at["temperature"], **shortened(one)}
+        for at in validation["temperatures"]
+        for one in at["settings"]
     ]
     deciding = [row["z"] for row in rows if row["decides"]]
     z = [one for one in deciding if one is not None]
     budgets = [row["budget"] for row in rows if row["budget"]]
     return {
-        **{name: found[name] for name in ("comparisons", "disagreements", "beyond_3", "false_alarms")},
+        **{name: validation[name] for name in ("comparisons", "disagreements", "beyond_3", "false_alarms")},
         "largest_z": max(map(abs, z), default=None),
         "infinite_z": len(deciding) - len(z),
         "off_by_rounding": sum(round(abs(row["off"])) for row in rows if not row["decides"]),
-        "median_miss": found["median_miss"],
-        "median_miss_of_passes": found["median_miss_of_passes"],
+        "median_miss": validation["median_miss"],
+        "median_miss_of_passes": validation["median_miss_of_passes"],
         "median_budget": {part: statistics.median(one[part] for one in budgets) for part in budgets[0]},
-        "draft_step": found["provenance"]["draft_step"],
+        "draft_step": validation["provenance"]["draft_step"],
         "settings": rows,
     }
 
@@ -180,7 +182,7 @@ def shortened(record: dict[str, Any]) -> dict[str, Any]:
 def mixed(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
     """Target and draft on different devices, either way: drafted races against the same target's plain one."""
     here, there = builtin(device, dtype), builtin("cpu", dtype)
-    found: dict[str, Any] = {"devices": [str(here.target.device), str(there.target.device)]}
+    answer: dict[str, Any] = {"devices": [str(here.target.device), str(there.target.device)]}
     for name, pair in (
         ("draft on cpu", replace(here, draft=there.draft)),
         ("target on cpu", replace(there, draft=here.draft)),
@@ -190,12 +192,12 @@ def mixed(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
             [one.output_ids.tolist() for one in decode(pair, prompts, method, tokens=sizes.tokens, seed=SEED)]
             for method in (Method("race"), Method("race", Chain(4)), Method("race", KAry((2, 2, 1))))
         )
-        found[name] = {
+        answer[name] = {
             "texts": len(prompts),
             "chain": parted(pair, prompts, plain, chain, True),
             "tree": parted(pair, prompts, plain, tree, True),
         }
-    return found
+    return answer
 
 
 def memory(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
@@ -285,7 +287,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2 if asked.device else 0  # all benchmarks together go on to the next
     torch.set_num_threads(asked.threads)
     path = asked.out or RESULTS / f"on_{device}.json"
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "machine": machine(),
         "versions": versions(),
         "device": device,
@@ -300,8 +302,8 @@ def main(arguments: list[str] | None = None) -> int:
                 result: dict[str, Any] = {"left_out": f"more than {asked.limit:g} s had passed"}
             else:
                 result = guarded(lambda name=name, dtype=dtype: PARTS[name](device, dtype, SIZES[asked.sizes]))
-            found["parts"].setdefault(name, {})[dtype] = result
-            write_whole(path, lambda whole: whole.write_text(json.dumps(found, indent=1) + "\n"))
+            results["parts"].setdefault(name, {})[dtype] = result
+            write_whole(path, lambda whole: whole.write_text(json.dumps(results, indent=1) + "\n"))
             failed |= "error" in result
             print(f"{name} {dtype}: {summary(result)}", flush=True)
     return int(failed)
@@ -341,12 +343,12 @@ def guarded(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 def machine() -> dict[str, Any]:
     """Processor, accelerator, its driver and CUDA."""
-    found = {**hardware(), "cuda": torch.version.cuda}
+    description = {**hardware(), "cuda": torch.version.cuda}
     query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
     with suppress(OSError, subprocess.SubprocessError):
         asked = subprocess.run(query, capture_output=True, text=True, check=True, timeout=30)
-        found["nvidia_smi"] = asked.stdout.strip().splitlines()
-    return found
+        description["nvidia_smi"] = asked.stdout.strip().splitlines()
+    return description
 
 
 def summary(result: dict[str, Any]) -> str:

@@ -154,7 +154,7 @@ class Measured:
         """What is known of a setting: measured in both ways, and predicted as by the plan."""
         here, plain, interval = self._timed[setting], self._timed[PLAINLY], self.first.interval
         call = here.per_call(plain.verifying / plain.calls)
-        found = {
+        numbers = {
             "name": setting.name,
             "tokens": int(here.tokens[0]),
             "measured": interval(self.speedup(setting)).as_dict(),
@@ -164,11 +164,11 @@ class Measured:
             },
         }
         if setting == PLAINLY:
-            return found
+            return numbers
         looped = self.first.table.looped  # as plan reads it
         predicted = predict(self.first.trace, setting.path_rule, setting.drafts, looped).speedup
         return {
-            **found,
+            **numbers,
             "with_tokens_of_trace": interval(self.with_tokens_of_trace(setting)).as_dict(),
             "predicted": predicted.as_dict() if predicted else None,
         }
@@ -243,11 +243,11 @@ def table(answers: Sequence[dict[str, Any]]) -> str:
         "| pair | plan's pick | predicted | measured | best | measured | pick / best | by the trace's tokens |",
         f"|{8 * '---|'}",
     ]
-    for found in answers:
-        measured = {record["name"]: record["measured"] for record in found["final"]}
-        ratios = [found[way]["pick_over_best"] for way in ("measured", "with_tokens_of_trace")]
-        pick, best = found["pick"], found["measured"]["best"]
-        cells = [found["pair"], pick, f"{found['predicted']['best']:.2f}", spread(measured[pick])]
+    for pair_answer in answers:
+        measured = {record["name"]: record["measured"] for record in pair_answer["final"]}
+        ratios = [pair_answer[way]["pick_over_best"] for way in ("measured", "with_tokens_of_trace")]
+        pick, best = pair_answer["pick"], pair_answer["measured"]["best"]
+        cells = [pair_answer["pair"], pick, f"{pair_answer['predicted']['best']:.2f}", spread(measured[pick])]
         cells += [best, spread(measured[best]), *(spread(ratio, 3) for ratio in ratios)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -45,11 +45,11 @@ def numpy_optimal(pair: Pair) -> np.ndarray:
     p, q = pair
     order = np.argsort(p / q)
     below_p, below_q = np.cumsum(p[order]), np.cumsum(q[order])
-    power, found = np.ones_like(q), []
+    power, acceptances = np.ones_like(q), []
     for _ in range(MAX_K):
         power *= below_q
-        found.append(max(float(np.max(power - below_p)), 0.0))
-    return np.array(found)
+        acceptances.append(max(float(np.max(power - below_p)), 0.0))
+    return np.array(acceptances)
 
 
 def plain(pair: Pair) -> tuple[float, ...]:
@@ -96,9 +96,9 @@ def two_exponentials(pair: Pair) -> None:
 def races(pairs: list[Pair]) -> Iterator[Row]:
     """From pmfs."""
     for pair in pairs:
-        exact, found = numpy_race(pair), race_enclosure(*pair)
+        exact, enclosure = numpy_race(pair), race_enclosure(*pair)
         assert abs(float(RACE.acceptance(*pair)) - exact) <= EQUAL
-        assert found.low <= exact <= found.high <= found.low + 1e-9
+        assert enclosure.low <= exact <= enclosure.high <= enclosure.low + 1e-9
         np.testing.assert_allclose(optimal_rejections(*pair, MAX_K), numpy_optimal(pair), rtol=0, atol=EQUAL)
     for label, chosen in (("one pair", pairs[:1]), (f"{PAIRS} pairs", pairs)):
         limit = nanoseconds(np.sort, [p / q for p, q in chosen], VOCABULARY), "one np.sort"
@@ -125,10 +125,10 @@ def statistics(pairs: list[Pair]) -> Iterator[Row]:
         (f"{PAIRS} pairs, float32", single, pairs),
     ):
         limit = nanoseconds(two_exponentials, wide, VOCABULARY), "two exponentials"
-        own = nanoseconds(lambda pair: pair_statistics(*pair), chosen, VOCABULARY)
+        nanos = nanoseconds(lambda pair: pair_statistics(*pair), chosen, VOCABULARY)
         for name, peer in (("plain numpy", plain), ("lean numpy", lean)):
             time, work = nanoseconds(peer, wide, VOCABULARY), f"six statistics, {label}"
-            yield Row(work, "ns per entry", own, f"both numpy peers to {SUMS:g}", time, name, *limit)
+            yield Row(work, "ns per entry", nanos, f"both numpy peers to {SUMS:g}", time, name, *limit)
 
 
 def measure() -> list[Row]:
@@ -142,13 +142,13 @@ def under_each_dispatch(title: str) -> None:
     if sys.argv[1:] == ["--here"]:
         print(json.dumps([asdict(row) for row in measure()]))
         return
-    own, rows = dispatch().split(), []
-    wide = [name for name in own if "AVX512" in name or name == "X86_V4"]
+    features_here, rows = dispatch().split(), []
+    wide = [name for name in features_here if "AVX512" in name or name == "X86_V4"]
     for without in ([], wide) if wide else ([],):
         how = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NPY_DISABLE_CPU_FEATURES": " ".join(without)}
         command = [sys.executable, __file__, "--here"]
         made = subprocess.run(command, env=os.environ | how, check=True, stdout=subprocess.PIPE, text=True).stdout
-        features = " ".join(name for name in own if name not in without) or "baseline"
+        features = " ".join(name for name in features_here if name not in without) or "baseline"
         rows += [Row(**row | {"work": f"{row['work']} (numpy: {features})"}) for row in json.loads(made)]
     publish(__file__, title, rows)
 

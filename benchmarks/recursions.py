@@ -175,11 +175,11 @@ def checked_peer(trace: Trace, stops: list[TopBelow]) -> None:
         np.testing.assert_allclose(least[text], peer_bound, rtol=1e-10)
     for stop in stops[:: len(stops) // 4]:
         along = drafted_along(trace.columns, stop, K).sum(axis=1)
-        found: DraftedLengths = shared.lengths_of_calls(along, keeps=stop.keeps)
+        lengths: DraftedLengths = shared.lengths_of_calls(along, keeps=stop.keeps)
         for text in range(PEER_TEXTS):
             peer = lengths_of_text(trace, text, stop)
             for name, value in peer.items():
-                np.testing.assert_allclose(getattr(found, name)[text], value, rtol=1e-9, atol=1e-9, err_msg=name)
+                np.testing.assert_allclose(getattr(lengths, name)[text], value, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
 def stopping() -> Iterator[Row]:

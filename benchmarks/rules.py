@@ -45,11 +45,11 @@ def of_ranks(p: Pmf, q: Pmf) -> list[Row]:
     limit = median_seconds(lambda: np.sort(p / q), REPEATS)
     for what, function in FUNCTIONS.items():
         ours = partial(function, p, q, tolerance=TOLERANCE)
-        found, same, peer = ours(), f"an interval at most {TOLERANCE:g} nats wide", None
-        assert found.high - found.low <= TOLERANCE
+        enclosure, same, peer = ours(), f"an interval at most {TOLERANCE:g} nats wide", None
+        assert enclosure.high - enclosure.low <= TOLERANCE
         if tokens <= LONGEST_PEER:
             other = token_by_token(function, p, q)
-            assert max(found.low, other.low) <= min(found.high, other.high)
+            assert max(enclosure.low, other.low) <= min(enclosure.high, other.high)
             assert other.high - other.low <= TOLERANCE
             peer, same = median_seconds(partial(token_by_token, function, p, q), 1), f"{same}, which meets the peer's"
         others = peer, "token by token" if peer else "", limit, "one sort"

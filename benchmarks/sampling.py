@@ -76,11 +76,11 @@ def texts_rows(pair: ModelPair, prompts: Sequence[Encoded]) -> Iterator[Row]:
     limit = products_alone(pair, prompts, BATCH), "their matrix products"
     work = f"{len(prompts)} built-in prompts x {SETTINGS.count} texts x {SETTINGS.tokens} tokens, {BATCH} at a time"
     yield Row(work, "s", ours, same, peer, one, *limit, WANTED)
-    found = {size: sampled(pair, prompts, SHORT, size) for size in SIZES}
-    for size, (texts, seconds) in found.items():
-        assert texts == found[1][0]
+    samples = {size: sampled(pair, prompts, SHORT, size) for size in SIZES}
+    for size, (texts, seconds) in samples.items():
+        assert texts == samples[1][0]
         scale = 1e3 / sum(len(text) for each in texts for text in each)
-        others = (found[1][1] * scale, one) if size > 1 else (None, "")
+        others = (samples[1][1] * scale, one) if size > 1 else (None, "")
         work, at = f"{size} prompts at a time, {SHORT.tokens} tokens each", {"batch": size}
         yield Row(work, "ms per token", seconds * scale, same, *others, at=at, curve="sampling")
 

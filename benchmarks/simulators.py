@@ -180,7 +180,7 @@ def numpy_lists(p: Floats, q: Floats, rng: np.random.Generator, trials: int) -> 
 
 def numpy_chains(p: Floats, q: Floats, rng: np.random.Generator, calls: int) -> Counts:
     """Accepted drafts of a chain of races."""
-    found = np.zeros(DEPTH + 1, dtype=np.int64)
+    counts = np.zeros(DEPTH + 1, dtype=np.int64)
     for _ in range(calls):
         accepted = 0
         for position in range(DEPTH + 1):
@@ -188,8 +188,8 @@ def numpy_chains(p: Floats, q: Floats, rng: np.random.Generator, calls: int) -> 
             if np.argmin(clocks / p) != np.argmin(clocks / q):
                 break
             accepted += position < DEPTH  # the position behind the chain has no draft
-        found[accepted] += 1
-    return found
+        counts[accepted] += 1
+    return counts
 
 
 def numpy_walks(rng: np.random.Generator, calls: int) -> Counts:
@@ -225,8 +225,8 @@ def numpy_tokens(target: Floats, draft: Floats, rng: np.random.Generator, texts:
     p, q, excess = map(cumulative, (target, draft, np.maximum(target - draft, 0)))
 
     def draws(sums: Floats, last: Counts) -> Counts:
-        found = np.searchsorted(sums, last + rng.random(last.size), side="right")
-        return np.minimum(found - last * len(target), len(target) - 1)
+        places = np.searchsorted(sums, last + rng.random(last.size), side="right")
+        return np.minimum(places - last * len(target), len(target) - 1)
 
     last, tokens = np.zeros((2, texts), dtype=np.int64)
     for _ in range(calls):
@@ -272,8 +272,8 @@ def candidates(p: Floats, q: Floats, rng: np.random.Generator) -> Iterator[Kerne
     def chained(n: int) -> Counts:
         return raced_tree(Chain(DEPTH), p, q, n, state=words(3)).accepted
 
-    found, peer = chained(2000), partial(numpy_chains, p, q, rng)
-    clocks = (found @ np.arange(DEPTH + 1) / found.sum() + 1) * p.size
+    counts, peer = chained(2000), partial(numpy_chains, p, q, rng)
+    clocks = (counts @ np.arange(DEPTH + 1) / counts.sum() + 1) * p.size
     work, units = f"raced chain of {DEPTH}, {size}", (clocks, clocks, 400 * p.size)
     yield Kernel(work, "clock", chained, peer, "numpy", *uniforms, (2000, 2000), (400, 80), units)
     ranks, calls = alias(np.append(LAW, 1 - LAW.sum())), 200_000
@@ -288,8 +288,8 @@ def candidates(p: Floats, q: Floats, rng: np.random.Generator) -> Iterator[Kerne
 
 def hits(kernel: Callable[..., Counts], p: Floats, q: Floats, seed: int, n: int) -> Counts:
     """Misses and hits of a list kernel."""
-    found = kernel(p, q, RACES, n, state=words(seed)).sum(axis=1)
-    return np.array([found[0], found[1:].sum()])
+    counts = kernel(p, q, RACES, n, state=words(seed)).sum(axis=1)
+    return np.array([counts[0], counts[1:].sum()])
 
 
 def best_trees(rng: np.random.Generator) -> Kernel:
@@ -361,8 +361,8 @@ def markov(rng: np.random.Generator) -> Iterator[Kernel]:
 
     def by_twin(n: int) -> Counts:
         pair, tree = Pair(target, draft), DraftTree((1,) * depth for depth in range(1, K + 1))
-        found = [sum(1 for _ in decoded(block_call, tree, pair, 0, SHORT, stream)) for _ in range(n)]
-        return np.bincount(found, minlength=SHORT + 1)
+        call_counts = [sum(1 for _ in decoded(block_call, tree, pair, 0, SHORT, stream)) for _ in range(n)]
+        return np.bincount(call_counts, minlength=SHORT + 1)
 
     how = (4000, 400), (8, 20), (LENGTH, SHORT, LENGTH * LANES), partial(whole, block_calls)
     peer = by_twin, "readable twin", *chain
@@ -375,8 +375,8 @@ def markov(rng: np.random.Generator) -> Iterator[Kernel]:
         return batch_rejections(targets, drafts, np.eye(7)[0], length=50, drafts=4, texts=n, state=words(2)).texts
 
     def batches_by_twin(n: int) -> Counts:
-        found = [len(batch_text(Pair(targets, drafts), 0, 50, 4, stream)) for _ in range(n)]
-        return np.bincount(found, minlength=51)
+        rejections = [len(batch_text(Pair(targets, drafts), 0, 50, 4, stream)) for _ in range(n)]
+        return np.bincount(rejections, minlength=51)
 
     chain = partial(plain_chain, alias(targets[0]), streams, LENGTH), "a plain chain"
     how = "readable twin", *chain, (20_000, 2000), (20_000, 20), (50, 50, LENGTH * LANES)
@@ -401,10 +401,10 @@ def pool_start() -> Iterator[Row]:
     first = time.perf_counter() - began
     assert ours == first_batches(spawned), "however workers start, they count the same"
     ways = (partial(first_batches, forked), partial(first_batches, spawned), interpreters)
-    own, peer, limit = (statistics.median(each) for each in zip(*(map(wall, ways) for _ in range(5)), strict=True))
+    seconds, peer, limit = (statistics.median(each) for each in zip(*(map(wall, ways) for _ in range(5)), strict=True))
     others = "both count the same", peer, "an interpreter for each worker", limit, "two bare interpreters"
     yield Row(f"first pool of {WORKERS} workers, with their first batches", "s", first, *others)
-    yield Row("a pool while modules are loaded", "s", own, *others)
+    yield Row("a pool while modules are loaded", "s", seconds, *others)
 
 
 def first_batches(context: BaseContext) -> list[Tally | Failure]:
@@ -448,8 +448,8 @@ def collected(workers: int) -> tuple[float, Tally]:
     with process_pool(workers) as pool:
         collect([warm], stop=Stop(trials=8 * workers * warm.trials), executor=pool)
         began = time.perf_counter()
-        found = collect([work], stop=Stop(trials=BATCHES * work.trials), executor=pool)
-        return time.perf_counter() - began, found[work]
+        results = collect([work], stop=Stop(trials=BATCHES * work.trials), executor=pool)
+        return time.perf_counter() - began, results[work]
 
 
 def measure() -> Iterator[Row]:

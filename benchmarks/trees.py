@@ -76,10 +76,10 @@ def optimal() -> Iterator[Row]:
         *_, tokens = heap_tree(law, nodes)
         peer = 1e3 * (time.thread_time() - began)
         assert abs(float(expected_tokens(optimal_tree(law, nodes), law)) - tokens) <= EQUAL * tokens
-        own = 1e3 * median_seconds(partial(optimal_tree, law, nodes), REPEATS)
+        ours = 1e3 * median_seconds(partial(optimal_tree, law, nodes), REPEATS)
         others = (peer, "heapq", floor, "writing the nodes", 40) if nodes == NODES else (None, "", None, "", None)
         work, curve = f"optimal_tree, {nodes:,} nodes, {name}", CURVE if name == GEOMETRIC else ""
-        yield Row(work, "ms", own, "expected tokens", *others, {"nodes": nodes}, curve)
+        yield Row(work, "ms", ours, "expected tokens", *others, {"nodes": nodes}, curve)
 
 
 def text_laws() -> dict[str, Floats]:
@@ -124,15 +124,15 @@ def along_text() -> Iterator[Row]:
     lengths = np.full(TEXTS, POSITIONS // TEXTS)
     left = np.repeat(np.cumsum(lengths), lengths) - np.arange(POSITIONS)
     for name, law in text_laws().items():
-        found = text_tree(law, lengths, BUDGET)
-        own = 1e3 * median_seconds(partial(text_tree, law, lengths, BUDGET), 3)
+        best = text_tree(law, lengths, BUDGET)
+        ours = 1e3 * median_seconds(partial(text_tree, law, lengths, BUDGET), 3)
         began = time.thread_time()
         greedy = numpy_greedy(law, left, BUDGET)
         peer = 1e3 * (time.thread_time() - began), "numpy, one growth of several"
         calls = float(calls_of_tree(*tree_survival(law, greedy), lengths).expected.sum())
-        assert abs(calls - found.greedy_calls) <= EQUAL * calls
-        work = f"text_tree, {POSITIONS:,} positions, {BUDGET:,} nodes, {name} laws, depth {found.tree.depth}"
-        yield Row(work, "ms", own, "calls of the first tree", *peer, wanted=10_000)
+        assert abs(calls - best.greedy_calls) <= EQUAL * calls
+        work = f"text_tree, {POSITIONS:,} positions, {BUDGET:,} nodes, {name} laws, depth {best.tree.depth}"
+        yield Row(work, "ms", ours, "calls of the first tree", *peer, wanted=10_000)
 
 
 if __name__ == "__main__":

@@ -185,15 +185,15 @@ def _read_only(vector: Counts) -> Counts:
 
 def _joined(one: Runs, other: Runs) -> Runs:
     """The union of runs of batch numbers."""
-    joined: list[tuple[int, int]] = []
+    union: list[tuple[int, int]] = []
     for first, end in sorted(one + other):
-        if joined and first < joined[-1][1]:
+        if union and first < union[-1][1]:
             raise SettingError(f"batch {first} is in both tallies", limit="a batch counts once", remedy="add others")
-        if joined and first == joined[-1][1]:
-            joined[-1] = (joined[-1][0], end)
+        if union and first == union[-1][1]:
+            union[-1] = (union[-1][0], end)
         else:
-            joined.append((first, end))
-    return tuple(joined)
+            union.append((first, end))
+    return tuple(union)
 
 
 # Confidence intervals: `exact` and `bernstein` hold for any number of trials; `student` is good for many

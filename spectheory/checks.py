@@ -150,11 +150,11 @@ def several(name: str, values: Iterable[T], *, remedy: str, error: type[Spectheo
 
 def instances(name: str, values: Iterable[T], kind: Any, *, remedy: str) -> list[T]:
     """The entries of `values`, all of one class."""
-    found = several(name, values, remedy=remedy)
-    for i, each in enumerate(found):
+    entries = several(name, values, remedy=remedy)
+    for i, each in enumerate(entries):
         if not isinstance(each, kind):
             instance(f"{name}[{i}]", each, kind, remedy=remedy)
-    return found
+    return entries
 
 
 def one_source(given: Mapping[str, bool]) -> str:

@@ -187,8 +187,8 @@ def _real_rows(values: Any, name: str) -> tuple[Floats, str, float]:
             remedy="store probabilities, a row per pmf",
         )
     floats = as_floats(array, name)
-    found = as_numpy(floats, name)
-    rows = np.atleast_2d(found)
+    pmfs = as_numpy(floats, name)
+    rows = np.atleast_2d(pmfs)
     bad = ~((rows >= 0) & (rows < math.inf))
     if bad.any():
         row, entry = (int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
@@ -198,7 +198,7 @@ def _real_rows(values: Any, name: str) -> tuple[Floats, str, float]:
             limit="probabilities are finite and >= 0",
             remedy="pass probabilities, not logits",
         )
-    return found, str(floats.dtype).removeprefix("torch."), sum_tolerance(floats.dtype, array_namespace(floats))
+    return pmfs, str(floats.dtype).removeprefix("torch."), sum_tolerance(floats.dtype, array_namespace(floats))
 
 
 def _off(totals: Floats, row: int, name: str, limit: str) -> PmfError:

@@ -26,14 +26,14 @@ def load_class(address: str, kind: type[T]) -> type[T]:
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     try:
-        found = getattr(import_module(module), name)
+        member = getattr(import_module(module), name)
     except Exception as error:  # code of a user may fail in any way
         raise _refused(address, f"{type(error).__name__}: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, kind)):
+    if not (isinstance(member, type) and issubclass(member, kind)):
         raise _refused(address, f"it is not a {kind.__name__}")
-    if not getattr(found, "name", ""):
+    if not getattr(member, "name", ""):
         raise _refused(address, "it has no name")
-    return found
+    return member
 
 
 def load(address: str, kind: type[T]) -> T:
@@ -50,16 +50,16 @@ def installed(group: str, kind: type[T]) -> dict[str, T | SettingError]:
 
     An entry point names an instance of the kind, or a class that is made without arguments.
     """
-    found: dict[str, T | SettingError] = {}
+    classes: dict[str, T | SettingError] = {}
     for entry in entry_points(group=group):
         owner = f"{entry.value} of {entry.dist.name if entry.dist else 'a package'}"
         try:
             loaded = entry.load()
             made = loaded() if isinstance(loaded, type) else loaded
-            found[entry.name] = made if isinstance(made, kind) else _refused(owner, f"it is not a {kind.__name__}")
+            classes[entry.name] = made if isinstance(made, kind) else _refused(owner, f"it is not a {kind.__name__}")
         except Exception as error:  # code of a user may fail in any way
-            found[entry.name] = _refused(owner, f"{type(error).__name__}: {error}")
-    return found
+            classes[entry.name] = _refused(owner, f"{type(error).__name__}: {error}")
+    return classes
 
 
 def _refused(address: str, why: str) -> SettingError:

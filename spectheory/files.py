@@ -124,14 +124,14 @@ def loaded_json(text: str | bytes) -> Any:
     The parser alone takes hundreds of levels, which copying and comparing what was read do not.
     """
     text = text if isinstance(text, str) else text.decode()
-    found = json.loads(text)
-    level: list[Any] = [[found]] if text.count("[") + text.count("{") > DEEPEST else []
+    content = json.loads(text)
+    level: list[Any] = [[content]] if text.count("[") + text.count("{") > DEEPEST else []
     for _ in range(DEEPEST + 1):
         parts = (each.values() if isinstance(each, dict) else each for each in level)
         level = [part for each in parts for part in each if isinstance(part, dict | list)]
     if level:
         raise RecursionError("nested too deep")
-    return found
+    return content
 
 
 def parsed_json(text: str | bytes, where: str) -> Any:

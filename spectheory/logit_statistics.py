@@ -47,8 +47,8 @@ def pair_statistics(target_logits: Any, draft_logits: Any) -> PairStatistics:
     Examples
     --------
     >>> import numpy as np
-    >>> found = pair_statistics(np.log([0.5, 0.5]), np.log([0.25, 0.75]))
-    >>> round(float(found.kl), 6), round(float(found.cross_entropy), 6)
+    >>> statistics = pair_statistics(np.log([0.5, 0.5]), np.log([0.25, 0.75]))
+    >>> round(float(statistics.kl), 6), round(float(statistics.cross_entropy), 6)
     (0.143841, 0.836988)
     """
     target, draft = (
@@ -79,14 +79,14 @@ def _check_shapes(target: Array, draft: Array) -> None:
 def _compiled(target: Array, draft: Array) -> PairStatistics:
     from spectheory.kernels.logits import sums_of_logits
 
-    found = np.empty((*np.broadcast_shapes(target.shape[:-1], draft.shape[:-1]), 6))
+    sums = np.empty((*np.broadcast_shapes(target.shape[:-1], draft.shape[:-1]), 6))
     for at, (p, q) in kernels.rows(target, draft):
         best_p, best_q = float(p.max()), float(q.max())
         if not (math.isfinite(best_p) and math.isfinite(best_q)):
             for logits in (target, draft):
                 Sampling().log_pmf(logits)  # raises an error that names the row
-        found[at] = sums_of_logits(p, q, best_p, best_q)
-    return PairStatistics(*(found[..., i][()] for i in range(6)))
+        sums[at] = sums_of_logits(p, q, best_p, best_q)
+    return PairStatistics(*(sums[..., i][()] for i in range(6)))
 
 
 def _by_arrays(target: Array, draft: Array, xp: Any) -> PairStatistics:

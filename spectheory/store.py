@@ -102,7 +102,7 @@ def payload_of(path: Path, row: Row) -> bytes:
 
 
 class Store:
-    """A file that one run reads and appends to; use it in a ``with`` statement. `found` is what earlier runs left.
+    """A file that one run reads and appends to; use it in a ``with`` statement. `earlier` is what earlier runs left.
 
     A ``SpectheoryError`` says that another run appends to it, that it is of another run or no such store, an
     ``OutputError`` that it cannot be written.
@@ -115,14 +115,14 @@ class Store:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for _ in range(2):
     ...         with Store(Path(folder) / "counts.jsonl", counts, {"fingerprint": "a die"}) as store:
-    ...             print([row.content for row in store.found], store.add({"sixes": 3}).line)
+    ...             print([row.content for row in store.earlier], store.add({"sixes": 3}).line)
     [] 2
     [{'sixes': 3}] 3
     """
 
     def __init__(self, path: Path, contents: Contents, more: Mapping[str, Any]) -> None:
         self.path, self.contents, self.head = path, contents, contents.head(more)
-        self.found = Rows()
+        self.earlier = Rows()
         self._file = -1
 
     def __enter__(self) -> Self:
@@ -143,9 +143,9 @@ class Store:
                 raise self.contents.error(
                     f"{self.path} is in use", limit="one run at a time appends", remedy="wait or choose another file"
                 )
-            self.found = self.check()
-            os.ftruncate(self._file, self.found.end)
-            if self.found.head is None:
+            self.earlier = self.check()
+            os.ftruncate(self._file, self.earlier.end)
+            if self.earlier.head is None:
                 self._append(_json(self.head) + b"\n")
         except BaseException:
             os.close(self._file)
@@ -158,10 +158,10 @@ class Store:
 
     def check(self) -> Rows:
         """What the file holds, whether open or not; that of another run is refused."""
-        found, contents = read_rows(self.path, self.contents), self.contents
-        if found.head is not None and contents.identity(found.head) != contents.identity(self.head):
+        rows, contents = read_rows(self.path, self.contents), self.contents
+        if rows.head is not None and contents.identity(rows.head) != contents.identity(self.head):
             raise contents.error(f"{self.path} holds {contents.other}", limit=contents.limit, remedy=contents.remedy)
-        return found
+        return rows
 
     def add(self, content: Mapping[str, Any], payload: bytes | None = None) -> Row:
         """Append a row; when this returns it is on the disk."""
@@ -169,10 +169,10 @@ class Store:
         if self.contents.sealed:
             body, tail = line[:-1], b"" if payload is None else b"\t" + base64.b64encode(payload)
             line = b"".join([body[:-1], _SEAL, _hash(body, tail), b'"}', tail, b"\n"])
-        start = self.found.end
+        start = self.earlier.end
         self._append(line)
-        self.found.lines += 1
-        return Row(self.found.lines, dict(content), start, len(line))
+        self.earlier.lines += 1
+        return Row(self.earlier.lines, dict(content), start, len(line))
 
     def _append(self, line: bytes) -> None:
         written = 0
@@ -181,12 +181,12 @@ class Store:
                 written += os.write(self._file, line[written:])
             os.fsync(self._file)
         except BaseException as error:
-            if not isinstance(error, OSError) and os.fstat(self._file).st_size == self.found.end + len(line):
-                self.found.end += len(line)  # interrupted when all was written: the row counts
-                self.found.lines += 1
+            if not isinstance(error, OSError) and os.fstat(self._file).st_size == self.earlier.end + len(line):
+                self.earlier.end += len(line)  # interrupted when all was written: the row counts
+                self.earlier.lines += 1
                 raise
             with contextlib.suppress(OSError):  # a torn row left here is dropped by the next run
-                os.ftruncate(self._file, self.found.end)
+                os.ftruncate(self._file, self.earlier.end)
             if isinstance(error, OSError):
                 raise OutputError(
                     f"{self.path} cannot be written ({error.strerror or error})",
@@ -194,7 +194,7 @@ class Store:
                     remedy="make room and run again, it continues",
                 ) from error
             raise
-        self.found.end += len(line)
+        self.earlier.end += len(line)
 
     def _refuse_outputs(self) -> None:
         """Refuse /dev/stdout and the like, and a file that the shell sends answers or remarks to."""
@@ -227,31 +227,31 @@ def _rows(file: IO[bytes], path: Path, contents: Contents) -> Rows:
         )
     if not first.endswith(b"\n"):
         return Rows(torn=bool(first))
-    found = Rows(head, end=len(first))
+    rows = Rows(head, end=len(first))
     for number, line in enumerate(file, start=2):
         if not line.endswith(b"\n"):
-            found.torn = True
+            rows.torn = True
             break
         content = _content(line, contents.sealed)
         if content is None:
-            found.damaged.append(number)
+            rows.damaged.append(number)
         else:
-            found.rows.append(Row(number, content, found.end, len(line)))
-        found.end += len(line)
-        found.lines = number
-    return found
+            rows.rows.append(Row(number, content, rows.end, len(line)))
+        rows.end += len(line)
+        rows.lines = number
+    return rows
 
 
 def _head(first: bytes, contents: Contents) -> dict[str, Any] | None:
     """What a first line says, nothing if it is torn; None if it is that of another kind of file."""
-    own = contents.head({})
+    identity = contents.head({})
     if not first.endswith(b"\n"):
-        start = _json(own)[:-1]
+        start = _json(identity)[:-1]
         return {} if first.startswith(start) or start.startswith(first) else None
     try:
         head: dict[str, Any] = json.loads(first)
         contents.identity(head)
-        return head if {name: head[name] for name in own} == own else None
+        return head if {name: head[name] for name in identity} == identity else None
     except FOREIGN:
         return None
 

@@ -68,8 +68,8 @@ def served(
                     running.append((lengths.pop() - 1, None if prefill else clock))
         left, began = [r for r, _ in running], [s for _, s in running]
     factor = 1 + noise * rng.standard_normal()  # the machine of this run
-    found = result(concurrency, requests, prompt, output, factor * np.array(latencies), factor * clock, calls, accepted)
-    return found | {"total_output_tokens": total}
+    run = result(concurrency, requests, prompt, output, factor * np.array(latencies), factor * clock, calls, accepted)
+    return run | {"total_output_tokens": total}
 
 
 def result(

@@ -61,8 +61,8 @@ class Attention(nn.Module):
 
     def join(self, seen: Tensor) -> Tensor:
         """What the heads saw ``[batch, heads, m, d]``, as an output ``[batch, m, width]``."""
-        joined: Tensor = self.o_proj(seen.transpose(1, 2).flatten(2))
-        return joined
+        output: Tensor = self.o_proj(seen.transpose(1, 2).flatten(2))
+        return output
 
 
 class FeedForward(nn.Module):
@@ -197,11 +197,11 @@ class DenseDFlash(DenseHead):
 
 
 def _blockwise(
-    q: Tensor, context: tuple[Tensor, Tensor], own: tuple[Tensor, Tensor], unseen: Tensor, slots: int
+    q: Tensor, context: tuple[Tensor, Tensor], block: tuple[Tensor, Tensor], unseen: Tensor, slots: int
 ) -> Tensor:
     """Attention of each slot to the context before its anchor, and to its own block."""
     before = (q @ context[0][:, None].transpose(-1, -2)).masked_fill(unseen[:, None], -torch.inf)
-    blocks = [x[:, None].unflatten(2, (-1, slots)) for x in own]
+    blocks = [x[:, None].unflatten(2, (-1, slots)) for x in block]
     within = (q.unflatten(2, (-1, slots)) @ blocks[0].transpose(-1, -2)).flatten(2, 3)
     shares = torch.cat((before, within), dim=-1).softmax(-1)
     pairs = before.shape[-1]

@@ -38,7 +38,7 @@ def questions(tokenizer: PreTrainedTokenizerFast) -> list[dict[str, Any]]:
     """The prompts as rows of ``question.jsonl``; the held-out files are ordered by their hashes."""
     held_out = [file for file in standard_library() if file.held_out]
     held_out.sort(key=lambda file: hashlib.sha256(file.path.encode()).hexdigest())
-    found = [(file, prompt) for file in held_out if (prompt := cut(file, tokenizer))]
+    prompts = [(file, prompt) for file in held_out if (prompt := cut(file, tokenizer))]
     return [
         {
             "question_id": number,
@@ -46,7 +46,7 @@ def questions(tokenizer: PreTrainedTokenizerFast) -> list[dict[str, Any]]:
             "turns": [prompt],
             "source": file.path,
         }
-        for number, (file, prompt) in enumerate(found[:QUESTIONS], start=1)
+        for number, (file, prompt) in enumerate(prompts[:QUESTIONS], start=1)
     ]
 
 

@@ -168,12 +168,12 @@ def save(head: DenseHead, kind: str, target: LlamaForCausalLM, folder: Path, fac
 
 def configuration(shape: HeadShape, kind: str, mask: int | None) -> dict[str, object]:
     """The checkpoint's config.json."""
-    own: dict[str, object] = {
+    of_kind: dict[str, object] = {
         "eagle_aux_hidden_state_layer_ids": list(shape.reads),
         "norm_before_residual": True,
     }
     if mask is not None:
-        own = {
+        of_kind = {
             "aux_hidden_state_layer_ids": list(shape.reads),
             "block_size": shape.drafts + 1,
             "mask_token_id": mask,
@@ -182,7 +182,7 @@ def configuration(shape: HeadShape, kind: str, mask: int | None) -> dict[str, ob
         "architectures": [ARCHITECTURES[kind]],
         "draft_vocab_size": VOCABULARY,
         "dtype": "float16",
-        **own,
+        **of_kind,
         "speculators_config": {
             "algorithm": kind,
             "default_proposal_method": "greedy",

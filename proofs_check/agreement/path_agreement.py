@@ -95,12 +95,12 @@ def columns_of(rows: Sequence[tuple[Pmf, Pmf, int]]) -> dict[str, NDArray[Any]]:
     own_p, own_q = (pmf[np.arange(len(x)), x] for pmf in (p, q))
     with np.errstate(divide="ignore"):
         log_draft = np.log(own_q)
-    drawn = own_q > 0
-    ratio = own_p / np.where(drawn, own_q, 1.0)
+    in_support = own_q > 0
+    ratio = own_p / np.where(in_support, own_q, 1.0)
     return {
         "log_target": np.log(own_p),
         "log_draft": log_draft,
-        "race_g": np.where(drawn, hockey_stick(p, q, ratio), math.inf),
+        "race_g": np.where(in_support, hockey_stick(p, q, ratio), math.inf),
         "draft_rank": np.argsort(np.argsort(-q, axis=1, kind="stable"), axis=1)[np.arange(len(x)), x] + 1,
         "greedy_agreement": p.argmax(axis=1) == q.argmax(axis=1),
         "race_rank": RaceVerification().rank_pmf_given(p, q, x, RECORDED_RANKS),
@@ -114,11 +114,11 @@ def library_tree(tree: Tree) -> drafting.Tree:
     return drafting.Tree.from_paths(sorted(tree))
 
 
-def at_every_start(library: Any, exact: Sequence[Survival], k: int, length: int) -> Iterator[Compared]:
+def at_every_start(computed_rows: Any, exact: Sequence[Survival], k: int, length: int) -> Iterator[Compared]:
     """The library's survivals (or terms), a row for every start of every text, and the exact ones of each text."""
     for (number, survival), n in product(enumerate(exact), range(length)):
         for i in range(1, min(k, length - n) + 1):
-            yield computed(library[number * length + n, i - 1], survival(n, i))
+            yield computed(computed_rows[number * length + n, i - 1], survival(n, i))
 
 
 def survivals(
@@ -129,8 +129,8 @@ def survivals(
     columns = texts.trace().columns
     for name, rule in CHECKED.items():
         rule.require(columns)
-        library = rule.path_survival(columns, k)
-        first = rule.accepted_at(columns) if isinstance(rule, PositionRule) else library[:, 0]
+        survival_of = rule.path_survival(columns, k)
+        first = rule.accepted_at(columns) if isinstance(rule, PositionRule) else survival_of[:, 0]
         given = [
             rule.acceptance_given(floats(target[text[:n]]), floats(draft[text[:n]]))[text[n]]
             for text in texts.all
@@ -140,7 +140,7 @@ def survivals(
             for n in range(length):
                 yield computed(first[number * length + n], survival(n, 1))
                 yield computed(given[number * length + n], survival(n, 1))
-        yield from at_every_start(library, texts.survivals(stated(name)), k, length)
+        yield from at_every_start(survival_of, texts.survivals(stated(name)), k, length)
 
 
 def rank_columns(
@@ -151,11 +151,11 @@ def rank_columns(
     columns = texts.trace().columns
     for name, twin in twins.items():
         rule = RANK_RULES[name]
-        library = rule.rank_law(columns, min(most, rule.known_ranks(columns, most)))
+        computed_laws = rule.rank_law(columns, min(most, rule.known_ranks(columns, most)))
         for number, text in enumerate(texts.all):
             laws = rank_laws(twin.given, target.__getitem__, draft.__getitem__, text, most)
             for n, law in enumerate(laws):
-                for share, exact in zip(library[number * length + n], law, strict=True):
+                for share, exact in zip(computed_laws[number * length + n], law, strict=True):
                     yield computed(share, exact)
         p, q = target[()], draft[()]
         laws = [twin.given(p, q, x, most) if p[x] else [Fraction(0)] * most for x in range(len(p))]
@@ -168,15 +168,15 @@ def counted(recursion: Callable[..., Any], target: Table, draft: Table, k: int, 
     texts = Texts(target, draft, length)
     columns, lengths = texts.trace().columns, texts.lengths
     for name in ("token", "block", "race", "topk"):
-        library = RULES[name].path_survival(columns, k)
-        several = calls_of_chains(library, lengths, range(1, k + 1), variance=True)
+        path_survival = RULES[name].path_survival(columns, k)
+        several = calls_of_chains(path_survival, lengths, range(1, k + 1), variance=True)
         exact = texts.survivals(CHAINS[name].survival)
         for drafts in range(1, k + 1):
             full = [full_acceptances(survival, drafts, length) for survival in exact]
             yield from _moments(several[drafts], recursion, exact, drafts, length, full)
-        prefilled = calls_of_texts(library, lengths, prefill_emits_token=True)
+        prefilled = calls_of_texts(path_survival, lengths, prefill_emits_token=True)
         yield from _moments(prefilled, recursion, exact, k, length, prefill=True)
-        left, started = (value.reshape(-1, length) for value in calls_and_visits(library, lengths))
+        left, started = (value.reshape(-1, length) for value in calls_and_visits(path_survival, lengths))
         for number, survival in enumerate(exact):
             for n, share in enumerate(visits(survival, k, length)):
                 yield computed(started[number, n], share)
@@ -184,13 +184,13 @@ def counted(recursion: Callable[..., Any], target: Table, draft: Table, k: int, 
     for name, twin in RANKED.items():
         for tree in TREES[1:3]:
             law = RANK_RULES[name].rank_law(columns, 2)
-            found = calls_of_tree(*tree_survival(law, library_tree(tree)), lengths, variance=True)
+            tree_moments = calls_of_tree(*tree_survival(law, library_tree(tree)), lengths, variance=True)
             at_leaf = [
                 leaf_calls(rank_laws(twin.given, target.__getitem__, draft.__getitem__, text, 2), tree, length)
                 for text in texts.all
             ]
             exact = texts.survivals(survival_by_tree(twin.given, tree))
-            yield from _moments(found, recursion, exact, depth(tree), length, at_leaf)
+            yield from _moments(tree_moments, recursion, exact, depth(tree), length, at_leaf)
     weights, shares = (floats(target[()]), floats(draft[()]))
     for n, value in enumerate(PathLaws(shares[:, None]).times(weights, 2, 1)):
         after = draft[()][n + 1] if n + 1 < len(shares) else Fraction(0)
@@ -198,7 +198,7 @@ def counted(recursion: Callable[..., Any], target: Table, draft: Table, k: int, 
 
 
 def _moments(
-    library: TextCalls,
+    moments: TextCalls,
     recursion: Callable[..., Any],
     exact: list[Survival],
     k: int,
@@ -209,10 +209,10 @@ def _moments(
 ) -> Iterator[Compared]:
     for number, survival in enumerate(exact):
         mean, variance = recursion(survival, k, length, prefill=prefill)
-        yield computed(library.expected[number], mean)
-        yield computed(library.variance[number], variance)
+        yield computed(moments.expected[number], mean)
+        yield computed(moments.variance[number], variance)
         if full is not None:
-            yield computed(library.full[number], full[number])
+            yield computed(moments.full[number], full[number])
 
 
 PerCall = Callable[[list[Survival], int, int], Fraction]
@@ -252,12 +252,12 @@ def predicted(per_call: PerCall, target: Table, draft: Table, k: int, length: in
     for name, rule in CHECKED.items():
         if takes(rule, BestTree(3)):
             best = predict(trace, rule, predict(trace, rule, BestTree(3)).shape)
-            found = frozenset(best.shape.tree().paths)
-            yield from _prediction(best, texts, per_call, found)
+            nodes = frozenset(best.shape.tree().paths)
+            yield from _prediction(best, texts, per_call, nodes)
             (again,) = calls_by_shape(trace, rule, [best.shape])
-            exact = texts.survivals(survival_by_tree(RANKED[name].given, found))
+            exact = texts.survivals(survival_by_tree(RANKED[name].given, nodes))
             for number, survival in enumerate(exact):
-                yield computed(again.calls.expected[number], calls(survival, depth(found), length)[0])
+                yield computed(again.calls.expected[number], calls(survival, depth(nodes), length)[0])
 
 
 def _prediction(prediction: Prediction, texts: Texts, per_call: PerCall, tree: Tree) -> Iterator[Compared]:
@@ -329,7 +329,7 @@ def bound(target: Model, draft: Model, k: int) -> Fraction:
     return total(min(probability(target, (), run), probability(draft, (), run)) for run in runs)
 
 
-def library(terms_of: SurvivalOf, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
+def library_terms(terms_of: SurvivalOf, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
     """The library's terms at every start, their mean over target-sampled text, and the limit of a trace."""
     texts = Texts(target, draft, length)
     trace, exactly = texts.trace(), texts.survivals(terms_of)

@@ -53,9 +53,9 @@ def batch_round(
 ) -> Outputs:
     """One round: M drafts of `length` tokens each, verified."""
     for batch in product(list(draft_paths(draft, prefix, length)), repeat=drafts):
-        drawn = prod(share for _, share in batch)
+        weight = prod(share for _, share in batch)
         for outcome, share in _verify(target, draft, prefix, [run for run, _ in batch], printed):
-            yield outcome, drawn * share
+            yield outcome, weight * share
 
 
 def _verify(target: Model, draft: Model, prefix: Prefix, runs: list[Prefix], printed: bool) -> Outputs:

@@ -192,12 +192,12 @@ def _both(p: Pmf, q: Pmf, x: int) -> Fraction:
 def _different(p: Pmf, q: Pmf, i: int, j: int) -> Fraction:
     if q[i] == 0 or p[j] == 0:
         return Fraction(0)
-    drawn = [y for y in range(len(q)) if q[y] > 0]
-    bends = sorted({p[y] / q[y] for y in drawn})
+    support = [y for y in range(len(q)) if q[y] > 0]
+    bends = sorted({p[y] / q[y] for y in support})
     if q[j] > 0:
         bends = [bend for bend in bends if bend <= p[j] / q[j]]
     bends = [bend for bend in bends if bend >= p[i] / q[i]]
-    rung = [1 + total(max(s * q[y] - p[y], Fraction(0)) for y in drawn) for s in bends]
+    rung = [1 + total(max(s * q[y] - p[y], Fraction(0)) for y in support) for s in bends]
     pieces = total((bends[m + 1] - bends[m]) / (rung[m] * rung[m + 1]) for m in range(len(bends) - 1))
     return p[j] * q[i] * (pieces + (1 / rung[-1] if q[j] == 0 else 0))
 

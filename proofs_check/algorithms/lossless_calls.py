@@ -45,16 +45,16 @@ def most_accepted(target: Model, draft: Model, k: int) -> dict[tuple[Prefix, int
     rows += [(into[text], share) for text, share in law.items()]
     asked = [(text, depth) for text in law for depth in range(1, k + 1)]
     gains = [{n: share for n, share in into[text].items() if acts[n][1] >= depth} for text, depth in asked]
-    found = _largest(rows, gains, len(acts))
-    return {(text, depth): most / law[text] for (text, depth), most in zip(asked, found, strict=True)}
+    largest = _largest(rows, gains, len(acts))
+    return {(text, depth): most / law[text] for (text, depth), most in zip(asked, largest, strict=True)}
 
 
 def most_agreement(target: Model, draft: Model, k: int, chains: int = 1) -> Fraction:
     """Largest mean number of leading tokens that a text of the target shares with a chain of k drafts, the best of
     several i.i.d. chains, over all couplings.
     """
-    drawn, texts = text_law(draft, k), text_law(target, k)
-    paths = {each: prod((drawn[run] for run in each), start=Fraction(1)) for each in product(drawn, repeat=chains)}
+    drafts, texts = text_law(draft, k), text_law(target, k)
+    paths = {each: prod((drafts[run] for run in each), start=Fraction(1)) for each in product(drafts, repeat=chains)}
     pairs = list(product(paths, texts))
     ones = Fraction(1)
     rows: list[Row] = [({n: ones for n, (a, _) in enumerate(pairs) if a == run}, share) for run, share in paths.items()]

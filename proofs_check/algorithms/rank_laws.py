@@ -44,15 +44,15 @@ def recursive_rejection(p: Pmf, q: Pmf, candidates: int, *, replacement: bool) -
     for rank in range(1, candidates + 1):
         following = []
         for left, draft, rejected, weight in states:
-            for x, drawn in enumerate(draft):
-                if drawn == 0:
+            for x, mass in enumerate(draft):
+                if mass == 0:
                     continue
-                accept = min(Fraction(1), left[x] / drawn)
-                yield (rank, x), weight * drawn * accept
+                accept = min(Fraction(1), left[x] / mass)
+                yield (rank, x), weight * mass * accept
                 if accept < 1:
                     gone = rejected | {x}
                     rest = draft if replacement else _without(draft, gone)
-                    passed = weight * drawn * (1 - accept)
+                    passed = weight * mass * (1 - accept)
                     following.append((normalised(positive_part(left, draft)), rest, gone, passed))
         states = following
     for left, _, _, weight in states:
@@ -69,9 +69,9 @@ def _without(q: Pmf, gone: frozenset[int]) -> Pmf:
 def k_seq(p: Pmf, q: Pmf, k: int, rho: Fraction) -> Ranked:
     """k-SEQ (R5, sun2023spectr): every list of k i.i.d. candidates, accepted with probability min(1, p/(rho q))."""
     left = list(p)
-    for drawn in product([x for x, share in enumerate(q) if share > 0], repeat=k):
-        weight = prod(q[x] for x in drawn)
-        for rank, x in enumerate(drawn, 1):
+    for candidates in product([x for x, share in enumerate(q) if share > 0], repeat=k):
+        weight = prod(q[x] for x in candidates)
+        for rank, x in enumerate(candidates, 1):
             accept = min(Fraction(1), p[x] / (rho * q[x]))
             yield (rank, x), weight * accept
             left[x] -= weight * accept

@@ -153,13 +153,13 @@ def greedy_law(target: Model, draft: Model, k: int, length: int) -> TextLaw:
 
     def next_call(state: tuple[Prefix, tuple[int, ...], Model]) -> Iterator[tuple[Any, Fraction]]:
         text, counts, present = state
-        for path, drawn in draft_paths(draft, text, k):
+        for path, weight in draft_paths(draft, text, k):
             last = min(ONE, probability(present, text, path) / probability(draft, text, path))
             for depth, share in scanned(present, draft, text, path, last, capped=False):
                 after = text + path[:depth]
                 following = present if depth == k else owed(present, draft, text, k)
                 for token, part in enumerate(following(after)):
-                    yield ((*after, token)[:length], (*counts, depth), following), drawn * share * part
+                    yield ((*after, token)[:length], (*counts, depth), following), weight * share * part
 
     ends = end_of(((), (), target), lambda state: None if len(state[0]) == length else next_call(state))
     return law(((text, counts), share) for (text, counts, _), share in ends.items())
@@ -186,8 +186,8 @@ def by_clipped_ratio(p: Pmf, q: Pmf) -> list[int]:
 
 
 def _places(p: Pmf, q: Pmf, key: Callable[[Fraction], Fraction]) -> list[int]:
-    drawn = sorted((x for x in range(len(q)) if q[x] > 0), key=lambda x: (key(p[x] / q[x]), x))
-    return [drawn.index(x) if q[x] > 0 else len(drawn) for x in range(len(q))]
+    support = sorted((x for x in range(len(q)) if q[x] > 0), key=lambda x: (key(p[x] / q[x]), x))
+    return [support.index(x) if q[x] > 0 else len(support) for x in range(len(q))]
 
 
 def largest(order: Order) -> Choice:
@@ -221,16 +221,16 @@ def law_of_largest(target: Model, draft: Model, start: Prefix, paths: int, order
     """
 
     def next_token(prefix: Prefix) -> Pmf:
-        below, own = Fraction(0), Fraction(1)
+        below, mass = Fraction(0), Fraction(1)
         for i in range(len(start), len(prefix)):
             before, token = prefix[:i], prefix[i]
-            below += own * _under(order(target(before), draft(before)), draft(before), token)
-            own *= draft(before)[token]
+            below += mass * _under(order(target(before), draft(before)), draft(before), token)
+            mass *= draft(before)[token]
         q = draft(prefix)
         places = order(target(prefix), q)
-        smaller = [below + own * _under(places, q, x) for x in range(len(q))]
-        whole = (below + own) ** paths - below**paths
-        return tuple(((a + own * q[x]) ** paths - a**paths) / whole if own else q[x] for x, a in enumerate(smaller))
+        smaller = [below + mass * _under(places, q, x) for x in range(len(q))]
+        whole = (below + mass) ** paths - below**paths
+        return tuple(((a + mass * q[x]) ** paths - a**paths) / whole if mass else q[x] for x, a in enumerate(smaller))
 
     return next_token
 
@@ -247,8 +247,8 @@ def greedy_block(paths: int, order: Order = by_ratio, choice: Choice | None = No
     @law_of
     def call(target: Model, draft: Model, prefix: Prefix, k: int) -> Calls:
         chosen = law(
-            (choose(target, draft, prefix, [path for path, _ in drawn]), prod((share for _, share in drawn), start=ONE))
-            for drawn in product(list(draft_paths(draft, prefix, k)), repeat=paths)
+            (choose(target, draft, prefix, [path for path, _ in batch]), prod((share for _, share in batch), start=ONE))
+            for batch in product(list(draft_paths(draft, prefix, k)), repeat=paths)
         )
         judged_by = law_of_largest(target, draft, prefix, paths, order)
         for path, weight in chosen.items():
@@ -289,26 +289,26 @@ def traversal(
     @law_of
     def call(target: Model, draft: Model, prefix: Prefix, k: int) -> Calls:
         cut = frozenset(path for path in tree if len(path) <= k)
-        for tokens, drawn in drafted_trees(draft, prefix, cut, replacement):
+        for tokens, weight in drafted_trees(draft, prefix, cut, replacement):
             tokens = _merged(tokens) if merged else tokens
             walk = _Walk(target, draft, prefix, frozenset(tokens), tokens, replacement, rest)
             for node, last, share in walk.judged((), Fraction(1)):
                 for token, part in enumerate(last):
-                    yield ((*walk.words(node), token), report(node)), drawn * share * part
+                    yield ((*walk.words(node), token), report(node)), weight * share * part
 
     return call
 
 
 def _merged(tokens: Drafts) -> Drafts:
     """The drafted tree with every run of tokens once; nodes are numbered anew in the order in which they came."""
-    found: dict[Path, int] = {}
+    merged: dict[Path, int] = {}
     place: dict[Path, Path] = {(): ()}
     for node in sorted(tokens, key=lambda path: (len(path), path)):
-        siblings = children(frozenset(found), place[node[:-1]])
-        same = next((path for path in siblings if found[path] == tokens[node]), None)
+        siblings = children(frozenset(merged), place[node[:-1]])
+        same = next((path for path in siblings if merged[path] == tokens[node]), None)
         place[node] = same or (*place[node[:-1]], len(siblings) + 1)
-        found[place[node]] = tokens[node]
-    return found
+        merged[place[node]] = tokens[node]
+    return merged
 
 
 @dataclass(frozen=True)

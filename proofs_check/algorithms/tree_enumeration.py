@@ -140,9 +140,9 @@ def drawn_tree(tree: Tree, report: Report = len, *, replacement: bool = True) ->
     @law_of
     def call(target: Model, draft: Model, prefix: Prefix, k: int) -> Calls:
         cut = frozenset(path for path in tree if len(path) <= k)
-        for tokens, drawn in drafted_trees(draft, prefix, cut, replacement):
+        for tokens, weight in drafted_trees(draft, prefix, cut, replacement):
             for output, node, share in _verified(target, draft, prefix, cut, tokens, replacement):
-                yield (output, report(node)), drawn * share
+                yield (output, report(node)), weight * share
 
     return call
 

@@ -40,7 +40,7 @@ class Evidence:
     control: Control
     steps: tuple[Step, ...] = ()
     tokens: tuple[int, ...] = ()
-    library: bool = False
+    checks_library: bool = False
 
 
 def public(room: str, names: str) -> tuple[str, ...]:
@@ -120,8 +120,8 @@ def solved(claim: Claim, tokens: Sequence[int], *, wrong: Claim) -> Evidence:
 
     def check(asked: Claim, effort: Effort) -> Finding:
         seconds = effort.pick(60.0, 600.0)
-        found = [prove_claim(asked, n, seconds) for n in tokens]
-        worst = next((f for f in found if f.status != "held"), None)
+        findings = [prove_claim(asked, n, seconds) for n in tokens]
+        worst = next((f for f in findings if f.status != "held"), None)
         return worst or Finding("held", len(tokens), note=given)
 
     says = f"{claim.says}: {given}"
@@ -142,7 +142,7 @@ def certified(claim: Claim, cases: Cases, *, over: str = "", wrong: Claim) -> Ev
 
 def agreement(claim: Claim, cases: Cases, *, over: str = "", wrong: Claim) -> Evidence:
     """The library's calculator against the exact value (claims of :func:`proofs_check.statement.claims.computed`)."""
-    return replace(_judged("certified", claim, cases, over, wrong), library=True)
+    return replace(_judged("certified", claim, cases, over, wrong), checks_library=True)
 
 
 def searched(claim: Claim, strategy: Any, *, over: str = "", wrong: Claim, spaces: Sequence[Space] = ()) -> Evidence:

@@ -164,23 +164,23 @@ def _walked(claim: Claim, space: Space, effort: Effort, number: int) -> Finding:
     undecided = ""
     judged_cases = 0
     for start in _starts(rng, space.dimension, starts):
-        found = minimize(
+        minimum = minimize(
             lambda x: _float_gap(claim, space, x),
             start,
             method="Nelder-Mead",
             options={"maxfev": STEPS * space.dimension, "xatol": 1e-9, "fatol": 1e-15},
         )
-        case = space.case(found.x)
+        case = space.case(minimum.x)
         if claim.unmet(case) is not None:
             continue
         judged = judge(claim, case)
         judged_cases += 1
         if judged.status == "refuted":
-            gap, at = _simplest(claim, space, found.x) or (judged.gap, shown(case))
+            gap, at = _simplest(claim, space, minimum.x) or (judged.gap, shown(case))
             return Finding("refuted", judged_cases, gap, at, "found by the optimiser")
         undecided = undecided or (shown(case) if judged.status == "undecided" else "")
         if judged.gap is not None and (tight is None or judged.gap < tight[0]):
-            tight = (judged.gap, shown(space.weights(found.x)))
+            tight = (judged.gap, shown(space.weights(minimum.x)))
     gap, at = tight if tight else (None, "")
     return Finding("undecided" if undecided else "held", judged_cases, gap, undecided or at)
 

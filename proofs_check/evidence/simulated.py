@@ -118,8 +118,8 @@ def _tally(asked: Task) -> Tally:
     """Kept, as a check and its control read the same tallies."""
     from simulations.experiments.collect import batch_stream
 
-    found: Tally = registered(asked.kind).run(asked.parameters, asked.trials, batch_stream(asked, 0))
-    return found
+    tally: Tally = registered(asked.kind).run(asked.parameters, asked.trials, batch_stream(asked, 0))
+    return tally
 
 
 def _finding(compared: list[Compared], trials: int) -> Finding:

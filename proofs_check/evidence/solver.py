@@ -24,12 +24,12 @@ SECONDS = 60
 
 def prove_claim(claim: Claim, tokens: int, seconds: float = SECONDS) -> Finding:
     """Ask the solver whether a claim about p and q holds for every pair of pmfs on this many tokens."""
-    found = _asked(claim, tokens, seconds)
-    if found.note not in (DIVIDES, VANISHES):
-        return found
+    finding = _asked(claim, tokens, seconds)
+    if finding.note not in (DIVIDES, VANISHES):
+        return finding
     inside = _asked(Claim(claim.says, claim.holds, (*claim.assumes, POSITIVE)), tokens, seconds)
     if inside.status == "held":
-        return Finding("undecided", 1, at=found.at, note=f"proved where {POSITIVE.says}; undecided at zeros")
+        return Finding("undecided", 1, at=finding.at, note=f"proved where {POSITIVE.says}; undecided at zeros")
     return inside
 
 
@@ -76,18 +76,18 @@ def _refuse_floats(claim: Claim, tokens: int) -> None:
             each.met(p=flat, q=flat)
 
 
-def _confirmed(claim: Claim, found: Finding, tokens: int) -> Finding:
+def _confirmed(claim: Claim, finding: Finding, tokens: int) -> Finding:
     """The finding; a counterexample of the solver, for whom 1/0 is any number, is judged in fractions."""
-    if found.status != "refuted":
-        return found
-    case = {name: tuple(found.values[f"{name}{i}"] for i in range(tokens)) for name in "pq"}
+    if finding.status != "refuted":
+        return finding
+    case = {name: tuple(finding.values[f"{name}{i}"] for i in range(tokens)) for name in "pq"}
     try:
         judged = judge(claim, case)
     except ClaimError:
         return Finding("undecided", 1, at=shown(case), note=DIVIDES)
     if judged.status != "refuted":
         return Finding("undecided", 1, at=shown(case), note=VANISHES)
-    return Finding("refuted", 1, judged.gap, shown(case), found.note)
+    return Finding("refuted", 1, judged.gap, shown(case), finding.note)
 
 
 @contextmanager
@@ -212,8 +212,8 @@ def _refusing(name: str) -> Callable[[fractions.Fraction, Any], Any]:
                     limit="a float is another number to a solver than to a fraction",
                     remedy="write it as a Fraction",
                 )
-        found = exact(self, *(fractions.Fraction(each) if isinstance(each, Rational) else each for each in others))
-        return Unmixed(found) if isinstance(found, fractions.Fraction) else found
+        result = exact(self, *(fractions.Fraction(each) if isinstance(each, Rational) else each for each in others))
+        return Unmixed(result) if isinstance(result, fractions.Fraction) else result
 
     return operation
 

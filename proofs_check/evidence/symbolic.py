@@ -147,8 +147,8 @@ def valid(
     >>> from proofs_check.statement.claims import at_most
     >>> valid("AM-GM", lambda a, b: at_most(4 * a * b, (a + b) * (a + b))).check(5).status
     'held'
-    >>> found = valid("not so", lambda a: at_most(a, a * a), lambda a: [a > 0]).check(5)
-    >>> found.status, found.at
+    >>> proof = valid("not so", lambda a: at_most(a, a * a), lambda a: [a > 0]).check(5)
+    >>> proof.status, proof.at
     ('refuted', 'a = 1/2')
     """
     names = list(inspect.signature(statement).parameters)
@@ -172,16 +172,16 @@ def valid(
             return Finding("undecided", 1, note=AS_WRITTEN)
         return decide(conditions, goals, reals, seconds, nonzero)
 
-    def standing(found: Finding, moved: str = "") -> Finding:
+    def standing(finding: Finding, moved: str = "") -> Finding:
         """The finding; undecided where its counterexample divides by zero, which is any number for the solver."""
-        values = found.values
+        values = finding.values
         try:
-            if found.status == "refuted" and not any(isinstance(value, str) for value in values.values()):
+            if finding.status == "refuted" and not any(isinstance(value, str) for value in values.values()):
                 for given in (values, {**values, moved: values[moved] + 1} if moved else values):
                     _goals(statement(**given))
         except ZeroDivisionError:
-            return replace(found, status="undecided", note=DIVIDES)
-        return found
+            return replace(finding, status="undecided", note=DIVIDES)
+        return finding
 
     def damaged(seconds: float) -> Iterator[tuple[str, Finding]]:
         goals, conditions, reals, nonzero = built()
@@ -190,8 +190,8 @@ def valid(
             yield f"without the assumption {each}", standing(decide(left, goals, reals, seconds, nonzero))
         for name in names:
             goals, conditions, reals, nonzero = built(name)
-            found = decide(conditions, goals, reals, seconds, nonzero)
-            yield f"{name} + 1 for {name} on the left", standing(found, name)
+            finding = decide(conditions, goals, reals, seconds, nonzero)
+            yield f"{name} + 1 for {name} on the left", standing(finding, name)
         goals, conditions, reals, nonzero = built()
         larger = [replace(goal, left=goal.left + 1) for goal in goals]
         yield LARGER, decide(conditions, larger, reals, seconds, nonzero)
@@ -214,9 +214,9 @@ def prove(steps: Sequence[Step], effort: Effort) -> Finding:
     if not counted["argument"]:
         raise ValueError("a proof without steps that carry the argument")
     for step in steps:
-        found = step.check(effort.pick(SECONDS, 10 * SECONDS))
-        if found.status != "held":
-            return Finding(found.status, len(steps), at=found.at, note=f"{step.says} ({found.note or step.how})")
+        finding = step.check(effort.pick(SECONDS, 10 * SECONDS))
+        if finding.status != "held":
+            return Finding(finding.status, len(steps), at=finding.at, note=f"{step.says} ({finding.note or step.how})")
     besides = ((counted["words"], "in words"), (counted["cited"], "cited"))
     return Finding("held", counted["argument"], note=", ".join(f"{count} {word}" for count, word in besides if count))
 
@@ -231,7 +231,7 @@ def damaged(steps: Sequence[Step], effort: Effort) -> Finding:
     for step in steps:
         if step.part == "argument":
             tried = step.damaged(effort.pick(SECONDS, 10 * SECONDS))
-            refuted = (what for what, found in tried if found.status == "refuted")
+            refuted = (what for what, finding in tried if finding.status == "refuted")
             change = next(refuted, None)
             if change is None:
                 return Finding("held", 1, note=f"no change of {step.says!r} is noticed")

@@ -14,7 +14,7 @@ def race(p: AnyPmf, q: AnyPmf) -> Real:
     return sum(1 / sum(larger(b / p[x], d / q[x]) for b, d in zip(p, q, strict=True)) for x in winners)
 
 
-def drawn(p: AnyPmf, q: AnyPmf) -> list[int]:
+def common_support(p: AnyPmf, q: AnyPmf) -> list[int]:
     """The tokens that the target can output and the draft can draw."""
     return [x for x in range(len(p)) if not is_zero(p[x]) and not is_zero(q[x])]
 
@@ -37,7 +37,7 @@ def rank_of(overtaking: Sequence[Real]) -> tuple[Real, ...]:
 
 def odds(p: AnyPmf, q: AnyPmf) -> dict[int, Real]:
     """The hockey stick g_x = sum of (q_y p_x/q_x - p_y)+ of every token that both can say."""
-    return {x: sum(rates(p, q, x)) for x in drawn(p, q)}
+    return {x: sum(rates(p, q, x)) for x in common_support(p, q)}
 
 
 def at_rank(p: AnyPmf, q: AnyPmf, rank: int) -> Real:
@@ -67,11 +67,11 @@ def surviving(p: AnyPmf, q: AnyPmf, rejections: int) -> Real:
 
 def levels(p: AnyPmf, q: AnyPmf, ranks: int) -> list[tuple[Real, Real]]:
     """The pairs (s_r, G_(r-1)), r = 1..ranks: s_1 = 0, G_0 = 1, s_(m+1) = s_m + G_(m-1), G_m the sum of (p - s q)+."""
-    found: list[tuple[Real, Real]] = [(0 * p[0], 1 + 0 * p[0])]
-    while len(found) < ranks:
-        s = sum(found[-1])
-        found.append((s, sum(beyond(p, q, s))))
-    return found
+    pairs: list[tuple[Real, Real]] = [(0 * p[0], 1 + 0 * p[0])]
+    while len(pairs) < ranks:
+        s = sum(pairs[-1])
+        pairs.append((s, sum(beyond(p, q, s))))
+    return pairs
 
 
 def closed_form(p: AnyPmf, q: AnyPmf, ranks: int) -> list[tuple[Real, ...]]:
@@ -84,7 +84,7 @@ def closed_form(p: AnyPmf, q: AnyPmf, ranks: int) -> list[tuple[Real, ...]]:
 
 def listed(p: AnyPmf, q: AnyPmf, k: int) -> Real:
     """The acceptance, integrated over the time of the output and that of the other races' candidate."""
-    return sum(p[x] * gumbel_list_hit(tuple(p), tuple(q), x, k) for x in drawn(p, q))
+    return sum(p[x] * gumbel_list_hit(tuple(p), tuple(q), x, k) for x in common_support(p, q))
 
 
 def first(pmf: AnyPmf) -> int:

@@ -106,7 +106,7 @@ def exact_pmfs(tokens: int) -> st.SearchStrategy[Pmf]:
 def sparse_pmfs(tokens: int) -> st.SearchStrategy[Pmf]:
     """A rational pmf that is positive on one or two of its tokens."""
     few = st.lists(st.integers(0, tokens - 1), min_size=1, max_size=2, unique=True)
-    return st.tuples(few, st.integers(1, 9), st.integers(1, 9)).map(lambda drawn: _on(tokens, *drawn))
+    return st.tuples(few, st.integers(1, 9), st.integers(1, 9)).map(lambda parts: _on(tokens, *parts))
 
 
 def exact_pairs(max_tokens: int = 5, min_tokens: int = 2) -> st.SearchStrategy[dict[str, Pmf]]:
@@ -131,7 +131,7 @@ def pairs_at(distance: Fraction) -> st.SearchStrategy[dict[str, Pmf]]:
     @cache
     def of(tokens: int) -> st.SearchStrategy[dict[str, Pmf]]:
         parts = st.tuples(exact_pmfs(tokens), exact_pmfs(tokens), exact_pmfs(tokens), st.integers(1, tokens - 1))
-        return parts.map(lambda drawn: _apart(distance, *drawn))
+        return parts.map(lambda values: _apart(distance, *values))
 
     return st.integers(2, 5).flatmap(of)
 
@@ -172,8 +172,8 @@ def _on(tokens: int, places: list[int], first: int, second: int) -> Pmf:
     return pmf_of(values)
 
 
-def _near(drawn: tuple[Pmf, Pmf, int]) -> dict[str, Pmf]:
-    p, other, order = drawn
+def _near(values: tuple[Pmf, Pmf, int]) -> dict[str, Pmf]:
+    p, other, order = values
     share = Fraction(1, 10**order) if order else Fraction(0)
     return {"p": p, "q": tuple((1 - share) * a + share * b for a, b in zip(p, other, strict=True))}
 
@@ -183,7 +183,7 @@ def _apart(distance: Fraction, common: Pmf, first: Pmf, second: Pmf, cut: int) -
     left = _within(first, range(cut))
     right = _within(second, range(cut, tokens))
     return {
-        name: tuple((1 - distance) * c + distance * own for c, own in zip(common, part, strict=True))
+        name: tuple((1 - distance) * c + distance * rest for c, rest in zip(common, part, strict=True))
         for name, part in (("p", left), ("q", right))
     }
 

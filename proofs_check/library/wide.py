@@ -54,16 +54,16 @@ def wide_pairs(seed: int, tokens: int, rounds: int = 1) -> Iterator[Case]:
 def wide_search(claim: Claim, effort: Effort) -> Finding | None:
     """Judge a claim on pairs of every size, up to the first that refutes it; None if no pair met the assumptions."""
     deadline = time.monotonic() + effort.pick(*SECONDS)
-    found: Finding | None = None
+    finding: Finding | None = None
     for tokens in SIZES:
         try:
             here = judge_all(claim, _until(deadline, wide_pairs(effort.seed, tokens, effort.pick(*ROUNDS))))
         except AssumptionError:  # none of this size meets the assumptions, or there was no time
             continue
-        found = together(found, here) if found else here
-        if found.status == "refuted":
+        finding = together(finding, here) if finding else here
+        if finding.status == "refuted":
             break
-    return found
+    return finding
 
 
 def _until(deadline: float, pairs: Iterator[Case]) -> Iterator[Case]:

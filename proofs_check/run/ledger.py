@@ -22,14 +22,14 @@ SECTIONS = "DARHSTBY§CV"
 @cache
 def ledger() -> dict[str, Entry]:
     """Every entry by its id, in the order of the theory."""
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for module in sorted(info.name for info in pkgutil.walk_packages(theorems.__path__, "proofs_check.theorems.")):
         for entry in vars(importlib.import_module(module)).values():
-            if isinstance(entry, Entry) and entry.id in found:
+            if isinstance(entry, Entry) and entry.id in entries:
                 raise ValueError(f"two entries are named {entry.id}")
             if isinstance(entry, Entry):
-                found[entry.id] = entry
-    return {name: found[name] for name in sorted(found, key=_place)}
+                entries[entry.id] = entry
+    return {name: entries[name] for name in sorted(entries, key=_place)}
 
 
 def select(names: list[str], paper: str | None = None) -> list[Entry]:

@@ -41,12 +41,12 @@ def fingerprint() -> str:
 def finished(store: Store, effort: Effort) -> tuple[dict[Key, Checked], str]:
     """The checks of this code and effort that an open store holds, and a remark on what else it does."""
     known: dict[Key, Checked] = {}
-    for row in (row.content for row in store.found):
+    for row in (row.content for row in store.earlier):
         if row["run"] == _run(effort):
             parts = {name: row["checked"][name] and Finding(**row["checked"][name]) for name in ("finding", "control")}
             checked = Checked(**{**row["checked"], **parts})
             known[checked.id, checked.place] = checked
-    other, torn = len(store.found.rows) - len(known), len(store.found.damaged) + store.found.torn
+    other, torn = len(store.earlier.rows) - len(known), len(store.earlier.damaged) + store.earlier.torn
     remarks = [f"{other} lines of other code or effort are not used"] * (other > 0)
     remarks += [f"{torn} torn lines are dropped"] * (torn > 0)
     return known, "; ".join(remarks)

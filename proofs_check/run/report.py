@@ -213,8 +213,8 @@ def _tightest(checks: Sequence[Checked]) -> str:
     refutation = next((each.finding for each in checks if each.outcome == "refuted" and each.finding), None)
     if refutation:
         return refutation.at
-    found = [each.finding for each in checks if each.finding and each.finding.gap is not None]
-    return _place(min(found, key=lambda finding: finding.gap or 0.0)) if found else ""
+    findings = [each.finding for each in checks if each.finding and each.finding.gap is not None]
+    return _place(min(findings, key=lambda finding: finding.gap or 0.0)) if findings else ""
 
 
 def _cut(text: str) -> str:

@@ -49,19 +49,19 @@ class Trial:
     sizes: tuple[int, ...]
 
     @property
-    def found(self) -> list[Finding]:
+    def findings(self) -> list[Finding]:
         """What was judged case by case, the simplest cases first."""
         return [each for each in (self.grid, self.search, self.wide) if each]
 
     @property
     def counterexample(self) -> Finding | None:
         """The simplest counterexample found."""
-        return next((each for each in (*self.found, *self.proofs.values()) if each.status == "refuted"), None)
+        return next((each for each in (*self.findings, *self.proofs.values()) if each.status == "refuted"), None)
 
     @property
     def proved_for(self) -> tuple[int, ...]:
         """The numbers of tokens V for which the solver proved the claim, for every pair of pmfs."""
-        return tuple(tokens for tokens, found in self.proofs.items() if found.status == "held")
+        return tuple(tokens for tokens, finding in self.proofs.items() if finding.status == "held")
 
     @property
     def largest(self) -> int:
@@ -73,7 +73,7 @@ class Trial:
         """One word: no verdict claims a proof for all vocabularies, as the solver takes one V at a time."""
         if self.counterexample:
             return "refuted"
-        if "undecided" in {found.status for found in (*self.found, *self.proofs.values())}:
+        if "undecided" in {finding.status for finding in (*self.findings, *self.proofs.values())}:
             return "undecided"
         return "proved for some V" if self.proved_for else "not refuted"
 
@@ -84,7 +84,7 @@ class Trial:
             return "refuted"
         proved = f"proved for V = {', '.join(map(str, self.proved_for))}; " if self.proved_for else ""
         unsure = "undecided; " if self.verdict == "undecided" else ""
-        cases = sum(found.cases for found in self.found)
+        cases = sum(finding.cases for finding in self.findings)
         return f"{unsure}{proved}not refuted at V = {_runs(self.sizes)} ({cases:,} cases)"
 
     def as_dict(self) -> dict[str, Any]:
@@ -96,11 +96,11 @@ class Trial:
             "proved_for": list(self.proved_for),
             "largest": self.largest,
             "sizes": list(self.sizes),
-            "proofs": {str(tokens): found.as_dict() for tokens, found in self.proofs.items()},
+            "proofs": {str(tokens): finding.as_dict() for tokens, finding in self.proofs.items()},
             "no_proof": self.no_proof,
             **{
-                name: found.as_dict() if found else None
-                for name, found in (("grid", self.grid), ("search", self.search), ("wide", self.wide))
+                name: finding.as_dict() if finding else None
+                for name, finding in (("grid", self.grid), ("search", self.search), ("wide", self.wide))
             },
         }
 
@@ -112,14 +112,14 @@ class Trial:
             missed = "" if gap is None else f" (left - right = {-gap:.3g})"
             lines.append(f"  counterexample: {self.counterexample.at}{missed}")
             return "\n".join(lines)
-        for found, over in (
+        for finding, over in (
             (self.grid, "grid and next to its faces, V up to 3"),
             (self.search, "search, V up to 5"),
             (self.wide, f"shapes, V up to {self.largest}"),
         ):
-            if found:
-                lines.append(f"  {over}: {found.cases:,} pairs, {found.status}")
-        gaps = [(each.gap, each.at) for each in self.found if each.gap is not None]
+            if finding:
+                lines.append(f"  {over}: {finding.cases:,} pairs, {finding.status}")
+        gaps = [(each.gap, each.at) for each in self.findings if each.gap is not None]
         if gaps:
             gap, at = min(gaps, key=lambda both: both[0])
             lines.append(f"  tightest: {gap:.3g} at {at}")
@@ -130,8 +130,8 @@ class Trial:
             return [f"  proof: not attempted, {self.no_proof}"]
         words = {"held": "proved", "refuted": "refuted"}
         return [
-            f"  proof, every pmf on {tokens} tokens: {words.get(found.status, found.note)}"
-            for tokens, found in self.proofs.items()
+            f"  proof, every pmf on {tokens} tokens: {words.get(finding.status, finding.note)}"
+            for tokens, finding in self.proofs.items()
         ]
 
 
@@ -208,10 +208,10 @@ def _noting(sizes: set[int]) -> Assumption:
 def _proofs(claim: Claim, tokens: Sequence[int], effort: Effort) -> tuple[dict[int, Finding], str]:
     """The solver's findings for the sizes of which a pair meets the assumptions, or why there are none."""
     try:
-        found = {size: prove_claim(claim, size, effort.pick(*SOLVER_SECONDS)) for size in tokens}
+        findings = {size: prove_claim(claim, size, effort.pick(*SOLVER_SECONDS)) for size in tokens}
     except ClaimError as error:
         return {}, error.what
-    proofs = {size: each for size, each in found.items() if each.note != CONTRADICT}
+    proofs = {size: each for size, each in findings.items() if each.note != CONTRADICT}
     return proofs, "" if proofs else f"no pair on {_runs(tokens)} tokens meets the assumptions"
 
 

@@ -69,8 +69,8 @@ class Checked:
         if self.outcome != "failed":
             return ""
         if self.finding.status != self.expected:
-            found = "no counterexample was found" if self.expected == "refuted" else "a counterexample was found"
-            return f"{found}: {self.finding.at} {self.finding.note}".strip()
+            outcome = "no counterexample was found" if self.expected == "refuted" else "a counterexample was found"
+            return f"{outcome}: {self.finding.at} {self.finding.note}".strip()
         return "the negative control is not told from the statement: this check proves nothing"
 
 

@@ -80,7 +80,7 @@ def _grown(
 ) -> Masses:
     """Masses depth by depth: from a run's mass, p and q of the next token, and q of the longer run."""
     masses: Masses = [{(): ONE}]
-    drawn: dict[Prefix, Fraction] = {(): ONE}
+    mass_of: dict[Prefix, Fraction] = {(): ONE}
     draft = problem.draft_from(text)
     for _ in range(problem.drafts(text)):
         grown: dict[Prefix, Fraction] = {}
@@ -88,10 +88,10 @@ def _grown(
         for run, mass in masses[-1].items():
             p, q = problem.target(text + run), draft(text + run)
             for z in range(problem.tokens):
-                longer[*run, z] = drawn[run] * q[z]
+                longer[*run, z] = mass_of[run] * q[z]
                 grown[*run, z] = more(mass, p[z], q[z], longer[*run, z])
         masses.append(grown)
-        drawn = longer
+        mass_of = longer
     return masses
 
 
@@ -120,14 +120,14 @@ def masses_of_law(problem: Problem, law: CallLaw, drafts: int) -> Masses:
 
 def stops(problem: Problem, text: Prefix, masses: Masses) -> dict[Prefix, Fraction]:
     """Where the call stops: the probability of each output, of a run and one token more."""
-    found: dict[Prefix, Fraction] = {}
+    chances: dict[Prefix, Fraction] = {}
     for i, depth in enumerate(masses):
         for run, mass in depth.items():
             p = problem.target(text + run)
             for z in range(problem.tokens):
                 deeper = masses[i + 1][*run, z] if i + 1 < len(masses) else 0
-                found[*run, z] = mass * p[z] - deeper
-    return found
+                chances[*run, z] = mass * p[z] - deeper
+    return chances
 
 
 def now_and_then(problem: Problem, text: Prefix, masses: Masses, after: Value) -> Fraction:
@@ -166,8 +166,8 @@ def beyond(problem: Problem, calls: int, of: MassesOf = block_masses) -> Fractio
     def more(text: Prefix, left: int) -> Fraction:
         if problem.ended(text) or not left:
             return Fraction(not problem.ended(text))
-        found = stops(problem, text, of(problem, text)).items()
-        return total(share * more(text + output, left - 1) for output, share in found if share)
+        outputs = stops(problem, text, of(problem, text)).items()
+        return total(share * more(text + output, left - 1) for output, share in outputs if share)
 
     return more((), calls)
 
@@ -179,8 +179,8 @@ def tokens_after(problem: Problem, calls: int, of: MassesOf = block_masses) -> F
     def mean(text: Prefix, left: int) -> Fraction:
         if not left:
             return Fraction(0)
-        found = stops(problem, text, of(problem, text)).items()
-        given = (share * (len(output) + mean(text + output, left - 1)) for output, share in found if share)
+        outputs = stops(problem, text, of(problem, text)).items()
+        given = (share * (len(output) + mean(text + output, left - 1)) for output, share in outputs if share)
         return total(given)
 
     return mean((), calls)
@@ -218,10 +218,10 @@ class Programme:
         entries = [(i, n, factor) for i, (row, _) in enumerate(self.rows) for n, factor in row.items()]
         i, n, factors = (np.array(each) for each in zip(*entries, strict=True))
         matrix = sparse.csr_array((factors, (i, n)), shape=(len(self.rows), len(self.costs)))
-        found = linprog(self.costs, A_eq=matrix, b_eq=[value for _, value in self.rows], method="highs")
-        if not found.success:
-            raise ValueError(f"no policy was found, though plain sampling is one: {found.message}")
-        return float(found.fun)
+        solution = linprog(self.costs, A_eq=matrix, b_eq=[value for _, value in self.rows], method="highs")
+        if not solution.success:
+            raise ValueError(f"no policy was found, though plain sampling is one: {solution.message}")
+        return float(solution.fun)
 
 
 @dataclass(frozen=True)

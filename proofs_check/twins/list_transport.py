@@ -50,15 +50,15 @@ def least(values: Iterable[Real]) -> Real:
 
 def lists(q: AnyPmf, k: int) -> dict[Drawn, Real]:
     """Every list of k candidates and its probability."""
-    return {drawn: math.prod(q[x] for x in drawn) for drawn in product(range(len(q)), repeat=k)}
+    return {picks: math.prod(q[x] for x in picks) for picks in product(range(len(q)), repeat=k)}
 
 
 def largest_flow(p: AnyPmf, weights: Mapping[Drawn, Real]) -> Flow:
     """The largest flow from lists of known weights to the tokens they hold, of capacity p, by augmenting paths."""
-    flow = {(drawn, x): 0 * p[0] for drawn in weights for x in sorted(set(drawn))}
+    flow = {(picks, x): 0 * p[0] for picks in weights for x in sorted(set(picks))}
     while True:
-        spare = {drawn: weight - sum(flow[drawn, x] for x in set(drawn)) for drawn, weight in weights.items()}
-        room = [share - sum(flow[drawn, y] for drawn in weights if y in drawn) for y, share in enumerate(p)]
+        spare = {picks: weight - sum(flow[picks, x] for x in set(picks)) for picks, weight in weights.items()}
+        room = [share - sum(flow[picks, y] for picks in weights if y in picks) for y, share in enumerate(p)]
         path = _augmenting(flow, spare, room)
         if not path:
             return flow
@@ -101,13 +101,13 @@ def _least_over(p: AnyPmf, q: AnyPmf, k: int, chosen: Iterable[Sequence[int]]) -
 
 def _augmenting(flow: Flow, spare: Mapping[Drawn, Real], room: Sequence[Real]) -> list[tuple[Drawn, int]]:
     """The shortest way from a list with weight to spare to a token with room, as edges; empty if there is none."""
-    paths: list[list[tuple[Drawn, int]]] = [[(drawn, x)] for drawn, x in flow if spare[drawn] > 0]
+    paths: list[list[tuple[Drawn, int]]] = [[(picks, x)] for picks, x in flow if spare[picks] > 0]
     reached = {path[-1] for path in paths}
     for path in paths:  # grows while it is read
         token = path[-1][1]
         if room[token] > 0:
             return path
-        for other in (drawn for drawn, x in flow if x == token and flow[drawn, x] > 0):
+        for other in (picks for picks, x in flow if x == token and flow[picks, x] > 0):
             further = [edge for edge in flow if edge[0] == other and edge not in reached]
             reached.update(further)
             paths.extend([*path, (other, token), edge] for edge in further)

@@ -82,8 +82,8 @@ class Stop:
         """The interval of the quantity after so many batches, valid although the batches were looked at one by one."""
         if self.of is None:
             raise SettingError("no quantity was watched", limit="the rule has no of", remedy="use estimate of a Share")
-        found = self.of.estimate(tally, 1 - share_of_look(1 - self.confidence, max(tally.size, 1)))
-        return replace(found, confidence=self.confidence)
+        estimate = self.of.estimate(tally, 1 - share_of_look(1 - self.confidence, max(tally.size, 1)))
+        return replace(estimate, confidence=self.confidence)
 
 
 def share_of_look(rate: float, look: int) -> float:
@@ -188,8 +188,8 @@ def collect(
     ...     stream = Stream(state)
     ...     return Tally.of(trials, counts={"heads": [sum(stream.uniform() < parameters["p"] for _ in range(trials))]})
     >>> biased = task("a coin for show", {"p": 0.25}, seed=1, trials=1000)
-    >>> found = collect([biased], stop=Stop(trials=3000), executor=lambda: ThreadPoolExecutor(2))
-    >>> found[biased].trials, found[biased].batches
+    >>> collected = collect([biased], stop=Stop(trials=3000), executor=lambda: ThreadPoolExecutor(2))
+    >>> collected[biased].trials, collected[biased].batches
     (3000, ((0, 3),))
     """
     wanted = list(dict.fromkeys(tasks))
@@ -211,11 +211,11 @@ def collect(
     if results is None:
         return Collected(Run([Advance(task, rule(task)) for task in wanted], seat(), None, report).finish())
     with ResultsWriter(results) as file:
-        held = file.results
-        advances = [Advance(task, rule(task), dict(held.of(task))) for task in wanted]
+        known = file.results
+        advances = [Advance(task, rule(task), dict(known.of(task))) for task in wanted]
         tallies = Run(advances, seat(), file, report).finish()
-        beside = (remark for task in wanted for remark in held.versions_beside(task))
-        return Collected(tallies, (*held.remarks, *beside))
+        beside = (remark for task in wanted for remark in known.versions_beside(task))
+        return Collected(tallies, (*known.remarks, *beside))
 
 
 @dataclass

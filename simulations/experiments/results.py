@@ -104,8 +104,8 @@ class ResultsWriter(Store):
     def __enter__(self) -> Self:
         """Open and lock the file, read it, and cut off a torn last row."""
         super().__enter__()
-        self.results = Results.of_rows(self.path, self.found)
-        self.found.rows.clear()  # tallies take less memory
+        self.results = Results.of_rows(self.path, self.earlier)
+        self.earlier.rows.clear()  # tallies take less memory
         return self
 
     def keep(self, task: Task, batch: int, tally: Tally) -> None:

@@ -18,12 +18,12 @@ from spectheory.kernels.compiling import compiled
 
 def residuals(target: Floats, draft: Floats, drafts: int) -> Floats:
     """p^1 = p, p^{m+1} = norm (p^m - q)+ up to p^{M+1}, as ``[..., M + 1, V]``; one that is never used repeats p^m."""
-    found = [target]
+    pmfs = [target]
     for _ in range(drafts):
-        excess = np.maximum(found[-1] - draft, 0.0)
+        excess = np.maximum(pmfs[-1] - draft, 0.0)
         total = excess.sum(axis=-1, keepdims=True)
-        found.append(np.where(total > 0, excess / np.where(total > 0, total, 1.0), found[-1]))
-    return np.stack(found, axis=-2)
+        pmfs.append(np.where(total > 0, excess / np.where(total > 0, total, 1.0), pmfs[-1]))
+    return np.stack(pmfs, axis=-2)
 
 
 def batch_rejections(

@@ -108,9 +108,9 @@ def _drafted(table: Floats, w: float, u: float) -> tuple[int, float]:
     """A token of the draft and the running ratio after it."""
     scaled = u * table.shape[0]
     column = int(scaled)
-    keep, own, other, others = table[column]
+    keep, ratio, other, others = table[column]
     kept = scaled - column < keep
-    return column if kept else int(other), min(1.0, w * (own if kept else others))
+    return column if kept else int(other), min(1.0, w * (ratio if kept else others))
 
 
 @compiled

@@ -46,7 +46,7 @@ def gumbel_list(target: Any, draft: Any, k: int, trials: int, *, state: Words) -
 def _dense_trials(p: Floats, q: Floats, k: int, trials: int, counts: Counts, state: Words) -> None:
     drafts = np.empty(k, np.int64)
     for _ in range(trials):
-        first, output, own = math.inf, 0, 0
+        first, output, winner = math.inf, 0, 0
         for j in range(k):
             soonest, draft = math.inf, 0
             for y in range(p.size):
@@ -56,12 +56,12 @@ def _dense_trials(p: Floats, q: Floats, k: int, trials: int, counts: Counts, sta
                     if clock < soonest * q[y]:
                         soonest, draft = clock / q[y], y
                     if clock < first * p[y]:
-                        first, output, own = clock / p[y], y, j
+                        first, output, winner = clock / p[y], y, j
             drafts[j] = draft
         hit = 0
         for j in range(k):
             if drafts[j] == output:
-                hit = max(hit, 2 if j == own else 1)
+                hit = max(hit, 2 if j == winner else 1)
         counts[hit, output] += 1
 
 

@@ -185,9 +185,9 @@ def _draw(table: Floats, state: Words, tokens: Counts, ratios: Floats) -> None:
     for i in range(tokens.size):
         scaled = uniform(state) * table.shape[0]
         column = int(scaled)
-        own = scaled - column < table[column, 0]
-        tokens[i] = column if own else int(table[column, 2])
-        ratios[i] = table[column, 1 if own else 3]
+        keep = scaled - column < table[column, 0]
+        tokens[i] = column if keep else int(table[column, 2])
+        ratios[i] = table[column, 1 if keep else 3]
 
 
 @compiled

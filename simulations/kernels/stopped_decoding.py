@@ -33,11 +33,11 @@ def stops_of(draft: Floats, rule: str | None) -> Stops:
     if rule is None:
         return Stops(np.zeros(draft.shape, dtype=bool), True)
     name, threshold = re.split("[<>]", rule)
-    held = np.where(draft > 0, draft, 1.0)
+    positive = np.where(draft > 0, draft, 1.0)
     at = {
         "token": draft < float(threshold),
         "top": draft.max(axis=1, keepdims=True) < float(threshold),
-        "entropy": -(held * np.log(held)).sum(axis=1, keepdims=True) > float(threshold),
+        "entropy": -(positive * np.log(positive)).sum(axis=1, keepdims=True) > float(threshold),
     }[name]
     return Stops(np.broadcast_to(at, draft.shape), name == "token")
 

@@ -94,8 +94,8 @@ def _followers(text: list[int], order: int) -> dict[Context, tuple[Ints, Ints]]:
     followers: dict[Context, tuple[Ints, Ints]] = {}
     for size in range(order):
         grams = Counter(zip(*(text[i:] for i in range(size + 1)), strict=False))
-        for context, found in groupby(sorted(grams), key=lambda gram: gram[:-1]):
-            these = list(found)
+        for context, group in groupby(sorted(grams), key=lambda gram: gram[:-1]):
+            these = list(group)
             followers[context] = np.array([gram[-1] for gram in these]), np.array([grams[gram] for gram in these])
     return followers
 
@@ -230,9 +230,9 @@ def text_of(parameters: Mapping[str, Any]) -> str:
         )
     name = parameters[named[0]]
     text = _source(name) if named == ["text"] else _read(name)
-    if (found := _hash(text)) != parameters["sha256"]:
+    if (digest := _hash(text)) != parameters["sha256"]:
         raise TextError(
-            f"the text of {name} has the sha256 {found[:12]}...",
+            f"the text of {name} has the sha256 {digest[:12]}...",
             limit=f"the task was made with {str(parameters['sha256'])[:12]}...; Python's sources differ by version",
             remedy="describe the task anew, or run it where that text is",
         )
@@ -257,20 +257,20 @@ def _source(module: str) -> str:
     """The source of a module of the standard library, which is not run for it; or the built-in prompts."""
     if module == PROMPTS_TEXT:
         return "\n".join(prompt.text for prompt in read_prompts(PROMPTS))
-    found = None
+    source = None
     if str(module).split(".")[0] in sys.stdlib_module_names:
         try:
             spec = importlib.util.find_spec(module)
-            found = getattr(spec and spec.loader, "get_source", lambda _: None)(module)
+            source = getattr(spec and spec.loader, "get_source", lambda _: None)(module)
         except (ImportError, ValueError):
-            found = None
-    if not found:
+            source = None
+    if not source:
         raise TextError(
             f"there is no source of {module!r}",
             limit="must be a module of the standard library that is a file",
             remedy=f"use one like 'argparse', or {PROMPTS_TEXT!r}",
         )
-    return str(found)
+    return str(source)
 
 
 def _read(path: str | Path) -> str:

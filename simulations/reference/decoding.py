@@ -99,9 +99,9 @@ def ranked_call(at: At, tree: DraftTree, pair: Pair, n: int, last: int, draws: D
     def next_rank() -> int:
         position = n + len(ranks)
         candidates = tree.candidates.get(tuple(ranks), 0)
-        found = at(pair.p(position, tokens[-1]), pair.q(position, tokens[-1]), candidates, draws)
-        tokens.append(found.token)
-        ranks.append(found.rank or 0)
+        judged = at(pair.p(position, tokens[-1]), pair.q(position, tokens[-1]), candidates, draws)
+        tokens.append(judged.token)
+        ranks.append(judged.rank or 0)
         return ranks[-1]
 
     walk(tree.nodes, next_rank)

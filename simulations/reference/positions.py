@@ -149,12 +149,12 @@ def race(p: Floats, q: Floats, candidates: int, draws: Draws) -> Judged:
 
 def poisson_race(p: Floats, q: Floats, candidates: int, draws: Draws) -> Judged:
     """The Poisson race with replacement, arrival by arrival (li2018); what the draft lacks races by itself."""
-    lacking = np.where(q > 0, 0.0, p)
+    unreachable = np.where(q > 0, 0.0, p)
     ratios = [a / b if b > 0 else 0.0 for a, b in zip(p.tolist(), q.tolist(), strict=True)]
     best, least = Judged(None, -1), math.inf
-    if lacking.any():
-        least = draws.exponential() / float(lacking.sum())
-        best = Judged(None, draws.token(lacking))
+    if unreachable.any():
+        least = draws.exponential() / float(unreachable.sum())
+        best = Judged(None, draws.token(unreachable))
     index, time = 0, draws.exponential()
     while time <= least * max(ratios):  # no later arrival can win
         index += 1

@@ -18,16 +18,16 @@ def heaviest_prefixes(pmf_after: PmfAfter, before: Sequence[int], capacity: int)
 
     The pmf after a prefix is asked for once, when the prefix is found.
     """
-    found: list[tuple[float, Prefix]] = []
+    heaviest: list[tuple[float, Prefix]] = []
     waiting: list[tuple[float, Prefix]] = []
     weight, prefix = 1.0, Prefix()
-    while len(found) < capacity:
+    while len(heaviest) < capacity:
         for token, share in enumerate(pmf_after([*before, *prefix]).tolist()):
             heapq.heappush(waiting, (-weight * share, (*prefix, token)))
         negative, prefix = heapq.heappop(waiting)
         weight = -negative
-        found.append((weight, prefix))
-    return found
+        heaviest.append((weight, prefix))
+    return heaviest
 
 
 def model_trial(

@@ -152,10 +152,10 @@ def _decode(readers: Sequence[Reader], parameters: Mapping[str, Any], uniforms: 
 
 def accepted_with(p: Floats, q: Floats, form: str, amount: float) -> Floats:
     """Probability b ``[..., V]`` that a drafted token is accepted; where q = 0 nothing is drafted."""
-    drawn = np.where(q > 0, q, 1.0)
+    positive = np.where(q > 0, q, 1.0)
     if form == "threshold":
-        return np.minimum(1.0, (p + amount) / drawn)
-    return (1 - amount) * np.minimum(1.0, p / drawn) + amount
+        return np.minimum(1.0, (p + amount) / positive)
+    return (1 - amount) * np.minimum(1.0, p / positive) + amount
 
 
 def residual(p: Floats, q: Floats) -> Floats:
@@ -170,7 +170,7 @@ def _along(decoded: Decoded, logs: Floats) -> dict[str, Floats]:
     p, q, law = decoded.target, decoded.draft, decoded.law
     rejections = decoded.rejected.mean(axis=1)
     loss, distance = (np.abs(each - p).sum(axis=-1).mean(axis=1) / 2 for each in (law, q))
-    own = _logs(law, decoded.tokens)
+    log_masses = _logs(law, decoded.tokens)
     return {
         "rejections": rejections,
         "calls": 1.0 + decoded.rejected[:, :-1].sum(axis=1),
@@ -178,24 +178,24 @@ def _along(decoded: Decoded, logs: Floats) -> dict[str, Floats]:
         "distance": distance,
         "excess": rejections + loss - distance,
         "shift": (-logs - _entropy(p)).mean(axis=1),
-        "own shift": (-own - _entropy(law)).mean(axis=1),
+        "own shift": (-log_masses - _entropy(law)).mean(axis=1),
     }
 
 
 def _read(reader: Reader, tokens: Tokens) -> Floats:
     """Log-probabilities ``[rows, n]`` of the texts."""
-    pmf, found = reader.first, []
+    pmf, rows = reader.first, []
     for at in range(tokens.shape[1]):
-        found.append(_logs(pmf, tokens[:, at]))
+        rows.append(_logs(pmf, tokens[:, at]))
         if at + 1 < tokens.shape[1]:
             pmf = reader.go_on(tokens[:, at])
-    return np.stack(found, axis=1)
+    return np.stack(rows, axis=1)
 
 
 def _logs(pmfs: Floats, tokens: Tokens) -> Floats:
     """Log-probability ``[...]`` of each token."""
-    own = np.take_along_axis(pmfs, tokens[..., None], axis=-1)[..., 0]
-    return np.log(np.maximum(own, np.finfo(np.float64).tiny))
+    masses = np.take_along_axis(pmfs, tokens[..., None], axis=-1)[..., 0]
+    return np.log(np.maximum(masses, np.finfo(np.float64).tiny))
 
 
 def _entropy(pmfs: Floats) -> Floats:

@@ -212,10 +212,10 @@ def stopped_predicted(parameters: dict[str, Any]) -> Iterator[Predicted]:
     stop = read_stop(parameters["stop"]) if parameters["stop"] else None
     along = np.full(len(trace), k) if stop is None else drafted_along(trace.columns, stop, k).sum(axis=1)
     keeps = stop is None or stop.keeps
-    found = Drafted(trace, TokenVerification(), k).lengths_of_calls(along, keeps=keeps)
+    lengths = Drafted(trace, TokenVerification(), k).lengths_of_calls(along, keeps=keeps)
     calls = Mean("calls", -(-length // (k + 1)), length + 1)
-    yield Predicted("calls per text", "§11", calls, float(shares @ found.calls))
-    drafted = float(shares @ found.going.sum(axis=1))
+    yield Predicted("calls per text", "§11", calls, float(shares @ lengths.calls))
+    drafted = float(shares @ lengths.going.sum(axis=1))
     yield Predicted("drafted tokens per text", "§11/drafted", Mean("drafted", 0, length * k), drafted)
 
 

@@ -153,10 +153,10 @@ def raced_ranks(target: Floats, draft: Floats, tokens: Any, rng: np.random.Gener
     first = rng.standard_exponential(len(target))
     clocks = rng.standard_exponential(target.shape)
     clocks += target * first[:, None]
-    own = target[rows, tokens] * first
-    clocks[rows, tokens] = own
+    winner_clock = target[rows, tokens] * first
+    clocks[rows, tokens] = winner_clock
     own_draft = draft[rows, tokens]
-    before = np.count_nonzero(clocks * own_draft[:, None] < own[:, None] * draft, axis=1)
+    before = np.count_nonzero(clocks * own_draft[:, None] < winner_clock[:, None] * draft, axis=1)
     return np.where(own_draft > 0, 1 + before, 0)
 
 

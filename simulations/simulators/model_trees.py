@@ -185,24 +185,24 @@ def _drafted_trials(
     walks = np.stack([np.cumsum(s[at : at + capacities[-1]]) for s, at in zip(texts.surprisals, starts, strict=True)])
     samples: dict[str, Floats] = {}
     for capacity, threshold in zip(capacities, parameters["thresholds"], strict=True):
-        found = _of_trees(best, chosen, following, capacity)
+        values = _of_trees(best, chosen, following, capacity)
         text = -np.expm1(np.minimum(walks[:, :capacity] - threshold, 0.0)).sum(axis=1)
-        found |= {"text": text, "drafted less text": found["drafted"] - text}
-        samples |= {f"{name} P={capacity}": each for name, each in found.items()}
+        values |= {"text": text, "drafted less text": values["drafted"] - text}
+        samples |= {f"{name} P={capacity}": each for name, each in values.items()}
     return samples
 
 
 def _of_trees(best: Trees, chosen: Trees, following: Tokens, capacity: int) -> dict[str, Floats]:
     """What is counted of both trees of a capacity, ``[rows]`` each."""
-    own, other = (_paths(trees, capacity) for trees in (best, chosen))
+    best_paths, drafted_paths = (_paths(trees, capacity) for trees in (best, chosen))
     alone = [
         np.array([[path not in theirs for path in mine] for mine, theirs in zip(paths, others, strict=True)])
-        for paths, others in ((own, other), (other, own))
+        for paths, others in ((best_paths, drafted_paths), (drafted_paths, best_paths))
     ]
     p, q = best.weights[..., :capacity]
     p_chosen, q_chosen = chosen.weights[..., :capacity]
     bound = (np.maximum(p - q, 0) * alone[0] + np.maximum(q_chosen - p_chosen, 0) * alone[1]).sum(axis=1)
-    depth = np.array([_depth(set(paths), text) for paths, text in zip(other, following.tolist(), strict=True)])
+    depth = np.array([_depth(set(paths), text) for paths, text in zip(drafted_paths, following.tolist(), strict=True)])
     loss = p.sum(axis=1) - p_chosen.sum(axis=1)
     return {
         "best": p.sum(axis=1),
@@ -218,13 +218,13 @@ def _of_trees(best: Trees, chosen: Trees, following: Tokens, capacity: int) -> d
 
 def _paths(trees: Trees, capacity: int) -> list[list[tuple[int, ...]]]:
     """The tokens of every prefix, row by row."""
-    found = []
+    rows = []
     for parents, tokens in zip(trees.parents[:, :capacity].tolist(), trees.tokens[:, :capacity].tolist(), strict=True):
         paths: list[tuple[int, ...]] = []
         for parent, token in zip(parents, tokens, strict=True):
             paths.append((*(paths[parent] if parent >= 0 else ()), token))
-        found.append(paths)
-    return found
+        rows.append(paths)
+    return rows
 
 
 def _depth(paths: set[tuple[int, ...]], text: Sequence[int]) -> int:

@@ -71,8 +71,8 @@ def rank_entropies(parameters: Mapping[str, Any], trials: int, state: Words) -> 
             f"the rule is {parameters['rule']!r}", limit=f"there are {', '.join(HISTOGRAMS)}", remedy="name one"
         )
     given = [parameters[name] for name in ("target", "draft", "max_rank", "draws")]
-    found = [seen_entropy(rule(*given, state)) for _ in range(trials)]
-    return Tally.of(trials, samples={"entropy": [h for h, _ in found], "unseen": [low for _, low in found]})
+    estimates = [seen_entropy(rule(*given, state)) for _ in range(trials)]
+    return Tally.of(trials, samples={"entropy": [h for h, _ in estimates], "unseen": [low for _, low in estimates]})
 
 
 # What theory says
@@ -92,19 +92,19 @@ def rank_entropy_predicted(parameters: dict[str, Any]) -> Iterator[Predicted]:
     statement, rule = RULES[parameters["rule"]]
     law = np.asarray(rule.rank_pmf(parameters["target"], parameters["draft"], parameters["max_rank"]))
     exact = abs(float(rank_entropy(law)))
-    low = exact - lacking(np.append(law, max(1 - law.sum(), 0.0)), parameters["draws"]) - ROUNDING
+    low = exact - mean_shortfall(np.append(law, max(1 - law.sum(), 0.0)), parameters["draws"]) - ROUNDING
     value = Interval(low, exact, exact + ROUNDING, "bound")
     yield Predicted("H(R), as estimated", statement, Mean("entropy"), value)
 
 
-def lacking(law: Any, draws: int) -> float:
+def mean_shortfall(law: Any, draws: int) -> float:
     r"""At least what the estimate lacks in the mean: :math:`\sum_i p_i E_1(-(n - \frac12) \log(1-p_i))`.
 
     The terms :math:`(1-p)^v/v`, v = n, n+1, ..., are convex in v: each is at most the integral around it.
 
     Examples
     --------
-    >>> lacking([0.5, 0.5], 1000) < 1e-300
+    >>> mean_shortfall([0.5, 0.5], 1000) < 1e-300
     True
     """
     p = np.asarray(law, dtype=np.float64)

@@ -28,8 +28,8 @@ from spectheory.limits import rejection_profile
 @simulator("rejections", version="1")
 def rejections(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """A text whose drafts run to the horizon (Y1)."""
-    found = horizon_rejections(*chains_of(parameters), length=parameters["length"], texts=trials, state=state)
-    return _tally(found, parameters)
+    counts = horizon_rejections(*chains_of(parameters), length=parameters["length"], texts=trials, state=state)
+    return _tally(counts, parameters)
 
 
 @simulator("rejections-running", version="1")
@@ -57,12 +57,12 @@ def batch(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     return _tally(batch_rejections(*chains_of(parameters), **made, texts=trials, state=state), parameters)
 
 
-def _tally(found: RejectionCounts, parameters: Mapping[str, Any]) -> Tally:
-    counts = {"texts": found.texts}
+def _tally(observed: RejectionCounts, parameters: Mapping[str, Any]) -> Tally:
+    counts = {"texts": observed.texts}
     if parameters.get("positions", True):
-        counts["positions"] = found.positions
-    moments = Moments.of_histogram(found.texts)
-    return Tally.of(int(found.texts.sum()), counts=counts, samples={"rejections": moments})
+        counts["positions"] = observed.positions
+    moments = Moments.of_histogram(observed.texts)
+    return Tally.of(int(observed.texts.sum()), counts=counts, samples={"rejections": moments})
 
 
 # What theory says

@@ -43,8 +43,8 @@ def stretch_trees(parameters: Mapping[str, Any], trials: int, state: Words) -> T
             limit="needs 0 < r < 1/2 and ascending capacities from 1",
             remedy="at r = 1/2 blocks have no mean length",
         )
-    found = np.array([_predicted(r, capacities, state) for _ in range(trials)], dtype=np.float64)
-    return Tally.of(trials, samples={f"P={capacity}": found[:, at] for at, capacity in enumerate(capacities)})
+    values = np.array([_predicted(r, capacities, state) for _ in range(trials)], dtype=np.float64)
+    return Tally.of(trials, samples={f"P={capacity}": values[:, at] for at, capacity in enumerate(capacities)})
 
 
 @lru_cache(maxsize=64)

@@ -132,7 +132,7 @@ class Sweep:
 
 def saved_tallies(made: Data) -> dict[str, Tally]:
     """The tallies of a saved figure by their labels."""
-    found = {label: Tally.from_dict(row) for label, row in made.get("theory", {}).items()}
+    tallies = {label: Tally.from_dict(row) for label, row in made.get("theory", {}).items()}
     for row in made["results"]:
         one = Task.from_dict(row["task"])
         if registered(one.kind).version != one.version:
@@ -141,5 +141,5 @@ def saved_tallies(made: Data) -> dict[str, Tally]:
                 limit=f"here is version {registered(one.kind).version}",
                 remedy="make the figure again",
             )
-        found[row["label"]] = Tally.from_dict(row)
-    return found
+        tallies[row["label"]] = Tally.from_dict(row)
+    return tallies

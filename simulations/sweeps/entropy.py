@@ -88,8 +88,8 @@ def upper_bound(kl: float) -> float:
 
 def estimate(tally: Tally) -> Estimate:
     """Student's interval of the mean estimate, reaching up by what it lacks."""
-    found, lacking = Mean("entropy").estimate(tally), Mean("unseen").moments(tally).mean
-    return Estimate(found.low, found.best, found.high + lacking, found.confidence)
+    mean, shortfall = Mean("entropy").estimate(tally), Mean("unseen").moments(tally).mean
+    return Estimate(mean.low, mean.best, mean.high + shortfall, mean.confidence)
 
 
 RULES = {

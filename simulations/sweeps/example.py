@@ -235,7 +235,7 @@ def places(paths: Sequence[Path], spread: float = 1.0, *, sampled: bool = True) 
     >>> places([(1,), (2,)], sampled=False)
     {(1,): (0.0, 1), (2,): (1.0, 1), (): (0.0, 0)}
     """
-    found: dict[Path, Place] = {}
+    place_of: dict[Path, Place] = {}
     across = 0.0
 
     def put(node: Path) -> None:
@@ -244,13 +244,13 @@ def places(paths: Sequence[Path], spread: float = 1.0, *, sampled: bool = True) 
         for child in below:
             put(child)
         if sampled:
-            found[*node, 0] = (across, len(node) + 1)
-        found[node] = (found[below[0]][0] if below else across, len(node))
+            place_of[*node, 0] = (across, len(node) + 1)
+        place_of[node] = (place_of[below[0]][0] if below else across, len(node))
         if sampled or not below:
             across += spread
 
     put(())
-    return found
+    return place_of
 
 
 def decisions(paths: Sequence[Path]) -> Iterator[tuple[Path, Path, bool]]:

@@ -76,13 +76,13 @@ def draw(figure: Figure, data: Data) -> None:
     """Left: trees from the target and from the first draft, what that draft expects, and B6. Right: losses and B8."""
     capacities, first = data["capacities"], data["drafts"][0]
     left, right = figure.subplots(1, 2)
-    own = ("drafted", f"tree from {first['name']}", LOOKS[first["name"]])
+    of_draft = ("drafted", f"tree from {first['name']}", LOOKS[first["name"]])
     doubling(left, capacities)
     ends = [
         curve(left, capacities, best(first["B6"]), Look(PINK, ""), "B6, upper bound", width=1.4),
         curve(left, capacities, best(first["claimed"]), Look(GREY, ""), "as the draft expects", style="--", width=1.4),
     ]
-    for key, name, look in (("best", "target's own tree", Look(BLUE, "o")), own):
+    for key, name, look in (("best", "target's own tree", Look(BLUE, "o")), of_draft):
         dots(left, capacities, first[key], look, size=4.5, clip=False)
         ends.append((capacities[-1], first[key][-1]["best"], name, look.colour))
     _finish(left, "Trees grown from the draft predict less", "predicted tokens per call, E[X]", ends)

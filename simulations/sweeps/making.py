@@ -74,15 +74,15 @@ class Making:
         for alone in (False, True):
             tasks = [one.task for sweep in self.sweeps if sweep.alone == alone for one in self._asks[sweep.name]]
             if tasks:
-                found = collect(
+                collected = collect(
                     tasks,
                     stop=lambda task: self._stops[task],
                     results=self.out / RESULTS,
                     workers=1 if alone else self.workers,
                     progress=self._advance,
                 )
-                self.remarks += found.remarks
-                self._counted |= found.tallies
+                self.remarks += collected.remarks
+                self._counted |= collected.tallies
         self._finish()
         return [self._made[sweep.name] for sweep in self.sweeps]
 

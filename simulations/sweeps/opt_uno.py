@@ -79,8 +79,8 @@ def draw(figure: Figure, data: Data) -> None:
     front, uno, plain = figure.subplots(1, 3)
     draw_front(front, data["settings"])
     ladder = [row for row in data["settings"] if row["form"] == "threshold"]
-    against_uno = [(f"{key}: opt over uno", *drawn) for key, *drawn in SCORE_LOOKS]
-    against_plain = [(f"judge: {key} over plain", *drawn, 0.0) for key, *drawn in DECODERS]
+    against_uno = [(f"{key}: opt over uno", *look) for key, *look in SCORE_LOOKS]
+    against_plain = [(f"judge: {key} over plain", *look, 0.0) for key, *look in DECODERS]
     draw_wins(uno, ladder, "b  Texts that OPT\n    wins over UNO", against_uno, 4)
     draw_wins(plain, ladder, "c  Texts that win over plain\n    (third model's score)", against_plain, 5)
     caption(

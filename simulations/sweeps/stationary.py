@@ -75,13 +75,13 @@ def _shares(rows: Sequence[Sequence[float]]) -> tuple[float, float]:
 def _heaviest(rows: Sequence[Sequence[float]], state: int, capacity: int) -> list[float]:
     waiting = [(-share, token) for token, share in enumerate(rows[state])]
     heapq.heapify(waiting)
-    found: list[float] = []
-    while len(found) < capacity:
+    heaviest: list[float] = []
+    while len(heaviest) < capacity:
         weight, at = heapq.heappop(waiting)
-        found.append(-weight)
+        heaviest.append(-weight)
         for token, share in enumerate(rows[at]):
             heapq.heappush(waiting, (weight * share, token))
-    return found
+    return heaviest
 
 
 LOOKS = (Look(BLUE, "o"), Look(GREEN, "s"), Look(ORANGE, "D"))

@@ -36,26 +36,28 @@ def fewest_calls(target: Floats, draft: Floats, initial: Floats, *, length: int,
         runs = [(start[1], visits[start], 1.0)]  # last token, mass, probability that the draft draws the run
         for n in range(start[0] + 1, length + 1):
             longer = []
-            for last, mass, drawn in runs:
+            for last, mass, drafted in runs:
                 for z in range(tokens):
                     if n < length:
                         arriving[n, z][mass] += target[last, z]
                     if n < length and n - start[0] <= k:
                         more, unknowns = unknowns, unknowns + 1
                         rows.append({more: 1.0, mass: -target[last, z]})
-                        rows.append({more: 1.0, visits[start]: -drawn * draft[last, z]})
+                        rows.append({more: 1.0, visits[start]: -drafted * draft[last, z]})
                         arriving[n, z][more] -= 1.0
-                        longer.append((z, more, drawn * draft[last, z]))
+                        longer.append((z, more, drafted * draft[last, z]))
             runs = longer
     balance = [{**arriving[start], at: arriving[start].get(at, 0.0) - 1.0} for start, at in visits.items()]
     begun = [-float(initial[s]) if n == 0 else 0.0 for n, s in visits]
     cost = np.bincount(list(visits.values()), minlength=unknowns)
-    found = linprog(
+    solution = linprog(
         cost, _matrix(rows, unknowns), np.zeros(len(rows)), _matrix(balance, unknowns), begun, method="highs"
     )
-    if not found.success:
-        raise SettingError(f"no policy was found ({found.message})", limit="plain sampling is one", remedy="report it")
-    return float(found.fun)
+    if not solution.success:
+        raise SettingError(
+            f"no policy was found ({solution.message})", limit="plain sampling is one", remedy="report it"
+        )
+    return float(solution.fun)
 
 
 def _matrix(rows: list[Terms], columns: int) -> sparse.csr_array:

@@ -43,12 +43,12 @@ class Verdict:
 def foreseen(kind: str, parameters: Mapping[str, Any], *, trials: int, seed: int = 0) -> tuple[Predicted, ...]:
     """What theory says of a setting, after one trial, which refuses parameters that the simulator does not take."""
     registered(kind).run(parameters, 1, words(seed))
-    found = predictions(kind, parameters)
-    if trials < 2 and any(isinstance(each.quantity, Mean) for each in found):
+    predicted = predictions(kind, parameters)
+    if trials < 2 and any(isinstance(each.quantity, Mean) for each in predicted):
         raise SettingError(
             f"--trials is {trials}", limit=f"{kind} has means, which need 2 for an interval", remedy="run more"
         )
-    return found
+    return predicted
 
 
 def judge(
@@ -76,7 +76,7 @@ def judge(
     True
     """
     stop = Stop(trials=trials, width=width, of=predicted[0].quantity) if width is not None else Stop(trials=trials)
-    found = collect([task], stop=stop, **running)
-    tally = found[task]
+    collected = collect([task], stop=stop, **running)
+    tally = collected[task]
     shared = alarm if width is None else share_of_look(alarm, tally.size)
-    return Verdict(task, tally, alarm, compare(tally, predicted, shared), tuple(found.remarks))
+    return Verdict(task, tally, alarm, compare(tally, predicted, shared), tuple(collected.remarks))

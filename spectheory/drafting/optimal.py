@@ -100,8 +100,10 @@ def _levels(tree: Tree, rank_pmf: Any) -> tuple[list[Array], Any]:
         )
     levels: list[Array] = []
     for nodes, parents in tree.levels:
-        own = xp.take(law, xp.asarray(tree.ranks[nodes].astype(np.int64) - 1, device=law.device), axis=-1)
-        levels.append(own * xp.take(levels[-1], xp.asarray(parents, device=law.device), axis=-1) if levels else own)
+        weights = xp.take(law, xp.asarray(tree.ranks[nodes].astype(np.int64) - 1, device=law.device), axis=-1)
+        if levels:
+            weights = weights * xp.take(levels[-1], xp.asarray(parents, device=law.device), axis=-1)
+        levels.append(weights)
     return levels, xp
 
 

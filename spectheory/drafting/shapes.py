@@ -48,11 +48,11 @@ class Grown(Shape):
     def __post_init__(self) -> None:
         for name, value in (("nodes", self.kept), ("top", self.top), ("depth", self.levels)):
             at_least_one(name, value)
-        found = self.top + (self.levels - 1) * self.top**2
-        if found > MOST_NODES or self.kept > found:
+        candidates = self.top + (self.levels - 1) * self.top**2
+        if candidates > MOST_NODES or self.kept > candidates:
             raise SettingError(
                 f"a grown tree of {self.kept} nodes, top {self.top}, depth {self.levels} is asked for",
-                limit=f"its passes find {found} nodes, at most {MOST_NODES}",
+                limit=f"its passes find {candidates} nodes, at most {MOST_NODES}",
                 remedy="keep fewer nodes, or search wider or deeper",
             )
         super().__post_init__()
@@ -375,7 +375,7 @@ def read_shape(text: str, sizes: Sequence[int], *more: str) -> list[Shape]:
     if is_address(text):
         return [load_class(text, Shape)()]  # type: ignore[type-abstract]
     for shape in SHAPES:
-        found = shape.parsed(text)
-        if found:
-            return [found]
+        whole = shape.parsed(text)
+        if whole:
+            return [whole]
     raise SettingError(f"shape {text!r} is unknown", limit=f"there are {written(*more)}", remedy="name one")

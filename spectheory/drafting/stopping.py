@@ -37,14 +37,14 @@ class StoppingRule(ABC):
     remedy: ClassVar[str] = "0.4 is usual"
 
     def __post_init__(self) -> None:
-        found = real(
+        threshold = real(
             f"the threshold of {self.name}{self.sign}",
             self.threshold,
             self.inside,
             limit=self.limit,
             remedy=self.remedy,
         )
-        object.__setattr__(self, "threshold", found)
+        object.__setattr__(self, "threshold", threshold)
 
     @staticmethod
     def inside(threshold: float) -> bool:
@@ -163,8 +163,8 @@ class EntropyAbove(StoppingRule):
 
     def stops_at(self, pmf: NDArray[np.float64], token: int) -> bool:
         """Whether the entropy is above."""
-        held = pmf[pmf > 0]
-        return bool(-(held @ np.log(held)) > self.threshold)
+        support = pmf[pmf > 0]
+        return bool(-(support @ np.log(support)) > self.threshold)
 
 
 STOPPING: list[type[StoppingRule]] = [TokenBelow, TopBelow, EntropyAbove]

@@ -51,5 +51,5 @@ def rows(*arrays: NDArray[Any]) -> Iterator[tuple[tuple[int, ...], list[NDArray[
 
 def _row(array: NDArray[Any], at: tuple[int, ...]) -> NDArray[Any]:
     sizes = array.shape[:-1]
-    own = zip(at[len(at) - len(sizes) :], sizes, strict=True)
-    return np.require(array[tuple(i if size > 1 else 0 for i, size in own)], requirements=("C", "W"))
+    places = zip(at[len(at) - len(sizes) :], sizes, strict=True)
+    return np.require(array[tuple(i if size > 1 else 0 for i, size in places)], requirements=("C", "W"))

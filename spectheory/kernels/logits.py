@@ -51,11 +51,11 @@ def sums_of_logits(
     )
 
 
-def exponentials(values: Floats, found: Floats | None = None) -> Floats:
-    """The kernels' exp of each value <= 0, written to `found` where it is given."""
-    found = np.empty_like(values) if found is None else found
-    _exponentials(values, found)
-    return found
+def exponentials(values: Floats, out: Floats | None = None) -> Floats:
+    """The kernels' exp of each value <= 0, written to `out` where it is given."""
+    out = np.empty_like(values) if out is None else out
+    _exponentials(values, out)
+    return out
 
 
 @compiled
@@ -71,9 +71,9 @@ def _exp(x: float) -> float:
 
 
 @compiled
-def _exponentials(values: Floats, found: Floats) -> None:
+def _exponentials(values: Floats, out: Floats) -> None:
     for i in range(values.size):
-        found[i] = _exp(values[i])
+        out[i] = _exp(values[i])
 
 
 @compiled

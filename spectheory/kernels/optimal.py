@@ -16,15 +16,15 @@ BLOCK = 128
 
 def largest_gaps(target: Floats, draft: Floats, max_k: int) -> Floats:
     """Largest :math:`q(H)^k - p(H)` over sets H, for k = 1..max_k, ``[..., max_k]`` (R4, exact)."""
-    found = np.empty((*np.broadcast_shapes(target.shape[:-1], draft.shape[:-1]), max_k))
+    gaps = np.empty((*np.broadcast_shapes(target.shape[:-1], draft.shape[:-1]), max_k))
     for at, (p, q) in rows(target, draft):
         ratios, mass, left = ratio_order(p, q, q)
         never = _unsupported(p, q) if left.size else 0.0
         ends = np.empty((4, -(-ratios.size // BLOCK) + 1))
         _block_ends(ratios, mass, left.imag[left.real == 0].sum(), never, ends)
-        _gaps(ratios, mass, ends, found[at])
-        found[(*at, 0)] = _distance(p, q)
-    return found
+        _gaps(ratios, mass, ends, gaps[at])
+        gaps[(*at, 0)] = _distance(p, q)
+    return gaps
 
 
 def _unsupported(target: Floats, draft: Floats) -> float:
@@ -66,13 +66,13 @@ def _block_ends(ratios: Floats, mass: Floats, below: float, never: float, ends: 
 
 
 @compiled
-def _gaps(ratios: Floats, mass: Floats, ends: Floats, found: Floats) -> None:
+def _gaps(ratios: Floats, mass: Floats, ends: Floats, gaps: Floats) -> None:
     """Write the largest gap of any prefix for each k; inside a block whose increments have one sign an end is the
     largest.
     """
     blocks = ends.shape[1] - 1
     power, missed, rest = np.ones(blocks + 1), np.zeros(blocks + 1), np.empty((2, BLOCK))
-    for k in range(1, found.size + 1):
+    for k in range(1, gaps.size + 1):
         best = 0.0
         for b in range(blocks):
             first, last = b * BLOCK, min((b + 1) * BLOCK, ratios.size)
@@ -82,7 +82,7 @@ def _gaps(ratios: Floats, mass: Floats, ends: Floats, found: Floats) -> None:
             power[b] *= ends[1, b]
             missed[b] += ends[3, b] * (1.0 - missed[b])
             best = max(best, power[b] - ends[0, b] if power[b] + ends[0, b] <= 1.0 else ends[2, b] - missed[b])
-        found[k - 1] = best
+        gaps[k - 1] = best
 
 
 @compiled

@@ -51,7 +51,7 @@ def chain_calls(
 
 
 @compiled
-def tree_calls(law: Floats, by_start: bool, tree: Integers, lengths: Integers, prefill: int, found: Floats) -> None:
+def tree_calls(law: Floats, by_start: bool, tree: Integers, lengths: Integers, prefill: int, totals: Floats) -> None:
     """Expected calls, calls that end at a leaf, and sums of P(tau >= 1), ``[3, texts]``, of a draft tree.
 
     `law` ``[K, A, N]`` is by start; by position K is 1. `tree` ``[3, nodes]`` has parents, ranks and depths, which
@@ -72,7 +72,7 @@ def tree_calls(law: Floats, by_start: bool, tree: Integers, lengths: Integers, p
         for stop in range(end, begin, -CHUNK):
             start = max(begin, stop - CHUNK)
             _tree_survival(law, by_start, tree, leaf, start, stop, end, weights, survival, leaves)
-            found[2, text] += survival[1, : stop - start].sum()
+            totals[2, text] += survival[1, : stop - start].sum()
             for n in range(stop - 1, max(start, first) - 1, -1):
                 place = place - 1 if place > 0 else reach - 1
                 at, call, ended, above = n - start, 1.0, 0.0, 1.0
@@ -85,7 +85,7 @@ def tree_calls(law: Floats, by_start: bool, tree: Integers, lengths: Integers, p
                     above = below
                 calls[place], ends[place] = call, ended
         if first < end:
-            found[0, text], found[1, text] = calls[place], ends[place]
+            totals[0, text], totals[1, text] = calls[place], ends[place]
 
 
 @compiled
@@ -109,17 +109,17 @@ def _tree_survival(
         inside = max(0, min(stop - start, end - start - depth + 1))
         at = start if by_start else start + depth - 1
         drafted = law[depth - 1 if by_start else 0, ranks[node] - 1, at : at + inside]
-        own, above = weights[node], weights[max(parent, 0)]
+        weight, above = weights[node], weights[max(parent, 0)]
         if parent < 0:
             for j in range(inside):
-                own[j] = drafted[j]
+                weight[j] = drafted[j]
         else:
             for j in range(inside):
-                own[j] = above[j] * drafted[j]
+                weight[j] = above[j] * drafted[j]
         for j in range(inside):
-            survival[depth, j] += own[j]
+            survival[depth, j] += weight[j]
         for j in range(inside, stop - start):
-            own[j] = 0.0
+            weight[j] = 0.0
     for node in range(parents.size):
         if leaf[node]:
             for j in range(stop - start):
@@ -127,20 +127,20 @@ def _tree_survival(
 
 
 @compiled
-def visits(survival: Floats, lengths: Integers, prefill: int, found: Floats) -> None:
+def visits(survival: Floats, lengths: Integers, prefill: int, starts: Floats) -> None:
     """Expected calls that start at each position, ``[N]``, zeros at first."""
     depth, end = survival.shape[1], 0
     for text in range(lengths.size):
         begin, end = end, end + lengths[text]
         if begin + prefill < end:
-            found[begin + prefill] = 1.0
+            starts[begin + prefill] = 1.0
         for n in range(begin + prefill, end):
-            if found[n] == 0.0:
+            if starts[n] == 0.0:
                 continue
             above = 1.0
             for i in range(min(depth + 1, end - n - 1)):
                 below = survival[n, i] if i < depth else 0.0
-                found[n + i + 1] += found[n] * (above - below)
+                starts[n + i + 1] += starts[n] * (above - below)
                 above = below
 
 
@@ -167,7 +167,7 @@ FAR = 600.0
 
 @compiled
 def text_terms(
-    surprisals: Floats, lengths: Integers, half: Integers, thresholds: Floats, ks: Integers, found: Floats
+    surprisals: Floats, lengths: Integers, half: Integers, thresholds: Floats, ks: Integers, terms: Floats
 ) -> None:
     r"""Terms :math:`\sum_{i \le k} (1 - e^{S_i - t})_+` of each start and each k, ``[N, ks]``, zeros at first.
 
@@ -190,4 +190,4 @@ def text_terms(
                 grown = math.exp(min(walk, FAR))
                 for k in range(longer, ks.size):
                     if walk < t[k]:
-                        found[n, k] += 1.0 - grown * scale[k] if t[k] < FAR else -math.expm1(walk - t[k])
+                        terms[n, k] += 1.0 - grown * scale[k] if t[k] < FAR else -math.expm1(walk - t[k])

@@ -40,58 +40,58 @@ def position_sums(
     """
     lanes = np.empty(LANES, p.dtype)
     for row in range(p.shape[0]):
-        own, token, found = sums[row], at[row], places[row]
-        own[:] = 0.0
-        found[:2] = 1
+        totals, token, place = sums[row], at[row], places[row]
+        totals[:] = 0.0
+        place[:2] = 1
         largest_p = largest_q = -np.inf
         for start in range(0, p.shape[1], BLOCK):
             part = slice(start, start + BLOCK)
             a, b, log_a, log_b = p[row, part], q[row, part], log_p[row, part], log_q[row, part]
-            _add_target_sums(a, log_a, log_b, own)
-            _add_draft_sums(a, b, log_b, p.dtype.type(ratio[row]), own)
-            found[0] += _ahead(log_a, log_p[row, token], token - start)
-            found[1] += _ahead(log_b, log_q[row, token], token - start)
-            largest_p, found[2] = _larger(largest_p, found[2], log_a, start, lanes)
-            largest_q, found[3] = _larger(largest_q, found[3], log_b, start, lanes)
-        found[2] += _first(log_p[row, found[2] :], largest_p)
-        found[3] += _first(log_q[row, found[3] :], largest_q)
-        own[0], own[2], own[3] = max(-own[0], 0.0), max(own[2], 0.0), max(-own[3], 0.0)
-        own[6] = q[row, found[3]]
+            _add_target_sums(a, log_a, log_b, totals)
+            _add_draft_sums(a, b, log_b, p.dtype.type(ratio[row]), totals)
+            place[0] += _ahead(log_a, log_p[row, token], token - start)
+            place[1] += _ahead(log_b, log_q[row, token], token - start)
+            largest_p, place[2] = _larger(largest_p, place[2], log_a, start, lanes)
+            largest_q, place[3] = _larger(largest_q, place[3], log_b, start, lanes)
+        place[2] += _first(log_p[row, place[2] :], largest_p)
+        place[3] += _first(log_q[row, place[3] :], largest_q)
+        totals[0], totals[2], totals[3] = max(-totals[0], 0.0), max(totals[2], 0.0), max(-totals[3], 0.0)
+        totals[6] = q[row, place[3]]
 
 
 @compiled
-def _add_target_sums(p: NDArray[Any], log_p: NDArray[Any], log_q: NDArray[Any], found: Floats) -> None:
+def _add_target_sums(p: NDArray[Any], log_p: NDArray[Any], log_q: NDArray[Any], totals: Floats) -> None:
     entropy = second = kl = 0.0
     none = p.dtype.type(0)
     for i in range(p.size):
-        own = p[i]
+        mass = p[i]
         # A product with a logarithm of -inf is none where there is no mass.
-        a, b = (log_p[i], log_q[i]) if own > none else (none, none)
-        term = own * a
-        entropy, second, kl = plus(entropy, term), plus(second, term * a), plus(kl, own * (a - b))
-    found[0] += entropy
-    found[1] += second
-    found[2] += kl
+        a, b = (log_p[i], log_q[i]) if mass > none else (none, none)
+        term = mass * a
+        entropy, second, kl = plus(entropy, term), plus(second, term * a), plus(kl, mass * (a - b))
+    totals[0] += entropy
+    totals[1] += second
+    totals[2] += kl
 
 
 @compiled
-def _add_draft_sums(p: NDArray[Any], q: NDArray[Any], log_q: NDArray[Any], ratio: float, found: Floats) -> None:
+def _add_draft_sums(p: NDArray[Any], q: NDArray[Any], log_q: NDArray[Any], ratio: float, totals: Floats) -> None:
     entropy = harmonic = g = 0.0
     none, tiny = p.dtype.type(0), p.dtype.type(TINY)  # plain numbers would widen all to double precision
     for i in range(p.size):
-        own = q[i]
-        both = p[i] + own + tiny
-        excess = ratio * own - p[i]
-        entropy = plus(entropy, own * (log_q[i] if own > none else none))
-        harmonic = plus(harmonic, p[i] * (own / both))
+        mass = q[i]
+        both = p[i] + mass + tiny
+        excess = ratio * mass - p[i]
+        entropy = plus(entropy, mass * (log_q[i] if mass > none else none))
+        harmonic = plus(harmonic, p[i] * (mass / both))
         g = plus(g, excess if excess > none else none)
-    found[3] += entropy
-    found[4] += 2 * harmonic
-    found[5] += g
+    totals[3] += entropy
+    totals[4] += 2 * harmonic
+    totals[5] += g
 
 
 @compiled
-def _ahead(values: NDArray[Any], own: float, at: int) -> int:
+def _ahead(values: NDArray[Any], value: float, at: int) -> int:
     """Number of entries of a part that come before one, at place `at` from its start, in descending order.
 
     Of equal ones the first comes first.
@@ -100,9 +100,9 @@ def _ahead(values: NDArray[Any], own: float, at: int) -> int:
     split = min(max(at, 0), values.size)
     before, after = values[:split], values[split:]
     for i in range(before.size):
-        count += np.int32(before[i] >= own)
+        count += np.int32(before[i] >= value)
     for i in range(after.size):
-        count += np.int32(after[i] > own)
+        count += np.int32(after[i] > value)
     return int(count)
 
 

@@ -14,23 +14,23 @@ BLOCK = 128
 
 def race_acceptance(target: Floats, draft: Floats) -> Floats:
     r"""Acceptance of the race, :math:`\sum_x p_x/(1+g(p_x/q_x))`, ``[..., V]`` to ``[...]`` (A2, exact)."""
-    found = np.empty(np.broadcast_shapes(target.shape[:-1], draft.shape[:-1]))
+    acceptance = np.empty(np.broadcast_shapes(target.shape[:-1], draft.shape[:-1]))
     for at, (p, q) in rows(target, draft):
         ratios, mass, left = ratio_order(p, q, q)
-        found[at] = _acceptance(ratios, mass, left.imag[left.real == 0].sum(), scratch("terms", BLOCK))
-    return found[()]
+        acceptance[at] = _acceptance(ratios, mass, left.imag[left.real == 0].sum(), scratch("terms", BLOCK))
+    return acceptance[()]
 
 
 def hockey_stick_at_ratios(target: Floats, draft: Floats) -> Floats:
     """All values :math:`g(p_x/q_x)`, ``[..., V]``; inf outside the draft's support (D3, exact)."""
-    found = np.zeros(np.broadcast_shapes(target.shape, draft.shape))
+    values = np.zeros(np.broadcast_shapes(target.shape, draft.shape))
     index = np.arange(target.shape[-1], dtype=np.float64)
     for at, (p, q) in rows(target, draft):
         ratios, tokens, left = ratio_order(p, q, index)
         below = q[left.imag[left.real == 0].astype(np.int64)].sum()
-        found[(*at, left.imag[left.real == np.inf].astype(np.int64))] = np.inf
-        _hockey_stick(ratios, tokens, q, below, found[at])
-    return found
+        values[(*at, left.imag[left.real == np.inf].astype(np.int64))] = np.inf
+        _hockey_stick(ratios, tokens, q, below, values[at])
+    return values
 
 
 @compiled
@@ -64,7 +64,7 @@ def _acceptance(ratios: Floats, mass: Floats, below: float, terms: Floats) -> fl
 
 
 @compiled
-def _hockey_stick(ratios: Floats, tokens: Floats, draft: Floats, below: float, found: Floats) -> None:
+def _hockey_stick(ratios: Floats, tokens: Floats, draft: Floats, below: float, values: Floats) -> None:
     """Write g at the tokens, which are in ratio order."""
     p_sum = p_lost = q_lost = 0.0
     q_sum = below
@@ -74,7 +74,7 @@ def _hockey_stick(ratios: Floats, tokens: Floats, draft: Floats, below: float, f
             token = np.uint64(tokens[i])
             r, q = ratios[i], draft[token]
             g = r * ((q_sum + q_lost) + q_block) - ((p_sum + p_lost) + p_block)
-            found[token] = g if g > 0.0 else 0.0
+            values[token] = g if g > 0.0 else 0.0
             p_block += r * q
             q_block += q
         p_sum, p_lost = _add(p_sum, p_lost, p_block)

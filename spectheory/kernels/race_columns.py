@@ -58,11 +58,11 @@ def _race_bounds(
         _fill(p[row], q[row], place, cells)
         whole = _first_level(cells, ends)
         cut = _widest(ends, number)
-        found = ends.sum()
+        total = ends.sum()
         if cut > 0:
             few = chosen[: _choose(place, number, chosen)]
-            found += _second_level(p[row], q[row], scaled, few, cells, whole, number, cut)
-        bounds[row, 0], bounds[row, 1] = found.real, found.imag
+            total += _second_level(p[row], q[row], scaled, few, cells, whole, number, cut)
+        bounds[row, 0], bounds[row, 1] = total.real, total.imag
 
 
 @compiled
@@ -158,17 +158,17 @@ def _second_level(
     for i in few:
         cell = int(scaled[i])
         parts[number[cell], int((scaled[i] - cell) * PARTS)] += complex(p[i], q[i])
-    found, start = 0j, 0j
+    total, start = 0j, 0j
     for c in range(CELLS):
         if number[c] >= 0:
-            before, own = start, parts[number[c]]
+            before, sums = start, parts[number[c]]
             for i in range(PARTS):
-                if own[i] != 0:
+                if sums[i] != 0:
                     a = (c + i / PARTS) / CELLS
-                    found += _bounds(own[i], before, whole, a, a + 1 / (CELLS * PARTS))
-                    before += own[i]
+                    total += _bounds(sums[i], before, whole, a, a + 1 / (CELLS * PARTS))
+                    before += sums[i]
         start += cells[c]
-    return found
+    return total
 
 
 # The law of the rank of the race over distinct tokens, without a sort (R2).
@@ -247,11 +247,11 @@ def _rates(p: NDArray[Any], q: NDArray[Any], ratio: float, largest: float, rates
 def _group_tops(rates: NDArray[Any], tops: NDArray[Any]) -> None:
     """Write the largest rate of each group; entry j of a block of LANES GROUP is in group j modulo LANES."""
     for start in range(0, tops.size, LANES):
-        own = tops[start : start + LANES]
-        own[:] = 0
+        block = tops[start : start + LANES]
+        block[:] = 0
         for i in range(start * GROUP, (start + LANES) * GROUP, LANES):
             for j in range(LANES):
-                own[j] = rates[i + j] if rates[i + j] > own[j] else own[j]
+                block[j] = rates[i + j] if rates[i + j] > block[j] else block[j]
 
 
 @compiled

@@ -15,11 +15,11 @@ from spectheory.kernels.compiling import compiled, plus
 def residual_masses(p: NDArray[Any], q: NDArray[Any], left: Floats) -> None:
     r"""Write :math:`G_0 = 1, G_m = \sum(p - s_{m+1} q)_+, s_{m+1} = s_m + G_{m-1}` to `left` ``[rows, ranks]`` (R3)."""
     for row in range(p.shape[0]):
-        own, taken = left[row], 0.0
-        own[0] = 1.0
-        for rank in range(1, own.size):
-            taken += own[rank - 1]
-            own[rank] = min(_above(p[row], q[row], p.dtype.type(taken)), own[rank - 1])
+        masses, taken = left[row], 0.0
+        masses[0] = 1.0
+        for rank in range(1, masses.size):
+            taken += masses[rank - 1]
+            masses[rank] = min(_above(p[row], q[row], p.dtype.type(taken)), masses[rank - 1])
 
 
 @compiled
@@ -174,12 +174,12 @@ def _token(p: NDArray[Any], q: NDArray[Any], taken: float, weight: float, sums: 
             if before + sums[b] > height:
                 break
             before += sums[b]
-    found = p.size - 1
+    token = p.size - 1
     for i in range(block * BLOCK, min((block + 1) * BLOCK, p.size)):
         excess = weight * q[i] - max(p[i] - taken * q[i], 0)
         if excess > 0:
-            found = i
+            token = i
             before += excess
             if before > height:
                 break
-    return found
+    return token

@@ -117,10 +117,10 @@ def _nucleus(values: Floats, weights: Floats, spare: Floats, need: float) -> tup
     for i in range(values.size):
         spare[count] = i
         count += _interval(values[i], low, scale) == k
-    own, mass = np.empty(count), np.empty(count)
+    equals, mass = np.empty(count), np.empty(count)
     for j in range(count):
-        own[j], mass[j] = values[int(spare[j])], weights[int(spare[j])]
-    cut, more = _reached(own, mass, need - above)
+        equals[j], mass[j] = values[int(spare[j])], weights[int(spare[j])]
+    cut, more = _reached(equals, mass, need - above)
     return cut, above + more
 
 
@@ -195,15 +195,15 @@ def _cut(
 
 
 @compiled
-def _admit(own: float, token: int, ids: Ids, log: Floats, count: int, mass: float) -> tuple[int, float]:
+def _admit(log_mass: float, token: int, ids: Ids, log: Floats, count: int, mass: float) -> tuple[int, float]:
     """Insert a token with its relative logarithm, unless it is there or has none; return the number and weight."""
     place = np.searchsorted(ids[:count], token)
-    if own == -math.inf or (place < count and ids[place] == token):
+    if log_mass == -math.inf or (place < count and ids[place] == token):
         return count, mass
     for i in range(count, place, -1):
         ids[i], log[i] = ids[i - 1], log[i - 1]
-    ids[place], log[place] = token, own
-    return count + 1, mass + math.exp(own)
+    ids[place], log[place] = token, log_mass
+    return count + 1, mass + math.exp(log_mass)
 
 
 # The union of the tokens that two models keep, by merging.

@@ -48,8 +48,8 @@ def _grow(law, budget, max_depth, max_width):  # type: ignore[no-untyped-def]
     heads = np.zeros(len(law), np.int64)
     waiting = law.copy()  # weight of the next child of each rank; 0 if there is none
     weights[0] = 1.0
-    found, in_use = 0, min(2, len(law))
-    while found < budget:
+    count, in_use = 0, min(2, len(law))
+    while count < budget:
         best, heaviest = 0, waiting[0]
         for rank in range(1, in_use):
             weight = waiting[rank]
@@ -64,16 +64,16 @@ def _grow(law, budget, max_depth, max_width):  # type: ignore[no-untyped-def]
         depth = depths[head] + 1
         if widths[depth] < max_width:
             widths[depth] += 1
-            parents[found], places[found] = head - 1, best
-            found += 1
-            weights[found], depths[found] = heaviest, depth
+            parents[count], places[count] = head - 1, best
+            count += 1
+            weights[count], depths[count] = heaviest, depth
             if depth < max_depth:
                 for rank in range(in_use):
                     if waiting[rank] == 0.0:  # its queue was empty
-                        heads[rank], waiting[rank] = found, heaviest * law[rank]
+                        heads[rank], waiting[rank] = count, heaviest * law[rank]
         head += 1
-        while head <= found and depths[head] == max_depth:
+        while head <= count and depths[head] == max_depth:
             head += 1
         heads[best] = head
-        waiting[best] = weights[head] * law[best] if head <= found else 0.0
-    return parents[:found], places[:found]
+        waiting[best] = weights[head] * law[best] if head <= count else 0.0
+    return parents[:count], places[:count]

@@ -66,10 +66,10 @@ def imperfect_tree(target: Any, draft: Any, capacity: int) -> ImperfectTree:
             remedy="give each prefix both probabilities",
         )
     nodes = whole("capacity", capacity, most=len(p), remedy="give at least as many prefixes as nodes")
-    own, other = (_heaviest(weights, nodes) for weights in (p, q))
-    missed, mistaken = own & ~other, other & ~own
+    best, chosen = (_heaviest(weights, nodes) for weights in (p, q))
+    missed, mistaken = best & ~chosen, chosen & ~best
     bound = np.maximum(p - q, 0)[missed].sum() + np.maximum(q - p, 0)[mistaken].sum()
-    return ImperfectTree(float(p[other].sum()), float(p[own].sum()), float(bound), float(q[other].sum()))
+    return ImperfectTree(float(p[chosen].sum()), float(p[best].sum()), float(bound), float(q[chosen].sum()))
 
 
 def _probabilities(name: str, values: Any) -> Floats:

@@ -30,8 +30,8 @@ def checked_capacity(capacity: Any, name: str = "capacity") -> float:
 
 def checked_surprisals(texts: Sequence[Any]) -> list[NDArray[np.float64]]:
     """The surprisals of each text, ``[tokens]`` each, in double precision; finite and >= 0."""
-    found = several("the list of texts", texts, remedy="pass a list of texts, [tokens] each", error=TextError)
-    walks = [as_numpy(text, f"text {number}", TextError) for number, text in enumerate(found)]
+    entries = several("the list of texts", texts, remedy="pass a list of texts, [tokens] each", error=TextError)
+    walks = [as_numpy(text, f"text {number}", TextError) for number, text in enumerate(entries)]
     for number, walk in enumerate(walks):
         if walk.ndim != 1:
             raise TextError(f"a text has shape {walk.shape}", limit="[tokens]", remedy="pass a list of texts")

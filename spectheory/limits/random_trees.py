@@ -65,8 +65,8 @@ def random_tree_totals(
     trees = whole("trees", trees, most=_MOST, remedy="grow one tree")
     capacity = whole("capacity", capacity, most=_MOST // trees, remedy="count draft nodes from 1")
     instance("sample_pmf", sample_pmf, Callable, remedy="it draws n pmfs with rng: lambda rng, n: ...")
-    drawn = generator(rng)
-    grown = [_heaviest(_sorted_rows(sample_pmf, capacity, drawn), capacity) for _ in range(trees)]
+    stream = generator(rng)
+    grown = [_heaviest(_sorted_rows(sample_pmf, capacity, stream), capacity) for _ in range(trees)]
     return np.cumsum(grown, axis=1)
 
 

@@ -70,9 +70,9 @@ def several_chain_terms(log_target: Floats, log_draft: Floats, chains: int) -> F
     chains = at_least_one("chains", chains)
     p, q = (_log_probabilities(name, logs) for name, logs in (("log_target", log_target), ("log_draft", log_draft)))
     fit_together("log_target and log_draft", p, q)
-    drawn, reached = log_drawn(np.cumsum(q, axis=-1), chains), np.cumsum(p, axis=-1)
-    impossible = drawn == -np.inf  # where the draft cannot reach, the term is 0, whatever the target does
-    return np.exp(np.minimum(0.0, np.where(impossible, -np.inf, drawn - np.where(impossible, 0.0, reached))))
+    log_reach, reached = log_drawn(np.cumsum(q, axis=-1), chains), np.cumsum(p, axis=-1)
+    impossible = log_reach == -np.inf  # where the draft cannot reach, the term is 0, whatever the target does
+    return np.exp(np.minimum(0.0, np.where(impossible, -np.inf, log_reach - np.where(impossible, 0.0, reached))))
 
 
 def _log_probabilities(name: str, values: Any) -> Floats:

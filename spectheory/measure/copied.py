@@ -122,29 +122,29 @@ def with_suffix(
     return replace(trace, columns={**trace.columns, **suffix_columns(texts, drafts, ends)})
 
 
-def suffix_draft(text: Ids, drafts: SuffixDrafts, served: Ids | None = None, own: int = 0) -> Ids:
-    """What is drafted after a text ``[n]``, n >= 1; `served` ends with its last `own` tokens, those of its output."""
+def suffix_draft(text: Ids, drafts: SuffixDrafts, served: Ids | None = None, recent: int = 0) -> Ids:
+    """What is drafted after a text ``[n]``, n >= 1; `served` ends with the text's last `recent` tokens, its output."""
     here = _best_draft(text, text, len(text), drafts)
     if drafts.across and served is not None:
-        before = _best_draft(served, text, own, drafts)
+        before = _best_draft(served, text, recent, drafts)
         here = before if before.score > here.score else here
     return np.array(here.tokens, dtype=np.int64)
 
 
-def _best_draft(tokens: Ids, text: Ids, own: int, drafts: SuffixDrafts) -> _Draft:
-    """The best continuation that `tokens` have for a suffix of a text whose last `own` tokens they end with."""
+def _best_draft(tokens: Ids, text: Ids, recent: int, drafts: SuffixDrafts) -> _Draft:
+    """The best continuation that `tokens` have for a suffix of a text whose last `recent` tokens they end with."""
     best = _Draft([], 0.0)
     most = [drafts.most_after(length) for length in range(min(len(text), drafts.max_depth))]
-    for suffix in reversed(list(_suffixes(tokens, text, len(most) - 1, own))):
+    for suffix in reversed(list(_suffixes(tokens, text, len(most) - 1, recent))):
         if max(most[1 : suffix.last + 1]) <= best.score:
             break  # no shorter suffix drafts that many tokens
         reach = max(most[suffix.first : suffix.last + 1])
-        found = _continued(tokens, suffix.at, int(own >= suffix.last), reach, drafts.min_probability)
-        best = found if found.score > best.score else best
+        candidate = _continued(tokens, suffix.at, int(recent >= suffix.last), reach, drafts.min_probability)
+        best = candidate if candidate.score > best.score else best
     return best
 
 
-def _suffixes(tokens: Ids, text: Ids, longest: int, own: int) -> Iterator[_Suffix]:
+def _suffixes(tokens: Ids, text: Ids, longest: int, recent: int) -> Iterator[_Suffix]:
     """The suffixes of a text of 1 to `longest` tokens that stand before the end of `tokens`, from the shortest."""
     if longest < 1:
         return
@@ -152,7 +152,7 @@ def _suffixes(tokens: Ids, text: Ids, longest: int, own: int) -> Iterator[_Suffi
     for length in range(1, longest):
         longer = at[at > length]
         longer = longer[tokens[longer - 1 - length] == text[-1 - length]]
-        if len(longer) < len(at) or length == own:
+        if len(longer) < len(at) or length == recent:
             yield _Suffix(first, length, at)
             first, at = length + 1, longer
         if not len(longer):
@@ -166,10 +166,10 @@ def _continued(tokens: Ids, at: NDArray[np.int64], ending: int, most: int, least
 
     In single precision, as in the engine: equal scores and frequencies at the threshold must round alike.
     """
-    found: list[int] = []
+    continuation: list[int] = []
     score, probability, here = np.float32(0), np.float32(1), len(at) + ending
-    while len(found) < most and len(at):
-        then, last = at + len(found), len(tokens) - 1
+    while len(continuation) < most and len(at):
+        then, last = at + len(continuation), len(tokens) - 1
         following = (
             tokens[then] if then[-1] <= last else np.where(then <= last, tokens[np.minimum(then, last)], NOTHING)
         )
@@ -177,10 +177,10 @@ def _continued(tokens: Ids, at: NDArray[np.int64], ending: int, most: int, least
         probability *= np.float32(count) / np.float32(here)
         if token == NOTHING or probability < np.float32(least):
             break
-        found.append(token)
+        continuation.append(token)
         score += probability
         at, here = at[following == token], count
-    return _Draft(found, float(score))
+    return _Draft(continuation, float(score))
 
 
 def _most_frequent(following: Ids) -> tuple[int, int]:

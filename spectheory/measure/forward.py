@@ -232,10 +232,10 @@ class _Statistics:
     def _columns(self, target: Tensor, draft: Tensor, tokens: Tensor, done: int, **options: Any) -> dict[str, Tensor]:
         fewer = f"--chunk {max(1, len(tokens) // 2)}"
         with naming_the_text(self.name, done), enough_memory("the columns", f"{len(tokens)} positions at once", fewer):
-            found = position_statistics(
+            statistics = position_statistics(
                 target, draft, tokens, self.sampling, race=self.race, sampled=self.sampled, **options
             )
-        return {column: values.cpu() for column, values in found.items()}
+        return {column: values.cpu() for column, values in statistics.items()}
 
 
 def _stacked(name: str, deep: list[dict[str, Tensor]], depth: int, outputs: int) -> Tensor:

@@ -189,13 +189,13 @@ def matches(reading: Extending, places: Tensor, following: Tensor, shape: Grown,
     above = torch.ones(rows, 1, dtype=widest(logits), device=logits.device)
     on_text = torch.ones_like(above, dtype=torch.bool)
     nodes, read = (-1 - places)[:, None], 0
-    confidences, found = [], []
+    confidences, hits = [], []
     for level in range(shape.depth):
         masses, tokens = most_probable(logits[:, :vocabulary], shape.top)
         top = masses.shape[1]
         confidences.append((above[..., None] * masses.view(rows, -1, top)).flatten(1))
         tokens = tokens.view(rows, -1, top)
-        found.append((on_text[..., None] & (tokens == following[:, level, None, None])).flatten(1))
+        hits.append((on_text[..., None] & (tokens == following[:, level, None, None])).flatten(1))
         if level + 1 == shape.depth:
             break
         chosen = _largest(confidences[-1], shape.top).sort(dim=1).values
@@ -203,9 +203,9 @@ def matches(reading: Extending, places: Tensor, following: Tensor, shape: Grown,
         logits = reading.extend(parents.flatten(), tokens.flatten(1).gather(1, chosen).flatten())
         nodes = read + torch.arange(chosen.numel(), device=chosen.device).view(chosen.shape)
         read += chosen.numel()
-        above, on_text = confidences[-1].gather(1, chosen), found[-1].gather(1, chosen)
+        above, on_text = confidences[-1].gather(1, chosen), hits[-1].gather(1, chosen)
     reading.forget()
-    return _depth_kept(confidences, found, shape.nodes)
+    return _depth_kept(confidences, hits, shape.nodes)
 
 
 def most_probable(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -235,12 +235,12 @@ def _largest(values: Tensor, count: int) -> Tensor:
     return values.sort(dim=-1, descending=True, stable=True).indices[:, :count]
 
 
-def _depth_kept(confidences: list[Tensor], found: list[Tensor], nodes: int) -> Tensor:
+def _depth_kept(confidences: list[Tensor], hits: list[Tensor], nodes: int) -> Tensor:
     """The depth ``[s]`` to which the text's nodes are among the most confident ones."""
     every = torch.cat(confidences, dim=1)
     kept = torch.zeros_like(every, dtype=torch.bool).scatter_(1, _largest(every, nodes), True) & (every > 0)
-    sizes = [level.shape[1] for level in found]
-    inside = [(k & f).any(dim=1) for k, f in zip(kept.split(sizes, dim=1), found, strict=True)]
+    sizes = [level.shape[1] for level in hits]
+    inside = [(k & f).any(dim=1) for k, f in zip(kept.split(sizes, dim=1), hits, strict=True)]
     return torch.stack(inside, dim=1).long().cumprod(dim=1).sum(dim=1)
 
 

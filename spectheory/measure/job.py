@@ -257,11 +257,12 @@ def stages_of(total: int, batch: int = 1) -> tuple[Stage, ...]:
     done: frozenset[int] = frozenset()
     while left:
         count = min(math.ceil(len(done) / batch) * batch if done else FIRST, len(left))
-        own = [left[(2 * i + 1) * len(left) // (2 * count)] for i in range(count)]  # the middle of each of equal parts
-        size = math.ceil(len(own) / math.ceil(len(own) / batch))
-        done |= set(own)
+        # The middle of each of equal parts.
+        stage = [left[(2 * i + 1) * len(left) // (2 * count)] for i in range(count)]
+        size = math.ceil(len(stage) / math.ceil(len(stage) / batch))
+        done |= set(stage)
         left = [place for place in left if place not in done]
-        made.append(Stage(tuple(tuple(own[i : i + size]) for i in range(0, len(own), size)), done))
+        made.append(Stage(tuple(tuple(stage[i : i + size]) for i in range(0, len(stage), size)), done))
     return tuple(made)
 
 

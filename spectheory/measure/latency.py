@@ -294,18 +294,18 @@ class Timing:
                 break
             _round(draft, target, self.tokens, number)
             number += 1
-        self._warm, found, stopped = True, Rounds(), ""
+        self._warm, rounds, stopped = True, Rounds(), ""
         began = watch.seconds
         while not stopped:
-            found.add(_round(draft, target, self.tokens, number + len(found.plain)))
-            spent, done = watch.seconds - began, len(found.plain)
-            if found.width() <= self.budget.width:
+            rounds.add(_round(draft, target, self.tokens, number + len(rounds.plain)))
+            spent, done = watch.seconds - began, len(rounds.plain)
+            if rounds.width() <= self.budget.width:
                 stopped = "width"
             elif done == self.rounds:
                 stopped = "rounds"
             elif began + spent * (done + 1) / done > (1 - _FOR_LOOP) * seconds:  # another round would exceed it
                 stopped = "budget"
-        times = found.medians()
+        times = rounds.medians()
         loop = None
         if self.loop is not None:
             seed = self.seed + len(self.groups)
@@ -314,7 +314,7 @@ class Timing:
             {m: times[who, m] for who, m in times if who == "target"},
             {m: times[who, m] for who, m in times if who == "draft"},
             loop,
-            rounds=len(found.plain),
+            rounds=len(rounds.plain),
             seconds=watch.seconds,
             others=watch.others,
             stopped=stopped,
@@ -398,7 +398,7 @@ def kept_beside(path: Path, timing: Timing) -> Iterator[None]:
     except TraceError:
         store.path.unlink()
     with store:
-        timing.groups += [TimedGroup.of_dict(row.content) for row in store.found]
+        timing.groups += [TimedGroup.of_dict(row.content) for row in store.earlier]
         timing.on_group = lambda group: store.add(group.as_dict())
         yield
         timing.table.write(path)

@@ -219,10 +219,10 @@ def _check_weights(source: str | Path, info: dict[str, Any], beyond: range) -> N
     unused = [n for n in info["unexpected_keys"] if not (_is_mtp(n, beyond) or _TOWER.search(n) or _TABLE.search(n))]
     faults = {**info, "unexpected_keys": unused}
     for key in ("missing_keys", "mismatched_keys", "error_msgs", "unexpected_keys"):
-        found = sorted(str(item) for item in faults.get(key) or ())
-        if found:
+        keys = sorted(str(item) for item in faults.get(key) or ())
+        if keys:
             raise ModelError(
-                f"{str(source)!r} loads with {len(found)} {key.replace('_', ' ')} ({found[0]})",
+                f"{str(source)!r} loads with {len(keys)} {key.replace('_', ' ')} ({keys[0]})",
                 limit="the weights must be those of the model that config.json describes",
                 remedy="download or save the model again",
             )
@@ -243,8 +243,8 @@ _LAYER = re.compile(r"(^|\.)layers\.(\d+)\.")
 
 def _layers_beyond(config: Any) -> range:
     """Numbers of the MTP layers that a configuration counts on from a model's own layers."""
-    own, more = (getattr(config, field, 0) for field in ("num_hidden_layers", "num_nextn_predict_layers"))
-    return range(own, own + more) if type(own) is int and type(more) is int else range(0)
+    layers, more = (getattr(config, field, 0) for field in ("num_hidden_layers", "num_nextn_predict_layers"))
+    return range(layers, layers + more) if type(layers) is int and type(more) is int else range(0)
 
 
 def _is_mtp(name: str, beyond: range) -> bool:

@@ -68,8 +68,8 @@ def fit_loop(shapes: Sequence[Shape], seconds: Sequence[float], plain: float) ->
     names = ("call", "draft_pass", "node", "tree")
     units = [LoopTime(plain=0.0, **{other: float(other == name) for other in names}) for name in names]
     system = np.array([[one.of(shape) for one in units] for shape in shapes])
-    found, _ = nnls(system, np.asarray(seconds, dtype=float))
-    return LoopTime(plain, **dict(zip(names, found.tolist(), strict=True)))
+    solution, _ = nnls(system, np.asarray(seconds, dtype=float))
+    return LoopTime(plain, **dict(zip(names, solution.tolist(), strict=True)))
 
 
 def _prompt(pair: ModelPair, context: int, methods: Sequence[Method]) -> torch.Tensor:

@@ -162,8 +162,8 @@ class Watch:
     @property
     def others(self) -> float | None:
         """The mean number of cores that other processes used; None where the system does not report it."""
-        seconds, own, spent, total = (now - began for now, began in zip(self._now(), self._began, strict=True))
-        return max(0.0, len(self._cores) * spent / total - own / seconds) if total > 0 else None
+        seconds, cpu, spent, total = (now - began for now, began in zip(self._now(), self._began, strict=True))
+        return max(0.0, len(self._cores) * spent / total - cpu / seconds) if total > 0 else None
 
     def _now(self) -> tuple[float, float, int, int]:
         return (time.perf_counter(), time.process_time(), *_ticks(self._cores))
@@ -199,11 +199,11 @@ def hardware() -> dict[str, Any]:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     cpu = names[0] if names else platform.processor() or "unknown"
-    found: dict[str, Any] = {
+    description: dict[str, Any] = {
         "system": f"{platform.system()} {platform.machine()}",
         "cpu": cpu,
         "threads": torch.get_num_threads(),
     }
     if torch.cuda.is_available():
-        found["gpu"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-    return found
+        description["gpu"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return description

@@ -197,8 +197,8 @@ def hub_answers() -> bool:
 
 def file_of(source: str | Path, name: str, revision: str | None) -> Path | None:
     """Path of a loaded model's file, in its folder or the hub's cache; None if it has no such file."""
-    found = Path(source) / name if is_local(source) else try_to_load_from_cache(str(source), name, revision=revision)
-    return Path(found) if isinstance(found, str | Path) and Path(found).is_file() else None
+    path = Path(source) / name if is_local(source) else try_to_load_from_cache(str(source), name, revision=revision)
+    return Path(path) if isinstance(path, str | Path) and Path(path).is_file() else None
 
 
 @contextlib.contextmanager
@@ -236,8 +236,8 @@ def moving_rope(config: Any) -> tuple[str, int] | None:
 
 def weight_names(source: str | Path, revision: str | None) -> frozenset[str]:
     """Names of all weights of a folder, or of a model in the hub's cache; none where no file is there yet."""
-    found = ((file_of(source, name, revision), read) for name, read in _READERS.items())
-    file, read = next(((file, read) for file, read in found if file), (None, None))
+    files = ((file_of(source, name, revision), read) for name, read in _READERS.items())
+    file, read = next(((file, read) for file, read in files if file), (None, None))
     if file is None or read is None:
         return frozenset()
     return guarded(source, "weights", lambda: frozenset(map(str, read(file))))

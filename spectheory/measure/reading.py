@@ -72,12 +72,12 @@ def select(cache: Any, rows: Tensor, room: int) -> None:
 
 def bytes_per_token(cache: Any) -> float:
     """Bytes that a cache holds for each token of a text; 0 for what has no slot for each token."""
-    found = 0.0
+    total = 0.0
     for layer in getattr(cache, "layers", None) or ():
         for part in (getattr(layer, "keys", None), getattr(layer, "values", None)):
             if part is not None and part.numel():
-                found += part.numel() * part.element_size() / (part.shape[0] * part.shape[-2])
-    return found
+                total += part.numel() * part.element_size() / (part.shape[0] * part.shape[-2])
+    return total
 
 
 class Reading:
@@ -270,7 +270,7 @@ def _logits(model: Model, texts: Sequence[Tensor], rows: Tensor) -> Tensor | Non
     if reading.cache is None:
         return None
     reading.select(rows, 2)
-    found = [logits[rows.to(logits.device)]]
+    rows_after = [logits[rows.to(logits.device)]]
     for token in (5, 1):
-        found.append(reading.read(torch.full((len(rows), 1), token % model.outputs)))
-    return torch.cat(found, dim=1).float()
+        rows_after.append(reading.read(torch.full((len(rows), 1), token % model.outputs)))
+    return torch.cat(rows_after, dim=1).float()

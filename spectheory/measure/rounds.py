@@ -104,7 +104,7 @@ def share(key: Pass, seconds: dict[Pass, float]) -> float:
     >>> share(("target", 4), {("target", 1): 1.0, ("target", 4): 1.5, ("draft", 1): 0.5})
     0.75
     """
-    (who, tokens), own = key, seconds[key]
+    (who, tokens), duration = key, seconds[key]
     if who == "draft":
-        return own / (own + (seconds.get(("target", tokens), 0.0) if tokens > 2 else 0.0))
-    return own / (own + seconds[("draft", 1)])
+        return duration / (duration + (seconds.get(("target", tokens), 0.0) if tokens > 2 else 0.0))
+    return duration / (duration + seconds[("draft", 1)])

@@ -235,7 +235,7 @@ class _Run:
                         self.idle(len(finished) / total)
                 else:
                     texts = {each.place: texts for each, texts in zip(task.prompts, result, strict=True)}
-                    self.store.keep_texts({place: [text.tolist() for text in own] for place, own in texts.items()})
+                    self.store.keep_texts({place: [text.tolist() for text in rows] for place, rows in texts.items()})
                     left = [each for each in task.prompts if each.place not in finished]
                     due.extendleft(reversed(_reads(left, texts)))
 

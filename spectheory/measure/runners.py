@@ -376,8 +376,8 @@ def _versions() -> dict[str, str]:
     return {name: version.partition("+")[0] for name, version in versions().items() if name != "python"}
 
 
-def _compare(found: Mapping[str, str], expected: Mapping[str, str], where: str) -> None:
-    for name, value in found.items():
+def _compare(actual: Mapping[str, str], expected: Mapping[str, str], where: str) -> None:
+    for name, value in actual.items():
         if value != expected[name]:
             raise ModelError(
                 f"{where} has {name} {value}",

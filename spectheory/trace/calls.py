@@ -99,15 +99,15 @@ class Request:
     def _derived(self) -> dict[str, int | None]:
         """The totals that texts and calls give."""
         rows = self.by_drafted.items()
-        found: dict[str, int | None] = {"tokens": len(self.output) or None}
+        totals: dict[str, int | None] = {"tokens": len(self.output) or None}
         if self.accepted:
-            found |= {"calls": len(self.accepted), "total_accepted": sum(self.accepted)}
+            totals |= {"calls": len(self.accepted), "total_accepted": sum(self.accepted)}
         elif rows:
             accepted = sum(i * count for _, row in rows for i, count in enumerate(row))
-            found |= {"calls": sum(sum(row) for _, row in rows), "total_accepted": accepted}
+            totals |= {"calls": sum(sum(row) for _, row in rows), "total_accepted": accepted}
         if self.drafted or rows:
-            found["total_drafted"] = sum(self.drafted) or sum(k * sum(row) for k, row in rows)
-        return found
+            totals["total_drafted"] = sum(self.drafted) or sum(k * sum(row) for k, row in rows)
+        return totals
 
     def _refused(self, what: str, limit: str) -> TextError:
         return TextError(f"request {self.id!r}: {what}", limit=limit, remedy="check the log for torn or mixed lines")
@@ -199,12 +199,12 @@ class CallLog:
     @classmethod
     def read(cls, path: str | Path) -> CallLog:
         """Read a file that :meth:`write` made, or one with a line less per request that is still missing."""
-        found = [_parse(line, path) for line in read_text(Path(path)).splitlines() if line.strip()]
-        if not found:
+        objects = [_parse(line, path) for line in read_text(Path(path)).splitlines() if line.strip()]
+        if not objects:
             raise TextError(
                 f"{path} is empty", limit="needs a line of settings", remedy="import the engine's log again"
             )
-        header, *lines = found
+        header, *lines = objects
         if header.get("schema") != SCHEMA:
             raise TextError(
                 f"{path} has schema {header.get('schema')!r}",
@@ -252,9 +252,9 @@ def _request(line: Mapping[str, Any]) -> Request:
 
 def _parse(line: str, path: str | Path) -> dict[str, Any]:
     try:
-        found = loaded_json(line)
+        content = loaded_json(line)
     except FOREIGN:
-        found = None
-    if not isinstance(found, dict):
+        content = None
+    if not isinstance(content, dict):
         raise TextError(f"{path} has a line without an object", limit="one object per line", remedy="import it again")
-    return found
+    return content

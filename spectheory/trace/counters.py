@@ -109,25 +109,25 @@ class Counters:
     @property
     def biases(self) -> tuple[str, ...]:
         """What these numbers show to be biased, one sentence each."""
-        found = []
+        sentences = []
         if self.k and self.calls and self.drafted is not None and self.drafted < self.k * self.calls:
-            found.append(
+            sentences.append(
                 f"Calls drafted {self.drafted / self.calls:.2f} tokens on average, {self.k} at most: a position that "
                 "was not drafted counts as not accepted, so shares of later positions are biased down."
             )
         if self.tokens is not None and self.calls and self.accepted is not None:
             beside = self.tokens - self.calls - self.accepted
             if beside > 0:
-                found.append(
+                sentences.append(
                     f"{beside} of {self.tokens} output tokens came from no call counted here: from prompts' own passes "
                     "and from calls without drafts."
                 )
             elif beside < 0:
-                found.append(
+                sentences.append(
                     f"Calls and accepted tokens are {-beside} more than the {self.tokens} output tokens: at least so "
                     "many lie past the end of a text, and tokens per call is biased up."
                 )
-        return tuple(found)
+        return tuple(sentences)
 
     @classmethod
     def joined(cls, parts: Sequence[Counters]) -> Counters:
@@ -275,10 +275,10 @@ def by_accepted(request: Request) -> dict[int, int]:
     """Calls of a request by the number of accepted tokens; empty if it has totals alone."""
     if request.accepted:
         return dict(Counter(request.accepted))
-    found: Counter[int] = Counter()
+    histogram: Counter[int] = Counter()
     for row in request.by_drafted.values():
-        found.update(dict(enumerate(row)))
-    return {accepted: calls for accepted, calls in found.items() if calls}
+        histogram.update(dict(enumerate(row)))
+    return {accepted: calls for accepted, calls in histogram.items() if calls}
 
 
 def _hazards_of(log: CallLog, depth: int) -> tuple[float, ...]:
@@ -286,20 +286,20 @@ def _hazards_of(log: CallLog, depth: int) -> tuple[float, ...]:
 
     Calls that drafted less than i say nothing of token i, so a variable number of drafts does not bias it.
     """
-    found: Counter[tuple[int, int]] = Counter()
+    calls: Counter[tuple[int, int]] = Counter()
     for each in log.requests:
         detailed = each.accepted and each.drafted
         if not detailed and not each.by_drafted and each.calls:
             return ()
-        found.update(zip(each.drafted, each.accepted, strict=True) if detailed else ())
+        calls.update(zip(each.drafted, each.accepted, strict=True) if detailed else ())
         rows = () if detailed else each.by_drafted.items()
-        found.update({(drafted, accepted): n for drafted, row in rows for accepted, n in enumerate(row)})
+        calls.update({(drafted, accepted): n for drafted, row in rows for accepted, n in enumerate(row)})
     hazards = []
     for i in range(1, depth + 1):
-        tried = sum(n for (drafted, accepted), n in found.items() if drafted >= i and accepted >= i - 1)
+        tried = sum(n for (drafted, accepted), n in calls.items() if drafted >= i and accepted >= i - 1)
         if not tried:
             break
-        hazards.append(sum(n for (_, accepted), n in found.items() if accepted >= i) / tried)
+        hazards.append(sum(n for (_, accepted), n in calls.items() if accepted >= i) / tried)
     return tuple(hazards)
 
 
@@ -314,8 +314,8 @@ def pooled(log: CallLog) -> Counters:
     counts = [by_accepted(each) for each in log.requests]
     depth = depth_of(log)
     calls = _total([each.calls for each in log.requests])
-    known = calls and all(found or each.calls == 0 for found, each in zip(counts, log.requests, strict=True))
-    reached = [sum(n for found in counts for j, n in found.items() if j >= i) for i in range(1, depth + 1)]
+    known = calls and all(histogram or each.calls == 0 for histogram, each in zip(counts, log.requests, strict=True))
+    reached = [sum(n for histogram in counts for j, n in histogram.items() if j >= i) for i in range(1, depth + 1)]
     return Counters(
         calls=calls,
         drafted=_total([each.total_drafted for each in log.requests]),

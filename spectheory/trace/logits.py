@@ -65,8 +65,8 @@ def _columns(target: Floats, draft: Floats, ids: NDArray[np.int64], sampling: Sa
     p, q = np.exp(log_p), np.exp(log_q)
     at = np.arange(len(ids)), ids
     own_p, own_q = p[at], q[at]
-    drawn = own_q > 0
-    ratio = np.divide(own_p, own_q, out=np.ones_like(own_p), where=drawn)
+    in_support = own_q > 0
+    ratio = np.divide(own_p, own_q, out=np.ones_like(own_p), where=in_support)
     lossless = np.minimum(1.0, np.divide(p, q, out=np.ones_like(p), where=q > 0))
     ranks, race = min(RECORDED_RANKS, p.shape[1]), RaceVerification()
     plain = Sampling() if sampling.temperature == 0 else sampling
@@ -83,7 +83,7 @@ def _columns(target: Floats, draft: Floats, ids: NDArray[np.int64], sampling: Sa
         "draft_top": np.exp(plain.log_pmf(draft)).max(axis=-1),
         "harmonic_similarity": harmonic_mean_similarity(p, q),
         "race_acceptance": race.acceptance(p, q),
-        "race_g": np.where(drawn, hockey_stick(p, q, ratio), np.inf),
+        "race_g": np.where(in_support, hockey_stick(p, q, ratio), np.inf),
         "draft_rank": _rank(log_q, ids),
         "target_rank": _rank(log_p, ids),
         "greedy_agreement": log_p.argmax(axis=-1) == log_q.argmax(axis=-1),
@@ -101,6 +101,6 @@ def _renyi(log_p: Floats, log_q: Floats) -> Floats:
 
 def _rank(log_pmf: Floats, ids: NDArray[np.int64]) -> NDArray[np.int64]:
     """The place of each row's token, 1 the most probable; of equal ones the lowest id comes first."""
-    own = np.take_along_axis(log_pmf, ids[:, None], axis=1)
-    before = (log_pmf > own) | ((log_pmf == own) & (np.arange(log_pmf.shape[1]) < ids[:, None]))
+    log_mass = np.take_along_axis(log_pmf, ids[:, None], axis=1)
+    before = (log_pmf > log_mass) | ((log_pmf == log_mass) & (np.arange(log_pmf.shape[1]) < ids[:, None]))
     return 1 + before.sum(axis=1)

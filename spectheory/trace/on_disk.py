@@ -145,13 +145,13 @@ class OnDisk(Mapping[str, NDArray[Any]]):
         """The whole column."""
         if name not in self.shapes:
             raise KeyError(name)
-        (found,) = self.rows([name], [self.shapes[name][0]])
-        for fault in faults(found):
+        (columns,) = self.rows([name], [self.shapes[name][0]])
+        for fault in faults(columns):
             place = "" if fault.row is None else f" of row {fault.row + 1}"
             raise TraceError(
                 f"{self.path}: {fault.column}{place} {fault.what}", limit=fault.limit, remedy="measure the pair again"
             )
-        return found[name]
+        return columns[name]
 
     def __contains__(self, name: object) -> bool:
         """Whether there is such a column."""
@@ -169,7 +169,7 @@ class OnDisk(Mapping[str, NDArray[Any]]):
         """The columns of these names in runs of so many rows, from the first on; unchecked."""
         return parquet.stream(self.path, [name for name in self.shapes if name in names], sizes)
 
-    def held(self) -> dict[str, NDArray[Any]]:
+    def in_memory(self) -> dict[str, NDArray[Any]]:
         """All columns in memory, as one pass reads them."""
-        (found,) = self.rows(self.shapes, [max(shape[0] for shape in self.shapes.values())])
-        return found
+        (columns,) = self.rows(self.shapes, [max(shape[0] for shape in self.shapes.values())])
+        return columns

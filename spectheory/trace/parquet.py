@@ -132,19 +132,19 @@ def stream(path: Path, names: Sequence[str], sizes: Iterable[int]) -> Iterator[d
     pa, pq = load_extra("pyarrow", extra=None), load_extra("pyarrow.parquet", extra=None)
     with _reading(path), path.open("rb") as file:
         batches = pq.ParquetFile(file).iter_batches(_BATCH, columns=list(names), use_threads=False)
-        held: Any = None
+        rows: Any = None
         before = 0
         for size in sizes:
-            while held is None or held.num_rows < size:
+            while rows is None or rows.num_rows < size:
                 if (batch := next(batches, None)) is None:
                     raise TornTraceError(
-                        f"{path} has {before + (held.num_rows if held else 0)} rows, fewer than when it was opened",
+                        f"{path} has {before + (rows.num_rows if rows else 0)} rows, fewer than when it was opened",
                         limit="a trace stays as it is while it is read",
                         remedy="run the command again when nothing writes the file",
                     )
                 more = pa.Table.from_batches([batch])
-                held = more if held is None else pa.concat_tables([held, more])
-            run, held = held.slice(0, size), held.slice(size)
+                rows = more if rows is None else pa.concat_tables([rows, more])
+            run, rows = rows.slice(0, size), rows.slice(size)
             yield {name: _to_numpy(run.column(name), name, path, before) for name in names}
             before += size
 

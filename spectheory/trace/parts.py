@@ -47,7 +47,7 @@ class PartStore(Store):
     def __enter__(self) -> Self:
         """Open the file and see what is finished."""
         super().__enter__()
-        for row in self.found:
+        for row in self.earlier:
             self.parts |= {row.content["part"]: row} if "part" in row.content else {}
             self.texts |= {int(place): texts for place, texts in row.content.get("sampled", {}).items()}
         return self
@@ -73,7 +73,7 @@ class PartStore(Store):
 
         Both change the last bits of logits, and with them a text.
         """
-        for row in self.found:
+        for row in self.earlier:
             if "batch" in row.content:
                 return row.content["batch"], row.content["threads"]
         self.add({"batch": batch, "threads": threads})

@@ -71,11 +71,11 @@ def read_any(path: Path) -> Trace:
 
     A log is recognised by its content, whatever its name. One that holds calls or totals alone is refused.
     """
-    found = _whole(read_evidence(path), path)
-    if isinstance(found, Trace):
-        return found.held()
+    evidence = _whole(read_evidence(path), path)
+    if isinstance(evidence, Trace):
+        return evidence.held()
     raise TraceError(
-        f"{path} holds {KINDS[type(found)]} of an engine",
+        f"{path} holds {KINDS[type(evidence)]} of an engine",
         limit="this needs a trace: statistics of texts",
         remedy="pass it to spectheory judge or predict",
     )
@@ -162,27 +162,27 @@ def read_files(paths: Sequence[Path], format: str | None = None) -> Whole:
     if len(parts) == 1:
         return _whole(first, paths[0])
     kinds = list(dict.fromkeys(type(part) for part in parts))
-    joined = getattr(first, "joined", None)
-    if len(kinds) > 1 or joined is None:
-        held = " and ".join(KINDS[kind] for kind in kinds)
+    concatenate = getattr(first, "joined", None)
+    if len(kinds) > 1 or concatenate is None:
+        listed = " and ".join(KINDS[kind] for kind in kinds)
         raise TraceError(
-            f"{len(paths)} files hold {held}",
+            f"{len(paths)} files hold {listed}",
             limit="several files are joined if all hold calls, all totals, or each one model's log-probabilities",
             remedy="pass each on its own",
         )
-    return cast(Whole, joined(parts))
+    return cast(Whole, concatenate(parts))
 
 
-def _whole(found: Evidence, path: Path) -> Whole:
+def _whole(evidence: Evidence, path: Path) -> Whole:
     """What one file holds, if that is enough for an answer."""
-    if isinstance(found, Scores):
+    if isinstance(evidence, Scores):
         raise TraceError(
             f"{path} holds {KINDS[Scores]}",
             limit="a trace needs those of the target and of the draft on the same texts",
             remedy="name the target's log first, then the draft's"
             + argument(": spectheory.trace.read_files reads both", " with --draft-log, or import both"),
         )
-    return found
+    return evidence
 
 
 def all_formats() -> dict[str, Format]:

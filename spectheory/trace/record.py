@@ -131,10 +131,10 @@ class Trace:
     @property
     def sampling(self) -> Sampling | None:
         """How tokens were drawn, as the provenance says; None where it gives no temperature."""
-        found = self._settings.get("sampling")
-        if not isinstance(found, Mapping) or found.get("temperature") is None:
+        settings = self._settings.get("sampling")
+        if not isinstance(settings, Mapping) or settings.get("temperature") is None:
             return None
-        known = {each.name: found.get(each.name) for each in fields(Sampling)}
+        known = {each.name: settings.get(each.name) for each in fields(Sampling)}
         return Sampling(**{name: value for name, value in known.items() if value is not None})
 
     @property
@@ -287,15 +287,15 @@ class Trace:
         column each time; :meth:`held` reads all.
         """
         file = _file(path)
-        found = OnDisk.of(file)
-        return cls.read(file) if found is None else cls._of(file, *found)
+        parts = OnDisk.of(file)
+        return cls.read(file) if parts is None else cls._of(file, *parts)
 
     def held(self) -> Trace:
         """The same trace with all columns in memory, checked."""
         if not isinstance(self.columns, OnDisk):
             return self
         with _named(self.columns.path):
-            return replace(self, columns=self.columns.held())
+            return replace(self, columns=self.columns.in_memory())
 
     @classmethod
     def _of(
@@ -320,8 +320,8 @@ class Trace:
 
 def _file(path: str | Path) -> Path:
     """The file of a trace, or of the measurement in a folder."""
-    found = located(path)
-    return found / TRACE_FILE if found.is_dir() else found
+    place = located(path)
+    return place / TRACE_FILE if place.is_dir() else place
 
 
 @contextmanager

@@ -215,7 +215,7 @@ def _provenance(parts: Sequence[Scores], pairs: Sequence[Pair], firsts: Sequence
     """Where the numbers come from, and what was assumed in joining them."""
     by_ids = all(target.tokens and draft.tokens for target, draft in pairs)
     said = all(max(target.prompt, draft.prompt) == first for (target, draft), first in zip(pairs, firsts, strict=True))
-    found: dict[str, Any] = {
+    origin: dict[str, Any] = {
         "source": f"log-probabilities ({', '.join(dict.fromkeys(part.source for part in parts))})",
         "origin": GIVEN_TEXT,
         **{who: {"name": part.model} for who, part in zip(("target", "draft"), parts, strict=True) if part.model},
@@ -224,5 +224,5 @@ def _provenance(parts: Sequence[Scores], pairs: Sequence[Pair], firsts: Sequence
     }
     settings = _settings(*pairs[0])
     if settings is not None:
-        return {**found, "settings": {"sampling": dict(settings)}}
-    return {**found, "assumed": "values are those of the settings that the text was drawn with"}
+        return {**origin, "settings": {"sampling": dict(settings)}}
+    return {**origin, "assumed": "values are those of the settings that the text was drawn with"}

@@ -43,9 +43,9 @@ class TokenStrings:
             named = {row["id"]: row["content"] for row in added}
             by_bytes = '"ByteLevel"' in json.dumps([content.get("decoder"), content.get("pre_tokenizer")])
             pieces = _pieces(content["model"]["vocab"])
-            found = {token: _plain(piece, by_bytes=by_bytes) for token, piece in pieces.items()} | named
+            strings = {token: _plain(piece, by_bytes=by_bytes) for token, piece in pieces.items()} | named
             special = frozenset(row["id"] for row in added if row.get("special"))
-            if not all(type(token) is int and isinstance(text, str) for token, text in found.items()):
+            if not all(type(token) is int and isinstance(text, str) for token, text in strings.items()):
                 raise TypeError("tokens are whole numbers, and what they stand for is text")
         except (OSError, *FOREIGN) as error:
             raise TraceError(
@@ -53,11 +53,13 @@ class TokenStrings:
                 limit=f"needs a {TOKENIZER_FILE} as transformers writes it",
                 remedy=f"name the target's folder{argument('', ' with --target')}",
             ) from error
-        if ids is not None and len(found) != ids:
+        if ids is not None and len(strings) != ids:
             raise TraceError(
-                f"{file} has {len(found)} tokens", limit=f"the trace's has {ids}", remedy="name the target's own folder"
+                f"{file} has {len(strings)} tokens",
+                limit=f"the trace's has {ids}",
+                remedy="name the target's own folder",
             )
-        return cls(found, special, str(file))
+        return cls(strings, special, str(file))
 
 
 def _pieces(vocabulary: Any) -> dict[int, str]:
@@ -79,6 +81,6 @@ def _plain(piece: str, *, by_bytes: bool) -> str:
 @cache
 def _bytes_of_letters() -> dict[str, int]:
     """Bytes that print as a letter stand for themselves, the others for letters from 256 on, in order."""
-    own = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = sorted(set(range(256)) - set(own))
-    return {chr(byte): byte for byte in own} | {chr(256 + i): byte for i, byte in enumerate(others)}
+    letters = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = sorted(set(range(256)) - set(letters))
+    return {chr(byte): byte for byte in letters} | {chr(256 + i): byte for i, byte in enumerate(others)}

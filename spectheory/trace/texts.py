@@ -69,17 +69,17 @@ def positions(text: Text, where: str) -> Iterator[tuple[int, Pair]]:
         yield token, (target, draft)
 
 
-def _top(text: Text, top: Any, token: Any, own: float) -> TopLogProbs:
+def _top(text: Text, top: Any, token: Any, log_prob: float) -> TopLogProbs:
     """One list; a token of the text that is not in it is known beside it."""
     listed = dict(top)
     if len(listed) < len(top) or type(token) is not int:
         raise ValueError
     error = text.get("error", SINGLE_PRECISION)
     if token not in listed:
-        return TopLogProbs(list(listed), list(listed.values()), text["vocabulary"], [token], [own], error)
-    if own != listed[token] and not abs(own - listed[token]) <= AGREE + 2 * error:
+        return TopLogProbs(list(listed), list(listed.values()), text["vocabulary"], [token], [log_prob], error)
+    if log_prob != listed[token] and not abs(log_prob - listed[token]) <= AGREE + 2 * error:
         raise TextError(
-            f"its own log-probability is {own:g}, in the list {listed[token]:g}",
+            f"its own log-probability is {log_prob:g}, in the list {listed[token]:g}",
             limit=f"must agree within {AGREE:g} nats",
             remedy="take both from one pass over the same text",
         )
@@ -113,7 +113,7 @@ def _as_drawn(text: Text, where: str) -> Text:
         pass  # the raw lists are checked like any others: from here on each holds every id once
     raw_error = text.get("error", SINGLE_PRECISION)
     # Dividing by T divides the error, and the normaliser has as much again.
-    drawn = {**text, "error": 2 * raw_error / (sampling.temperature or 1.0)}
+    sampled = {**text, "error": 2 * raw_error / (sampling.temperature or 1.0)}
     for model, tops in zip(MODELS, columns, strict=True):
         raw = np.array([[log for _, log in sorted(top)] for top in tops])
         try:
@@ -122,9 +122,9 @@ def _as_drawn(text: Text, where: str) -> Text:
             raise _refused(error, where, f"{model}_top holds no lists of [id, log-probability]") from error
         _check_cut(sampling, raw, raw_error, f"{where}, {model}_top")
         logs = array.tolist()
-        drawn[f"{model}_top"] = [list(enumerate(row)) for row in logs]
-        drawn[model] = [row[token] for row, token in zip(logs, text["token"], strict=True)]
-    return drawn
+        sampled[f"{model}_top"] = [list(enumerate(row)) for row in logs]
+        sampled[model] = [row[token] for row, token in zip(logs, text["token"], strict=True)]
+    return sampled
 
 
 def _check_cut(sampling: Sampling, raw: NDArray[np.float64], error: float, where: str) -> None:
@@ -165,17 +165,17 @@ MISSING = -9999.0
 
 def trace_of(texts: Mapping[str, Text], provenance: Mapping[str, Any] | None = None) -> Trace:
     """A trace of texts by their places: the keys of :mod:`spectheory.trace.importers.logprobs`, values checked."""
-    drawn = {where: checked(text, where) for where, text in texts.items()}
+    lines = {where: checked(text, where) for where, text in texts.items()}
     trace = Trace.from_log_probabilities(
-        ((text["target"], text["draft"]) for text in drawn.values()),
-        ids=[str(text["id"]) for text in drawn.values()],
-        ended=[text.get("ended") is True for text in drawn.values()],
+        ((text["target"], text["draft"]) for text in lines.values()),
+        ids=[str(text["id"]) for text in lines.values()],
+        ended=[text.get("ended") is True for text in lines.values()],
         provenance=provenance,
     )
-    if not any(_has_lists(text) for text in drawn.values()):
+    if not any(_has_lists(text) for text in lines.values()):
         return trace
-    found = [each for where, text in drawn.items() for each in positions(text, where)]
-    token, lists = zip(*found, strict=True)
+    listed = [each for where, text in lines.items() for each in positions(text, where)]
+    token, lists = zip(*listed, strict=True)
     return replace(trace, columns={**trace.columns, "token": np.array(token)}, lists=lists)
 
 

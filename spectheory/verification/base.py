@@ -52,10 +52,10 @@ def least_mean(bounds: Any) -> Interval:
     return Interval(low, low, max(low, 1.0), "bound")
 
 
-def _interval_mean(found: Sequence[Interval]) -> Interval:
+def _interval_mean(intervals: Sequence[Interval]) -> Interval:
     """The mean of intervals, of the weakest kind."""
-    low, best, high = (float(np.mean([getattr(one, end) for one in found])) for end in ("low", "best", "high"))
-    return Interval(low, best, high, weakest(*(one.kind for one in found)))
+    low, best, high = (float(np.mean([getattr(one, end) for one in intervals])) for end in ("low", "best", "high"))
+    return Interval(low, best, high, weakest(*(one.kind for one in intervals)))
 
 
 def batch_mean(means: Sequence[float]) -> Interval:

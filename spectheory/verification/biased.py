@@ -62,10 +62,10 @@ class BiasedVerification(PositionRule):
         at share 0, which has no such output).
         """
         log_ratio = _log_ratio(columns)
-        drawn = log_ratio > -np.inf
+        drafted = log_ratio > -np.inf
         with np.errstate(divide="ignore", over="ignore"):  # log 0 at share 1; beyond the floats, the inverse of 0
-            inverse = np.exp(np.log1p(-self.share) - np.where(drawn, log_ratio, 0.0)) + self.share
-        return np.where(drawn, 1 / np.maximum(1.0, inverse), 0.0)
+            inverse = np.exp(np.log1p(-self.share) - np.where(drafted, log_ratio, 0.0)) + self.share
+        return np.where(drafted, 1 / np.maximum(1.0, inverse), 0.0)
 
     def weighted_survival(self, columns: Columns, k: int) -> NDArray[np.float64]:
         r"""Survival ``[N, k]`` of a call that starts at each position of a text the *target* output: a lower estimate.

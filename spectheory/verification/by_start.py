@@ -135,9 +135,9 @@ class AtDepth(Mapping[str, NDArray[Any]]):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """The column of that name at this depth."""
-        own = self._columns.get(PREFIX + name)
-        if own is not None:
-            return own[:, self._depth - 1]
+        column = self._columns.get(PREFIX + name)
+        if column is not None:
+            return column[:, self._depth - 1]
         values = self._columns[name]
         if self._by_start and _of_draft(name):
             raise TraceError(

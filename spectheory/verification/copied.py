@@ -140,8 +140,8 @@ class RecordedMatch(CopiedMatch):
         for name in ("free", "by_position"):
             instance(name, getattr(self, name), bool, remedy="False is the default")
         whole("most", self.most, least=0, remedy="pass the longest recorded length")
-        own = {"name": self.draft, "drafts": "copied" if self.free else "chosen", "hindsight": len(self.places) > 1}
-        for name, value in own.items():
+        fields = {"name": self.draft, "drafts": "copied" if self.free else "chosen", "hindsight": len(self.places) > 1}
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     @property

@@ -106,10 +106,10 @@ class GumbelList(Rule):
 def _given(p: Array, q: Array, k: int, xp: Any) -> Array:
     """1 - miss(x), ``[..., V]``: the bound's 1/(1 + g_x/k), and what the other k - 1 races add."""
     rates, below, order = _sorted_race(p, q, k, xp)
-    own = 1 / (1 + rates)
-    if k > 1 and math.prod(own.shape) > 0:
-        own = own + _others(rates, below, xp.take_along_axis(q, order, axis=-1), k, xp)
-    return xp.take_along_axis(own, xp.argsort(order, axis=-1), axis=-1)
+    hit = 1 / (1 + rates)
+    if k > 1 and math.prod(hit.shape) > 0:
+        hit = hit + _others(rates, below, xp.take_along_axis(q, order, axis=-1), k, xp)
+    return xp.take_along_axis(hit, xp.argsort(order, axis=-1), axis=-1)
 
 
 def _sorted_race(p: Array, q: Array, k: int, xp: Any) -> tuple[Array, Array, Array]:

@@ -104,8 +104,8 @@ def _root(p: Array, q: Array, k: int, xp: Any) -> Array:
 
     def short(rho: Array) -> Array:
         beta, missed = _one(p, q, rho, xp)
-        lacking = _excess(p, rho[..., None] * q, xp)
-        return xp.where(beta < 0.5, _any_of(beta, missed, k, xp) > rho * beta, missed**k < lacking)
+        excess = _excess(p, rho[..., None] * q, xp)
+        return xp.where(beta < 0.5, _any_of(beta, missed, k, xp) > rho * beta, missed**k < excess)
 
     high = xp.where(short(low), k * low, low)
     for _ in range(_HALVINGS):

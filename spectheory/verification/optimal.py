@@ -92,11 +92,11 @@ def _prefix_gaps(target: Array, draft: Array, max_k: int, xp: Any) -> list[Array
 def _rare_acceptances(target: Array, draft: Array, max_k: int, xp: Any) -> Array:
     """Acceptances as sums of non-negative terms, p(H) + 1 - q(H)^k, which keep the digits of small ones."""
     below_p, _, _, above_q = _prefixes(target, draft, xp)
-    missed, found = xp.zeros_like(above_q), []
+    missed, acceptances = xp.zeros_like(above_q), []
     for _ in range(max_k):
         missed = missed + above_q * (1 - missed)
-        found.append(xp.min(below_p + missed, axis=-1))
-    return xp.stack(found, axis=-1)
+        acceptances.append(xp.min(below_p + missed, axis=-1))
+    return xp.stack(acceptances, axis=-1)
 
 
 def _prefixes(target: Array, draft: Array, xp: Any) -> tuple[Array, Array, Array, Array]:

@@ -171,13 +171,13 @@ def _rates(p: Array, q: Array, own_p: Array, own_q: Array, xp: Any) -> Array:
     """The rates lambda_y ``[..., V]`` of the tokens that may come before a winner of masses `own_p`, `own_q`."""
     c = ratio(own_p, own_q, xp)[..., None]
     beyond = xp.isinf(c)
-    own = own_q[..., None]
+    winner_mass = own_q[..., None]
     with np.errstate(over="ignore"):
         scaled = xp.where(beyond, 0 * q, c) * q
         # p/q of the winner is beyond the floats: relative to its q the other tokens' are not.
-        relative = q / xp.where(beyond & (own > 0), own, xp.ones_like(own))
+        relative = q / xp.where(beyond & (winner_mass > 0), winner_mass, xp.ones_like(winner_mass))
         rates = xp.where(beyond, own_p[..., None] * relative, scaled) - p
-    rates = xp.where((q > 0) & (own > 0), rates, xp.zeros_like(rates))
+    rates = xp.where((q > 0) & (winner_mass > 0), rates, xp.zeros_like(rates))
     return xp.where(rates > 0, rates, xp.zeros_like(rates))
 
 
@@ -190,8 +190,8 @@ def _rank_law(p: Array, q: Array, own_p: Array, own_q: Array, max_rank: int, xp:
         first = _first(rates, xp)[:, None]
         parts.append(first if max_rank == 1 else xp.concat([first, _counted(rates, max_rank, nodes, xp)], axis=-1))
     law = xp.reshape(xp.concat(parts, axis=0), (*own_p.shape, max_rank))
-    drawn = (own_q > 0)[..., None] & (law == law)
-    return xp.where(drawn, law, xp.zeros_like(law))
+    possible = (own_q > 0)[..., None] & (law == law)
+    return xp.where(possible, law, xp.zeros_like(law))
 
 
 def _first(rates: Array, xp: Any) -> Array:

@@ -38,8 +38,8 @@ def race_enclosure(target: Any, draft: Any) -> Interval:
 
     Examples
     --------
-    >>> found = race_enclosure([0.5, 0.3, 0.2], [0.2, 0.3, 0.5])
-    >>> found.low < 8.2 / 13 < found.high, found.high - found.low < 1e-9
+    >>> enclosure = race_enclosure([0.5, 0.3, 0.2], [0.2, 0.3, 0.5])
+    >>> enclosure.low < 8.2 / 13 < enclosure.high, enclosure.high - enclosure.low < 1e-9
     (True, True)
     """
     pair = validate_pair(target, draft)[:2]

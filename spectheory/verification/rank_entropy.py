@@ -390,10 +390,10 @@ def recursive_rank_entropies(target: Any, draft: Any) -> tuple[float, float]:
     p, q = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
     p, q = p[p > 0], q[p > 0]
     with np.errstate(divide="ignore", over="ignore"):
-        lacking = np.isinf(p / q)
-    if np.any(lacking):
+        unreachable = np.isinf(p / q)
+    if np.any(unreachable):
         raise SettingError(
-            f"the draft lacks tokens of target probability {p[lacking].sum():.3g}",
+            f"the draft lacks tokens of target probability {p[unreachable].sum():.3g}",
             limit="their rank is infinite, and H(R) needs a finite rank",
             remedy="use spectheory.verification.rank_entropy of the cut rank",
         )
@@ -467,8 +467,8 @@ class _Sweep:
 
     def _finish(self, tokens: slice, ratio: Floats, parts: Floats) -> None:
         """Add the ranks of tokens, given each: G/r at all ranks so far, and the part at the rank that passes it."""
-        own = self.q[tokens] * (self.s * np.log(ratio[tokens]) - self.weighted)
-        self.given += float(own.sum())
+        entropies = self.q[tokens] * (self.s * np.log(ratio[tokens]) - self.weighted)
+        self.given += float(entropies.sum())
         if parts.size:
             self.given += float(_surprisal(parts, self.p[tokens]).sum())
 

@@ -186,8 +186,9 @@ class RecursiveRejection(RankRule):
     def __post_init__(self) -> None:
         instance("replacement", self.replacement, bool, remedy="True is i.i.d.")
         if not self.replacement:
-            own = {"name": "recursive-distinct", "title": "recursive, distinct", "colour": "sky", "drafts": "distinct"}
-            for name, value in {**own, "recorded_in": "distinct_rank", "estimated": True}.items():
+            fields = {"name": "recursive-distinct", "title": "recursive, distinct", "colour": "sky"}
+            more = {"drafts": "distinct", "recorded_in": "distinct_rank", "estimated": True}
+            for name, value in {**fields, **more}.items():
                 object.__setattr__(self, name, value)
 
     def acceptance_given(self, target: Any, draft: Any) -> Array:
@@ -207,8 +208,8 @@ class RecursiveRejection(RankRule):
         """P(R = r | output `token`), r = 1..max_rank, ``[..., max_rank]`` (R3, exact); cost and errors as above."""
         p, q, xp = self._door(target, draft, max_rank)
         joint = xp.stack([at_token(share, token, xp) for share in self._ranks(p, q, max_rank, xp)], axis=-1)
-        own = at_token(p, token, xp)[..., None]
-        return joint / xp.where(own > 0, own, xp.ones_like(own))
+        mass = at_token(p, token, xp)[..., None]
+        return joint / xp.where(mass > 0, mass, xp.ones_like(mass))
 
     def expected_rank(self, target: Any, draft: Any) -> Array:
         r"""E[R] :math:`= \max_x p_x/q_x`, ``[...]``, with i.i.d. candidates (R3, exact).

@@ -155,5 +155,5 @@ def read_rules(
     ['race', 'token', 'block']
     """
     listed = [asked] if isinstance(asked, str | Rule) else several("rules", asked, remedy="name rules, or all")
-    found = [rule for each in listed for rule in (every() if isinstance(each, str) and each == ALL else [read(each)])]
-    return [rule for i, rule in enumerate(found) if rule not in found[:i]]
+    rules = [rule for each in listed for rule in (every() if isinstance(each, str) and each == ALL else [read(each)])]
+    return [rule for i, rule in enumerate(rules) if rule not in rules[:i]]

@@ -179,9 +179,9 @@ def test_attention_without_masks(tiny_pair: ModelPair, monkeypatch: pytest.Monke
     monkeypatch.setitem(transformers.AttentionMaskInterface._global_mapping, "flash_like", flash_attention_mask)
     for model in (tiny_pair.target, tiny_pair.draft):
         monkeypatch.setattr(model.network.config, "_attn_implementation", "flash_like")
-    found = decode(tiny_pair, PROMPTS, method, tokens=10, batch=2)
-    assert [one.output_ids.tolist() for one in found] == [one.output_ids.tolist() for one in expected]
-    assert "without masks for trees (flash_like): every call reads" in found[0].remarks[0]
+    texts = decode(tiny_pair, PROMPTS, method, tokens=10, batch=2)
+    assert [one.output_ids.tolist() for one in texts] == [one.output_ids.tolist() for one in expected]
+    assert "without masks for trees (flash_like): every call reads" in texts[0].remarks[0]
 
 
 def test_padding_in_half_precision(tiny_pair: ModelPair) -> None:

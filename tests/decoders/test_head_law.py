@@ -56,9 +56,9 @@ class _Heard(test_law._Table):
         """All texts, the last token only where it is read."""
         for row, (tree, nodes) in trees.items():
             text = self.texts[row]
-            own = [text[: i + 1] for i in range(len(text) - 1 + last)]
+            prefixes = [text[: i + 1] for i in range(len(text) - 1 + last)]
             below = [[*text, *(tree.tokens[on] for on in tree.path(node))] for node in nodes]
-            self.last = torch.stack([state_after(tuple(prefix)) for prefix in [*own, *below]])[None]
+            self.last = torch.stack([state_after(tuple(prefix)) for prefix in [*prefixes, *below]])[None]
             assert self.listener is not None
             deliver(self.listener, [(row, 0, slice(None), nodes)])
 

@@ -81,17 +81,17 @@ def test_races_do_not_depend_on_the_head(kind: type[ToyHead], tiny_pair: ModelPa
 
 def drafted_calls(pair: ModelPair, method: Method, **options: Any) -> Iterator[tuple[list[int], DraftTree]]:
     """The text before each call of the first prompt, with the tree that was drafted after it."""
-    found: list[tuple[list[int], DraftTree]] = []
+    calls: list[tuple[list[int], DraftTree]] = []
     text = PROMPTS[0].tolist()
 
     def noting(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
         path, token = method.verifier(tree, target, source)
-        found.append((list(text), tree))
+        calls.append((list(text), tree))
         text.extend([*(tree.tokens[node] for node in path), token])
         return path, token
 
     decode(pair, PROMPTS[:1], method, tokens=30, seed=2, stop_at_end=False, verifier=noting, **options)
-    return iter(found)
+    return iter(calls)
 
 
 def read_again(pair: ModelPair, text: list[int], drafts: list[int], *, last: int = 2) -> Floats:
@@ -130,14 +130,14 @@ def test_a_batch_and_a_target_without_cache_change_nothing(
     """The same texts and calls, one by one, in a batch, with prompts read in pieces, and by reading texts again."""
     pair = with_head(tiny_pair, kind)
 
-    def found(**options: Any) -> list[Any]:
+    def decoded_with(**options: Any) -> list[Any]:
         decoded = decode(pair, PROMPTS, method, tokens=30, seed=4, **options)
         return [(one.output_ids.tolist(), [(c.drafted, c.accepted, c.last) for c in one.calls]) for one in decoded]
 
-    alone = found()
-    assert found(batch=3) == found(chunk=2) == alone
+    alone = decoded_with()
+    assert decoded_with(batch=3) == decoded_with(chunk=2) == alone
     monkeypatch.setattr(importlib.import_module("spectheory.measure.decoders.decode"), "why_uncached", lambda _: "x")
-    assert found() == found(batch=3) == alone
+    assert decoded_with() == decoded_with(batch=3) == alone
 
 
 @pytest.mark.parametrize("kind", TOYS)

@@ -41,9 +41,9 @@ def z_values(
             teacher_forced(pair, prompts[first + i], one.output_ids, sampling, sampled=True, key=text_key(5, first + i))
             for i, one in enumerate(texts)
         ]
-        joined = {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
+        together = {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
         lengths = np.array([len(one.output_ids) for one in texts])
-        left = unfinished(PATH_RULES[rule].path_survival(joined, k), lengths)
+        left = unfinished(PATH_RULES[rule].path_survival(together, k), lengths)
         longer = 1 - np.prod(1 - left, axis=1)  # P(max > t)
         mean = float(rounds_of_batch(left)[1:].sum())
         counted, expected, of_means = (

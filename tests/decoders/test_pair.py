@@ -117,13 +117,13 @@ def predicted(
         teacher_forced(pair, before, text, sampling, sampled=True, key=text_key(0, i))
         for i, (before, text) in enumerate(zip(prompts, texts, strict=True))
     ]
-    joined = {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
+    together = {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
     lengths = np.array([len(text) for text in texts])
     path_rule = PATH_RULES[rule]
     if isinstance(path_rule, RankRule) and not isinstance(shape, Chain):
-        law = path_rule.rank_law(joined, shape.max_rank)
+        law = path_rule.rank_law(together, shape.max_rank)
         return calls_of_tree(*tree_survival(law, shape.tree()), lengths, variance=True)
-    return calls_of_texts(path_rule.path_survival(joined, shape.depth), lengths)
+    return calls_of_texts(path_rule.path_survival(together, shape.depth), lengths)
 
 
 def z_value(counted: int, calls: TextCalls) -> float:

@@ -188,18 +188,18 @@ def test_greedy_chains_stop_by_the_plain_softmax(
     plain = decode(tiny_pair, PROMPTS, Method("plain"), tokens=20, sampling=GREEDY)
     for stop in STOPS[:2]:
         method = Method(rule, Chain(4, stop=stop))
-        found = decode(tiny_pair, PROMPTS, method, tokens=20, sampling=GREEDY, batch=3)
-        assert [text.output_ids.tolist() for text in found] == [text.output_ids.tolist() for text in plain]
-        drafted = [call.drafted for text in found for call in text.calls]
+        texts = decode(tiny_pair, PROMPTS, method, tokens=20, sampling=GREEDY, batch=3)
+        assert [text.output_ids.tolist() for text in texts] == [text.output_ids.tolist() for text in plain]
+        drafted = [call.drafted for text in texts for call in text.calls]
         by_hand = [
-            n for ids, text in zip(PROMPTS, found, strict=True) for n in drafted_by_hand(tiny_pair, ids, text, stop)
+            n for ids, text in zip(PROMPTS, texts, strict=True) for n in drafted_by_hand(tiny_pair, ids, text, stop)
         ]
         assert drafted == by_hand
     with monkeypatch.context() as patched:
         patched.setattr(Method, "confidences", lambda self, sampling: sampling)
-        found = decode(tiny_pair, PROMPTS, method, tokens=20, sampling=GREEDY, batch=3)
-        assert [call.drafted for text in found for call in text.calls] != by_hand
-        assert all(call.drafted == 4 for text in found for call in text.calls[:-4])
+        texts = decode(tiny_pair, PROMPTS, method, tokens=20, sampling=GREEDY, batch=3)
+        assert [call.drafted for text in texts for call in text.calls] != by_hand
+        assert all(call.drafted == 4 for text in texts for call in text.calls[:-4])
 
 
 def drafted_by_hand(pair: ModelPair, prompt: torch.Tensor, text: Decoded, stop: StoppingRule) -> list[int]:
@@ -207,15 +207,15 @@ def drafted_by_hand(pair: ModelPair, prompt: torch.Tensor, text: Decoded, stop: 
     ids, drafted, ends = [*prompt.tolist(), *text.output_ids.tolist()], [], pair.end_of_text
     at = len(prompt)
     for call in text.calls:
-        own, made = ids[:at], 0
+        prefix, made = ids[:at], 0
         while made < min(4, len(prompt) + 20 - at - 1):
             with torch.inference_mode():
-                logits = pair.draft.network(input_ids=torch.tensor([own])).logits[0, -1, : pair.vocabulary].double()
+                logits = pair.draft.network(input_ids=torch.tensor([prefix])).logits[0, -1, : pair.vocabulary].double()
             top = float(torch.softmax(logits, -1).max())
             if top < stop.threshold and not stop.keeps:
                 break
-            own, made = [*own, int(logits.argmax())], made + 1
-            if top < stop.threshold or own[-1] in ends:
+            prefix, made = [*prefix, int(logits.argmax())], made + 1
+            if top < stop.threshold or prefix[-1] in ends:
                 break
         drafted.append(made)
         at += call.accepted + 1

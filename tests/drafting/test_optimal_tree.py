@@ -61,8 +61,8 @@ def test_optimal_tree_against_all_trees(name: str, consecutive: bool) -> None:
             assert in_order(paths) or not consecutive
             assert expected_tokens(tree, law) == pytest.approx(max(bests[:budget]), abs=ROUNDING)
             if not consecutive:
-                drawn = sum(share > 0 for share in law)
-                possible = sum(min(most_wide or MOST, drawn**d) for d in range(1, (depth or MOST) + 1))
+                positive = sum(share > 0 for share in law)
+                possible = sum(min(most_wide or MOST, positive**d) for d in range(1, (depth or MOST) + 1))
                 assert tree.nodes == min(budget, possible)
 
 
@@ -89,14 +89,14 @@ def test_ties_go_to_the_shallowest_and_the_lowest_rank() -> None:
 @pytest.mark.parametrize("law", [(0.8, 0.19, 0.01), (0.4, 0.35, 0.25), (0.01, 0.19, 0.8), (0.5, 0.3, 0.0)], ids=str)
 def test_budgets_beyond_the_nodes(law: tuple[float, ...], depth: int) -> None:
     """Every node within the depth is found, those of ranks that never occur left out."""
-    drawn = [rank for rank, share in enumerate(law, start=1) if share > 0]
-    every = {path for d in range(1, depth + 1) for path in product(drawn, repeat=d)}
+    ranks = [rank for rank, share in enumerate(law, start=1) if share > 0]
+    every = {path for d in range(1, depth + 1) for path in product(ranks, repeat=d)}
     for budget in (len(every), len(every) + 1, 1000):
         assert set(optimal_tree(law, budget, depth).paths) == every
         assert set(optimal_tree(law, budget, depth, consecutive=True).paths) == every
         for most_wide in (1, 2, 4):
             tree = optimal_tree(law, budget, depth, max_width=most_wide)
-            assert tree.nodes == sum(min(most_wide, len(drawn) ** d) for d in range(1, depth + 1))
+            assert tree.nodes == sum(min(most_wide, len(ranks) ** d) for d in range(1, depth + 1))
 
 
 # S2: larger trees against a heap
@@ -104,15 +104,15 @@ def test_budgets_beyond_the_nodes(law: tuple[float, ...], depth: int) -> None:
 
 def heaviest(law: Floats, budget: int, depth: int) -> list[tuple[float, int]]:
     """Weight and depth of the heaviest nodes in order, from a heap of all children of what was found."""
-    found: list[tuple[float, int]] = []
+    nodes: list[tuple[float, int]] = []
     heap = [(-1.0, 0)]
-    while heap and len(found) <= budget:
+    while heap and len(nodes) <= budget:
         weight, above = heapq.heappop(heap)
-        found.append((-weight, above))
+        nodes.append((-weight, above))
         if above < depth:
             for share in law[law > 0]:
                 heapq.heappush(heap, (weight * float(share), above + 1))
-    return found[1:]
+    return nodes[1:]
 
 
 @pytest.mark.parametrize("depth", [None, 2, 3, 7])

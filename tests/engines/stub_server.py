@@ -83,17 +83,17 @@ def speculative(calls: list[int], k: int, kind: str) -> dict[str, Any] | None:
     if kind == "none":
         return None
     histogram = [calls.count(n) for n in range(k + 1)]
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "num_spec_steps": len(calls),
         "num_accepted_draft_tokens": sum(calls),
         "num_draft_tokens": k * len(calls),
         "num_spec_tokens": k,
     }
     if kind in ("histogram", "detailed"):
-        found |= {"acceptance_histogram": histogram, "acceptance_histogram_by_draft_length": {str(k): histogram}}
+        fields |= {"acceptance_histogram": histogram, "acceptance_histogram_by_draft_length": {str(k): histogram}}
     if kind == "detailed":
-        found |= {"per_step_accepted": calls, "per_step_drafted": [k] * len(calls)}
-    return {"speculative_decoding": found}
+        fields |= {"per_step_accepted": calls, "per_step_drafted": [k] * len(calls)}
+    return {"speculative_decoding": fields}
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -72,11 +72,11 @@ def another_token(request: Request) -> Request:
 def test_a_right_engine_agrees_and_runs_once(tiny_pair: ModelPair, tmp_path: Path) -> None:
     """False alarms: 1e-3 for the counts of a run and 1e-3 for its text, here with one fixed seed."""
     engine = Ours(tiny_pair)
-    found = validate_engines([engine], tiny_pair, TEXTS, asked(0.0, 1.0), tmp_path)
-    report = engines_report(found)
+    validation = validate_engines([engine], tiny_pair, TEXTS, asked(0.0, 1.0), tmp_path)
+    report = engines_report(validation)
     assert report.as_dict()["agree"], report.notes
     assert report.headline == "ours 0: 4 runs, all as expected"
-    runs = {run["setting"]: run for run in found["engines"][0]["runs"]}
+    runs = {run["setting"]: run for run in validation["engines"][0]["runs"]}
     assert [(name, run["requests"]) for name, run in runs.items()] == [
         ("T0-plain", 3),
         ("T0-k3", 3),
@@ -90,7 +90,7 @@ def test_a_right_engine_agrees_and_runs_once(tiny_pair: ModelPair, tmp_path: Pat
         assert (tmp_path / "ours" / name / JUDGEMENT_FILE).exists() == ("k" in name)
     ran = engine.ran
     again = validate_engines([engine], tiny_pair, TEXTS, asked(0.0, 1.0), tmp_path)
-    assert (again, engine.ran) == (found, ran), "nothing runs twice"
+    assert (again, engine.ran) == (validation, ran), "nothing runs twice"
 
 
 def test_wrong_engines_are_refuted(tiny_pair: ModelPair, tmp_path: Path) -> None:
@@ -101,11 +101,11 @@ def test_wrong_engines_are_refuted(tiny_pair: ModelPair, tmp_path: Path) -> None
         (another_token, 0.0, "token", "output"),
     ):
         engine = Ours(tiny_pair, rule, fault)
-        found = validate_engines([engine], tiny_pair, TEXTS, asked(temperature), tmp_path / f"{fault}-{rule}")
-        plain, run = found["engines"][0]["runs"]
+        validation = validate_engines([engine], tiny_pair, TEXTS, asked(temperature), tmp_path / f"{fault}-{rule}")
+        plain, run = validation["engines"][0]["runs"]
         assert plain["output"]["right"]
         assert {"counts": run["counts"]["fits"], "output": run["output"]["right"]}[where] is False, fault
-        report = engines_report(found)
+        report = engines_report(validation)
         assert not report.as_dict()["agree"]
         assert report.headline.endswith("1 not as expected")
         assert any("its calls refute" in note for note in report.notes) == (where == "counts")
@@ -115,8 +115,8 @@ def test_wrong_engines_are_refuted(tiny_pair: ModelPair, tmp_path: Path) -> None
 
 def test_a_text_that_the_settings_exclude_is_a_verdict(tiny_pair: ModelPair, tmp_path: Path) -> None:
     """The engine was told the settings, so a token outside them is its fault and no bad input."""
-    told = replace(asked(1.0), sampling=Sampling(1.0, top_k=1))
-    report = engines_report(validate_engines([Ours(tiny_pair, fault=another_token)], tiny_pair, TEXTS, told, tmp_path))
+    cut = replace(asked(1.0), sampling=Sampling(1.0, top_k=1))
+    report = engines_report(validate_engines([Ours(tiny_pair, fault=another_token)], tiny_pair, TEXTS, cut, tmp_path))
     assert report.headline == "ours 0: 2 runs, 1 not as expected"
     assert [run["output"]["right"] for run in report.as_dict()["engines"][0]["runs"]] == [True, False]
     (note,) = report.notes

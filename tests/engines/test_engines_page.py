@@ -16,11 +16,13 @@ script = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[2] / "bench
 REQUESTS, TOKENS = 10, 410
 
 
-def run(k: int | None, *, fits: bool = True, right: bool = True, fitting: tuple[str, ...] = (), **found: Any) -> Any:
+def run(k: int | None, *, fits: bool = True, right: bool = True, fitting: tuple[str, ...] = (), **fields: Any) -> Any:
     """A run at temperature 1 as `engines.json` has it."""
     calls = {"counted": 10, "expected": {"low": 12.2, "high": 12.2}, "deviation": 1.0, "z": -2.2}
     counts = {"counts": {"rule": "token", "fits": fits, "calls": calls}, "fitting": fitting, "causes": ()} if k else {}
-    return {"temperature": 1.0, "k": k, "drafts": "sampled" if k else None, "output": {"right": right}} | counts | found
+    return (
+        {"temperature": 1.0, "k": k, "drafts": "sampled" if k else None, "output": {"right": right}} | counts | fields
+    )
 
 
 def of(*runs: Any) -> list[Any]:
@@ -62,8 +64,8 @@ def test_the_figure_has_the_runs_of_one_k() -> None:
     assert (row["engine"], row["k"], row["output_refuted"]) == ("toy", 3, True)
 
 
-def rule(name: str, found: int, mean: float, deviation: float, refuted: bool) -> dict[str, Any]:
-    calls = {"counted": found, "expected": {"low": mean, "high": mean}, "deviation": deviation}
+def rule(name: str, counted: int, mean: float, deviation: float, refuted: bool) -> dict[str, Any]:
+    calls = {"counted": counted, "expected": {"low": mean, "high": mean}, "deviation": deviation}
     return {"rule": name, "refuted": refuted, "calls": calls}
 
 
@@ -77,16 +79,16 @@ def answer(engine: str = "toy", *, stated: tuple[str, ...] = (), **changes: Any)
 
 
 def test_tokens_per_call_leave_out_what_prompts_emit() -> None:
-    found = answer()
-    assert script.counted(found) == (TOKENS - REQUESTS) / 200
-    assert script.counted({**found, "prefill_emits_token": False}) == TOKENS / 200
-    low, best, high = script.expected(found, found["rules"][0]["calls"])
+    judgement = answer()
+    assert script.counted(judgement) == (TOKENS - REQUESTS) / 200
+    assert script.counted({**judgement, "prefill_emits_token": False}) == TOKENS / 200
+    low, best, high = script.expected(judgement, judgement["rules"][0]["calls"])
     assert best == pytest.approx(400 / 198)
     assert (low, high) == pytest.approx((400 / (198 + 1.96 * 4), 400 / (198 - 1.96 * 4)))
 
 
 @each(
-    "found, words",
+    "judgement, words",
     [
         (answer(), "token fits"),
         (answer(stated=("token",)), "token fits"),
@@ -95,8 +97,8 @@ def test_tokens_per_call_leave_out_what_prompts_emit() -> None:
         (answer(output_refuted=True), "output REFUTED\ntoken fits"),
     ],
 )
-def test_verdicts(found: dict[str, Any], words: str) -> None:
-    assert script.verdict(found) == words
+def test_verdicts(judgement: dict[str, Any], words: str) -> None:
+    assert script.verdict(judgement) == words
 
 
 def test_every_row_names_its_engine() -> None:

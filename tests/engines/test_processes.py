@@ -57,18 +57,18 @@ def test_children_end_with_the_block(ending: type[BaseException] | None, tmp_pat
 
     def work() -> None:
         with running(["/bin/sh", "-c", CHILD, "sh", str(file)]) as process:
-            found.extend((process.pid, child_in(file)))
-            assert all(map(alive, found))
+            ids.extend((process.pid, child_in(file)))
+            assert all(map(alive, ids))
             if ending:
                 raise ending
 
-    found: list[int] = []
+    ids: list[int] = []
     if ending:
         with pytest.raises(ending):
             work()
     else:
         work()
-    assert none_after(*found)
+    assert none_after(*ids)
 
 
 def test_they_end_if_this_process_is_killed(tmp_path: Path) -> None:

@@ -104,8 +104,8 @@ def settings() -> Iterator[Sampling]:
 def test_filters_are_those_of_transformers(way: str, kind: str, network: LlamaForCausalLM) -> None:
     logits = logits_of(kind)
     for sampling in settings():
-        found = disagreement(OURS[way](logits, sampling), theirs(network, logits, sampling), logits, sampling)
-        assert not found, f"{sampling}: {found}"
+        difference = disagreement(OURS[way](logits, sampling), theirs(network, logits, sampling), logits, sampling)
+        assert not difference, f"{sampling}: {difference}"
 
 
 def test_ties_matter_here() -> None:

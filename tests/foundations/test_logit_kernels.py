@@ -36,10 +36,10 @@ def test_the_exponential_is_right_to_the_last_place() -> None:
         np.concatenate([np.linspace(logits.LOWEST, 0, 4001), steps, steps + 1e-9, -np.logspace(-300, 0)])
     )
     values = values[(values >= logits.LOWEST) & (values <= 0)]
-    found = logits.exponentials(values)
-    assert max(abs(MP.mpf(float(f)) / MP.exp(MP.mpf(float(v))) - 1) for f, v in zip(found, values, strict=True)) < (
-        LAST_PLACE
-    )
+    exponentials = logits.exponentials(values)
+    assert max(
+        abs(MP.mpf(float(f)) / MP.exp(MP.mpf(float(v))) - 1) for f, v in zip(exponentials, values, strict=True)
+    ) < (LAST_PLACE)
     below = np.array([np.nextafter(logits.LOWEST, -np.inf), -745.0, -1e300, -np.inf])
     np.testing.assert_array_equal(logits.exponentials(below), 0)
     np.testing.assert_array_equal(logits.exponentials(np.array([0.0, -0.0])), 1)
@@ -96,8 +96,8 @@ LOGITS = logit_pairs()
 def test_logit_statistics_at_fifty_digits(name: str, compiled: bool) -> None:
     target, draft = LOGITS[name]
     with taken_at_any_size() if compiled else without_numba():
-        found = pair_statistics(target, draft)
-    for value, exact in zip(astuple(found), exact_statistics(target, draft), strict=True):
+        statistics = pair_statistics(target, draft)
+    for value, exact in zip(astuple(statistics), exact_statistics(target, draft), strict=True):
         if exact == MP.inf:
             assert value == math.inf
         else:
@@ -112,11 +112,11 @@ def test_kl_of_nearly_equal_logits_keeps_its_digits(apart: float) -> None:
     draft = target + apart * (noisy - target)
     exact = exact_statistics(target, draft)[1]
     with taken_at_any_size():
-        found = pair_statistics(target, draft)
-    for value in (found.kl, pair_statistics(target, draft).kl):
+        statistics = pair_statistics(target, draft)
+    for value in (statistics.kl, pair_statistics(target, draft).kl):
         assert close(value, exact, 1e-10)
     if apart == 1e-9:
-        assert not close(found.cross_entropy - found.target_entropy, exact, 0.1)
+        assert not close(statistics.cross_entropy - statistics.target_entropy, exact, 0.1)
 
 
 def test_logit_statistics_of_large_rows() -> None:
@@ -124,20 +124,20 @@ def test_logit_statistics_of_large_rows() -> None:
     rng = np.random.default_rng(2)
     target = 3 * rng.standard_normal((2, 1, TOKENS))
     draft = target[0] + rng.standard_normal((3, TOKENS))
-    found = pair_statistics(target, draft)
+    statistics = pair_statistics(target, draft)
     with without_numba():
         twin = pair_statistics(target, draft)
         from_torch = pair_statistics(torch.from_numpy(target), torch.from_numpy(draft))
     single = pair_statistics(target.astype(np.float32), draft.astype(np.float32))
-    for ours, theirs, tensor, rounded in zip(*map(astuple, (found, twin, from_torch, single)), strict=True):
+    for ours, theirs, tensor, rounded in zip(*map(astuple, (statistics, twin, from_torch, single)), strict=True):
         assert ours.shape == (2, 3)
         np.testing.assert_allclose(ours, theirs, rtol=SUMS)
         np.testing.assert_allclose(tensor.numpy(), theirs, rtol=SUMS)
         assert rounded.dtype == np.float64
         np.testing.assert_allclose(rounded, theirs, rtol=SINGLE_LOGITS)
     one = pair_statistics(target[1, 0], draft[2])
-    assert [float(value) for value in astuple(one)] == [value[1, 2] for value in astuple(found)]
-    assert isinstance(found, PairStatistics)
+    assert [float(value) for value in astuple(one)] == [value[1, 2] for value in astuple(statistics)]
+    assert isinstance(statistics, PairStatistics)
 
 
 @pytest.mark.parametrize("tokens", [4, TOKENS])
@@ -163,10 +163,10 @@ def test_wrong_sums_are_caught() -> None:
     """Negative control: KL the other way round, entropy in bits and a dropped half are no rounding."""
     target, draft = LOGITS["language"]
     tv, kl, entropy = exact_statistics(target, draft)[:3]
-    found = pair_statistics(target, draft)
+    statistics = pair_statistics(target, draft)
     for wrong, exact in (
         (pair_statistics(draft, target).kl, kl),
-        (found.target_entropy / math.log(2), entropy),
-        (2 * found.total_variation, tv),
+        (statistics.target_entropy / math.log(2), entropy),
+        (2 * statistics.total_variation, tv),
     ):
         assert not close(wrong, exact, 1e-3)

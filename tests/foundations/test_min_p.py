@@ -28,8 +28,8 @@ def trace_with(**sampling: Any) -> Trace:
 
 
 def engines_of(trace: Trace) -> dict[str, str]:
-    found = engine_settings([Draft("small", trace, ConstantRatio(0.1))], k_max=4, nodes=4)
-    return {settings.engine: settings.paste for settings in found}
+    settings_of_engines = engine_settings([Draft("small", trace, ConstantRatio(0.1))], k_max=4, nodes=4)
+    return {settings.engine: settings.paste for settings in settings_of_engines}
 
 
 def test_measured_and_recorded(tiny_pair: ModelPair, tmp_path: Path) -> None:

@@ -154,8 +154,8 @@ def test_a_wrong_race_is_caught() -> None:
 # The enclosure
 
 
-def contains(found: Any, exact: Real) -> bool:
-    return bool(found.kind == "bound" and found.low <= exact <= found.high)
+def contains(enclosure: Any, exact: Real) -> bool:
+    return bool(enclosure.kind == "bound" and enclosure.low <= exact <= enclosure.high)
 
 
 @theorem
@@ -164,9 +164,9 @@ def test_the_enclosure_holds_for_any_pair(pair: tuple[Floats, Floats]) -> None:
     exact = oracle.race_acceptance(*pair)
     assert contains(race_enclosure(*pair), exact)
     with taken_at_any_size():
-        found = race_enclosure(*pair)
-    assert contains(found, exact)
-    assert found.high - found.low <= WIDTH
+        enclosure = race_enclosure(*pair)
+    assert contains(enclosure, exact)
+    assert enclosure.high - enclosure.low <= WIDTH
 
 
 @each("name", sorted(HARD))
@@ -175,14 +175,14 @@ def test_the_enclosure_of_hard_pairs(name: str) -> None:
     exact = race_by_one_sort(p, q)
     with taken_at_any_size():
         for pair in ((p, q), (q, p)):
-            found = race_enclosure(*pair)
-            assert contains(found, exact)
-            assert found.high - found.low <= WIDTH
+            enclosure = race_enclosure(*pair)
+            assert contains(enclosure, exact)
+            assert enclosure.high - enclosure.low <= WIDTH
     assert contains(race_enclosure(p, q), exact)
     p, q = HARD[name]
-    found = race_enclosure(p, q)
-    assert found.high - found.low <= WIDTH
-    assert found.low <= race.race_acceptance(p, q) <= found.high
+    enclosure = race_enclosure(p, q)
+    assert enclosure.high - enclosure.low <= WIDTH
+    assert enclosure.low <= race.race_acceptance(p, q) <= enclosure.high
 
 
 @pytest.mark.parametrize("scale", [0.5, 3.0, 6.0])
@@ -190,22 +190,22 @@ def test_the_enclosure_of_a_large_vocabulary(scale: float) -> None:
     """Width below 1e-9; the ends without another look at any cell hold too."""
     p, q = language_like(16_384, seed=1, scale=scale)
     exact = race_by_one_sort(p, q)
-    found = race_enclosure(p, q)
-    assert contains(found, exact)
-    assert found.high - found.low <= WIDTH
-    assert not found.low <= exact - WIDTH
-    assert not exact + WIDTH <= found.high
+    enclosure = race_enclosure(p, q)
+    assert contains(enclosure, exact)
+    assert enclosure.high - enclosure.low <= WIDTH
+    assert not enclosure.low <= exact - WIDTH
+    assert not exact + WIDTH <= enclosure.high
     low, high, _ = race.race_bracket(p, q, width=1.0)
     assert low < exact < high
 
 
 def test_the_enclosure_of_single_precision_is_as_wide_as_its_sums_are_off() -> None:
     p, q = (pmf.astype(np.float32) for pmf in language_like(TOKENS))
-    found = race_enclosure(torch.from_numpy(p), torch.from_numpy(q))
+    enclosure = race_enclosure(torch.from_numpy(p), torch.from_numpy(q))
     off = abs(math.fsum(p.astype(np.float64)) - 1)
     assert off > 0
-    assert contains(found, race_by_one_sort(p, q))
-    assert found.high - found.low <= 2 * off + WIDTH
+    assert contains(enclosure, race_by_one_sort(p, q))
+    assert enclosure.high - enclosure.low <= 2 * off + WIDTH
 
 
 @pytest.mark.parametrize(

@@ -56,12 +56,12 @@ def results(work: Spread[int], due: deque[int]) -> Iterator[tuple[int, int]]:
 def test_all_is_done_and_more_may_come(seats: int, room: int) -> None:
     """Work that a result brings is done too."""
     places, due = [Seat(lambda: ThreadPoolExecutor(room), lambda: room) for _ in range(seats)], deque(range(9))
-    found = {}
+    values = {}
     for n, value in results(spread(places), due):
-        found[n] = value
+        values[n] = value
         if n < 9:
             due.append(n + 100)
-    assert found == {n: n * n for n in [*range(9), *range(100, 109)]}
+    assert values == {n: n * n for n in [*range(9), *range(100, 109)]}
 
 
 def test_no_more_is_under_way_than_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,10 +34,10 @@ def path(tmp_path: Path) -> Path:
 
 def test_rows_and_payloads_come_back(path: Path) -> None:
     with opened(path) as store:
-        assert [row.content for row in store.found] == [content for content, _ in ROWS]
-        assert [row.line for row in store.found] == [2, 3, 4]
+        assert [row.content for row in store.earlier] == [content for content, _ in ROWS]
+        assert [row.line for row in store.earlier] == [2, 3, 4]
         added = store.add({"n": 3}, b"more")
-        assert [payload_of(path, row) for row in store.found] == [load or b"" for _, load in ROWS]
+        assert [payload_of(path, row) for row in store.earlier] == [load or b"" for _, load in ROWS]
         assert payload_of(path, added) == b"more"
     assert read_rows(path, KIND).rows[-1] == added
 
@@ -75,7 +75,7 @@ def test_a_file_cut_at_any_byte_goes_on_as_if_it_had_not_been(path: Path) -> Non
         left = max(sum(end <= cut for end in ends) - 1, 0)
         assert (len(read_rows(path, KIND).rows), read_rows(path, KIND).torn) == (left, cut not in (0, *ends))
         with opened(path) as store:
-            assert len(store.found.rows) == left
+            assert len(store.earlier.rows) == left
             for content, payload in ROWS[left:]:
                 store.add(content, payload)
         assert path.read_bytes() == whole
@@ -87,11 +87,11 @@ def test_a_changed_byte_costs_its_row_alone(path: Path) -> None:
     head = whole.index(b"\n") + 1
     for place in range(head, len(whole) - 1):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        found = read_rows(path, KIND)
-        kept = [row.content for row in found]
+        rows = read_rows(path, KIND)
+        kept = [row.content for row in rows]
         assert len(kept) == 2 - (whole[place : place + 1] == b"\n")
         assert all(content in [content for content, _ in ROWS] for content in kept)
-        assert len(found.damaged) >= 1
+        assert len(rows.damaged) >= 1
 
 
 def test_rows_without_a_hash(tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ def test_rows_without_a_hash(tmp_path: Path) -> None:
     assert path.read_text().splitlines()[1] == '{"n":1}'
     with path.open("a") as file:
         file.write('{"n": 2}\n[]\nnothing\n')
-    found = read_rows(path, OPEN)
-    assert [row.content["n"] for row in found] == [1, 2]
-    assert found.damaged == [4, 5]
+    rows = read_rows(path, OPEN)
+    assert [row.content["n"] for row in rows] == [1, 2]
+    assert rows.damaged == [4, 5]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ import sys
 from pathlib import Path
 from tests.foundations.test_store import opened
 with opened(Path(sys.argv[1])) as store:
-    for n in range(len(store.found.rows), 10**9):
+    for n in range(len(store.earlier.rows), 10**9):
         store.add({"n": n}, bytes(5000))
         print(n, flush=True)
 """

@@ -130,9 +130,9 @@ def test_the_mean_front_is_the_mean_of_the_fronts() -> None:
     np.testing.assert_allclose(mean.loss, each.loss.mean(axis=(0, 1)), rtol=0, atol=ROUNDING)
     assert mean.uno is None
     # A theta of its own at each position: the same line.
-    own = rng.random((4, 3))
+    thetas = rng.random((4, 3))
     tv = np.asarray(total_variation(p, q))
-    reject, loss = ((1 - own) * tv).mean(), (own * tv).mean()
+    reject, loss = ((1 - thetas) * tv).mean(), (thetas * tv).mean()
     assert np.interp(reject, mean.reject[::-1], mean.loss[::-1]) == pytest.approx(loss, abs=ROUNDING)
 
 

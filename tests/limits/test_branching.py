@@ -143,14 +143,14 @@ def test_the_stationary_tree_of_a_certain_token_is_a_chain(pmf: list[float], cap
 def test_one_prefix_is_worth_the_largest_probability(tokens: int) -> None:
     """P = 1: the largest entry of each pmf, on average H_V/V for uniform pmfs; Hoeffding at `FALSE_ALARM`."""
     trees = 6000
-    drawn: list[Floats] = []
+    samples: list[Floats] = []
 
     def sample(rng: np.random.Generator, n: int) -> Floats:
-        drawn.append(rng.dirichlet(np.ones(tokens), n))
-        return drawn[-1]
+        samples.append(rng.dirichlet(np.ones(tokens), n))
+        return samples[-1]
 
     totals = random_tree_totals(sample, 1, trees, rng=4)[:, 0]
-    np.testing.assert_array_equal(totals, np.concatenate(drawn).max(axis=1))
+    np.testing.assert_array_equal(totals, np.concatenate(samples).max(axis=1))
     harmonic = sum(1 / n for n in range(1, tokens + 1)) / tokens
     assert abs(totals.mean() - harmonic) <= math.sqrt(math.log(2 / FALSE_ALARM) / (2 * trees))
 

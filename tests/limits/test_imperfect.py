@@ -18,11 +18,11 @@ def test_values_are_those_of_every_set() -> None:
         p, q = rng.uniform(0, 1, (2, 7))
         sets = [list(each) for each in combinations(range(7), capacity)]
         chosen = max(sets, key=lambda each: q[each].sum())
-        found = imperfect_tree(p, q, capacity)
-        assert found.best == pytest.approx(max(p[each].sum() for each in sets), rel=1e-12)
-        assert found.value == pytest.approx(p[chosen].sum(), rel=1e-12)
-        assert found.claimed == pytest.approx(q[chosen].sum(), rel=1e-12)
-        assert 0 <= found.loss <= found.bound
+        tree = imperfect_tree(p, q, capacity)
+        assert tree.best == pytest.approx(max(p[each].sum() for each in sets), rel=1e-12)
+        assert tree.value == pytest.approx(p[chosen].sum(), rel=1e-12)
+        assert tree.claimed == pytest.approx(q[chosen].sum(), rel=1e-12)
+        assert 0 <= tree.loss <= tree.bound
 
 
 def test_perfect_knowledge_loses_nothing_and_the_bound_is_met() -> None:

@@ -52,11 +52,11 @@ def test_a_count_at_another_k_says_more(acceptances: list[float], counted_k: int
     repeats = 50
     whole = acceptances * repeats
     tokens = len(whole)
-    counted, found = (tokens / expected_calls(whole, each) for each in (counted_k, k))
+    counted, there = (tokens / expected_calls(whole, each) for each in (counted_k, k))
     low, high = tokens_per_call_between(min(counted, counted_k + 1), counted_k, k)
     # A call cut short changes each count of calls by less than one, so a ratio by less than this share.
     slack = 1 + 4 * (max(k, counted_k) + 1) ** 2 / tokens
-    assert low / slack <= found <= high * slack
+    assert low / slack <= there <= high * slack
 
 
 @pytest.mark.parametrize("k", [1, 3, 7])

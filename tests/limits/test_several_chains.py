@@ -43,8 +43,8 @@ def law(pmfs: list[Floats]) -> dict[tuple[int, ...], float]:
 
 def most_accepted(target: list[Floats], draft: list[Floats], chains: int) -> float:
     """The largest mean number of leading tokens that a text shares with one of the chains, over all joint laws."""
-    texts, drawn = law(target), law(draft)
-    lists = {each: math.prod(drawn[run] for run in each) for each in product(drawn, repeat=chains)}
+    texts, drafts = law(target), law(draft)
+    lists = {each: math.prod(drafts[run] for run in each) for each in product(drafts, repeat=chains)}
     agreed = [
         max(sum(text[:i] == run[:i] for i in range(1, len(text) + 1)) for run in each)
         for each in lists
@@ -57,9 +57,9 @@ def most_accepted(target: list[Floats], draft: list[Floats], chains: int) -> flo
         ]
     )
     shares = [*lists.values(), *texts.values()]  # the last margin follows from the others
-    found = linprog(-np.array(agreed), A_eq=margins.tocsr()[:-1], b_eq=shares[:-1], method="highs")
-    assert found.success
-    return -float(found.fun)
+    solution = linprog(-np.array(agreed), A_eq=margins.tocsr()[:-1], b_eq=shares[:-1], method="highs")
+    assert solution.success
+    return -float(solution.fun)
 
 
 def from_two_numbers(target: list[Floats], draft: list[Floats], chains: int) -> float:
@@ -103,8 +103,8 @@ def test_one_chain_is_the_one_call_bound() -> None:
 def test_more_chains_accept_more_and_no_more_than_so_many_times() -> None:
     """D rises in k and is below kQ, the bound without the second term, and below 1."""
     log_draft = -np.logspace(-12, 3, 200)
-    drawn = [np.exp(log_drawn(log_draft, k)) for k in range(1, 9)]
-    for k, (fewer, more) in enumerate(pairwise(drawn), 2):
+    reach = [np.exp(log_drawn(log_draft, k)) for k in range(1, 9)]
+    for k, (fewer, more) in enumerate(pairwise(reach), 2):
         assert np.all(fewer <= more * (1 + ROUNDING))
         assert np.all(more <= np.minimum(1, k * np.exp(log_draft)) * (1 + ROUNDING))
 
@@ -137,11 +137,11 @@ def test_along_a_trace_by_hand() -> None:
     trace, terms = pair(), []
     for target, draft in zip(*(np.split(trace.columns[name], 8) for name in ("log_target", "log_draft")), strict=True):
         for n in range(24 - 2):
-            drawn = [1 - (1 - math.exp(draft[n : n + i].sum())) ** 4 for i in (1, 2, 3)]
-            terms.append(1 + sum(min(1, d / math.exp(target[n : n + i].sum())) for i, d in enumerate(drawn, 1)))
-    found = one_call_bound(Prompts(trace.texts), trace, [3], chains=4)[3]
-    assert found.best == pytest.approx(np.mean(terms), rel=ROUNDING)
-    assert found.kind == "statistical"
+            reach = [1 - (1 - math.exp(draft[n : n + i].sum())) ** 4 for i in (1, 2, 3)]
+            terms.append(1 + sum(min(1, d / math.exp(target[n : n + i].sum())) for i, d in enumerate(reach, 1)))
+    bound = one_call_bound(Prompts(trace.texts), trace, [3], chains=4)[3]
+    assert bound.best == pytest.approx(np.mean(terms), rel=ROUNDING)
+    assert bound.kind == "statistical"
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

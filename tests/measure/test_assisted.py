@@ -132,14 +132,14 @@ def test_settings_of_the_models_do_not_matter(tiny_pair: ModelPair) -> None:
     """A pair's own files may ask for another temperature, top-k or penalty; here `Sampling` alone decides."""
     ids = [torch.tensor([5, 9, 11])]
     before = count_assisted_calls(tiny_pair, ids, Sampling(), k=3, tokens=40, seed=8)
-    own = tiny_pair.target.network.generation_config
-    kept = own.to_dict()
-    own.update(temperature=0.01, top_k=1, do_sample=True, repetition_penalty=5.0, max_length=5)
+    settings = tiny_pair.target.network.generation_config
+    kept = settings.to_dict()
+    settings.update(temperature=0.01, top_k=1, do_sample=True, repetition_penalty=5.0, max_length=5)
     try:
         after = count_assisted_calls(tiny_pair, ids, Sampling(), k=3, tokens=40, seed=8)
-        assert tiny_pair.target.network.generation_config is own
+        assert tiny_pair.target.network.generation_config is settings
     finally:
-        own.update(**kept)
+        settings.update(**kept)
     assert torch.equal(before[0].output_ids, after[0].output_ids)
     assert before[0].calls == after[0].calls
 

@@ -153,8 +153,8 @@ def test_the_estimate_is_above_what_the_cache_takes(tiny_pair: ModelPair) -> Non
     """Two layers, two heads of 16 numbers, keys and values, four bytes each."""
     cache = cache_of_causal(tiny_pair.target)
     assert bytes_per_token(cache) == 2 * 2 * 2 * 16 * 4
-    held = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers)
-    assert held == 8 * bytes_per_token(cache)
+    size = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers)
+    assert size == 8 * bytes_per_token(cache)
 
 
 def test_free_memory_of_this_machine_and_of_a_container(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -350,14 +350,14 @@ def test_texts_are_those_of_each_prompt_alone(kind: str, pair_of: Callable[[Any]
     options = {"tokens": most, "count": 3, "chunk": 16}
     assert str(why_alone(pair.target, 90)).startswith(ALONE.get(kind, "None"))
     with passes(pair) as shapes:
-        found = together(pair, prompts, **options)
+        batched = together(pair, prompts, **options)
     rows = [shape[0] for shape in shapes]
     assert max(rows) == (3 if alone else 12)
-    lengths = [len(text) for texts in found for text in texts]
+    lengths = [len(text) for texts in batched for text in texts]
     assert len(set(lengths)) > (1 if alone else 2)
     if not alone and sorted(lengths)[5] < most:
         assert rows[-1] <= 6, "rows leave once half of the texts have ended"
-    assert lists(found) == lists(each_alone(pair, prompts, **options))
+    assert lists(batched) == lists(each_alone(pair, prompts, **options))
 
 
 def test_texts_of_the_built_in_target() -> None:
@@ -411,9 +411,9 @@ def test_positions_that_turn_by_the_longest_text(rope: str, pair_of: Callable[[A
     assert str(why_alone(pair.target, 33)).endswith("beyond 32 tokens") == (rope != "yarn")
     for prompts, alone in ((TOGETHER[2:], False), (TOGETHER, rope != "yarn")):
         with passes(pair) as shapes:
-            found = together(pair, prompts, **options)
+            batched = together(pair, prompts, **options)
         assert max(rows for rows, _ in shapes) == (2 if alone else 2 * len(prompts))
-        assert lists(found) == lists(each_alone(pair, prompts, **options))
+        assert lists(batched) == lists(each_alone(pair, prompts, **options))
 
 
 def test_models_without_a_mask_or_that_fail_sample_alone(pair_of: Callable[[Any], ModelPair]) -> None:
@@ -451,8 +451,8 @@ def test_memory_that_runs_out_halves_the_batch(most: int, after: int, tiny_pair:
             raise torch.OutOfMemoryError
 
     with passes(tiny_pair, full):
-        found = together(tiny_pair, TOGETHER, tokens=30, count=2, remark=said.append)
-    assert lists(found) == expected
+        batched = together(tiny_pair, TOGETHER, tokens=30, count=2, remark=said.append)
+    assert lists(batched) == expected
     assert all(re.fullmatch(r"memory ran out with \d texts sampled together: they go on \d at a time", s) for s in said)
     assert len(said) == sum(rows > most for rows in seen[after:]) > 0
 
@@ -473,11 +473,11 @@ def test_memory_that_runs_out_while_tokens_are_drawn(
     error: Exception, tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No three rows of weights fit from the third draw on; other errors are not taken for it."""
-    expected, drawn = lists(together(tiny_pair, TOGETHER, tokens=9, count=2)), list[int]()
+    expected, rows = lists(together(tiny_pair, TOGETHER, tokens=9, count=2)), list[int]()
 
     def full(logits: Tensor, *others: Any) -> Tensor:
-        drawn.append(len(logits))
-        if len(drawn) > 2 and len(logits) > 2:
+        rows.append(len(logits))
+        if len(rows) > 2 and len(logits) > 2:
             raise error
         return draw(logits, *others)
 
@@ -485,7 +485,7 @@ def test_memory_that_runs_out_while_tokens_are_drawn(
     said: list[str] = []
     assert lists(together(tiny_pair, TOGETHER, tokens=9, count=2, remark=said.append)) == expected
     assert any("they go on" in line for line in said)
-    error, drawn = RuntimeError("shapes differ"), []
+    error, rows = RuntimeError("shapes differ"), []
     with pytest.raises(RuntimeError, match="shapes differ"):
         together(tiny_pair, TOGETHER, tokens=9, count=2)
 

@@ -70,24 +70,24 @@ def test_rounds_end_by_width_time_or_number(tiny_pair: ModelPair) -> None:
     assert {(group.stopped, group.rounds) for group in number.groups} == {("rounds", 2)}
     cut = ended(Budget(width=1e-9, seconds=1e-6))
     assert [(group.stopped, group.rounds) for group in cut.groups] == [("budget", 1)] * FEWEST_GROUPS
-    found = cut.provenance["rounds"]
-    assert (found["stopped"], found["groups"], found["rounds"]) == ("budget", FEWEST_GROUPS, FEWEST_GROUPS)
-    assert found["wanted"] == {"width": 1e-9, "seconds": 1e-6}
-    assert set(found["widths"]) == {"target 2", "target 8", "draft 1", "draft 2", "draft 8"}
+    ending = cut.provenance["rounds"]
+    assert (ending["stopped"], ending["groups"], ending["rounds"]) == ("budget", FEWEST_GROUPS, FEWEST_GROUPS)
+    assert ending["wanted"] == {"width": 1e-9, "seconds": 1e-6}
+    assert set(ending["widths"]) == {"target 2", "target 8", "draft 1", "draft 2", "draft 8"}
     assert all(entry.low < entry.high for m, entry in cut.target.items() if m > 1), "4 groups have an interval"
-    assert found["seconds"] == pytest.approx(sum(group.seconds for group in cut.groups))
+    assert ending["seconds"] == pytest.approx(sum(group.seconds for group in cut.groups))
 
 
 def test_a_group_has_weights_in_another_place_and_the_threads_of_the_first(
     tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places, threads, before = [], [], {name: w.clone() for name, w in tiny_pair.target.network.named_parameters()}
-    own = latency._round
+    one_round = latency._round
 
     def listened(*args: Any) -> dict[Pass, float]:
         places.append(tuple(w.data_ptr() for w in tiny_pair.target.network.parameters()))
         threads.append(torch.get_num_threads())
-        return own(*args)
+        return one_round(*args)
 
     monkeypatch.setattr(latency, "_round", listened)
     timing = Timing(tiny_pair, 9, (1, 2), rounds=1, warm_up=0)
@@ -126,11 +126,11 @@ def test_groups_are_spread_over_the_other_work(
 ) -> None:
     """Three before it, the last after it; fewer where 60 s do not hold eight."""
     monkeypatch.setattr(Timing, "_group", lambda self: timed(seconds))
-    timing, found = Timing(tiny_pair, 9), []
+    timing, counts = Timing(tiny_pair, 9), []
     for part in parts:
         timing.reach(part)
-        found.append(len(timing.groups))
-    assert tuple(found) == tuple(groups)
+        counts.append(len(timing.groups))
+    assert tuple(counts) == tuple(groups)
 
 
 @pytest.mark.parametrize("workers", [None, "1"])
@@ -143,8 +143,8 @@ def test_a_command_measures_before_between_and_after_the_prompts(
         monkeypatch.setattr(latency, name, value)
     events: list[str] = []
     monkeypatch.setattr(Timing, "_group", lambda self: events.append("group") or timed())
-    own: Callable[..., Any] = runners._perform
-    monkeypatch.setattr(runners, "_perform", lambda *args: events.append("work") or own(*args))
+    perform: Callable[..., Any] = runners._perform
+    monkeypatch.setattr(runners, "_perform", lambda *args: events.append("work") or perform(*args))
     prompts = tmp_path / "prompts.jsonl"
     prompts.write_text("".join(json.dumps({"question_id": i, "turns": ["t1 t2 t3"]}) + "\n" for i in range(4)))
     pair = ["--target", str(tiny_folders[0]), "--draft", str(tiny_folders[1]), "--device", "cpu"]
@@ -250,8 +250,8 @@ def test_a_kept_table_is_measured_again_if_it_is_wider_than_asked(
     """
     rounds = {"wanted": asdict(Budget(0.3, 60.0)), **ended}
     kept = replace(tiny_table, provenance={**tiny_table.provenance, "rounds": rounds})
-    found = differences(kept, tiny_pair, context=4, longest=2, sampling=Sampling(), budget=asked)
-    assert found == (("width of its intervals",) if again else ())
+    reasons = differences(kept, tiny_pair, context=4, longest=2, sampling=Sampling(), budget=asked)
+    assert reasons == (("width of its intervals",) if again else ())
 
 
 def test_the_command_measures_again_for_a_narrower_width(
@@ -330,9 +330,9 @@ def test_a_disturbed_timing_leads_with_its_range() -> None:
             assert (said in " ".join(report.brief.verdict)) == disturbed
             assert (QUIET in report.notes and QUIET in report.brief.notes) == disturbed
             if disturbed:
-                found = content["disturbed"]
-                assert (found["low"], found["high"]) == pytest.approx((ends[2], ends[0]))
-                assert content["speedup"]["low"] < found["low"] < found["high"] < content["speedup"]["high"]
+                spread = content["disturbed"]
+                assert (spread["low"], spread["high"]) == pytest.approx((ends[2], ends[0]))
+                assert content["speedup"]["low"] < spread["low"] < spread["high"] < content["speedup"]["high"]
 
 
 def test_the_same_defaults_everywhere() -> None:

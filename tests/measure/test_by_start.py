@@ -89,31 +89,31 @@ def test_starts_equal_single_calls(
     columns = teacher_forced(pair, PROMPT, OUTPUT, sampling, chunk=chunk, depth=depth)
     for start, single in expected(pair, sampling, depth):
         for name in BY_START:
-            found = columns[name][start]
-            assert found.shape[0] == depth
+            row = columns[name][start]
+            assert row.shape[0] == depth
             values = single[name.removeprefix("start_")].numpy()
             values = values[:, :4] if values.ndim == 2 else values
-            np.testing.assert_allclose(found[: len(values)], values, rtol=CACHE, atol=CACHE, err_msg=f"{name} {start}")
+            np.testing.assert_allclose(row[: len(values)], values, rtol=CACHE, atol=CACHE, err_msg=f"{name} {start}")
 
 
 @pytest.mark.parametrize("kind", TOYS)
 def test_padding_of_the_target_is_never_drafted(kind: type[ToyHead], padded_pair: ModelPair) -> None:
     """Control: with the padding the drafts are others."""
     pair = with_head(padded_pair, kind)
-    found = teacher_forced(pair, PROMPT, OUTPUT, Sampling(), depth=3, race=False)["start_log_draft"]
+    log_draft = teacher_forced(pair, PROMPT, OUTPUT, Sampling(), depth=3, race=False)["start_log_draft"]
     for start, logits in enumerate(call_by_call(pair, PROMPT, OUTPUT, 3)):
         at = torch.arange(len(logits)), OUTPUT[start : start + len(logits)]
         cut, whole = (each.log_softmax(dim=-1)[at].numpy() for each in (logits[:, : pair.vocabulary], logits))
-        np.testing.assert_allclose(found[start, : len(cut)], cut, rtol=CACHE, atol=CACHE)
-        assert (np.abs(found[start, : len(cut)] - whole) > CACHE).all()
+        np.testing.assert_allclose(log_draft[start, : len(cut)], cut, rtol=CACHE, atol=CACHE)
+        assert (np.abs(log_draft[start, : len(cut)] - whole) > CACHE).all()
 
 
 def test_a_draft_with_its_own_sampling() -> None:
     """By start as by position; control: the target's sampling gives others."""
     target, draft = (torch.randn(5, 20, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))
-    texts, own = torch.arange(5), {"draft_sampling": Sampling(0.5)}
-    by_start = position_statistics(target, draft, texts, Sampling(), by_start=True, **own)
-    by_position = position_statistics(target, draft, texts, Sampling(), **own)
+    texts, options = torch.arange(5), {"draft_sampling": Sampling(0.5)}
+    by_start = position_statistics(target, draft, texts, Sampling(), by_start=True, **options)
+    by_position = position_statistics(target, draft, texts, Sampling(), **options)
     other = position_statistics(target, draft, texts, Sampling(), by_start=True)
     assert torch.equal(by_start["log_draft"], by_position["log_draft"])
     assert not torch.equal(by_start["log_draft"], other["log_draft"])

@@ -43,10 +43,10 @@ def logits(kind: str, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
         draft[:, SIZE // 2 :] -= 25
     if kind == "excluded":
         target[:, ::7] = draft[:, ::5] = -math.inf
-    drawn = torch.multinomial(target.double().softmax(-1), 1, generator=generator)[:, 0]
+    tokens = torch.multinomial(target.double().softmax(-1), 1, generator=generator)[:, 0]
     if kind == "improbable":
-        drawn = target.topk(SIZE - 10).indices[:, -1]
-    return target, draft, drawn
+        tokens = target.topk(SIZE - 10).indices[:, -1]
+    return target, draft, tokens
 
 
 def both(monkeypatch: pytest.MonkeyPatch, work) -> tuple[dict[str, Tensor], dict[str, Tensor]]:  # type: ignore[no-untyped-def]
@@ -89,8 +89,8 @@ def test_twins_agree_in_double_precision(kind: str, monkeypatch: pytest.MonkeyPa
 
     def columns() -> dict[str, Tensor]:
         buffers = torch.empty((2, ROWS, SIZE), dtype=torch.float64)
-        found = by_position(p, q, at, buffers)
-        return found | expensive(p, q, at, found, position_keys(3, 0, ROWS), buffers)
+        statistics = by_position(p, q, at, buffers)
+        return statistics | expensive(p, q, at, statistics, position_keys(3, 0, ROWS), buffers)
 
     compiled, ours = both(monkeypatch, columns)
     for name, values in ours.items():
@@ -102,15 +102,15 @@ def test_twins_agree_in_double_precision(kind: str, monkeypatch: pytest.MonkeyPa
 
 def test_threads_do_not_matter() -> None:
     target, draft, tokens = logits("random")
-    threads, found = torch.get_num_threads(), []
+    threads, results = torch.get_num_threads(), []
     try:
         for count in (1, 3):
             torch.set_num_threads(count)
-            found.append(position_statistics(target, draft, tokens, Sampling()))
+            results.append(position_statistics(target, draft, tokens, Sampling()))
     finally:
         torch.set_num_threads(threads)
-    for name, values in found[0].items():
-        assert torch.equal(values, found[1][name]), name
+    for name, values in results[0].items():
+        assert torch.equal(values, results[1][name]), name
 
 
 def test_every_row_is_in_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,11 +148,11 @@ def test_the_entropy_of_an_almost_certain_token(size: int) -> None:
     for height in np.linspace(-5, -60, 56).tolist():
         target = torch.full((1, size), height)
         target[0, 0] = 0.0
-        found = position_statistics(target, target, torch.tensor([0]), Sampling(), race=False)
+        statistics = position_statistics(target, target, torch.tensor([0]), Sampling(), race=False)
         rest = (size - 1) * math.exp(height)
         entropy = math.log1p(rest) - rest / (1 + rest) * height
         for name in ("target_entropy", "draft_entropy"):
-            assert abs(float(found[name][0]) - entropy) <= 3e-7 * entropy + 3e-14
+            assert abs(float(statistics[name][0]) - entropy) <= 3e-7 * entropy + 3e-14
 
 
 @pytest.mark.parametrize("kind", KINDS)

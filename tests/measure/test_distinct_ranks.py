@@ -151,10 +151,10 @@ def test_a_token_without_mass_is_never_rejected() -> None:
     """A draw at either end of [0, 1), and a scan out of order."""
     density = torch.tensor([[0.0, 0.3, 0.0, 0.7, 0.0]])
     heights = torch.tensor([[0.0, 1.0, 0.9999999999]], dtype=torch.float64)
-    found, mass = rejection._rejected(heights, torch.stack([density, density]))
-    assert found.tolist() == [[1, 3, 3]]
+    tokens, mass = rejection._rejected(heights, torch.stack([density, density]))
+    assert tokens.tolist() == [[1, 3, 3]]
     assert torch.equal(mass, torch.full_like(mass, 1.0))
-    found, mass = rejection._rejected(heights, torch.zeros(2, 1, 5))
+    tokens, mass = rejection._rejected(heights, torch.zeros(2, 1, 5))
     assert (mass == 0).all()
 
 
@@ -183,11 +183,11 @@ def test_keys_and_uniforms() -> None:
     keys = position_keys(text_key(0, 3, 1), 0, 50_000)
     np.testing.assert_array_equal(position_keys(text_key(0, 3, 1), 49_990, 10), keys[-10:])
     assert len(np.unique(keys)) == len(keys)
-    drawn = uniforms(keys, 12)
-    assert drawn.min() >= 0
-    assert drawn.max() < 1
-    error = 1 / math.sqrt(drawn.size)
-    normal = (drawn - 0.5) * math.sqrt(12)
+    numbers = uniforms(keys, 12)
+    assert numbers.min() >= 0
+    assert numbers.max() < 1
+    error = 1 / math.sqrt(numbers.size)
+    normal = (numbers - 0.5) * math.sqrt(12)
     limit = norm.isf(FALSE_ALARM / 2)
     assert abs(normal.mean()) < limit * error
     assert abs((normal**2).mean() - 1) < limit * error * math.sqrt(0.8)  # the square of a uniform has variance 4/5
@@ -234,15 +234,15 @@ def test_calls_of_estimated_traces(monkeypatch: pytest.MonkeyPatch) -> None:
     target, draft = small_pair(22, 4)  # the law of its second rank has a large spread
     exact = calls(np.tile(enumerated(target, draft, token, Sampling()), (1, tokens, 1)))[0]
     first = position_keys(1, 0, texts)
-    own = np.stack([position_keys(int(key), 0, tokens) for key in first])
+    by_text = np.stack([position_keys(int(key), 0, tokens) for key in first])
     shared = np.repeat(first[:, None], tokens, axis=1)
     off = {}
-    for name, keys in (("own", own), ("shared", shared)):
+    for name, keys in (("own", by_text), ("shared", shared)):
         rows = (x.expand(texts * tokens, -1) for x in (target, draft))
         column = position_statistics(*rows, torch.full((texts * tokens,), token), Sampling(), keys=keys.reshape(-1))
         laws = RULE.rank_law({key: values.numpy() for key, values in column.items()}, DISTINCT_RANKS)
-        found = calls(laws.reshape(texts, tokens, -1))
-        off[name] = abs(found.mean() - exact) / (found.std(ddof=1) / math.sqrt(texts))
+        means = calls(laws.reshape(texts, tokens, -1))
+        off[name] = abs(means.mean() - exact) / (means.std(ddof=1) / math.sqrt(texts))
     assert off["own"] < norm.isf(FALSE_ALARM / 2)
     assert off["shared"] > norm.isf(FALSE_ALARM / 2)
 

@@ -34,12 +34,12 @@ def test_the_columns_of_a_measurement(sampling: Sampling, pair: ModelPair) -> No
     target, draft, tokens = (torch.cat([part[i] for part in logits]) for i in range(3))
     if sampling.truncates:  # tokens that the cut target can output
         tokens = target.argmax(dim=-1)
-        found = position_statistics(target, draft, tokens, sampling, better_drafts=True)
-        measured = {name: values.numpy() for name, values in found.items()}
+        statistics = position_statistics(target, draft, tokens, sampling, better_drafts=True)
+        measured = {name: values.numpy() for name, values in statistics.items()}
     else:
         measured = teacher_forced(pair, prompt, text, sampling, better_drafts=True)
-    for library in (torch.Tensor.clone, lambda values: values.numpy()):
-        trace = Trace.from_logits(library(target), library(draft), library(tokens), sampling=sampling)
+    for convert in (torch.Tensor.clone, lambda values: values.numpy()):
+        trace = Trace.from_logits(convert(target), convert(draft), convert(tokens), sampling=sampling)
         assert set(trace.columns) == set(measured) - NOT_FROM_LOGITS
         for name, values in trace.columns.items():
             bound = 0 if values.dtype.kind in "bi" else FLOAT32

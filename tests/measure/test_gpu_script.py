@@ -39,11 +39,13 @@ def test_every_part_runs_without_a_gpu(script: ModuleType, tmp_path: Path) -> No
     out = tmp_path / "found.json"
     options = ["--device", "cpu", "--sizes", "tiny", "--dtype", "float32", "--threads", "1", "--out", str(out)]
     assert script.main(options) == 0
-    found = json.loads(out.read_text())
-    assert set(found["parts"]) == set(script.PARTS)
-    assert all("error" not in result for part in found["parts"].values() for result in part.values())
-    texts, calls, mixed = (found["parts"][name]["float32"] for name in ("texts", "calls", "mixed"))
-    columns, sampling, budget = (found["parts"][name]["float32"] for name in ("columns", "sampling", "latency_budget"))
+    results = json.loads(out.read_text())
+    assert set(results["parts"]) == set(script.PARTS)
+    assert all("error" not in result for part in results["parts"].values() for result in part.values())
+    texts, calls, mixed = (results["parts"][name]["float32"] for name in ("texts", "calls", "mixed"))
+    columns, sampling, budget = (
+        results["parts"][name]["float32"] for name in ("columns", "sampling", "latency_budget")
+    )
     assert texts["texts"] == 2
     assert texts["races_parted"] == texts["greedy_parted"] == 0
     assert calls["disagreements"] == 0
@@ -116,8 +118,8 @@ def test_texts_that_part_are_reported(script: ModuleType) -> None:
     greedy = part["decode"](pair, prompts, part["Method"]("plain"), tokens=5, sampling=part["Sampling"](0))
     texts = [one.output_ids.tolist() for one in greedy]
     others = [texts[0], [*texts[1][:-1], (texts[1][-1] + 1) % pair.vocabulary]]
-    (found,) = part["parted"](pair, prompts, texts, others, False)
-    assert (found["text"], found["at"]) == (1, len(texts[1]) - 1)
-    assert found["margin"] > 100 * found["spacing"] > 0
+    (difference,) = part["parted"](pair, prompts, texts, others, False)
+    assert (difference["text"], difference["at"]) == (1, len(texts[1]) - 1)
+    assert difference["margin"] > 100 * difference["spacing"] > 0
     (shorter,) = part["parted"](pair, prompts, texts, [texts[0], texts[1][:2]], False)
     assert shorter == {"text": 1, "at": 2, "margin": None, "spacing": None}

@@ -44,7 +44,7 @@ SHAPES = [(1, 1, 1), (4, 2, 3), (6, 3, 2), (9, 2, 4), (3, 7, 3), (20, 9, 2)]
 def enumerated(pmf: Pmf, nodes: int, top: int, depth: int) -> set[Branch]:
     """The tree from the exact confidences of all paths: the most confident of each level, then of all."""
     every = _below(pmf, {(): Fraction(1)}, depth)
-    found: dict[Branch, Fraction] = {}
+    paths: dict[Branch, Fraction] = {}
     expanded: list[Branch] = [()]
     for _ in range(depth):
         level: dict[Branch, Fraction] = {}
@@ -53,9 +53,9 @@ def enumerated(pmf: Pmf, nodes: int, top: int, depth: int) -> set[Branch]:
             level |= {child: every[child] for child in children[:top] if every[child] > 0}
         place = {path: i for i, path in enumerate(level)}
         expanded = sorted(sorted(level, key=lambda path: (-level[path], place[path]))[:top], key=place.__getitem__)
-        found |= level
-    order = {path: i for i, path in enumerate(found)}
-    return set(sorted(found, key=lambda path: (-found[path], len(path), order[path]))[:nodes])
+        paths |= level
+    order = {path: i for i, path in enumerate(paths)}
+    return set(sorted(paths, key=lambda path: (-paths[path], len(path), order[path]))[:nodes])
 
 
 def _below(pmf: Pmf, level: dict[Branch, Fraction], depth: int) -> dict[Branch, Fraction]:
@@ -128,14 +128,14 @@ def test_the_tree_is_that_of_all_paths_enumerated(
             enumerated(lambda path, at=at, seed=seed: exact(seed, (at, *path)), nodes, top, depth) for at in places
         ]
         for at, tree in zip(places, trees, strict=True):
-            own = DraftTree()
-            drive(own, shape, lambda path, at=at, seed=seed: exact(seed, (at, *path)))
-            assert paths_of(own) == tree
+            decoded_tree = DraftTree()
+            drive(decoded_tree, shape, lambda path, at=at, seed=seed: exact(seed, (at, *path)))
+            assert paths_of(decoded_tree) == tree
         for _ in range(12):
             texts = [_text(rng, tree, depth) for tree in trees]
-            found = matches(Toy(seed), torch.tensor(places), torch.tensor(texts), shape, V)
-            assert found.tolist() == [depth_of(text, tree) for text, tree in zip(texts, trees, strict=True)]
-            depths |= set(found.tolist())
+            depths_on_text = matches(Toy(seed), torch.tensor(places), torch.tensor(texts), shape, V)
+            assert depths_on_text.tolist() == [depth_of(text, tree) for text, tree in zip(texts, trees, strict=True)]
+            depths |= set(depths_on_text.tolist())
     assert len(depths) >= min(depth, 2)
 
 
@@ -184,7 +184,7 @@ def texts(tiny_pair: ModelPair) -> list[tuple[Tensor, Tensor]]:
 
 def brute_force(pair: ModelPair, prompt: Tensor, output: Tensor, shape: Grown) -> list[int]:
     """Start by start, path by path, each read from its first token."""
-    found = []
+    depths = []
     for start in range(len(output)):
         before = torch.cat([prompt, output[:start]])
 
@@ -194,8 +194,8 @@ def brute_force(pair: ModelPair, prompt: Tensor, output: Tensor, shape: Grown) -
 
         tree = DraftTree()
         drive(tree, shape, pmf)
-        found.append(depth_of(tuple(output[start : start + shape.depth].tolist()), paths_of(tree)))
-    return found
+        depths.append(depth_of(tuple(output[start : start + shape.depth].tolist()), paths_of(tree)))
+    return depths
 
 
 @each("size", ["6x2x3", "12x4x4"])
@@ -205,8 +205,8 @@ def test_measured_is_brute_force(tiny_pair: ModelPair, texts: list[tuple[Tensor,
     expected = brute_force(tiny_pair, prompt, output[:12], shape)
     assert len(set(expected)) > 1
     for chunk in (1, 7, 256):
-        found = grown_columns(tiny_pair, prompt, output[:12], shape, chunk=chunk)["grown_match"]
-        assert found.tolist() == expected
+        measured = grown_columns(tiny_pair, prompt, output[:12], shape, chunk=chunk)["grown_match"]
+        assert measured.tolist() == expected
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grown, "why_uncached", lambda model: "has no cache")
         assert grown_columns(tiny_pair, prompt, output[:12], shape)["grown_match"].tolist() == expected
@@ -215,7 +215,7 @@ def test_measured_is_brute_force(tiny_pair: ModelPair, texts: list[tuple[Tensor,
 def test_the_cached_and_the_reread_text_say_the_same(tiny_pair: ModelPair) -> None:
     both = [kind(tiny_pair.draft, tiny_pair.vocabulary) for kind in (CachedText, RereadText)]
     ids, places = torch.tensor([4, 9, 1, 3, 3]), torch.tensor([4])
-    found = []
+    logits = []
     with torch.inference_mode():
         for text in both:
             text.read(ids)
@@ -225,8 +225,8 @@ def test_the_cached_and_the_reread_text_say_the_same(tiny_pair: ModelPair) -> No
             text.forget()
             again = text.extend(torch.tensor([-5]), torch.tensor([7]))
             assert torch.equal(again.argmax(-1), second[:1].argmax(-1))
-            found.append(torch.cat([first, second, third, again]))
-    torch.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-4)
+            logits.append(torch.cat([first, second, third, again]))
+    torch.testing.assert_close(logits[0], logits[1], rtol=1e-4, atol=1e-4)
 
 
 @each("temperature", [0.0, 1.0])
@@ -349,8 +349,8 @@ def test_measured_is_one_call_after_the_other(tiny_pair: ModelPair, kind: type[T
     assert len(set(expected)) > 2
     assert max(expected) == OF_HEADS.depth
     for chunk in (4, 256):
-        found = grown_columns(pair, PROMPT, output, OF_HEADS, chunk=chunk)["grown_match"]
-        assert found.tolist() == expected
+        measured = grown_columns(pair, PROMPT, output, OF_HEADS, chunk=chunk)["grown_match"]
+        assert measured.tolist() == expected
 
 
 @each("kind", TOYS)
@@ -365,13 +365,13 @@ def test_counted_calls_of_heads_are_those_expected(
     made = decode(pair, prompts, Method("grown", OF_HEADS), tokens=30, sampling=Sampling(temperature), seed=2, batch=2)
 
     def expected(of: ModelPair) -> list[float]:
-        found = []
+        calls = []
         for prompt, one in zip(prompts, made, strict=True):
             survival = PATH_RULES["grown"].path_survival(
                 grown_columns(of, prompt, one.output_ids, OF_HEADS), OF_HEADS.depth
             )
-            found.append(float(calls_of_texts(survival, np.array([len(one.output_ids)])).expected[0]))
-        return found
+            calls.append(float(calls_of_texts(survival, np.array([len(one.output_ids)])).expected[0]))
+        return calls
 
     counted = [len(one.calls) for one in made]
     assert counted == expected(pair)
@@ -402,11 +402,13 @@ def test_the_trace_says_the_size_and_gives_the_calls(trace: Trace) -> None:
             start += int(match[at + start]) + 1
             calls += 1
         at += length
-    found = predicted(trace)
-    assert found.tokens_per_call.best == pytest.approx(len(trace) / calls, rel=1e-12)
-    assert 1 < found.tokens_per_call.best < SHAPE.depth + 1
-    assert (found.shape, found.shape.listed, found.limits.decoding, found.limits.iid_channel) == (SHAPE,) + (None,) * 3
-    assert found.limits.text is None or found.limits.text.kind == "statistical"
+    prediction = predicted(trace)
+    assert prediction.tokens_per_call.best == pytest.approx(len(trace) / calls, rel=1e-12)
+    assert 1 < prediction.tokens_per_call.best < SHAPE.depth + 1
+    assert (prediction.shape, prediction.shape.listed, prediction.limits.decoding, prediction.limits.iid_channel) == (
+        SHAPE,
+    ) + (None,) * 3
+    assert prediction.limits.text is None or prediction.limits.text.kind == "statistical"
 
 
 def test_runs_without_trees_are_those_of_before(tiny_pair: ModelPair, trace: Trace, tmp_path: Path) -> None:
@@ -421,8 +423,8 @@ def test_runs_without_trees_are_those_of_before(tiny_pair: ModelPair, trace: Tra
 
 def test_a_perturbed_draft_gives_other_calls(tiny_pair: ModelPair, trace: Trace, tmp_path: Path) -> None:
     """The control: the target's own trees lie deeper on its texts."""
-    own = replace(tiny_pair, draft=tiny_pair.target)
-    better = measure(own, PROMPTS, MeasureSettings(tokens=24, grown=SHAPE.size), tmp_path / "trace.parquet")
+    itself = replace(tiny_pair, draft=tiny_pair.target)
+    better = measure(itself, PROMPTS, MeasureSettings(tokens=24, grown=SHAPE.size), tmp_path / "trace.parquet")
     assert np.array_equal(better.columns["token"], trace.columns["token"])
     assert predicted(better).tokens_per_call.best > predicted(trace).tokens_per_call.best
 
@@ -431,9 +433,9 @@ def test_a_perturbed_draft_gives_other_calls(tiny_pair: ModelPair, trace: Trace,
 def test_a_validation_decodes_the_trees(tiny_pair: ModelPair, tmp_path: Path) -> None:
     """Given the text nothing is random: counted and expected calls are equal at every temperature."""
     how = MeasureSettings(tokens=12, grown=SHAPE.size)
-    found = validate(tiny_pair, PROMPTS[:2], Validation((), (SHAPE,), (0.0, 1.0), how), tmp_path)
-    assert found["comparisons"] == 2
-    for at in found["temperatures"]:
+    validation = validate(tiny_pair, PROMPTS[:2], Validation((), (SHAPE,), (0.0, 1.0), how), tmp_path)
+    assert validation["comparisons"] == 2
+    for at in validation["temperatures"]:
         (record,) = at["settings"]
         assert (record["rule"], record["shape"], record["nodes"]) == ("grown", "grown 8x2x4", 8)
         assert (record["expected"]["calls"], record["expected"]["deviation"]) == (record["calls"], 0)
@@ -441,10 +443,10 @@ def test_a_validation_decodes_the_trees(tiny_pair: ModelPair, tmp_path: Path) ->
 
 def test_trees_of_a_parallel_head_are_the_measured_ones(trace: Trace) -> None:
     """A validation asks for the shape with its one pass: the same calls, drafted for less."""
-    found = predict(trace, GROWN, SHAPE.by(Parallel()), ConstantRatio(0.1))
-    assert (found.shape.passes, found.tokens_per_call) == ((4,), predicted(trace).tokens_per_call)
-    assert found.speedup is not None
-    assert found.speedup.best == pytest.approx(found.tokens_per_call.best / 1.1)
+    prediction = predict(trace, GROWN, SHAPE.by(Parallel()), ConstantRatio(0.1))
+    assert (prediction.shape.passes, prediction.tokens_per_call) == ((4,), predicted(trace).tokens_per_call)
+    assert prediction.speedup is not None
+    assert prediction.speedup.best == pytest.approx(prediction.tokens_per_call.best / 1.1)
 
 
 @each("shape, longest", [(Chain(3), 4), (Grown(4, 16, 2), 17), (Grown(2, 2, 5), 6), (SHAPE, 9)])

@@ -84,15 +84,17 @@ def expected_speedup(cost: LatencyTable, tokens: float, calls: float, full: floa
 def test_predicted_speedups_count_them(k: int) -> None:
     """The same calls at two costs; the head's is not the model's."""
     trace = trace_of(kind="eagle3", parallel=False)
-    found = {head: predict(trace, TokenVerification(), Chain(k), HEADS if head else MODELS) for head in (True, False)}
+    predictions = {
+        head: predict(trace, TokenVerification(), Chain(k), HEADS if head else MODELS) for head in (True, False)
+    }
     tokens = 80.0
     survival = TokenVerification().path_survival(trace.columns, k)
     calls = calls_of_chains(survival, trace.lengths, [k])[k]
-    for head, prediction in found.items():
+    for head, prediction in predictions.items():
         assert prediction.speedup is not None
         want = expected_speedup(HEADS, tokens, calls.expected.sum(), calls.full.sum(), k, head=head)
         assert np.isclose(prediction.speedup.best, want)
-    assert k == 1 or found[True].speedup.best < found[False].speedup.best  # type: ignore[union-attr]
+    assert k == 1 or predictions[True].speedup.best < predictions[False].speedup.best  # type: ignore[union-attr]
 
 
 def test_a_parallel_draft_is_known_by_its_trace() -> None:
@@ -100,19 +102,19 @@ def test_a_parallel_draft_is_known_by_its_trace() -> None:
     one = trace_of(kind="dflash", parallel=True)
     several = trace_of(kind="eagle3", parallel=False)
     cost = ConstantRatio(0.2)
-    found = predict(one, TokenVerification(), Chain(5), cost)
-    assert found.shape.schedule == Parallel()
-    assert str(found.shape) == "chain k=5"
-    tokens = found.tokens_per_call.best
-    assert found.speedup is not None
-    assert np.isclose(found.speedup.best, tokens / 1.2)
+    prediction = predict(one, TokenVerification(), Chain(5), cost)
+    assert prediction.shape.schedule == Parallel()
+    assert str(prediction.shape) == "chain k=5"
+    tokens = prediction.tokens_per_call.best
+    assert prediction.speedup is not None
+    assert np.isclose(prediction.speedup.best, tokens / 1.2)
     other = predict(several, TokenVerification(), Chain(5), cost)
     assert other.speedup is not None
     assert np.isclose(other.speedup.best, tokens / 2.0)
-    assert np.isclose(found.tokens_per_call.best, other.tokens_per_call.best)
+    assert np.isclose(prediction.tokens_per_call.best, other.tokens_per_call.best)
     best = plan(one, cost).best.shape.nodes
     assert best > plan(several, cost).best.shape.nodes, "longer chains cost no more passes"
-    assert np.isclose(break_even(found, cost).draft_ratio, 0.2)  # type: ignore[arg-type]
+    assert np.isclose(break_even(prediction, cost).draft_ratio, 0.2)  # type: ignore[arg-type]
 
 
 def test_copied_drafts_beside_a_head_cost_nothing() -> None:
@@ -246,12 +248,12 @@ def test_a_measured_head_is_predicted(tiny_pair: ModelPair, tmp_path: Any) -> No
         pair = with_head(tiny_pair, kind)
         trace = measure(pair, prompts, MeasureSettings(tokens=20), tmp_path / f"{kind.kind}.parquet")
         table = measure_latency(pair, context=20, tokens=(1, 2, 4, 8), rounds=1, warm_up=0)
-        found = plan(trace, table, rules=[path_rule("race")], shapes=[Chain(2), Chain(4), BestTree(6)])
-        passes = [p.shape.passes for p in found.predictions]
+        answer = plan(trace, table, rules=[path_rule("race")], shapes=[Chain(2), Chain(4), BestTree(6)])
+        passes = [p.shape.passes for p in answer.predictions]
         assert passes[:2] == ([(2,), (4,)] if kind.parallel else [(1, 1), (1, 1, 1, 1)])
-        assert isinstance(found.predictions[2].shape, Tree)
-        assert len(passes[2]) == (1 if kind.parallel else found.predictions[2].shape.depth)
-        assert all(p.speedup is not None for p in found.predictions)
+        assert isinstance(answer.predictions[2].shape, Tree)
+        assert len(passes[2]) == (1 if kind.parallel else answer.predictions[2].shape.depth)
+        assert all(p.speedup is not None for p in answer.predictions)
 
 
 # Sizes of a head

@@ -226,11 +226,11 @@ def test_mtp_drafts_one_token() -> None:
 
 def test_weights_of_the_target_are_none_of_the_head() -> None:
     raw = CASES["eagle3"]
-    own = made_head(raw)
+    whole = made_head(raw)
     embeddings, outputs = torch.zeros(V, 32), torch.ones(V, 32)
-    shared = type(own)(own.config, own.layers, embeddings=embeddings, outputs=outputs)
-    assert own.num_parameters() - shared.num_parameters() == 2 * V * 32
-    assert own.weights().keys() - shared.weights().keys() == {"embed_tokens.weight", "lm_head.weight"}
+    shared = type(whole)(whole.config, whole.layers, embeddings=embeddings, outputs=outputs)
+    assert whole.num_parameters() - shared.num_parameters() == 2 * V * 32
+    assert whole.weights().keys() - shared.weights().keys() == {"embed_tokens.weight", "lm_head.weight"}
     assert shared.get_input_embeddings().weight is not None
     assert torch.equal(shared.embed(torch.tensor([1])), embeddings[:1])
 

@@ -78,10 +78,10 @@ def test_what_the_checkpoint_lacks_is_the_targets(pruned: bool, tiny_pair: Model
     model = load_head(save_head(tmp_path / f"head{pruned}", made, raw, without=(*OWN, "t2d")), tiny_pair.target)
     network = tiny_pair.target.network
     embeddings = network.get_input_embeddings().weight.detach()
-    own = embeddings if made.t2d is None else embeddings[made.t2d]  # the tiny target's outputs are its embeddings
+    outputs = embeddings if made.t2d is None else embeddings[made.t2d]  # the tiny target's outputs are its embeddings
     with torch.no_grad():
         made.embed_tokens.weight.copy_(embeddings)
-        made.lm_head.weight.copy_(own)
+        made.lm_head.weight.copy_(outputs)
     assert torch.equal(first_logits(model.network), first_logits(made))
     assert model.network.embed_tokens.weight.data_ptr() == embeddings.data_ptr()  # shared, not copied
     assert model.network.num_parameters() == made.num_parameters() - (V + made.config.drafted) * WIDTH

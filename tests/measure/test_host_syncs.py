@@ -29,16 +29,16 @@ SETTINGS = [Sampling(), Sampling(0.7, top_k=5, top_p=0.9), Sampling(0)]
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     """Counts what waits for the far device."""
     waits: Counter[str] = Counter()
-    own = far_device._carried_out
+    carry_out = far_device._carried_out
 
     def listened(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        found, name = own(func, args, kwargs), func.name()
+        result, name = carry_out(func, args, kwargs), func.name()
         far = any(isinstance(one, FarTensor) for one in tree_leaves((args, kwargs)))
-        copied = name == "aten::_to_copy" and isinstance(found, Tensor) and not isinstance(found, FarTensor)
+        copied = name == "aten::_to_copy" and isinstance(result, Tensor) and not isinstance(result, FarTensor)
         taken = name == "aten::copy_" and not isinstance(args[0], FarTensor)
         if far and (name in READ_HERE or copied or taken):
             waits[name] += 1
-        return found
+        return result
 
     with monkeypatch.context() as patch:
         patch.setattr(far_device, "_carried_out", listened)
@@ -73,9 +73,9 @@ def test_a_draw_waits_no_more_often_for_more_rows(sampling: Sampling, monkeypatc
     for count in (FEW, MANY):
         with TwoDevices():
             logits = rows(count)[0].to(FAR)
-            with counted(monkeypatch) as found:
+            with counted(monkeypatch) as counts:
                 draw(logits, torch.full((count,), 0.3, dtype=torch.float64), sampling)
-        waits.append(found.total())
+        waits.append(counts.total())
     assert waits[1] <= waits[0]
     assert waits[0] > 0, "the tokens come to the CPU"
 

@@ -69,26 +69,26 @@ def test_columns_equal_brute_force(sampling: Sampling, seed: int) -> None:
     logits, other = tied_logits(200, seed), tied_logits(200, seed + 50)
     possible = np.isfinite(sampling.log_pmf(logits))
     tokens = np.array([np.random.default_rng(n).choice(np.flatnonzero(row)) for n, row in enumerate(possible)])
-    found = position_statistics(
+    statistics = position_statistics(
         *(torch.tensor(x, dtype=torch.float32) for x in (logits, other)),
         torch.tensor(tokens),
         sampling,
         race=False,
         judged=True,
     )
-    assert set(JUDGED) <= set(found)
+    assert set(JUDGED) <= set(statistics)
     for name in JUDGED:
         expected = [by_brute_force(*row, sampling)[name] for row in zip(logits, other, tokens, strict=True)]
-        np.testing.assert_allclose(found[name].numpy(), expected, rtol=0, atol=SINGLE, err_msg=name)
+        np.testing.assert_allclose(statistics[name].numpy(), expected, rtol=0, atol=SINGLE, err_msg=name)
 
 
 def test_a_second_logit_may_be_missing() -> None:
     """One token alone, or one that is finite: the margin is infinite."""
     for logits in (torch.zeros(1, 1), torch.tensor([[-math.inf, 2.0]])):
         token = torch.tensor([logits.shape[1] - 1])
-        found = position_statistics(logits, logits, token, Sampling(), race=False, judged=True)
-        assert found["target_margin"].item() == math.inf
-        assert (found["target_gap"].item(), found["target_above"].item()) == (0, 0)
+        statistics = position_statistics(logits, logits, token, Sampling(), race=False, judged=True)
+        assert statistics["target_margin"].item() == math.inf
+        assert (statistics["target_gap"].item(), statistics["target_above"].item()) == (0, 0)
 
 
 # Whole logs
@@ -246,10 +246,10 @@ def test_filters_before_the_temperature_are_found(tiny_pair: ModelPair) -> None:
     faulty = _engine(tiny_pair, stated, (Sampling(1.0, top_p=0.7), Sampling(0.6)), rng)
     trace = judged_trace(tiny_pair, faulty)
     assert trace.provenance[IMPOSSIBLE]
-    found = judge(faulty, trace, reread=partial(judged_trace, tiny_pair, faulty))
-    assert found.output_refuted
-    assert "Output: WRONG, impossible under these settings" in judgement_report(found).headline
-    cause = next(cause for cause in found.causes if cause.cause == "target settings")
+    judgement = judge(faulty, trace, reread=partial(judged_trace, tiny_pair, faulty))
+    assert judgement.output_refuted
+    assert "Output: WRONG, impossible under these settings" in judgement_report(judgement).headline
+    cause = next(cause for cause in judgement.causes if cause.cause == "target settings")
     assert cause.evidence["change"] == FILTERS_FIRST.name
     right = _engine(tiny_pair, stated, (stated,), rng)
     assert not judge(right, judged_trace(tiny_pair, right)).output_refuted
@@ -261,8 +261,8 @@ def _engine(pair: ModelPair, stated: Sampling, steps: tuple[Sampling, ...], rng:
     for _ in range(48):
         with torch.inference_mode():
             logits = pair.target.network(ids).logits[:, -1].double().numpy()[:, :VOCABULARY]
-        drawn = [int(rng.choice(VOCABULARY, p=pmf)) for pmf in np.exp(applied(logits, *steps))]
-        ids = torch.cat([ids, torch.tensor(drawn)[:, None]], dim=1)
+        tokens = [int(rng.choice(VOCABULARY, p=pmf)) for pmf in np.exp(applied(logits, *steps))]
+        ids = torch.cat([ids, torch.tensor(tokens)[:, None]], dim=1)
     texts = [Request(f"r{start}", tuple(row[:3]), tuple(row[3:])) for start, row in enumerate(ids.tolist())]
     log = CallLog(tuple(texts), "toy", "1", 1, stated.temperature, **_filters(stated))
     change = FILTERS_FIRST if len(steps) > 1 else None

@@ -58,8 +58,8 @@ def test_a_call_by_hand(shape: Shape, seconds: float) -> None:
 def test_the_fit_finds_the_loop_and_nothing_negative() -> None:
     shapes = [shape for _, shape in CALIBRATION]
     seconds = [LOOP.of(shape) for shape in shapes]
-    found = fit_loop(shapes, seconds, LOOP.plain)
-    np.testing.assert_allclose(dataclasses.astuple(found), dataclasses.astuple(LOOP), rtol=1e-9)
+    fit = fit_loop(shapes, seconds, LOOP.plain)
+    np.testing.assert_allclose(dataclasses.astuple(fit), dataclasses.astuple(LOOP), rtol=1e-9)
     falling = fit_loop(shapes, [1.0 / (1 + shape.nodes) for shape in shapes], 0.1)
     assert min(dataclasses.astuple(falling)) >= 0
 
@@ -77,8 +77,8 @@ def test_the_loop_of_known_calls_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("spectheory.measure.loop_time.decode", calls)
     pair = SimpleNamespace(window=None, vocabulary=8, draft=SimpleNamespace(head=None))
-    found = time_loop(pair, PASSES.context, PASSES.target[1].best)  # type: ignore[arg-type]
-    np.testing.assert_allclose(dataclasses.astuple(found), dataclasses.astuple(LOOP), rtol=1e-9)
+    loop = time_loop(pair, PASSES.context, PASSES.target[1].best)  # type: ignore[arg-type]
+    np.testing.assert_allclose(dataclasses.astuple(loop), dataclasses.astuple(LOOP), rtol=1e-9)
 
 
 def test_a_measured_loop_is_kept(tiny_pair: ModelPair, tmp_path: Path) -> None:

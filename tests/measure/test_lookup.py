@@ -45,10 +45,10 @@ def test_columns_are_those_of_brute_force(seed: int) -> None:
     for cut in (1, 2, 25, 59):
         for ngram in (1, 2, 3, 7):
             for ends in ((), (0,), (0, 1), (3,)):
-                found = lookup_columns(text[:cut], text[cut:], ends, ngram)
-                assert {column.dtype for column in found.values()} == {np.dtype(np.int16)}
+                columns = lookup_columns(text[:cut], text[cut:], ends, ngram)
+                assert {column.dtype for column in columns.values()} == {np.dtype(np.int16)}
                 known = by_hand(text[:cut].tolist(), text[cut:].tolist(), ngram, ends)
-                assert {name: column.tolist() for name, column in found.items()} == known
+                assert {name: column.tolist() for name, column in columns.items()} == known
 
 
 def test_a_draft_ends_where_the_text_does() -> None:
@@ -143,14 +143,14 @@ def test_calls_draft_what_the_replay_says(k: int, temperature: float, decoded_wi
     for stop in (True, False):
         decoded = decoded_with(k, temperature, stop)
         columns, lengths = columns_of(decoded, [END] if stop else []), lengths_of(decoded)
-        found = LookupMatch().calls_by_drafted(columns, lengths, most, k)
-        np.testing.assert_array_equal(found, counted(decoded, k))
+        replayed = LookupMatch().calls_by_drafted(columns, lengths, most, k)
+        np.testing.assert_array_equal(replayed, counted(decoded, k))
         for one, begin in zip(decoded, np.cumsum(lengths) - lengths, strict=True):
             at = 0
             for call in one.calls:
                 assert call.drafted == min(columns["lookup_drafted"][begin + at], k, TOKENS - at - 1)
                 at += call.tokens
-        assert (found.sum(axis=0) > 0).sum() >= min(k, 3), "calls of several lengths"
+        assert (replayed.sum(axis=0) > 0).sum() >= min(k, 3), "calls of several lengths"
 
 
 def test_what_ends_of_texts_do_to_the_replay(decoded_with: Decoding) -> None:
@@ -164,11 +164,11 @@ def test_what_ends_of_texts_do_to_the_replay(decoded_with: Decoding) -> None:
     for name, (stop, ends, room) in wrong.items():
         decoded = decoded_with(12, 1.0, stop)
         lengths = lengths_of(decoded)
-        found = LookupMatch().calls_by_drafted(
+        replayed = LookupMatch().calls_by_drafted(
             columns_of(decoded, ends), lengths, lengths if room is None else room, 12
         )
-        assert (found.sum(axis=1) == [len(one.calls) for one in decoded]).all(), "as many calls all the same"
-        assert (found != counted(decoded, 12)).any(), name
+        assert (replayed.sum(axis=1) == [len(one.calls) for one in decoded]).all(), "as many calls all the same"
+        assert (replayed != counted(decoded, 12)).any(), name
 
 
 def test_the_columns_are_those_of_the_text(tiny_pair: ModelPair) -> None:
@@ -185,17 +185,17 @@ def test_texts_that_go_on_are_drafted_for_through_ends(tiny_pair: ModelPair, mon
     """Also through an end that the output does not have; what is drafted is what the decoder's own drafter does."""
     monkeypatch.setattr(ModelPair, "end_of_text", frozenset({3, 4}))
     prompt, output, k = [1, 0, 3], [1, 0, 1, 0, 4, 0], 3
-    lengths, found = np.array([len(output)]), dict[bool, list[int]]()
+    lengths, by_drafted = np.array([len(output)]), dict[bool, list[int]]()
     for stop in (True, False):
         columns = teacher_forced(tiny_pair, torch.tensor(prompt), torch.tensor(output), Sampling(), stop_at_end=stop)
-        found[stop] = LookupMatch().calls_by_drafted(columns, lengths, lengths, k)[0].tolist()
+        by_drafted[stop] = LookupMatch().calls_by_drafted(columns, lengths, lengths, k)[0].tolist()
     at, drafted = 0, list[int]()
     while at < len(output):
         draft = COPIES["lookup"](np.array(prompt + output[:at]), min(k, len(output) - at - 1), 3, frozenset()).tolist()
         drafted.append(len(draft))
         at += 1 + next((n for n, token in enumerate(draft) if token != output[at + n]), len(draft))
     assert drafted == [0, 3, 2, 0]
-    assert found == {True: [2, 0, 2, 0], False: np.bincount(drafted).tolist()}
+    assert by_drafted == {True: [2, 0, 2, 0], False: np.bincount(drafted).tolist()}
 
 
 @pytest.mark.parametrize("stop", [True, False])
@@ -223,8 +223,8 @@ def test_measured_matches(tiny_pair: ModelPair, tmp_path: Path, monkeypatch: pyt
     for i, length in enumerate(trace.lengths, start=1):
         text = trace.columns["token"][start : start + length].tolist()
         for name, known in by_hand([i, 9, i, 9, i], text, ends=[END]).items():
-            found = trace.columns[name][start : start + length]
-            assert (found.dtype, found.tolist()) == (np.int16, known)
+            column = trace.columns[name][start : start + length]
+            assert (column.dtype, column.tolist()) == (np.int16, known)
         start += length
     ended = np.array([text.ended for text in trace.texts])
     assert trace.most_tokens.tolist() == np.where(ended, 20, trace.lengths).tolist()

@@ -42,15 +42,15 @@ from tests.measure.lookup_cases import KS, text_trace
 
 def drafted_by_walking(trace: Trace, k: int, first: int = 0) -> list[int]:
     """What each call drafts: start at the first token, go on behind what a call puts out."""
-    found, start = list[int](), 0
+    lengths, start = list[int](), 0
     match, drafted = (trace.columns[name] for name in LookupMatch.needs)
     for length in trace.lengths:
         at, end = start + first, start + length
         while at < end:
-            found.append(int(min(drafted[at], k, end - at - 1)))
+            lengths.append(int(min(drafted[at], k, end - at - 1)))
             at += min(int(match[at]), k) + 1
         start = end
-    return found
+    return lengths
 
 
 # Costs and plans
@@ -116,11 +116,11 @@ def test_batches_of_short_drafts() -> None:
     for tokens in (1.5, 2.0):
         ends = [break_even_batch(dataclasses.replace(ROOFLINE, context=0), each, tokens) for each in (shape, whole)]
         assert None not in ends
-        found, short_of = (float(end or 0) for end in ends)
-        assert found > short_of
+        batch, short_of = (float(end or 0) for end in ends)
+        assert batch > short_of
         time = dataclasses.replace(ROOFLINE, context=0).target_time
-        call = sum(share * time.seconds(m, found) for m, share in shape.verified.items())
-        assert tokens * time.seconds(1, found) == pytest.approx(call, rel=1e-9)
+        call = sum(share * time.seconds(m, batch) for m, share in shape.verified.items())
+        assert tokens * time.seconds(1, batch) == pytest.approx(call, rel=1e-9)
     for point in batch_table(ROOFLINE, shape, 2.0, [1, 64, 512]):
         seconds = [ROOFLINE.target_time.seconds(m, point.batch) for m in (1, 4, 5)]
         assert point.call == pytest.approx(0.5 * seconds[0] + 0.1 * seconds[1] + 0.4 * seconds[2], rel=1e-12)
@@ -130,22 +130,22 @@ def test_batches_of_short_drafts() -> None:
 def test_predicted_from_a_trace(k: int) -> None:
     """Tokens per call by walking through the texts; the speed-up is that over verification alone."""
     trace = text_trace()
-    found = predict(trace, LookupMatch(), Chain(k), TABLE)
+    prediction = predict(trace, LookupMatch(), Chain(k), TABLE)
     drafts = drafted_by_walking(trace, k)
     tokens, call = len(trace) / len(drafts), sum(TABLE.target_pass(m + 1).best for m in drafts) / len(drafts)
-    assert found.tokens_per_call.best == pytest.approx(tokens, rel=1e-12)
+    assert prediction.tokens_per_call.best == pytest.approx(tokens, rel=1e-12)
     assert tokens > 1.2
-    assert found.speedup is not None
-    assert found.speedup.best == pytest.approx(tokens * TABLE.target_pass(1).best / call, rel=1e-12)
+    assert prediction.speedup is not None
+    assert prediction.speedup.best == pytest.approx(tokens * TABLE.target_pass(1).best / call, rel=1e-12)
     assert call < TABLE.target_pass(k + 1).best
-    assert found.shape == lookup_chain(k, tuple((np.bincount(drafts, minlength=k + 1) / len(drafts)).tolist()))
-    assert (str(found.shape), str(found.label)) == (f"chain k={k}", "lookup")
+    assert prediction.shape == lookup_chain(k, tuple((np.bincount(drafts, minlength=k + 1) / len(drafts)).tolist()))
+    assert (str(prediction.shape), str(prediction.label)) == (f"chain k={k}", "lookup")
     (calls,) = calls_by_shape(trace, PATH_RULES["lookup"], [Chain(k)])
     assert calls.shape.passes == ()
     # After a token from the prompt's own pass, calls start one token later.
     after = drafted_by_walking(trace, k, first=1)
-    found = predict(trace, LookupMatch(), Chain(k), TABLE, prefill_emits_token=True)
-    assert found.shape == lookup_chain(k, tuple((np.bincount(after, minlength=k + 1) / len(after)).tolist()))
+    prediction = predict(trace, LookupMatch(), Chain(k), TABLE, prefill_emits_token=True)
+    assert prediction.shape == lookup_chain(k, tuple((np.bincount(after, minlength=k + 1) / len(after)).tolist()))
 
 
 def test_texts_of_a_single_token_have_no_shares() -> None:
@@ -188,8 +188,8 @@ def unalike(calls: int = 100) -> Trace:
     ids=["table", "unsure", "looped", "roofline", "affine", "ratio"],
 )
 def test_times_of_calls_vary_over_prompts(cost: CostModel) -> None:
-    found = predict(unalike(), LookupMatch(), Chain(COPIES), cost).speedup
-    assert found is not None
+    speedup = predict(unalike(), LookupMatch(), Chain(COPIES), cost).speedup
+    assert speedup is not None
 
     def speedup_with(dear: int, of: int, cost: CostModel = cost) -> float:
         shares = [0.0] * (COPIES + 1)
@@ -205,10 +205,10 @@ def test_times_of_calls_vary_over_prompts(cost: CostModel) -> None:
     reach = t.ppf(0.975, freedom) * np.sqrt(of_prompts + of_times)
     best = speedup_with(half, UNALIKE)
     wanted = np.exp(np.log(best) + reach * np.array([-1, 0, 1]))
-    np.testing.assert_allclose((found.low, found.best, found.high), wanted, rtol=1e-9)
-    assert found.kind == "statistical"
+    np.testing.assert_allclose((speedup.low, speedup.best, speedup.high), wanted, rtol=1e-9)
+    assert speedup.kind == "statistical"
     assert (len(ends) > 0) == (isinstance(cost, LatencyTable) and cost.target[1].kind == "statistical")
-    assert (found.low < found.high) == (not isinstance(cost, ConstantRatio))
+    assert (speedup.low < speedup.high) == (not isinstance(cost, ConstantRatio))
 
 
 def test_a_gain_that_hangs_on_the_prompts_is_not_sure() -> None:
@@ -262,19 +262,19 @@ def test_lookup_is_ranked_once_and_without_a_draft() -> None:
 def test_break_even_and_limits_without_draft_passes() -> None:
     trace = text_trace()
     prediction = predict(trace, LookupMatch(), Chain(4), TABLE)
-    found = break_even(prediction, TABLE, 8)
-    assert found.draft_ratio is found.draft_ratio_needed is None
+    point = break_even(prediction, TABLE, 8)
+    assert point.draft_ratio is point.draft_ratio_needed is None
     assert prediction.speedup is not None
-    assert prediction.speedup.best * found.tokens_per_call_needed / found.tokens_per_call == pytest.approx(1)
+    assert prediction.speedup.best * point.tokens_per_call_needed / point.tokens_per_call == pytest.approx(1)
     drafted = break_even(predict(trace, TokenVerification(), Chain(4), TABLE), TABLE, 8)
-    assert found.least_acceptance is not None
+    assert point.least_acceptance is not None
     assert drafted.least_acceptance is not None
-    assert found.least_acceptance < drafted.least_acceptance, "verification alone has less to make up for"
+    assert point.least_acceptance < drafted.least_acceptance, "verification alone has less to make up for"
     drafts = drafted_by_walking(trace, 4)
     call = sum(TABLE.target_pass(m + 1).best for m in drafts) / len(drafts)
-    assert found.tokens_per_call_needed == pytest.approx(call / TABLE.target_pass(1).best)
-    assert found.acceptance_needed is not None
-    assert found.least_acceptance <= found.acceptance_needed, "its own length is among the chains tried"
+    assert point.tokens_per_call_needed == pytest.approx(call / TABLE.target_pass(1).best)
+    assert point.acceptance_needed is not None
+    assert point.least_acceptance <= point.acceptance_needed, "its own length is among the chains tried"
     assert {d.limit.name: d.binds for d in distances(prediction)} == {"B7": False, "B6": True}
 
 
@@ -292,9 +292,9 @@ def test_top_p_cuts_what_transformers_copies() -> None:
     ):
         kept = LogitsProcessorList(processors)
         engine = PromptLookupCandidateGenerator(None, 4, 3, 100, logits_processor=kept, vocab_size=100)
-        found = text_trace()
+        plain = text_trace()
         how = {"settings": {"sampling": {"temperature": 1.0, **options}}}
-        trace = dataclasses.replace(found, provenance={**found.provenance, **how})
+        trace = dataclasses.replace(plain, provenance={**plain.provenance, **how})
         settings = engine_settings([Draft("near", trace, TABLE)], k_max=4, nodes=4)
         remarks = {s.engine: s.remarks for s in settings if not s.candidate.prediction.rule.uses_draft}
         copied[tuple(options)] = engine.get_candidates(text)[0].shape[1] - text.shape[1]
@@ -305,27 +305,27 @@ def test_top_p_cuts_what_transformers_copies() -> None:
 def test_best_lengths_by_batch() -> None:
     trace = text_trace()
     free = Roofline(LARGE, None, ACCELERATORS["H100-SXM"], context=512)
-    found = best_lengths(trace, LookupMatch(), ROOFLINE, k_max=8, batches=(1, 64, 256, 1024))
-    assert found == best_lengths(trace, LookupMatch(), free, k_max=8, batches=(1, 64, 256, 1024))
-    assert len({choice.k for choice in found}) > 1
+    choices = best_lengths(trace, LookupMatch(), ROOFLINE, k_max=8, batches=(1, 64, 256, 1024))
+    assert choices == best_lengths(trace, LookupMatch(), free, k_max=8, batches=(1, 64, 256, 1024))
+    assert len({choice.k for choice in choices}) > 1
 
 
 def test_engines_that_look_up() -> None:
     settings = engine_settings([Draft("near", text_trace(), TABLE)], k_max=8, nodes=4)
-    found = {s.engine: s for s in settings if s.candidate.prediction.rule.name == "lookup"}
+    by_engine = {s.engine: s for s in settings if s.candidate.prediction.rule.name == "lookup"}
     k = rank_drafts([Draft("near", text_trace(), TABLE)], rules=[LookupMatch()], k_max=8).best.prediction.shape.nodes
-    assert found["transformers"].options == {
+    assert by_engine["transformers"].options == {
         **{"prompt_lookup_num_tokens": k, "max_matching_ngram_size": 3},
         **{"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0},
     }
     ours = {"method": "ngram", "num_speculative_tokens": k, "prompt_lookup_max": 3, "prompt_lookup_min": 1}
-    assert found["vllm"].options == ours
-    assert json.dumps(ours) in found["vllm"].paste
-    assert "target.generate(**inputs, prompt_lookup_num_tokens=" in found["transformers"].paste
-    for one in found.values():
+    assert by_engine["vllm"].options == ours
+    assert json.dumps(ours) in by_engine["vllm"].paste
+    assert "target.generate(**inputs, prompt_lookup_num_tokens=" in by_engine["transformers"].paste
+    for one in by_engine.values():
         assert "An estimate" in one.remarks[0]
         assert one.candidate.draft.name == NO_DRAFT
-    assert [s.engine for s in settings if s not in found.values()] == ["transformers", "vllm", "onnxruntime"]
+    assert [s.engine for s in settings if s not in by_engine.values()] == ["transformers", "vllm", "onnxruntime"]
 
 
 def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,8 +51,8 @@ def test_what_a_trace_holds(whole: Trace) -> None:
     assert provenance["settings"]["seed"] == 3
     assert provenance["prompts"]["count"] == 6
     assert {"torch", "transformers", "numpy", "spectheory"} <= set(provenance["versions"])
-    told = {name: value for name, value in provenance.items() if name != "sources"}
-    assert "/tmp" not in json.dumps(told), "paths stand in one place, which answers leave out"
+    shared = {name: value for name, value in provenance.items() if name != "sources"}
+    assert "/tmp" not in json.dumps(shared), "paths stand in one place, which answers leave out"
 
 
 def test_interrupted_and_resumed_is_the_same(tiny_pair: ModelPair, whole: Trace, tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ def test_drawn_tokens_follow_the_pmf(sampling: Sampling) -> None:
     """40,000 draws; catches a total variation of about 2%. Control: the law of another temperature is refused."""
     logits = torch.tensor([1.0, 0.0, -math.inf, 2.0, 0.5, -1.0, 1.5])
     uniforms = torch.from_numpy(np.random.default_rng(1).random(40_000))
-    drawn = draw(logits.expand(40_000, -1), uniforms, sampling)
-    counts = np.bincount(drawn.numpy(), minlength=7)
+    tokens = draw(logits.expand(40_000, -1), uniforms, sampling)
+    counts = np.bincount(tokens.numpy(), minlength=7)
     pmf = np.exp(sampling.log_pmf(logits[None].double().numpy())[0])
     assert (counts[pmf == 0] == 0).all()
     assert chi_square_tail(counts, pmf) > FALSE_ALARM

@@ -105,9 +105,9 @@ def random_logits(n: int, size: int, scale: float, noise: float, seed: int) -> t
 def possible_tokens(target: torch.Tensor, sampling: Sampling, seed: int) -> torch.Tensor:
     """Tokens drawn from the target, some of them deliberately the least probable ones it allows."""
     pmf = torch.exp(sampling.log_pmf(target.double()))
-    drawn = torch.multinomial(pmf, 1, generator=torch.Generator().manual_seed(seed))[:, 0]
+    tokens = torch.multinomial(pmf, 1, generator=torch.Generator().manual_seed(seed))[:, 0]
     least = torch.where(pmf > 0, pmf, 2.0).argmin(-1)
-    return torch.where(torch.arange(len(pmf)) % 5 == 0, least, drawn)
+    return torch.where(torch.arange(len(pmf)) % 5 == 0, least, tokens)
 
 
 def assert_equal(ours: dict[str, torch.Tensor], expected: Arrays) -> None:

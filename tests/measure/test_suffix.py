@@ -42,18 +42,18 @@ class Node:
 
     def grow(self, token: int) -> Node:
         """One more occurrence of a child; it moves ahead of those with the count of its neighbour above."""
-        found = self.child(token)
-        if found is None:
-            found = Node(token)
-            self.children.append(found)
-        found.count += 1
-        place = self.children.index(found)
-        if place and found.count > 1 and self.children[place - 1].count <= found.count:
+        child = self.child(token)
+        if child is None:
+            child = Node(token)
+            self.children.append(child)
+        child.count += 1
+        place = self.children.index(child)
+        if place and child.count > 1 and self.children[place - 1].count <= child.count:
             above = self.children[place - 1].count
             while place and self.children[place - 1].count == above:
                 self.children[place - 1], self.children[place] = self.children[place], self.children[place - 1]
                 place -= 1
-        return found
+        return child
 
 
 class Trie:
@@ -101,32 +101,32 @@ class Trie:
 
 def by_hand(texts: Texts, how: SuffixDrafts) -> list[list[int]]:
     """What every call would draft, token by token."""
-    found, before = [], Trie(how.max_depth)
+    drafts, before = [], Trie(how.max_depth)
     for prompt, output in texts:
         here, text = Trie(how.max_depth), list(prompt)
         before.start()
         for token in prompt:
             here.append(token)
         for token in output:
-            own, score = here.drafts(text, how)
+            here_drafts, score = here.drafts(text, how)
             other, others = before.drafts(text, how)
-            found.append(other if how.across and others > score else own)
+            drafts.append(other if how.across and others > score else here_drafts)
             here.append(token)
             before.append(token)
             text.append(token)
-    return found
+    return drafts
 
 
 def drafted(texts: Texts, how: SuffixDrafts) -> list[list[int]]:
-    found, begin = [], 0
+    drafts, begin = [], 0
     served = np.concatenate([[*output, NOTHING] for _, output in texts])
     for prompt, output in texts:
         text = np.array([*prompt, *output])
         for start in range(len(output)):
             known = text[: len(prompt) + start]
-            found.append(suffix_draft(known, how, served[: begin + start], start).tolist())
+            drafts.append(suffix_draft(known, how, served[: begin + start], start).tolist())
         begin += len(output) + 1
-    return found
+    return drafts
 
 
 def made(seed: int) -> tuple[Texts, SuffixDrafts]:
@@ -173,12 +173,12 @@ def test_columns_count_the_repeated_tokens() -> None:
     """Matches with the output, and lengths up to an end of text, from the twin's drafts."""
     for seed in range(6):
         texts, how = made(seed)
-        found = suffix_columns(texts, how)
+        columns = suffix_columns(texts, how)
         drafts = by_hand(texts, how)
         rest = [output[start:] for _, output in texts for start in range(len(output))]
         same = [repeated(*pair) for pair in zip(drafts, rest, strict=True)]
-        assert found["suffix_match"].tolist() == same
-        assert found["suffix_drafted"].tolist() == [len(each) for each in drafts]
+        assert columns["suffix_match"].tolist() == same
+        assert columns["suffix_drafted"].tolist() == [len(each) for each in drafts]
     ended = suffix_columns([([1, 2, END, 3, 1], [2, 4])], SuffixDrafts(factor=9.0), (END,))
     assert ended["suffix_drafted"][0] == 2  # 2 and the end, where the prompt goes on
 
@@ -217,8 +217,8 @@ def test_decoded_calls_are_the_expected_ones(k: int, temperature: float, tiny_pa
     assert expected(OWN_TEXT) == counted
     assert expected(SuffixDrafts(across=True)) != counted
     assert any(call.accepted for one in decoded for call in one.calls)
-    found = suffix_columns(texts, OWN_TEXT, ends)
-    made = SuffixMatch().calls_by_drafted(found, lengths, np.full(len(lengths), 40), k)
+    matches = suffix_columns(texts, OWN_TEXT, ends)
+    made = SuffixMatch().calls_by_drafted(matches, lengths, np.full(len(lengths), 40), k)
     assert made is not None
     drafts = [call.drafted for one in decoded for call in one.calls]
     assert made.sum(axis=0).tolist() == np.bincount(drafts, minlength=k + 1).tolist()

@@ -122,9 +122,9 @@ def pair_of(kind: str, size: int, rows: int = 12, seed: int = 2) -> tuple[Tensor
     return target, draft, tokens
 
 
-def assert_same(found: KeptTokens, expected: KeptTokens) -> None:
-    assert torch.equal(found.ids, expected.ids)
-    torch.testing.assert_close(found.log, expected.log, rtol=EXACT, atol=EXACT)
+def assert_same(actual: KeptTokens, expected: KeptTokens) -> None:
+    assert torch.equal(actual.ids, expected.ids)
+    torch.testing.assert_close(actual.log, expected.log, rtol=EXACT, atol=EXACT)
 
 
 @each("sampling", SETTINGS)
@@ -133,15 +133,15 @@ def test_kept_tokens_are_those_of_the_definition(sampling: Sampling, kind: str) 
     """Whole sorts in double precision of the same logits; both ways to select, where numba is there."""
     logits = rows_of(kind, 5000, rows=3)
     expected = sampling.log_pmf(logits.double())
-    for found in (
+    for kept in (
         kept_tokens(logits, sampling),
         kept_in_torch(logits, sampling),
         kept_tokens(logits.double(), sampling),
     ):
-        torch.testing.assert_close(found.over(5000), expected, rtol=EXACT, atol=EXACT)
-        assert (found.ids.diff(dim=1)[found.ids[:, 1:] < 5000] > 0).all()
-        assert torch.equal(found.ids == 5000, found.log == -math.inf)
-        assert found.ids.shape[1] == (expected > -math.inf).sum(dim=1).max()
+        torch.testing.assert_close(kept.over(5000), expected, rtol=EXACT, atol=EXACT)
+        assert (kept.ids.diff(dim=1)[kept.ids[:, 1:] < 5000] > 0).all()
+        assert torch.equal(kept.ids == 5000, kept.log == -math.inf)
+        assert kept.ids.shape[1] == (expected > -math.inf).sum(dim=1).max()
 
 
 @each("sampling", SETTINGS)
@@ -149,9 +149,9 @@ def test_kept_tokens_are_those_of_the_definition(sampling: Sampling, kind: str) 
 def test_kept_tokens_of_16_bits(sampling: Sampling, dtype: torch.dtype) -> None:
     """Many logits are equal after rounding."""
     logits = rows_of("random", 5000).to(dtype)
-    for found in (kept_tokens(logits, sampling), kept_in_torch(logits, sampling)):
+    for kept in (kept_tokens(logits, sampling), kept_in_torch(logits, sampling)):
         expected = sampling.log_pmf(logits.double())
-        torch.testing.assert_close(found.over(5000), expected, rtol=EXACT, atol=EXACT)
+        torch.testing.assert_close(kept.over(5000), expected, rtol=EXACT, atol=EXACT)
 
 
 @each("sampling", SETTINGS)
@@ -162,16 +162,16 @@ def test_admitted_tokens_keep_their_odds(sampling: Sampling, kind: str) -> None:
     tokens = torch.tensor([[5], [102], [4999], [0], [2500], [3]])
     before, after = kept_tokens(logits, sampling), kept_tokens(logits, sampling, tokens)
     assert_same(after, kept_in_torch(logits, sampling, tokens))
-    own, old = after.over(5000), before.over(5000)
+    new, old = after.over(5000), before.over(5000)
     if sampling.temperature == 0:
-        assert torch.equal(own == 0, torch.arange(5000) == tokens)
+        assert torch.equal(new == 0, torch.arange(5000) == tokens)
         return
     best = logits.double().argmax(dim=1, keepdim=True)
     odds = (logits.double().gather(1, tokens) - logits.double().gather(1, best)) / sampling.temperature
-    torch.testing.assert_close(own.gather(1, tokens) - own.gather(1, best), odds, rtol=EXACT, atol=EXACT)
+    torch.testing.assert_close(new.gather(1, tokens) - new.gather(1, best), odds, rtol=EXACT, atol=EXACT)
     others = (old > -math.inf) & (torch.arange(5000) != tokens)
-    change = (own - old)[others]
-    expected = (own.gather(1, best) - old.gather(1, best)).expand(-1, 5000)[others]
+    change = (new - old)[others]
+    expected = (new.gather(1, best) - old.gather(1, best)).expand(-1, 5000)[others]
     torch.testing.assert_close(change, expected, rtol=EXACT, atol=EXACT)
 
 
@@ -237,9 +237,9 @@ def test_columns_of_few_tokens(sampling: Sampling, sampled: bool, monkeypatch: p
 @pytest.mark.usefixtures("in_double")
 def test_columns_of_disjoint_supports(monkeypatch: pytest.MonkeyPatch) -> None:
     target, _, tokens = pair_of("random", 300)
-    found = check_columns(target, -target, tokens, Sampling(top_k=4), None, monkeypatch)
-    np.testing.assert_allclose(found["total_variation"], 1, atol=EXACT)
-    assert (found["kl"] == math.inf).all()
+    columns = check_columns(target, -target, tokens, Sampling(top_k=4), None, monkeypatch)
+    np.testing.assert_allclose(columns["total_variation"], 1, atol=EXACT)
+    assert (columns["kl"] == math.inf).all()
 
 
 @each("compiled", [False, True])
@@ -269,7 +269,7 @@ def check_columns(
     draft: Tensor,
     tokens: Tensor,
     sampling: Sampling,
-    own: Sampling | None,
+    draft_sampling: Sampling | None,
     monkeypatch: pytest.MonkeyPatch,
     *,
     within: float = EXACT,
@@ -280,17 +280,17 @@ def check_columns(
     def columns() -> dict[str, Tensor]:
         keys = position_keys(7, 0, len(tokens))
         return position_statistics(
-            target.double(), draft.double(), tokens, sampling, draft_sampling=own, keys=keys, **wanted
+            target.double(), draft.double(), tokens, sampling, draft_sampling=draft_sampling, keys=keys, **wanted
         )
 
-    found = columns()
+    union = columns()
     with monkeypatch.context() as patch:
         patch.setattr(statistics, "cuts", lambda *_: False)
         expected = columns()
-    assert set(found) == set(expected)
+    assert set(union) == set(expected)
     for name, values in expected.items():
-        np.testing.assert_allclose(found[name], values, rtol=within, atol=within, err_msg=name)
-    return found
+        np.testing.assert_allclose(union[name], values, rtol=within, atol=within, err_msg=name)
+    return union
 
 
 def test_rows_do_not_depend_on_their_neighbours() -> None:
@@ -300,10 +300,10 @@ def test_rows_do_not_depend_on_their_neighbours() -> None:
     keys = position_keys(0, 0, 40)
     whole = position_statistics(target, draft, tokens, Sampling(top_p=0.8), keys=keys)
     for row in (0, 17, 39):
-        own = slice(row, row + 1)
-        alone = position_statistics(target[own], draft[own], tokens[own], Sampling(top_p=0.8), keys=keys[own])
+        here = slice(row, row + 1)
+        alone = position_statistics(target[here], draft[here], tokens[here], Sampling(top_p=0.8), keys=keys[here])
         for name, values in alone.items():
-            assert torch.equal(values, whole[name][own]), name
+            assert torch.equal(values, whole[name][here]), name
 
 
 @each("seed, off", [(0, 5e-8), (10, 3e-4), (23, 5e-4), (37, 5e-3)])
@@ -315,14 +315,14 @@ def test_the_estimated_law_of_improbable_tokens(seed: int, off: float, monkeypat
     target = 3 * torch.randn(1, 60, generator=generator)
     draft = target + torch.randn(1, 60, generator=generator)
     draft[0, target.argmin()] = draft.min() - 0.1
-    token, sampling, own = target.topk(15).indices[:, -1], Sampling(0.25, top_k=5), Sampling(0.25, top_k=20)
+    token, sampling, draft_sampling = target.topk(15).indices[:, -1], Sampling(0.25, top_k=5), Sampling(0.25, top_k=20)
     heights = rejection._heights(position_keys(0, 0, 1))[0].numpy()
     with mp.workdps(50):
-        p, q = weights_of(target[0], sampling, int(token)), weights_of(draft[0], own)
+        p, q = weights_of(target[0], sampling, int(token)), weights_of(draft[0], draft_sampling)
         law = np.array(distinct_law(p, q, int(token), heights), dtype=float)
 
     def error() -> float:
-        columns = position_statistics(target, draft, token, sampling, sampled=True, draft_sampling=own)
+        columns = position_statistics(target, draft, token, sampling, sampled=True, draft_sampling=draft_sampling)
         return float(np.abs(columns["distinct_rank"][0].numpy() - law).max())
 
     assert error() < CANCELLED

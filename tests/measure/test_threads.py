@@ -36,7 +36,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine
         quota: str = "max 100000",
         older: str = "",
         allowed: int | None = None,
-        told: int | None = None,
+        set_by_hand: int | None = None,
     ) -> None:
         mine = range(cores - (allowed or cores), cores)  # the last ones
         monkeypatch.setattr(threads, "allowed_cores", lambda: frozenset(mine))
@@ -62,7 +62,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine
             (tmp_path / "period").write_text("100000\n")
         else:
             (tmp_path / "cpu.max").write_text(f"{quota}\n")
-        torch.set_num_threads(told or cores)
+        torch.set_num_threads(set_by_hand or cores)
 
     yield make
     torch.set_num_threads(before)
@@ -74,7 +74,7 @@ MACHINES: list[tuple[dict[str, Any], int, str]] = [
     ({"cores": 8, "allowed": 4, "busy": 1.0}, 3, "(of 4 cores, others use 1.0)"),  # the other four are all busy
     *(({"cores": 8, "quota": q}, n, "") for q, n in (("max 100000", 8), ("200000 100000", 2), ("150000 100000", 2))),
     *(({"cores": 8, "older": q}, n, "") for q, n in (("-1", 8), ("300000", 3))),  # control groups of version 1
-    ({"cores": 8, "told": 3}, 3, ""),  # as by OMP_NUM_THREADS
+    ({"cores": 8, "set_by_hand": 3}, 3, ""),  # as by OMP_NUM_THREADS
 ]
 
 

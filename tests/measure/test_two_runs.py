@@ -82,10 +82,10 @@ def test_a_lock_removed_while_waiting_is_no_lock(tmp_path: Path, monkeypatch: py
     removed = []
 
     def slow(file: Path, *how: int) -> int:
-        found = opened(file, *how)
+        descriptor = opened(file, *how)
         if not removed:
             removed.append(beside.unlink())
-        return found
+        return descriptor
 
     monkeypatch.setattr(os, "open", slow)
     with sole_writer(path):

@@ -74,8 +74,8 @@ def test_columns_of_many_outputs(wide_pair: ModelPair) -> None:
     )
     assert target.shape == (len(text), wide_pair.target.outputs)
     np.testing.assert_allclose(columns["total_variation"], abs(target - draft).sum(axis=1) / 2, rtol=SINGLE)
-    drawn = target[np.arange(len(text)), text.numpy()]
-    np.testing.assert_allclose(columns["log_target"], np.log(drawn), rtol=SINGLE)
+    masses = target[np.arange(len(text)), text.numpy()]
+    np.testing.assert_allclose(columns["log_target"], np.log(masses), rtol=SINGLE)
 
 
 def test_a_table_of_passes_on_many_outputs(wide_pair: ModelPair) -> None:

@@ -61,21 +61,21 @@ class Fault(NamedTuple):
 
 def listed() -> dict[str, list[Fault]]:
     """The faults of each file, as the list has them."""
-    found: dict[str, list[Fault]] = {}
+    faults_of: dict[str, list[Fault]] = {}
     file = ""
     for line in LIST.read_text(encoding="utf-8").splitlines():
         if line.startswith("    "):
-            found[file].append(Fault(file, *line.strip().split(" => ")))
+            faults_of[file].append(Fault(file, *line.strip().split(" => ")))
         elif line and not line.startswith("#"):
-            found[file := line] = []
-    return found
+            faults_of[file := line] = []
+    return faults_of
 
 
 def faults() -> list[Fault]:
     """All of the list in an order that mixes the rooms, so that a run that stops early has some of each."""
-    found = [fault for of_file in listed().values() for fault in of_file]
-    Random(1).shuffle(found)
-    return found
+    planted = [fault for of_file in listed().values() for fault in of_file]
+    Random(1).shuffle(planted)
+    return planted
 
 
 def lines() -> dict[Fault, str | None]:
@@ -132,7 +132,7 @@ class First:
     pytest_runtest_logreport = pytest_collectreport = _write
 
 
-def run(tree: Path, tests: list[str], found: Path) -> None:
+def run(tree: Path, tests: list[str], out: Path) -> None:
     """Run tests in the copy until one fails."""
     import pytest
 
@@ -145,7 +145,7 @@ def run(tree: Path, tests: list[str], found: Path) -> None:
         os.dup2(output.fileno(), 2)
     options = ["-x", "-q", "-m", "not evidence", "-p", "no:cacheprovider"]
     for test in tests:
-        status = pytest.main([*options, test], plugins=[First(found)])
+        status = pytest.main([*options, test], plugins=[First(out)])
         if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             raise SystemExit(int(status))
 
@@ -154,14 +154,14 @@ def seen_by(tree: Path, groups: Iterator[list[str]]) -> str | None:
     """The first test that fails in the copy."""
     context = get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
-    found = tree / "found"
+    out = tree / "found"
     for tests in groups:
-        found.unlink(missing_ok=True)
-        child = context.Process(target=run, args=(tree, tests, found))
+        out.unlink(missing_ok=True)
+        child = context.Process(target=run, args=(tree, tests, out))
         child.start()
         child.join()
-        if found.exists():
-            return found.read_text(encoding="utf-8")
+        if out.exists():
+            return out.read_text(encoding="utf-8")
         if child.exitcode == -signal.SIGXCPU:
             return ENDLESS
         if child.exitcode:

@@ -132,13 +132,13 @@ def test_the_programme_of_the_figure() -> None:
     for k in (1, 2, 3):
         target, draft = rng.dirichlet(np.full(3, 0.6), (2, 3))
         initial = np.full(3, 1 / 3)
-        found = call_programme.fewest_calls(target, draft, initial, length=7, k=k)
+        optimum = call_programme.fewest_calls(target, draft, initial, length=7, k=k)
         calls = {
             rule.name: markov_calls(rule, target, draft, initial, length=7, tree=Chain(k).tree()).expected
             for rule in (BlockVerification(), TokenVerification())
         }
-        assert abs(found - calls["block"]) < SOLVED
-        assert (calls["token"] > found + 1e-4) == (k > 1)
+        assert abs(optimum - calls["block"]) < SOLVED
+        assert (calls["token"] > optimum + 1e-4) == (k > 1)
 
 
 def test_the_gadget_of_the_figure_is_that_of_the_ledger() -> None:

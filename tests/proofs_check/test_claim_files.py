@@ -89,8 +89,8 @@ def test_a_claim_that_breaks_stops_none_of_the_others(run: Run, tmp_path: Path) 
     path.write_text(SEVERAL)
     status, out, err = run("--claim", str(path), "--json")
     assert status == 2
-    found = [(trial["claim"], trial["verdict"]) for trial in json.loads(out)["claims"]]
-    assert found == [("two", "not refuted"), ("four", "refuted")]
+    verdicts = [(trial["claim"], trial["verdict"]) for trial in json.loads(out)["claims"]]
+    assert verdicts == [("two", "not refuted"), ("four", "refuted")]
     first, second = err.splitlines()
     assert ("NameError" in first, "IndexError" in second) == (True, True)
 

@@ -90,16 +90,16 @@ def test_floats_agree_but_for_their_rounding() -> None:
 
 def test_the_first_counterexample_is_the_smallest() -> None:
     sum_of_squares = Claim("p.p <= 1/2", lambda p, q: at_most(2 * sum(a * a for a in p), 1))
-    found = judge_all(sum_of_squares, cases.pairs(2, 5))
-    assert (found.status, found.cases, found.at) == ("refuted", 1, "p = (0, 1), q = (0, 1)")
+    finding = judge_all(sum_of_squares, cases.pairs(2, 5))
+    assert (finding.status, finding.cases, finding.at) == ("refuted", 1, "p = (0, 1), q = (0, 1)")
 
 
 def test_grids_are_whole_and_without_repetition() -> None:
-    drawn = [(case["p"], case["q"]) for case in cases.pairs(3, 4)]
-    assert len(set(drawn)) == len(drawn)
+    grid = [(case["p"], case["q"]) for case in cases.pairs(3, 4)]
+    assert len(set(grid)) == len(grid)
     shared = {tuple(Fraction(w, d) for w in (a, b, d - a - b)) for d in (4,) for a in range(5) for b in range(5 - a)}
-    assert {(p, q) for p in shared for q in shared} <= set(drawn)
-    assert all(sum(p) == sum(q) == 1 for p, q in drawn)
+    assert {(p, q) for p in shared for q in shared} <= set(grid)
+    assert all(sum(p) == sum(q) == 1 for p, q in grid)
 
 
 # Proofs
@@ -109,15 +109,15 @@ def test_proofs_stop_at_the_first_step_that_is_not_shown() -> None:
     true = same("binomial", lambda a, b: ((a - b) * (a + b), a**2 - b**2))
     false = valid("a <= a^2", lambda a: at_most(a, a * a), lambda a: [a > 0])
     assert prove([true, cited("Jensen", "jensen1906")], Effort()).note == "1 cited"
-    found = prove([true, false, true], Effort())
-    assert (found.status, found.at) == ("refuted", "a = 1/2")
+    finding = prove([true, false, true], Effort())
+    assert (finding.status, finding.at) == ("refuted", "a = 1/2")
 
 
 def test_a_timeout_is_undecided_and_no_proof() -> None:
     hard = Claim("S/2 <= race", lambda p, q: at_most(half_similarity(p, q), race(p, q)), (POSITIVE,))
-    found = prove_claim(hard, 3, 0.01)
-    assert found.status == "undecided"
-    assert "0.01 s" in found.note
+    finding = prove_claim(hard, 3, 0.01)
+    assert finding.status == "undecided"
+    assert "0.01 s" in finding.note
     assert prove_claim(hard, 2).status == "held"
 
 
@@ -151,9 +151,9 @@ def test_what_no_solver_can_take_is_said() -> None:
 
 def test_the_search_finds_what_is_false_and_shrinks_it() -> None:
     false = Claim("p.q <= 0.9", lambda p, q: at_most(10 * sum(a * b for a, b in zip(p, q, strict=True)), 9))
-    found = search_claim(false, strategies.exact_pairs(), Effort())
-    assert found.status == "refuted"
-    assert "1" in found.at
+    finding = search_claim(false, strategies.exact_pairs(), Effort())
+    assert finding.status == "refuted"
+    assert "1" in finding.at
 
 
 @pytest.mark.evidence
@@ -161,10 +161,10 @@ def test_the_optimiser_walks_to_the_tightest_case() -> None:
     """The largest p.p of three tokens within 1/1000 of the boundary p0 <= 1/2 that the assumption draws."""
     half = Assumption("every share is at most 1/2", lambda p, q: all(2 * share <= 1 for share in p))
     claim = Claim("p.p <= 1/2", lambda p, q: at_most(2 * sum(a * a for a in p), 1), (half,))
-    found = search_claim(claim, strategies.exact_pairs(3, 3), Effort(), (pair_space(3),))
-    assert found.status == "held"
-    assert found.gap is not None
-    assert 0 <= found.gap < 1e-3
+    finding = search_claim(claim, strategies.exact_pairs(3, 3), Effort(), (pair_space(3),))
+    assert finding.status == "held"
+    assert finding.gap is not None
+    assert 0 <= finding.gap < 1e-3
     wrong = Claim("p.p <= 49/100", lambda p, q: at_most(100 * sum(a * a for a in p), 49), (half,))
     nowhere = st.just({"p": (THIRD,) * 3, "q": (THIRD,) * 3})
     assert search_claim(wrong, nowhere, Effort(), (pair_space(3),)).status == "refuted"
@@ -184,8 +184,8 @@ def test_floats_become_exact_pmfs(weights: list[float]) -> None:
 @pytest.mark.evidence
 @pytest.mark.parametrize("distance_wanted", [Fraction(0), Fraction(1, 7), Fraction(1)])
 def test_pairs_of_a_given_distance(distance_wanted: Fraction) -> None:
-    found = find(strategies.pairs_at(distance_wanted), lambda case: True)
-    assert distance(found["p"], found["q"]) == distance_wanted
+    pair = find(strategies.pairs_at(distance_wanted), lambda case: True)
+    assert distance(pair["p"], pair["q"]) == distance_wanted
 
     @given(strategies.pairs_at(distance_wanted))
     def check(case: dict[str, Any]) -> None:

@@ -25,8 +25,8 @@ def test_no_policy_needs_fewer() -> None:
     """L is below the optimum and near it; the same recursion on token verification's survival is not below."""
     slack, wrong = [], 0
     for case in heads(Effort()):
-        (found,) = policies("block", **case)
-        slack.append(float(found.right - found.left))
+        (compared,) = policies("block", **case)
+        slack.append(float(compared.right - compared.left))
         (other,) = policies("token", **case)
         wrong += other.left > other.right
     assert 0 <= min(slack) <= max(slack) < 0.02, "calls, of at most 4"

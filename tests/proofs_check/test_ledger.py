@@ -60,8 +60,8 @@ PUBLIC = ("", "verification", "drafting", "limits", "cost", "truncated")
 def statements() -> list[str]:
     """The ids of the theory page."""
     text = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8").replace("′", "'")
-    found = re.findall(r"\*\*(?:B3, )?([DARSTBYC]\d'?|§9)\*\*", text)
-    return [*dict.fromkeys(found), "§7", "H"]
+    ids = re.findall(r"\*\*(?:B3, )?([DARSTBYC]\d'?|§9)\*\*", text)
+    return [*dict.fromkeys(ids), "§7", "H"]
 
 
 def public_names() -> Iterator[str]:
@@ -82,7 +82,7 @@ def evidence_of(key: Key) -> Evidence:
     return ledger()[key[0]].evidence[key[1]]
 
 
-LIBRARY = [key for key in KEYS if evidence_of(key).library]
+LIBRARY = [key for key in KEYS if evidence_of(key).checks_library]
 """The checks that compare the library's calculators with exact values: quick, so they run with every test."""
 
 
@@ -158,20 +158,20 @@ def test_a_wrong_simulator_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert RANKS.control.check(Effort()).status == "refuted"
     wrong = Simulator(registered("race").run, "wrong")
     monkeypatch.setitem(_registered, "poisson", wrong)
-    found = RANKS.check(Effort())
-    assert (found.status, found.at) == (
+    finding = RANKS.check(Effort())
+    assert (finding.status, finding.at) == (
         "refuted",
         "P(R = 2) of poisson(target = [0.5, 0.3, 0.2], draft = [0.2, 0.3, 0.5], max_rank = 2)",
     )
-    assert "standard errors off, false alarm 1e-09" in found.note
+    assert "standard errors off, false alarm 1e-09" in finding.note
     assert RANKS.control.check(Effort()).status == "held"
 
 
 def test_a_simulation_says_what_it_could_have_seen() -> None:
     """Two ranks, 200,000 trials, 1e-9 shared by two numbers: (6.2 + 2.3) standard errors, .0092 at P(R = 1) = .63."""
-    found = RANKS.check(Effort())
-    assert (found.cases, found.gap) == (2, None)
-    assert "200,000 trials each, false alarm 1e-09 in all; errors of 0.0073 to 0.0092 would be seen" in found.note
+    finding = RANKS.check(Effort())
+    assert (finding.cases, finding.gap) == (2, None)
+    assert "200,000 trials each, false alarm 1e-09 in all; errors of 0.0073 to 0.0092 would be seen" in finding.note
     shifted = instead(stated("R1"), lambda _, said: said + 0.01)
     assert simulated("", [("poisson", PAIR)], shifted, wrong=("", shifted)).check(Effort()).status == "refuted"
 
@@ -220,12 +220,12 @@ def test_no_star_import_hides_another_function_of_the_same_name() -> None:
     for info in pkgutil.walk_packages(theorems.__path__, "proofs_check.theorems."):
         tree = ast.parse(inspect.getsource(importlib.import_module(info.name)))
         before: dict[str, object] = {}
-        own = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         for line in (node for node in tree.body if isinstance(node, ast.ImportFrom)):
             brought = _brought(line)
             if line.names[0].name == "*":
                 hidden = {name for name in brought if before.get(name, brought[name]) is not brought[name]}
-                assert hidden <= own, info
+                assert hidden <= defined, info
             before |= brought
 
 
@@ -272,8 +272,8 @@ def test_the_pages_of_theorems_are_up_to_date_but_for_counterexamples(monkeypatc
 
     quick = {entry.id: replace(entry, evidence=tuple(map(unseen, entry.evidence))) for entry in ENTRIES}
     monkeypatch.setattr(pages, "ledger", lambda: quick)
-    found = r"(?<=  - Counterexample: `).*(?=`\.\n)"
-    assert pages.pages() == {name: re.sub(found, "somewhere", page) for name, page in _committed().items()}
+    counterexample = r"(?<=  - Counterexample: `).*(?=`\.\n)"
+    assert pages.pages() == {name: re.sub(counterexample, "somewhere", page) for name, page in _committed().items()}
 
 
 def _committed() -> dict[str, str]:

@@ -92,7 +92,7 @@ PUBLISHED = greedy_block(2, by_clipped_ratio, first_of_equals)
 
 
 @each(
-    "found, said",
+    "value, said",
     [
         (accepted(hierarchical, *map(constant, PAIRS[0]), 2), Fraction(11, 9)),
         (text_share(hierarchical_published, PAIRS[0], 2, (1, 0)), Fraction(1, 3)),
@@ -105,8 +105,8 @@ PUBLISHED = greedy_block(2, by_clipped_ratio, first_of_equals)
         (mean_calls(block_verification, *map(constant, PAIRS[0]), 2, 3), Fraction(14, 9)),
     ],
 )
-def test_numbers_named_in_the_text(found: Fraction, said: Fraction) -> None:
-    assert found == said
+def test_numbers_named_in_the_text(value: Fraction, said: Fraction) -> None:
+    assert value == said
 
 
 def test_the_merged_tree_is_lossless() -> None:

@@ -50,8 +50,8 @@ def test_an_identity_as_it_is_written_is_told_from_one_that_is_shown() -> None:
 
 def test_a_formula_that_shows_nothing_is_not_accepted() -> None:
     for step in (AS_IT_STANDS, valid("a = a", lambda a: equal(a, a))):
-        found = step.check(5)
-        assert (found.status, found.note) == ("undecided", AS_WRITTEN)
+        finding = step.check(5)
+        assert (finding.status, finding.note) == ("undecided", AS_WRITTEN)
         assert prove([EXPANDED, step], Effort()).status == "undecided"
     assert in_words("not as written", lambda a: ((a + 1) ** 2, a * a + 2 * a + 1)).check(5).status == "undecided"
     assert in_words("false", lambda a: (a, 2 * a)).check(5).status == "undecided"
@@ -86,16 +86,16 @@ def test_calculus_is_worked_out_by_the_check() -> None:
 def test_a_damaged_proof_is_rejected() -> None:
     """An assumption dropped where there is one that counts, or else a side changed; words have nothing to damage."""
     needs = valid("a <= a b", lambda a, b: at_most(a, a * b), lambda a, b: [a > 0, b >= 1])
-    found = damaged([EXPANDED, WORDS, needs], Effort())
-    assert (found.status, found.cases, found.note) == ("refuted", 2, "1 a side changed, 1 an assumption dropped")
+    finding = damaged([EXPANDED, WORDS, needs], Effort())
+    assert (finding.status, finding.cases, finding.note) == ("refuted", 2, "1 a side changed, 1 an assumption dropped")
     assert next(iter(needs.damaged(5)))[0] == "without the assumption a > 0"
 
 
 def test_a_damage_that_divides_by_zero_is_none() -> None:
     """Without a > 0 the solver takes any number for 0/0; every number but that satisfies the step."""
     step = valid("a/a >= 0", lambda a: at_most(0, a / a), lambda a: [a > 0])
-    (what, found), *_ = step.damaged(5)
-    assert (what, found.status, found.note) == ("without the assumption a > 0", "undecided", DIVIDES)
+    (what, finding), *_ = step.damaged(5)
+    assert (what, finding.status, finding.note) == ("without the assumption a > 0", "undecided", DIVIDES)
 
 
 def test_a_step_that_nothing_changes_is_noticed() -> None:
@@ -106,8 +106,8 @@ def test_a_step_that_nothing_changes_is_noticed() -> None:
 
 
 def test_the_parts_of_a_proof_are_counted() -> None:
-    found = prove([EXPANDED, WORDS, NAMED, EXPANDED], Effort())
-    assert (found.status, found.cases, found.note) == ("held", 1, "1 in words, 1 cited")
+    finding = prove([EXPANDED, WORDS, NAMED, EXPANDED], Effort())
+    assert (finding.status, finding.cases, finding.note) == ("held", 1, "1 in words, 1 cited")
     assert parts([EXPANDED, WORDS, NAMED, EXPANDED]) == {"argument": 1, "words": 1, "cited": 1}
     with pytest.raises(ValueError, match="without steps that carry the argument"):
         prove([WORDS, NAMED], Effort())

@@ -50,10 +50,10 @@ def squares(p: Sequence[Any]) -> Any:
 
 
 def most(p: Sequence[Any]) -> Any:
-    found = p[0]
+    largest = p[0]
     for share in p[1:]:
-        found = larger(found, share)
-    return found
+        largest = larger(largest, share)
+    return largest
 
 
 AFFINITY = Claim("p.q <= 1 - TV", lambda p, q: at_most(sum(a * b for a, b in zip(p, q, strict=True)), overlap(p, q)))
@@ -79,17 +79,17 @@ def test_the_smallest_vocabulary_that_refutes_is_the_one_shown() -> None:
     """Every size up to ten is tried, the smallest first."""
     for tokens in range(4, 10):
         claim = Claim("", lambda p, q, n=tokens: at_least(n * squares(p), 1))
-        found = wide_search(claim, Effort())
-        assert found is not None
-        assert found.status == "refuted"
-        assert found.at.startswith(f"p = ({', '.join([f'1/{tokens + 1}'] * (tokens + 1))})")
+        finding = wide_search(claim, Effort())
+        assert finding is not None
+        assert finding.status == "refuted"
+        assert finding.at.startswith(f"p = ({', '.join([f'1/{tokens + 1}'] * (tokens + 1))})")
 
 
 def test_the_verdict_says_for_which_vocabularies() -> None:
     trial = try_claim(AFFINITY)
     assert trial.wide is not None
     assert (trial.verdict, trial.proved_for, trial.largest) == ("proved for some V", (2, 3), 64)
-    count = sum(found.cases for found in trial.found)
+    count = sum(finding.cases for finding in trial.findings)
     assert trial.sizes == (2, 3, *SIZES)
     assert trial.summary == f"proved for V = 2, 3; not refuted at V = {TRIED} ({count:,} cases)"
     assert str(trial).startswith(f"p.q <= 1 - TV: {trial.summary}\n")
@@ -112,8 +112,8 @@ def test_a_claim_without_a_proof_is_searched_as_far() -> None:
 
 def test_a_solver_that_gives_up_leaves_the_sizes_it_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of the three sizes of a claim whose third the solver cannot decide: undecided, and it says which stand."""
-    found = {2: Finding("held", 1), 3: Finding("held", 1), 4: Finding("undecided", 1, note="undecided by the solver")}
-    monkeypatch.setattr("proofs_check.run.trial.prove_claim", lambda claim, tokens, seconds: found[tokens])
+    proof = {2: Finding("held", 1), 3: Finding("held", 1), 4: Finding("undecided", 1, note="undecided by the solver")}
+    monkeypatch.setattr("proofs_check.run.trial.prove_claim", lambda claim, tokens, seconds: proof[tokens])
     trial = try_claim(AFFINITY, tokens=(2, 3, 4))
     assert trial.verdict == "undecided"
     assert trial.summary.startswith(f"undecided; proved for V = 2, 3; not refuted at V = {TRIED} (")

@@ -58,19 +58,19 @@ def test_what_a_check_can_come_to(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_false_statement_and_a_blind_check_are_failures(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = outcome(judged(FALSE, FALSE), monkeypatch)
-    assert (found.outcome, "x = 1" in found.trouble) == ("failed", True)
-    found = outcome(judged(TRUE, TRUE), monkeypatch)
-    assert (found.outcome, found.trouble.startswith("the negative control")) == ("failed", True)
-    found = outcome(judged(TRUE, FALSE), monkeypatch, refuted=True)
-    assert (found.outcome, found.trouble.startswith("no counterexample")) == ("failed", True)
+    checked = outcome(judged(FALSE, FALSE), monkeypatch)
+    assert (checked.outcome, "x = 1" in checked.trouble) == ("failed", True)
+    checked = outcome(judged(TRUE, TRUE), monkeypatch)
+    assert (checked.outcome, checked.trouble.startswith("the negative control")) == ("failed", True)
+    checked = outcome(judged(TRUE, FALSE), monkeypatch, refuted=True)
+    assert (checked.outcome, checked.trouble.startswith("no counterexample")) == ("failed", True)
 
 
 def test_undecided_is_neither_proved_nor_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     unsure = Evidence("symbolic", "s", lambda _: Finding("undecided", 1, note="not within 1 s"), Control("c", refuted))
-    found = outcome(unsure, monkeypatch)
-    assert (found.outcome, found.trouble) == ("undecided", "not within 1 s")
-    assert not Report([entry(unsure)], [("A1", 0)], [found], Effort(), 0).as_expected
+    checked = outcome(unsure, monkeypatch)
+    assert (checked.outcome, checked.trouble) == ("undecided", "not within 1 s")
+    assert not Report([entry(unsure)], [("A1", 0)], [checked], Effort(), 0).as_expected
 
 
 def refuted(_: Effort) -> Finding:
@@ -79,8 +79,8 @@ def refuted(_: Effort) -> Finding:
 
 def test_a_check_that_breaks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = Evidence("exact", "s", lambda _: 1 / 0, Control("c", refuted))  # type: ignore[arg-type,return-value]
-    found = outcome(broken, monkeypatch)
-    assert (found.outcome, found.trouble) == ("failed", "ZeroDivisionError: division by zero")
+    checked = outcome(broken, monkeypatch)
+    assert (checked.outcome, checked.trouble) == ("failed", "ZeroDivisionError: division by zero")
 
 
 @pytest.mark.evidence
@@ -109,8 +109,8 @@ def test_checks_that_a_dying_worker_takes_with_it_are_run_again(deaths: int) -> 
     def pool(count: int) -> Any:
         return next(pools, None) or verify.workers(count)
 
-    (found,) = verify.verify([("A3/look-alike", 0)], Effort(), processes=2, pools=pool)
-    assert found.outcome == "refuted"
+    (checked,) = verify.verify([("A3/look-alike", 0)], Effort(), processes=2, pools=pool)
+    assert checked.outcome == "refuted"
 
 
 SLOW = """

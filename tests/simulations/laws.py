@@ -32,10 +32,10 @@ def straying(counts: Any, shares: Any, trials: int | None = None) -> list[int]:
 
     Of so many trials; as many as are counted, if every trial is in one cell.
     """
-    found, law = np.ravel(counts), np.ravel(shares)
+    observed, law = np.ravel(counts), np.ravel(shares)
     low, high = np.maximum(law - ROUNDED, 0.0), np.where(law > ROUNDED, np.minimum(law + ROUNDED, 1.0), 0.0)
-    of = int(found.sum()) if trials is None else trials
-    tails = np.minimum(binom.cdf(found, of, low), binom.sf(found - 1, of, high))
+    of = int(observed.sum()) if trials is None else trials
+    tails = np.minimum(binom.cdf(observed, of, low), binom.sf(observed - 1, of, high))
     return [int(i) for i in np.flatnonzero(tails < ALARM / 2)]
 
 

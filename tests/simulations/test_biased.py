@@ -59,9 +59,9 @@ def simulated(name: str, recovery: str, seed: int = 0) -> tuple[dict[str, Any], 
 
 
 def done(asked: Task) -> Tally:
-    found = run_batch(asked, 0, registered(asked.kind).run.__module__)
-    assert not isinstance(found, Failure), found.error
-    return found
+    tally = run_batch(asked, 0, registered(asked.kind).run.__module__)
+    assert not isinstance(tally, Failure), tally.error
+    return tally
 
 
 @pytest.mark.parametrize("recovery", ["optimal", "target"])
@@ -97,9 +97,9 @@ def test_the_plug_in_bias_holds_its_loss() -> None:
     for recovery, loss, other in (("optimal", biased_loss, uno_loss), ("target", uno_loss, biased_loss)):
         parameters, tally = simulated("figure", recovery)
         given = (parameters["target"], parameters["draft"], parameters["accept"])
-        found = pareto.observed_bias(tally, pareto.TARGET, 1 - ALARM)
-        assert found.low <= float(loss(*given)) <= found.high
-        assert not found.low <= float(other(*given)) <= found.high, "negative control"
+        interval = pareto.observed_bias(tally, pareto.TARGET, 1 - ALARM)
+        assert interval.low <= float(loss(*given)) <= interval.high
+        assert not interval.low <= float(other(*given)) <= interval.high, "negative control"
 
 
 def test_wrong_theory_is_caught() -> None:
@@ -143,9 +143,9 @@ def test_running_means_agree_with_y1() -> None:
 
 @pytest.mark.parametrize("checkpoints", [[], [0, 10], [5, 5, 10], [1, 9]])
 def test_checkpoints_rise_to_the_trials(checkpoints: list[int]) -> None:
-    found = run_batch(running(checkpoints, 10), 0, "simulations.simulators.rejections")
-    assert isinstance(found, Failure)
-    assert found.error.endswith("must rise from 1 or more to 10; end at the trials")
+    failure = run_batch(running(checkpoints, 10), 0, "simulations.simulators.rejections")
+    assert isinstance(failure, Failure)
+    assert failure.error.endswith("must rise from 1 or more to 10; end at the trials")
 
 
 def test_positions_may_be_left_out() -> None:

@@ -34,7 +34,7 @@ def trio(tiny_pair: Any) -> Trio:
     return Trio(*networks, tiny_pair.vocabulary, tiny_pair.window, PROMPTS)
 
 
-def drawn(pmf: Floats, uniform: float) -> int:
+def token_at(pmf: Floats, uniform: float) -> int:
     return int(np.searchsorted(np.cumsum(pmf), uniform * np.cumsum(pmf)[-1], side="right"))
 
 
@@ -54,9 +54,9 @@ def test_trials_are_those_of_the_twin(trio: Trio, form: str, amount: float) -> N
                 u_draft, u_coin, u_recovery = stream.uniform(), stream.uniform(), stream.uniform()
                 accept = np.zeros_like(p) if decoder == "plain" else accepted_with(p, q, form, amount)
                 recovery = np.maximum(p - q, 0) if decoder == "opt" else p
-                token = drawn(q, u_draft)
+                token = token_at(q, u_draft)
                 rejected = u_coin >= accept[token]
-                token = drawn(recovery, u_recovery) if rejected else token
+                token = token_at(recovery, u_recovery) if rejected else token
                 counted = {"rejections": float(rejected), "distance": float(np.abs(p - q).sum() / 2)}
                 if decoder != "plain":
                     loss = biased_loss if decoder == "opt" else uno_loss

@@ -91,10 +91,10 @@ def test_progress_sees_the_counted_batches_grow() -> None:
 
 def test_a_mean_stops_too() -> None:
     stop = Stop(trials=100 * BATCH, width=0.15, of=Mean("time"))
-    found = collect([coins()], stop=stop, executor=threads(1), in_flight=1)[coins()]
-    assert 1 < found.size < 20
-    plain, looked = Mean("time").estimate(found), stop.interval(found)
-    assert plain.relative_width <= 0.15 < Mean("time").estimate(alone(coins(), found.size - 1)).relative_width
+    tally = collect([coins()], stop=stop, executor=threads(1), in_flight=1)[coins()]
+    assert 1 < tally.size < 20
+    plain, looked = Mean("time").estimate(tally), stop.interval(tally)
+    assert plain.relative_width <= 0.15 < Mean("time").estimate(alone(coins(), tally.size - 1)).relative_width
     assert looked.low < plain.low < plain.high < looked.high
     assert (looked.confidence, looked.best) == (0.95, plain.best)
 
@@ -127,11 +127,11 @@ def test_a_rerun_continues(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     collect([coins()], stop=Stop(trials=3 * BATCH), results=path, executor=threads(1))
     before = path.read_bytes()
-    found = collect([coins(), coins(2)], stop=BY_COUNT, results=path, executor=threads(2))
+    tallies = collect([coins(), coins(2)], stop=BY_COUNT, results=path, executor=threads(2))
     assert path.read_bytes().startswith(before)
     assert len(before.splitlines()) == 5
     assert len(path.read_bytes().splitlines()) == 5 + 4 + 8
-    assert [found[t] for t in (coins(), coins(2))] == [alone(t, 7) for t in (coins(), coins(2))]
+    assert [tallies[t] for t in (coins(), coins(2))] == [alone(t, 7) for t in (coins(), coins(2))]
     fewer = collect([coins()], stop=Stop(trials=2 * BATCH), results=path, executor=never)
     assert fewer[coins()] == alone(coins(), 2)
 
@@ -144,9 +144,9 @@ def test_other_versions_are_remarked_and_not_counted(tmp_path: Path) -> None:
         collect([old], stop=BY_COUNT, results=path, executor=threads(1))
     finally:
         simulator(COIN, version="1")(sim_toys.coin)
-    found = collect([coins()], stop=BY_COUNT, results=path, executor=threads(1))
-    assert found[coins()] == alone(coins(), 7)
-    assert found.remarks == (f"7 batches of {COIN} are of version 0, not 1: ignored",)
+    results = collect([coins()], stop=BY_COUNT, results=path, executor=threads(1))
+    assert results[coins()] == alone(coins(), 7)
+    assert results.remarks == (f"7 batches of {COIN} are of version 0, not 1: ignored",)
     with pytest.raises(SettingError, match="describe the task anew"):
         collect([old], stop=BY_COUNT, executor=never)
     failure = run_batch(old, 0, sim_toys.__name__)

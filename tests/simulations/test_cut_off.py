@@ -40,9 +40,9 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
     """Two deaths: the batches they took with them are run again, and the numbers are those of no death."""
     wanted, deaths = mortals(tmp_path, 2)
     path = tmp_path / "results.jsonl"
-    found = collect([wanted], stop=BY_COUNT, results=path, workers=1)
+    tallies = collect([wanted], stop=BY_COUNT, results=path, workers=1)
     assert not list(deaths.iterdir())
-    assert found[wanted] == alone(wanted, 7)
+    assert tallies[wanted] == alone(wanted, 7)
     assert read_results(path).remarks == []
 
 
@@ -128,8 +128,8 @@ def test_an_interrupt_waits_for_what_runs(tmp_path: Path) -> None:
     assert read_results(path).of(wanted) == {batch: run_here(wanted, batch) for batch in range(3)}
 
 
-@pytest.mark.parametrize("own", [False, True])
-def test_an_interrupt_does_not_wait_for_ever(own: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_caller", [False, True])
+def test_an_interrupt_does_not_wait_for_ever(by_caller: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A batch that takes a minute is given up after the grace; only an executor that was passed in lives on."""
     monkeypatch.setattr("simulations.experiments.collect.GRACE", 0.5)
     made: list[ProcessPoolExecutor] = []
@@ -143,7 +143,7 @@ def test_an_interrupt_does_not_wait_for_ever(own: bool, monkeypatch: pytest.Monk
     def stop_now(_: Task, tally: Tally) -> None:
         raise KeyboardInterrupt
 
-    executor = maker() if own else maker
+    executor = maker() if by_caller else maker
     processes: list[Any] = []
     try:
         began = time.monotonic()
@@ -158,7 +158,7 @@ def test_an_interrupt_does_not_wait_for_ever(own: bool, monkeypatch: pytest.Monk
         assert time.monotonic() - began < 30
         assert read_results(path).of(quick) == {0: run_here(quick, 0)}
         processes = list((made[0]._processes or {}).values())
-        if own:
+        if by_caller:
             assert made[0].submit(os.getpid).result(timeout=60) in {process.pid for process in processes}
         else:
             with pytest.raises(RuntimeError, match=r"shutdown|terminated abruptly"):
@@ -199,8 +199,8 @@ def test_a_kill_loses_nothing_that_was_finished(tmp_path: Path) -> None:
     kept = read_results(path).of(wanted)
     assert 5 <= len(kept) < 40
     assert all(tally == run_here(wanted, batch) for batch, tally in kept.items())
-    found = collect([wanted], stop=Stop(trials=12 * BATCH), results=path, executor=threads(4))
-    assert found[wanted] == alone(wanted, 12)
+    tallies = collect([wanted], stop=Stop(trials=12 * BATCH), results=path, executor=threads(4))
+    assert tallies[wanted] == alone(wanted, 12)
 
 
 # Dask
@@ -218,12 +218,12 @@ def test_two_machines_of_dask(tmp_path: Path) -> None:
         distributed.Client(cluster) as client,
     ):
         executor = client.get_executor()
-        found = collect([coins(1), coins(2)], stop=BY_COUNT, results=path, executor=executor, in_flight=4)
+        tallies = collect([coins(1), coins(2)], stop=BY_COUNT, results=path, executor=executor, in_flight=4)
         by_width = collect([coins(1)], stop=BY_WIDTH, executor=executor, in_flight=4)
         survived = collect([mortal], stop=BY_COUNT, executor=executor, in_flight=2)
         with pytest.raises(WorkerError, match="KeyError: 'p'"):
             collect([task(COIN, {}, seed=1, trials=1)], stop=BY_COUNT, executor=executor)
-    assert [found[t] for t in (coins(1), coins(2))] == [alone(t, 7) for t in (coins(1), coins(2))]
+    assert [tallies[t] for t in (coins(1), coins(2))] == [alone(t, 7) for t in (coins(1), coins(2))]
     assert not list(deaths.iterdir())
     assert survived[mortal] == alone(mortal, 7)
     assert by_width[coins(1)] == collect([coins(1)], stop=BY_WIDTH, executor=threads(1))[coins(1)]

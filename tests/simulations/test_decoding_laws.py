@@ -50,10 +50,10 @@ def test_the_columns_stand_for_the_law(tokens: int) -> None:
     outcomes = (1 << rows.bits) - 1
     for state, masses in enumerate(law):
         columns = rows.columns[rows.begin[state] : rows.begin[state + 1]]
-        keep, own, other = (columns >> 2 * rows.bits) * rows.unit, columns >> rows.bits & outcomes, columns & outcomes
-        found = np.bincount(own, keep, 2 * tokens) + np.bincount(other, 1 - keep, 2 * tokens)
-        np.testing.assert_allclose(found / columns.size, masses, atol=2**-40)
-        assert set(own) == set(np.flatnonzero(masses))
+        keep, token, alias = (columns >> 2 * rows.bits) * rows.unit, columns >> rows.bits & outcomes, columns & outcomes
+        mass = np.bincount(token, keep, 2 * tokens) + np.bincount(alias, 1 - keep, 2 * tokens)
+        np.testing.assert_allclose(mass / columns.size, masses, atol=2**-40)
+        assert set(token) == set(np.flatnonzero(masses))
     assert np.abs(acceptance_law(draft, target)[1:] - law[1:]).max() > 1e-3 or tokens == 1, "negative control"
 
 

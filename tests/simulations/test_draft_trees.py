@@ -41,9 +41,9 @@ def test_trials_are_those_of_the_twin(target: Target, tiny_pair: Any) -> None:
     for _ in range(trials):
         prompt, start, text = model_trial(p_after, PROMPTS, STARTS, CAPACITIES[-1], stream)
         before = [*prompt, *text[:start]]
-        own, chosen = (heaviest_prefixes(after, before, CAPACITIES[-1]) for after in (p_after, q_after))
+        of_target, of_draft = (heaviest_prefixes(after, before, CAPACITIES[-1]) for after in (p_after, q_after))
         for capacity in CAPACITIES:
-            best, tree = ({prefix for _, prefix in found[:capacity]} for found in (own, chosen))
+            best, tree = ({prefix for _, prefix in heaviest[:capacity]} for heaviest in (of_target, of_draft))
             p = {prefix: weight(p_after, before, prefix) for prefix in best | tree}
             q = {prefix: weight(q_after, before, prefix) for prefix in best | tree}
             bound = sum(max(p[v] - q[v], 0) for v in best - tree) + sum(max(q[v] - p[v], 0) for v in tree - best)

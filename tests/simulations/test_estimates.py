@@ -45,20 +45,20 @@ def probability(trials: int, p: float, holds: Any) -> float:
 @pytest.mark.parametrize("trials", [1, 7, 40])
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
 def test_exact_intervals_cover(trials: int, confidence: float) -> None:
-    found = [exact(k, trials, confidence) for k in range(trials + 1)]
+    ends = [exact(k, trials, confidence) for k in range(trials + 1)]
     for p in SHARES:
-        assert probability(trials, p, lambda k, p=p: found[k].low <= p <= found[k].high) >= confidence - ROUNDING
+        assert probability(trials, p, lambda k, p=p: ends[k].low <= p <= ends[k].high) >= confidence - ROUNDING
 
 
 def test_exact_intervals_are_scipys() -> None:
     """As far as those go; and where they do not, the ends are where the binomial tails say."""
     for k, n in ((0, 9), (1, 9), (9, 9), (5, 10**6)):
         expected = stats.binomtest(k, n).proportion_ci(0.9, "exact")
-        found = exact(k, n, 0.9)
-        assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-11)
-    found = exact(3, 10**13, 0.9)
-    assert stats.poisson.sf(2, found.low * 10**13) == pytest.approx(0.05, rel=1e-9)
-    assert stats.poisson.cdf(3, found.high * 10**13) == pytest.approx(0.05, rel=1e-9)
+        interval = exact(k, n, 0.9)
+        assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high), abs=1e-11)
+    interval = exact(3, 10**13, 0.9)
+    assert stats.poisson.sf(2, interval.low * 10**13) == pytest.approx(0.05, rel=1e-9)
+    assert stats.poisson.cdf(3, interval.high * 10**13) == pytest.approx(0.05, rel=1e-9)
 
 
 def test_a_narrower_interval_would_be_seen() -> None:
@@ -72,18 +72,18 @@ def test_a_narrower_interval_would_be_seen() -> None:
 
 def test_student_is_scipys() -> None:
     samples = np.random.default_rng(3).exponential(size=30)
-    found = student(Moments.of(samples), 0.9)
+    interval = student(Moments.of(samples), 0.9)
     expected = stats.ttest_1samp(samples, 0.0).confidence_interval(0.9)
-    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), rel=1e-12)
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high), rel=1e-12)
 
 
 @pytest.mark.parametrize("trials", [2, 30, 200])
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
 def test_bernstein_intervals_cover(trials: int, confidence: float) -> None:
     """Samples 0 and 1, all numbers of ones; an honest bound covers more often than it says."""
-    found = [bernstein(Moments(trials, sum_, sum_), 0.0, 1.0, confidence) for sum_ in map(_fraction, range(trials + 1))]
+    ends = [bernstein(Moments(trials, sum_, sum_), 0.0, 1.0, confidence) for sum_ in map(_fraction, range(trials + 1))]
     for p in SHARES:
-        assert probability(trials, p, lambda k, p=p: found[k].low <= p <= found[k].high) >= confidence - ROUNDING
+        assert probability(trials, p, lambda k, p=p: ends[k].low <= p <= ends[k].high) >= confidence - ROUNDING
 
 
 def _fraction(n: int) -> Any:
@@ -94,10 +94,10 @@ def test_bernstein_knows_small_variances() -> None:
     """Samples that hardly vary: far narrower than their range allows, the point of using the variance."""
     samples = np.full(10_000, 0.5)
     samples[0] = 0.6
-    found = bernstein(Moments.of(samples), 0.0, 1.0)
-    assert found.high - found.low < 0.003
+    interval = bernstein(Moments.of(samples), 0.0, 1.0)
+    assert interval.high - interval.low < 0.003
     hoeffding = 2 * math.sqrt(math.log(2 / 0.05) / (2 * 10_000))
-    assert found.high - found.low < hoeffding / 8
+    assert interval.high - interval.low < hoeffding / 8
 
 
 def test_samples_outside_their_range_are_noticed() -> None:
@@ -166,9 +166,9 @@ def test_false_alarms_are_as_rare_as_stated(trials: int, alarm: float) -> None:
 def test_errors_of_the_stated_size_are_seen(alarm: float) -> None:
     """Were the truth that far away, all outcomes that reject add up to the stated power; half as far, to less."""
     for p in (0.2, 0.5, 0.71):
-        found = agrees(counted(100, 200), Share("heads"), p, alarm)
+        agreement = agrees(counted(100, 200), Share("heads"), p, alarm)
         fewest, most = accepted_counts(200, (p, p), alarm)
-        for error in (-found.below, found.above):
+        for error in (-agreement.below, agreement.above):
             for size, seen in ((1.0, POWER), (0.9, None)):
                 power = probability(200, p + size * error, lambda k, low=fewest, high=most: k < low or k > high)
                 assert power >= POWER - 1e-9 if seen else power < POWER
@@ -181,17 +181,17 @@ def test_errors_of_a_mean_vary_as_the_samples_do() -> None:
     """
     n, variance = 10_000, 0.01
     samples = Tally.of(n, samples={"x": np.repeat([0.0, 1.0], n // 2)})
-    found = agrees(samples, Mean("x", 0.0, 1.0), 0.5, 0.05, variance)
+    agreement = agrees(samples, Mean("x", 0.0, 1.0), 0.5, 0.05, variance)
     reach = known_variance_reach(n, variance, 0.5, 0.05)
     narrow = reach + stats.norm.ppf(POWER) * math.sqrt(variance / n)
-    for above, least, most in ((found.above, POWER - 0.005, 1.0), (narrow, 0.0, 0.8)):
+    for above, least, most in ((agreement.above, POWER - 0.005, 1.0), (narrow, 0.0, 0.8)):
         assert least < stats.binom.sf(math.floor(n * (0.5 + reach)), n, 0.5 + above) < most
 
 
 def test_what_cannot_be_seen_is_said() -> None:
-    found = agrees(counted(0, 10), Share("heads"), 0.05, 1e-9)
-    assert found.below == math.inf
-    assert found.above < 1
+    agreement = agrees(counted(0, 10), Share("heads"), 0.05, 1e-9)
+    assert agreement.below == math.inf
+    assert agreement.above < 1
     everything = agrees(counted(1, 1), Share("heads"), 0.5, 1e-9)
     assert (everything.below, everything.above) == (math.inf, math.inf)
     assert everything
@@ -201,9 +201,9 @@ def test_what_cannot_be_seen_is_said() -> None:
 def test_certain_predictions(p: float) -> None:
     """One trial against a certain prediction rejects it at any rate; rare ones are judged by their tail."""
     assert agrees(counted(int(p) * 9, 9), Share("heads"), p, 1e-300)
-    found = agrees(counted(1, 9), Share("heads"), p, 1e-300)
-    assert not found
-    assert abs(found.z) == math.inf
+    agreement = agrees(counted(1, 9), Share("heads"), p, 1e-300)
+    assert not agreement
+    assert abs(agreement.z) == math.inf
     assert agrees(counted(1, 10**10), Share("heads"), 1e-17, 1e-9), "a chance of 1e-7"
     assert not agrees(counted(1, 10**6), Share("heads"), 1e-17, 1e-9), "a chance of 1e-11"
 
@@ -222,23 +222,23 @@ def test_rounding_of_a_mean_is_no_disagreement() -> None:
     for mean in (0.1, -3.7e200, 1e-200):
         same = Tally.of(100, samples={"x": [mean] * 100})
         for units in (-20, 0, 20):
-            found = agrees(same, Mean("x"), mean * (1 + units * EPS), ALARM)
-            assert found, found
-            assert found.z == 0
+            agreement = agrees(same, Mean("x"), mean * (1 + units * EPS), ALARM)
+            assert agreement, agreement
+            assert agreement.z == 0
         # Negative control: more than rounding.
         for units in (-100, 100):
-            found = agrees(same, Mean("x"), mean * (1 + units * EPS), ALARM)
-            assert not found
-            assert math.isinf(found.z)
+            agreement = agrees(same, Mean("x"), mean * (1 + units * EPS), ALARM)
+            assert not agreement
+            assert math.isinf(agreement.z)
     assert agrees(same, Mean("x"), Interval(0.0, 1e-200 * (1 - EPS), 1e-200 * (1 - EPS), "bound"), ALARM)
     assert not agrees(Tally.of(9, samples={"x": [0.0] * 9}), Mean("x"), 1e-300, ALARM), "0 has no rounding"
 
 
 def test_evidence_by_hand() -> None:
-    found = agrees(counted(60, 100), Share("heads"), 0.5, 0.05)
-    assert found.z == pytest.approx(2.0)
-    assert (found.agrees, found.observed, found.predicted, found.alarm) == (True, 0.6, (0.5, 0.5), 0.05)
-    assert (found.below, found.above) == pytest.approx((0.21, 0.21), abs=0.005)
+    agreement = agrees(counted(60, 100), Share("heads"), 0.5, 0.05)
+    assert agreement.z == pytest.approx(2.0)
+    assert (agreement.agrees, agreement.observed, agreement.predicted, agreement.alarm) == (True, 0.6, (0.5, 0.5), 0.05)
+    assert (agreement.below, agreement.above) == pytest.approx((0.21, 0.21), abs=0.005)
 
 
 # The coin
@@ -267,8 +267,8 @@ def test_a_wrong_coin_is_caught() -> None:
     ranged = agrees(tossed(), Mean("time", 0.0, 40.0), 1.0, ALARM)
     for wrong in (P + share.below * 1.1, P - share.above * 1.1):
         assert not agrees(tossed(), Share("heads"), wrong, ALARM)
-    for quantity, found in ((Mean("time"), mean), (Mean("time", 0.0, 40.0), ranged)):
-        for wrong in (1 + found.below * 1.1, 1 - found.above * 1.1):
+    for quantity, agreement in ((Mean("time"), mean), (Mean("time", 0.0, 40.0), ranged)):
+        for wrong in (1 + agreement.below * 1.1, 1 - agreement.above * 1.1):
             assert not agrees(tossed(), quantity, wrong, ALARM)
 
 

@@ -25,15 +25,15 @@ def test_the_picture_is_the_algorithm(rule: str) -> None:
     """The plain algorithm from the same stream; negative control: from another stream the output is often another."""
     others = 0
     for seed in (SEEDS[rule], *range(RUNS)):
-        found = PICTURED[rule](TREE, PAIR, LAST, seed)
+        picture = PICTURED[rule](TREE, PAIR, LAST, seed)
         again, other = (
             ALGORITHMS[rule].call(TREE, PAIR, 0, LAST, Stream(words(start))).tokens for start in (seed, seed + 1)
         )
-        assert tuple(found.output) == again
+        assert tuple(picture.output) == again
         others += again != other
-        assert {node.path for node in found.nodes} == set(PATHS)
-        accepted = [node for node in sorted(found.nodes) if node.decision == "accepted"]
-        assert [node.token for node in accepted] == found.output[:-1]
+        assert {node.path for node in picture.nodes} == set(PATHS)
+        accepted = [node for node in sorted(picture.nodes) if node.decision == "accepted"]
+        assert [node.token for node in accepted] == picture.output[:-1]
     assert others > RUNS / 3
 
 

@@ -40,7 +40,7 @@ def made_again(name: str) -> dict[str, Any]:
 def differences(one: Any, other: Any, where: str = "") -> list[str]:
     """Places where two JSON values differ by more than rounding."""
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        return [found for key in one for found in differences(one[key], other[key], f"{where}.{key}")]
+        return [difference for key in one for difference in differences(one[key], other[key], f"{where}.{key}")]
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         return [f for i, (a, b) in enumerate(zip(one, other, strict=True)) for f in differences(a, b, f"{where}[{i}]")]
     numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in (one, other))

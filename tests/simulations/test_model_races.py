@@ -81,8 +81,8 @@ def test_races_are_their_twin(name: str) -> None:
     p, q = PAIRS[name]
     tokens = np.repeat(np.flatnonzero(p), 20)
     target, draft = (np.tile(pmf, (len(tokens), 1)) for pmf in (p, q))
-    found = raced_ranks(target, draft, tokens, np.random.default_rng(3)).tolist()
-    assert found == ranked_by_the_twin(target, draft, tokens.tolist(), np.random.default_rng(3))
+    ranks = raced_ranks(target, draft, tokens, np.random.default_rng(3)).tolist()
+    assert ranks == ranked_by_the_twin(target, draft, tokens.tolist(), np.random.default_rng(3))
 
 
 TARGET, DRAFT = [0.4, 0.3, 0.2, 0.1], [0.1, 0.25, 0.3, 0.35]

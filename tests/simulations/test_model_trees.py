@@ -78,9 +78,9 @@ def test_trees_are_those_of_the_twin(target: Target, pmf_after: PmfAfter) -> Non
     starts = [0, 3, 5, 1]
     texts, weights = grown(target, starts, 25)
     for prompt, text, start, row in zip(PROMPTS, texts, starts, weights, strict=True):
-        found = heaviest_prefixes(pmf_after, [*prompt, *text[:start]], 25)
-        np.testing.assert_allclose(row, [weight for weight, _ in found], rtol=ROUNDING)
-        assert len({len(prefix) for _, prefix in found}) > 2, "trees that branch and go deep"
+        prefixes = heaviest_prefixes(pmf_after, [*prompt, *text[:start]], 25)
+        np.testing.assert_allclose(row, [weight for weight, _ in prefixes], rtol=ROUNDING)
+        assert len({len(prefix) for _, prefix in prefixes}) > 2, "trees that branch and go deep"
 
 
 def test_trees_are_those_of_brute_force(target: Target, pmf_after: PmfAfter) -> None:

@@ -159,9 +159,9 @@ def test_relabelled_tables_stand_for_the_law(states: int) -> None:
     outcomes = (1 << rows.bits) - 1
     for s in {0, states // 2, states - 1}:
         columns = rows.columns[rows.begin[s] : rows.begin[s + 1]]
-        keep, own, other = (columns >> 2 * rows.bits) * rows.unit, columns >> rows.bits & outcomes, columns & outcomes
-        found = (np.bincount(own, keep, 2 * states) + np.bincount(other, 1 - keep, 2 * states)) / columns.size
+        keep, one, alias = (columns >> 2 * rows.bits) * rows.unit, columns >> rows.bits & outcomes, columns & outcomes
+        mass = (np.bincount(one, keep, 2 * states) + np.bincount(alias, 1 - keep, 2 * states)) / columns.size
         law = np.zeros(2 * states)
         np.add.at(law, 2 * following[s], np.maximum(target[s] - draft[s], 0))
         np.add.at(law, 2 * following[s] + 1, np.minimum(target[s], draft[s]))
-        np.testing.assert_allclose(found, law, atol=2**-32)
+        np.testing.assert_allclose(mass, law, atol=2**-32)

@@ -86,9 +86,9 @@ def compared(counts: CallCounts, expected: float) -> Agreement:
 def test_calls_on_real_text_are_those_of_the_path_theorem(name: str) -> None:
     """The mean is known to 0.1; k + 1 drafts and a wrong acceptance are seen."""
     pair, counts = counted(name)
-    found = compared(counts, expected_calls(pair, K))
-    assert found.agrees, found
-    assert max(found.below, found.above) < 0.1
+    agreement = compared(counts, expected_calls(pair, K))
+    assert agreement.agrees, agreement
+    assert max(agreement.below, agreement.above) < 0.1
     assert not compared(counts, expected_calls(pair, K + 1)), "negative control: k + 1"
     matched = pair.target * pair.draft
     assert not compared(counts, expected_calls(pair, K, accepted=matched)), "negative control: independent match"
@@ -151,8 +151,8 @@ def test_weights_and_texts_of_a_recipe_are_read() -> None:
     text, other = (text_of(text_parameters(name)) for name in ("bisect", "textwrap"))
     recipe = {**BISECT, "weight": 0.8, "draft_weight": 0.5, "draft": text_parameters("textwrap")}
     made = ngram_pair(text, other, order=3, draft_order=2, weight=0.8, draft_weight=0.5)
-    for found, expected in zip(ngram_pair_of(recipe), made, strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for loaded, expected in zip(ngram_pair_of(recipe), made, strict=True):
+        np.testing.assert_array_equal(loaded, expected)
 
 
 # The doors

@@ -50,8 +50,8 @@ PATHS = {f"{rule}, chain": (rule, [[1], [1, 1]]) for rule in ALGORITHMS} | {
 
 
 def test_every_rule_is_simulated() -> None:
-    lacking, unknown = set(RULES) - set(ALGORITHMS), set(ALGORITHMS) - set(RULES)
-    assert (lacking, unknown) == (set(), set()), f"no algorithm as written: {lacking}; no such rule: {unknown}"
+    missing, unknown = set(RULES) - set(ALGORITHMS), set(ALGORITHMS) - set(RULES)
+    assert (missing, unknown) == (set(), set()), f"no algorithm as written: {missing}; no such rule: {unknown}"
 
 
 # The recursion over states, exactly
@@ -90,8 +90,8 @@ def distance(rule: str, target: Rows, draft: Rows, length: int, tree: Tree, law:
         calls[len(accepted)] = calls.get(len(accepted), Fraction(0)) + share
     mean, variance = moments(calls)
     p, q = floats(target, length), floats(draft, length)
-    found = markov_calls(RULES[rule], p, q, np.eye(p.shape[-1])[0], length=length, tree=tree)
-    return max(abs(found.expected - float(mean)), abs(found.variance - float(variance)))
+    law_moments = markov_calls(RULES[rule], p, q, np.eye(p.shape[-1])[0], length=length, tree=tree)
+    return max(abs(law_moments.expected - float(mean)), abs(law_moments.variance - float(variance)))
 
 
 @pytest.mark.parametrize("rule", CHAINS)
@@ -133,9 +133,9 @@ def test_states_of_an_automaton_give_the_mean_over_texts(rule: str) -> None:
         share = float(np.exp(columns["log_target"].sum()))
         mean += share * float(calls.expected[0])
         square += share * float(calls.variance[0] + calls.expected[0] ** 2)
-    found = markov_calls(RULES[rule], p, q, np.eye(4)[0], length=length, tree=Chain(k).tree(), following=following)
-    assert found.expected == pytest.approx(mean, abs=EXACT)
-    assert found.variance == pytest.approx(square - mean**2, abs=1e-11)
+    of_texts = markov_calls(RULES[rule], p, q, np.eye(4)[0], length=length, tree=Chain(k).tree(), following=following)
+    assert of_texts.expected == pytest.approx(mean, abs=EXACT)
+    assert of_texts.variance == pytest.approx(square - mean**2, abs=1e-11)
 
 
 def test_enumerated_calls_given_a_text_are_those_of_the_whole_law() -> None:
@@ -162,9 +162,9 @@ def test_what_cannot_be_predicted_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 def simulated(kind: str, parameters: dict[str, Any], texts: int, seed: int = 5) -> Tally:
     made = task(kind, parameters, seed=seed, trials=texts)
-    found = run_batch(made, 0, registered(kind).run.__module__)
-    assert isinstance(found, Tally), found
-    return found
+    tally = run_batch(made, 0, registered(kind).run.__module__)
+    assert isinstance(tally, Tally), tally
+    return tally
 
 
 @pytest.mark.parametrize("case", PATHS)

@@ -20,7 +20,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each worke
 ROOT = Path(__file__).parents[2]
 
 
-def own(name: str) -> str | None:
+def environment(name: str) -> str | None:
     """What a worker has of this process's memory."""
     return getattr(processes, name, None)
 
@@ -29,9 +29,9 @@ def own(name: str) -> str | None:
 def test_workers_begin_with_the_kernels_and_without_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """The modules are there at once; what this process has in memory is not."""
     monkeypatch.setattr(processes, "of_the_run", "here", raising=False)
-    assert own("of_the_run") == "here"
+    assert environment("of_the_run") == "here"
     with process_pool(1) as pool:
-        assert pool.submit(own, "of_the_run").result() is None
+        assert pool.submit(environment, "of_the_run").result() is None
         assert pool.submit(os.getppid).result() != os.getpid()
 
 

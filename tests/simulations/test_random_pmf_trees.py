@@ -55,8 +55,8 @@ def law_of_the_total(pmfs: Ensemble, capacity: int) -> dict[float, float]:
     rows = floats(pmfs)
 
     def total(draws: Draws) -> float:
-        found = heaviest_prefixes(lambda _: rows[draws.token(np.ones(len(rows)))], (), capacity)
-        return round(sum(weight for weight, _ in found), 12)
+        prefixes = heaviest_prefixes(lambda _: rows[draws.token(np.ones(len(rows)))], (), capacity)
+        return round(sum(weight for weight, _ in prefixes), 12)
 
     return exact_law(total)
 

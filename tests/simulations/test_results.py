@@ -115,10 +115,10 @@ def three(tmp_path: Path) -> Path:
 
 
 def test_rows_come_back(three: Path) -> None:
-    found = read_results(three)
-    assert found.of(coins()) == {batch: made(batch).as_batch(batch) for batch in range(3)}
-    assert found.remarks == []
-    assert found.tasks == {coins().id: coins()}
+    results = read_results(three)
+    assert results.of(coins()) == {batch: made(batch).as_batch(batch) for batch in range(3)}
+    assert results.remarks == []
+    assert results.tasks == {coins().id: coins()}
     row = json.loads(three.read_text().splitlines()[-1])
     assert (row["id"], row["batch"], row["version"]) == (coins().id, 2, "1")
 
@@ -130,10 +130,10 @@ def test_a_row_torn_anywhere_is_dropped_and_reported(three: Path) -> None:
     for cut in [*range(ends[1] + 1), *range(ends[-2], len(content))]:
         three.write_bytes(content[:cut])
         whole = sum(end <= cut for end in ends)
-        found = read_results(three)
-        assert sorted(found.of(coins())) == list(range(whole - 2))
-        assert [remark for remark in found.remarks if "torn" in remark] == found.remarks
-        assert len(found.remarks) == (cut not in (0, *ends))
+        results = read_results(three)
+        assert sorted(results.of(coins())) == list(range(whole - 2))
+        assert [remark for remark in results.remarks if "torn" in remark] == results.remarks
+        assert len(results.remarks) == (cut not in (0, *ends))
 
 
 def test_damage_within_is_seen(three: Path) -> None:
@@ -148,9 +148,9 @@ def test_damage_within_is_seen(three: Path) -> None:
         '{"row":1}\n',
     ):
         three.write_text("".join([*rows[:3], damaged, *rows[4:]]))
-        found = read_results(three)
-        assert sorted(found.of(coins())) == [0, 2]
-        assert found.remarks == [f"row 4 of {three} is damaged: ignored"]
+        results = read_results(three)
+        assert sorted(results.of(coins())) == [0, 2]
+        assert results.remarks == [f"row 4 of {three} is damaged: ignored"]
 
 
 def test_repeated_batches_count_once(three: Path) -> None:
@@ -160,9 +160,9 @@ def test_repeated_batches_count_once(three: Path) -> None:
     assert read_results(three).remarks == []
     with ResultsWriter(three) as file:
         file.keep(coins(), 1, made(8))
-    found = read_results(three)
-    assert found.of(coins())[1] == made(1).as_batch(1)
-    assert "repeats batch 1 with other numbers" in found.remarks[0]
+    results = read_results(three)
+    assert results.of(coins())[1] == made(1).as_batch(1)
+    assert "repeats batch 1 with other numbers" in results.remarks[0]
 
 
 def test_rows_that_do_not_fit_their_task(three: Path) -> None:
@@ -172,9 +172,9 @@ def test_rows_that_do_not_fit_their_task(three: Path) -> None:
         file.add({**row, "version": "1", "id": coins(9).id})
         file.add({**row, "version": "1", "tally": Tally.of(1).as_dict()})
         file.add({**row, "version": "1", "tally": Tally.of(1).as_dict()})
-    found = read_results(three)
-    assert sorted(found.of(coins())) == [0, 1, 2]
-    assert [remark.removeprefix(f"row {n} of {three} ") for n, remark in enumerate(found.remarks, start=6)] == [
+    results = read_results(three)
+    assert sorted(results.of(coins())) == [0, 1, 2]
+    assert [remark.removeprefix(f"row {n} of {three} ") for n, remark in enumerate(results.remarks, start=6)] == [
         "is of version 2, its task of 1: ignored",
         "is of a task that the file does not describe: ignored",
         "has 1 trials, its task 200: ignored",

@@ -37,10 +37,10 @@ def test_the_figure_shows_the_recorded_run() -> None:
 @pytest.mark.evidence
 def test_the_run_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same tokens and calls again; negative control: another seed gives others."""
-    told = ("drafted", "depth", "accepted", "last", "output")
+    fields = ("drafted", "depth", "accepted", "last", "output")
     monkeypatch.setattr("simulations.sweeps.schematic.REPEATS", 1)
-    expected = {name: [[call[each] for each in told] for call in CALLS[name]] for name in METHODS}
+    expected = {name: [[call[each] for each in fields] for call in CALLS[name]] for name in METHODS}
     for seed, same in ((SEED, True), (SEED + 1, False)):
         monkeypatch.setattr("simulations.sweeps.schematic.SEED", seed)
-        again = {name: [[call[each] for each in told] for call in calls] for name, calls in run()["methods"].items()}
+        again = {name: [[call[each] for each in fields] for call in calls] for name, calls in run()["methods"].items()}
         assert (again == expected) is same

@@ -26,7 +26,7 @@ from simulations.draws import words
 from simulations.experiments.collect import run_batch
 from simulations.experiments.tasks import Task, registered, task
 from simulations.kernels.candidates import RULES, kseq, single_draft
-from simulations.simulators.rank_entropy import lacking, seen_entropy
+from simulations.simulators.rank_entropy import mean_shortfall, seen_entropy
 from simulations.simulators.timing import KERNELS, language_pair
 from simulations.sweeps import Scale, entropy, lazy, sweeps
 from simulations.verdicts.predictions import agrees, compare, predictions
@@ -119,21 +119,21 @@ def test_the_estimate_lacks_what_it_says(p: float) -> None:
     exact = -(p * math.log(p) + (1 - p) * math.log1p(-p))
     lacks = sum((p * (1 - p) ** v + (1 - p) * p**v) / v for v in range(n, 4000))
     assert mean + lacks == pytest.approx(exact, abs=1e-12)
-    assert lacks <= lacking([p, 1 - p], n)
+    assert lacks <= mean_shortfall([p, 1 - p], n)
     assert plain < mean - 0.01
 
 
 def test_entropies_of_ranks_agree_with_theory() -> None:
     """Three rules; negative control: the entropy of another."""
     p, q = entropy.pair(0.5)
-    found = {}
+    answers = {}
     for rule in ("poisson", "race", "recursive"):
         setting = {"rule": rule, "target": p, "draft": q, "max_rank": 64, "draws": 20_000}
         made = task("rank-entropy", setting, seed=1, trials=16)
         (predicted,) = predictions("rank-entropy", made.parameters)
-        found[rule] = run(made), predicted.range()
-    for rule, (tally, _) in found.items():
-        for other, (_, value) in found.items():
+        answers[rule] = run(made), predicted.range()
+    for rule, (tally, _) in answers.items():
+        for other, (_, value) in answers.items():
             assert bool(agrees(tally, Mean("entropy"), value, ALARM)) == (rule == other)
 
 
@@ -154,7 +154,7 @@ def test_times_are_measured(kernel: str, monkeypatch: pytest.MonkeyPatch) -> Non
     setting = {"kernel": kernel, "vocabulary": 128, "noise": 0.5, "worst_ratio": 1e3, "races": 500, "max_rank": 16}
     tally = run(task("race-timing", setting, seed=1, trials=5))
     assert tally.trials == 5
-    assert {name: found.mean for name, found in tally.moments.items()} == {"nanoseconds": 7.0, "call": 107.0}
+    assert {name: moments.mean for name, moments in tally.moments.items()} == {"nanoseconds": 7.0, "call": 107.0}
 
 
 def test_pairs_have_the_ratio_asked_for() -> None:

@@ -226,8 +226,8 @@ def raced(algorithm: Algorithm, pair: str) -> Counts:
     p, q = PAIRS[pair]
     counts, stream = np.zeros((p.size, RANKS + 2), dtype=np.int64), Stream(words(21))
     for _ in range(RACES):
-        found = algorithm(p, q, 1, stream)
-        counts[found.token, min(found.rank or 0, RANKS + 1)] += 1
+        judged = algorithm(p, q, 1, stream)
+        counts[judged.token, min(judged.rank or 0, RANKS + 1)] += 1
     return counts
 
 
@@ -248,9 +248,9 @@ def listed(pair: str, k: int) -> Counts:
     p, q = PAIRS[pair]
     counts, stream = np.zeros((3, p.size), dtype=np.int64), Stream(words(23, k))
     for _ in range(RACES):
-        found = positions.gumbel_list(p, q, k, stream)
-        hit = int(found.output in found.drafts) + int(found.drafts[found.source] == found.output)
-        counts[hit, found.output] += 1
+        race = positions.gumbel_list(p, q, k, stream)
+        hit = int(race.output in race.drafts) + int(race.drafts[race.source] == race.output)
+        counts[hit, race.output] += 1
     return counts
 
 

@@ -82,9 +82,9 @@ HELD: dict[str, dict[str, Any]] = {
 
 
 def counters_of(path: Path, format: str | None = None) -> Counters:
-    found = read_evidence(path, format)
-    assert isinstance(found, Counters)
-    return found
+    evidence = read_evidence(path, format)
+    assert isinstance(evidence, Counters)
+    return evidence
 
 
 def sample(name: str) -> Counters:

@@ -28,11 +28,11 @@ def copied(prompts: list[Any], outputs: list[Any]) -> dict[str, list[list[int]]]
     texts = list(zip(prompts, outputs, strict=True))
     by_suffix = suffix_columns(texts, SuffixDrafts())["suffix_match"]
     cuts = np.cumsum([len(output) for output in outputs])[:-1]
-    found = {
+    lengths = {
         "acc_ngram": [lookup_columns(*text)["lookup_match"] for text in texts],
         "acc_suffix": np.split(by_suffix, cuts),
     }
-    return {name: [(np.minimum(each, DRAFTED) + 1).tolist() for each in lists] for name, lists in found.items()}
+    return {name: [(np.minimum(each, DRAFTED) + 1).tolist() for each in lists] for name, lists in lengths.items()}
 
 
 def requests() -> Iterator[dict[str, Any]]:

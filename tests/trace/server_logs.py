@@ -64,12 +64,12 @@ def vllm(text: Scored, m: int) -> Json:
 
 def sglang(text: Scored, m: int) -> Json:
     """``input_token_logprobs`` and ``input_top_logprobs``."""
-    own = [
+    entries = [
         [None, text.tokens[0], None],
         *([log, t, None] for log, t in list(zip(text.logs, text.tokens, strict=True))[1:]),
     ]
     tops = [[[float(np.log(text.pmfs[i, t])), t, None] for t in text.top(i, m)] for i in range(1, len(text.tokens))]
-    return {"text": "x", "meta_info": {"id": "r", "input_token_logprobs": own, "input_top_logprobs": [None, *tops]}}
+    return {"text": "x", "meta_info": {"id": "r", "input_token_logprobs": entries, "input_top_logprobs": [None, *tops]}}
 
 
 def echoed(text: Scored, m: int) -> Json:

@@ -21,20 +21,22 @@ def text(name: str) -> str:
     return (SAMPLES / name).read_text()
 
 
-@each("name, held", HELD.items())
-def test_samples_hold_their_counts(name: str, held: dict[str, Any]) -> None:
-    found = sample(name)
-    shown = {field: getattr(found, field) for field in held if field not in ("format", "by_position")}
-    assert shown == {field: held[field] for field in shown}
-    if "by_position" in held:
-        assert [share * found.calls for share in found.survival] == pytest.approx(held["by_position"], abs=1e-9)
-        assert found.rounding == 0
+@each("name, counts", HELD.items())
+def test_samples_hold_their_counts(name: str, counts: dict[str, Any]) -> None:
+    counters = sample(name)
+    shown = {field: getattr(counters, field) for field in counts if field not in ("format", "by_position")}
+    assert shown == {field: counts[field] for field in shown}
+    if "by_position" in counts:
+        assert [share * counters.calls for share in counters.survival] == pytest.approx(counts["by_position"], abs=1e-9)
+        assert counters.rounding == 0
 
 
 def test_every_sample_is_recognised_by_its_content() -> None:
     """Responses of llama.cpp with their texts may be read as calls of requests too."""
-    own = {name: held["format"] for name, held in HELD.items() if not name.endswith(("completions.json", "probs.json"))}
-    assert {name: format_of(SAMPLES / name).name for name in own} == own
+    names = {
+        name: counts["format"] for name, counts in HELD.items() if not name.endswith(("completions.json", "probs.json"))
+    }
+    assert {name: format_of(SAMPLES / name).name for name in names} == names
     assert {path.name for path in SAMPLES.iterdir()} >= set(HELD)
 
 
@@ -61,17 +63,17 @@ def test_a_log_and_a_scrape_of_one_run_agree() -> None:
     ],
 )
 def test_what_is_biased_is_said(name: str, words: str) -> None:
-    found = sample(name)
-    assert words in " ".join([*found.remarks, *found.biases])
+    counters = sample(name)
+    assert words in " ".join([*counters.remarks, *counters.biases])
 
 
 def test_several_engines_of_a_server_are_summed(tmp_path: Path) -> None:
     lines = [line for line in text("vllm_metrics.txt").splitlines() if line.startswith("vllm:spec_decode")]
     both = [*lines, *(line.replace('engine="0"', 'engine="1"') for line in lines)]
     (tmp_path / "two").write_text("\n".join(both) + "\n")
-    found, one = counters_of(tmp_path / "two"), sample("vllm_metrics.txt")
-    assert (found.calls, found.accepted) == (2 * 188, 2 * 151)
-    assert found.survival == one.survival
+    counters, one = counters_of(tmp_path / "two"), sample("vllm_metrics.txt")
+    assert (counters.calls, counters.accepted) == (2 * 188, 2 * 151)
+    assert counters.survival == one.survival
 
 
 LINE = text("vllm_log_line.txt")
@@ -198,15 +200,15 @@ def test_calls_follow_from_rounded_means() -> None:
     for calls in (1, 7, 36, 172, 900):
         for accepted in {0, 1, calls // 2, calls, 3 * calls}:
             length = float(f"{1 + accepted / calls:.2f}")
-            found, certain = calls_of(accepted, length, 2, 3 * calls, 3)
-            assert (found, certain) == (calls, True), "drafted / k is preferred"
-            found, certain = calls_of(accepted, length, 2, 3 * calls - 1, 3)
-            assert found == calls or not certain
+            count, certain = calls_of(accepted, length, 2, 3 * calls, 3)
+            assert (count, certain) == (calls, True), "drafted / k is preferred"
+            count, certain = calls_of(accepted, length, 2, 3 * calls - 1, 3)
+            assert count == calls or not certain
     assert calls_of(0, 1.0, 2, 10, 3) == (None, False)
 
 
 @each(
-    "length, rate, found",
+    "length, rate, longest",
     [
         (1.9, 0.3, (3, False)),
         (2.5, 0.5, (None, False)),
@@ -216,9 +218,9 @@ def test_calls_follow_from_rounded_means() -> None:
         (1e22, 0.3, (None, False)),
     ],
 )
-def test_k_follows_from_length_and_rate(length: float, rate: float, found: tuple[int | None, bool]) -> None:
+def test_k_follows_from_length_and_rate(length: float, rate: float, longest: tuple[int | None, bool]) -> None:
     """(length - 1) / k, or length / (k + 1); where both or neither fit, k stays unknown."""
-    assert longest_of(length, rate, 2) == found
+    assert longest_of(length, rate, 2) == longest
 
 
 def test_formats_say_what_they_give_and_lack() -> None:

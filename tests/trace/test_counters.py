@@ -80,13 +80,15 @@ def test_logs_add_up() -> None:
 
 
 def test_of_two_scrapes_the_difference_is_taken() -> None:
-    found = Counters.joined([scrape(20, 12, 6), scrape(50, 30, 12)])
-    assert (found.calls, found.drafted, found.accepted, found.cumulative) == (30, 60, 24, False)
-    assert found.survival == pytest.approx((18 / 30, 6 / 30))
+    counters = Counters.joined([scrape(20, 12, 6), scrape(50, 30, 12)])
+    assert (counters.calls, counters.drafted, counters.accepted, counters.cumulative) == (30, 60, 24, False)
+    assert counters.survival == pytest.approx((18 / 30, 6 / 30))
     refused(lambda: Counters.joined([scrape(20, 12, 6)] * 2), TextError, "no calls were counted between the two")
     fresh = replace(scrape(20, 12, 6), calls=0, drafted=0, accepted=0, survival=(), k=None)
-    found = Counters.joined([fresh, scrape(20, 12, 6)])
-    assert (found.calls, found.k, found.survival) == (20, 2, scrape(20, 12, 6).survival), "a server without a call yet"
+    counters = Counters.joined([fresh, scrape(20, 12, 6)])
+    assert (counters.calls, counters.k, counters.survival) == (20, 2, scrape(20, 12, 6).survival), (
+        "a server without a call yet"
+    )
 
 
 def test_files_are_written_and_read(tmp_path: Path) -> None:
@@ -129,9 +131,9 @@ def test_several_files_are_of_one_kind(tmp_path: Path) -> None:
     assert read_files([log, log]).calls == 2 * 188  # type: ignore[union-attr]
     request = Request("r", accepted=(2, 0), drafted=(2, 2))
     CallLog((request,), k=2).write(tmp_path / "calls.jsonl")
-    joined = read_files([tmp_path / "calls.jsonl", tmp_path / "calls.jsonl"])
-    assert isinstance(joined, CallLog)
-    assert len(joined) == 2
+    pooled_log = read_files([tmp_path / "calls.jsonl", tmp_path / "calls.jsonl"])
+    assert isinstance(pooled_log, CallLog)
+    assert len(pooled_log) == 2
     Trace.from_log_probabilities([([-1.0], [-2.0])]).write(tmp_path / "trace.parquet")
     kinds: dict[str, Any] = {
         "2 files hold totals and calls": [log, tmp_path / "calls.jsonl"],
@@ -151,10 +153,10 @@ def test_calls_of_requests_are_pooled() -> None:
         engine="e",
         counts_past_end=True,
     )
-    found = pooled(log)
-    assert (found.calls, found.drafted, found.accepted, found.k, found.tokens) == (4, 7, 4, 2, 9)
-    assert found.survival == (0.5, 0.5)
-    assert found.hazards == (0.5, 1.0), "the call of one draft says nothing of the second"
-    assert "past the end" in found.remarks[0]
+    counters = pooled(log)
+    assert (counters.calls, counters.drafted, counters.accepted, counters.k, counters.tokens) == (4, 7, 4, 2, 9)
+    assert counters.survival == (0.5, 0.5)
+    assert counters.hazards == (0.5, 1.0), "the call of one draft says nothing of the second"
+    assert "past the end" in counters.remarks[0]
     totals = CallLog((Request("a", calls=3, total_accepted=2),), k=2)
     assert (pooled(totals).length, pooled(totals).survival) == (1 + 2 / 3, ())

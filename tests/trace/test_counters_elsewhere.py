@@ -56,12 +56,12 @@ def test_a_line_of_any_draft_holds_its_number_of_calls(kind: str, tmp_path: Path
         accepted, drafted = made_calls(kind, calls, k, rng)
         line = vllm_line(accepted, drafted, k)
         (tmp_path / "log").write_text(line)
-        found = counters_of(tmp_path / "log")
-        said = next((each for each in found.remarks if "between" in each), "")
-        least, most = map(int, re.findall(r"\d+", said)) if said else (found.calls, found.calls)
+        counters = counters_of(tmp_path / "log")
+        said = next((each for each in counters.remarks if "between" in each), "")
+        least, most = map(int, re.findall(r"\d+", said)) if said else (counters.calls, counters.calls)
         assert least is not None
-        assert least <= calls <= most or (not said and sum(drafted) == k * (found.calls or 0))
-        off.append(abs((found.calls or 0) / calls - 1))
+        assert least <= calls <= most or (not said and sum(drafted) == k * (counters.calls or 0))
+        off.append(abs((counters.calls or 0) / calls - 1))
     assert max(off) < 0.1
     assert np.mean(off) < 0.01
     mean = 1 + sum(accepted) / len(accepted)
@@ -74,9 +74,9 @@ def test_lines_without_accepted_tokens_are_joined_with_others(tmp_path: Path) ->
     rng = np.random.default_rng(5)
     parts = [made_calls("n-gram", n, 4, rng) for n in (40, 700)] + [([0] * 9, [1, 2, 3, 4, 4, 3, 2, 1, 2])]
     (tmp_path / "log").write_text("".join(vllm_line(*part, 4) for part in parts))
-    found = counters_of(tmp_path / "log")
-    assert found.accepted == sum(sum(accepted) for accepted, _ in parts)
-    assert found.calls == pytest.approx(749, abs=3)
+    counters = counters_of(tmp_path / "log")
+    assert counters.accepted == sum(sum(accepted) for accepted, _ in parts)
+    assert counters.calls == pytest.approx(749, abs=3)
 
 
 def written(tmp_path: Path, content: str) -> Any:
@@ -86,18 +86,18 @@ def written(tmp_path: Path, content: str) -> Any:
 
 def test_vllms_counters_under_other_names(tmp_path: Path) -> None:
     """LMDeploy has a prefix of its own, and Ray renames what it serves."""
-    own, scrape = sample("vllm_metrics.txt"), text("vllm_metrics.txt")
+    of_vllm, scrape = sample("vllm_metrics.txt"), text("vllm_metrics.txt")
     for engine, changed in (
         ("lmdeploy", scrape.replace("vllm:", "lmdeploy:")),
         ("vllm", scrape.replace("vllm:", "ray_vllm_")),
         ("vllm", scrape.replace("vllm:", "ray_vllm:")),
     ):
-        found = written(tmp_path, changed)
-        assert (found.engine, found.calls, found.accepted, found.survival) == (
+        counters = written(tmp_path, changed)
+        assert (counters.engine, counters.calls, counters.accepted, counters.survival) == (
             engine,
-            own.calls,
-            own.accepted,
-            own.survival,
+            of_vllm.calls,
+            of_vllm.accepted,
+            of_vllm.survival,
         )
 
 
@@ -114,10 +114,10 @@ def test_two_scrapes_of_sglang_are_a_difference(tmp_path: Path) -> None:
     """Calls and output tokens are counters from 0.5.23 on; the gauge of the last interval is left alone."""
     for name, counts in {"before": (100, 320, 20), "after": (300, 920, 50)}.items():
         (tmp_path / name).write_text(SGLANG.format(**dict(zip(("calls", "tokens", "requests"), counts, strict=True))))
-    found = read_files([tmp_path / "before", tmp_path / "after"])
-    assert isinstance(found, Counters)
-    assert (found.calls, found.tokens, found.accepted, found.k) == (200, 600, 600 - 200 - 30, 3)
-    assert found.length == pytest.approx(1 + 370 / 200)
+    counters = read_files([tmp_path / "before", tmp_path / "after"])
+    assert isinstance(counters, Counters)
+    assert (counters.calls, counters.tokens, counters.accepted, counters.k) == (200, 600, 600 - 200 - 30, 3)
+    assert counters.length == pytest.approx(1 + 370 / 200)
 
 
 def test_stats_of_lm_studio(tmp_path: Path) -> None:
@@ -125,16 +125,16 @@ def test_stats_of_lm_studio(tmp_path: Path) -> None:
     stats = {"total_draft_tokens_count": 40, "accepted_draft_tokens_count": 22, "ignored_draft_tokens_count": 4}
     server = {"stats": stats, "usage": {"completion_tokens": 50}}
     sdk = {"stats": {"predictedTokensCount": 30, "totalDraftTokensCount": 20, "acceptedDraftTokensCount": 10}}
-    found = written(tmp_path, f"{json.dumps(server)}\n{json.dumps(sdk)}\n")
-    assert (found.engine, found.drafted, found.accepted) == ("lm-studio", 56, 32)
-    assert found.calls == (50 - 22 - 1) + (30 - 10 - 1)
+    counters = written(tmp_path, f"{json.dumps(server)}\n{json.dumps(sdk)}\n")
+    assert (counters.engine, counters.drafted, counters.accepted) == ("lm-studio", 56, 32)
+    assert counters.calls == (50 - 22 - 1) + (30 - 10 - 1)
 
 
 def test_results_of_sglangs_benchmark(tmp_path: Path) -> None:
     runs = [{"accept_length": length, "request_throughput": 1.0, "total_output_tokens": 900} for length in (2.5, 3.25)]
-    found = written(tmp_path, "".join(json.dumps(run) + "\n" for run in runs))
-    assert (found.engine, found.mean_length, found.tokens) == ("sglang", 3.25, 900)
-    assert "1 earlier runs of the file are left out." in found.remarks
+    counters = written(tmp_path, "".join(json.dumps(run) + "\n" for run in runs))
+    assert (counters.engine, counters.mean_length, counters.tokens) == ("sglang", 3.25, 900)
+    assert "1 earlier runs of the file are left out." in counters.remarks
 
 
 def test_streamed_answers_are_put_together(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_line_that_leaves_millions_of_calls_open_is_read_in_time(tmp_path: Pat
         f"Per-position acceptance rate: {shares}, Avg Draft acceptance rate: 0.0%\n"
     )
     tracemalloc.start()
-    found = written(tmp_path, line)
+    counters = written(tmp_path, line)
     assert tracemalloc.get_traced_memory()[1] < 5e8
     tracemalloc.stop()
-    assert (found.calls, found.accepted, found.length) == (166666, 0, 1.0)
+    assert (counters.calls, counters.accepted, counters.length) == (166666, 0, 1.0)

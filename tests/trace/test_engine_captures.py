@@ -25,9 +25,9 @@ def raw(name: str) -> Any:
 
 
 def log_of(path: Path) -> CallLog:
-    found = read_evidence(path)
-    assert isinstance(found, CallLog)
-    return found
+    evidence = read_evidence(path)
+    assert isinstance(evidence, CallLog)
+    return evidence
 
 
 def captured(name: str, folder: Path, entry: int | None = None) -> tuple[CallLog, Request, Any]:
@@ -108,14 +108,14 @@ def test_llama(name: str, temperature: float | None, tmp_path: Path) -> None:
 def test_vllm_completions_hold_the_target_on_its_own_text(name: str, output: int) -> None:
     """Joined with itself as a draft every token is accepted: one call of k + 1 tokens after the other."""
     path = SAMPLES / f"{name}.json"
-    found = read_evidence(path)
-    assert isinstance(found, Scores)
-    (text,) = found.texts
+    scores = read_evidence(path)
+    assert isinstance(scores, Scores)
+    (text,) = scores.texts
     (choice,) = raw(name)["choices"]
     assert text.tokens == (*choice["prompt_token_ids"], *choice["token_ids"])
     assert (text.prompt, text.first, len(text) - text.first) == (92, 92, output)
     assert list(text.log_probs[92:]) == choice["logprobs"]["token_logprobs"]
-    trace = Scores.joined([found, found])
+    trace = Scores.joined([scores, scores])
     assert isinstance(trace, Trace)
     assert trace.columns["token"].tolist() == choice["token_ids"]
     assert trace.texts[0].ended == (choice["finish_reason"] == "stop")

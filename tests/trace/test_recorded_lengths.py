@@ -28,9 +28,9 @@ WHOLE = {**STARTS, "id": "150", "acc_eagle": {"acc_len": [1, 4, 3, 2, 1, 2, 1, 1
 def read(folder: Path, *lines: Any, format: str | None = None) -> Trace:
     file = folder / "acc.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = read_evidence(file, format)
-    assert isinstance(found, Trace)
-    return found
+    evidence = read_evidence(file, format)
+    assert isinstance(evidence, Trace)
+    return evidence
 
 
 def test_every_draft_on_one_text(tmp_path: Path) -> None:
@@ -137,13 +137,13 @@ def test_commands_answer_or_refuse(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_requests_left_out_are_in_the_first_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of the import, of both answers and of what JSON calls the headline; the control is a whole log."""
     log, out = tmp_path / "acc.jsonl", str(tmp_path / "out")
-    for lines, told in (([STARTS, WHOLE, {**WHOLE, "id": "151"}], True), ([WHOLE, {**WHOLE, "id": "151"}], False)):
+    for lines, first in (([STARTS, WHOLE, {**WHOLE, "id": "151"}], True), ([WHOLE, {**WHOLE, "id": "151"}], False)):
         log.write_text("".join(json.dumps(line) + "\n" for line in lines))
         assert main(["import", str(log), "--format", "specdecode-bench-agreeing", "--out", out]) == 0
-        assert ("texts 2, requests left out 1, tokens 18" in capsys.readouterr().out.split("\n")[0]) == told
+        assert ("texts 2, requests left out 1, tokens 18" in capsys.readouterr().out.split("\n")[0]) == first
         words = "2 of 3 requests: the others' lists are not of their text's length"
         for command in (["predict", out], ["plan", out, "--c", "0.1"]):
             assert main(command) == 0
-            assert (words in capsys.readouterr().out.split("\n")[:3]) == told
+            assert (words in capsys.readouterr().out.split("\n")[:3]) == first
             assert main([*command, "--json"]) == 0
-            assert json.loads(capsys.readouterr().out)["headline"].startswith(words) == told
+            assert json.loads(capsys.readouterr().out)["headline"].startswith(words) == first

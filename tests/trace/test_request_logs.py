@@ -92,9 +92,9 @@ EAGLE = {
 def read(folder: Path, *lines: Json, whole: Any = None) -> CallLog:
     text = json.dumps(whole, indent=1) if whole is not None else "".join(json.dumps(line) + "\n" for line in lines)
     (folder / "log").write_text(text)
-    found = read_evidence(folder / "log")
-    assert isinstance(found, CallLog)
-    return found
+    evidence = read_evidence(folder / "log")
+    assert isinstance(evidence, CallLog)
+    return evidence
 
 
 def metrics(record: Json, **more: Any) -> Json:

@@ -28,7 +28,7 @@ EXACT = 1e-12
 """Logarithms of doubles, written and read back; those of probabilities are taken again."""
 
 
-def joined(folder: Path, server: Server, pair: tuple[list[Scored], list[Scored]], m: int = 2, **more: Any) -> Trace:
+def trace_of(folder: Path, server: Server, pair: tuple[list[Scored], list[Scored]], m: int = 2, **more: Any) -> Trace:
     read = [read_evidence(write(folder / str(i), server, model, m, **more)) for i, model in enumerate(pair)]
     return Scores.joined([part for part in read if isinstance(part, Scores)])
 
@@ -44,29 +44,29 @@ def test_the_trace_is_that_of_the_two_numbers(server: Server, tmp_path: Path) ->
     starts = [({}, 1 if server in PROMPT_SCORED else 3)]
     starts += [({"prompt_tokens": 5}, 5)] if server in PROMPT_SCORED else []
     for more, start in starts:
-        found, wanted = joined(tmp_path, server, pair, **more), expected(pair, start)
+        read_back, wanted = trace_of(tmp_path, server, pair, **more), expected(pair, start)
         for name in ("log_target", "log_draft"):
-            np.testing.assert_allclose(found.columns[name], wanted.columns[name], rtol=EXACT)
+            np.testing.assert_allclose(read_back.columns[name], wanted.columns[name], rtol=EXACT)
         for rule in ("token", "block"):
             ours, theirs = (
-                predict(trace, PATH_RULES[rule], Chain(3)).tokens_per_call.best for trace in (found, wanted)
+                predict(trace, PATH_RULES[rule], Chain(3)).tokens_per_call.best for trace in (read_back, wanted)
             )
             assert ours == pytest.approx(theirs, rel=EXACT)
         if server is not servers.echoed:
-            assert found.columns["token"].tolist() == [t for text in pair[0] for t in text.tokens[start:]]
-        assert found.provenance["joined by"] == ("token strings" if server is servers.echoed else "token ids")
-        said = "as the logs say" in found.provenance["text"]
-        assert said == (bool(more) or server in OUTPUT_SCORED), found.provenance["text"]
+            assert read_back.columns["token"].tolist() == [t for text in pair[0] for t in text.tokens[start:]]
+        assert read_back.provenance["joined by"] == ("token strings" if server is servers.echoed else "token ids")
+        said = "as the logs say" in read_back.provenance["text"]
+        assert said == (bool(more) or server in OUTPUT_SCORED), read_back.provenance["text"]
 
 
 def test_ranks_and_first_choices_follow_from_lists(tmp_path: Path) -> None:
     """Ranks of vLLM are those of the pmfs, so argmax drafts are predicted as well; agreement from the lists' tops."""
     pair = texts(2)
-    found = joined(tmp_path, servers.vllm, pair, m=1)
+    trace = trace_of(tmp_path, servers.vllm, pair, m=1)
     for name, model in zip(("target_rank", "draft_rank"), pair, strict=True):
-        assert found.columns[name].tolist() == [text.rank(i) for text in model for i in range(1, len(text.tokens))]
+        assert trace.columns[name].tolist() == [text.rank(i) for text in model for i in range(1, len(text.tokens))]
     agree = [t.top(i, 1) == d.top(i, 1) for t, d in zip(*pair, strict=True) for i in range(1, len(t.tokens))]
-    assert found.columns["greedy_agreement"].tolist() == agree
+    assert trace.columns["greedy_agreement"].tolist() == agree
     assert 0 < sum(agree) < len(agree)
 
 
@@ -81,7 +81,7 @@ def test_ranges_from_lists_hold_the_truth(server: Server, tmp_path: Path) -> Non
     a = [float(np.asarray(race.acceptance_given(p, q))[x]) for p, q, x in zip(*full, tokens, strict=True)]
     widths = []
     for m, more in ((2, {}), (2, {"vocabulary": V}), (V, {"vocabulary": V})):
-        trace = joined(tmp_path, server, pair, m, **more)
+        trace = trace_of(tmp_path, server, pair, m, **more)
         g = replace(trace, columns={**trace.columns, "race_g": 1 / np.array(a) - 1})
         truth = predict(g, race, Chain(2)).tokens_per_call.best
         ends = predict(trace, race, Chain(2)).certified
@@ -90,7 +90,7 @@ def test_ranges_from_lists_hold_the_truth(server: Server, tmp_path: Path) -> Non
         widths.append(high - low)
     assert widths[0] >= widths[1] > 0.01
     assert widths[2] < 1e-3
-    wrong = predict(joined(tmp_path, server, other, V, vocabulary=V), race, Chain(2)).certified
+    wrong = predict(trace_of(tmp_path, server, other, V, vocabulary=V), race, Chain(2)).certified
     assert wrong
     assert not wrong.low <= truth <= wrong.high
 
@@ -98,12 +98,12 @@ def test_ranges_from_lists_hold_the_truth(server: Server, tmp_path: Path) -> Non
 def test_a_token_beyond_the_list_does_not_lower_its_cap(tmp_path: Path) -> None:
     """The text's own token is listed by vLLM beside the most probable: no other is bounded by it."""
     pair = texts(5)
-    found = joined(tmp_path, servers.vllm, pair, m=2)
+    trace = trace_of(tmp_path, servers.vllm, pair, m=2)
     text = pair[0][0]
     beyond = [i for i in range(1, len(text.tokens)) if text.rank(i) > 3]
     assert beyond
     for i in beyond:
-        target, _ = found.lists[i - 1]
+        target, _ = trace.lists[i - 1]
         assert target.cap == pytest.approx(text.pmfs[i, text.top(i, 2)[-1]])
         assert set(target.known) == {*text.top(i, 2), text.tokens[i]}
 
@@ -135,23 +135,23 @@ def test_raw_values_are_those_of_temperature_one(
     """Under other settings they are refused, unless the lists hold all tokens; processed ones are taken as they are."""
     pair = texts(7)
     more = {"sampling": settings, "vocabulary": V}
-    assert len(joined(tmp_path, servers.vllm, pair, m, **more, processed=True))
+    assert len(trace_of(tmp_path, servers.vllm, pair, m, **more, processed=True))
     if not fine:
         with pytest.raises(SpectheoryError) as caught:
-            joined(tmp_path, servers.vllm, pair, m, **more)
+            trace_of(tmp_path, servers.vllm, pair, m, **more)
         assert "holds raw log-probabilities of a text drawn with" in one_line(caught)
         return
-    found = joined(tmp_path, servers.vllm, pair, m, **more)
+    trace = trace_of(tmp_path, servers.vllm, pair, m, **more)
     sharp = [text.pmfs[1:] ** (1 / settings["temperature"]) for text in pair[0]]
     logs = [np.log(p[range(len(p)), t.tokens[1:]] / p.sum(axis=1)) for p, t in zip(sharp, pair[0], strict=True)]
-    np.testing.assert_allclose(found.columns["log_target"], np.concatenate(logs), rtol=1e-9)
-    assert found.sampling is not None
-    assert found.sampling.temperature == settings["temperature"]
+    np.testing.assert_allclose(trace.columns["log_target"], np.concatenate(logs), rtol=1e-9)
+    assert trace.sampling is not None
+    assert trace.sampling.temperature == settings["temperature"]
 
 
 def test_lists_are_written_and_read_back_equal(tmp_path: Path) -> None:
     """Every list, with tokens beside it; a list that no pmf has is named by its row."""
-    trace = joined(tmp_path, servers.vllm, texts(8))
+    trace = trace_of(tmp_path, servers.vllm, texts(8))
     trace.write(tmp_path / "trace.parquet")
     again = Trace.read(tmp_path / "trace.parquet")
     assert len(again.lists) == len(trace.lists) == len(trace)

@@ -119,10 +119,10 @@ def test_predictions_are_shown_in_a_line() -> None:
     """Whatever the shape; a plan shows its best alone."""
     texts = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40), ([-1.0] * 40, [-1.1] * 40)])
     law = {"rejection_rank": np.full((80, 8), 0.12)}
-    found = plan(Trace({**texts.columns, **law}, texts.texts), ConstantRatio(0.1))
-    assert repr(found).startswith(f"<Plan: {len(found.predictions)} predictions, best <Prediction: token, chain")
-    assert f"speed-up {found.best.speedup}" in repr(found)
+    ranking = plan(Trace({**texts.columns, **law}, texts.texts), ConstantRatio(0.1))
+    assert repr(ranking).startswith(f"<Plan: {len(ranking.predictions)} predictions, best <Prediction: token, chain")
+    assert f"speed-up {ranking.best.speedup}" in repr(ranking)
     wide = predict(Trace({**texts.columns, **law}, texts.texts), RecursiveRejection(), BestTree(64))
-    for shown in (repr(found), repr(found.best), repr(wide)):
+    for shown in (repr(ranking), repr(ranking.best), repr(wide)):
         assert len(shown) < 160
         assert "\n" not in shown

@@ -58,17 +58,17 @@ def saved(tmp_path: Path, content: Any, name: str = "run.json") -> Path:
 
 def test_json_is_recognised_and_checked(tmp_path: Path) -> None:
     """Percentages become fractions; the bench's own numbers stay in the provenance."""
-    found = read_evidence(saved(tmp_path, RUN))
-    assert isinstance(found, Counters)
+    counters = read_evidence(saved(tmp_path, RUN))
+    assert isinstance(counters, Counters)
     drafted, accepted = RUN["spec_decode_draft_tokens"], RUN["spec_decode_accepted_tokens"]
-    assert (found.calls, found.drafted, found.accepted) == (RUN["spec_decode_num_drafts"], drafted, accepted)
+    assert (counters.calls, counters.drafted, counters.accepted) == (RUN["spec_decode_num_drafts"], drafted, accepted)
     assert accepted / drafted == pytest.approx(RUN["spec_decode_acceptance_rate"] / 100)
-    assert found.length == pytest.approx(RUN["spec_decode_acceptance_length"])
-    assert found.survival == pytest.approx(RUN["spec_decode_per_position_acceptance_rates"])
-    assert (found.k, found.tokens, found.engine) == (3, 64 * 65, "vllm")
-    bench = found.provenance["bench"]
+    assert counters.length == pytest.approx(RUN["spec_decode_acceptance_length"])
+    assert counters.survival == pytest.approx(RUN["spec_decode_per_position_acceptance_rates"])
+    assert (counters.k, counters.tokens, counters.engine) == (3, 64 * 65, "vllm")
+    bench = counters.provenance["bench"]
     assert (bench["concurrency"], bench["tpot"], bench["input_tokens"]) == (4, RUN["mean_tpot_ms"] / 1e3, 6400)
-    assert any("past the end" in remark for remark in found.remarks)
+    assert any("past the end" in remark for remark in counters.remarks)
 
 
 def test_printed_block(tmp_path: Path) -> None:
@@ -111,9 +111,9 @@ def test_a_run_without_speculation(tmp_path: Path) -> None:
     plain = {name: value for name, value in RUN.items() if not name.startswith("spec_decode")}
     run = read_run(saved(tmp_path, plain))
     assert (run.k, run.calls) == (0, None)
-    found = read_evidence(tmp_path / "run.json")
-    assert isinstance(found, Counters)
-    assert (found.calls, found.length) == (None, None)
+    counters = read_evidence(tmp_path / "run.json")
+    assert isinstance(counters, Counters)
+    assert (counters.calls, counters.length) == (None, None)
     assert isinstance(run, BenchRun)
 
 
@@ -149,13 +149,13 @@ def test_real_captures() -> None:
     """Names say k and concurrency. Calls and accepted tokens hold the tokens past the end of texts, and no fewer."""
     assert len(CAPTURES) == 18
     for path in CAPTURES:
-        run, found = read_run(path), read_evidence(path)
+        run, counters = read_run(path), read_evidence(path)
         assert path.stem.startswith(f"k{run.k}_c{run.concurrency}_")
-        assert isinstance(found, Counters)
-        assert (found.tokens, run.failed) == (64 * run.completed, 0)
+        assert isinstance(counters, Counters)
+        assert (counters.tokens, run.failed) == (64 * run.completed, 0)
         if run.calls:
             assert run.drafted == run.k * run.calls
-            assert found.length == pytest.approx(1 + math.fsum(run.survival))
+            assert counters.length == pytest.approx(1 + math.fsum(run.survival))
             beyond = run.calls + (run.accepted or 0) - run.decoded
             assert 0 <= beyond <= run.k * run.completed
 
@@ -174,10 +174,10 @@ def test_a_printed_block_is_its_json() -> None:
 def test_a_printed_block_is_imported() -> None:
     """Percentages of two digits give the counts back, where calls are few enough."""
     (path,) = CAPTURES[0].parent.glob("*.txt")
-    found = [read_evidence(each) for each in (path, path.with_suffix(".json"))]
-    assert all(isinstance(each, Counters) for each in found)
-    assert [each.accepted for each in found if isinstance(each, Counters)] == [1101, 1101]
-    assert [each.survival for each in found if isinstance(each, Counters)] == [(400 / 439, 366 / 439, 335 / 439)] * 2
+    counters = [read_evidence(each) for each in (path, path.with_suffix(".json"))]
+    assert all(isinstance(each, Counters) for each in counters)
+    assert [each.accepted for each in counters if isinstance(each, Counters)] == [1101, 1101]
+    assert [each.survival for each in counters if isinstance(each, Counters)] == [(400 / 439, 366 / 439, 335 / 439)] * 2
 
 
 def test_the_printed_block_of_many_calls_is_imported(tmp_path: Path) -> None:
@@ -189,9 +189,9 @@ def test_the_printed_block_of_many_calls_is_imported(tmp_path: Path) -> None:
     block = PRINTED
     for label, value in numbers.items():
         block = re.sub(rf"(?m)^{re.escape(label)}: .*$", f"{label}: {value}", block)
-    found = read_evidence(saved(tmp_path, block, "console.txt"))
-    assert isinstance(found, Counters)
-    assert (found.accepted, found.rounding, found.survival) == (17822, 5e-5, (0.7617, 0.6158, 0.2364))
+    counters = read_evidence(saved(tmp_path, block, "console.txt"))
+    assert isinstance(counters, Counters)
+    assert (counters.accepted, counters.rounding, counters.survival) == (17822, 5e-5, (0.7617, 0.6158, 0.2364))
 
 
 def test_drafts_without_tokens_are_refused(tmp_path: Path) -> None:

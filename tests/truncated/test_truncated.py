@@ -184,9 +184,9 @@ def test_search_reaches_the_high_end_and_does_not_pass_it(name: str) -> None:
     rng = np.random.default_rng(4)
     gaps = []
     for target, draft in [pair for pair in SMALL if all(top.hidden > 1 for top in pair)][:10]:
-        found, high = climb(slow, target, draft, rng), interval(target, draft).high
-        assert found <= high
-        gaps.append(high - found)
+        reached, high = climb(slow, target, draft, rng), interval(target, draft).high
+        assert reached <= high
+        gaps.append(high - reached)
     assert np.median(gaps) < 1e-3
 
 
@@ -231,6 +231,6 @@ def test_finite_far_ends_are_certain() -> None:
     for name, (interval, slow) in UNBOUNDED.items():
         ends = interval(target, draft)
         assert ends.high < math.inf
-        found = [slow(p, q) for p in [*corners(target), *anywhere(target, rng, 20)] for q in corners(draft)]
-        assert all(holds(ends, value) for value in found), name
+        values = [slow(p, q) for p in [*corners(target), *anywhere(target, rng, 20)] for q in corners(draft)]
+        assert all(holds(ends, value) for value in values), name
     assert truncated.renyi_divergence(target, draft, math.inf).high == pytest.approx(math.log(0.2 / 0.1))

@@ -111,7 +111,7 @@ ATTAINED_LOW = (*ATTAINED, "list 2", "list 3")
 """Those whose low end is their value where the tails avoid each other."""
 
 
-def library(p: Floats, q: Floats) -> dict[str, float]:
+def values_of(p: Floats, q: Floats) -> dict[str, float]:
     """The same, by the functions of full pmfs."""
     values = {}
     poisson, recursive = PoissonRace().rank_pmf(p, q, MOST), RecursiveRejection().rank_pmf(p, q, MOST)
@@ -154,7 +154,7 @@ def test_the_whole_pmfs_are_a_completion(pair: tuple[Floats, Floats], m: int, ot
     token = min(token, len(p) - 1)
     target = TopLogProbs.from_pmf(p, min(m, len(p)), [token])
     draft = TopLogProbs.from_pmf(q, min(other, len(p)), [token])
-    for name, value in library(p, q).items():
+    for name, value in values_of(p, q).items():
         assert holds(QUANTITIES[name][0](target, draft), value, ROUNDING), name
 
 
@@ -163,7 +163,7 @@ def test_the_whole_pmfs_are_a_completion(pair: tuple[Floats, Floats], m: int, ot
 def test_the_library_on_whole_pmfs_is_inside(name: str, m: int) -> None:
     p, q = extreme_pairs()[name]
     target, draft = (TopLogProbs.from_pmf(pmf, min(m, len(p))) for pmf in (p, q))
-    for quantity, value in library(p, q).items():
+    for quantity, value in values_of(p, q).items():
         assert holds(QUANTITIES[quantity][0](target, draft), value, ROUNDING), quantity
 
 
@@ -171,18 +171,18 @@ def test_everything_known_is_exact() -> None:
     rng = np.random.default_rng(10)
     p, q = rng.dirichlet(np.ones(8)), rng.dirichlet(np.ones(8))
     target, draft = TopLogProbs.from_pmf(p, 8), TopLogProbs.from_pmf(q, 8)
-    for name, value in library(p, q).items():
+    for name, value in values_of(p, q).items():
         ends = QUANTITIES[name][0](target, draft)
         assert ends.kind == "exact", name
         assert ends.best == pytest.approx(value, abs=ROUNDING), name
     for token in range(8):
         for rule in (PoissonRace(), RecursiveRejection()):
-            found, expected = (
+            intervals, expected = (
                 truncated.rank_pmf_given(rule, target, draft, token, MOST),
                 rule.rank_pmf_given(p, q, token, MOST),
             )
-            assert all(interval.kind == "exact" for interval in found)
-            np.testing.assert_allclose([interval.best for interval in found], expected, atol=ROUNDING)
+            assert all(interval.kind == "exact" for interval in intervals)
+            np.testing.assert_allclose([interval.best for interval in intervals], expected, atol=ROUNDING)
     known, whole = truncated.poisson_rank_entropy(target, draft), poisson_rank_entropy(p, q)
     assert known.low == pytest.approx(whole.low, abs=CHECKED)
     assert known.high == pytest.approx(whole.high, abs=CHECKED)
@@ -211,7 +211,7 @@ def test_the_stated_error_covers_the_server(pair: tuple[Floats, Floats], m: int,
         top = TopLogProbs.from_pmf(pmf, min(m, len(pmf)))
         noise = rng.uniform(-1e-6, 1e-6, len(top.tokens)) * (top.log_probs > -math.inf)
         tops.append(TopLogProbs(top.tokens, np.minimum(0.0, top.log_probs + noise), len(pmf), error=1e-6))
-    for name, value in library(*(cut(pmf) for pmf in pair)).items():
+    for name, value in values_of(*(cut(pmf) for pmf in pair)).items():
         assert holds(QUANTITIES[name][0](*tops), value, ROUNDING), name
 
 
@@ -243,7 +243,7 @@ def test_the_low_end_is_attained_by_tails_that_avoid_each_other() -> None:
             pmfs.append(pmf)
         for name in ATTAINED_LOW:
             interval, slow = QUANTITIES[name]
-            value = library(*pmfs)[name] if name.startswith("list ") else slow(*pmfs)
+            value = values_of(*pmfs)[name] if name.startswith("list ") else slow(*pmfs)
             assert interval(target, draft).low == pytest.approx(value, abs=ROUNDING), name
     assert count >= 5
 
@@ -289,7 +289,7 @@ def test_a_wrong_cap_is_found_out() -> None:
     longer = [np.append(pmf, np.zeros(95)) for pmf in (p, q)]
     right = [TopLogProbs(top.tokens, top.log_probs, 100, top.extra_tokens, top.extra_log_probs) for top in right]
     wrong = [TopLogProbs([*t.tokens, 4], [*t.log_probs, *t.extra_log_probs], 100) for t in right]
-    truth = library(*longer)
+    truth = values_of(*longer)
     for name in ("recursive 2", "kseq 2", "list bound 2", "list 2", "poisson rank 1"):
         assert holds(QUANTITIES[name][0](*right), truth[name]), name
         assert QUANTITIES[name][0](*wrong).high < truth[name], name

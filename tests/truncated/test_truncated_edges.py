@@ -149,9 +149,9 @@ def test_the_low_end_given_the_output_is_attained() -> None:
     target, draft = TopLogProbs.from_pmf([0.5, 0.3, 0.2, 0.0], 4), TopLogProbs.from_pmf([0.3, 0.3, 0.25, 0.15], 2)
     race = truncated.acceptance_given(RaceVerification(), target, draft, 2)
     whole = corners(target)[0]
-    found = [1 / (1 + slow_hockey(whole, q, whole[2] / q[2])) for q in corners(draft)]
-    assert near(race.low, min(found))
-    assert near(race.high, max(found))
+    values = [1 / (1 + slow_hockey(whole, q, whole[2] / q[2])) for q in corners(draft)]
+    assert near(race.low, min(values))
+    assert near(race.high, max(values))
 
 
 # Edges

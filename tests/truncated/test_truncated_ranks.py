@@ -165,8 +165,8 @@ def test_the_largest_entropy_of_a_rank_at_any_scale(s: float) -> None:
         exact = -mpmath.zeta(s, derivative=1) / zeta
         mean = math.nextafter(float(exact), math.inf)
         entropy = s * exact + mpmath.log(zeta)
-        found = truncated.largest_rank_entropy(mean)
-        assert entropy <= found <= entropy * (1 + 1e-9)
+        largest = truncated.largest_rank_entropy(mean)
+        assert entropy <= largest <= entropy * (1 + 1e-9)
         if s >= 60:
             assert s * mean + math.log(float(zeta)) < entropy * (1 - 1e-3), "negative control: log zeta rounded to 0"
 
@@ -177,8 +177,8 @@ def test_the_largest_entropy_of_a_rank_that_is_two_once_in_a_while(share: float)
     with mpmath.workdps(340):
         e = mpmath.mpf(share)
         entropy = -(1 - e) * mpmath.log(1 - e) - e * mpmath.log(e)
-        found = truncated.largest_rank_entropy(math.nextafter(float(e * mpmath.log(2)), math.inf))
-        assert entropy <= found <= entropy * (1 + 1e-8)
+        largest = truncated.largest_rank_entropy(math.nextafter(float(e * mpmath.log(2)), math.inf))
+        assert entropy <= largest <= entropy * (1 + 1e-8)
 
 
 # Edges

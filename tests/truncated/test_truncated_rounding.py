@@ -71,8 +71,8 @@ def test_intervals_hold_the_unrounded_values(name: str, m: int) -> None:
     interval, value = QUANTITIES[name]
     p, q = pmfs(2, 150), pmfs(3, 150)
     for target, draft in zip(p, q, strict=True):
-        found = interval(rounded(target, m), rounded(draft, m))
-        assert found.low <= value(target, draft) <= found.high
+        certified = interval(rounded(target, m), rounded(draft, m))
+        assert certified.low <= value(target, draft) <= certified.high
 
 
 @pytest.mark.parametrize("factor", [1.002, 0.998])

@@ -55,9 +55,9 @@ def test_the_interval_holds_the_value_and_closes(rule: Rule) -> None:
         widths = []
         for m in LISTED:
             target, draft = (TopLogProbs.from_pmf(pmf, m) for pmf in (p, q))
-            found, value = truncated.acceptance(rule, target, draft), float(rule.acceptance(p, q))
-            assert found.low - ROUNDING <= value <= found.high + ROUNDING
-            widths.append(found.high - found.low)
+            certified, value = truncated.acceptance(rule, target, draft), float(rule.acceptance(p, q))
+            assert certified.low - ROUNDING <= value <= certified.high + ROUNDING
+            widths.append(certified.high - certified.low)
         assert widths[-1] <= ROUNDING
         assert all(b <= a + ROUNDING for a, b in pairwise(widths))
         other = truncated.acceptance(rule, *(TopLogProbs.from_pmf(pmf, 20) for pmf in a_pair(seed + 100)))
@@ -83,9 +83,9 @@ def test_given_the_output_the_interval_holds_the_value(rule: PathRule, k: int) -
             assert isinstance(rule, RankRule)
             value = float(np.sum(rule.rank_pmf_given(p, q, token, k)))
         for m in LISTED:
-            found = truncated.acceptance_given(rule, *(TopLogProbs.from_pmf(pmf, m) for pmf in (p, q)), token, k)
-            assert found.low - ROUNDING <= value <= found.high + ROUNDING
-        assert found.high - found.low <= ROUNDING
+            certified = truncated.acceptance_given(rule, *(TopLogProbs.from_pmf(pmf, m) for pmf in (p, q)), token, k)
+            assert certified.low - ROUNDING <= value <= certified.high + ROUNDING
+        assert certified.high - certified.low <= ROUNDING
 
 
 def test_a_rule_of_ones_own_has_no_entry() -> None:

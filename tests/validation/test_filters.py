@@ -103,15 +103,15 @@ def test_validation_with_either_judge(tied_pair: ModelPair, tmp_path: Path, quic
     prompts = tuple(Prompt(str(i), "", f"t{i % 60 + 1} t{i % 7 + 1} t9") for i in range(1, 5))
     how = MeasureSettings(Sampling(top_k=3, min_p=0.1), tokens=20, count=1)
     question = Validation((JUDGE, FILTERS_JUDGE), (Chain(2),), (0.7,), how)
-    found = validate(tied_pair, prompts, question, tmp_path)
-    assert [record["rule"] for record in found["temperatures"][0]["settings"]] == [JUDGE, FILTERS_JUDGE]
-    assert found["comparisons"] == 2
-    assert found["disagreements"] == 0
-    assert found["provenance"]["settings"]["sampling"] == {"top_k": 3, "top_p": None, "min_p": 0.1}
+    validation = validate(tied_pair, prompts, question, tmp_path)
+    assert [record["rule"] for record in validation["temperatures"][0]["settings"]] == [JUDGE, FILTERS_JUDGE]
+    assert validation["comparisons"] == 2
+    assert validation["disagreements"] == 0
+    assert validation["provenance"]["settings"]["sampling"] == {"top_k": 3, "top_p": None, "min_p": 0.1}
 
 
 def test_judges_and_their_baselines() -> None:
-    ours, own = (Setting(rule, Chain(2), judged=True) for rule in (JUDGE, FILTERS_JUDGE))
-    assert [one.own_filters for one in (ours, own, ours.baseline, own.baseline)] == [False, True, False, True]
-    assert [one.baseline.name for one in (ours, own)] == ["assisted plain", "assisted-filters plain"]
+    ours, filters = (Setting(rule, Chain(2), judged=True) for rule in (JUDGE, FILTERS_JUDGE))
+    assert [one.own_filters for one in (ours, filters, ours.baseline, filters.baseline)] == [False, True, False, True]
+    assert [one.baseline.name for one in (ours, filters)] == ["assisted plain", "assisted-filters plain"]
     assert Setting("token", Chain(2)).baseline.name == "plain"

@@ -94,21 +94,21 @@ def test_a_trained_head_is_refuted_per_position(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def found(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory, quick_latencies: None) -> tuple[Any, Any]:
+def answers(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory, quick_latencies: None) -> tuple[Any, Any]:
     """A small validation, and the same once more."""
     question = Validation(("token", "argmax"), (Chain(4),), (WARM,), dataclasses.replace(HOW, tokens=100))
     folder, pair, prompts = tmp_path_factory.mktemp("head"), with_head(tiny_pair, ToyParallelHead), PROMPTS[:4]
     return validate(pair, prompts, question, folder), validate(pair, prompts, question, folder)
 
 
-def test_a_rerun_goes_on(found: tuple[Any, Any]) -> None:
+def test_a_rerun_goes_on(answers: tuple[Any, Any]) -> None:
     """What is expected per position is kept with the rounds."""
-    assert found[0]["temperatures"] == found[1]["temperatures"]
-    assert all("per_position" in record for record in found[1]["temperatures"][0]["settings"])
+    assert answers[0]["temperatures"] == answers[1]["temperatures"]
+    assert all("per_position" in record for record in answers[1]["temperatures"][0]["settings"])
 
 
-def test_the_answer_has_the_control(found: tuple[Any, Any]) -> None:
-    answer = found[0]
+def test_the_answer_has_the_control(answers: tuple[Any, Any]) -> None:
+    answer = answers[0]
     control = answer["control"]
     assert (control["comparisons"], control["refuted"], control["refuted_in"]) == (2, True, 1)
     assert control["name"] == "token, chain k=4"

@@ -64,16 +64,16 @@ def test_each_is_as_expected(settings: list[Setting], tiny_pair: ModelPair, tmp_
     """
     rounds = decoded_rounds(tiny_pair, PROMPTS[:4], settings, asked(WARM), tmp_path / "rounds.jsonl")
     for setting, log in logs(tiny_pair, settings, WARM, tmp_path).items():
-        found = judged(tiny_pair, log)
-        assert found.stated == (setting.path_rule.name,), setting.name
-        assert not found.refuted, (setting.name, judgement_report(found).headline)
+        judgement = judged(tiny_pair, log)
+        assert judgement.stated == (setting.path_rule.name,), setting.name
+        assert not judgement.refuted, (setting.name, judgement_report(judgement).headline)
         ours = compare_runs([one[setting.name] for one in rounds])
-        calls = found.questioned[0].calls
+        calls = judgement.questioned[0].calls
         assert calls.counted == ours.counted
         near = 4 * ours.of_estimates if setting.rule == ESTIMATED else SAME
         assert calls.low == pytest.approx(ours.low, abs=near), setting.name
         assert calls.deviation == pytest.approx(ours.deviation, abs=near), setting.name
-        assert bool(found.questioned[0].starts) != (setting.judged or setting.rule == ESTIMATED), setting.name
+        assert bool(judgement.questioned[0].starts) != (setting.judged or setting.rule == ESTIMATED), setting.name
 
 
 def test_wrong_rules_shapes_and_counts_are_refuted(tiny_pair: ModelPair, tmp_path: Path) -> None:
@@ -91,9 +91,9 @@ def test_wrong_rules_shapes_and_counts_are_refuted(tiny_pair: ModelPair, tmp_pat
 def test_greedy_chains_and_grown_trees_are_exact(tiny_pair: ModelPair, tmp_path: Path) -> None:
     settings = [Setting("token", Chain(3)), Setting("lookup", Chain(2)), TREES[-1]]
     for log in logs(tiny_pair, settings, 0.0, tmp_path).values():
-        found = judged(tiny_pair, log)
-        assert not found.refuted
-        assert found.questioned[0].calls.z == 0
+        judgement = judged(tiny_pair, log)
+        assert not judgement.refuted
+        assert judgement.questioned[0].calls.z == 0
     (log,) = logs(tiny_pair, [TREES[0]], 0.0, tmp_path / "tree").values()
     with pytest.raises(SettingError, match="tree 1 2 1-1 1-2 2-1 2-2 are judged at temperature 0: a draft has one"):
         judged(tiny_pair, log)
@@ -105,9 +105,9 @@ def test_a_trace_alone_has_no_estimated_law(tiny_pair: ModelPair, tmp_path: Path
     trace = judged_trace(tiny_pair, log)
     with pytest.raises(TraceError, match="recursive-distinct is judged on trees from one trace"):
         judge(log, trace)
-    found = judge(log, trace, rules=[path_rule("topk")])
-    assert found.refuted
-    assert ESTIMATED not in {one.rule for one in found.standings}
+    judgement = judge(log, trace, rules=[path_rule("topk")])
+    assert judgement.refuted
+    assert ESTIMATED not in {one.rule for one in judgement.standings}
     bare = {name: trace.columns[name] for name in ("token", "log_target", "log_draft")}
     unnamed = dataclasses.replace(log, provenance={"shape": "2x2"})
     with pytest.raises(TraceError, match="the trace has no columns by which"):

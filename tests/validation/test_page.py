@@ -23,7 +23,7 @@ PROMPTS = tuple(Prompt(str(i), "", f"t{i % 60 + 1} t9") for i in range(1, 4))
 
 
 @pytest.fixture(scope="module")
-def found(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory, quick_latencies: None) -> dict[str, Any]:
+def validation(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory, quick_latencies: None) -> dict[str, Any]:
     """A chain by token and by argmax verification, a tree by races, at two temperatures."""
     question = Validation(
         ("token", "argmax", "race"), (Chain(2), KAry((2, 1))), (0.0, 0.8), MeasureSettings(tokens=10, seed=1, count=1)
@@ -37,18 +37,19 @@ def rows(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").replace(r"\|", "¦").split("|")] for line in lines]
 
 
-def test_the_page_says_what_the_answers_say(found: dict[str, Any]) -> None:
-    other = copy.deepcopy(found)
+def test_the_page_says_what_the_answers_say(validation: dict[str, Any]) -> None:
+    other = copy.deepcopy(validation)
     other["provenance"]["draft"]["name"] = "another"
     changed = other["temperatures"][1]["settings"][0]["expected"]
     changed["z"], changed["p"] = 4.5, 1e-9
-    said = rows(page([found, other]))
+    said = rows(page([validation, other]))
     summary = {(row[0], row[1]): row for row in said if len(row) == 9 and row[1] in ("0", "0.8")}
     assert len(summary) == 4
     names = [
-        f"{one['provenance']['target']['name']} with {one['provenance']['draft']['name']}" for one in (found, other)
+        f"{one['provenance']['target']['name']} with {one['provenance']['draft']['name']}"
+        for one in (validation, other)
     ]
-    settings = found["temperatures"][1]["settings"]
+    settings = validation["temperatures"][1]["settings"]
     largest = max(abs(record["expected"]["z"]) for record in settings)
     assert summary[names[0], "0.8"][2:6] == [str(len(settings)), f"{largest:.2f}", "0", "0"]
     assert summary[names[1], "0.8"][3:6] == ["4.50", "1", "1"], "a refuted comparison is counted"
@@ -59,20 +60,22 @@ def test_the_page_says_what_the_answers_say(found: dict[str, Any]) -> None:
     assert line[5] == f"{record['speedup']['measured']['best']:.2f}"
 
 
-def test_the_figure_shows_every_part_of_the_budget(found: dict[str, Any]) -> None:
+def test_the_figure_shows_every_part_of_the_budget(validation: dict[str, Any]) -> None:
     figure = new_figure((12, 4))
-    assert draw_pairs(figure, [found, found])
+    assert draw_pairs(figure, [validation, validation])
     right = figure.axes[2]
     assert [label.get_text() for label in right.get_yticklabels()] == [*PARTS, "in all"]
-    settings = [record for each in found["temperatures"] for record in each["settings"]]
+    settings = [record for each in validation["temperatures"] for record in each["settings"]]
     in_all = [line for line in right.get_lines() if line.get_marker() == "o"][len(PARTS)]
     assert sorted(in_all.get_xdata()) == sorted(record["speedup"]["miss"]["best"] for record in settings)
 
 
-def test_the_command_joins_folders(found: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_joins_folders(
+    validation: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "validation.json").write_text(json.dumps(found))
+        (tmp_path / name / "validation.json").write_text(json.dumps(validation))
     out = tmp_path / "all"
     assert main(["validations", str(tmp_path / "one"), str(tmp_path / "two"), "--out", str(out)]) == 0
     assert {path.name for path in out.iterdir()} == {
@@ -83,28 +86,28 @@ def test_the_command_joins_folders(found: dict[str, Any], tmp_path: Path, capsys
 
 
 def test_a_pair_that_disagrees_gives_the_status(
-    found: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    validation: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spectheory.cli.validations._figures", lambda *_: [])
     for name, disagreements in (("right", 0), ("wrong", 2)):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "validation.json").write_text(json.dumps({**found, "disagreements": disagreements}))
+        (tmp_path / name / "validation.json").write_text(json.dumps({**validation, "disagreements": disagreements}))
     right, wrong = (str(tmp_path / name) for name in ("right", "wrong"))
     assert main(["validations", right, "--out", str(tmp_path / "one")]) == 0
     assert main(["validations", right, wrong, "--out", str(tmp_path / "both")]) == 1
 
 
-def test_a_filling_is_a_temperature_and_no_pair_is_left_out(found: dict[str, Any]) -> None:
-    warm = {**found, "temperatures": found["temperatures"][1:]}
-    assert [each["temperature"] for each in found["temperatures"]] == [0.0, 0.8]
+def test_a_filling_is_a_temperature_and_no_pair_is_left_out(validation: dict[str, Any]) -> None:
+    warm = {**validation, "temperatures": validation["temperatures"][1:]}
+    assert [each["temperature"] for each in validation["temperatures"]] == [0.0, 0.8]
     figure = new_figure((12, 4))
-    draw_pairs(figure, [found, *[warm] * 7])
+    draw_pairs(figure, [validation, *[warm] * 7])
     left, right, _ = figure.axes
     assert "temperature: open 0, half-filled 0.8" in [text.get_text() for text in right.texts]
     (key,) = figure.legends
     assert len(key.get_texts()) == 8
     dots = [line.get_fillstyle() for line in left.get_lines() if line.get_marker() in MARKERS]
-    settings = [len(each["settings"]) for each in found["temperatures"]]
+    settings = [len(each["settings"]) for each in validation["temperatures"]]
     assert (dots.count("none"), dots.count("bottom")) == (settings[0], settings[1] * 8)
 
 

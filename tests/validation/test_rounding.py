@@ -58,7 +58,7 @@ def judged(tiny_pair: ModelPair, folder: Path) -> Callable[..., dict[str, Any]]:
     """The answer if the models were of some precision and the calls of some settings off, at both temperatures."""
 
     def of(off: Off, **dtypes: str) -> dict[str, Any]:
-        found = {}
+        by_temperature = {}
         for at in QUESTION.temperatures:
             settings, how = QUESTION.settings(at), QUESTION.at(at)
             rounds = decoded_rounds(tiny_pair, PROMPTS, settings, how, folder / f"rounds-{at:g}.jsonl")
@@ -69,7 +69,7 @@ def judged(tiny_pair: ModelPair, folder: Path) -> Callable[..., dict[str, Any]]:
             known = copy.deepcopy(dict(trace.provenance))
             for who, dtype in dtypes.items():
                 known[who]["dtype"] = dtype
-            found[at] = answer_at(
+            by_temperature[at] = answer_at(
                 Evidence(
                     tuple(settings),
                     tuple(prompt.id for prompt in PROMPTS),
@@ -78,7 +78,9 @@ def judged(tiny_pair: ModelPair, folder: Path) -> Callable[..., dict[str, Any]]:
                     LatencyTable.read(folder / f"latency-{at:g}.json"),
                 )
             )
-        return answer(found, {**known, "settings": {"tokens": 10, "seed": 1}, "hardware": {}, "prompts": 3} | VERSIONS)
+        return answer(
+            by_temperature, {**known, "settings": {"tokens": 10, "seed": 1}, "hardware": {}, "prompts": 3} | VERSIONS
+        )
 
     return of
 
@@ -86,10 +88,10 @@ def judged(tiny_pair: ModelPair, folder: Path) -> Callable[..., dict[str, Any]]:
 VERSIONS = {"versions": {"torch": "2", "transformers": "5"}}
 
 
-def deciding(found: dict[str, Any]) -> list[tuple[float, str]]:
+def deciding(validation: dict[str, Any]) -> list[tuple[float, str]]:
     return [
         (each["temperature"], record["name"])
-        for each in found["temperatures"]
+        for each in validation["temperatures"]
         for record in each["settings"]
         if record["expected"]["decides"]
     ]
@@ -102,28 +104,28 @@ def deciding(found: dict[str, Any]) -> list[tuple[float, str]]:
 def test_rounding_does_not_decide(judged: Callable[..., dict[str, Any]], coarse: dict[str, str]) -> None:
     """Calls off by one to three where nothing is random: with 16 bits that is said, with 32 it is a disagreement."""
     off = {(0.0, ARGMAX): 1, (0.8, ARGMAX): 1, (0.0, TREE): 3}
-    found, exact = judged(off, **coarse), judged(off)
+    rounded, exact = judged(off, **coarse), judged(off)
     assert exact["disagreements"] >= 2
     assert exact["comparisons"] == len(deciding(exact)) == 10
-    assert deciding(found) == [(0.0, LOOKUP), *((0.8, name) for name in RANDOM)]
-    assert (found["comparisons"], found["disagreements"]) == (5, 0)
-    assert exact["beyond_3"] > found["beyond_3"] == 0
-    record = next(one for one in found["temperatures"][0]["settings"] if one["rule"] == "argmax")
+    assert deciding(rounded) == [(0.0, LOOKUP), *((0.8, name) for name in RANDOM)]
+    assert (rounded["comparisons"], rounded["disagreements"]) == (5, 0)
+    assert exact["beyond_3"] > rounded["beyond_3"] == 0
+    record = next(one for one in rounded["temperatures"][0]["settings"] if one["rule"] == "argmax")
     assert round(record["expected"]["off"]) == 1
-    assert "agree in all 5 comparisons" in headline(found)
-    said = [line for line in validation_report(found).notes if "that decide nothing" in line]
+    assert "agree in all 5 comparisons" in headline(rounded)
+    said = [line for line in validation_report(rounded).notes if "that decide nothing" in line]
     assert len(said) == 1
-    records = [record["expected"] for each in found["temperatures"] for record in each["settings"]]
+    records = [record["expected"] for each in rounded["temperatures"] for record in each["settings"]]
     most = max(round(abs(one["off"])) for one in records if not one["decides"])
     assert most >= 2
     assert said[0].startswith(f"Comparisons that decide nothing: 5, of which off: 3 (by {most} calls at most). ")
-    assert said[0] in page([found])
+    assert said[0] in page([rounded])
     assert not [line for line in validation_report(exact).notes if "that decide nothing" in line]
-    table = validation_report(found).pieces[0]
+    table = validation_report(rounded).pieces[0]
     assert isinstance(table, Table)
     cells = [row[4] for row in table.texts]
     assert "(+1 calls)" in cells
-    assert "(+1 calls)" in page([found])
+    assert "(+1 calls)" in page([rounded])
 
 
 def test_what_rounding_does_not_touch_decides(judged: Callable[..., dict[str, Any]]) -> None:
@@ -134,19 +136,19 @@ def test_what_rounding_does_not_touch_decides(judged: Callable[..., dict[str, An
 
 
 def test_files_of_older_versions_decide(judged: Callable[..., dict[str, Any]]) -> None:
-    found = judged({})
-    older = copy.deepcopy(found)
+    newer = judged({})
+    older = copy.deepcopy(newer)
     for each in older["temperatures"]:
         for record in each["settings"]:
             del record["expected"]["decides"], record["expected"]["off"]
-    assert page([older]) == page([found])
+    assert page([older]) == page([newer])
 
 
 def test_nothing_may_decide(judged: Callable[..., dict[str, Any]]) -> None:
-    found = judged({}, target="bfloat16")
-    (cold, _) = found["temperatures"]
+    validation = judged({}, target="bfloat16")
+    (cold, _) = validation["temperatures"]
     alone = {0.0: [record for record in cold["settings"] if record["rule"] == "argmax"]}
-    none = answer(alone, found["provenance"])
+    none = answer(alone, validation["provenance"])
     assert (none["comparisons"], none["disagreements"], none["beyond_3"]) == (0, 0, 0)
     assert "no comparison that decides" in headline(none)
     assert page([none])
@@ -176,18 +178,18 @@ def _prompt_file(folder: Path) -> Path:
 
 def test_a_loop_is_timed_as_it_samples(tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Sampling] = []
-    own = loop_time.decode
+    plain_decode = loop_time.decode
 
     def listened(*args: Any, sampling: Sampling, **options: Any) -> Any:
         asked.append(sampling)
-        return own(*args, sampling=sampling, **options)
+        return plain_decode(*args, sampling=sampling, **options)
 
     monkeypatch.setattr(loop_time, "decode", listened)
     for sampling in (Sampling(0.0), Sampling(0.7, top_p=0.9)):
         asked.clear()
-        found = measure_latency(tiny_pair, context=4, tokens=(1, 2), rounds=1, warm_up=0, loop=sampling)
+        table = measure_latency(tiny_pair, context=4, tokens=(1, 2), rounds=1, warm_up=0, loop=sampling)
         assert set(asked) == {sampling}
-        assert found.provenance["loop_sampling"] == dataclasses.asdict(sampling)
+        assert table.provenance["loop_sampling"] == dataclasses.asdict(sampling)
 
 
 def test_every_temperature_has_a_table_of_its_own(folder: Path) -> None:
@@ -199,21 +201,21 @@ def test_every_temperature_has_a_table_of_its_own(folder: Path) -> None:
 
 
 def test_tables_of_another_sampling_are_refused(tiny_pair: ModelPair, folder: Path, tmp_path: Path) -> None:
-    own = LatencyTable.read(folder / "latency-0.8.json")
+    warm = LatencyTable.read(folder / "latency-0.8.json")
 
-    def kept(sampling: Sampling, table: LatencyTable = own) -> LatencyTable:
+    def kept(sampling: Sampling, table: LatencyTable = warm) -> LatencyTable:
         table.write(tmp_path / "latency.json")
         path = tmp_path / "latency.json"
-        return kept_latencies(tiny_pair, own.context, 4, path, sampling=sampling, on_progress=lambda _: None)
+        return kept_latencies(tiny_pair, warm.context, 4, path, sampling=sampling, on_progress=lambda _: None)
 
-    assert kept(Sampling(0.8, top_k=20)) == own
-    older = {name: value for name, value in own.provenance.items() if name != "loop_sampling"}
-    assert kept(Sampling(), dataclasses.replace(own, provenance=older)), "older loops were timed as models sample"
+    assert kept(Sampling(0.8, top_k=20)) == warm
+    older = {name: value for name, value in warm.provenance.items() if name != "loop_sampling"}
+    assert kept(Sampling(), dataclasses.replace(warm, provenance=older)), "older loops were timed as models sample"
     cases = [
-        (Sampling(0.0, top_k=20), own),
-        (Sampling(0.8), own),
-        (Sampling(0.8, top_k=20), dataclasses.replace(own, provenance=older)),
-        (Sampling(0.8, top_k=20), dataclasses.replace(own, loop=None)),
+        (Sampling(0.0, top_k=20), warm),
+        (Sampling(0.8), warm),
+        (Sampling(0.8, top_k=20), dataclasses.replace(warm, provenance=older)),
+        (Sampling(0.8, top_k=20), dataclasses.replace(warm, loop=None)),
     ]
     for sampling, table in cases:
         with pytest.raises(TraceError, match="latency table of another run"):

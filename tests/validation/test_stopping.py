@@ -103,16 +103,16 @@ def test_the_answer_names_both_controls(tiny_pair: ModelPair, tmp_path: Path, qu
     shape = Chain(4, stop=read_stop("top<0.8"))
     question = Validation(("token", "argmax"), (shape,), (WARM,), QUESTION.how)
     pair = with_head(tiny_pair, TOYS[0])
-    found, again = (validate(pair, PROMPTS, question, tmp_path / "v") for _ in range(2))
-    assert found["temperatures"] == again["temperatures"]
-    assert found["disagreements"] == 0
-    assert set(found) >= {"control", "control_of_stopping"}
-    assert found["control_of_stopping"]["refuted"]
-    record = found["temperatures"][0]["settings"][0]
+    first, again = (validate(pair, PROMPTS, question, tmp_path / "v") for _ in range(2))
+    assert first["temperatures"] == again["temperatures"]
+    assert first["disagreements"] == 0
+    assert set(first) >= {"control", "control_of_stopping"}
+    assert first["control_of_stopping"]["refuted"]
+    record = first["temperatures"][0]["settings"][0]
     assert (record["shape"], set(record["speedup"])) == (str(shape), {"measured", "predicted"})
-    report = validation_report(found)
+    report = validation_report(first)
     assert "refute chains that always draft k in " in "\n".join(report.notes)
-    assert json.loads(json.dumps(found)) == found
+    assert json.loads(json.dumps(first)) == first
 
 
 @each("stop", ["top<0.5", "entropy>2", "token<0.4"])

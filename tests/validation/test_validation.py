@@ -53,22 +53,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(tiny_pair: ModelPair, folder: Path, quick_latencies: None) -> dict[str, Any]:
+def validation(tiny_pair: ModelPair, folder: Path, quick_latencies: None) -> dict[str, Any]:
     """Every rule with a chain or a tree, at two temperatures."""
     return validate(tiny_pair, PROMPTS, QUESTION, folder)
 
 
-def records(found: dict[str, Any], temperature: float) -> list[dict[str, Any]]:
-    return next(each["settings"] for each in found["temperatures"] if each["temperature"] == temperature)
+def records(validation: dict[str, Any], temperature: float) -> list[dict[str, Any]]:
+    return next(each["settings"] for each in validation["temperatures"] if each["temperature"] == temperature)
 
 
 @pytest.mark.evidence
-def test_counted_calls_are_those_expected(found: dict[str, Any]) -> None:
+def test_counted_calls_are_those_expected(validation: dict[str, Any]) -> None:
     """8 texts of up to 30 tokens: an expectation off by about 20% would be seen. The control is the next test but one.
 
     The tests of the decoders look at more rules and texts.
     """
-    compared = records(found, WARM)
+    compared = records(validation, WARM)
     assert {record["rule"] for record in compared} == {*CHAIN_RULES, *TREE_RULES}
     for record in compared:
         assert abs(record["expected"]["z"]) < SIGMA, record["name"]
@@ -78,9 +78,9 @@ def test_counted_calls_are_those_expected(found: dict[str, Any]) -> None:
     assert [record["name"] for record in compared if record["expected"]["of_estimates"] > 0] == [DISTINCT]
 
 
-def test_greedy_calls_are_exact(found: dict[str, Any]) -> None:
+def test_greedy_calls_are_exact(validation: dict[str, Any]) -> None:
     """All but a tree of distinct candidates: what remains of a draft that has one token is drawn uniformly."""
-    for record in records(found, 0.0):
+    for record in records(validation, 0.0):
         if record["name"] != DISTINCT:
             assert record["calls"] == round(record["expected"]["calls"]), record["name"]
             assert record["expected"]["z"] == 0
@@ -96,7 +96,7 @@ def test_greedy_calls_are_exact(found: dict[str, Any]) -> None:
     ],
 )
 def test_a_wrong_expectation_is_seen(
-    name: str, rule: Any, k: int, found: dict[str, Any], tiny_pair: ModelPair, folder: Path
+    name: str, rule: Any, k: int, validation: dict[str, Any], tiny_pair: ModelPair, folder: Path
 ) -> None:
     """Negative control: the expectation of another rule, and of another number of drafts."""
     settings = QUESTION.settings(WARM)
@@ -116,9 +116,9 @@ def test_a_wrong_expectation_is_seen(
 # Seconds
 
 
-def test_the_parts_of_the_budget_add_up(found: dict[str, Any]) -> None:
+def test_the_parts_of_the_budget_add_up(validation: dict[str, Any]) -> None:
     for temperature in (0.0, WARM):
-        for record in records(found, temperature):
+        for record in records(validation, temperature):
             speedup = record["speedup"]
             if record["judged"]:
                 assert "budget" not in speedup
@@ -133,7 +133,7 @@ def test_the_parts_of_the_budget_add_up(found: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("looped", [True, False])
 def test_what_is_predicted_is_met_when_the_seconds_are_the_table_s(
-    tiny_pair: ModelPair, folder: Path, found: Any, looped: bool
+    tiny_pair: ModelPair, folder: Path, validation: Any, looped: bool
 ) -> None:
     """Runs whose seconds are those of the table: drafting, verifying and overhead are no part of the miss."""
     settings, how = QUESTION.settings(WARM), QUESTION.at(WARM)
@@ -163,7 +163,7 @@ def test_what_is_predicted_is_met_when_the_seconds_are_the_table_s(
     assert math.isclose(record["speedup"]["miss"]["best"], record["speedup"]["miss_of_passes"]["best"]) != looped
 
 
-def test_nothing_is_cut_when_the_trace_is_of_the_texts(tiny_pair: ModelPair, folder: Path, found: Any) -> None:
+def test_nothing_is_cut_when_the_trace_is_of_the_texts(tiny_pair: ModelPair, folder: Path, validation: Any) -> None:
     """Prompt lookup: given the texts, the predicted calls are those that were made. The control: drafts in full."""
     how, lookup = QUESTION.at(WARM), Setting("lookup", Chain(3))
     rounds = decoded_rounds(tiny_pair, PROMPTS, QUESTION.settings(WARM), how, folder / f"rounds-{WARM}.jsonl")
@@ -201,9 +201,9 @@ def _timed_by(table: LatencyTable, run: Run, step: float, setting: Setting | Non
     return dataclasses.replace(run, calls=tuple(calls), seconds=sum(call.seconds for call in calls))
 
 
-def test_the_figure_has_a_row_per_pair(found: dict[str, Any]) -> None:
+def test_the_figure_has_a_row_per_pair(validation: dict[str, Any]) -> None:
     figure = new_figure((8, 8))
-    assert draw(figure, [found, found])
+    assert draw(figure, [validation, validation])
     assert len(figure.axes) == 4
     (key,) = figure.legends
     assert {text.get_text() for text in key.get_texts()} >= {"token", "block"}
@@ -212,7 +212,7 @@ def test_the_figure_has_a_row_per_pair(found: dict[str, Any]) -> None:
 # What is kept
 
 
-def test_a_rerun_goes_on(found: dict[str, Any], tiny_pair: ModelPair, folder: Path) -> None:
+def test_a_rerun_goes_on(validation: dict[str, Any], tiny_pair: ModelPair, folder: Path) -> None:
     """After a kill in the middle of a line: the finished rounds as they were, the others with the same texts."""
     settings, how, path = QUESTION.settings(WARM), QUESTION.at(WARM), folder / f"rounds-{WARM}.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
@@ -229,10 +229,12 @@ def test_a_rerun_goes_on(found: dict[str, Any], tiny_pair: ModelPair, folder: Pa
         assert {n: (r.output, r.count, r.expected) for n, r in one.items()} == {
             n: (r.output, r.count, r.expected) for n, r in other.items()
         }
-    assert validate(tiny_pair, PROMPTS, QUESTION, folder)["temperatures"] == found["temperatures"]
+    assert validate(tiny_pair, PROMPTS, QUESTION, folder)["temperatures"] == validation["temperatures"]
 
 
-def test_a_text_depends_on_its_own_setting_alone(found: dict[str, Any], tiny_pair: ModelPair, folder: Path) -> None:
+def test_a_text_depends_on_its_own_setting_alone(
+    validation: dict[str, Any], tiny_pair: ModelPair, folder: Path
+) -> None:
     """Not on what is decoded beside it; and settings do not share their randomness."""
     how = QUESTION.at(WARM)
     rounds = decoded_rounds(tiny_pair, PROMPTS, QUESTION.settings(WARM), how, folder / f"rounds-{WARM}.jsonl")
@@ -242,7 +244,7 @@ def test_a_text_depends_on_its_own_setting_alone(found: dict[str, Any], tiny_pai
     assert len({run.output for run in rounds[5].values()}) > len(rounds[5]) / 2
 
 
-def test_rounds_of_another_run_are_refused(found: dict[str, Any], tiny_pair: ModelPair, folder: Path) -> None:
+def test_rounds_of_another_run_are_refused(validation: dict[str, Any], tiny_pair: ModelPair, folder: Path) -> None:
     swapped = ModelPair(tiny_pair.draft, tiny_pair.target, tiny_pair.tokenizer, tiny_pair.vocabulary)
     others = dataclasses.replace(QUESTION, rules=("race",))
     for pair, question in ((swapped, QUESTION), (tiny_pair, others)):
@@ -260,10 +262,10 @@ def test_damaged_rounds_are_decoded_again(tiny_pair: ModelPair, tmp_path: Path) 
     """A number that was changed, or one that is none, is no round of this run."""
     settings, how, few, path = QUESTION.settings(WARM)[:2], QUESTION.at(WARM), PROMPTS[:3], tmp_path / "rounds.jsonl"
     unbroken = decoded_rounds(tiny_pair, few, settings, how, path)
-    own = path.read_text()
-    moved, no_number = own.replace('"prompt":2,', '"prompt":20,'), own.replace('"count":', '"c":NaN,"x":')
+    text = path.read_text()
+    moved, no_number = text.replace('"prompt":2,', '"prompt":20,'), text.replace('"count":', '"c":NaN,"x":')
     for damaged, left in ((moved, 2), (no_number, 0)):
-        assert damaged != own
+        assert damaged != text
         strange, states = tmp_path / "damaged.jsonl", list[Progress]()
         strange.write_text(damaged)
         again = decoded_rounds(tiny_pair, few, settings, how, strange, on_progress=states.append)
@@ -279,10 +281,10 @@ def test_a_part_is_what_it_says() -> None:
 
     def parts(made: CallTime = table, timed: CallTime = table, trace: float = 2.0, counted: float = 2.0) -> list[str]:
         tokens = np.array([[trace], [2.0], [counted]])
-        found = budget(*tokens, table, made, timed)
+        shares = budget(*tokens, table, made, timed)
         miss = np.log(speedup(tokens[2], timed) / speedup(tokens[0], table))
-        assert np.isclose(sum(found.values()), miss, atol=1e-12)
-        return [name for name, part in found.items() if abs(part[0]) > 1e-12]
+        assert np.isclose(sum(shares.values()), miss, atol=1e-12)
+        return [name for name, part in shares.items() if abs(part[0]) > 1e-12]
 
     slower = {
         name: dataclasses.replace(table, **{name: np.array([1.3])}) for name in ("drafting", "verifying", "overhead")

@@ -58,9 +58,9 @@ def test_the_rule_is_token_verification_for_the_mixture(pair: tuple[np.ndarray, 
     rule, mixture = BiasedVerification(share), mixture_target(p, q, share)
     assert rule.acceptance(p, q) == pytest.approx(float(TokenVerification().acceptance(mixture, q)), abs=ROUNDING)
     assert rule.acceptance(p, q) == pytest.approx(1 - (1 - share) * float(total_variation(p, q)), abs=ROUNDING)
-    drawn = mixture > 0
+    support = mixture > 0
     given_output = TokenVerification().acceptance_given(mixture, q)
-    np.testing.assert_allclose(rule.acceptance_given(p, q)[drawn], given_output[drawn], atol=ROUNDING)
+    np.testing.assert_allclose(rule.acceptance_given(p, q)[support], given_output[support], atol=ROUNDING)
 
 
 @pytest.mark.parametrize("share", [Fraction(0), Fraction(1, 4), Fraction(1)])

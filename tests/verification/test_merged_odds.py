@@ -88,12 +88,12 @@ def language_pair(tokens: int) -> tuple[Floats, Floats]:
 def test_intervals_with_and_without_merging_overlap(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both are certain and as narrow as asked; the merged one evaluates other mixtures."""
     pair = language_pair(3000)
-    found = function(*pair, tolerance=1e-5)
+    interval = function(*pair, tolerance=1e-5)
     monkeypatch.setitem(merged.__globals__, "merged", lambda weights, odds, step: (Atoms(weights, odds),) * 2)
     plain = function(*pair, tolerance=1e-5)
-    assert (found.low, found.high) != (plain.low, plain.high)
-    assert max(found.low, plain.low) <= min(found.high, plain.high)
-    assert max(found.high - found.low, plain.high - plain.low) <= 1e-5
+    assert (interval.low, interval.high) != (plain.low, plain.high)
+    assert max(interval.low, plain.low) <= min(interval.high, plain.high)
+    assert max(interval.high - interval.low, plain.high - plain.low) <= 1e-5
 
 
 def test_few_odds_are_left_as_they_are() -> None:

@@ -68,9 +68,9 @@ weights = st.integers(1, 6).flatmap(
 
 @theorem
 @given(weights, st.integers(1, 5))
-def test_the_kernel_is_the_minimum_over_all_sets(drawn: tuple[tuple[int, ...], tuple[int, ...]], k: int) -> None:
+def test_the_kernel_is_the_minimum_over_all_sets(two_weights: tuple[tuple[int, ...], tuple[int, ...]], k: int) -> None:
     """Every set in fractions, not only prefixes."""
-    p, q = (fractions(weights) for weights in drawn)
+    p, q = (fractions(weights) for weights in two_weights)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "SMALLEST", 1)
         assert optimal_acceptance(floats(p), floats(q), k) == pytest.approx(float(optimum(p, q, k)), abs=ROUNDING)
@@ -86,8 +86,8 @@ def test_rejections_at_fifty_digits(
     """Absolute here: where p(H) nearly cancels against q(H)^k, the entries' own rounding decides the digits."""
     monkeypatch.setattr(kernels, "SMALLEST", 1 if compiled else math.inf)
     for p, q in (pair, pair[::-1]):
-        found = optimal_rejections(p, q, MAX_K)
-        for value, exact in zip(found, rejections_by_one_sort(p, q, MAX_K), strict=True):
+        rejections = optimal_rejections(p, q, MAX_K)
+        for value, exact in zip(rejections, rejections_by_one_sort(p, q, MAX_K), strict=True):
             assert abs(MP.mpf(float(value)) - exact) <= ROUNDING
 
 
@@ -126,10 +126,10 @@ def test_a_large_vocabulary() -> None:
     values = 3 * rng.standard_normal(262_144)
     p, q = (np.exp(x - x.max()) for x in (values, values + rng.standard_normal(values.size)))
     p, q = p / p.sum(), q / q.sum()
-    found = optimal_rejections(p, q, 16)
+    rejections = optimal_rejections(p, q, 16)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "installed", lambda: False)
-        np.testing.assert_allclose(found, optimal_rejections(p, q, 16), rtol=0, atol=LARGE_SUMS)
+        np.testing.assert_allclose(rejections, optimal_rejections(p, q, 16), rtol=0, atol=LARGE_SUMS)
     q_equal = optimal_rejections(p, p.copy(), 16)
     np.testing.assert_array_equal(q_equal[1:], 0)
     assert optimal_acceptances(np.stack([p, q])[:, None], np.stack([p, q]), 2).shape == (2, 2, 2)

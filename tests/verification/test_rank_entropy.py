@@ -108,18 +108,18 @@ def test_poisson_entropies_are_their_sums(tolerance: float) -> None:
             assert abs(interval.best - float(value)) <= tolerance / 4 + ROUNDING
 
 
-@pytest.mark.parametrize("drawn", [0.5, 1e-2, 1e-12, 1e-100, 1e-300])
-def test_heavy_tails(drawn: float) -> None:
+@pytest.mark.parametrize("mass", [0.5, 1e-2, 1e-12, 1e-100, 1e-300])
+def test_heavy_tails(mass: float) -> None:
     """A target of one token of draft mass q: R is geometric, H(R) = H(R|X), E log R -> log(1/q) - Euler's constant."""
-    p, q = np.array([1.0, 0.0]), np.array([drawn, 1 - drawn])
-    exact = (-MP.log(MP.mpf(drawn)) * drawn - (1 - MP.mpf(drawn)) * MP.log1p(-MP.mpf(drawn))) / drawn
+    p, q = np.array([1.0, 0.0]), np.array([mass, 1 - mass])
+    exact = (-MP.log(MP.mpf(mass)) * mass - (1 - MP.mpf(mass)) * MP.log1p(-MP.mpf(mass))) / mass
     assert contains(poisson_rank_entropy(p, q), exact)
     assert poisson_rank_entropy_given(p, q) == pytest.approx(float(exact), rel=RELATIVE)
     mean = expected_log_rank(p, q)
-    if drawn <= 1e-12:
-        assert mean.low - 1e-9 <= -math.log(drawn) - float(MP.euler) <= mean.high + 1e-9
+    if mass <= 1e-12:
+        assert mean.low - 1e-9 <= -math.log(mass) - float(MP.euler) <= mean.high + 1e-9
     else:
-        law = [drawn * (1 - MP.mpf(drawn)) ** r for r in range(6_000)] if drawn < 0.1 else mixture(p, q, 400)
+        law = [mass * (1 - MP.mpf(mass)) ** r for r in range(6_000)] if mass < 0.1 else mixture(p, q, 400)
         assert contains(mean, MP.fsum(share * MP.log(r) for r, share in enumerate(law, 1)))
 
 
@@ -210,11 +210,11 @@ def test_recursive_entropies_whatever_the_tail(pair: tuple[Floats, Floats]) -> N
     assert lumped - ROUNDING <= whole <= lumped + left * rest * (1 + 1e-9) + ROUNDING
 
 
-@pytest.mark.parametrize("drawn", [0.5, 1e-5, 1e-300])
-def test_heavy_recursive_tails(drawn: float) -> None:
+@pytest.mark.parametrize("mass", [0.5, 1e-5, 1e-300])
+def test_heavy_recursive_tails(mass: float) -> None:
     """One token of draft mass q is output at a geometric rank, whatever q."""
-    exact = float((-MP.log(MP.mpf(drawn)) * drawn - (1 - MP.mpf(drawn)) * MP.log1p(-MP.mpf(drawn))) / drawn)
-    for value in recursive_rank_entropies([1.0, 0.0], [drawn, 1 - drawn]):
+    exact = float((-MP.log(MP.mpf(mass)) * mass - (1 - MP.mpf(mass)) * MP.log1p(-MP.mpf(mass))) / mass)
+    for value in recursive_rank_entropies([1.0, 0.0], [mass, 1 - mass]):
         assert value == pytest.approx(exact, rel=RELATIVE)
 
 

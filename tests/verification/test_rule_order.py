@@ -129,9 +129,9 @@ def test_the_entropies_are_those_of_the_whole_rank() -> None:
         "topk": float(entropy(p)),
     }
     for name, value in whole.items():
-        found, above = rows[name].rank_entropy, rows[name].above_kl
-        assert found is not None
-        assert found.low - ROUNDING <= value <= found.high + ROUNDING
+        interval, above = rows[name].rank_entropy, rows[name].above_kl
+        assert interval is not None
+        assert interval.low - ROUNDING <= value <= interval.high + ROUNDING
         assert above == pytest.approx(value - float(kl_divergence(p, q)), abs=WIDTH)
     for name in ("optimal", "kseq", "gumbel-list"):
         assert rows[name].rank_entropy is None
@@ -192,10 +192,10 @@ def test_what_is_too_long_is_estimated_or_bounded(monkeypatch: pytest.MonkeyPatc
     assert estimate.low <= best(exact["recursive-distinct"]) <= estimate.high
     assert 0 < estimate.high - estimate.low < 0.2
     for name in ("race", "gumbel-list"):
-        found = rough[name].acceptance
-        assert found is not None
+        acceptance = rough[name].acceptance
+        assert acceptance is not None
         assert rough[name].side == "lower bound"
-        assert found.low == found.best < best(exact[name]) < found.high
+        assert acceptance.low == acceptance.best < best(exact[name]) < acceptance.high
     for name in ("poisson", "recursive"):
         assert rough[name].rank_entropy is None
         assert "would take minutes" in rough[name].note

@@ -43,8 +43,8 @@ def simulated_race(p: Floats, q: Floats, candidates: int, runs: int, seed: int) 
     """Rank of the output in `runs` Poisson races, each cut after so many candidates (then no better one is left)."""
     rng = np.random.default_rng(seed)
     times = np.cumsum(rng.exponential(size=(runs, candidates)), axis=1)
-    drawn = rng.choice(len(q), size=(runs, candidates), p=q)
-    cost = times * (q / p)[drawn]
+    candidates_of = rng.choice(len(q), size=(runs, candidates), p=q)
+    cost = times * (q / p)[candidates_of]
     assert np.all(cost.min(axis=1) < times[:, -1] * (q / p).min()), "a later candidate could have been the output"
     return cost.argmin(axis=1) + 1
 
@@ -147,10 +147,10 @@ def test_gumbel_lists_at_the_ends(name: str) -> None:
             assert given_output[x] == pytest.approx(exact, rel=SORTED, abs=0)
 
 
-@pytest.mark.parametrize("drawn", [1e-3, 1e-6, 1e-9, 1e-12])
-def test_gumbel_lists_over_all_scales(drawn: float) -> None:
+@pytest.mark.parametrize("mass", [1e-3, 1e-6, 1e-9, 1e-12])
+def test_gumbel_lists_over_all_scales(mass: float) -> None:
     """What the other races add at large g is small and lives at small times; it is there to the last digits."""
-    p, q = np.array([0.5, 0.5]), np.array([drawn, 1 - drawn])
+    p, q = np.array([0.5, 0.5]), np.array([mass, 1 - mass])
     exact = rank_laws.gumbel_list_hit(*(tuple(Fraction(float(v)) for v in pmf) for pmf in (p, q)), 0, 3)
     assert GumbelList().acceptance_given(p, q, 3)[0] == pytest.approx(float(exact), rel=1e-14, abs=0)
 
@@ -181,19 +181,19 @@ def simulated_lists(p: Floats, q: Floats, k: int, runs: int, seed: int) -> tuple
     drafts = np.argmin(clocks / q, axis=2)
     best = (clocks / p).reshape(runs, -1).argmin(axis=1)
     races, outputs = best // len(p), best % len(p)
-    own = drafts[np.arange(runs), races] == outputs
-    return float((drafts == outputs[:, None]).any(axis=1).mean()), float(own.mean())
+    hits = drafts[np.arange(runs), races] == outputs
+    return float((drafts == outputs[:, None]).any(axis=1).mean()), float(hits.mean())
 
 
 @pytest.mark.parametrize("k", [2, 4])
 def test_gumbel_lists_simulated(k: int) -> None:
     """400,000 runs: both probabilities within 5.5 standard errors; the bound as a wrong acceptance is rejected."""
     p, q, runs = np.array([0.45, 0.05, 0.3, 0.2]), np.array([0.1, 0.3, 0.15, 0.45]), 400_000
-    listed, own = simulated_lists(p, q, k, runs, seed=k)
+    listed, hits = simulated_lists(p, q, k, runs, seed=k)
     exact, bound = float(GumbelList().acceptance(p, q, k)), float(GumbelList().acceptance_bound(p, q, k))
     error = 0.5 / math.sqrt(runs)
     assert abs(listed - exact) <= FALSE_ALARM * error
-    assert abs(own - bound) <= FALSE_ALARM * error
+    assert abs(hits - bound) <= FALSE_ALARM * error
     assert abs(listed - bound) > 2 * FALSE_ALARM * error
 
 

@@ -154,8 +154,8 @@ def test_the_false_look_alike_stays_refuted() -> None:
     race = sum((share for (i, j), share in enumeration.race_coupling(p, q).items() if i == j), Fraction(0))
     assert similarity / (2 - similarity) == Fraction(4, 5)
     assert race == Fraction(2, 3)
-    library = float(harmonic_mean_similarity(floats(p), floats(q)))
-    assert library / (2 - library) > RaceVerification().acceptance(floats(p), floats(q)) + 0.13
+    s = float(harmonic_mean_similarity(floats(p), floats(q)))
+    assert s / (2 - s) > RaceVerification().acceptance(floats(p), floats(q)) + 0.13
 
 
 def test_wrong_formulas_are_caught() -> None:

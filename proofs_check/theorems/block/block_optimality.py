@@ -99,9 +99,9 @@ def by_text(target: Table, draft: Table, k: int, length: int, drafts: Mapping[Pr
     return replace(made, cost=costs.__getitem__) if costs else made
 
 
-def near(found: float, exact: Fraction) -> Iterator[Compared]:
+def near(optimum: float, exact: Fraction) -> Iterator[Compared]:
     """A solver's optimum and the exact one."""
-    yield at_most(abs(Fraction(found) - exact), SOLVED)
+    yield at_most(abs(Fraction(optimum) - exact), SOLVED)
 
 
 def optimal(of: MassesOf, target: Table, draft: Table, k: int, length: int, end: int | None) -> Iterator[Compared]:
@@ -179,7 +179,7 @@ def run_through_masses(name: str) -> MassesOf:
     return masses
 
 
-def library(rule: PathRule, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
+def library_calls(rule: PathRule, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
     """The library's expected calls along texts, in the mean over the target's texts, are the least of any policy."""
     texts = Texts(target, draft, length)
     survival = rule.path_survival(texts.trace().columns, k)
@@ -436,11 +436,11 @@ B7 = Entry(
         agreement(
             Claim(
                 "the library's expected calls of block verification, in the mean over the target's texts, are V",
-                partial(library, BlockVerification()),
+                partial(library_calls, BlockVerification()),
             ),
             whole,
             over="traces of all texts of random models",
-            wrong=Claim("token verification's are", partial(library, TokenVerification())),
+            wrong=Claim("token verification's are", partial(library_calls, TokenVerification())),
         ),
         simulated(
             "no fewer calls than block verification's by recursion: block and token verification, three drafts",

@@ -26,8 +26,8 @@ def largest_survival(paths: int, target: Model, draft: Model, text: Prefix) -> S
         a, b = target(text[:n]), draft(text[:n])
         p.append(a[token])
         q.append(b[token])
-        own = (a[token] / b[token], token) if b[token] else None
-        smaller.append(total(b[y] for y in range(len(b)) if b[y] and own and (a[y] / b[y], y) < own))
+        place = (a[token] / b[token], token) if b[token] else None
+        smaller.append(total(b[y] for y in range(len(b)) if b[y] and place and (a[y] / b[y], y) < place))
 
     def survival(n: int, i: int) -> Fraction:
         best = mass = target_mass = Fraction(1)

@@ -39,10 +39,10 @@ def identity(target: Table, draft: Table, capacity: int, wrong: bool = False) ->
 
 def bound_of(p: Weights, q: Weights, capacity: int) -> tuple[Fraction, Fraction, Fraction]:
     """The loss, and the parts of its bound over T_p without T_q and over T_q without T_p."""
-    own, other = chosen(p, capacity), chosen(q, capacity)
-    loss = total(p[v] for v in own) - total(p[v] for v in other)
-    missed = total(positive_part(p[v] - q[v]) for v in own - other)
-    mistaken = total(positive_part(q[v] - p[v]) for v in other - own)
+    of_target, of_draft = chosen(p, capacity), chosen(q, capacity)
+    loss = total(p[v] for v in of_target) - total(p[v] for v in of_draft)
+    missed = total(positive_part(p[v] - q[v]) for v in of_target - of_draft)
+    mistaken = total(positive_part(q[v] - p[v]) for v in of_draft - of_target)
     return loss, missed, mistaken
 
 
@@ -77,17 +77,17 @@ def loss_of_weights(
     yield at_most(loss, missed + (0 if half else mistaken))
 
 
-def library(target: Table, draft: Table, capacity: int, wrong: bool = False) -> Iterator[Compared]:
+def library_tree(target: Table, draft: Table, capacity: int, wrong: bool = False) -> Iterator[Compared]:
     """The library's value, best, loss and bound; trees may differ where two prefixes weigh the same."""
     p, q = path_weights(target), path_weights(draft)
     order = sorted(p, key=lambda prefix: (len(prefix), prefix))
-    found = imperfect_tree([float(p[v]) for v in order], [float(q[v]) for v in order], capacity)
+    imperfect = imperfect_tree([float(p[v]) for v in order], [float(q[v]) for v in order], capacity)
     loss, missed, mistaken = bound_of(p, q, capacity)
-    yield computed(found.loss, loss)
-    yield computed(found.bound, missed + (0 if wrong else mistaken))
-    yield computed(found.value, along_texts(target, chosen(q, capacity)))
-    yield computed(found.best, along_texts(target, chosen(p, capacity)))
-    yield computed(found.claimed, total(q[v] for v in chosen(q, capacity)))
+    yield computed(imperfect.loss, loss)
+    yield computed(imperfect.bound, missed + (0 if wrong else mistaken))
+    yield computed(imperfect.value, along_texts(target, chosen(q, capacity)))
+    yield computed(imperfect.best, along_texts(target, chosen(p, capacity)))
+    yield computed(imperfect.claimed, total(q[v] for v in chosen(q, capacity)))
 
 
 STEPS: tuple[Step, ...] = (
@@ -138,10 +138,12 @@ def claimed(target: Table, draft: Table, capacity: int, bound: bool = False) -> 
     """What the drafter expects, against what it gets; or, true, against the tree that is best for the target."""
     p, q = path_weights(target), path_weights(draft)
     tree = chosen(q, capacity)
-    own = total(p[v] for v in tree)
+    expected = total(p[v] for v in tree)
     if bound:
-        return at_most(own, sum((weight for weight, _ in grown(lambda v: target.get(v, (Fraction(0),)), capacity))))
-    return at_most(total(q[v] for v in tree), own)
+        return at_most(
+            expected, sum((weight for weight, _ in grown(lambda v: target.get(v, (Fraction(0),)), capacity)))
+        )
+    return at_most(total(q[v] for v in tree), expected)
 
 
 def claim_cases(effort: Effort) -> Iterator[Case]:
@@ -175,10 +177,10 @@ B8 = Entry(
         ),
         exact(BOUND, table_cases, over="two models, 2 or 3 tokens, P up to 6", wrong=BOUND_WRONG),
         agreement(
-            Claim("the library's value, best value, loss, bound and the drafter's own claim", library),
+            Claim("the library's value, best value, loss, bound and the drafter's own claim", library_tree),
             table_cases,
             over="two models, 2 or 3 tokens, P up to 6",
-            wrong=Claim("with the first part of the bound alone", lambda **case: library(**case, wrong=True)),
+            wrong=Claim("with the first part of the bound alone", lambda **case: library_tree(**case, wrong=True)),
         ),
         searched(
             Claim("0 <= loss <= sum_A (p - q)+ + sum_B (q - p)+", loss_of_weights),

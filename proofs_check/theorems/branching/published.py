@@ -211,8 +211,8 @@ LEADING_FROM_TWO = Claim("E[X] <= (mu + mu2) log P/mu^2 for P >= 2", LEADING.hol
 
 def leading_library(mu: Real, mu2: Real, capacity: Real, shift: int = 0) -> Compared:
     """The library's leading term, cut at P; `shift` is the control's."""
-    found = library_form(mu, mu2, capacity, "published")
-    return computed(found, smaller(leading(mu, mu2, capacity + shift), capacity + shift))
+    form = library_form(mu, mu2, capacity, "published")
+    return computed(form, smaller(leading(mu, mu2, capacity + shift), capacity + shift))
 
 
 B1 = Entry(

@@ -117,12 +117,12 @@ BELOW: tuple[Step, ...] = (
 
 def visits_until(pmfs: Ensemble, capacity: Fraction) -> list[tuple[Fraction, Fraction]]:
     """The walk as far as a threshold can be of use: until its expected number of prefixes reaches P."""
-    found, number = [], Fraction(0)
+    visits, number = [], Fraction(0)
     for weight, visit in walk(pmfs):
-        found.append((weight, visit))
+        visits.append((weight, visit))
         number += visit / weight
         if number >= capacity:
-            return found
+            return visits
     raise AssertionError("the walk has no end")
 
 
@@ -218,10 +218,10 @@ GROWN, FALSE_ALARM = 2000, 1e-9
 def near_the_mean(pmfs: Ensemble, capacity: int, only: int | None = None) -> Compared:
     """The mean of simulated best trees against E[X], by Hoeffding's bound; `only` one pmf is the control's."""
     rows = arrays(pmfs)
-    found = random_tree_value(lambda rng, n: rows[rng.integers(len(rows), size=n)], capacity, GROWN, rng=1)
+    simulated = random_tree_value(lambda rng, n: rows[rng.integers(len(rows), size=n)], capacity, GROWN, rng=1)
     value = mean_best(pmfs if only is None else [pmfs[only]], capacity)
     slack = capacity * math.sqrt(math.log(2 / FALSE_ALARM) / (2 * GROWN))
-    return at_most(abs(Fraction(found.best) - value), Fraction(slack))
+    return at_most(abs(Fraction(simulated.best) - value), Fraction(slack))
 
 
 def library_trees() -> Evidence:

@@ -143,8 +143,8 @@ def speedup_library(
 ) -> Compared:
     """The library's bound at the best tree's E[X]; `bonus` is the control's."""
     value = best_of_one(pmf, capacity)
-    found = branching_speedup(*as_floats(value, step, verification, draft))
-    return computed(found, (value + bonus) * step / (verification + draft))
+    factor = branching_speedup(*as_floats(value, step, verification, draft))
+    return computed(factor, (value + bonus) * step / (verification + draft))
 
 
 SPEEDUP = Claim(

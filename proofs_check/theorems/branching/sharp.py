@@ -173,7 +173,7 @@ ORDER_WRONG = Claim(
 )
 
 
-def library(mu: Real, mu2: Real, capacity: Real, shift: int = 0) -> Compared:
+def sharp_library(mu: Real, mu2: Real, capacity: Real, shift: int = 0) -> Compared:
     """The library's form; `shift` is the control's."""
     return computed(library_form(mu, mu2, capacity, "sharp"), sharp_form(mu, mu2, capacity + shift))
 
@@ -243,9 +243,9 @@ def sticky_cases(effort: Effort) -> Iterator[Case]:
     yield {"pmfs": ROWS, "capacity": Fraction(NODES), "value": value, "text": text}
 
 
-def sticky(pmfs: Sequence[Sequence[Real]], capacity: Real, value: Real, text: Real, own: bool = False) -> Compared:
+def sticky(pmfs: Sequence[Sequence[Real]], capacity: Real, value: Real, text: Real, beyond: bool = False) -> Compared:
     """E[X] against the largest i.i.d. form times seven, or against B6."""
-    if own:
+    if beyond:
         return at_most(value, text)
     mu, mu2 = moments(pmfs)
     forms = (lorden_form(mu, mu2, capacity), best_t_form(mu, mu2, capacity), sharp_form(mu, mu2, capacity))
@@ -277,10 +277,10 @@ B2_PRIME = Entry(
         certified(FORM, ensemble_cases, over="E[X] in fractions, 1 to 3 pmfs, P up to 6", wrong=FORM_WRONG),
         certified(ORDER, setting_cases, over="mu from 0.001 to 20, mu2/mu^2 up to 90, P up to 10^4", wrong=ORDER_WRONG),
         agreement(
-            Claim("the library's form", library),
+            Claim("the library's form", sharp_library),
             setting_cases,
             over="mu from 0.001 to 20, mu2/mu^2 up to 90, P up to 10^4",
-            wrong=Claim("the library's form, P one too large", lambda **case: library(**case, shift=1)),
+            wrong=Claim("the library's form, P one too large", lambda **case: sharp_library(**case, shift=1)),
         ),
         searched(
             FORM,
@@ -318,7 +318,7 @@ B2_PRIME_DEPENDENT = Entry(
         counterexample(
             Claim("E[X] is at most seven times any i.i.d. form", sticky),
             sticky_cases,
-            true=Claim("B6 bounds it", lambda **case: sticky(**case, own=True)),
+            true=Claim("B6 bounds it", lambda **case: sticky(**case, beyond=True)),
             kind="certified",
         ),
     ),

@@ -56,10 +56,10 @@ def in_block(r: Fraction, level: int) -> Model:
 
 def values(r: Fraction, capacity: int, level: int = 1) -> list[Fraction]:
     """E[X] of the best tree of 0, 1, ..., P prefixes that starts in a code at a level."""
-    found = [Fraction(0)]
+    sums = [Fraction(0)]
     for weight, _ in grown(in_block(r, level), capacity):
-        found.append(found[-1] + weight)
-    return found
+        sums.append(sums[-1] + weight)
+    return sums
 
 
 def stationary_value(r: Fraction, capacity: int) -> Fraction:
@@ -81,8 +81,8 @@ def stationary_value(r: Fraction, capacity: int) -> Fraction:
 def certain_part(r: Fraction, capacity: int) -> Fraction:
     """E min(left, P), the certain tokens of a random start that P prefixes hold."""
     shares = [left_with(r, m) for m in range(1, capacity)]
-    found = total(share * m for m, share in enumerate(shares, start=1))
-    return found + (1 - in_code(r) - total(shares)) * capacity
+    inside = total(share * m for m, share in enumerate(shares, start=1))
+    return inside + (1 - in_code(r) - total(shares)) * capacity
 
 
 Rows = Sequence[Pmf]
@@ -91,14 +91,14 @@ Rows = Sequence[Pmf]
 
 def weights_after(rows: Rows, state: int, tokens: int) -> list[tuple[Fraction, Fraction]]:
     """The weight W_w of every text of so many tokens after a state, beside its probability: the same number."""
-    found = []
+    weights = []
     for text in product(range(len(rows)), repeat=tokens):
         weight, at = Fraction(1), state
         for token in text:
             weight, at = weight * rows[at][token], token
         if weight > 0:
-            found.append((weight, weight))
-    return found
+            weights.append((weight, weight))
+    return weights
 
 
 def window_of(rows: Rows) -> tuple[int, Fraction, Fraction]:
@@ -160,15 +160,15 @@ def sandwich(rows: Rows, state: int, steps: int, depth: int, lost: int = 0) -> I
 def chain_cases(effort: Effort) -> Iterator[Case]:
     """Chains on 2 or 3 tokens, certain rows among them; t up to 3 steps."""
     rng = random.Random(effort.seed)
-    found = 0
-    while found < effort.pick(40, 300):
-        tokens = 2 + found % 2
+    count = 0
+    while count < effort.pick(40, 300):
+        tokens = 2 + count % 2
         rows = tuple(random_pmf(rng, tokens, 2) for _ in range(tokens))
         if _uncertain(rows):
             _, c, _ = window_of(rows)
             if c <= Fraction(3, 4):
-                yield {"rows": rows, "state": found % tokens, "steps": 1 + found % 3, "depth": 1 + found % 4}
-                found += 1
+                yield {"rows": rows, "state": count % tokens, "steps": 1 + count % 3, "depth": 1 + count % 4}
+                count += 1
 
 
 def drawn_chains() -> st.SearchStrategy[Case]:
@@ -188,7 +188,7 @@ def by_windows(rows: Rows, state: int, steps: int, depth: int, lost: int = 0) ->
         yield at_most(value, tokens * (log(Fraction(capacity)) / -log(c) + 1) / (4 if lost else often))
 
 
-def library(rows: Rows, state: int, steps: int, depth: int, lost: int = 0) -> Iterator[Compared]:
+def window_library(rows: Rows, state: int, steps: int, depth: int, lost: int = 0) -> Iterator[Compared]:
     """The library's bound at P between e^(n delta) and e^((n+1) delta), where the whole number of steps is n."""
     tokens, c, often = window_of(rows)
     capacity = math.ceil(1 / c**steps)
@@ -196,8 +196,8 @@ def library(rows: Rows, state: int, steps: int, depth: int, lost: int = 0) -> It
     while 1 / c ** (whole + 1) <= capacity:
         whole += 1
     if 1 / c**whole != capacity:  # where they are equal, rounding decides
-        found = window_bound(capacity, tokens, -math.log(c), float(often))
-        yield computed(found, min(tokens * (whole + 1 + lost) / often, Fraction(capacity)))
+        value = window_bound(capacity, tokens, -math.log(c), float(often))
+        yield computed(value, min(tokens * (whole + 1 + lost) / often, Fraction(capacity)))
     yield computed(window_bound(1, 1, 1.0, 1.0), Fraction(1))
 
 
@@ -294,10 +294,10 @@ def _log(x: object) -> object:
 # Without the condition
 
 
-def stretched(r: Fraction, capacity: int, value: Fraction, short: Fraction, own: bool = False) -> Compared:
+def stretched(r: Fraction, capacity: int, value: Fraction, short: Fraction, short_form: bool = False) -> Compared:
     """E[X] against log P/h + 1, at r, or at 1/8 where the stretches have a mean remaining length."""
-    rate: Real = entropy_rate(Fraction(1, 8) if own else r)
-    return at_most(short if own else value, log(Fraction(capacity)) / rate + 1)
+    rate: Real = entropy_rate(Fraction(1, 8) if short_form else r)
+    return at_most(short if short_form else value, log(Fraction(capacity)) / rate + 1)
 
 
 def stretch_cases(_: Effort) -> Iterator[Case]:
@@ -347,10 +347,10 @@ B9 = Entry(
             wrong=Claim("E[X] <= w (log P/delta + 1)/4", lambda **case: by_windows(**case, lost=1), (UNPREDICTABLE,)),
         ),
         agreement(
-            Claim("the library's window bound", library, (UNPREDICTABLE,)),
+            Claim("the library's window bound", window_library, (UNPREDICTABLE,)),
             chain_cases,
             over="Markov chains on 2 or 3 tokens, P up to 64",
-            wrong=Claim("with one window more", lambda **case: library(**case, lost=1), (UNPREDICTABLE,)),
+            wrong=Claim("with one window more", lambda **case: window_library(**case, lost=1), (UNPREDICTABLE,)),
         ),
         searched(SANDWICH, drawn_chains, wrong=SANDWICH_WRONG),
     ),
@@ -369,7 +369,7 @@ B9_STRETCHES = Entry(
         counterexample(
             Claim("E[X] <= log P/h + 1", stretched),
             stretch_cases,
-            true=Claim("it holds for r = 1/8, of short stretches", lambda **case: stretched(**case, own=True)),
+            true=Claim("it holds for r = 1/8, of short stretches", lambda **case: stretched(**case, short_form=True)),
             kind="certified",
         ),
         counterexample(

@@ -71,11 +71,11 @@ PROOF: tuple[Step, ...] = (
 
 def stays(steps: Sequence[Real], reach: int) -> list[Real]:
     """Expected number of n >= 0 with S_n = 0, 1, ..., reach; `steps` holds the chances of a step 0, 1, ..."""
-    found: list[Real] = []
+    visits: list[Real] = []
     for j in range(reach + 1):
-        arrived = sum(found[j - i] * steps[i] for i in range(1, min(j, len(steps) - 1) + 1))
-        found.append((arrived + (j == 0)) / (1 - steps[0]))
-    return found
+        arrived = sum(visits[j - i] * steps[i] for i in range(1, min(j, len(steps) - 1) + 1))
+        visits.append((arrived + (j == 0)) / (1 - steps[0]))
+    return visits
 
 
 def crossing(steps: Sequence[Real], t: int) -> tuple[Real, Real, Real]:

@@ -57,12 +57,12 @@ def running(chances: Chances) -> list[Fraction]:
 
 def texts_after(model: Table, start: Prefix, length: int) -> list[tuple[list[Fraction], Fraction]]:
     """The token probabilities of every text of that length after a start, with the text's probability."""
-    found = []
+    texts = []
     for text in product(range(len(model[()])), repeat=length):
         chances = [model[start + text[:n]][token] for n, token in enumerate(text)]
         if all(chances):
-            found.append((chances, running(chances)[-1]))
-    return found
+            texts.append((chances, running(chances)[-1]))
+    return texts
 
 
 def after(model: Table, start: Prefix, prefix: Prefix) -> Pmf:
@@ -185,13 +185,13 @@ def along_traces(texts: Texts, capacity: int, c: Fraction, crossed: bool = True)
     """B6 of a trace, each half of the prompts with the threshold of the other, and the one-call bound at q = c."""
     trace = trace_of(texts, float(c))
     prompts = Prompts(trace.texts)
-    found = TextLimit(prompts, trace, [capacity]).at(capacity)
-    assert found
+    limit = TextLimit(prompts, trace, [capacity]).at(capacity)
+    assert limit
     halves = [starts_of(texts[side::2], capacity) for side in (0, 1)]
     chosen = [fitted_threshold(half, capacity) for half in (halves[::-1] if crossed else halves)]
     whole = sum(len(half) * from_text(half, capacity, t) for half, t in zip(halves, chosen, strict=True))
     starts = starts_of(texts, capacity)
-    yield computed(found.best, smaller(whole / len(starts), capacity) + 1)
+    yield computed(limit.best, smaller(whole / len(starts), capacity) + 1)
     terms = [smaller(c**n / weight, Fraction(1)) for start in starts for n, weight in enumerate(running(start), 1)]
     yield computed(one_call_bound(prompts, trace, [capacity])[capacity].best, sum(terms) / len(starts) + 1)
 
@@ -200,9 +200,9 @@ def reading(mu: Real, mu2: Real, capacity: Real, bonus: int = 1) -> Compared:
     """The i.i.d. reading of a trace: B2' of its mean moments, and the token beyond."""
     given = as_floats(mu, mu2, capacity)
     trace = trace_of([(Fraction(1, 2),) * 8] * 2, 0.5, (given[0], given[1]))
-    found = predict(trace, TokenVerification(), Chain(int(given[2]))).limits.iid_branching
-    assert found is not None
-    return computed(found, sharp_form(mu, mu2, capacity) + bonus)
+    form = predict(trace, TokenVerification(), Chain(int(given[2]))).limits.iid_branching
+    assert form is not None
+    return computed(form, sharp_form(mu, mu2, capacity) + bonus)
 
 
 B6 = Entry(

@@ -76,7 +76,7 @@ FORMS_WRONG = Claim(
 )
 
 
-def library(mu: Real, mu2: Real, capacity: Real, shift: int = 0) -> Iterator[Compared]:
+def walk_library(mu: Real, mu2: Real, capacity: Real, shift: int = 0) -> Iterator[Compared]:
     """The library's two forms; `shift` is the control's."""
     yield computed(library_form(mu, mu2, capacity, "lorden"), lorden_form(mu, mu2, capacity + shift))
     yield computed(library_form(mu, mu2, capacity, "best_t"), best_t_form(mu, mu2, capacity + shift))
@@ -109,10 +109,10 @@ B2 = Entry(
         exact(BY_DEPTH, shared_cases, wrong=BY_DEPTH_WRONG),
         certified(FORMS, ensemble_cases, over="E[X] in fractions, 1 to 3 pmfs, P up to 6", wrong=FORMS_WRONG),
         agreement(
-            Claim("the library's two forms", library),
+            Claim("the library's two forms", walk_library),
             setting_cases,
             over="mu from 0.001 to 20, P up to 10^4",
-            wrong=Claim("the library's two forms, P one too large", lambda **case: library(**case, shift=1)),
+            wrong=Claim("the library's two forms, P one too large", lambda **case: walk_library(**case, shift=1)),
         ),
         searched(FORMS, drawn_ensembles, over="1 to 3 pmfs", spaces=(ensemble_space(2, 2, 3),), wrong=FORMS_WRONG),
         searched(

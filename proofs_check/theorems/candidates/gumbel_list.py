@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from proofs_check.algorithms.enumeration import race_coupling
 from proofs_check.algorithms.rank_laws import gumbel_list_hit
-from proofs_check.forms.ranks import drawn, listed
+from proofs_check.forms.ranks import common_support, listed
 from proofs_check.library.wide import wide_pairs
 from proofs_check.prelude import *
 from proofs_check.statement.calculus import exp
@@ -21,7 +21,8 @@ SOME = 10
 def printed(p: AnyPmf, q: AnyPmf, k: int, of: Callable[[Real, Real], Real] = larger) -> Real:
     """The bound: the sum over x of k over the sum over y of max(p_y/p_x, q_y/q_x) + (k-1) p_y/p_x."""
     return sum(
-        k / sum(of(a / p[x], b / q[x]) + (k - 1) * a / p[x] for a, b in zip(p, q, strict=True)) for x in drawn(p, q)
+        k / sum(of(a / p[x], b / q[x]) + (k - 1) * a / p[x] for a, b in zip(p, q, strict=True))
+        for x in common_support(p, q)
     )
 
 
@@ -30,27 +31,27 @@ def construction(p: AnyPmf, q: AnyPmf, k: int, of: Callable[[Real, Real], Real])
     tokens = len(p)  # of the first race's draft, and of (race, token) that the output comes from, race by race:
     joint = race_coupling(tuple(a / k for _ in range(k) for a in p), (*q, *[Fraction(0)] * ((k - 1) * tokens)))
     outputs = tuple(sum(share for (_, won), share in joint.items() if won % tokens == x) for x in range(tokens))
-    drafts = tuple(sum(share for (drawn, _), share in joint.items() if drawn == x) for x in range(tokens))
+    drafts = tuple(sum(share for (drafted, _), share in joint.items() if drafted == x) for x in range(tokens))
     yield equal((outputs, drafts), (tuple(p), tuple(q)))
-    own = k * sum(share for (drawn, won), share in joint.items() if drawn == won)
-    odds = {x: sum(positive_part(b * p[x] / q[x] - a) for a, b in zip(p, q, strict=True)) for x in drawn(p, q)}
-    yield equal((own, own), (printed(p, q, k, of), sum(p[x] / (1 + g / k) for x, g in odds.items())))
-    first = sum(share for (drawn, won), share in joint.items() if drawn == won % tokens)
+    hits = k * sum(share for (drafted, won), share in joint.items() if drafted == won)
+    odds = {x: sum(positive_part(b * p[x] / q[x] - a) for a, b in zip(p, q, strict=True)) for x in common_support(p, q)}
+    yield equal((hits, hits), (printed(p, q, k, of), sum(p[x] / (1 + g / k) for x, g in odds.items())))
+    first = sum(share for (drafted, won), share in joint.items() if drafted == won % tokens)
     hit = listed(p, q, k)
-    yield at_most(own, hit)
+    yield at_most(hits, hit)
     yield at_most(first, hit)
     yield at_most(hit, k * first)
     if k == 1:
-        yield equal(own, hit)
+        yield equal(hits, hit)
 
 
-def library(p: AnyPmf, q: AnyPmf, k: int, *, more: int) -> Iterator[Compared]:
+def gumbel_library(p: AnyPmf, q: AnyPmf, k: int, *, more: int) -> Iterator[Compared]:
     """The library's three functions with `more` candidates."""
     rule, pair = GumbelList(), (floats(p), floats(q))
     yield computed(rule.acceptance(*pair, k + more), listed(p, q, k))
     yield computed(rule.acceptance_bound(*pair, k + more), printed(p, q, k))
     given = rule.acceptance_given(*pair, k + more)
-    for x in drawn(p, q):
+    for x in common_support(p, q):
         yield computed(given[x], gumbel_list_hit(tuple(p), tuple(q), x, k))
 
 
@@ -115,16 +116,19 @@ R6 = Entry(
             wrong=Claim("with min for max", lambda p, q, k: construction(p, q, k, smaller)),
         ),
         agreement(
-            Claim("the library's acceptance, bound and law given the output", lambda p, q, k: library(p, q, k, more=0)),
+            Claim(
+                "the library's acceptance, bound and law given the output",
+                lambda p, q, k: gumbel_library(p, q, k, more=0),
+            ),
             lambda effort: with_each(cases.random_pairs(effort.seed, effort.pick(50, 500), 5), k=(1, 2, 4)),
             over="random pairs on up to 5 tokens, k = 1, 2, 4",
-            wrong=Claim("with one candidate more", lambda p, q, k: library(p, q, k, more=1)),
+            wrong=Claim("with one candidate more", lambda p, q, k: gumbel_library(p, q, k, more=1)),
         ),
         agreement(
-            Claim("the same on more tokens", lambda p, q, k: library(p, q, k, more=0)),
+            Claim("the same on more tokens", lambda p, q, k: gumbel_library(p, q, k, more=0)),
             lambda _: with_each([*wide_pairs(0, 8), *islice(wide_pairs(0, 16), SOME)], k=(2,)),
             over=f"flat, geometric, sparse, peaked and random pmfs on 8 tokens, {SOME} pairs on 16, k = 2",
-            wrong=Claim("with one candidate more", lambda p, q, k: library(p, q, k, more=1)),
+            wrong=Claim("with one candidate more", lambda p, q, k: gumbel_library(p, q, k, more=1)),
         ),
         searched(BOUND, lambda: exact_pairs(4), over="2 to 4 tokens", spaces=(pair_space(2),), wrong=TOO_MUCH),
         simulated(

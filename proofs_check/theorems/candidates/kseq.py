@@ -50,7 +50,7 @@ def best_scale(p: AnyPmf, q: AnyPmf, k: int, rho: Real, *, below: Fraction) -> I
         yield equal(recovers(p, q, k, 1 + below * (rho - 1)), int(same_rule))
 
 
-def library(p: AnyPmf, q: AnyPmf, k: int, rho: Real, *, more: int) -> Iterator[Compared]:
+def kseq_library(p: AnyPmf, q: AnyPmf, k: int, rho: Real, *, more: int) -> Iterator[Compared]:
     """The library's k-SEQ with `more` candidates than the pair was made for."""
     rule, pair, beta = KSeq(), (floats(p), floats(q)), one(p, q, rho)
     yield computed(rule.acceptance(*pair, k + more), any_of(beta, k))
@@ -252,11 +252,11 @@ R5 = Entry(
         agreement(
             Claim(
                 "the library's acceptance, rho, rank law and law given the output",
-                lambda p, q, k, rho: library(p, q, k, rho, more=0),
+                lambda p, q, k, rho: kseq_library(p, q, k, rho, more=0),
             ),
             lambda effort: islice(roots(5), 0, None, effort.pick(29, 1)),
             over="pairs on 2 and 3 tokens of rational rho, k = 1, 2, 3",
-            wrong=Claim("with one candidate more", lambda p, q, k, rho: library(p, q, k, rho, more=1)),
+            wrong=Claim("with one candidate more", lambda p, q, k, rho: kseq_library(p, q, k, rho, more=1)),
         ),
         searched(OF_R4, drawn_roots, spaces=(root_space(3, 2),), wrong=ALL_OF_R4),
         simulated(

@@ -92,19 +92,19 @@ def programme(p: AnyPmf, q: AnyPmf, k: int, *, asked: int) -> Iterator[Compared]
     weights = lists(q, k)
     flow = largest_flow(p, weights)
     yield at_least(min(flow.values()), 0)
-    for drawn, weight in weights.items():
-        yield at_most(sum(flow[drawn, x] for x in set(drawn)), weight)
+    for candidates, weight in weights.items():
+        yield at_most(sum(flow[candidates, x] for x in set(candidates)), weight)
     for token, share in enumerate(p):
         yield at_most(sum(amount for (_, x), amount in flow.items() if x == token), share)
     best = min(sets(len(p)), key=lambda chosen: sum(p[x] for x in chosen) - sum(q[x] for x in chosen) ** k)
-    price = {drawn: int(not set(drawn) <= set(best)) for drawn in weights}
-    for drawn, x in flow:
-        yield at_least(price[drawn] + int(x in best), 1)
-    dual = sum(weights[drawn] * cost for drawn, cost in price.items()) + sum(p[x] for x in best)
+    price = {candidates: int(not set(candidates) <= set(best)) for candidates in weights}
+    for candidates, x in flow:
+        yield at_least(price[candidates] + int(x in best), 1)
+    dual = sum(weights[candidates] * cost for candidates, cost in price.items()) + sum(p[x] for x in best)
     yield equal((sum(flow.values()), dual), (optimum(p, q, asked),) * 2)
 
 
-def library(p: AnyPmf, q: AnyPmf, k: int, *, more: int) -> Iterator[Compared]:
+def optimal_library(p: AnyPmf, q: AnyPmf, k: int, *, more: int) -> Iterator[Compared]:
     """The library's three functions against R4 of 1 to k candidates and `more`."""
     pair = floats(p), floats(q)
     yield computed(optimal_acceptance(*pair, k), optimum(p, q, k + more))
@@ -116,9 +116,9 @@ def library(p: AnyPmf, q: AnyPmf, k: int, *, more: int) -> Iterator[Compared]:
 
 def accepted_by(q: AnyPmf, rule: Sequence[AnyPmf], *, asked: int) -> Compared:
     """A rule for two candidates, a law of the output for every list of them, against R4 of its own output law."""
-    drawn = lists(q, 2)
-    p = [sum(w * given[x] for w, given in zip(drawn.values(), rule, strict=True)) for x in range(len(q))]
-    hit = sum(w * sum(given[x] for x in set(two)) for (two, w), given in zip(drawn.items(), rule, strict=True))
+    weights = lists(q, 2)
+    p = [sum(w * given[x] for w, given in zip(weights.values(), rule, strict=True)) for x in range(len(q))]
+    hit = sum(w * sum(given[x] for x in set(two)) for (two, w), given in zip(weights.items(), rule, strict=True))
     return at_most(hit, optimum(p, q, asked))
 
 
@@ -172,10 +172,12 @@ R4 = Entry(
             wrong=BY_ANOTHER_KEY,
         ),
         agreement(
-            Claim("the library's values for each number of candidates", lambda p, q, k: library(p, q, k, more=0)),
+            Claim(
+                "the library's values for each number of candidates", lambda p, q, k: optimal_library(p, q, k, more=0)
+            ),
             lambda effort: with_each(cases.random_pairs(effort.seed, effort.pick(60, 600), 5, 30), k=(1, 2, 5)),
             over="random pairs on up to 5 tokens, k = 1 to 5",
-            wrong=Claim("are those of one more", lambda p, q, k: library(p, q, k, more=1)),
+            wrong=Claim("are those of one more", lambda p, q, k: optimal_library(p, q, k, more=1)),
         ),
         searched(
             Claim("no rule for two candidates accepts more", lambda q, rule: accepted_by(q, rule, asked=2)),

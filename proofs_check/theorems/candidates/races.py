@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proofs_check.algorithms.enumeration import race_coupling
 from proofs_check.algorithms.rank_laws import poisson_race, rank_law
-from proofs_check.forms.ranks import drawn, odds, rank_of, rates
+from proofs_check.forms.ranks import common_support, odds, rank_of, rates
 from proofs_check.prelude import *
 from proofs_check.statement.calculus import exp, factorial
 from proofs_check.theorems.candidates.rank_rules import WINNER, mean_computed, over_all, ranks_computed
@@ -181,7 +181,7 @@ def seen_from_the_draft(p: AnyPmf, q: AnyPmf, winner: int) -> tuple[Real, ...]:
 
 def two_views(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The law of the rank from the winner's time, from the draft's clock, and multiplied out; its mean; its first."""
-    both, seen = race_coupling(tuple(p), tuple(q)), drawn(p, q)
+    both, seen = race_coupling(tuple(p), tuple(q)), common_support(p, q)
     yield equal(sum(race_ranks.rank_law(p, q)), sum(p[i] for i in range(len(p)) if not is_zero(q[i])))
     for i in seen:
         overtaking = rates(p, q, i)
@@ -195,7 +195,7 @@ def two_views(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
 def never_clipped(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The draft's clock against rates q_y p_i/q_i, as if target and draft had noise of their own."""
     for i in range(len(p)):
-        seen = i in drawn(p, q)
+        seen = i in common_support(p, q)
         lifted = [q[y] * p[i] / q[i] for y in range(len(p)) if y != i] if seen else []
         other = seen_from_the_draft(p, q, i) if seen else ()
         yield equal(tuple(p[i] * share for share in rank_of(lifted)) if seen else (), other)
@@ -203,7 +203,7 @@ def never_clipped(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
 
 def calculated_distinct(p: AnyPmf, q: AnyPmf, rule: RaceVerification | PoissonRace) -> Iterator[Compared]:
     """The laws of the rank, acceptance and mean rank of a rule of the library, against R2 in fractions."""
-    none, seen = (0,) * len(p), drawn(p, q)
+    none, seen = (0,) * len(p), common_support(p, q)
     outputs = [x for x in range(len(p)) if not is_zero(p[x])]
     yield from ranks_computed(rule, p, q, {x: rank_of(rates(p, q, x)) if x in seen else none for x in outputs})
     yield mean_computed(rule, p, q, 1 + sum(p[i] * sum(rate / (1 + rate) for rate in rates(p, q, i)) for i in seen))

@@ -63,9 +63,9 @@ class Selection:
     def joint(self) -> Iterator[tuple[tuple[int, int], Real]]:
         """P(R = r, X = x) of the rank and the token picked."""
         lists = product(range(len(self.q)), repeat=len(self.choice[0]))
-        for drawn, choice in zip(lists, self.choice, strict=True):
-            weight = math.prod(self.q[x] for x in drawn)
-            for rank, (x, share) in enumerate(zip(drawn, choice, strict=True), 1):
+        for candidates, choice in zip(lists, self.choice, strict=True):
+            weight = math.prod(self.q[x] for x in candidates)
+            for rank, (x, share) in enumerate(zip(candidates, choice, strict=True), 1):
                 yield (rank, x), weight * share
 
 
@@ -353,9 +353,9 @@ def closed(pair: Pair, *, extra: bool = True) -> Iterator[Compared]:
     yield from log_rank(pair, ranks=0, extra=extra)
 
 
-def meets(found: Any, ends: tuple[Real, Real]) -> Iterator[Compared]:
+def meets(enclosure: Any, ends: tuple[Real, Real]) -> Iterator[Compared]:
     """An interval of the library's is narrow and meets the one between these ends."""
-    low, high, rounding = (interval(Fraction(value)) for value in (found.low, found.high, ROUNDING))
+    low, high, rounding = (interval(Fraction(value)) for value in (enclosure.low, enclosure.high, ROUNDING))
     yield at_most(low - rounding, ends[1])
     yield at_most(ends[0], high + rounding)
     yield at_most(high - low, interval(Fraction(WIDTH)))
@@ -371,20 +371,22 @@ def poisson_library(pair: Pair) -> Iterator[Compared]:
     yield computed(poisson_rank_log_bound(target, draft), log_bound(pair))
     law = poisson_law(pair, RANKS)
     yield computed(rank_entropy(floats(law)), entropy([*law, 1 - sum(law)]))
-    found = entropy_at_least_kl(PoissonRace(), target, draft, tolerance=WIDTH)
-    yield computed(found.kl, divergence(pair))
-    yield computed(found.conditional.best, poisson_given(pair))
-    yield from meets(found.entropy, whole)
+    computed_entropy = entropy_at_least_kl(PoissonRace(), target, draft, tolerance=WIDTH)
+    yield computed(computed_entropy.kl, divergence(pair))
+    yield computed(computed_entropy.conditional.best, poisson_given(pair))
+    yield from meets(computed_entropy.entropy, whole)
 
 
 def recursive_library(pair: Pair) -> Iterator[Compared]:
     """What the library says of recursive rejection."""
     target, draft = floats(pair.p), floats(pair.q)
-    found = entropy_at_least_kl(RecursiveRejection(), target, draft)
-    yield computed(found.kl, divergence(pair))
+    computed_entropy = entropy_at_least_kl(RecursiveRejection(), target, draft)
+    yield computed(computed_entropy.kl, divergence(pair))
     for value, exactly in zip(recursive_rank_entropies(target, draft), recursive_entropies(pair), strict=True):
         yield computed(value, exactly)
-    for end, exactly in zip((found.conditional, found.entropy), recursive_entropies(pair), strict=True):
+    for end, exactly in zip(
+        (computed_entropy.conditional, computed_entropy.entropy), recursive_entropies(pair), strict=True
+    ):
         yield computed(end.best, exactly)
 
 

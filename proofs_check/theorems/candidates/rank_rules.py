@@ -24,9 +24,9 @@ def ranks_computed(
     first = rule.acceptance_given(target, draft)
     for x, shares in given.items():
         yield computed(first[x], shares[0])
-        found, weight = (target[x], p[x]) if p[x] < least else (1, 1)
+        scale, weight = (target[x], p[x]) if p[x] < least else (1, 1)
         for share, exact in zip(rule.rank_pmf_given(target, draft, x, ranks), shares, strict=True):
-            yield computed(share * found, exact * weight)
+            yield computed(share * scale, exact * weight)
 
 
 def given_outputs(law: Sequence[Sequence[Real]], p: AnyPmf) -> dict[int, list[Real]]:
@@ -36,9 +36,9 @@ def given_outputs(law: Sequence[Sequence[Real]], p: AnyPmf) -> dict[int, list[Re
 
 def mean_computed(rule: PoissonRace | RaceVerification, p: AnyPmf, q: AnyPmf, mean: Real) -> Compared:
     """The mean rank: infinite where the draft lacks a token of the target."""
-    found = rule.expected_rank(floats(p), floats(q))
+    rank = rule.expected_rank(floats(p), floats(q))
     lacks = any(is_zero(b) and not is_zero(a) for a, b in zip(p, q, strict=True))
-    return equal(int(math.isinf(found)), 1) if lacks else computed(found, mean)
+    return equal(int(math.isinf(rank)), 1) if lacks else computed(rank, mean)
 
 
 # Rules of two candidates on few tokens: strategies and the space that the optimiser walks.

@@ -167,7 +167,7 @@ def closing_in(p: AnyPmf, q: AnyPmf, *, start: Real | None = None) -> Iterator[C
             yield at_most(c - s, (c if start is None else start) * (1 - share) ** m)
 
 
-def library(p: AnyPmf, q: AnyPmf, *, replacement: bool) -> Iterator[Compared]:
+def recursive_library(p: AnyPmf, q: AnyPmf, *, replacement: bool) -> Iterator[Compared]:
     """The library's rule against the closed form."""
     law = given_outputs(closed_form(p, q, CANDIDATES), p)
     return ranks_computed(RecursiveRejection(replacement), p, q, law)
@@ -252,10 +252,10 @@ NEARING_FAST = Claim("c - s_(m+1) <= (1 - q)^m", lambda p, q: closing_in(p, q, s
 
 LIBRARY = Claim(
     "the library's rank_pmf, rank_pmf_given and acceptance with replacement are the closed form",
-    lambda p, q: library(p, q, replacement=True),
+    lambda p, q: recursive_library(p, q, replacement=True),
 )
 
-OTHER = Claim("those without replacement are the closed form", lambda p, q: library(p, q, replacement=False))
+OTHER = Claim("those without replacement are the closed form", lambda p, q: recursive_library(p, q, replacement=False))
 
 LIBRARY_MEAN = Claim("the library's expected_rank is the mean of the algorithm", library_mean)
 

@@ -91,9 +91,9 @@ def table(p: AnyPmf, q: AnyPmf, k: int, rho: Real) -> dict[str, Real]:
 
 def rows(p: AnyPmf, q: AnyPmf, k: int, rho: Real, *, more: int) -> Iterator[Compared]:
     """The library's order with `more` candidates: names, acceptances, gaps, and R4 above every row it limits."""
-    found, expected = rule_order(floats(p), floats(q), k + more, rng=np.random.default_rng(0)), table(p, q, k, rho)
-    yield equal(sum(row.rule == name for row, name in zip(found, expected, strict=True)), len(expected))
-    for row, value in zip(found, expected.values(), strict=True):
+    order, expected = rule_order(floats(p), floats(q), k + more, rng=np.random.default_rng(0)), table(p, q, k, rho)
+    yield equal(sum(row.rule == name for row, name in zip(order, expected, strict=True)), len(expected))
+    for row, value in zip(order, expected.values(), strict=True):
         if row.acceptance is not None:
             yield computed(row.acceptance.best, value)
         if row.gap is not None:

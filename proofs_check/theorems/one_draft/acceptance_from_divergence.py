@@ -70,17 +70,17 @@ def from_mean(pairs: tuple[Pair, ...]) -> Iterator[Compared]:
     yield at_most(distance * distance, 1 - exp(-divergence))
 
 
-def library(sharper: int, pairs: tuple[Pair, ...]) -> Iterator[Compared]:
+def bound_library(sharper: int, pairs: tuple[Pair, ...]) -> Iterator[Compared]:
     """The library's bounds: their square, below every mean acceptance, undone by the divergence that suffices."""
     divergence = over(pairs, kl)
     nats = sum(float(kl_divergence(floats(p), floats(q))) for p, q in pairs) / len(pairs)
-    found = total_variation_at_most(nats)
-    yield computed(sharper * found * found, smaller(divergence / 2, 1 - exp(-divergence)))
+    bound = total_variation_at_most(nats)
+    yield computed(sharper * bound * bound, smaller(divergence / 2, 1 - exp(-divergence)))
     slack = Fraction(1, 10**12)
     yield at_most(Fraction(acceptance_at_least(nats)) - slack, over(pairs, overlap))
     yield at_most(Fraction(race_acceptance_at_least(nats)) - slack, over(pairs, race))
-    if 0 < found < 1 - 1e-6:
-        yield at_most(abs(Fraction(sufficient_divergence(1 - found)) - Fraction(nats)), Fraction(1, 10**6))
+    if 0 < bound < 1 - 1e-6:
+        yield at_most(abs(Fraction(sufficient_divergence(1 - bound)) - Fraction(nats)), Fraction(1, 10**6))
 
 
 def two_positions(effort: Effort) -> Iterator[Case]:
@@ -88,8 +88,8 @@ def two_positions(effort: Effort) -> Iterator[Case]:
     small = list(all_pairs(2, effort.pick(3, 5)))
     for i, one in enumerate(small):
         yield from (pairs_of(one, other) for other in small[i : i + 3])
-    drawn = list(random_pairs(effort.seed, effort.pick(20, 200), 4, 6))
-    yield from (pairs_of(one, other) for one, other in pairwise(drawn))
+    sampled_pairs = list(random_pairs(effort.seed, effort.pick(20, 200), 4, 6))
+    yield from (pairs_of(one, other) for one, other in pairwise(sampled_pairs))
 
 
 def any_positions() -> Any:
@@ -164,12 +164,12 @@ A1_KL = Entry(
         agreement(
             Claim(
                 "the library's bounds, and the divergence that suffices for an acceptance",
-                lambda pairs: library(1, pairs),
+                lambda pairs: bound_library(1, pairs),
                 (COVERED,),
             ),
             two_positions,
             over="the same two positions",
-            wrong=Claim("the bound on TV is larger by a factor 2", lambda pairs: library(2, pairs), (COVERED,)),
+            wrong=Claim("the bound on TV is larger by a factor 2", lambda pairs: bound_library(2, pairs), (COVERED,)),
         ),
         searched(FROM_MEAN, any_positions, wrong=TOO_SHARP),
     ),

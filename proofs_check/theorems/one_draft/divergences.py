@@ -53,7 +53,7 @@ def sums(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     yield at_most(third**3, moment(p, q, 4) ** 2)
 
 
-def library(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
+def divergence_library(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The library's calculators against the sums."""
     target, draft = floats(p), floats(q)
     h, divergence = entropy(p), kl(p, q)
@@ -65,13 +65,13 @@ def library(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     for n, m in ORDERS:
         yield computed(spectheory.renyi_divergence(target, draft, n / m if m else math.inf), renyi(p, q, (n, m)))
     with np.errstate(divide="ignore"):  # the logit of a token that is cut
-        found = spectheory.pair_statistics(np.log(target), np.log(draft))
-    yield computed(found.total_variation, total_variation(p, q))
-    yield computed(found.kl, divergence)
-    yield computed(found.target_entropy, h)
-    yield computed(found.target_second_moment, second_moment(p))
-    yield computed(found.cross_entropy, h + divergence)
-    yield computed(found.harmonic_similarity, similarity(p, q))
+        statistics = spectheory.pair_statistics(np.log(target), np.log(draft))
+    yield computed(statistics.total_variation, total_variation(p, q))
+    yield computed(statistics.kl, divergence)
+    yield computed(statistics.target_entropy, h)
+    yield computed(statistics.target_second_moment, second_moment(p))
+    yield computed(statistics.cross_entropy, h + divergence)
+    yield computed(statistics.harmonic_similarity, similarity(p, q))
 
 
 def lacks(p: AnyPmf, q: AnyPmf) -> bool:
@@ -81,13 +81,13 @@ def lacks(p: AnyPmf, q: AnyPmf) -> bool:
 
 def infinite(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """Where the library's divergences are infinite; Rényi below order 1 is so on disjoint supports alone."""
-    target, draft, lacking = floats(p), floats(q), lacks(p, q)
+    target, draft, unreachable = floats(p), floats(q), lacks(p, q)
     disjoint = all(a * b == 0 for a, b in zip(p, q, strict=True))
     for value in (spectheory.kl_divergence(target, draft), spectheory.chi_square(target, draft)):
-        yield equal(int(math.isinf(value)), int(lacking))
+        yield equal(int(math.isinf(value)), int(unreachable))
     for n, m in ORDERS:
         value = spectheory.renyi_divergence(target, draft, n / m if m else math.inf)
-        yield equal(int(math.isinf(value)), int(lacking if n >= m else disjoint))
+        yield equal(int(math.isinf(value)), int(unreachable if n >= m else disjoint))
 
 
 BOUNDS = Claim(
@@ -100,7 +100,7 @@ GROWS = Claim(
     (COVERED,),
 )
 
-LIBRARY = Claim("TV, KL, chi-square, H, M2, Rényi and pair_statistics are these sums", library, (COVERED,))
+LIBRARY = Claim("TV, KL, chi-square, H, M2, Rényi and pair_statistics are these sums", divergence_library, (COVERED,))
 
 TOO_SHARP = Claim(
     "KL >= 2.1 TV^2",
@@ -176,11 +176,11 @@ def by_one_sort(p: AnyPmf, q: AnyPmf) -> dict[int, Real]:
 
 
 def _prefix_sums(p: AnyPmf, q: AnyPmf, order: Sequence[int]) -> dict[int, Real]:
-    found, target, draft = {}, 0 * p[0], 0 * p[0]
+    sum_at, target, draft = {}, 0 * p[0], 0 * p[0]
     for x in order:
         target, draft = target + p[x], draft + q[x]
-        found[x] = p[x] / q[x] * draft - target
-    return found
+        sum_at[x] = p[x] / q[x] * draft - target
+    return sum_at
 
 
 def shape(p: AnyPmf, q: AnyPmf, a: Real, b: Real, s: Real) -> Iterator[Compared]:
@@ -215,8 +215,8 @@ def library_stick(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
 def weighed(effort: Effort) -> Iterator[dict[str, Any]]:
     """Every pair on 2 and 3 tokens of denominator up to 4, between its ratios, 0, 2/3, 1 and 3."""
     for pair in cases.all_pairs(3, effort.pick(4, 6)):
-        own = {a / b for a, b in zip(pair["p"], pair["q"], strict=True) if b > 0}
-        points = sorted({Fraction(0), Fraction(2, 3), Fraction(1), Fraction(3), *own})
+        ratios = {a / b for a, b in zip(pair["p"], pair["q"], strict=True) if b > 0}
+        points = sorted({Fraction(0), Fraction(2, 3), Fraction(1), Fraction(3), *ratios})
         for a, b in pairwise(points):
             yield {**pair, "a": a, "b": b, "s": Fraction(1, 3)}
         yield {**pair, "a": points[0], "b": points[-1], "s": Fraction(1, 2)}
@@ -227,7 +227,7 @@ def weighed_pairs() -> Any:
     weights = st.one_of(st.fractions(0, 4, max_denominator=50), st.integers(0, 10**9).map(Fraction))
     share = st.fractions(0, 1, max_denominator=50)
     return st.tuples(exact_pairs(), weights, weights, share).map(
-        lambda drawn: {**drawn[0], "a": min(drawn[1:3]), "b": max(drawn[1:3]), "s": drawn[3]}
+        lambda values: {**values[0], "a": min(values[1:3]), "b": max(values[1:3]), "s": values[3]}
     )
 
 

@@ -39,7 +39,7 @@ def enumerated(p: Pmf, q: Pmf) -> Iterator[Compared]:
     yield from matched(argmax_coupling(one_hot(first(p), len(p)), q), output, agree, [agree] * len(p))
 
 
-def library(choice: Callable[[AnyPmf], int]) -> Callable[[AnyPmf, AnyPmf], Iterator[Compared]]:
+def matching_library(choice: Callable[[AnyPmf], int]) -> Callable[[AnyPmf, AnyPmf], Iterator[Compared]]:
     """The library's three rules; ties, which doubles may make of near ones, broken by `choice` among the doubles."""
 
     def compare(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
@@ -93,11 +93,11 @@ STEPS: tuple[Step, ...] = (
     ),
 )
 
-LIBRARY = Claim("the library's three rules, ties at the lowest index", library(first))
+LIBRARY = Claim("the library's three rules, ties at the lowest index", matching_library(first))
 
 HIGHEST = Claim(
     "the library's three rules, ties at the highest index",
-    library(lambda pmf: max(range(len(pmf)), key=lambda x: (pmf[x], x))),
+    matching_library(lambda pmf: max(range(len(pmf)), key=lambda x: (pmf[x], x))),
 )
 
 
@@ -144,10 +144,10 @@ def misses(e: Real, tokens: int) -> Real:
 
 def most(pmf: AnyPmf) -> Real:
     """The largest probability."""
-    found = pmf[0]
+    best = pmf[0]
     for share in pmf[1:]:
-        found = larger(found, share)
-    return found
+        best = larger(best, share)
+    return best
 
 
 def between(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:

@@ -34,20 +34,20 @@ def joint_law(p: Pmf, q: Pmf) -> Iterator[Compared]:
     yield equal(sum(share for (i, j), share in law.items() if i == j), race(p, q))
 
 
-def library(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
+def race_library(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The library's acceptance, and its law given the output."""
     target, draft = floats(p), floats(q)
     yield computed(RaceVerification().acceptance(target, draft), race(p, q))
-    found = RaceVerification().acceptance_given(target, draft)
+    acceptance = RaceVerification().acceptance_given(target, draft)
     for x, share in given(p, q).items():
-        yield computed(found[x], share)
+        yield computed(acceptance[x], share)
 
 
 def enclosed(p: Pmf, q: Pmf, parts: int = 1) -> Iterator[Compared]:
     """The ends of the library around both forms of the value, each token split into equal parts of its ratio."""
     target, draft = floats(p), floats(q)
-    found = race_enclosure(np.repeat(target / parts, parts), np.repeat(draft / parts, parts))
-    low, high = Fraction(found.low), Fraction(found.high)
+    enclosure = race_enclosure(np.repeat(target / parts, parts), np.repeat(draft / parts, parts))
+    low, high = Fraction(enclosure.low), Fraction(enclosure.high)
     a, b = [Fraction(x) for x in target], [Fraction(x) for x in draft]
     for value in (race(a, b), sum(a[x] * share for x, share in given(a, b).items())):
         yield at_most(low, value)
@@ -153,7 +153,7 @@ JOINT = Claim(
     "the winners have laws q and p, and agree with probability p/(1+g) = 1/sum max, token by token", joint_law
 )
 
-LIBRARY = Claim("the library's acceptance, and that given the output", library)
+LIBRARY = Claim("the library's acceptance, and that given the output", race_library)
 
 SUM_FOR_MAX = Claim(
     "the winners agree with probability sum 1/(1/p + 1/q - 1)",

@@ -64,13 +64,13 @@ def vertices(p: AnyPmf, q: AnyPmf) -> list[Joint]:
     return [corner(p, q, rows, columns) for rows in orders for columns in orders]
 
 
-def library(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
+def token_library(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """The library's acceptance, and its law given the output."""
     target, draft = floats(p), floats(q)
     yield computed(TokenVerification().acceptance(target, draft), overlap(p, q))
-    found = TokenVerification().acceptance_given(target, draft)
+    acceptance = TokenVerification().acceptance_given(target, draft)
     for x, share in given(p, q).items():
-        yield computed(found[x], share)
+        yield computed(acceptance[x], share)
 
 
 def joint_laws() -> Any:
@@ -165,7 +165,7 @@ A1 = Entry(
             ),
         ),
         agreement(
-            Claim("the library's acceptance, and that given the output", library),
+            Claim("the library's acceptance, and that given the output", token_library),
             every_pair(5, 5, others=(200, 2000, 8)),
             wrong=Claim(
                 "the library's acceptance is the sum of pq",

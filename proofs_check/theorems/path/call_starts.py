@@ -83,19 +83,19 @@ def walked(weights: Weights, p: Pmf, q: Pmf) -> Iterator[Compared]:
     yield from shared(counts, survival, weights(survival, k, len(shares)), len(shares))
 
 
-def library(shift: int, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
+def library_shares(shift: int, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
     """The library's shares, and its calls lost at each token, over all texts of a target together."""
     texts = Texts(target, draft, length)
     trace = texts.trace()
     for name in set(CHECKED) & {"token", "block", "race", "argmax"}:
-        found = [Counted(CHAINS[name], target.__getitem__, draft.__getitem__, text, k) for text in texts.all]
-        totals = [total(one.counts[i] for one in found) for i in range(k + 1)]
+        decodings = [Counted(CHAINS[name], target.__getitem__, draft.__getitem__, text, k) for text in texts.all]
+        totals = [total(one.counts[i] for one in decodings) for i in range(k + 1)]
         rule = RULES[name]
         shares = survival_at_starts(trace, rule, k, prefill_emits_token=False)
         for share, count in zip(shares, totals[1:], strict=True):
             yield computed(share, count / totals[0])
         rejected, _ = CallStarts.of(trace, rule, Chain(k)).ends
-        lost = [share for one in found for share in one.lost]
+        lost = [share for one in decodings for share in one.lost]
         for place in range(len(lost)):
             yield computed(rejected[place], lost[place - shift])
 
@@ -150,10 +150,10 @@ P13 = Entry(
             wrong=Claim(ANYWHERE.says, partial(walked, uniform)),
         ),
         agreement(
-            Claim("the library's shares, and its calls lost at each token", partial(library, 0)),
+            Claim("the library's shares, and its calls lost at each token", partial(library_shares, 0)),
             at_every_call,
             over="all texts of random models together",
-            wrong=Claim("its calls are lost one token later", partial(library, 1)),
+            wrong=Claim("its calls are lost one token later", partial(library_shares, 1)),
         ),
     ),
     calculators=public("prediction.at_starts", "survival_at_starts CallStarts"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofs_check.agreement.path_agreement import accepted, bound, library, ratio_of_sums
+from proofs_check.agreement.path_agreement import accepted, bound, library_terms, ratio_of_sums
 from proofs_check.agreement.path_cases import CHAINS, SurvivalOf, constant, greedy, random_chains, with_edges
 from proofs_check.algorithms.lossless_calls import most_accepted, most_agreement
 from proofs_check.forms.divergences import overlap
@@ -344,9 +344,9 @@ def in_order(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
 
 def thirds(block: Fraction, p: Any, q: Any) -> Iterator[Compared]:
     """The fixed numbers, from the algorithms and from the sums."""
-    drawn = {name: accepted(CHAINS[name].algorithm, constant(p), constant(q), 2) for name in ("token", "block")}
-    yield equal(drawn["token"], Fraction(10, 9))
-    yield equal(drawn["block"], block)
+    means = {name: accepted(CHAINS[name].algorithm, constant(p), constant(q), 2) for name in ("token", "block")}
+    yield equal(means["token"], Fraction(10, 9))
+    yield equal(means["block"], block)
     yield equal((by_token(p, q, 2), by_block(p, q, 2), at_best(p, q, 2)), (Fraction(10, 9), block, Fraction(12, 9)))
     half, one = Fraction(1, 2), Fraction(1)
     for last in (0, 1):
@@ -447,11 +447,11 @@ P7_ONE_CALL = Entry(
         agreement(
             Claim(
                 "the library's terms at every start, their mean over the target's text, and the limit of a trace",
-                partial(library, path_theorem.one_call_terms),
+                partial(library_terms, path_theorem.one_call_terms),
             ),
             lambda effort: random_chains(effort, ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 2)), 2),
             over="traces of all texts of random models, every start with room for a call",
-            wrong=Claim("they are block verification's survival", partial(library, path_theorem.block_survival)),
+            wrong=Claim("they are block verification's survival", partial(library_terms, path_theorem.block_survival)),
         ),
         agreement(
             Claim("a ratio of sums over prompts, inside its interval", partial(ratio_of_sums, 0)),

@@ -209,12 +209,12 @@ def every_setting(effort: Effort) -> Iterator[Case]:
     return (_with({"p": pair["p"], "q": pair["q"]}, setting) for pair in pairs(effort) for setting in SETTINGS)
 
 
-def drawn() -> Any:
+def any_pairs() -> Any:
     """A Hypothesis strategy of pairs over thirty orders of magnitude, on 2 to 4 tokens, with lists and extra tokens."""
     token = st.integers(0, 3)
     extra = st.one_of(st.just(()), st.tuples(token))
     setting = st.tuples(st.tuples(st.integers(1, 2), st.integers(1, 2)), st.tuples(extra, extra))
-    return st.tuples(exact_pairs(4), setting).map(lambda drawn: _with(*drawn))
+    return st.tuples(exact_pairs(4), setting).map(lambda pair_and_setting: _with(*pair_and_setting))
 
 
 # In double precision
@@ -223,8 +223,8 @@ def drawn() -> Any:
 def small_pairs(seed: int, count: int, most: int) -> list[tuple[TopLogProbs, TopLogProbs]]:
     """Lists of 1 to 3 of pairs on 2 to `most` tokens: random and rounded pmfs (ties, zeros), some extra tokens."""
     rng = np.random.default_rng(seed)
-    found: list[tuple[TopLogProbs, TopLogProbs]] = []
-    while len(found) < count:
+    pairs_of_lists: list[tuple[TopLogProbs, TopLogProbs]] = []
+    while len(pairs_of_lists) < count:
         tokens = int(rng.integers(2, most + 1))
         tops = []
         for _ in range(2):
@@ -234,8 +234,8 @@ def small_pairs(seed: int, count: int, most: int) -> list[tuple[TopLogProbs, Top
                 p /= p.sum()
             extra = rng.integers(0, tokens, size=int(rng.random() < 0.3))
             tops.append(TopLogProbs.from_pmf(p, min(tokens, int(rng.integers(1, 4))), extra))
-        found.append((tops[0], tops[1]))
-    return found
+        pairs_of_lists.append((tops[0], tops[1]))
+    return pairs_of_lists
 
 
 def vertices(tokens: int, cap: float, mass: float) -> Iterator[Floats]:

@@ -54,12 +54,12 @@ def of_sets(laws: Sequence[Law], batch: int) -> Real:
 def rounds(laws: Sequence[Law]) -> list[Real]:
     """Expected rounds with m live texts, m = 0..B, by all outcomes of all texts."""
     longest = len(laws[0])
-    found = [0 * laws[0][0]] * (len(laws) + 1)
+    totals = [0 * laws[0][0]] * (len(laws) + 1)
     for counts in product(range(1, longest + 1), repeat=len(laws)):
         share = math.prod(law[count - 1] for law, count in zip(laws, counts, strict=True))
         for t in range(longest):
-            found[sum(count > t for count in counts)] += share
-    return found
+            totals[sum(count > t for count in counts)] += share
+    return totals
 
 
 STEPS: tuple[Step, ...] = (
@@ -111,8 +111,8 @@ def laws_of(name: str, target: Table, draft: Table, k: int, length: int) -> Iter
     whole = Decoding(twin.algorithm, k, length).law(source, q)
     for text in text_law(source, length):
         survival = twin.survival(target.__getitem__, q, text)
-        found = [numbers(given_text(whole, text)), numbers(all_calls_law(survival, k, length))]
-        decoded, stated = ([law.get(t, Fraction(0)) for t in range(1, length + 1)] for law in found)
+        both_laws = [numbers(given_text(whole, text)), numbers(all_calls_law(survival, k, length))]
+        decoded, stated = ([law.get(t, Fraction(0)) for t in range(1, length + 1)] for law in both_laws)
         yield decoded, stated
 
 
@@ -129,11 +129,11 @@ def single(laws: Sequence[Law]) -> Real:
     return mean(map(calls, laws))
 
 
-def drawn(exchanged: bool, laws: Sequence[Law], batch: int) -> Iterator[Compared]:
+def random_batches(exchanged: bool, laws: Sequence[Law], batch: int) -> Iterator[Compared]:
     """Batches drawn at random: the closed form against the mean over all draws, and beside different texts."""
     draws = [rounds([laws[i] for i in chosen]) for chosen in product(range(len(laws)), repeat=batch)]
-    yield equal(of_draws(laws, batch), mean(sum(found[1:]) for found in draws))
-    live = mean(sum(m * found[m] for m in range(batch + 1)) for found in draws)
+    yield equal(of_draws(laws, batch), mean(sum(each[1:]) for each in draws))
+    live = mean(sum(m * each[m] for m in range(batch + 1)) for each in draws)
     yield equal(live, batch * single(laws))
     if batch <= len(laws):
         pair = of_draws(laws, batch), of_sets(laws, batch)
@@ -150,14 +150,14 @@ def ordered(laws: Sequence[Law], batch: int) -> Iterator[Compared]:
     yield at_least(of_draws(laws, batch), single(laws))
 
 
-def library(live: bool, laws: Sequence[Law], batch: int) -> Iterator[Compared]:
+def library_rounds(live: bool, laws: Sequence[Law], batch: int) -> Iterator[Compared]:
     """The library's rounds of a batch, of draws and of different texts."""
     left = np.array([[float(1 - sum(law[:t])) for law in laws] for t in range(len(laws[0]))])
     for value, of_live in zip(rounds_of_batch(left)[1:], rounds(laws)[1:], strict=True):
         yield computed(value, of_live if live else slowest(laws) / len(laws))
     draws = [rounds([laws[i] for i in chosen]) for chosen in product(range(len(laws)), repeat=batch)]
     for m, value in enumerate(rounds_of_draws(left, batch)[1:], start=1):
-        yield computed(value, mean(found[m] for found in draws))
+        yield computed(value, mean(each[m] for each in draws))
     yield computed(slowest_of_distinct(left, min(batch, len(laws))), of_sets(laws, min(batch, len(laws))))
 
 
@@ -236,17 +236,21 @@ P12_LOCK_STEP = Entry(
             Claim(
                 "drawn with replacement it needs sum_t (1 - (mean F)^B) rounds, with B times the mean calls in all; "
                 "different texts need no fewer",
-                partial(drawn, False),
+                partial(random_batches, False),
             ),
             some_laws,
             over="all draws and sets of up to 3 texts with random laws of up to 3 calls",
-            wrong=Claim("different texts need no more rounds than draws with replacement", partial(drawn, True)),
+            wrong=Claim(
+                "different texts need no more rounds than draws with replacement", partial(random_batches, True)
+            ),
         ),
         agreement(
-            Claim("the library's rounds by live texts, of a batch, of draws and of sets", partial(library, True)),
+            Claim(
+                "the library's rounds by live texts, of a batch, of draws and of sets", partial(library_rounds, True)
+            ),
             some_laws,
             over="up to 3 texts with random laws",
-            wrong=Claim("every number of live texts has as many rounds", partial(library, False)),
+            wrong=Claim("every number of live texts has as many rounds", partial(library_rounds, False)),
         ),
         agreement(
             Claim("the library's laws of calls, and batches drawn from a trace", partial(traced, of_draws)),

@@ -51,8 +51,8 @@ def token_at(pmf: Pmf, part: int, parts: int) -> int:
 
 def kept_agreement(p: Pmf, q: Pmf, token: int, parts: int) -> Fraction:
     """P(the draft is the output | output = token) at one position."""
-    own = [part for part in range(parts) if token_at(p, part, parts) == token]
-    return Fraction(sum(token_at(q, part, parts) == token for part in own), len(own))
+    parts_of_token = [part for part in range(parts) if token_at(p, part, parts) == token]
+    return Fraction(sum(token_at(q, part, parts) == token for part in parts_of_token), len(parts_of_token))
 
 
 def decoded(target: Model, draft: Model, k: int, length: int, noise: Prefix, parts: int) -> tuple[Prefix, Prefix]:
@@ -77,12 +77,12 @@ def kept(shared: bool, target: Table, draft: Table, k: int, length: int, parts: 
     p, q = target.__getitem__, draft.__getitem__
     noises = product(range(parts), repeat=1 if shared else length + k)  # shared: one piece of noise for all positions
     pieces = [noise * (length + k) if shared else noise for noise in noises]
-    found = law((decoded(p, q, k, length, noise, parts), Fraction(1, len(pieces))) for noise in pieces)
+    law_of = law((decoded(p, q, k, length, noise, parts), Fraction(1, len(pieces))) for noise in pieces)
     texts = text_law(p, length)
-    yield equal(output_law(found), texts)
+    yield equal(output_law(law_of), texts)
     for text in texts:
         survival = product_survival(lambda a, b, token: kept_agreement(a, b, token, parts), p, q, text)
-        yield equal(given_text(found, text), all_calls_law(survival, k, length))
+        yield equal(given_text(law_of, text), all_calls_law(survival, k, length))
 
 
 def noisy_cases(effort: Effort) -> Iterator[Case]:

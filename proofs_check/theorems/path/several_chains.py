@@ -17,7 +17,7 @@ Drawn = Callable[[Fraction, int], Fraction]
 """From Q and the number of chains to a bound on the probability that a chain begins with the run."""
 
 
-def drawn(q: Fraction, chains: int) -> Fraction:
+def in_any(q: Fraction, chains: int) -> Fraction:
     """D = 1 - (1 - Q)^k."""
     return 1 - (1 - q) ** chains
 
@@ -68,7 +68,7 @@ def in_order(of: Drawn, target: Table, draft: Table, k: int, chains: int, **_: i
         yield equal(sharp, loose)
 
 
-def library(more: int, target: Table, draft: Table, k: int, chains: int, **_: int) -> Iterator[Compared]:
+def library_terms(more: int, target: Table, draft: Table, k: int, chains: int, **_: int) -> Iterator[Compared]:
     """The library's terms along every text, their mean, and its sum of R4."""
     p, q = target.__getitem__, draft.__getitem__
     mean = Fraction(0)
@@ -76,10 +76,10 @@ def library(more: int, target: Table, draft: Table, k: int, chains: int, **_: in
         with np.errstate(divide="ignore"):
             log_p, log_q = (np.log(floats([of(text[:i])[text[i]] for i in range(k)])) for of in (p, q))
         begun = [(probability(p, (), text[:i]), probability(q, (), text[:i])) for i in range(1, k + 1)]
-        exact = [min(Fraction(1), drawn(b, chains + more) / a) for a, b in begun]
+        exact = [min(Fraction(1), in_any(b, chains + more) / a) for a, b in begun]
         mean += share * total(exact)
         yield from map(computed, several_chain_terms(log_p, log_q, chains).tolist(), exact)
-    yield equal(mean, from_runs(drawn, target, draft, k, chains + more))
+    yield equal(mean, from_runs(in_any, target, draft, k, chains + more))
     tokens = len(target[()])
     by_target, by_draft = (
         [
@@ -191,7 +191,7 @@ P12_CHAINS = Entry(
         exact(
             Claim(
                 "no verification accepts more than the sum of min(P, D), by a linear programme in fractions",
-                partial(bounded, drawn),
+                partial(bounded, in_any),
             ),
             solvable,
             over=MODELS,
@@ -206,7 +206,7 @@ P12_CHAINS = Entry(
         exact(
             Claim(
                 "R4 of laws <= sum of min(P, D) <= sum of min(P, cQ), the first two equal for one chain",
-                partial(in_order, drawn),
+                partial(in_order, in_any),
             ),
             enumerated,
             over=MODELS,
@@ -220,10 +220,10 @@ P12_CHAINS = Entry(
             wrong=Claim("with two thirds of D", partial(one_draft, 2)),
         ),
         agreement(
-            Claim("the library's terms along every text, and its sum of R4", partial(library, 0)),
+            Claim("the library's terms along every text, and its sum of R4", partial(library_terms, 0)),
             enumerated,
             over=MODELS,
-            wrong=Claim("they are those of one chain more", partial(library, 1)),
+            wrong=Claim("they are those of one chain more", partial(library_terms, 1)),
         ),
         simulated(
             "the output is among three i.i.d. candidates of recursive rejection no more often",

@@ -104,8 +104,8 @@ CHECKED = ("token", "block", "argmax", "greedy", "independent", "race", "poisson
 def head_trace(target: Table, head: HeadTable, k: int, length: int) -> Trace:
     """All texts with the columns by start to depth k, and those of the first drafts by position."""
     texts = Texts(target, {start: head[start, ()] for start, run in head if not run}, length)
-    found = [_at_depth(texts, head, i) for i in range(k)]
-    deep = {name: np.stack([at[name] for at in found], axis=1) for name in found[0]}
+    by_depth = [_at_depth(texts, head, i) for i in range(k)]
+    deep = {name: np.stack([at[name] for at in by_depth], axis=1) for name in by_depth[0]}
     plain = texts.trace()
     return replace(plain, columns={**plain.columns, **deep})
 
@@ -127,7 +127,7 @@ def exactly(reading: Reading, of: SurvivalOf, texts: Texts, head: HeadTable) -> 
     return [reading(of, texts.target.__getitem__, head, text) for text in texts.all]
 
 
-def library(reading: Reading, target: Table, head: HeadTable, k: int, length: int) -> Iterator[Compared]:
+def library_calls(reading: Reading, target: Table, head: HeadTable, k: int, length: int) -> Iterator[Compared]:
     """Survivals, calls and tokens per call of every rule with a chain, and with a tree if it has ranks."""
     texts, trace = Texts(target, {}, length), head_trace(target, head, k, length)
     for name in CHECKED:
@@ -149,12 +149,12 @@ def _shape(
     trace: Trace, rule: PathRule, shape: Shape, exact: list[Survival], most: int, length: int
 ) -> Iterator[Compared]:
     survival, leaves = survival_of(rule, shape, trace.columns)
-    found = calls_of_tree(survival, leaves, trace.lengths, variance=True)
+    moments = calls_of_tree(survival, leaves, trace.lengths, variance=True)
     taken = [calls(of, most, length) for of in exact]
     yield from at_every_start(survival, exact, most, length)
     for number in range(len(exact)):
-        yield computed(found.expected[number], taken[number][0])
-        yield computed(found.variance[number], taken[number][1])
+        yield computed(moments.expected[number], taken[number][0])
+        yield computed(moments.variance[number], taken[number][1])
     tokens = Fraction(len(exact) * length) / total(mean for mean, _ in taken)
     yield computed(predict(trace, rule, shape).tokens_per_call.best, tokens)
 
@@ -240,11 +240,11 @@ P10 = Entry(
             Claim(
                 "the library's survivals, calls and tokens per call from columns by start and depth, chains and "
                 "trees, the best tree found among them, and the terms of the one-call bound",
-                partial(library, by_start),
+                partial(library_calls, by_start),
             ),
             lambda effort: random_heads(effort, ((2, 3, 2), (2, 4, 3), (3, 2, 3)), 1),
             over=f"all texts, {HEADS}",
-            wrong=Claim("they are those of columns by position", partial(library, by_position)),
+            wrong=Claim("they are those of columns by position", partial(library_calls, by_position)),
         ),
     ),
     calculators=(
@@ -320,8 +320,8 @@ def along_texts(name: str, target: Table, head: HeadTable, k: int, length: int) 
 def library_limit(limited: bool, target: Table, head: HeadTable, k: int, length: int) -> Iterator[Compared]:
     """The library's L of each text; or block verification's calls in its place."""
     trace = head_trace(target, head, k, length)
-    found = trace_limits.fewest_calls(trace, [k])[k]
-    for text, each in zip(text_law(target.__getitem__, length), found.tolist(), strict=True):
+    fewest = trace_limits.fewest_calls(trace, [k])[k]
+    for text, each in zip(text_law(target.__getitem__, length), fewest.tolist(), strict=True):
         survival = by_start(CHAINS["block"].survival, target.__getitem__, head, text)
         yield computed(each, least_calls(survival, k, length) if limited else calls(survival, k, length)[0])
 
@@ -335,8 +335,8 @@ def heads(effort: Effort) -> Iterator[Case]:
 def certain_head(right: Sequence[int], k: int) -> Case:
     """A target that always says 0, and a head that is right on so many drafts of the call from each start."""
     sure, wrong = (Fraction(1), Fraction(0)), (Fraction(0), Fraction(1))
-    drawn = random_heads(Effort(), ((2, len(right), k),), 1)
-    case = next(iter(drawn))
+    head_cases = random_heads(Effort(), ((2, len(right), k),), 1)
+    case = next(iter(head_cases))
     target = dict.fromkeys(case["target"], sure)
     head = {(start, run): sure if len(run) < right[len(start)] else wrong for start, run in case["head"]}
     return {"target": target, "head": head, "k": k, "length": len(right)}

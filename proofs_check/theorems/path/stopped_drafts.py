@@ -81,10 +81,10 @@ def library_survivals(cut: Cut, target: Table, draft: Table, k: int, length: int
     for name in STOPPABLE:
         exact = texts.survivals(CHAINS[name].survival)
         for stop in STOPS:
-            found = stopped_survival(RULES[name], read_stop(stop.written), k, columns)
+            survivals = stopped_survival(RULES[name], read_stop(stop.written), k, columns)
             pairs = zip(texts.all, exact, strict=True)
             stopped = [cut(stop, survival, draft.__getitem__, text) for text, survival in pairs]
-            yield from at_every_start(found, stopped, k, length)
+            yield from at_every_start(survivals, stopped, k, length)
 
 
 def stop_columns(texts: Texts) -> dict[str, NDArray[Any]]:
@@ -195,11 +195,11 @@ def library_lengths(weight: Weight, target: Table, draft: Table, k: int, length:
         calls = Drafted(trace, RULES[name], k)
         for stop in STOPS:
             read = read_stop(stop.written)
-            found = calls.lengths_of_calls(drafted_along(columns, read, k).sum(axis=1), keeps=stop.keeps)
+            lengths = calls.lengths_of_calls(drafted_along(columns, read, k).sum(axis=1), keeps=stop.keeps)
             for j in range(1, k + 1):
                 exact = along(weight, name, stop, p, q, k, length, j)
-                library = (found.low, found.going, found.stopping, found.high)
-                for ours, theirs in zip(library, exact, strict=True):
+                means = (lengths.low, lengths.going, lengths.stopping, lengths.high)
+                for ours, theirs in zip(means, exact, strict=True):
                     yield computed(shares @ ours[:, j - 1], theirs)
 
 
@@ -280,8 +280,8 @@ def _cost(setting: Adaptive, before: Prefix, policy: Policy, left: Callable[[Pre
         return policy.get(path, True)
 
     most = room(setting.k, setting.length, len(before))
-    drawn = greedy(setting.draft) if setting.name == "argmax" else setting.draft
-    paths = draft_paths(drawn, before, most, goes_on)
+    proposal = greedy(setting.draft) if setting.name == "argmax" else setting.draft
+    paths = draft_paths(proposal, before, most, goes_on)
     cost = total(share * setting.cost(len(path)) for path, share in paths)
     law = STOPPABLE[setting.name](setting.target, setting.draft, before, most, goes_on)
     return cost + total(share * left(before + output) for (output, _), share in law.items())
@@ -331,8 +331,8 @@ def library_seconds(
     for name in NAMES:
         setting = Adaptive(name, target.__getitem__, draft.__getitem__, k, length, **costs)
         times = np.array([float(setting.cost(drafted)) for drafted in range(k + 1)])
-        found = least_seconds(RULES[name].path_survival(columns, k), texts.lengths, times)
-        yield computed(shares @ found, bound(setting))
+        least = least_seconds(RULES[name].path_survival(columns, k), texts.lengths, times)
+        yield computed(shares @ least, bound(setting))
 
 
 def priced(effort: Effort) -> Iterator[Case]:

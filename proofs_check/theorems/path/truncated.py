@@ -11,8 +11,8 @@ from proofs_check.theorems.path.completions import (
     Lengths,
     Pairs,
     Seen,
+    any_pairs,
     best,
-    drawn,
     every_setting,
     few_pairs,
     most_minima,
@@ -287,17 +287,17 @@ def one_is_best(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EX
     Both are convex and piecewise linear, so it is enough to compare at the kinks of this pair's and beyond the last.
     """
     known = seen(p, q, m, extra)
-    found = best(known)
-    yield from _completes(known, found)
-    yield from _below(found, p, q)
-    yield equal(sum(smaller(a, b) for a, b in found), most_minima(known))
+    completion = best(known)
+    yield from _completes(known, completion)
+    yield from _below(completion, p, q)
+    yield equal(sum(smaller(a, b) for a, b in completion), most_minima(known))
 
 
-def _completes(known: Seen, found: Pairs) -> Iterator[Compared]:
+def _completes(known: Seen, completion: Pairs) -> Iterator[Compared]:
     ours = len(known.both) + len(known.ours)
     theirs = ours + len(known.theirs)
-    yield equal((sum(a for a, _ in found), sum(b for _, b in found)), (1 + 0 * known.s, 1 + 0 * known.t))
-    for i, (a, b) in enumerate(found):
+    yield equal((sum(a for a, _ in completion), sum(b for _, b in completion)), (1 + 0 * known.s, 1 + 0 * known.t))
+    for i, (a, b) in enumerate(completion):
         if i >= ours:
             yield at_most(a, known.a)
         if len(known.both) <= i < ours or i >= theirs:
@@ -305,12 +305,12 @@ def _completes(known: Seen, found: Pairs) -> Iterator[Compared]:
         yield at_least(smaller(a, b), 0)
 
 
-def _below(found: Pairs, p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
-    pmfs = [a for a, _ in found], [b for _, b in found]
+def _below(completion: Pairs, p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
+    pmfs = [a for a, _ in completion], [b for _, b in completion]
     for c in (a / b for a, b in zip(p, q, strict=True) if b > 0):
         yield at_most(g(*pmfs, c), g(p, q, c))
     drawable = sum(a for a, b in zip(p, q, strict=True) if b > 0)
-    yield at_least(sum(a for a, b in found if b > 0), drawable)
+    yield at_least(sum(a for a, b in completion if b > 0), drawable)
 
 
 def without_caps_outside(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
@@ -481,16 +481,16 @@ P9 = Entry(
             over=OVER,
             wrong=Claim("half the largest entropy at a mean log R", partial(rank_entropies, part=0.5)),
         ),
-        searched(BEST, drawn, over="2 to 4 tokens", spaces=(pair_space(3),), wrong=EVEN),
+        searched(BEST, any_pairs, over="2 to 4 tokens", spaces=(pair_space(3),), wrong=EVEN),
         searched(
             Claim("KL, chi-square, Rényi and moments of a pair are inside", inside(RATIONAL + LOGARITHMIC)),
-            drawn,
+            any_pairs,
             over="2 to 4 tokens, thirty orders of magnitude",
             wrong=Claim(f"{HALF} of their intervals", inside(RATIONAL + LOGARITHMIC, 0.5)),
         ),
         searched(
             Claim("D1-D3 and the rules of a pair are inside", inside(SYMMETRIC + MONOTONE + ENCLOSED)),
-            drawn,
+            any_pairs,
             over="2 to 4 tokens, thirty orders of magnitude",
             wrong=Claim(f"{HALF} of their intervals", inside(SYMMETRIC + MONOTONE + ENCLOSED, 0.5)),
         ),

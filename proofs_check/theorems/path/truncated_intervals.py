@@ -100,24 +100,24 @@ def _bound(quantity: Quantity, target: TopLogProbs, draft: TopLogProbs) -> Inter
     return quantity.bound(target, draft)
 
 
-def contained(found: Interval, value: Any, inner: float = 1.0) -> Iterator[Compared]:
+def contained(interval: Interval, value: Any, inner: float = 1.0) -> Iterator[Compared]:
     """A value of a completion is within the interval; no tolerance but the interval's own rounding.
 
     Wrong: within an inner part of it.
     """
     if value is None:
-        yield equal(int(found.high == math.inf), 1)
+        yield equal(int(interval.high == math.inf), 1)
         return
     least, most = value if isinstance(value, tuple) else (value, value)
-    yield equal(int(found.low == math.inf), 0)
-    if found.kind == "exact":
-        yield computed(found.best, most)
+    yield equal(int(interval.low == math.inf), 0)
+    if interval.kind == "exact":
+        yield computed(interval.best, most)
         return
-    width = found.high - found.low
+    width = interval.high - interval.low
     cut = (1 - inner) * width / 2 if BEYOND < width < math.inf else 0.0
-    yield at_least(least, end_like(found.low + cut, least))
-    if found.high < math.inf:
-        yield at_most(most, end_like(found.high - cut, most))
+    yield at_least(least, end_like(interval.low + cut, least))
+    if interval.high < math.inf:
+        yield at_most(most, end_like(interval.high - cut, most))
 
 
 def inside(quantities: Sequence[Quantity], inner: float = 1.0) -> Holds:
@@ -136,10 +136,12 @@ def at_the_ends(quantities: Sequence[Quantity], near: Callable[[Seen], Pairs] = 
 
     def holds(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
         pair, known = lists(p, q, m, extra), seen(p, q, m, extra)
-        closest, farthest = ([list(side) for side in zip(*found(known), strict=True)] for found in (near, disjoint))
+        closest, farthest = (
+            [list(side) for side in zip(*complete(known), strict=True)] for complete in (near, disjoint)
+        )
         for quantity in quantities:
-            found = _bound(quantity, *pair)
-            ends = (found.high, found.low) if quantity.rises else (found.low, found.high)
+            interval = _bound(quantity, *pair)
+            ends = (interval.high, interval.low) if quantity.rises else (interval.low, interval.high)
             for end, pmfs in zip(ends, (closest, farthest), strict=True):
                 least, most = _range(quantity.value(pmfs[0], pmfs[1]))
                 yield computed(end, (least + most) * Fraction(1, 2))
@@ -175,11 +177,11 @@ def end_like(end: float, value: Real) -> Real:
 def covered(value: Callable[[AnyPmf, AnyPmf], Real]) -> Callable[[AnyPmf, AnyPmf], Real | None]:
     """The value, None where the draft lacks a token of the target."""
 
-    def found(p: AnyPmf, q: AnyPmf) -> Real | None:
+    def value_or_none(p: AnyPmf, q: AnyPmf) -> Real | None:
         lacks = any(is_zero(b) and not is_zero(a) for a, b in zip(p, q, strict=True))
         return None if lacks else value(p, q)
 
-    return found
+    return value_or_none
 
 
 def printed_bound(p: AnyPmf, q: AnyPmf) -> Real:
@@ -307,10 +309,10 @@ def read(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -
             low, high = top.range(x)
             yield at_most(Fraction(low), share + ROUNDING)
             yield at_least(Fraction(high), share - ROUNDING)
-    found = truncated.total_variation(*pair), truncated.acceptance(TokenVerification(), *pair)
-    mean = truncated.mean_interval(found)
+    intervals = truncated.total_variation(*pair), truncated.acceptance(TokenVerification(), *pair)
+    mean = truncated.mean_interval(intervals)
     for end in ("low", "high"):
-        yield computed(getattr(mean, end), sum(Fraction(getattr(each, end)) for each in found) / 2)
+        yield computed(getattr(mean, end), sum(Fraction(getattr(each, end)) for each in intervals) / 2)
 
 
 def cap_of_all(p: AnyPmf, q: AnyPmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
@@ -344,9 +346,9 @@ def steep_ends(
     """Entropy and second log-moment at both ends, KL and its kin at the best completion, but for steep rounding."""
     target, draft = lists(p, q, m, extra)
     for bound, value in ((truncated.entropy, entropy), (truncated.second_log_moment, second_moment)):
-        found = bound(target)
-        yield from _attained(found.low, value(filled) + 0 * p[0])
-        yield from _attained(found.high, value(even) + 0 * p[0])
+        interval = bound(target)
+        yield from _attained(interval.low, value(filled) + 0 * p[0])
+        yield from _attained(interval.high, value(even) + 0 * p[0])
     for low, divergence in (
         (truncated.kl_divergence(target, draft).low, covered(kl)(*near)),
         (truncated.chi_square(target, draft).low, covered(lambda p, q: moment(p, q, 2) - 1)(*near)),
@@ -389,14 +391,14 @@ def rank_entropies(
     target, draft = lists(p, q, m, extra)
     if any(is_zero(b) and not is_zero(a) for a, b in zip(p, q, strict=True)):
         return  # R is infinite
-    found = truncated.poisson_rank_entropy(target, draft)
-    if found.high - found.low > KNOWN:
+    interval = truncated.poisson_rank_entropy(target, draft)
+    if interval.high - interval.low > KNOWN:
         parts = [share * ((1 + y) * log(1 + y) - y * log(y)) for share, y in behind if not is_zero(y)]
         conditional = sum(parts, 0 * behind[0][0])  # H(R|X): a geometric rank has (1+g) log(1+g) - g log g
-        yield at_least(conditional, end_like(found.low, conditional))
-    if found.high < math.inf:
+        yield at_least(conditional, end_like(interval.low, conditional))
+    if interval.high < math.inf:
         some = _first_ranks(behind)
-        yield at_most(some, end_like(found.high + KNOWN, some))
+        yield at_most(some, end_like(interval.high + KNOWN, some))
 
 
 def _first_ranks(behind: Sequence[tuple[Real, Real]]) -> Real:

@@ -87,8 +87,8 @@ def nothing(p: Pmf, q: Pmf) -> Pmf:
 
 def rarest(target: Table, draft: Table) -> Real:
     """The least positive probability the draft gives to a token that the target can output; 1 if there is none."""
-    drawn = (b for prefix, p in target.items() for a, b in zip(p, draft[prefix], strict=True) if a > 0 and b > 0)
-    return min(drawn, default=Fraction(1))
+    positive = (b for prefix, p in target.items() for a, b in zip(p, draft[prefix], strict=True) if a > 0 and b > 0)
+    return min(positive, default=Fraction(1))
 
 
 def y1_profile(target: Table, draft: Table, steps: int, reach: Reach = EMPTY, along: Table | None = None) -> Pmf:

@@ -23,7 +23,7 @@ def batches(effort: Effort) -> Iterator[Case]:
 def drawn_batches(least: int, most: int) -> st.SearchStrategy[Case]:
     """2 tokens, 2 steps, entries of all sizes."""
     drafts = st.fixed_dictionaries({"drafts": st.integers(least, most)})
-    return st.tuples(drawn_tables(2, 2), drafts).map(lambda drawn: {**drawn[0], **drawn[1]})
+    return st.tuples(drawn_tables(2, 2), drafts).map(lambda parts: {**parts[0], **parts[1]})
 
 
 def one_position(effort: Effort) -> Iterator[Case]:

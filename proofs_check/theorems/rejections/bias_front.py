@@ -29,8 +29,8 @@ def weighted(p: Pmf, q: Pmf, theta: Real) -> list[Real]:
 
 def mean_weight(p: Pmf, q: Pmf, theta: Real) -> Real:
     """Its mean over the target."""
-    drawn = (share for share in p if share > 0)
-    return sum(share * weight for share, weight in zip(drawn, weighted(p, q, theta), strict=True))
+    positive = (share for share in p if share > 0)
+    return sum(share * weight for share, weight in zip(positive, weighted(p, q, theta), strict=True))
 
 
 def coin(p: Pmf, q: Pmf, theta: Real) -> list[Real]:
@@ -40,8 +40,8 @@ def coin(p: Pmf, q: Pmf, theta: Real) -> list[Real]:
 
 def mean_coin(p: Pmf, q: Pmf, theta: Real) -> Real:
     """Its mean over the target."""
-    drawn = (share for share in p if share > 0)
-    return sum(share * each for share, each in zip(drawn, coin(p, q, theta), strict=True))
+    positive = (share for share in p if share > 0)
+    return sum(share * each for share, each in zip(positive, coin(p, q, theta), strict=True))
 
 
 def acceptance(p: Pmf, q: Pmf, theta: Real) -> Real:
@@ -110,8 +110,8 @@ def _mean(p: Pmf, q: Pmf, theta: Real, survivals: Callable[..., Sequence[Real]])
     """One draft: no condition on the supports."""
     rule = BiasedVerification(float(theta))
     yield equal(mean_coin(p, q, theta), acceptance(p, q, theta))
-    drawn = [x for x, share in enumerate(p) if share > 0]
-    columns = _columns([p[x] for x in drawn], [q[x] for x in drawn])
+    support = [x for x, share in enumerate(p) if share > 0]
+    columns = _columns([p[x] for x in support], [q[x] for x in support])
     for survival in (rule.weighted_survival(columns, 1), rule.weighted_survival_above(columns, 1)):
         yield from map(computed, survival[:, 0], survivals(p, q, theta))
 

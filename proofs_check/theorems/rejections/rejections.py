@@ -152,8 +152,8 @@ def one_position(tokens: int) -> Space:
 
 def _one_rule(p: Pmf, q: Pmf, b: Pmf, r: Pmf) -> Iterator[Compared]:
     yield at_least(outcome(q, b, r)[0], distance(p, q))
-    for share, drawn, accept in zip(p, q, b, strict=True):
-        yield at_most(accept * drawn, smaller(share, drawn))
+    for share, drafted, accept in zip(p, q, b, strict=True):
+        yield at_most(accept * drafted, smaller(share, drafted))
 
 
 def _sequences(target: Table, draft: Table, shares: Table) -> Iterator[Compared]:

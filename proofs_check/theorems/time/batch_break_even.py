@@ -110,8 +110,8 @@ def _has_knee(target: Times, k: int) -> int:
 
 
 def _has_end(target: Times, draft: Times, k: int, tokens: Real) -> int:
-    found = end(target, draft, k, tokens)
-    return int(found is not None and found < math.inf)
+    batch = end(target, draft, k, tokens)
+    return int(batch is not None and batch < math.inf)
 
 
 def made_up(effort: Effort) -> Iterator[Case]:
@@ -121,17 +121,17 @@ def made_up(effort: Effort) -> Iterator[Case]:
         yield {"context": context, "k": k, "tokens": 1 + Fraction(share * k, 4), "free": free}
 
 
-def library(context: int, k: int, tokens: Fraction, free: bool) -> Iterator[Compared]:
+def library_batches(context: int, k: int, tokens: Fraction, free: bool) -> Iterator[Compared]:
     """The library's knee, break-even and table."""
     target, draft = times(TARGET, context), () if free else times(DRAFT, context)
     cost = Roofline(shape_of(TARGET), None if free else shape_of(DRAFT), CARD, context)
     stated, at = knee(target, k + 1), end(target, draft, k, tokens)
-    found, found_end = knee_batch(cost, Chain(k)), break_even_batch(cost, Chain(k), float(tokens))
-    yield equal(int(found == math.inf), int(stated is None))
+    library_knee, found_end = knee_batch(cost, Chain(k)), break_even_batch(cost, Chain(k), float(tokens))
+    yield equal(int(library_knee == math.inf), int(stated is None))
     yield equal(int(found_end is None), int(at is None))
     yield equal(int(found_end == math.inf), int(at == math.inf))
     if stated is not None:
-        yield computed(found, stated)
+        yield computed(library_knee, stated)
     if at is not None and found_end is not None and at < math.inf:
         yield computed(found_end, at)
     for point in batch_table(cost, Chain(k), float(tokens), (1, 50)):
@@ -147,11 +147,11 @@ def library(context: int, k: int, tokens: Fraction, free: bool) -> Iterator[Comp
 def tied_to_the_knee(context: int, k: int, tokens: Fraction, free: bool) -> Compared:
     """The library finds an end iff it finds a knee."""
     cost = Roofline(shape_of(TARGET), None if free else shape_of(DRAFT), CARD, context)
-    found = break_even_batch(cost, Chain(k), float(tokens))
-    return equal(int(found is not None and found < math.inf), int(knee_batch(cost, Chain(k)) < math.inf))
+    batch = break_even_batch(cost, Chain(k), float(tokens))
+    return equal(int(batch is not None and batch < math.inf), int(knee_batch(cost, Chain(k)) < math.inf))
 
 
-def drawn() -> Any:
+def any_times() -> Any:
     """Any times, batches up to 987."""
     positive, share = (st.integers(low, 2000).map(lambda i: Fraction(i, 20)) for low in (1, 0))
     time = st.tuples(positive, share, positive, share)
@@ -320,11 +320,11 @@ C4 = Entry(
             ),
         ),
         agreement(
-            Claim("the library's knee, break-even and table", library),
+            Claim("the library's knee, break-even and table", library_batches),
             made_up,
             wrong=Claim("the library finds an end iff it finds a knee", tied_to_the_knee),
         ),
-        searched(NO_GAP, drawn, spaces=(time_space(),), wrong=FOR_ANY_TOKENS),
+        searched(NO_GAP, any_times, spaces=(time_space(),), wrong=FOR_ANY_TOKENS),
     ),
 )
 

@@ -63,10 +63,10 @@ def solvable(wanted: Fraction, k: int, c: Fraction) -> Compared:
     """Some alpha gives the speed-up iff 1 <= S(kc+1) <= k+1."""
     try:
         required_acceptance(float(wanted), k, float(c))
-        found = 1
+        is_met = 1
     except SettingError:
-        found = 0
-    return equal(found, int(1 <= wanted * (k * c + 1) <= k + 1))
+        is_met = 0
+    return equal(is_met, int(1 <= wanted * (k * c + 1) <= k + 1))
 
 
 def ratios(effort: Effort, *, inside: bool = False) -> Iterator[Case]:
@@ -84,7 +84,7 @@ def asked_speedups(effort: Effort) -> Iterator[Case]:
             yield {"wanted": wanted, "k": k, "c": c}
 
 
-def drawn() -> Any:
+def any_rate() -> Any:
     """Any alpha and c."""
     share = st.integers(1, 10**6).flatmap(lambda n: st.integers(0, n).map(lambda i: Fraction(i, n)))
     return st.fixed_dictionaries({"alpha": share, "c": share.map(lambda c: 2 * c)})
@@ -294,7 +294,7 @@ C1 = Entry(
                 lambda wanted, k, c: equal(solvable(wanted, k, c).left, int(1 <= wanted <= k + 1)),
             ),
         ),
-        searched(ALL_LENGTHS, drawn, spaces=(rate_space(),), wrong=TWO_PAY),
+        searched(ALL_LENGTHS, any_rate, spaces=(rate_space(),), wrong=TWO_PAY),
     ),
 )
 

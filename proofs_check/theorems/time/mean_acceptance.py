@@ -30,9 +30,9 @@ def mean(acceptances: Shares) -> Fraction:
 def between(acceptances: Shares, k: int) -> Iterator[Compared]:
     """Both bounds on expected calls, with less than one call for the end of the text."""
     length, refused = len(acceptances), 1 - mean(acceptances)
-    found = calls(acceptances, k)
-    yield at_most(found, length * (1 + k * refused) / (k + 1) + Fraction(k, k + 1))
-    yield at_least(found, length * refused)
+    expected = calls(acceptances, k)
+    yield at_most(expected, length * (1 + k * refused) / (k + 1) + Fraction(k, k + 1))
+    yield at_least(expected, length * refused)
 
 
 def of_two(acceptances: Shares, k: int) -> Iterator[Compared]:
@@ -76,7 +76,7 @@ COUNTED: tuple[Step, ...] = (
 """The lower bound, where no text ends within a call."""
 
 
-def drawn() -> Any:
+def any_acceptances() -> Any:
     """Texts of up to 12 tokens with any acceptances, chains of up to 6 drafts."""
     share = st.integers(1, 100).flatmap(lambda n: st.integers(0, n).map(lambda i: Fraction(i, n)))
     return st.fixed_dictionaries(
@@ -115,7 +115,7 @@ C6 = Entry(
             over="texts of up to 5 tokens, acceptances 0, 1/2 and 1, k up to 3",
             wrong=IID,
         ),
-        searched(BETWEEN, drawn, wrong=IID),
+        searched(BETWEEN, any_acceptances, wrong=IID),
         exact(
             TWO_LENGTHS,
             texts,

@@ -72,12 +72,12 @@ def spread(seconds: Fraction) -> Interval:
     return Interval(float(seconds * 9 / 10), float(seconds), float(seconds * 11 / 10), "statistical")
 
 
-def library(k: int, accepted: Sequence[int]) -> Iterator[Compared]:
+def library_speedups(k: int, accepted: Sequence[int]) -> Iterator[Compared]:
     """A measured table, a constant ratio and free drafts at the tokens per call and full share of the run."""
     tokens, share = Fraction(sum(accepted) + len(accepted), len(accepted)), full(k, accepted)
     table = LatencyTable({1: spread(STEP), k + 1: spread(VERIFY)}, {1: spread(ONE), 2: spread(TWO)}, context=0)
-    found = table.speedup(Interval.exact(float(tokens)), Chain(k), float(share))
-    for value, factor in ((found.low, Fraction(9, 11)), (found.best, 1), (found.high, Fraction(11, 9))):
+    gain = table.speedup(Interval.exact(float(tokens)), Chain(k), float(share))
+    for value, factor in ((gain.low, Fraction(9, 11)), (gain.best, 1), (gain.high, Fraction(11, 9))):
         yield computed(value, factor * speedup(k, accepted, share))
     yield computed(table.ratio, ONE / STEP)
     constant = ConstantRatio(float(ONE)).speedup(Interval.exact(float(tokens)), Chain(k), float(share))
@@ -248,7 +248,7 @@ C2 = Entry(
             wrong=Claim("every draft pass is on one token", partial(identity, second=False)),
         ),
         agreement(
-            Claim("a table's speed-up with its range, a constant ratio's and that of free drafts", library),
+            Claim("a table's speed-up with its range, a constant ratio's and that of free drafts", library_speedups),
             runs,
             wrong=Claim(
                 "a table gives the tokens per call themselves",

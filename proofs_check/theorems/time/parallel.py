@@ -48,7 +48,7 @@ def with_replicas(fewer: int, tokens: int, alpha: Fraction, t_target: Fraction, 
     return equal(played_out(tokens, alpha, t_target, t_draft, replicas), expected(tokens, alpha, t_target, t_draft))
 
 
-def library(tokens: int, alpha: Fraction, t_target: Fraction, t_draft: Fraction) -> Iterator[Compared]:
+def library_time(tokens: int, alpha: Fraction, t_target: Fraction, t_draft: Fraction) -> Iterator[Compared]:
     """The library's time, speed-up and number of targets."""
     arguments = tokens, float(alpha), float(t_target), float(t_draft)
     mean = expected(tokens, alpha, t_target, t_draft)
@@ -72,11 +72,11 @@ def settings(effort: Effort) -> Iterator[Case]:
         yield {"tokens": tokens, "alpha": Fraction(i, 4), "t_target": Fraction(t_target), "t_draft": Fraction(t_draft)}
 
 
-def drawn() -> Any:
+def any_setting() -> Any:
     """Any rate and times, up to 50 tokens."""
     size = st.integers(1, 1000)
     share = size.flatmap(lambda n: st.integers(0, n).map(lambda i: Fraction(i, n)))
-    time = st.tuples(size, size).map(lambda drawn: Fraction(*drawn))
+    time = st.tuples(size, size).map(lambda size_pair: Fraction(*size_pair))
     return st.fixed_dictionaries({"tokens": st.integers(1, 50), "alpha": share, "t_target": time, "t_draft": time})
 
 
@@ -158,7 +158,7 @@ C5 = Entry(
             wrong=Claim("one target fewer takes no longer", lambda **case: with_replicas(1, **case)),
         ),
         agreement(
-            Claim("the library's time, speed-up and number of targets", library),
+            Claim("the library's time, speed-up and number of targets", library_time),
             settings,
             wrong=Claim(
                 "every token is led on by the draft or the target, the last one too",
@@ -170,7 +170,7 @@ C5 = Entry(
         ),
         searched(
             NEVER_SLOWER,
-            drawn,
+            any_setting,
             spaces=(setting_space(),),
             wrong=Claim("never slower, however slow the draft", inequalities),
         ),

@@ -14,15 +14,15 @@ from spectheory.drafting import Chain
 
 def best_fit(rows: Sequence[Sequence[Fraction]], y: Sequence[Fraction]) -> tuple[Fraction, ...]:
     """Coefficients >= 0 of least squares and what is left over, by trying every choice of those that are 0."""
-    found = []
+    fits = []
     for size in range(len(rows[0]) + 1):
         for chosen in combinations(range(len(rows[0])), size):
             solution = _normal_equations([[row[j] for j in chosen] for row in rows], y)
             if min(solution, default=Fraction(0)) >= 0:
                 full = [solution[chosen.index(j)] if j in chosen else Fraction(0) for j in range(len(rows[0]))]
                 left = total((_dot(row, full) - t) ** 2 for row, t in zip(rows, y, strict=True))
-                found.append((left, *full))
-    left, *best = min(found)
+                fits.append((left, *full))
+    left, *best = min(fits)
     return (*best, left)
 
 
@@ -108,8 +108,8 @@ def sizes_agree(sizes: Sizes, context: int, tied: bool, gated: bool) -> Compared
     """What the library counts of a model."""
     model = shape_of(sizes, tied=tied, gated=gated)
     weights, read, operations, cached = counted(sizes, context, tied=tied, gated=gated)
-    found = model.parameters, model.read_bytes, model.operations_per_token(context), model.kv_bytes_per_token
-    return equal(tuple(map(Fraction, found)), (weights, 2 * read, operations, 2 * cached))
+    sizes_of = model.parameters, model.read_bytes, model.operations_per_token(context), model.kv_bytes_per_token
+    return equal(tuple(map(Fraction, sizes_of)), (weights, 2 * read, operations, 2 * cached))
 
 
 def passes_agree(context: int, batch: int, k: int) -> Iterator[Compared]:

@@ -17,7 +17,7 @@ def against_all_trees(pi: Pmf, nodes: int, depth: int | None, width: int | None)
         yield equal(tokens(pi, heaviest_tree(pi, nodes, depth)), heaviest_set(pi, nodes, depth))
 
 
-def library(pi: Pmf, nodes: int, depth: int | None, width: int | None) -> Iterator[Compared]:
+def library_tree(pi: Pmf, nodes: int, depth: int | None, width: int | None) -> Iterator[Compared]:
     """The library's tree in fractions: within its limits, the best of its size and of every smaller one."""
     tree = optimal_tree(floats(pi), nodes, depth, max_width=width)
     paths = tuple(tree.paths)
@@ -187,7 +187,7 @@ S2 = Entry(
         agreement(
             Claim(
                 "optimal_tree keeps its limits, and its first nodes are the best tree of each size",
-                library,
+                library_tree,
                 (ANY_RANK,),
             ),
             lambda effort: [*limited(effort.pick(3, 5), 4), *larger_trees(6)],

@@ -159,18 +159,18 @@ RANKS = 3
 
 def heaviest_tree(pi: RankPmf, nodes: int, depth: int | None = None, width: int | None = None) -> Nodes:
     """The heaviest nodes of positive weight from a heap, of equal ones the shallowest, within the tree's limits."""
-    found: list[Path] = []
+    nodes_so_far: list[Path] = []
     heap: list[tuple[Real, int, Path]] = [(-1, 0, ())]
-    while heap and len(found) <= nodes:
+    while heap and len(nodes_so_far) <= nodes:
         negative, deep, node = heapq.heappop(heap)
-        if width is not None and sum(len(other) == deep for other in found) == width:
+        if width is not None and sum(len(other) == deep for other in nodes_so_far) == width:
             continue
-        found.append(node)
+        nodes_so_far.append(node)
         if depth is None or deep < depth:
             below = ((negative * share, deep + 1, (*node, rank)) for rank, share in enumerate(pi, 1) if share > 0)
             for child in below:
                 heapq.heappush(heap, child)
-    return tuple(found[1:])
+    return tuple(nodes_so_far[1:])
 
 
 def heaviest_set(pi: RankPmf, nodes: int, depth: int | None = None) -> Real:
@@ -271,14 +271,14 @@ def accepted(text: Text, tree: Nodes) -> Real:
 
 def greedy_tree(text: Text, nodes: int) -> Nodes:
     """The heaviest nodes by their averages, from a heap."""
-    found: list[Path] = []
+    nodes_so_far: list[Path] = []
     heap: list[tuple[Real, int, Path]] = [(-1, 0, ())]
-    while len(found) <= nodes:
+    while len(nodes_so_far) <= nodes:
         _, deep, node = heapq.heappop(heap)
-        found.append(node)
+        nodes_so_far.append(node)
         for rank in range(1, len(text[0]) + 1):
             heapq.heappush(heap, (-average(text, (*node, rank)), deep + 1, (*node, rank)))
-    return tuple(found[1:])
+    return tuple(nodes_so_far[1:])
 
 
 def calls(text: Text, tree: Nodes) -> Fraction:
@@ -293,7 +293,7 @@ trees = cache(all_trees)
 def heaviest_trees(text: Text, nodes: int) -> list[Nodes]:
     """All trees with the most average weight: there may be ties."""
     weights = {tree: accepted(text, tree) for tree in trees(nodes, WIDEST)}
-    return [tree for tree, own in weights.items() if own == max(weights.values())]
+    return [tree for tree, tree_weight in weights.items() if tree_weight == max(weights.values())]
 
 
 # Cases

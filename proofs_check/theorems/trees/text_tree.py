@@ -37,24 +37,24 @@ def worth(text: Text, tree: Nodes, node: Path) -> Compared:
     return equal(calls(text, tree) - calls(text, more), gain)
 
 
-def library(texts: Sequence[Text], nodes: int, consecutive: bool) -> Iterator[Compared]:
+def library_tree(texts: Sequence[Text], nodes: int, consecutive: bool) -> Iterator[Compared]:
     """text_tree: its calls are those of its tree, and no more than those of the tree where it begins."""
     law = np.array([floats(row) for text in texts for row in text])
-    found: FoundTree = text_tree(law, np.array([len(text) for text in texts]), nodes, consecutive=consecutive)
-    tree = tuple(found.tree.paths)
-    own = sum(calls(text, tree) for text in texts)
-    yield computed(found.calls, own)
+    best_tree: FoundTree = text_tree(law, np.array([len(text) for text in texts]), nodes, consecutive=consecutive)
+    tree = tuple(best_tree.tree.paths)
+    needed = sum(calls(text, tree) for text in texts)
+    yield computed(best_tree.calls, needed)
     yield at_most(len(tree), nodes)
     if consecutive:
         yield equal(int(in_order(tree)), 1)
         return
     weights = {t: sum(accepted(text, t) * len(text) for text in texts) for t in trees(nodes, WIDEST)}
     begun = [sum(calls(text, t) for text in texts) for t, w in weights.items() if w == max(weights.values())]
-    nearest = min(begun, key=lambda exact: abs(found.greedy_calls - exact))
-    yield computed(found.greedy_calls, nearest)
-    yield at_most(own, nearest)
+    nearest = min(begun, key=lambda exact: abs(best_tree.greedy_calls - exact))
+    yield computed(best_tree.greedy_calls, nearest)
+    yield at_most(needed, nearest)
     yield at_least(
-        own, min(sum(calls(text, t) for text in texts) for k in range(1, nodes + 1) for t in trees(k, WIDEST))
+        needed, min(sum(calls(text, t) for text in texts) for k in range(1, nodes + 1) for t in trees(k, WIDEST))
     )
 
 
@@ -77,8 +77,8 @@ def searched_for(seeds: range) -> Iterator[Case]:
     for seed in seeds:
         rng = random.Random(seed)
         lengths = [rng.randint(3, 8) for _ in range(1 + seed % 2)]
-        found = tuple(tuple(cases.random_pmf(rng, WIDEST + 1, 4)[:WIDEST] for _ in range(n)) for n in lengths)
-        yield {"texts": found, "nodes": 1 + seed % 3, "consecutive": seed % 5 == 4}
+        random_texts = tuple(tuple(cases.random_pmf(rng, WIDEST + 1, 4)[:WIDEST] for _ in range(n)) for n in lengths)
+        yield {"texts": random_texts, "nodes": 1 + seed % 3, "consecutive": seed % 5 == 4}
 
 
 def drawn_texts() -> st.SearchStrategy[dict[str, Any]]:
@@ -90,12 +90,12 @@ def drawn_texts() -> st.SearchStrategy[dict[str, Any]]:
 
 def example(text: Text, nodes: int, tree: Nodes = BETTER) -> Iterator[Compared]:
     """The alternating example: 20.0 calls by the greedy tree, 10.4 by the best of all trees, which text_tree finds."""
-    found = text_tree(np.array([floats(row) for row in text]), np.array([len(text)]), nodes)
+    best_tree = text_tree(np.array([floats(row) for row in text]), np.array([len(text)]), nodes)
     greedy, best = calls(text, greedy_tree(text, nodes)), calls(text, tree)
     yield equal((round(10 * greedy), round(10 * best)), (200, 104))
     yield equal(best, min(calls(text, tree) for tree in trees(nodes, WIDEST)))
-    yield computed(found.calls, best)
-    yield computed(found.greedy_calls, greedy)
+    yield computed(best_tree.calls, best)
+    yield computed(best_tree.greedy_calls, greedy)
 
 
 UNIFORM: tuple[Step, ...] = (
@@ -148,7 +148,7 @@ def uniform_phase(text: Text, tree: Nodes) -> Fraction:
 def endless_reading(text: Text, nodes: int) -> Compared:
     """The false reading without end effects: a tree best for a uniform phase gives as many tokens as any."""
     weights = {tree: uniform_phase(text, tree) for tree in trees(nodes, WIDEST)}
-    heaviest = [tree for tree, own in weights.items() if own == max(weights.values())]
+    heaviest = [tree for tree, weight in weights.items() if weight == max(weights.values())]
     return at_least(max(per_call(text, tree) for tree in heaviest), max(per_call(text, tree) for tree in weights))
 
 
@@ -223,7 +223,9 @@ S4 = Entry(
             wrong=NEVER_COSTS,
         ),
         agreement(
-            Claim("text_tree's calls are those of its tree, between the best tree's and the greedy one's", library),
+            Claim(
+                "text_tree's calls are those of its tree, between the best tree's and the greedy one's", library_tree
+            ),
             lambda effort: searched_for(range(effort.pick(30, 200))),
             over="one or two random texts of 3 to 8 positions, trees of up to 3 nodes tried one by one",
             wrong=Claim(

@@ -28,8 +28,8 @@ def by_reading(pi: Pmf, tree: Nodes) -> Iterator[Compared]:
     ends, depths = dict.fromkeys(weights, Fraction(0)), [Fraction(0)] * (deepest(tree) + 1)
     for ranks, share in read(pi, tree).items():
         ends[ranks[:-1]] += share
-    for node, own in weights.items():
-        depths[len(node)] += own
+    for node, node_weight in weights.items():
+        depths[len(node)] += node_weight
     yield equal(sum(share * (len(node) + 1) for node, share in ends.items()), tokens(pi, tree))
     alive = [sum(share for node, share in ends.items() if len(node) >= i) for i in range(len(depths))]
     yield equal(alive, depths)
@@ -85,15 +85,15 @@ def expansion(pi: RankPmf, branching: Path) -> Real:
     return 1 + sum(math.prod(within[: d + 1]) for d in range(len(branching)))
 
 
-def library(pi: Pmf, tree: Nodes) -> Iterator[Compared]:
+def library_numbers(pi: Pmf, tree: Nodes) -> Iterator[Compared]:
     """The library's numbers of any tree."""
     shape = Tree.from_paths(tree)
     yield from described(shape, tree)
     yield computed(expected_tokens(shape, floats(pi)), tokens(pi, tree))
     for i, alive in enumerate(survival(shape, floats(pi)).tolist(), 1):
         yield computed(alive, sum(weight(pi, node) for node in tree if len(node) == i))
-    for node, own in zip(shape.paths, node_weights(shape, floats(pi)).tolist(), strict=True):
-        yield computed(own, weight(pi, node))
+    for node, computed_weight in zip(shape.paths, node_weights(shape, floats(pi)).tolist(), strict=True):
+        yield computed(computed_weight, weight(pi, node))
 
 
 def described(shape: Shape, tree: Nodes) -> Iterator[Compared]:
@@ -171,7 +171,7 @@ S1 = Entry(
             ),
         ),
         agreement(
-            Claim("expected_tokens, survival and node_weights are S1's, and a tree's size is its own", library),
+            Claim("expected_tokens, survival and node_weights are S1's, and a tree's size is its own", library_numbers),
             lambda _: trees_of(3, least=1),
             over="every tree of up to 3 nodes on ranks 1 to 3, 6 laws",
             wrong=Claim(

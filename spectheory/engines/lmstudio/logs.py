@@ -35,15 +35,15 @@ def _read_stats(path: Path) -> Counters:
 
 
 def _counts(entry: Json, path: Path) -> dict[str, int]:
-    found = {name: at(entry, *places) for name, places in _PLACES.items()}
-    found["ignored"] = found["ignored"] or 0
-    if not all(map(is_count, found.values())) or found["accepted"] > min(found["drafted"], found["tokens"]):
+    counts = {name: at(entry, *places) for name, places in _PLACES.items()}
+    counts["ignored"] = counts["ignored"] or 0
+    if not all(map(is_count, counts.values())) or counts["accepted"] > min(counts["drafted"], counts["tokens"]):
         raise TextError(
-            f"{path} has stats {brief(found)}",
+            f"{path} has stats {brief(counts)}",
             limit="needs whole numbers, accepted <= drafted and tokens",
             remedy="save the whole answer",
         )
-    tokens, drafted, accepted = found["tokens"], found["drafted"] - found["ignored"], found["accepted"]
+    tokens, drafted, accepted = counts["tokens"], counts["drafted"] - counts["ignored"], counts["accepted"]
     calls = max(tokens - accepted - 1, 0)
     return {"calls": calls, "drafted": max(drafted, accepted), "accepted": accepted, "tokens": tokens}
 

@@ -31,7 +31,7 @@ def _requests(entry: Json) -> list[Request]:
 
     A cap changes the number of drafts from call to call, and the histogram does not say how many each had.
     """
-    info = next((found for place in _INFO if at(found := at(entry, place), _CALLS) is not None), None)
+    info = next((meta for place in _INFO if at(meta := at(entry, place), _CALLS) is not None), None)
     if not info or not info[_CALLS]:
         return []
     calls, drafted = info[_CALLS], at(info, *_DRAFTED)
@@ -64,10 +64,10 @@ _BIASED = "SGLang's mean counts the prompt's token and the cut last call: biased
 
 def _read_bench(path: Path) -> Counters:
     """The one run of a file, or its last one: each is a mean of its own, without counts that could be added."""
-    found = [(where, entry) for where, entry in entries(path).items() if entry.get(_LENGTH) is not None]
-    if not found:
+    runs = [(where, entry) for where, entry in entries(path).items() if entry.get(_LENGTH) is not None]
+    if not runs:
         raise TextError(f"{path} has no {_LENGTH}", limit="a run with speculation says it", remedy="serve with a draft")
-    (where, run), others = found[-1], len(found) - 1
+    (where, run), others = runs[-1], len(runs) - 1
     length, tokens = run[_LENGTH], run.get("total_output_tokens")
     if not is_number(length) or not 1 <= length <= 1024:
         raise TextError(
@@ -105,8 +105,8 @@ def _read_log(path: Path) -> Counters:
     if not weight:
         raise TextError(f"{path} has no running request", limit="needs lines under load", remedy="log while it serves")
     length = math.fsum(row["requests"] * row["length"] for row in rows) / weight
-    found = {longest_of(row["length"], row["rate"], _DIGITS) for row in rows} - {(None, False)}
-    k, bonus = found.pop() if len(found) == 1 else (None, False)
+    settings = {longest_of(row["length"], row["rate"], _DIGITS) for row in rows} - {(None, False)}
+    k, bonus = settings.pop() if len(settings) == 1 else (None, False)
     return Counters(
         k=k,
         mean_length=length,
@@ -117,10 +117,10 @@ def _read_log(path: Path) -> Counters:
 
 
 def _row(line: str, where: str) -> dict[str, float]:
-    found = {name: re.search(pattern, line) for name, pattern in _FIELDS.items()}
-    if cut := [name for name, match in found.items() if match is None]:
+    matches = {name: re.search(pattern, line) for name, pattern in _FIELDS.items()}
+    if cut := [name for name, match in matches.items() if match is None]:
         raise TextError(f"{where} has no {cut[0]}", limit="needs a whole line", remedy="remove a line that was cut")
-    row = {name: float(match[1]) for name, match in found.items() if match}
+    row = {name: float(match[1]) for name, match in matches.items() if match}
     if row["rate"] > 1 or row["length"] < 1:
         raise TextError(
             f"{where} has accept len {row['length']:g} and accept rate {row['rate']:g}",

@@ -33,35 +33,37 @@ def _read_stats(path: Path) -> Counters:
                 remedy="keep one run in a file",
             )
         seen.append(number)
-    found = [_iteration(record, f"{path}, iteration {record.get('iter', '?')}") for record in records if _KEY in record]
-    found = [each for each in found if each["calls"]]
-    if not found:
+    steps = [_iteration(record, f"{path}, iteration {record.get('iter', '?')}") for record in records if _KEY in record]
+    steps = [each for each in steps if each["calls"]]
+    if not steps:
         raise TextError(f"{path} has no iteration with drafts", limit=f"needs {_KEY}", remedy="serve with speculation")
-    totals: dict[str, Any] = {name: sum(each[name] for each in found) for name in _COUNTS}
+    totals: dict[str, Any] = {name: sum(each[name] for each in steps) for name in _COUNTS}
     for name in ("seconds", "draft_seconds"):
-        known = [each[name] for each in found if each[name] is not None]
-        totals[name] = math.fsum(known) if len(known) == len(found) else None
-    per_call = {each["drafted"] / each["calls"] for each in found}
+        known = [each[name] for each in steps if each[name] is not None]
+        totals[name] = math.fsum(known) if len(known) == len(steps) else None
+    per_call = {each["drafted"] / each["calls"] for each in steps}
     most = max(per_call)
     return Counters(
         **totals,
         k=int(most) if len(per_call) == 1 and most.is_integer() else None,
         engine="tensorrt-llm",
         remarks=(_ARGMAX, *((_PER_ITERATION,) if totals["seconds"] is not None else ())),
-        provenance={"iterations": len(found)},
+        provenance={"iterations": len(steps)},
     )
 
 
 def _iteration(record: Json, where: str) -> dict[str, Any]:
     stats = record[_KEY]
     try:
-        found: dict[str, Any] = {name: stats[key] for name, key in _COUNTS.items()}
-        if not all(map(is_count, found.values())):
+        counts: dict[str, Any] = {name: stats[key] for name, key in _COUNTS.items()}
+        if not all(map(is_count, counts.values())):
             raise TypeError
         times = {"seconds": record.get("iterLatencyMS"), "draft_seconds": stats.get("iterLatencyMS")}
         length = stats.get("acceptanceLength")
         off = (
-            length is not None and found["calls"] and abs(1 + found["accepted"] / found["calls"] - length) > _TOLERANCE
+            length is not None
+            and counts["calls"]
+            and abs(1 + counts["accepted"] / counts["calls"] - length) > _TOLERANCE
         )
         seconds = {name: None if value is None else value / 1000 for name, value in times.items()}
     except (KeyError, TypeError, OverflowError) as error:
@@ -72,11 +74,11 @@ def _iteration(record: Json, where: str) -> dict[str, Any]:
         ) from error
     if off:
         raise TextError(
-            f"{where} says acceptanceLength {length}, its counts {1 + found['accepted'] / found['calls']:.4g}",
+            f"{where} says acceptanceLength {length}, its counts {1 + counts['accepted'] / counts['calls']:.4g}",
             limit="1 + accepted / requests with drafts",
             remedy="check the record for other counts",
         )
-    return {**found, **seconds}
+    return {**counts, **seconds}
 
 
 TOTALS = (

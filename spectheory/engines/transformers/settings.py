@@ -159,8 +159,8 @@ def _sampled(sampling: Sampling) -> dict[str, Any]:
     if sampling.temperature == 0:
         return {"do_sample": False}
     # Left open, top-k would be the library's default of 50.
-    drawn = {"temperature": sampling.temperature, "top_k": sampling.top_k or 0, "top_p": sampling.top_p or 1.0}
-    return {"do_sample": True, **drawn, **({"min_p": sampling.min_p} if sampling.min_p else {})}
+    warpers = {"temperature": sampling.temperature, "top_k": sampling.top_k or 0, "top_p": sampling.top_p or 1.0}
+    return {"do_sample": True, **warpers, **({"min_p": sampling.min_p} if sampling.min_p else {})}
 
 
 def _remarks(ask: Ask, length: Sequence[Fact]) -> list[str]:

@@ -45,15 +45,15 @@ def read_runs(path: Path) -> list[BenchRun]:
 
 def read_run(path: Path) -> BenchRun:
     """The run of a file that holds one."""
-    found = read_runs(path)
-    if len(found) != 1:
+    runs = read_runs(path)
+    if len(runs) != 1:
         raise TextError(
-            f"{path} holds {len(found)} runs",
+            f"{path} holds {len(runs)} runs",
             limit="one run is read at a time",
             remedy="split it, or give it to "
             + argument("spectheory.engines.vllm.bench.read_runs", "spectheory plan --bench"),
         )
-    return found[0]
+    return runs[0]
 
 
 def counters_of(run: BenchRun) -> Counters:
@@ -80,16 +80,16 @@ def _looks_like(head: bytes) -> bool:
 
 def _objects(text: str, path: Path) -> list[Mapping[str, Any]]:
     """The JSON objects of a file, which may stand one after the other."""
-    decoder, found, at = json.JSONDecoder(), [], 0
+    decoder, objects, at = json.JSONDecoder(), [], 0
     try:
         while at < len(text) and text[at:].strip():
             value, at = decoder.raw_decode(text, at + len(text[at:]) - len(text[at:].lstrip()))
-            found += value if isinstance(value, list) else [value]
+            objects += value if isinstance(value, list) else [value]
     except FOREIGN as error:
         raise _refused(path, f"is no whole JSON ({error})") from error
-    if not found or not all(isinstance(each, dict) for each in found):
+    if not objects or not all(isinstance(each, dict) for each in objects):
         raise _refused(path, "holds no results")
-    return found
+    return objects
 
 
 def _run(entry: Mapping[str, Any], path: Path, slack: float) -> BenchRun:
@@ -182,16 +182,16 @@ _LINES = {
 
 def _printed(block: str, path: Path) -> dict[str, Any]:
     """A printed block as the JSON would have it; positions are percentages there."""
-    found: dict[str, Any] = {}
+    run: dict[str, Any] = {}
     positions = []
     for label, value in re.findall(r"^\s*(.+?):\s+(-?[\d.]+)\s*$", block, flags=re.MULTILINE):
         if label in _LINES:
-            found[_LINES[label]] = float(value)
+            run[_LINES[label]] = float(value)
         elif re.fullmatch(r"Position \d+", label):
             positions.append(float(value) / 100)
     if positions:
-        found[f"{_PREFIX}per_position_acceptance_rates"] = positions
-    return found
+        run[f"{_PREFIX}per_position_acceptance_rates"] = positions
+    return run
 
 
 def _refused(path: Path, what: str) -> TextError:

@@ -54,19 +54,19 @@ def _text(entry: Json) -> ScoredText:
     the last of their ranks.
     """
     positions = at(entry, *_POSITIONS)
-    own = [_own(position) for position in positions]
+    entries = [_own(position) for position in positions]
     given = ids_at(entry, *PROMPT)
     if given and len(given) != len(positions):
         raise ValueError(f"{len(given)} prompt ids, {len(positions)} positions")
-    ids = tuple(token for token, _ in own)
+    ids = tuple(token for token, _ in entries)
     if given and any(token not in (None, known) for token, known in zip(ids, given, strict=True)):
         raise ValueError("its positions are of other tokens than prompt_token_ids")
     return ScoredText(
-        log_probs=tuple(at(value, "logprob") for _, value in own),
+        log_probs=tuple(at(value, "logprob") for _, value in entries),
         tokens=given or ids,
         prompt=at(entry, "prompt_tokens") or 0,
         tops=known_lists(_top(position) for position in positions),
-        ranks=tuple(at(value, "rank") for _, value in own),
+        ranks=tuple(at(value, "rank") for _, value in entries),
         **{**text_fields(entry), "ended": False},
     )
 
@@ -85,9 +85,9 @@ def _top(position: Any) -> Top | None:
     """The most probable tokens; the own one is among them if its rank is no lower than the list is long."""
     if position is None:
         return None
-    (own, value), *others = position.items()
+    (token_id, value), *others = position.items()
     rank = value.get("rank")
-    listed = others if rank is None or rank > len(position) else [(own, value), *others]
+    listed = others if rank is None or rank > len(position) else [(token_id, value), *others]
     return top_list((int(token), each["logprob"]) for token, each in listed)
 
 
@@ -139,10 +139,10 @@ def _read_log(path: Path) -> Counters:
     If every line fits calls of k drafts each, these are the calls. Else drafts vary in number (n-gram, suffix, drafts
     cut short), and each line says an interval of calls: the one nearest to what its shares add up to is taken.
     """
-    found = [(n, line) for n, line in enumerate(text_of(path).split("\n"), 1) if _MARK in line]
-    if not found:
+    numbered = [(n, line) for n, line in enumerate(text_of(path).split("\n"), 1) if _MARK in line]
+    if not numbered:
         raise TextError(f"{path} has no {_MARK!r}", limit="vLLM logs it with speculation", remedy="log at level INFO")
-    lines = [_line(line, f"{path} line {number}") for number, line in found]
+    lines = [_line(line, f"{path} line {number}") for number, line in numbered]
     full = [line.full for line in lines if line.full is not None]
     varied = len(full) < len(lines)
     calls = _nearest(lines) if varied else full
@@ -153,19 +153,21 @@ def _read_log(path: Path) -> Counters:
 
 def _nearest(lines: Sequence[_Line]) -> list[int]:
     """Of each line the fitting number of calls nearest to accepted / sum of shares; without any, by drafts per call."""
-    told = [line for line in lines if line.accepted]
-    calls = [float(line.accepted / sum(line.shares)) if sum(line.shares) else float(line.calls.max()) for line in told]
-    drafts = sum(line.drafted for line in told) / sum(calls) if told else float(len(lines[0].shares))
+    accepting = [line for line in lines if line.accepted]
+    calls = [
+        float(line.accepted / sum(line.shares)) if sum(line.shares) else float(line.calls.max()) for line in accepting
+    ]
+    drafts = sum(line.drafted for line in accepting) / sum(calls) if accepting else float(len(lines[0].shares))
     meant = iter(calls)
     each = [next(meant) if line.accepted else line.drafted / drafts for line in lines]
     return [int(line.calls[abs(line.calls - n).argmin()]) for line, n in zip(lines, each, strict=True)]
 
 
 def _line(line: str, where: str) -> _Line:
-    found = {name: re.search(pattern, line) for name, pattern in _FIELDS.items()}
-    if cut := [name for name, match in found.items() if match is None]:
+    matches = {name: re.search(pattern, line) for name, pattern in _FIELDS.items()}
+    if cut := [name for name, match in matches.items() if match is None]:
         raise TextError(f"{where} has no {cut[0]}", limit="needs a whole line", remedy="remove a line that was cut")
-    value = {name: match[1] for name, match in found.items() if match}
+    value = {name: match[1] for name, match in matches.items() if match}
     shares = tuple(float(share) for share in value["shares"].split(","))
     accepted, drafted, length = int(value["accepted"]), int(value["drafted"]), float(value["length"])
     if drafted > _MOST_DRAFTED:
@@ -215,14 +217,14 @@ def _read_offline(path: Path) -> Counters:
 def _printed(text: str, name: str, path: Path) -> int:
     """The value after ``name:``, or of ``Counter(name='vllm:spec_decode_NAME', value=...)``."""
     forms = (rf"\b{name}: (\d+)", rf"spec_decode_{name}['\"],[^)]*?value=(\d+)")
-    found = [match[1] for form in forms for match in re.finditer(form, text)]
-    if len(found) != 1:
+    values = [match[1] for form in forms for match in re.finditer(form, text)]
+    if len(values) != 1:
         raise TextError(
-            f"{path} has {name} {len(found)} times",
+            f"{path} has {name} {len(values)} times",
             limit="needs the print of one run",
             remedy="keep the lines of one run in a file",
         )
-    return int(found[0])
+    return int(values[0])
 
 
 def _is_printed(head: bytes) -> bool:

@@ -135,8 +135,8 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
     if ask.draft.kind == "peagle":
         options["parallel_drafting"] = True
     if not ask.greedy:
-        drawn, rejected = DRAWN[best.rule.name]
-        options |= {"draft_sample_method": drawn, "rejection_sample_method": rejected}
+        sampled, rejected = DRAWN[best.rule.name]
+        options |= {"draft_sample_method": sampled, "rejection_sample_method": rejected}
     if ranges := _ranges(ask, best):
         options["num_speculative_tokens"] = max(best.shape.nodes, *(k for _, _, k in ranges))
         options["num_speculative_tokens_per_batch_size"] = [list(part) for part in ranges]

@@ -42,8 +42,8 @@ def on_threads(kernel: Callable[..., None], *arrays: Tensor | NDArray[Any], cons
     threads = max(1, min(torch.get_num_threads(), rows))
 
     def work(part: int) -> None:
-        own = slice(rows * part // threads, rows * (part + 1) // threads)
-        kernel(*(array[own] for array in whole), *constants)
+        share = slice(rows * part // threads, rows * (part + 1) // threads)
+        kernel(*(array[share] for array in whole), *constants)
 
     if threads == 1:
         work(0)

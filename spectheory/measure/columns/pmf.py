@@ -102,21 +102,21 @@ def _compiled_kept(logits: Tensor, sampling: Sampling, admitted: Tensor | None) 
     """The same row by row, compiled."""
     support = importlib.import_module("spectheory.kernels.supports").support
     tokens = [-1] * len(logits) if admitted is None else admitted[:, 0].tolist()
-    found = []
+    lists = []
     for row, token in zip(logits, tokens, strict=True):
         values = _single(row).numpy()
         at = int(values.argmax())
         if not math.isfinite(values[at]):
             sampling.log_pmf(_single(logits))  # raises an error that names the row
         if sampling.temperature == 0:
-            found.append((np.array([at if token < 0 else token]), np.zeros(1)))
+            lists.append((np.array([at if token < 0 else token]), np.zeros(1)))
         else:
             ids, log = support(values, float(values[at]), sampling, token)
-            found.append((ids.copy(), log.copy()))
-    width = max((len(ids) for ids, _ in found), default=0)
-    ids, log = np.full((len(found), width), logits.shape[1]), np.full((len(found), width), -math.inf)
-    for row, (own, own_log) in enumerate(found):
-        ids[row, : len(own)], log[row, : len(own)] = own, own_log
+            lists.append((ids.copy(), log.copy()))
+    width = max((len(ids) for ids, _ in lists), default=0)
+    ids, log = np.full((len(lists), width), logits.shape[1]), np.full((len(lists), width), -math.inf)
+    for row, (kept, own_log) in enumerate(lists):
+        ids[row, : len(kept)], log[row, : len(kept)] = kept, own_log
     return KeptTokens(torch.from_numpy(ids), torch.from_numpy(log))
 
 
@@ -183,9 +183,9 @@ def places(mask: Tensor) -> Tensor:
     rows, columns = torch.nonzero(mask, as_tuple=True)
     counts = torch.bincount(rows, minlength=len(mask))
     first = (counts.cumsum(dim=0) - counts)[rows]
-    found = columns.new_full((len(mask), int(counts.max())), mask.shape[1])
-    found[rows, torch.arange(len(rows), device=rows.device) - first] = columns
-    return found
+    padded = columns.new_full((len(mask), int(counts.max())), mask.shape[1])
+    padded[rows, torch.arange(len(rows), device=rows.device) - first] = columns
+    return padded
 
 
 def log_pmf(logits: Tensor, sampling: Sampling) -> Tensor:
@@ -252,8 +252,8 @@ class Pmf:
     def log_at(self, at: Tensor) -> Tensor:
         """Log-probabilities ``[rows]`` of one token per row, -inf where cut; those of normal floats from the floats."""
         mass, log = (values.gather(1, at)[:, 0].to(widest(values)) for values in (self.pmf, self.log))
-        own = torch.where(mass >= torch.finfo(self.pmf.dtype).tiny, mass.log(), log).clamp_(max=0.0)
-        return own if self.cut is None else own.masked_fill_(self.cut.gather(1, at)[:, 0], -math.inf)
+        log_mass = torch.where(mass >= torch.finfo(self.pmf.dtype).tiny, mass.log(), log).clamp_(max=0.0)
+        return log_mass if self.cut is None else log_mass.masked_fill_(self.cut.gather(1, at)[:, 0], -math.inf)
 
     def order(self) -> Tensor:
         """Values ``[rows, V]`` in the order of the probabilities: logarithms, which round together less often."""
@@ -279,8 +279,8 @@ def make_pmf(logits: Tensor, sampling: Sampling, buffers: Tensor, admitted: Tens
     torch.sub(logits, best, out=log)
     warmth = divisor(sampling, log.dtype)
     if cuts(sampling, logits.shape[1]) or not bool(torch.isfinite(best).all()):
-        own = kept_tokens(logits, sampling, admitted)  # raises where a row is not finite, naming it
-        log.copy_(own.over(logits.shape[1]))
+        kept = kept_tokens(logits, sampling, admitted)  # raises where a row is not finite, naming it
+        log.copy_(kept.over(logits.shape[1]))
         warmth = 1.0
     if softmax(log, pmf, warmth):
         return Pmf(pmf, log, None)

@@ -141,8 +141,8 @@ def _rejected(heights: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
     density, cumulative = scratch
     density.clamp_(min=0.0)
     torch.cumsum(density, dim=-1, out=cumulative)
-    found = token_at(cumulative, heights).clamp_(max=density.shape[1] - 1)
-    return found, torch.where(density.gather(1, found) > 0, cumulative[:, -1:], 0.0)
+    token = token_at(cumulative, heights).clamp_(max=density.shape[1] - 1)
+    return token, torch.where(density.gather(1, token) > 0, cumulative[:, -1:], 0.0)
 
 
 def _sequence(
@@ -191,10 +191,12 @@ def _from_logarithms(p: Pmf, q: Pmf, out: _Output, heights: Tensor, rows: Tensor
         mass, kept = torch.ones_like(target[:, :1]), log_draft.clone()
         open_ = counts.clone()
         for rank in range(DISTINCT_RANKS):
-            draft, own = _shortened(kept, open_, out.token)
+            draft, log_left = _shortened(kept, open_, out.token)
             draft *= mass
             ratio = (
-                (mass.to(left.dtype).log() + own - out.log_target).clamp_(max=LARGEST_LOG).exp_() if rank else out.ratio
+                (mass.to(left.dtype).log() + log_left - out.log_target).clamp_(max=LARGEST_LOG).exp_()
+                if rank
+                else out.ratio
             )
             shares.append(torch.minimum(left, ratio))
             left = left - shares[-1]
@@ -218,5 +220,5 @@ def _shortened(kept: Tensor, open_: Tensor, token: Tensor) -> tuple[Tensor, Tens
     uniform = open_[empty]
     draft[empty] = uniform / uniform.sum(dim=-1, keepdim=True).clamp(min=1.0)
     # The largest logarithm gives the normaliser; the other probabilities may underflow.
-    own = kept.gather(1, token) - best + draft.amax(dim=-1, keepdim=True).log()
-    return draft, torch.where(best == -math.inf, draft.gather(1, token).log(), own)
+    log_draft = kept.gather(1, token) - best + draft.amax(dim=-1, keepdim=True).log()
+    return draft, torch.where(best == -math.inf, draft.gather(1, token).log(), log_draft)

@@ -50,8 +50,8 @@ def _by_start(p: Pmf, q: Pmf, at: Tensor, scratch: Tensor, *, race: bool) -> dic
     """Columns that a draft has by start and depth."""
     log_target, log_draft = _logs(p, q, at)
     sums = _compiled_sums if fits(p.pmf) else _draft_sums
-    found = sums(p, q, at, log_target, log_draft, scratch)
-    columns = {"log_draft": log_draft, **{name: found[name] for name in _OF_STARTS}}
+    totals = sums(p, q, at, log_target, log_draft, scratch)
+    columns = {"log_draft": log_draft, **{name: totals[name] for name in _OF_STARTS}}
     columns |= _rejections(p, q, log_target, log_draft, scratch, START_RANKS)
     if race:
         columns["race_rank"] = race_ranks(p.pmf, q.pmf, log_target, log_draft, scratch[1])[:, :START_RANKS]
@@ -143,9 +143,9 @@ def _order_statistics(target: Tensor, draft: Tensor, at: Tensor, buffers: Tensor
 
 def _rank(values: Tensor, at: Tensor, before: Tensor, scratch: Tensor) -> Tensor:
     """Rank of a token in its row. Counting in floats runs at full vector width, and is exact below 2^24."""
-    own = values.gather(1, at)
-    ahead = torch.gt(values, own, out=scratch).sum(dim=-1)
-    tied = torch.eq(values, own, out=scratch).mul_(before).sum(dim=-1)
+    value = values.gather(1, at)
+    ahead = torch.gt(values, value, out=scratch).sum(dim=-1)
+    tied = torch.eq(values, value, out=scratch).mul_(before).sum(dim=-1)
     return (1 + ahead + tied).to(torch.int64)
 
 
@@ -181,9 +181,9 @@ def _race_g(p: Tensor, q: Tensor, log_target: Tensor, log_draft: Tensor, scratch
 def _output_masses(p: Pmf, at: Tensor, scratch: Tensor) -> dict[str, Tensor]:
     """Columns of :data:`spectheory.trace.JUDGED`, ``[rows]``, from the pmf in use and the tokens `at` ``[rows, 1]``."""
     wide, values = widest(p.pmf), p.order()
-    own = values.gather(1, at)
+    value = values.gather(1, at)
     above, tied = (
-        compare(values, own, out=scratch).mul_(p.pmf).sum(dim=-1).to(wide) for compare in (torch.gt, torch.eq)
+        compare(values, value, out=scratch).mul_(p.pmf).sum(dim=-1).to(wide) for compare in (torch.gt, torch.eq)
     )
     return {
         "target_above": above.clamp_(max=1.0),
@@ -395,16 +395,16 @@ def union(p: KeptTokens, q: KeptTokens, tokens: Tensor, size: int) -> _Union:
 def union_in_torch(p: KeptTokens, q: KeptTokens, tokens: Tensor, size: int) -> _Union:
     """The same on any device."""
     every = torch.cat([p.ids, q.ids, tokens], dim=1).sort(dim=1).values
-    own = (every < size) & pad(every[:, 1:] != every[:, :-1], (1, 0), value=True)
-    ids = pad(every, (0, 1), value=size).gather(1, places(own))
+    first = (every < size) & pad(every[:, 1:] != every[:, :-1], (1, 0), value=True)
+    ids = pad(every, (0, 1), value=size).gather(1, places(first))
     return _Union(ids, _at(p, ids, size), _at(q, ids, size), torch.searchsorted(ids, tokens.contiguous()))
 
 
 def _at(kept: KeptTokens, ids: Tensor, size: int) -> Tensor:
     """Log-probabilities of tokens, -inf where they are cut."""
     at = torch.searchsorted(kept.ids.contiguous(), ids)
-    own = pad(kept.ids, (0, 1), value=size).gather(1, at) == ids
-    return pad(kept.log, (0, 1), value=-math.inf).gather(1, at).masked_fill_(~own, -math.inf)
+    present = pad(kept.ids, (0, 1), value=size).gather(1, at) == ids
+    return pad(kept.log, (0, 1), value=-math.inf).gather(1, at).masked_fill_(~present, -math.inf)
 
 
 def _pmf(log: Tensor, listed: Listed) -> Pmf:
@@ -469,14 +469,14 @@ def position_statistics(
     parts = []
     for start in range(0, len(tokens), rows):
         target, draft, token = (x[start : start + rows] for x in (target_logits, draft_logits, tokens))
-        own, at = keys[start : start + rows], token[:, None]
+        token_keys, at = keys[start : start + rows], token[:, None]
         try:
             if truncated:
-                part = _listed(target, draft, at, settings, own)
+                part = _listed(target, draft, at, settings, token_keys)
             else:
                 p = make_pmf(target, settings.target, buffers[:2, : len(token)], at if settings.sampled else None)
                 q = make_pmf(draft, settings.draft, buffers[2:4, : len(token)])
-                part = _pmf_columns(p, q, at, settings, own, buffers[4:, : len(token)])
+                part = _pmf_columns(p, q, at, settings, token_keys, buffers[4:, : len(token)])
             parts.append(part | _logit_columns(target, draft, at, settings))
         except LogitsError as error:
             raise LogitsError(

@@ -117,8 +117,8 @@ def deliver(listener: HeadReader | None, pieces: Iterable[tuple[int, int, slice,
         return 0.0
     started = time.perf_counter()
     states = listener.taken()
-    for i, (row, first, own, nodes) in enumerate(pieces):
-        listener.receive(row, first, states[i, own], nodes)
+    for i, (row, first, span, nodes) in enumerate(pieces):
+        listener.receive(row, first, states[i, span], nodes)
     return time.perf_counter() - started
 
 

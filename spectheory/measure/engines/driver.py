@@ -23,8 +23,8 @@ def main() -> None:
         generate = runpy.run_path(sys.argv[1])["generator"](job)
         for name, prompt, seed in job["prompts"]:
             start = time.perf_counter()
-            found = generate(prompt, seed)
-            line = {"id": name, **found, "seconds": time.perf_counter() - start}
+            answer = generate(prompt, seed)
+            line = {"id": name, **answer, "seconds": time.perf_counter() - start}
             answers.write(json.dumps(line) + "\n")
             answers.flush()
     except Exception as error:  # an engine may fail in any way

@@ -122,7 +122,7 @@ def end_of_text(saved: Path) -> list[int]:
     """Token ids that end a text, as a saved model's generation settings, else its configuration, say."""
     for name in ("generation_config.json", "config.json"):
         if (saved / name).is_file():
-            found = json.loads((saved / name).read_text(encoding="utf-8")).get("eos_token_id")
-            if found is not None:
-                return list(found) if isinstance(found, list) else [found]
+            ids = json.loads((saved / name).read_text(encoding="utf-8")).get("eos_token_id")
+            if ids is not None:
+                return list(ids) if isinstance(ids, list) else [ids]
     return []

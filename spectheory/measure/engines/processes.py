@@ -61,12 +61,12 @@ class Http:
             said = " ".join(content.decode("utf-8", errors="replace").split())[:200]
             raise self._refused(f"answered {status} to {path} ({said})", "needs an answer 200")
         try:
-            found = json.loads(content)
+            answer = json.loads(content)
         except FOREIGN:
-            found = None
-        if not isinstance(found, dict):
+            answer = None
+        if not isinstance(answer, dict):
             raise self._refused(f"answered no JSON object to {path}", "needs an OpenAI-compatible server")
-        return found
+        return answer
 
     def _sent(self, method: str, path: str, **content: Any) -> tuple[int, bytes]:
         """The status of an answer, and its content unpacked."""
@@ -102,14 +102,14 @@ _PATIENCE = 120.0
 
 def find_program(engine: str, named: str | None, usual: str, remedy: str) -> str:
     """The whole path of a program named, or else of the usual one; a ``SettingError`` if it is not there."""
-    found = shutil.which(named or usual)
-    if found is None:
+    program = shutil.which(named or usual)
+    if program is None:
         raise SettingError(
             f"{engine} needs the program {named or usual!r}, which is not there",
             limit="must be on the PATH, or be named with its path",
             remedy=f"{remedy}, as --engine {engine}=PATH" if "--engine" not in remedy else remedy,
         )
-    return found
+    return program
 
 
 def version_of(engine: str, command: list[str], remedy: str) -> str:

@@ -263,12 +263,12 @@ def _counted(
     """The counts of a request: those in its answer, else the difference of two scrapes; never none."""
     if counts and not dialect.decodes:
         return counts
-    found = after.since(before, dialect.decodes) if before and after else {}
-    if not found:
+    difference = after.since(before, dialect.decodes) if before and after else {}
+    if not difference:
         raise EngineError(
             f"the server counts no drafts of request {name!r}",
             limit="needs calls in its answers, or spec_decode counters in /metrics",
             remedy="start it with speculation, and vLLM with --per-request-spec-decode-metrics detailed, "
             "llama.cpp with --metrics",
         )
-    return found
+    return difference

@@ -170,7 +170,7 @@ def validate_engines(
     ids = {p.id: tuple(encode_prompt(pair.tokenizer, p, chat_template=asked.chat_template).tolist()) for p in prompts}
     for name, prompt in ids.items():
         check_window(name, len(prompt), asked.tokens, pair.window)
-    found = []
+    answers = []
     for engine, version in zip(engines, versions, strict=True):
         folder = out / engine.name
         models = Models(_folder(pair.target), _folder(pair.draft), folder / "models")
@@ -183,8 +183,8 @@ def validate_engines(
             greedy = plain if job.k and not job.sampling.temperature else None
             runs.append(_judged(pair, log, name, job.drafts, folder / name, greedy))
         about = {each: log.provenance[each] for each in ("hardware", "versions", "date")}
-        found.append({"engine": engine.name, "version": version, "runs": runs, **about})
-    return {"command": "validate", "models": pair.describe(), "prompts": len(prompts), "engines": found}
+        answers.append({"engine": engine.name, "version": version, "runs": runs, **about})
+    return {"command": "validate", "models": pair.describe(), "prompts": len(prompts), "engines": answers}
 
 
 def _jobs(engine: Engine, ids: Mapping[str, tuple[int, ...]], asked: EngineValidation) -> Iterator[tuple[str, Job]]:

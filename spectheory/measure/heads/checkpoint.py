@@ -330,8 +330,8 @@ class CheckpointHead(Head):
 
     def take(self, weights: Mapping[str, Tensor]) -> None:
         """Take the tensors of a checkpoint, which must be complete, in the precision of the head."""
-        own = self.state_dict()
-        self.load_state_dict({name: weights[self._theirs(name)] for name in own})
+        names = self.state_dict()
+        self.load_state_dict({name: weights[self._theirs(name)] for name in names})
 
     def _theirs(self, name: str) -> str:
         """A tensor's name in checkpoints; `layers` of a head are those of the target."""
@@ -428,9 +428,9 @@ class CellsReading(HeadReading):
         for states, tokens in zip(hidden.split(_PIECE), following.split(_PIECE), strict=True):
             before, self.pairs = self.pairs, self.pairs + len(tokens)
             cells = torch.arange(self.pairs, device=self._device)
-            own = cells[before:]
+            cells_read = cells[before:]
             fused = self._head.fuse(states.to(self._states))
-            self._step(fused, tokens, own, own[:, None] >= cells)
+            self._step(fused, tokens, cells_read, cells_read[:, None] >= cells)
 
     @torch.no_grad()
     def first(self, places: Tensor) -> Tensor:

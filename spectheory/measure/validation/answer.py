@@ -366,8 +366,10 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     expected = np.array([run.expected.calls for run in evidence.runs(setting) if run.expected is not None])
     predicted = by_passes = by_table(table, of_trace)
     if table.loop is not None:  # the time around passes and plain steps
-        own = table.target_step().best
-        predicted = replace(by_passes, overhead=table.loop.of(shape) / own, plain=table.loop.plain / own)
+        target_pass = table.target_step().best
+        predicted = replace(
+            by_passes, overhead=table.loop.of(shape) / target_pass, plain=table.loop.plain / target_pass
+        )
     made = made_by_table(table, setting.drafts, evidence.runs(setting))
     miss = speedup(counted, measured) / speedup(known, predicted)
     shares = budget(known, here.tokens / left_out(expected), counted, predicted, made, measured)

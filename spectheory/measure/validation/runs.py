@@ -243,7 +243,7 @@ def decoded_rounds(
     fingerprint = checked_fingerprint(pair, prompts, every, how)
     ids = [encode_prompt(pair.tokenizer, prompt, chat_template=how.chat_template) for prompt in prompts]
     with Store(path, ROUNDS, {"fingerprint": fingerprint}) as store:
-        rounds = {row.content["prompt"]: msgspec.convert(row.content["runs"], dict[str, Run]) for row in store.found}
+        rounds = {row.content["prompt"]: msgspec.convert(row.content["runs"], dict[str, Run]) for row in store.earlier}
         resumed = len(rounds)
         report(Progress(resumed, len(prompts), resumed))
         if resumed < len(prompts):

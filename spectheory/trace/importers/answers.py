@@ -30,15 +30,15 @@ def entries(path: Path) -> dict[str, Json]:
     """The objects of a file by their places; what is no object, or torn, is named."""
     text = text_of(path, most=MOST_BYTES)
     if text.lstrip().startswith(_EVENTS):
-        found: dict[str, Any] = dict(_answers(text, str(path)))
+        objects: dict[str, Any] = dict(_answers(text, str(path)))
     else:
-        found = dict(_lines(text, path) if _first_line_is_whole(text) else _document(text, path))
-    if not found:
+        objects = dict(_lines(text, path) if _first_line_is_whole(text) else _document(text, path))
+    if not objects:
         raise TextError(f"{path} holds no request", limit="needs at least one", remedy="log one object per line")
-    for where, entry in found.items():
+    for where, entry in objects.items():
         if not isinstance(entry, dict):
             raise TextError(f"{where} is no object", limit="needs one object per request", remedy="check the log")
-    return found
+    return objects
 
 
 def _first_line_is_whole(text: str) -> bool:
@@ -75,24 +75,24 @@ def at(entry: Any, *paths: str) -> Any:
     [7]
     """
     for path in paths:
-        found = entry
+        value = entry
         for name in path.split("."):
-            if isinstance(found, Mapping):
-                found = found.get(name)
+            if isinstance(value, Mapping):
+                value = value.get(name)
             else:
-                place = name.isdecimal() and isinstance(found, list) and int(name) < len(found)
-                found = found[int(name)] if place else None
-        if found is not None:
-            return found
+                place = name.isdecimal() and isinstance(value, list) and int(name) < len(value)
+                value = value[int(name)] if place else None
+        if value is not None:
+            return value
     return None
 
 
 def read_each(path: Path, name: str, read: Callable[[Json], Read]) -> dict[str, Read]:
     """What `read` makes of every object of a file by its place; an error names the place."""
-    found = {}
+    values = {}
     for where, entry in entries(path).items():
         try:
-            found[where] = read(entry)
+            values[where] = read(entry)
         except SpectheoryError as error:
             raise TextError(f"{where}: {error.what}", limit=error.limit, remedy=error.remedy) from error
         except FOREIGN as error:
@@ -102,7 +102,7 @@ def read_each(path: Path, name: str, read: Callable[[Json], Read]) -> dict[str, 
                 limit="every entry must be of one format",
                 remedy="check the log for torn or mixed lines",
             ) from error
-    return found
+    return values
 
 
 _DATA, _DONE = "data:", "[DONE]"
@@ -114,7 +114,7 @@ _JOINED = ("token_ids", "text")
 
 def _answers(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each answer by the place of its first event, in the order of these; events without an id are an answer each."""
-    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    answers: dict[str, tuple[str, dict[str, Any]]] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         content = line.strip().removeprefix(_DATA).strip()
         if not line.strip().startswith(_DATA) or content == _DONE:
@@ -122,9 +122,9 @@ def _answers(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         where = f"{name} line {number}"
         event = parsed_json(content, where)
         if isinstance(event, dict):
-            _, whole = found.setdefault(str(event.get("id", where)), (where, {}))
+            _, whole = answers.setdefault(str(event.get("id", where)), (where, {}))
             _add(whole, event)
-    yield from found.values()
+    yield from answers.values()
 
 
 def _add(whole: dict[str, Any], event: Mapping[str, Any]) -> None:
@@ -163,9 +163,9 @@ _OFF = {"top_k": (0, -1), "top_p": (1, 1.0), "min_p": (0, 0.0)}
 def ids_at(entry: Json, *paths: str) -> tuple[int, ...]:
     """Token ids at the first of the paths that has a list of them; empty where none has."""
     for path in paths:
-        found = at(entry, path)
-        if isinstance(found, list) and found and all(type(token) is int for token in found):
-            return tuple(found)
+        ids = at(entry, path)
+        if isinstance(ids, list) and ids and all(type(token) is int for token in ids):
+            return tuple(ids)
     return ()
 
 
@@ -179,8 +179,8 @@ def request_of(entry: Json, **counts: Any) -> Request:
 
 def name_of(entry: Json) -> str:
     """What the entry calls itself; empty where it has no name."""
-    found = at(entry, *_NAME)
-    return "" if found is None else str(found)
+    name = at(entry, *_NAME)
+    return "" if name is None else str(name)
 
 
 def distinct(names: Sequence[str]) -> list[str]:
@@ -192,22 +192,22 @@ def distinct(names: Sequence[str]) -> list[str]:
 def _content_ids(entry: Json) -> tuple[int, ...]:
     """Ids of the output where only its log-probabilities have them."""
     content = at(entry, "choices.0.logprobs.content")
-    found = [at(each, "id") for each in content] if isinstance(content, list) else []
-    return tuple(found) if found and all(type(token) is int for token in found) else ()
+    ids = [at(each, "id") for each in content] if isinstance(content, list) else []
+    return tuple(ids) if ids and all(type(token) is int for token in ids) else ()
 
 
 def settings_of(entry: Json) -> dict[str, Any]:
     """How the text was sampled, as far as the entry says; a filter that keeps all tokens is left out."""
     if isinstance(at(entry, "generation_settings.samplers"), list):
         return _llama_settings(entry["generation_settings"])
-    found = {name: at(entry, *(f"{p}{s}" for p in _SETTINGS_AT for s in spelt)) for name, spelt in _SETTINGS.items()}
-    return _applied(found)
+    settings = {name: at(entry, *(f"{p}{s}" for p in _SETTINGS_AT for s in spelt)) for name, spelt in _SETTINGS.items()}
+    return _applied(settings)
 
 
 def _llama_settings(given: Json) -> dict[str, Any]:
     """Settings of llama.cpp: its `samplers` alone are applied, whatever else is set."""
-    found = {name: given.get(name) for name in _SETTINGS if name in given["samplers"]}
-    return _applied({"temperature": 1.0, **found})
+    settings = {name: given.get(name) for name in _SETTINGS if name in given["samplers"]}
+    return _applied({"temperature": 1.0, **settings})
 
 
 def _applied(settings: Json) -> dict[str, Any]:
@@ -283,10 +283,10 @@ def histogram(row: Any) -> tuple[int, ...]:
         if outside := [accepted for accepted in sparse if not 0 <= accepted <= MOST_DRAFTS]:
             raise ValueError(f"{outside[0]} accepted tokens in a call, 0..{MOST_DRAFTS} are possible")
         row = [sparse.get(i, 0) for i in range(max(sparse, default=-1) + 1)]
-    found = list(row or ())
-    while found and found[-1] == 0:
-        found.pop()
-    return tuple(found)
+    counts = list(row or ())
+    while counts and counts[-1] == 0:
+        counts.pop()
+    return tuple(counts)
 
 
 def _by_drafted(record: Json) -> dict[int, tuple[int, ...]]:

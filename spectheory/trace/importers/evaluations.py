@@ -110,14 +110,14 @@ def _of_choices(entry: Json) -> list[Request]:
 
     Every call outputs its accepted drafts and one token more, so accepted = new tokens - calls.
     """
-    found = []
+    requests = []
     for choice in entry["choices"]:
         counted = zip(choice["idxs"], choice["new_tokens"], choice["wall_time"], strict=True)
         for turn, (last, tokens, seconds) in enumerate(counted, start=1):
             name = f"{name_of(entry)} choice {choice['index']} turn {turn}"
             calls = last + 1
-            found.append(Request(name, tokens=tokens, calls=calls, total_accepted=tokens - calls, seconds=seconds))
-    return found
+            requests.append(Request(name, tokens=tokens, calls=calls, total_accepted=tokens - calls, seconds=seconds))
+    return requests
 
 
 EAGLE = Format(
@@ -155,9 +155,9 @@ def _read_specdecode_bench(path: Path, *, agreeing: bool = False) -> Trace:
     It is the longest that the draft gets right there, so a call of k drafts accepts the smaller of both. Lists that are
     not of their text's length come from another run of the text; with `agreeing` such requests are left out.
     """
-    found = read_each(path, NAME, _listed)
-    _one_set_of_drafts(found)
-    requests = list(found.values())
+    by_place = read_each(path, NAME, _listed)
+    _one_set_of_drafts(by_place)
+    requests = list(by_place.values())
     differ = [each for each in requests if each.differing]
     if differ and not agreeing:
         raise _other_runs(path, differ, len(requests))
@@ -170,7 +170,7 @@ def _read_specdecode_bench(path: Path, *, agreeing: bool = False) -> Trace:
 def _read_own(path: Path, *, wanted: Callable[[str], bool]) -> Trace:
     """One draft of the log, whose list is a text of its own: for lists that come from another run of the text."""
 
-    def own(entry: Json) -> _RecordedRequest:
+    def with_list(entry: Json) -> _RecordedRequest:
         listed = _listed(entry)
         chosen = [name for name in listed.accepted if wanted(name)]
         if len(chosen) != 1:
@@ -178,9 +178,9 @@ def _read_own(path: Path, *, wanted: Callable[[str], bool]) -> Trace:
         accepted = listed.accepted[chosen[0]]
         return _RecordedRequest(listed.id, len(accepted), {chosen[0]: accepted})
 
-    found = read_each(path, NAME, own)
-    _one_set_of_drafts(found)
-    return _trace(list(found.values()))
+    requests = read_each(path, NAME, with_list)
+    _one_set_of_drafts(requests)
+    return _trace(list(requests.values()))
 
 
 def _listed(entry: Json) -> _RecordedRequest:
@@ -210,10 +210,10 @@ def _accepted_in(key: str, value: Any) -> list[int]:
     return [each - 1 for each in lengths]
 
 
-def _one_set_of_drafts(found: Mapping[str, _RecordedRequest]) -> None:
+def _one_set_of_drafts(requests: Mapping[str, _RecordedRequest]) -> None:
     """Refuse a file whose requests have different drafts."""
-    first = next(iter(found.values()))
-    for where, each in found.items():
+    first = next(iter(requests.values()))
+    for where, each in requests.items():
         if each.accepted.keys() != first.accepted.keys():
             raise TextError(
                 f"{where} has the drafts {', '.join(each.accepted)}, others have {', '.join(first.accepted)}",

@@ -98,10 +98,10 @@ _MARKED = "token_id:"
 
 def scores(path: Path, name: str, read: Callable[[Json], ScoredText]) -> Scores:
     """Every text of a file under one model."""
-    found = read_each(path, name, lambda entry: (read(entry), str(at(entry, "model") or "")))
-    names = distinct([text.id for text, _ in found.values()])
-    texts = tuple(replace(text, id=name) for (text, _), name in zip(found.values(), names, strict=True))
-    models = {model for _, model in found.values()}
+    contents = read_each(path, name, lambda entry: (read(entry), str(at(entry, "model") or "")))
+    names = distinct([text.id for text, _ in contents.values()])
+    texts = tuple(replace(text, id=name) for (text, _), name in zip(contents.values(), names, strict=True))
+    models = {model for _, model in contents.values()}
     if len(models) > 1:
         raise TextError(
             f"{path} holds scores of {' and '.join(sorted(models))}",
@@ -113,10 +113,10 @@ def scores(path: Path, name: str, read: Callable[[Json], ScoredText]) -> Scores:
 
 def text_fields(entry: Json) -> dict[str, Any]:
     """The fields of a text that the entry says itself."""
-    found: dict[str, Any] = {"id": name_of(entry), "ended": at(entry, *FINISH) in ENDED}
-    found |= {name: at(entry, name) for name in ("vocabulary", "error") if at(entry, name) is not None}
+    fields: dict[str, Any] = {"id": name_of(entry), "ended": at(entry, *FINISH) in ENDED}
+    fields |= {name: at(entry, name) for name in ("vocabulary", "error") if at(entry, name) is not None}
     settings = settings_of(entry)
-    return {**found, "sampling": settings or None, "processed": entry.get("processed") is True}
+    return {**fields, "sampling": settings or None, "processed": entry.get("processed") is True}
 
 
 def _strings_or_ids(tokens: Sequence[Any]) -> dict[str, Any]:
@@ -139,8 +139,8 @@ def top_list(pairs: Iterable[tuple[Any, Any]]) -> Top | None:
 
 def known_lists(tops: Iterable[Top | None]) -> tuple[Top | None, ...]:
     """The lists, or nothing where no position has one."""
-    found = tuple(tops)
-    return found if any(found) else ()
+    lists = tuple(tops)
+    return lists if any(lists) else ()
 
 
 def _text(entry: Json) -> ScoredText:

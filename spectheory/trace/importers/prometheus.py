@@ -64,9 +64,9 @@ def _read_prometheus(path: Path) -> Counters:
     series = _series(path)
     kinds = _every_kind()
     kind = next((each for each in kinds if _is_of(each, series)), kinds[0])
-    own = {name.removeprefix(kind.prefix): found for name, found in series.items()}
-    totals: dict[str, Any] = {name: _total(own, metric) for name, metric in kind.totals.items()}
-    gauges = {name: _gauge(own, metric, path) for name, metric in kind.gauges.items()}
+    metrics = {name.removeprefix(kind.prefix): samples for name, samples in series.items()}
+    totals: dict[str, Any] = {name: _total(metrics, metric) for name, metric in kind.totals.items()}
+    gauges = {name: _gauge(metrics, metric, path) for name, metric in kind.gauges.items()}
     missing = [kind.totals[name] for name in totals if name in SPECULATION and totals[name] is None]
     if missing or (not totals and None in gauges.values()):
         raise TextError(
@@ -75,18 +75,19 @@ def _read_prometheus(path: Path) -> Counters:
             remedy="scrape the server while it speculates, and the whole page",
         )
     _one_model(
-        [found for name, found in own.items() if name in kind.totals.values() and name in SPECULATION.values()], path
+        [samples for name, samples in metrics.items() if name in kind.totals.values() and name in SPECULATION.values()],
+        path,
     )
-    counts = _by_position(own.get(kind.position, ()), path) if kind.position else []
+    counts = _by_position(metrics.get(kind.position, ()), path) if kind.position else []
     whole: dict[str, Any] = {
         name: value if name == "seconds" or value is None else int(value) for name, value in totals.items()
     }
     calls, mean_length, whole["k"] = whole.get("calls"), gauges.get("mean_length"), len(counts) or None
     if kind.derived:
-        whole |= kind.derived(whole, lambda name: _total(own, name), lambda name: _gauge(own, name, path))
+        whole |= kind.derived(whole, lambda name: _total(metrics, name), lambda name: _gauge(metrics, name, path))
     if mean_length is not None and (rate := gauges.get("rate")) is not None:
         whole["k"], _ = longest_of(mean_length, rate, _GAUGE_DIGITS)
-    started = _total(own, kind.started)
+    started = _total(metrics, kind.started)
     facts = {"started": started, "draft_share": gauges.get("draft_share")}
     return Counters(
         **whole,
@@ -112,24 +113,24 @@ def _series(path: Path) -> dict[str, Samples]:
     """Labels and values of each metric."""
     from prometheus_client.parser import text_string_to_metric_families
 
-    found: dict[str, list[tuple[Mapping[str, str], float]]] = {}
+    samples_of: dict[str, list[tuple[Mapping[str, str], float]]] = {}
     try:
         for family in text_string_to_metric_families(text_of(path)):
             for sample in family.samples:
                 name = _RAY.sub(r"\1:", sample.name)
-                found.setdefault(name, []).append((sample.labels, sample.value))
+                samples_of.setdefault(name, []).append((sample.labels, sample.value))
     except FOREIGN as error:
         raise TextError(
             f"{path} is no whole scrape ({shorten(str(error), 80) or type(error).__name__})",
             limit="needs Prometheus' text format",
             remedy="fetch /metrics again",
         ) from error
-    return dict(found)
+    return dict(samples_of)
 
 
-def _total(own: Mapping[str, Samples], name: str) -> float | None:
+def _total(metrics: Mapping[str, Samples], name: str) -> float | None:
     """The sum over all engines of a server."""
-    return sum(_finite(value, name) for _, value in own[name]) if name in own else None
+    return sum(_finite(value, name) for _, value in metrics[name]) if name in metrics else None
 
 
 def _finite(value: float, name: str) -> float:
@@ -140,9 +141,9 @@ def _finite(value: float, name: str) -> float:
     return value
 
 
-def _gauge(own: Mapping[str, Samples], name: str, path: Path) -> float | None:
+def _gauge(metrics: Mapping[str, Samples], name: str, path: Path) -> float | None:
     """A mean that all ranks of a server agree on."""
-    values = {_finite(value, name) for _, value in own.get(name, ())}
+    values = {_finite(value, name) for _, value in metrics.get(name, ())}
     if len(values) > 1:
         raise TextError(
             f"{path} has {len(values)} values of {name}",
@@ -153,7 +154,7 @@ def _gauge(own: Mapping[str, Samples], name: str, path: Path) -> float | None:
 
 
 def _one_model(metrics: Sequence[Samples], path: Path) -> None:
-    models = {labels.get(_MODEL, "") for found in metrics for labels, _ in found}
+    models = {labels.get(_MODEL, "") for samples in metrics for labels, _ in samples}
     if len(models) > 1:
         raise TextError(
             f"{path} counts {', '.join(sorted(models))}",
@@ -162,10 +163,10 @@ def _one_model(metrics: Sequence[Samples], path: Path) -> None:
         )
 
 
-def _by_position(found: Samples, path: Path) -> list[float]:
+def _by_position(samples: Samples, path: Path) -> list[float]:
     """Accepted tokens at the first, second, ... position."""
     counts: dict[int, float] = {}
-    for labels, value in found:
+    for labels, value in samples:
         position = labels.get("position", "")
         if not re.fullmatch("[0-9]{1,4}", position):
             raise TextError(

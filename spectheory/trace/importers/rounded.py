@@ -95,7 +95,7 @@ def longest_of(length: float, rate: float, digits: int) -> tuple[int | None, boo
     The rate is (length - 1) / k, or length / (k + 1); None unless one k alone fits within rounding.
     """
     unit = half_unit(digits)
-    found = []
+    fits = []
     for counted, above in ((False, length - 1), (True, length)):
         if rate > unit and above > unit:
             low, high = (above - unit) / (rate + unit), (above + unit) / (rate - unit)
@@ -104,5 +104,5 @@ def longest_of(length: float, rate: float, digits: int) -> tuple[int | None, boo
                 for n in range(math.ceil(low - SLACK), min(math.floor(high + SLACK), MOST_DRAFTS + 1) + 1)
                 if n > counted
             ]
-            found += [(n - counted, counted) for n in whole]
-    return found[0] if len({k for k, _ in found}) == 1 else (None, False)
+            fits += [(n - counted, counted) for n in whole]
+    return fits[0] if len({k for k, _ in fits}) == 1 else (None, False)

@@ -96,11 +96,11 @@ def mtp(model, hidden, text, depth):
 FORWARD = {"eagle3": eagle3, "peagle": p_eagle, "dflash": dflash, "mtp": mtp}
 
 
-def take_of_target(model, own):
+def take_of_target(model, names):
     """Load again what the checkpoint lacks: from_pretrained leaves such tensors uninitialised in memory."""
     if model.config.speculators_model_type in ("eagle3", "peagle"):
         model._load_verifier_weights(
-            overwrite_embed_tokens="embed_tokens.weight" not in own, overwrite_lm_head="lm_head.weight" not in own
+            overwrite_embed_tokens="embed_tokens.weight" not in names, overwrite_lm_head="lm_head.weight" not in names
         )
 
 

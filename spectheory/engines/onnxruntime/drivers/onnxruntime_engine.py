@@ -32,7 +32,7 @@ def generator(job: dict[str, Any]) -> Callable[[list[int], int], dict[str, Any]]
             if job["k"]:
                 said = running.get_speculative_stats()
                 calls.append(tuple(said[name] for name in COUNTED))
-        if (held := running.get_sequence(0)[len(prompt) :].tolist()) != output[: len(held)]:
+        if (sequence := running.get_sequence(0)[len(prompt) :].tolist()) != output[: len(sequence)]:
             raise RuntimeError("its sequence is not of the tokens that it handed out")
         return {"output": output, **(_by_call(calls) if job["k"] else {})}
 

@@ -33,8 +33,8 @@ def generator(job: dict[str, Any]) -> Callable[[list[int], int], dict[str, Any]]
     def generate(prompt: list[int], seed: int) -> dict[str, Any]:
         config.rng_seed = seed
         steps = Steps()
-        found = pipeline.generate(ov.Tensor(np.array([prompt], np.int64)), config, steps)
-        output = [int(token) for token in found.tokens[0]]
+        result = pipeline.generate(ov.Tensor(np.array([prompt], np.int64)), config, steps)
+        output = [int(token) for token in result.tokens[0]]
         if not job["k"]:
             return {"output": output}
         if sum(steps.steps) != len(output):

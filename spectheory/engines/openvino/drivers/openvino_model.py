@@ -26,7 +26,7 @@ NUMBERS = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16}
 
 def weights_of(folder: Path) -> dict[str, NDArray[Any]]:
     """Every tensor of a folder's safetensors files, in float32."""
-    found = {}
+    weights = {}
     for file in sorted(folder.glob("*.safetensors")):
         content = file.read_bytes()
         start = 8 + int.from_bytes(content[:8], "little")
@@ -35,8 +35,8 @@ def weights_of(folder: Path) -> dict[str, NDArray[Any]]:
                 first, last = entry["data_offsets"]
                 raw = np.frombuffer(content[start + first : start + last], NUMBERS[entry["dtype"]])
                 wide = (raw.astype(np.uint32) << 16).view(np.float32) if entry["dtype"] == "BF16" else raw
-                found[name] = wide.astype(np.float32).reshape(entry["shape"])
-    return found
+                weights[name] = wide.astype(np.float32).reshape(entry["shape"])
+    return weights
 
 
 class Decoder:
@@ -92,8 +92,8 @@ class Decoder:
         value = self._with_past(self._split(state, at, "v", self.groups), at + "value")
         repeated = [self._repeated(each) for each in (key, value)]
         mixed = ops.scaled_dot_product_attention(query, *repeated, self.visible)
-        joined = ops.reshape(ops.transpose(mixed, [0, 2, 1, 3]), [0, 0, self.heads * self.width], True)
-        return self._linear(joined, at + "o_proj")
+        output = ops.reshape(ops.transpose(mixed, [0, 2, 1, 3]), [0, 0, self.heads * self.width], True)
+        return self._linear(output, at + "o_proj")
 
     def _split(self, state: Any, at: str, which: str, heads: int) -> Any:
         """Queries, keys or values, `[batch, heads, tokens, width]`."""
