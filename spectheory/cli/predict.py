@@ -155,7 +155,9 @@ def _show(
     for line in answer.left_out:
         remarks.print(line, markup=False)
     alone = question.rule or question.shape or question.stop or question.bias
-    engines = () if alone and not question.engine else deployable(answer, trace, question.engine)
+    prefill = question.prefill_token
+    known = partial(deployable, answer, trace, question.engine, prefill_emits_token=prefill)
+    engines = () if alone and not question.engine else known()
     report = partial(prediction_report, answer, engines=engines, trace=in_commands(question.trace))
     if question.where:
         return show_where(question, pair, trace, answer, report, check)

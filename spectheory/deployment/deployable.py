@@ -12,12 +12,15 @@ from spectheory.trace import Trace
 from spectheory.trace.record import a_trace
 
 
-def deployable(plan: Plan, trace: Trace, engines: Sequence[str] | None = None) -> tuple[EngineSettings, ...]:
+def deployable(
+    plan: Plan, trace: Trace, engines: Sequence[str] | None = None, *, prefill_emits_token: bool = False
+) -> tuple[EngineSettings, ...]:
     """The fastest setting of each engine for the trace of a plan, with its costs: the fastest engine first.
 
     `engines` are names of :func:`~spectheory.deployment.serving_engines`; without, every one. Chains are as long as
-    those of the plan. Of equally fast engines those come first whose setting is one line to paste. Empty without costs,
-    and where nothing says what engines would accept: recorded lengths, and lists of log-probabilities.
+    those of the plan, and end as its stopping rules say. Of equally fast engines those come first whose setting is one
+    line to paste. Empty without costs, and where nothing says what engines would accept: recorded lengths, and lists of
+    log-probabilities.
 
     Examples
     --------
@@ -34,7 +37,16 @@ def deployable(plan: Plan, trace: Trace, engines: Sequence[str] | None = None) -
         return ()
     longest = max(prediction.shape.nodes for prediction in plan.predictions)
     draft = Draft("draft", trace, plan.cost)
-    return fastest_of_each(engine_settings([draft], k_max=longest, nodes=longest, engines=engines))
+    stops = list(dict.fromkeys(each.shape.stop for each in plan.predictions if each.shape.stop))
+    settings = engine_settings(
+        [draft],
+        k_max=longest,
+        nodes=longest,
+        stops=stops,
+        engines=engines,
+        prefill_emits_token=prefill_emits_token,
+    )
+    return fastest_of_each(settings)
 
 
 def fastest_of_each(settings: Sequence[EngineSettings]) -> tuple[EngineSettings, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from spectheory.checks import choice, several
@@ -166,20 +167,30 @@ class Ask:
     draft: Draft
     chains: Plan
     nodes: int
+    prefill_emits_token: bool = False
 
     @classmethod
-    def about(cls, draft: Draft, lengths: Sequence[int], nodes: int, stops: Sequence[StoppingRule] = ()) -> Ask:
+    def about(
+        cls,
+        draft: Draft,
+        lengths: Sequence[int],
+        nodes: int,
+        stops: Sequence[StoppingRule] = (),
+        *,
+        prefill_emits_token: bool = False,
+    ) -> Ask:
         """Predict the chains of the given lengths, and those that stopping rules end."""
+        predicted = partial(planned, draft.trace, draft.cost, prefill_emits_token=prefill_emits_token)
         names = [GREEDY, TOKEN] if (draft.trace.sampling or Sampling()).temperature == 0 else [TOKEN, BLOCK, ARGMAX]
         asked = [PATH_RULES[name] for name in (*names, LOOKUP, SUFFIX)]
         rules = [rule for rule in asked if not rule.missing_columns(draft.trace.columns)]
         shapes = [Chain(k) for k in lengths]
-        chains = planned(draft.trace, draft.cost, rules, shapes)
+        chains = predicted(rules, shapes)
         if stops:
             shapes = [Chain(k, stop=stop) for stop in stops for k in lengths]
             ended = [rule for rule in rules if rule.uses_draft and rule.name != BLOCK]
-            chains += planned(draft.trace, draft.cost, ended, shapes)
-        return cls(draft, chains, nodes)
+            chains += predicted(ended, shapes)
+        return cls(draft, chains, nodes, prefill_emits_token)
 
     def fastest(
         self, *rules: str, most: int | None = None, stop: type[StoppingRule] | None = None
@@ -305,6 +316,7 @@ def engine_settings(
     nodes: int = 32,
     stops: Sequence[StoppingRule] = (),
     engines: Sequence[str] | None = None,
+    prefill_emits_token: bool = False,
 ) -> list[EngineSettings]:
     """The fastest settings of each engine over all drafts for one target, under the engine's own rule.
 
@@ -328,7 +340,8 @@ def engine_settings(
     found: dict[tuple[str, str], EngineSettings] = {}
     for draft in (each for each in all_drafts(drafts) if not each.trace.recorded):
         longest = within(draft.trace.columns, measured_nodes(draft.cost, k_max))
-        ask = Ask.about(draft, range(1, longest + 1), measured_nodes(draft.cost, nodes), stops)
+        largest = measured_nodes(draft.cost, nodes)
+        ask = Ask.about(draft, range(1, longest + 1), largest, stops, prefill_emits_token=prefill_emits_token)
         for settings in _of_engines(ask, asked):
             rule = settings.candidate.prediction.rule
             copied = "" if rule.uses_draft else rule.name

@@ -49,8 +49,12 @@ class FromAcceptance:
 
     @property
     def safest(self) -> AtLength:
-        """The length with the largest speed-up that is sure at the c given; without c the longest."""
-        return max(self.rows, key=lambda row: self.gain(row).low) if self.cs else self.rows[-1]
+        """The length with the largest speed-up that is sure at the c given, of equal ones the likeliest best; without
+        c the longest.
+        """
+        if not self.cs:
+            return self.rows[-1]
+        return max(self.rows, key=lambda row: (self.gain(row).low, self.gain(row).best))
 
     @property
     def likeliest(self) -> AtLength:

@@ -36,7 +36,7 @@ def verdict(
     lines = [f"{said}: {setting}: speed-up {point(speedup, 'x')}", how_sure(cost, speedup, runs.tokens_per_call)]
     if best.speedup is not None and best.speedup.best > speedup.best:
         theory = f"{best.rule.label}, {in_words(best.shape)}"
-        lines.append(f"Theoretical best, no settings here: {theory}: {point(best.speedup, 'x')}")
+        lines.append(f"Theoretical best, of no setting below: {theory}: {point(best.speedup, 'x')}")
     return lines
 
 

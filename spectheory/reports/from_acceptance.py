@@ -14,9 +14,11 @@ from spectheory.reports.table import Column, Table
 
 _CERTAIN = (
     "Ranges hold for every text with exactly this acceptance, whichever way it is spread (C6), if the rule decides "
-    "each position alone: token verification or matching. The error of the rate itself comes on top, and a text's last "
-    "call is left out."
+    "each position alone, in the same way at every depth of a call: token verification or matching of a draft model, "
+    "not of a head whose later drafts are worse. The error of the rate itself comes on top, and a text's last call is "
+    "left out, which matters for short texts."
 )
+_FOR = "Ranges are for a draft model that is verified token by token; a head, worse at later drafts, may get less."
 _COUNTED = "Block verification is not covered, as the rate was counted in calls of one k."
 _BLOCK = (
     "Lower ends hold for block verification too in the mean over texts that the target samples (B7), not for each text."
@@ -38,16 +40,15 @@ def acceptance_report(answer: FromAcceptance) -> Report:
     lines = _lines(answer)
     shown = sizes_shown((row.k for row in answer.rows), best.k)
     tables = [_table(answer, [row for row in answer.rows if row.k in shown])]
-    brief = Brief.of(lines, tables, [cost, _NEXT])
+    brief = Brief.of(lines, tables, [_FOR, cost, _NEXT])
     return Report(content, [_table(answer, answer.rows)], "; ".join(lines), notes, brief)
 
 
 def _lines(answer: FromAcceptance) -> list[str]:
     """Whether it pays, and the range at the safest length."""
     best = answer.safest
-    tokens = f"{_ends(best.tokens_per_call)} tokens per call at k = {best.k}; i.i.d. {best.tokens_per_call.best:.2f}"
     if not answer.cs:
-        return [f"From this acceptance alone: {tokens}"]
+        return [f"From this acceptance alone: {_tokens(best)}"]
     given, most = answer.gain(best), max(answer.rows, key=lambda row: answer.gain(row).high)
     highest = answer.gain(most)
     if given.low > 1:
@@ -55,8 +56,14 @@ def _lines(answer: FromAcceptance) -> list[str]:
     elif highest.high > 1:
         verdict = f"May pay: speed-up {_ends(highest, 'x')} at k = {most.k}, given c = {answer.c:g}"
     else:
-        verdict = f"No k pays: at most {highest.high:.2f}x, at k = {most.k}, given c = {answer.c:g}"
-    return [verdict, tokens]
+        tried = f"No k up to {answer.rows[-1].k} pays"
+        verdict = f"{tried}: at most {highest.high:.2f}x, at k = {most.k}, given c = {answer.c:g}"
+    return [verdict, _tokens(best if given.low > 1 else most)]
+
+
+def _tokens(row: AtLength) -> str:
+    tokens = row.tokens_per_call
+    return f"{_ends(tokens)} tokens per call at k = {row.k}; i.i.d. {tokens.best:.2f}"
 
 
 def _table(answer: FromAcceptance, rows: Sequence[AtLength]) -> Table:

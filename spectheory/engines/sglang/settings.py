@@ -163,11 +163,11 @@ def _tree(ask: Ask) -> Prediction | None:
     trace, cost, rule = ask.draft.trace, ask.draft.cost, TopKMatch()
     for grown in grown_rules(trace):
         with suppress(SettingError):  # latencies of other passes
-            return predict(trace, grown, measured_shape(trace), cost)
+            return predict(trace, grown, measured_shape(trace), cost, prefill_emits_token=ask.prefill_emits_token)
     if ask.greedy or rule.missing_columns(trace.columns):
         return None
     wanted = fastest_tree(trace, rule, cost, ask.nodes, drafted_as=GrownTree)
-    return predict(trace, rule, wanted, cost) if wanted else None
+    return predict(trace, rule, wanted, cost, prefill_emits_token=ask.prefill_emits_token) if wanted else None
 
 
 def _remarks(ask: Ask, best: Prediction) -> list[str]:
