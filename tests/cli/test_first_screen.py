@@ -10,12 +10,14 @@ import pytest
 
 from spectheory.cli import console, main
 from spectheory.cost import ConstantRatio, LatencyTable
+from spectheory.deployment import deployable
 from spectheory.deployment.next_steps import next_steps, why_not_more
 from spectheory.drafting import Chain
 from spectheory.intervals import Interval
 from spectheory.prediction import plan
 from spectheory.trace import Trace
 from spectheory.trace.counters import Counters
+from spectheory.trace.samples import PAIR
 from tests.cli.plan_cases import measured
 
 WIDTH, HEIGHT = 80, 24
@@ -119,3 +121,18 @@ def test_why_not_more_has_the_speed_ups_of_better_drafts() -> None:
     assert best.limits.decoding is not None
     assert f"any lossless rule with this draft, k = 4: {best.limits.decoding.best:.2f} tokens" in said
     assert why_not_more(best, None) == ""
+
+
+def test_settings_are_of_what_was_asked() -> None:
+    """Engines have the stopping rules and the prompt's token of the plan whose settings they are."""
+    trace, cost = Trace.read(PAIR).held(), ConstantRatio(0.3)
+    asked = plan(trace, cost, rules="token", stops=["token<0.2"], prefill_emits_token=True)
+    (found,) = deployable(asked, trace, ["transformers"], prefill_emits_token=True)
+    assert found.candidate.prediction == asked.best
+    assert str(asked.best.shape.stop) == "token<0.2"
+    assert deployable(asked, trace, ["transformers"])[0].candidate.prediction != asked.best, "the control"
+
+
+def test_vllm_on_a_cpu_is_warned_of(folder: Path, screen: Screen) -> None:
+    assert "its CPU build writes wrong text" in " ".join(screen("predict", "builtin:", "--engine", "vllm"))
+    assert "its CPU build writes wrong text" not in " ".join(screen("predict", str(folder), "--engine", "vllm"))

