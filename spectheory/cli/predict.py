@@ -86,7 +86,7 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
     if found is None:
         return _measured(question, pair, text, how, rules)
     if question.where:
-        found = found.held()
+        found = found.in_memory()
     file = question.latency or trace_file(files[0]).with_name(LATENCY_FILE)
     passes: CostModel | None = ConstantRatio(question.c) if question.c is not None else None
     if passes is None and (question.latency or file.exists()):
@@ -185,7 +185,7 @@ def _page(question: PredictOptions, trace: Trace, answer: Plan, engines: Sequenc
         charts: list[Part] = [*Commands.of(engines, steps), *prediction_charts(answer, engines)]
         if trace.recorded or answer.best.certified:  # nothing says where its calls end
             return charts
-        few = of_texts(trace, spread(trace.lengths, np.zeros(len(trace.texts), np.int64))).held()
+        few = of_texts(trace, spread(trace.lengths, np.zeros(len(trace.texts), np.int64))).in_memory()
         found = where(few, *settings_of(answer)[-1], strings_of(few, None), prefill_emits_token=question.prefill_token)
         return [*charts, Coloured.of(found, len(few.texts), sampled_of=len(trace.texts))]
 
