@@ -91,8 +91,8 @@ def test_an_uncertain_setting_may_pay(folder: Path, screen: Screen) -> None:
 
 def steps_of(cost: ConstantRatio | LatencyTable, k_max: int) -> list[str]:
     trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.1] * 40), ([-1.0] * 40, [-1.0] * 40)])
-    found = plan(trace, cost, rules="token", k_max=k_max)
-    return list(next_steps(found.best, cost, tried=k_max, prompts=2, trace="here"))
+    answer = plan(trace, cost, rules="token", k_max=k_max)
+    return list(next_steps(answer.best, cost, tried=k_max, prompts=2, trace="here"))
 
 
 def test_next_steps_follow_the_answer() -> None:
