@@ -127,8 +127,8 @@ def test_settings_are_of_what_was_asked() -> None:
     """Engines have the stopping rules and the prompt's token of the plan whose settings they are."""
     trace, cost = Trace.read(PAIR).held(), ConstantRatio(0.3)
     asked = plan(trace, cost, rules="token", stops=["token<0.2"], prefill_emits_token=True)
-    (found,) = deployable(asked, trace, ["transformers"], prefill_emits_token=True)
-    assert found.candidate.prediction == asked.best
+    (settings,) = deployable(asked, trace, ["transformers"], prefill_emits_token=True)
+    assert settings.candidate.prediction == asked.best
     assert str(asked.best.shape.stop) == "token<0.2"
     assert deployable(asked, trace, ["transformers"])[0].candidate.prediction != asked.best, "the control"
 
