@@ -125,7 +125,7 @@ def test_why_not_more_has_the_speed_ups_of_better_drafts() -> None:
 
 def test_settings_are_of_what_was_asked() -> None:
     """Engines have the stopping rules and the prompt's token of the plan whose settings they are."""
-    trace, cost = Trace.read(PAIR).held(), ConstantRatio(0.3)
+    trace, cost = Trace.read(PAIR).in_memory(), ConstantRatio(0.3)
     asked = plan(trace, cost, rules="token", stops=["token<0.2"], prefill_emits_token=True)
     (settings,) = deployable(asked, trace, ["transformers"], prefill_emits_token=True)
     assert settings.candidate.prediction == asked.best
