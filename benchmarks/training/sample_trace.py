@@ -39,7 +39,7 @@ def renyi(trace: Trace) -> NDArray[np.float32]:
 
 def main() -> None:
     """Write the trace, and its latencies beside it."""
-    trace = Trace.read(WHOLE).held()
+    trace = Trace.read(WHOLE).in_memory()
     columns = {name: column for name, column in trace.columns.items() if name not in LEFT_OUT}
     settings = {**trace.provenance["settings"], "better_drafts": True}
     provenance = {**trace.provenance, "settings": settings}

@@ -46,7 +46,7 @@ class Part(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     schema: ClassVar[int | None] = None
     """The number `schema` of what is printed or written whole."""
-    told: ClassVar[bool] = False
+    has_headline: ClassVar[bool] = False
     """Whether the report adds a headline and notes."""
 
     @classmethod
@@ -59,8 +59,8 @@ class Part(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         """
         values = {}
         for field in _fields(cls):
-            found = further.pop(field.name, UNSET)
-            known = (found, *(_read(source, field.place) for source in sources))
+            given = further.pop(field.name, UNSET)
+            known = (given, *(_read(source, field.place) for source in sources))
             value = next((one for one in known if one is not UNSET), UNSET)
             if value is not UNSET and not (field.absent and _empty(value)):
                 values[field.name] = _shaped(field.kind, value)

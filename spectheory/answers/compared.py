@@ -42,7 +42,7 @@ class SpeedupsJson(Part, kw_only=True):
 class DifferenceJson(Part, kw_only=True):
     """`spectheory compare --json`."""
 
-    schema, told = 1, True
+    schema, has_headline = 1, True
 
     k: Annotated[Positive, says("drafts of a call of the first run; of both where positions are compared")]
     one: Annotated[RunJson, says("the first run")]
@@ -66,7 +66,7 @@ class DifferenceJson(Part, kw_only=True):
 class GateJson(Part, kw_only=True):
     """`spectheory gate --json`."""
 
-    schema, told = 1, True
+    schema, has_headline = 1, True
 
     passed: Annotated[bool, says("whether tokens per call are no lower than the limit")]
     k: Annotated[Positive, says("drafts of a call", "difference.k")]

@@ -76,7 +76,7 @@ class ComparisonJson(Part, kw_only=True):
 class ReadingsJson(LogJson, kw_only=True):
     """`spectheory predict LOG --json`, where the log holds counts and no texts."""
 
-    schema, told = 1, True
+    schema, has_headline = 1, True
 
     comparisons: Annotated[list[ComparisonJson], says("logs compared at position 1: none of one log")]
 
@@ -103,7 +103,7 @@ class TogetherJson(Part, kw_only=True):
 class LogsJson(Part, kw_only=True):
     """`spectheory predict LOG LOG --json`, where several logs hold counts and no texts."""
 
-    schema, told = 1, True
+    schema, has_headline = 1, True
 
     logs: Annotated[dict[str, LogJson], says("what each log says, by name")]
     comparisons: Annotated[list[ComparisonJson], says("logs compared at position 1")]
@@ -113,7 +113,7 @@ class LogsJson(Part, kw_only=True):
 class ImportJson(Part, kw_only=True):
     """`spectheory import --json`."""
 
-    schema, told = 1, True
+    schema, has_headline = 1, True
 
     format: Annotated[str, says("formats of the files")]
     kind: Annotated[Literal["trace", "calllog", "counters"], says("what they hold")]
@@ -210,7 +210,7 @@ class RequestJson(Part, kw_only=True):
 class SamplesJson(Part, kw_only=True):
     """`spectheory samples --json`."""
 
-    schema, told = 1, True
+    schema, has_headline = 1, True
 
     logs: Annotated[dict[str, str], says("format of each log, by its name")]
     written: Annotated[list[str], says("what was written; empty without --out")]

@@ -10,7 +10,7 @@ from spectheory.answers.base import Count, Maybe, Part, says
 class DoctorJson(Part, kw_only=True):
     """`spectheory doctor --json`."""
 
-    schema, told = 1, True
+    schema, has_headline = 1, True
 
     class Machine(Part):
         """Python, the system and the cores of this process."""

@@ -28,7 +28,7 @@ class CountedJson(Part, kw_only=True):
 class JudgementJson(Part, kw_only=True):
     """`spectheory judge --json` and `judgement.json`."""
 
-    schema, told = 1, True
+    schema, has_headline = 1, True
 
     class Rule(Part):
         """A rule held against the counts."""
@@ -98,7 +98,7 @@ class JudgementJson(Part, kw_only=True):
 class EnginesJson(Part, kw_only=True):
     """`spectheory validate --engine NAME --json` and `engines.json`."""
 
-    schema, told = 1, True
+    schema, has_headline = 1, True
 
     class Engine(Part, forbid_unknown_fields=False):
         """An engine with its runs."""
@@ -132,7 +132,7 @@ class EnginesJson(Part, kw_only=True):
 class ValidationJson(Part, kw_only=True):
     """`spectheory validate --json` and `validation.json`."""
 
-    schema, told = 1, True
+    schema, has_headline = 1, True
 
     class Temperature(Part):
         """What was decoded at one temperature."""

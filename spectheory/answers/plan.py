@@ -75,7 +75,7 @@ class LoadPointJson(Part):
 class PlanJson(CandidateJson, kw_only=True):
     """`spectheory plan --json` and `plan.json`."""
 
-    schema, told = 1, True
+    schema, has_headline = 1, True
 
     class Limits(LimitsJson, kw_only=True):
         """Upper bounds for the best setting and how far it is from them."""
@@ -127,7 +127,7 @@ class PlanJson(CandidateJson, kw_only=True):
 class ServedJson(Part, kw_only=True):
     """`spectheory plan --bench RUNS --json`."""
 
-    schema, told = 1, True
+    schema, has_headline = 1, True
 
     class Choice(Part):
         """The best k of a concurrency and context."""

@@ -103,7 +103,7 @@ class EngineJson(Part):
 class PredictionJson(SettingJson, kw_only=True):
     """`spectheory predict --json` and `prediction.json`."""
 
-    schema, told = 1, True
+    schema, has_headline = 1, True
 
     class Best(Part):
         """The setting that the numbers above are of, and what it is best by."""

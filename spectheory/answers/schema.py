@@ -59,7 +59,7 @@ _ANSWERS: dict[str, tuple[type[Part], str]] = {
     "what_if": (what_if.WhatIfJson, "predict --what-if"),
 }
 """By its name: the type of an answer or file, and the title of its schema."""
-_TOLD = {
+_HEADLINE = {
     "headline": {"description": "the answer in one sentence", "type": "string"},
     "notes": {
         "description": "what must be known to trust the numbers, a sentence each",
@@ -107,11 +107,11 @@ def json_schema(name: str) -> dict[str, Any]:
     number = (
         {} if answer.schema is None else {"schema": {"description": "version of this format", "const": answer.schema}}
     )
-    told = _TOLD if answer.told else {}
+    words = _HEADLINE if answer.has_headline else {}
     return whole | {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
-        "properties": number | whole["properties"] | told,
-        "required": [*number, *whole["required"], *told],
+        "properties": number | whole["properties"] | words,
+        "required": [*number, *whole["required"], *words],
         "$defs": parts,
     }

@@ -11,7 +11,7 @@ from spectheory.intervals import Interval
 class BoundsJson(Part, kw_only=True):
     """`spectheory bounds --json`."""
 
-    schema, told = 1, True
+    schema, has_headline = 1, True
 
     class Column(Part):
         """A value of the rows, and what it claims."""
@@ -42,7 +42,7 @@ class BoundsJson(Part, kw_only=True):
 class NeedsJson(Part, kw_only=True):
     """`spectheory bounds --target-nats | --need … --json`."""
 
-    schema, told = 1, True
+    schema, has_headline = 1, True
 
     class Reading(Part):
         """A number and its side."""
@@ -72,7 +72,7 @@ class NeedsJson(Part, kw_only=True):
 class AcceptanceJson(Part, kw_only=True):
     """`spectheory predict --acceptance … --json`."""
 
-    schema, told = 1, True
+    schema, has_headline = 1, True
 
     class Length(Part):
         """A chain of k drafts; ranges are of all texts, their `best` is the idealised value of i.i.d. acceptances."""
@@ -93,7 +93,7 @@ class AcceptanceJson(Part, kw_only=True):
 class RulesJson(Part, kw_only=True):
     """`spectheory rules --json`."""
 
-    schema, told = 1, True
+    schema, has_headline = 1, True
 
     class Rule(Part):
         """A rule with k candidates; `reason` says why it has no number."""
@@ -120,7 +120,7 @@ class RulesJson(Part, kw_only=True):
 class TreeJson(Part, kw_only=True):
     """`spectheory tree --json`."""
 
-    schema, told = 1, True
+    schema, has_headline = 1, True
 
     source: Annotated[Literal["ranks", "trace"], says("what the tree was computed from")]
     rank_pmf: Maybe[Annotated[list[float], says("the law of the rank")]] = UNSET

@@ -12,7 +12,7 @@ from spectheory.intervals import Interval
 class WhatIfJson(Part, kw_only=True):
     """`spectheory predict --what-if … --json` and `what_if.json`."""
 
-    schema, told = 1, True
+    schema, has_headline = 1, True
 
     class Changes(Part):
         """What is to be different; null where nothing was asked."""

@@ -70,9 +70,9 @@ def ready_page(file: Path | None) -> None:
     for module in ("jinja2", "altair", "vl_convert", "markdown_it"):
         load_extra(module, extra="report")
     if _limited():
-        from spectheory.pages.page import library
+        from spectheory.pages.page import drawing_code
 
-        library()
+        drawing_code()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         if file.is_fifo():
@@ -127,9 +127,9 @@ def show(
     if file:
         _write(report, file)
     if not as_json:
-        reader.told(lambda: _print(report, view))
+        reader.show(lambda: _print(report, view))
     elif last is None:
-        reader.told(lambda: print(_text(report)))
+        reader.show(lambda: print(_text(report)))
     if not (file or page):
         reader.stay()
     written = [file, *figures()] if file else []
@@ -139,7 +139,7 @@ def show(
         if file:
             _write(whole, file)
         further = whole.pieces[len(report.pieces) :]
-        reader.told(lambda: print(_text(whole)) if as_json else _print_pieces(further, view))
+        reader.show(lambda: print(_text(whole)) if as_json else _print_pieces(further, view))
     if page:
         written.append(page.write(whole))
     if written:
@@ -153,7 +153,7 @@ class _Reader:
     def __init__(self) -> None:
         self._left: BrokenPipeError | None = None
 
-    def told(self, say: Callable[[], None]) -> None:
+    def show(self, say: Callable[[], None]) -> None:
         """Print at once what `say` prints."""
         try:
             say()

@@ -22,7 +22,7 @@ def run_compare(question: CompareOptions) -> None:
     ready_page(question.report)
     if question.out:
         ready_folder(question.out)
-    found = compare(
+    answer = compare(
         question.one,
         question.other,
         k=question.k,
@@ -36,10 +36,10 @@ def run_compare(question: CompareOptions) -> None:
     def parts() -> list[Part]:
         from spectheory.pages.difference import difference_charts
 
-        return [*difference_charts(found)]
+        return [*difference_charts(answer)]
 
     page = Page.asked(question.report, "Comparison", parts)
-    show(difference_report(found), as_json=question.json, file=file, page=page, view=View.of(question))
+    show(difference_report(answer), as_json=question.json, file=file, page=page, view=View.of(question))
 
 
 def _names(one: Path, other: Path) -> tuple[str, str]:

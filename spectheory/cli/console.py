@@ -56,13 +56,13 @@ class _Answers(_Stream):
                 self._line(each, **how)
 
     def _print_table(self, table: Table) -> None:
-        found = fitted(table, self, self.options.max_width)
+        fit = fitted(table, self, self.options.max_width)
         if table.title:
             self._line(table.title, style="bold", highlight=False)
-        self._line(found.table)
-        if found.left_out:
+        self._line(fit.table)
+        if fit.left_out:
             self._line(
-                f"Columns left out: {', '.join(found.left_out)} (all need a terminal {found.needed} wide).",
+                f"Columns left out: {', '.join(fit.left_out)} (all need a terminal {fit.needed} wide).",
                 style="dim",
                 highlight=False,
                 markup=False,

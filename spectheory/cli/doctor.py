@@ -103,8 +103,8 @@ def kernel_cache() -> dict[str, Any]:
     """The folder where compiled kernels are kept; null where each process compiles them again."""
     try:
         kernel: Any = import_module("spectheory.kernels.logits")
-        found = next(each for each in vars(kernel).values() if hasattr(each, "py_func"))
-        return {"folder": getattr(found._cache, "cache_path", None)}
+        loop = next(each for each in vars(kernel).values() if hasattr(each, "py_func"))
+        return {"folder": getattr(loop._cache, "cache_path", None)}
     except (Exception, SystemExit) as error:
         return {"error": _said(error)}
 
@@ -119,16 +119,16 @@ def extensions() -> list[dict[str, Any]]:
 
     kinds = ((RULES_GROUP, Rule, {rule.name for rule in BUILT_IN}), (FORMATS_GROUP, Format, set(formats())))
     return [
-        {"group": group, "name": name, "error": _left_out(found, taken)}
+        {"group": group, "name": name, "error": _left_out(entry, taken)}
         for group, kind, taken in kinds
-        for name, found in installed(group, kind).items()
+        for name, entry in installed(group, kind).items()
     ]
 
 
-def _left_out(found: Any, taken: set[str]) -> str | None:
-    if isinstance(found, SettingError):
-        return str(found)
-    return f"{found.name!r} is built in" if found.name in taken else None
+def _left_out(entry: Any, taken: set[str]) -> str | None:
+    if isinstance(entry, SettingError):
+        return str(entry)
+    return f"{entry.name!r} is built in" if entry.name in taken else None
 
 
 def _said(error: BaseException) -> str:

@@ -12,6 +12,6 @@ from spectheory.reports.difference import gate_report
 def run_gate(question: GateOptions) -> int:
     """Show whether it passed; the status says so too."""
     names = (str(question.expect), str(question.counts))
-    found = gate(question.counts, question.expect, rule=question.rule, alarm=question.alarm, names=names)
-    show(gate_report(found), as_json=question.json, view=View.of(question))
-    return Status.DONE if found.passed else Status.DISAGREEMENT
+    answer = gate(question.counts, question.expect, rule=question.rule, alarm=question.alarm, names=names)
+    show(gate_report(answer), as_json=question.json, view=View.of(question))
+    return Status.DONE if answer.passed else Status.DISAGREEMENT

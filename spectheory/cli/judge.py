@@ -44,23 +44,23 @@ def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
     log = stated(log, **{name: getattr(question, name) for name in SETTINGS})
     counted(log, counting_of(log, question.k).k, counters)  # refuses what cannot be judged before the models load
     reread = None if traces else _reader(log, pair)
-    found = judge(log, *traces, rules=rules, k=question.k, counters=counters, reread=reread, stop=stop)
-    page = Page.asked(question.report, "Judgement", lambda: judgement_parts(found))
-    _answer(judgement_report(found), question, "judgement", page)
-    return Status.DISAGREEMENT if found.refuted or found.output_refuted or found.doubtful else Status.DONE
+    answer = judge(log, *traces, rules=rules, k=question.k, counters=counters, reread=reread, stop=stop)
+    page = Page.asked(question.report, "Judgement", lambda: judgement_parts(answer))
+    _answer(judgement_report(answer), question, "judgement", page)
+    return Status.DISAGREEMENT if answer.refuted or answer.output_refuted or answer.doubtful else Status.DONE
 
 
 def _evidence(question: JudgeOptions) -> tuple[list[Trace], CallLog | None, Counters | None]:
     """The files by what they hold: a trace at most, all calls as one log, all totals as one."""
-    held = [read_evidence(path) for path in question.files]
-    traces = [each.held() for each in held if isinstance(each, Trace)]
-    logs = [each for each in held if isinstance(each, CallLog)]
-    totals = [each for each in held if isinstance(each, Counters)]
+    contents = [read_evidence(path) for path in question.files]
+    traces = [each.in_memory() for each in contents if isinstance(each, Trace)]
+    logs = [each for each in contents if isinstance(each, CallLog)]
+    totals = [each for each in contents if isinstance(each, Counters)]
     for trace in traces:
         trace.require_scores("a judgement")
     if len(traces) > 1:
         raise SettingError(f"{len(traces)} traces are given", limit="one of the same texts", remedy="leave one out")
-    return traces, CallLog.joined(logs) if logs else None, Counters.joined(totals) if totals else None
+    return traces, CallLog.join(logs) if logs else None, Counters.join(totals) if totals else None
 
 
 def _read_alone(question: JudgeOptions, traces: Sequence[Trace], log: CallLog | None, counters: Counters | None) -> int:

@@ -89,16 +89,16 @@ class Pace:
 
 def show_briefly(bar: Bar, pace: Pace, brief: Brief) -> Callable[[Trace], None]:
     """What shows the short answer of each stage; without a terminal that of the first stage alone."""
-    told = False
+    done = False
 
     def show(trace: Trace) -> None:
-        nonlocal told
+        nonlocal done
         if remarks.is_terminal:
             bar.put(Group(*_lines(brief(trace, pace.left))))
-        elif not told:
+        elif not done:
             for line in _lines(brief(trace, pace.left)):
                 remarks.print(line)
-        told = True
+        done = True
 
     return show
 
@@ -393,8 +393,8 @@ def costs(question: PredictOptions, session: Session, folder: Path) -> Iterator[
     elif question.latency:
         yield Costs.known(read_latencies(question.latency, session.pair.describe()))
     else:
-        with session.timing(folder / LATENCY_FILE, longest=longest_call(question)) as found:
-            yield found
+        with session.timing(folder / LATENCY_FILE, longest=longest_call(question)) as times:
+            yield times
 
 
 def longest_call(question: PredictOptions) -> int:

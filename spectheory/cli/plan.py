@@ -128,7 +128,7 @@ def _acceptance(question: PlanOptions, by_batch: bool) -> tuple[Acceptance, str]
         return acceptance_of_server(timed_server(question), by_batch=by_batch, contexts=question.context)
     named = sources(question)
     if counts := counted(named, question):
-        return counted_acceptance({name: found for name, (_, found) in counts.items()})
+        return counted_acceptance({name: each for name, (_, each) in counts.items()})
     check_shared(question, len(named) or len(BUILT_IN))
     drafts = [draft_at(name, path, question) for name, path in named] or list(built_in(question))
     return planned_acceptance(drafts, checked_rules(question.rule), k_max=question.k_max, by_batch=by_batch)

@@ -53,7 +53,7 @@ def _files(path: Path) -> list[Path]:
     """The results of a folder, printed blocks where it has no JSON; or the file itself."""
     if not path.is_dir():
         return [path]
-    found = sorted(path.glob("*.json")) or sorted(path.glob("*.txt"))
-    if not found:
+    results = sorted(path.glob("*.json")) or sorted(path.glob("*.txt"))
+    if not results:
         raise SettingError(f"{path} holds no results", limit="needs .json of --save-result", remedy="check the folder")
-    return found
+    return results

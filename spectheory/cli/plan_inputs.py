@@ -211,7 +211,7 @@ BUILT_IN = ("distilled", "draft")
 
 def sources(question: PlanOptions) -> list[tuple[str, Path]]:
     """Names of drafts, empty for that of the trace itself, and where they were measured; none for the built-in ones."""
-    found = []
+    drafts = []
     for entry in question.traces or ():
         name, equals, folder = entry.partition("=")
         if not (name and equals and folder):
@@ -224,35 +224,35 @@ def sources(question: PlanOptions) -> list[tuple[str, Path]]:
                 limit="names are of characters that print",
                 remedy="use letters and digits",
             )
-        found.append((name, evidence_file(Path(folder))))
+        drafts.append((name, evidence_file(Path(folder))))
     if files := recorded_files(question):
-        found.insert(0, ("", evidence_file(files[0])))
-    return found
+        drafts.insert(0, ("", evidence_file(files[0])))
+    return drafts
 
 
 def counted(named: Sequence[tuple[str, Path]], question: PlanOptions) -> dict[str, tuple[Path, Counts]]:
     """The logs of counts by name, if all are such; traces and counts are not ranked together."""
     names = [name or path.name for name, path in named]
-    held = [_counts(name, path, question) for name, path in named]
-    found = {name: (path, each) for name, (_, path), each in zip(names, named, held, strict=True) if each is not None}
-    if twice := [name for name in found if names.count(name) > 1]:
+    logs = [_counts(name, path, question) for name, path in named]
+    by_name = {name: (path, each) for name, (_, path), each in zip(names, named, logs, strict=True) if each is not None}
+    if twice := [name for name in by_name if names.count(name) > 1]:
         raise SettingError(
             f"{twice[0]} names {names.count(twice[0])} logs",
             limit="each log has a name of its own",
             remedy="rename one: --trace NAME=LOG",
         )
-    if found and len(found) < len(named):
+    if by_name and len(by_name) < len(named):
         raise SettingError(
-            f"{', '.join(found)} holds counts of an engine, the others traces",
+            f"{', '.join(by_name)} holds counts of an engine, the others traces",
             limit="traces are ranked with traces, and counts are read beside counts",
             remedy="name one kind",
         )
-    return found
+    return by_name
 
 
 def _counts(name: str, path: Path, question: PlanOptions) -> Counts | None:
-    found = _read(name, path, question)
-    return None if isinstance(found, Trace) else found
+    evidence = _read(name, path, question)
+    return None if isinstance(evidence, Trace) else evidence
 
 
 def _read(name: str, path: Path, question: PlanOptions) -> Whole:
@@ -264,7 +264,7 @@ def draft_at(name: str, path: Path, question: PlanOptions) -> Draft:
     """One draft with its trace and costs; without a name that of the trace."""
     read = _read(name, path, question)
     assert isinstance(read, Trace), "counts are read elsewhere"
-    whole = read.held() if question.stop else read
+    whole = read.in_memory() if question.stop else read
     trace = replace(whole, lists=())  # plans rest on exact predictions alone
     recorded = trace.provenance.get("draft")
     file = path.parent.name if path.name == TRACE_FILE else path.stem

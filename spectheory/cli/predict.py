@@ -80,20 +80,20 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
     files = recorded_files(question)
     if question.what_if:
         check_what_if(question, recorded=bool(files))
-    found = read_files(files) if files else None
-    if found is not None and not isinstance(found, Trace):
-        return show_readings(question, {files[0].name: (files[0], found)}, "prediction")
-    if found is None:
+    evidence = read_files(files) if files else None
+    if evidence is not None and not isinstance(evidence, Trace):
+        return show_readings(question, {files[0].name: (files[0], evidence)}, "prediction")
+    if evidence is None:
         return _measured(question, pair, text, how, rules)
     if question.where:
-        found = found.held()
+        evidence = evidence.in_memory()
     file = question.latency or trace_file(files[0]).with_name(LATENCY_FILE)
     passes: CostModel | None = ConstantRatio(question.c) if question.c is not None else None
     if passes is None and (question.latency or file.exists()):
         passes = LatencyTable.read(file)
     if question.what_if:
-        return show_of_trace(question, rules, found, passes, _asked(question))
-    _show(question, pair, rules, found, passes, table=file)
+        return show_of_trace(question, rules, evidence, passes, _asked(question))
+    _show(question, pair, rules, evidence, passes, table=file)
 
 
 def _from_acceptance(question: PredictOptions, pair: PairOptions, text: TextOptions, how: MeasuringOptions) -> None:
@@ -185,9 +185,9 @@ def _page(question: PredictOptions, trace: Trace, answer: Plan, engines: Sequenc
         charts: list[Part] = [*Commands.of(engines, steps), *prediction_charts(answer, engines)]
         if trace.recorded or answer.best.certified:  # nothing says where its calls end
             return charts
-        few = of_texts(trace, spread(trace.lengths, np.zeros(len(trace.texts), np.int64))).held()
-        found = where(few, *settings_of(answer)[-1], strings_of(few, None), prefill_emits_token=question.prefill_token)
-        return [*charts, Coloured.of(found, len(few.texts), sampled_of=len(trace.texts))]
+        few = of_texts(trace, spread(trace.lengths, np.zeros(len(trace.texts), np.int64))).in_memory()
+        losses = where(few, *settings_of(answer)[-1], strings_of(few, None), prefill_emits_token=question.prefill_token)
+        return [*charts, Coloured.of(losses, len(few.texts), sampled_of=len(trace.texts))]
 
     return Page.asked(question.report, "Prediction", parts)
 
@@ -267,18 +267,18 @@ def show_where(
     """The tables of the best settings of a plan; its own answer stays in the JSON."""
     strings = strings_of(trace, None if pair.target == PairOptions().target else pair.target)
     chosen = settings_of(answer, all_rules=bool(question.rule))
-    found = [where(trace, *each, strings, prefill_emits_token=question.prefill_token) for each in chosen]
+    settings = [where(trace, *each, strings, prefill_emits_token=question.prefill_token) for each in chosen]
     few = few_prompts(answer.prompts)
     out = question.out
     if out and not question.report:
         remarks.print("one text with its lost calls in colour: --report FILE.html", markup=False)
     show(
-        where_report(found, report(), few),
+        where_report(settings, report(), few),
         as_json=question.json,
         file=out / "prediction.json" if out else None,
-        figures=lambda: write_where(found, out) if out else [],
-        last=None if check is None else lambda: where_report(found, report(check=check()), few),
-        page=Page.asked(question.report, "Where calls are lost", lambda: [Coloured.of(found[-1], len(trace.texts))]),
+        figures=lambda: write_where(settings, out) if out else [],
+        last=None if check is None else lambda: where_report(settings, report(check=check()), few),
+        page=Page.asked(question.report, "Where calls are lost", lambda: [Coloured.of(settings[-1], len(trace.texts))]),
         view=View.of(question),
     )
 
@@ -315,7 +315,7 @@ def _tokenizer(source: str) -> Path | None:
     try:
         from huggingface_hub import try_to_load_from_cache
 
-        found = try_to_load_from_cache(source, TOKENIZER_FILE)
+        path = try_to_load_from_cache(source, TOKENIZER_FILE)
     except (ImportError, ValueError):  # without the extra models; or a path that is no longer there
         return None
-    return Path(found) if isinstance(found, str) else None
+    return Path(path) if isinstance(path, str) else None

@@ -49,29 +49,29 @@ def show_readings(
     def cost_of(path: Path, counts: Counts) -> CostModel | None:
         return roofline or _cost(question, path, counts)
 
-    found = {
+    by_name = {
         each: readings(counts, cost_of(path, counts), k_max=question.k_max, rule=rule, load=load)
         for each, (path, counts) in logs.items()
     }
     if getattr(question, "what_if", None):
-        (only,) = found.values()
+        (only,) = by_name.values()
         return show_of_chains(question, only.rows[: only.k], counted=True)
     several = [counts for _, counts in logs.values()]
     first = next(iter(logs.values()))
     joint = together(several, cost_of(*first), k_max=question.k_max) if alike(several) else None
-    report = readings_report(found, joint)
+    report = readings_report(by_name, joint)
     out = question.out
 
     def parts() -> list[Part]:
         from spectheory.pages.vega import curves
 
-        return [curves(chart) for chart in readings_charts(found, joint)]
+        return [curves(chart) for chart in readings_charts(by_name, joint)]
 
     show(
         report,
         as_json=question.json,
         file=out / f"{name}.json" if out else None,
-        figures=lambda: write_readings(found, joint, out) if out else [],
+        figures=lambda: write_readings(by_name, joint, out) if out else [],
         page=Page.asked(question.report, "Readings", parts),
         view=View.of(question),
     )

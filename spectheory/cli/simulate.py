@@ -251,14 +251,14 @@ def _family(part: str) -> str:
     """The family whose name has this part."""
     from simulations.models.families import FAMILIES
 
-    found = [name for name in FAMILIES if part.lower() in name.lower()]
-    if len(found) != 1 and part not in FAMILIES:
+    names = [name for name in FAMILIES if part.lower() in name.lower()]
+    if len(names) != 1 and part not in FAMILIES:
         raise SettingError(
             f"--family is {part!r}",
             limit=f"is a part of one of: {'; '.join(FAMILIES)}",
             remedy="name one, as zipf or 'sd 5'",
         )
-    return part if part in FAMILIES else found[0]
+    return part if part in FAMILIES else names[0]
 
 
 _POSITION = ("target_pmf", "draft_pmf")
@@ -396,15 +396,15 @@ def _show_kinds(*, as_json: bool) -> None:
     names = [*SETTINGS, *(kind for kind in kinds() if kind not in SETTINGS)]
     listed = [(kind, registered(kind).trial, SETTINGS.get(kind)) for kind in names]
     if as_json:
-        told = [
-            {"kind": kind, "trial": trial, "batch": found and found.batch, "options": found and found.options}
-            for kind, trial, found in listed
+        entries = [
+            {"kind": kind, "trial": trial, "batch": setting and setting.batch, "options": setting and setting.options}
+            for kind, trial, setting in listed
         ]
-        print_json({"kinds": told})
+        print_json({"kinds": entries})
         return
     rows = [
-        [kind, trial, *((f"{found.batch:,}", " ".join(found.options)) if found else ("", "from Python only"))]
-        for kind, trial, found in listed
+        [kind, trial, *((f"{setting.batch:,}", " ".join(setting.options)) if setting else ("", "from Python only"))]
+        for kind, trial, setting in listed
     ]
     columns = [Column(name, kind="numbers" if name == "batch" else "words") for name in _LISTED]
     answers.print(for_terminal(Table("What can be simulated", columns, rows)), highlight=False)
@@ -435,8 +435,8 @@ def _summary(verdict: Verdict) -> str:
     made = len(verdict.comparisons)
     wrong = sum(not each for each in verdict.comparisons)
     number = "1 comparison" if made == 1 else f"{made} comparisons"
-    found = f"disagree in {wrong} of {number}" if wrong else f"agree in {number}"
-    return f"Theory and simulation {found} (false alarms: {verdict.alarm:.0e} at most)"
+    outcome = f"disagree in {wrong} of {number}" if wrong else f"agree in {number}"
+    return f"Theory and simulation {outcome} (false alarms: {verdict.alarm:.0e} at most)"
 
 
 def _row(each: Comparison) -> list[str]:

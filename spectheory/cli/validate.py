@@ -68,9 +68,9 @@ def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
             if 0 < state.resumed == state.done:
                 bar.console.print(f"{what}, resumed: {state.resumed} of {state.total} prompts were finished before")
 
-        found = validate(loaded, prompts, asked, question.out, on_progress=show)
-    _answer(found, question)
-    return Status.DISAGREEMENT if found["disagreements"] else Status.DONE
+        answer = validate(loaded, prompts, asked, question.out, on_progress=show)
+    _answer(answer, question)
+    return Status.DISAGREEMENT if answer["disagreements"] else Status.DONE
 
 
 def _tables(folder: Path) -> dict[str, LatencyTable]:
@@ -142,17 +142,17 @@ def _prompts(question: ValidateOptions) -> tuple[Prompt, ...]:
     return prompts[: question.first]
 
 
-def _answer(found: dict[str, Any], question: ValidateOptions) -> None:
+def _answer(answer: dict[str, Any], question: ValidateOptions) -> None:
     """Write the answer and its figure, and show it."""
     show(
-        validation_report(found),
+        validation_report(answer),
         as_json=question.json,
         file=question.out / ANSWER,
-        figures=lambda: write_figure([found], question.out / "validation"),
-        page=Page.asked(question.report, "Validation", lambda: validation_charts(found)),
+        figures=lambda: write_figure([answer], question.out / "validation"),
+        page=Page.asked(question.report, "Validation", lambda: validation_charts(answer)),
         view=View.of(question),
     )
-    slower = {r for at in found["temperatures"] for each in at["settings"] for r in each["speedup"].get("remarks", ())}
+    slower = {r for at in answer["temperatures"] for each in at["settings"] for r in each["speedup"].get("remarks", ())}
     for remark in sorted(slower):
         remarks.print(remark, markup=False)
     for name, table in _tables(question.out).items():
@@ -198,7 +198,7 @@ def run_engines(
     loaded = _read_alike(pair, bool(question.engine))
     with progress() as bar:
         task = bar.add_task("")
-        found = validate_engines(
+        answer = validate_engines(
             engines,
             loaded,
             prompts,
@@ -206,7 +206,7 @@ def run_engines(
             question.out,
             on_progress=lambda what, done, total: bar.update(task, description=what, completed=done, total=total),
         )
-    report = engines_report(found)
+    report = engines_report(answer)
     page = Page.asked(question.report, "Engines")
     show(report, as_json=question.json, file=question.out / "engines.json", page=page, view=View.of(question))
     return Status.DONE if report.as_dict()["agree"] else Status.DISAGREEMENT

@@ -27,18 +27,18 @@ def run_validations(question: ValidationsOptions) -> int:
     if twice is not None:
         raise SettingError(f"{twice} is given twice", limit="each validation counts once", remedy="leave one out")
     ready_folder(out)
-    found = [_read(folder / ANSWER) for folder in folders]
-    text = page(found)
+    contents = [_read(folder / ANSWER) for folder in folders]
+    text = page(contents)
     write_whole(out / "validation.md", lambda partial: partial.write_text(text))
-    written = [out / "validation.md", *_figures(found, out)]
-    for folder, one in zip(folders, found, strict=True):
+    written = [out / "validation.md", *_figures(contents, out)]
+    for folder, one in zip(folders, contents, strict=True):
         answers.print(f"{folder}: {headline(one)}", highlight=False, markup=False)
     remarks.print(f"written: {', '.join(map(str, written))}", markup=False)
-    return Status.DISAGREEMENT if any(one["disagreements"] for one in found) else Status.DONE
+    return Status.DISAGREEMENT if any(one["disagreements"] for one in contents) else Status.DONE
 
 
-def _figures(found: Sequence[dict[str, Any]], out: Path) -> list[Path]:
-    return [*write_figure(found, out / "validation"), *write_pairs_figure(found, out / "validation-pairs")]
+def _figures(contents: Sequence[dict[str, Any]], out: Path) -> list[Path]:
+    return [*write_figure(contents, out / "validation"), *write_pairs_figure(contents, out / "validation-pairs")]
 
 
 def _read(path: Path) -> dict[str, Any]:

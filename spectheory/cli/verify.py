@@ -84,10 +84,10 @@ def _kind(name: str | None) -> Kind | None:
     from proofs_check.run.report import WORDS
     from proofs_check.statement.findings import KINDS
 
-    found = next((kind for kind in KINDS if name in (kind, WORDS[kind])), None)
-    if name is not None and found is None:
+    known = next((kind for kind in KINDS if name in (kind, WORDS[kind])), None)
+    if name is not None and known is None:
         raise SettingError(f"--evidence is {name!r}", limit=f"is one of {', '.join(KINDS)}", remedy="name one")
-    return found
+    return known
 
 
 def _collect(path: Path | None, effort: Effort, keys: list[Key], count: int, checks: list[Checked]) -> None:
@@ -188,8 +188,8 @@ def _claims(path: Path) -> list[Claim]:
             limit="needs a Python file that runs",
             remedy=f"run it with python {path}",
         ) from error
-    found = [item for value in names.values() for item in (value if isinstance(value, list | tuple) else [value])]
-    claims = list({id(item): item for item in found if isinstance(item, Claim)}.values())
+    items = [item for value in names.values() for item in (value if isinstance(value, list | tuple) else [value])]
+    claims = list({id(item): item for item in items if isinstance(item, Claim)}.values())
     if not claims:
         raise SettingError(
             f"--claim {str(path)!r} defines no claim",

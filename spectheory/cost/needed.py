@@ -43,7 +43,7 @@ def draft_needed(speedup: float, c: float, ks: Sequence[int] = range(1, K_MAX + 
     >>> least.k, round(least.acceptance, 3), round(least.divergence, 3)
     (4, 0.705, 0.174)
     """
-    found, refused = [], None
+    rows, refused = [], None
     ks = [checked_length(k) for k in several("ks", ks, remedy="range(1, 17) is one")]
     speedup, c = amount("the speed-up", speedup, positive=True, remedy="1 is plain decoding"), checked_ratio(c)
     if not ks:
@@ -54,8 +54,8 @@ def draft_needed(speedup: float, c: float, ks: Sequence[int] = range(1, K_MAX + 
         except SettingError as error:
             refused = error
             continue
-        found.append(Needed(k, speedup * (k * c + 1), rate, sufficient_divergence(rate)))
-    if refused and not found:
+        rows.append(Needed(k, speedup * (k * c + 1), rate, sufficient_divergence(rate)))
+    if refused and not rows:
         required_acceptance(speedup, None if len(ks) > 1 else ks[0], c, k_max=max(ks))  # says what all lengths allow
         raise refused
-    return found
+    return rows

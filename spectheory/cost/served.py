@@ -221,10 +221,10 @@ def fit_server(runs: Sequence[StepTime]) -> ServedFit:
             used.remove(term)
             relative = design[:, used] / seconds[:, None]
     _require_determined(runs, relative, used)
-    found = _solved(relative)
-    free = found > 0
+    solution = _solved(relative)
+    free = solution > 0
     freedom = len(runs) - len(used)
-    error = math.sqrt(float(np.sum((relative @ found - 1) ** 2)) / freedom)
+    error = math.sqrt(float(np.sum((relative @ solution - 1) ** 2)) / freedom)
     if error > _MOST_ERROR:
         raise SettingError(
             f"the runs scatter by {error:.0%} about the fit",
@@ -236,7 +236,7 @@ def fit_server(runs: Sequence[StepTime]) -> ServedFit:
     directions = np.zeros((len(values), len(TERMS)))
     directions[:, np.array(used)[free]] = (error * np.sqrt(np.maximum(values, 0.0)) * vectors / scale[:, None]).T
     coefficients = np.zeros(len(TERMS))
-    coefficients[used] = found
+    coefficients[used] = solution
     return ServedFit(
         tuple(runs),
         tuple(coefficients.tolist()),
@@ -269,9 +269,9 @@ def _used(runs: Sequence[StepTime]) -> list[int]:
     contexts = [run.context for run in runs]
     varies = max(contexts) > (1 + SAME) * min(contexts)
     several = len({run.k for run in runs if run.k}) > 1
-    told = any(run.accepted for run in runs)
+    accepts = any(run.accepted for run in runs)
     kept = [i for i in range(len(TERMS)) if (varies or i not in _OF_CONTEXT) and (several or i not in _OF_CALLS)]
-    return [i for i in kept if told or i != _PREFILL[0]]
+    return [i for i in kept if accepts or i != _PREFILL[0]]
 
 
 def _require(runs: Sequence[StepTime]) -> None:

@@ -353,9 +353,9 @@ class LatencyTable(PassCost):
             target = {int(m): Interval(**v) for m, v in content["target"].items()}
             draft = {int(m): Interval(**v) for m, v in content["draft"].items()}
             loop = content.get("loop")
-            found = None if loop is None else LoopTime(**loop)
+            loop_time = None if loop is None else LoopTime(**loop)
             groups = tuple(map(TimedGroup.of_dict, content.get("groups", [])))
-            table = cls(target, draft, content["context"], content["provenance"], found, groups)
+            table = cls(target, draft, content["context"], content["provenance"], loop_time, groups)
         except (OSError, *FOREIGN) as error:
             raise TraceError(
                 f"{path} is not a latency table ({reason_of(error)})",

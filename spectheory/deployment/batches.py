@@ -96,8 +96,8 @@ def best_lengths(
     >>> [(c.batch, c.k) for c in best_lengths(trace, TokenVerification(), cost, batches=[1, 32, 256])]
     [(1, 3), (32, 3), (256, 0)]
     """
-    found = every_length(trace, rule, cost, k_max=k_max, batches=batches, contexts=contexts)
-    return [max(choices, key=lambda choice: choice.speedup) for choices in found]
+    by_point = every_length(trace, rule, cost, k_max=k_max, batches=batches, contexts=contexts)
+    return [max(choices, key=lambda choice: choice.speedup) for choices in by_point]
 
 
 def every_length(
@@ -121,11 +121,11 @@ def every_length(
 
 def chain_calls(trace: Trace, rule: PathRule, k_max: int) -> list[ChainCalls]:
     """Every chain length of a rule on a trace, as far as the trace records it (§7)."""
-    found = []
+    chains = []
     for each in calls_by_shape(trace, rule, [Chain(k) for k in range(1, within(trace.columns, k_max) + 1)]):
         calls = float(each.calls.expected.sum())
-        found.append(ChainCalls(each.shape, len(trace) / calls, float(each.calls.full.sum()) / calls))
-    return found
+        chains.append(ChainCalls(each.shape, len(trace) / calls, float(each.calls.full.sum()) / calls))
+    return chains
 
 
 def lengths_of(

@@ -57,8 +57,8 @@ def break_even(prediction: Prediction, cost: CostModel, k_max: int = 16) -> Brea
     >>> from spectheory.verification import TokenVerification
     >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-2.0] * 40)] * 2)
     >>> losing = predict(trace, TokenVerification(), Chain(2), ConstantRatio(0.5))
-    >>> found = break_even(losing, ConstantRatio(0.5))
-    >>> round(losing.speedup.best, 3), round(found.draft_ratio_needed, 3), round(found.least_acceptance, 3)
+    >>> point = break_even(losing, ConstantRatio(0.5))
+    >>> round(losing.speedup.best, 3), round(point.draft_ratio_needed, 3), round(point.least_acceptance, 3)
     (0.744, 0.244, 0.5)
     """
     a_cost(cost)
@@ -98,15 +98,15 @@ def _acceptance(tokens: float, k: int) -> float | None:
 
 def _least_acceptance(cost: CostModel, chain: Callable[[int], Chain], k_max: int) -> tuple[float, int] | None:
     step = cost.target_step().best
-    found = []
+    pairs = []
     for k in range(1, k_max + 1):
         try:
             rate = _acceptance(cost.call(chain(k)).best / step, k)
         except SettingError:  # beyond what was measured
             break
         if rate is not None:
-            found.append((rate, k))
-    return min(found) if found else None
+            pairs.append((rate, k))
+    return min(pairs) if pairs else None
 
 
 @dataclass(frozen=True)
@@ -141,10 +141,10 @@ def distances(prediction: Prediction) -> list[Distance]:
     [('B7', 1.0), ('B6', 0.83)]
     """
     tokens = a_prediction(prediction).tokens_per_call.best
-    found = []
+    shares = []
     for limit in ON_TRACES:
         best = prediction.compared(limit)
         if best is not None:
             speedup = prediction.speedup.best * best / tokens if prediction.speedup else None
-            found.append(Distance(limit, best, tokens / best, limit.key in prediction.rule.bound_by, speedup))
-    return found
+            shares.append(Distance(limit, best, tokens / best, limit.key in prediction.rule.bound_by, speedup))
+    return shares

@@ -69,10 +69,10 @@ class Draft:
 
     def fact(self, *path: str) -> Any:
         """What the provenance of the trace says under a path of names; None if it says nothing."""
-        found: Any = self.trace.provenance
+        value: Any = self.trace.provenance
         for name in path:
-            found = found.get(name) if isinstance(found, dict) else None
-        return found
+            value = value.get(name) if isinstance(value, dict) else None
+        return value
 
 
 def all_drafts(drafts: Sequence[Draft]) -> list[Draft]:

@@ -27,7 +27,7 @@ def deployable(
     >>> from spectheory.cost import ConstantRatio
     >>> from spectheory.prediction import plan
     >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40), ([-1.0] * 40, [-1.1] * 40)])
-    >>> [found.engine for found in deployable(plan(trace, ConstantRatio(0.1)), trace, ["transformers", "vllm"])]
+    >>> [each.engine for each in deployable(plan(trace, ConstantRatio(0.1)), trace, ["transformers", "vllm"])]
     ['vllm', 'transformers']
     """
     instance("plan", plan, Plan, remedy="spectheory.plan makes one")

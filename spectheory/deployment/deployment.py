@@ -185,7 +185,7 @@ def _tree_rules(drafts: Sequence[Draft], rules: Sequence[PathRule] | None) -> li
 
 def _swept(draft: Draft, ranking: Ranking, k_max: int) -> AdaptiveWorth:
     """What adaptive lengths are worth for a draft, with the rule of its fastest chain."""
-    own = (c for c in ranking.candidates if c.draft.name == draft.name and c.kind == "chain")
-    rule = next(c.prediction.rule for c in own)
+    chains = (c for c in ranking.candidates if c.draft.name == draft.name and c.kind == "chain")
+    rule = next(c.prediction.rule for c in chains)
     longest = measured_nodes(draft.cost, within(draft.trace.columns, k_max))
     return replace(adaptive_worth(draft.trace, rule, longest, draft.cost), draft=draft.name)

@@ -337,7 +337,7 @@ def engine_settings(
     """
     stops, asked = all_stops(stops), named_engines(engines)
     k_max, nodes = at_least_one("k_max", k_max), at_least_one("nodes", nodes)
-    found: dict[tuple[str, str], EngineSettings] = {}
+    by_engine: dict[tuple[str, str], EngineSettings] = {}
     for draft in (each for each in all_drafts(drafts) if not each.trace.recorded):
         longest = within(draft.trace.columns, measured_nodes(draft.cost, k_max))
         largest = measured_nodes(draft.cost, nodes)
@@ -345,10 +345,10 @@ def engine_settings(
         for settings in _of_engines(ask, asked):
             rule = settings.candidate.prediction.rule
             copied = "" if rule.uses_draft else rule.name
-            before = found.setdefault((copied, settings.engine), settings)
+            before = by_engine.setdefault((copied, settings.engine), settings)
             if not copied and settings.candidate.speedup.best > before.candidate.speedup.best:
-                found[copied, settings.engine] = settings
-    return [settings for last in (False, True) for (copied, _), settings in found.items() if bool(copied) is last]
+                by_engine[copied, settings.engine] = settings
+    return [settings for last in (False, True) for (copied, _), settings in by_engine.items() if bool(copied) is last]
 
 
 def _of_engines(ask: Ask, engines: Sequence[ServingEngine]) -> Iterator[EngineSettings]:
@@ -374,8 +374,8 @@ def without_method(drafts: Sequence[Draft]) -> list[str]:
     """
     lines = []
     for kind in dict.fromkeys(draft.kind for draft in all_drafts(drafts)):
-        if lacking := [engine.name for engine in serving_engines() if engine.method(kind) is None]:
-            lines.append(f"No settings here for {kind} drafts: {', '.join(lacking)}.")
+        if missing := [engine.name for engine in serving_engines() if engine.method(kind) is None]:
+            lines.append(f"No settings here for {kind} drafts: {', '.join(missing)}.")
     return lines
 
 

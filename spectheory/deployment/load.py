@@ -145,10 +145,10 @@ def under_load(chains: Sequence[ChainCalls], cost: Roofline, load: Load) -> Load
     >>> large = ModelShape(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
     >>> free = Roofline(large, None, ACCELERATORS["H100-SXM"], context=0)
     >>> load = Load(prompt_tokens=500, output_tokens=500, tpot=8, ttft=50)
-    >>> found = under_load([ChainCalls(Chain(2), 2.5)], free, load)
-    >>> [(point.k, point.batch, round(point.tpot, 2), round(point.tokens_per_second)) for point in found.targets]
+    >>> answer = under_load([ChainCalls(Chain(2), 2.5)], free, load)
+    >>> [(point.k, point.batch, round(point.tpot, 2), round(point.tokens_per_second)) for point in answer.targets]
     [(0, 81, 8.0, 10128), (2, 239, 7.99, 29905)]
-    >>> found.goodput.k, round(found.goodput.speedup, 2)
+    >>> answer.goodput.k, round(answer.goodput.speedup, 2)
     (2, 1.86)
     """
     chains = instances("chains", chains, ChainCalls, remedy="spectheory.deployment.chain_calls makes them")
@@ -164,8 +164,8 @@ def under_load(chains: Sequence[ChainCalls], cost: Roofline, load: Load) -> Load
             points = [_point(chain, replace(at, batch=batch), load) for chain in every]
             requests.append(max(points, key=lambda point: point.tokens_per_second))
     if load.targeted:
-        found = [(chain, _largest(chain, at, load)) for chain in every]
-        targets = [_point(chain, replace(at, batch=batch), load) for chain, batch in found if batch]
+        largest = [(chain, _largest(chain, at, load)) for chain in every]
+        targets = [_point(chain, replace(at, batch=batch), load) for chain, batch in largest if batch]
     return LoadAnswer(load, best, requests, targets)
 
 

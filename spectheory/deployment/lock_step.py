@@ -80,8 +80,8 @@ def lock_step_lengths(
     >>> from spectheory.verification import TokenVerification
     >>> cost = AffineCost(AffineTime(0.02, 0.0001), AffineTime(0.002, 0.00001))
     >>> trace = Trace.from_log_probabilities([([-1.0] * n, [-1.5] * n) for n in (20, 60, 40)])
-    >>> found = lock_step_lengths(trace, TokenVerification(), cost, ks=range(1, 7), batches=[1, 32], contexts=[0])
-    >>> [(c.batch, c.k, round(c.rounds, 1), round(c.speedup, 2)) for c in found]
+    >>> choices = lock_step_lengths(trace, TokenVerification(), cost, ks=range(1, 7), batches=[1, 32], contexts=[0])
+    >>> [(c.batch, c.k, round(c.rounds, 1), round(c.speedup, 2)) for c in choices]
     [(1, 3, 18.6, 1.63), (32, 2, 34.7, 1.27)]
     """
     check_batches(cost)
@@ -95,12 +95,12 @@ def lock_step_lengths(
         return []
     settings = _settings(trace, rule, ks, prefill_emits_token)
     tokens = float((trace.lengths - int(prefill_emits_token)).mean())
-    found = []
+    choices = []
     for context in contexts:
         models = [_at(cost, live, context) for live in range(1, max(batches) + 1)]
         times = [np.array([each.seconds(model) for model in models]) for each in settings]
-        found += [_best(settings, times, batch, context, tokens) for batch in batches]
-    return found
+        choices += [_best(settings, times, batch, context, tokens) for batch in batches]
+    return choices
 
 
 def _at(cost: Costs, batch: int, context: float) -> Costs:

@@ -27,8 +27,8 @@ def why_not_more(best: Prediction, cost: CostModel | None) -> str:
     >>> from spectheory import Trace
     >>> from spectheory.prediction import plan
     >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.4] * 40), ([-1.0] * 40, [-1.1] * 40)])
-    >>> found = plan(trace, ConstantRatio(0.2), rules="token", k_max=2)
-    >>> print(why_not_more(found.best, found.cost).rpartition("; upper")[0])
+    >>> answer = plan(trace, ConstantRatio(0.2), rules="token", k_max=2)
+    >>> print(why_not_more(answer.best, answer.cost).rpartition("; upper")[0])
     79% of first drafts are accepted (if all drafts were: 2.14x); drafting takes 29% of a call (if free: 2.34x)
     """
     if cost is None or best.certified or best.speedup is None:
@@ -60,8 +60,8 @@ def next_steps(
     >>> from spectheory import Trace
     >>> from spectheory.prediction import plan
     >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.1] * 40), ([-1.0] * 40, [-1.0] * 40)])
-    >>> found = plan(trace, ConstantRatio(0.01), k_max=2)
-    >>> next(next_steps(found.best, found.cost, tried=2, prompts=2))
+    >>> answer = plan(trace, ConstantRatio(0.01), k_max=2)
+    >>> next(next_steps(answer.best, answer.cost, tried=2, prompts=2))
     'k = 2 is the longest that was tried: set --k-max 4'
     """
     if best.speedup is not None and best.speedup.best <= 1:

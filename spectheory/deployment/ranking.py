@@ -186,8 +186,8 @@ def rank_drafts(
     for draft in drafts:
         lengths = range(1, _longest(draft, k_max, left_out) + 1)
         shapes = [*map(Chain, lengths), *(Chain(k, stop=stop) for stop in stops for k in lengths)]
-        found = planned(draft.trace, draft.cost, of_chains, shapes)
-        fastest = [max(found.of(label), key=lambda p: p.gain) for label in found.labels]
+        answer = planned(draft.trace, draft.cost, of_chains, shapes)
+        fastest = [max(answer.of(label), key=lambda p: p.gain) for label in answer.labels]
         without = {candidate.prediction.rule for candidate in candidates if candidate.draft.name == NO_DRAFT}
         candidates += [
             Candidate(draft if each.rule.uses_draft or draft.trace.recorded else draft.unread, each)
@@ -215,11 +215,11 @@ def _grown(draft: Draft, left_out: list[str]) -> Iterator[Candidate]:
     """Trees that the draft grew, of the size that was measured; adds those without latencies."""
     for rule in grown_rules(draft.trace):
         try:
-            found = planned(draft.trace, draft.cost, [rule], [measured_shape(draft.trace)])
+            answer = planned(draft.trace, draft.cost, [rule], [measured_shape(draft.trace)])
         except SettingError as error:  # latencies of other passes
             left_out.append(f"{draft.name}: grown trees, {error}")
         else:
-            yield Candidate(draft, found.best)
+            yield Candidate(draft, answer.best)
 
 
 def _trees(draft: Draft, rules: Sequence[RankRule], nodes: int, left_out: list[str]) -> Iterator[Candidate]:

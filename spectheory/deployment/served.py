@@ -115,7 +115,7 @@ def step_time(run: BenchRun) -> StepTime:
 def tokens_of_trace(trace: Trace, rule: PathRule, ks: Sequence[int]) -> list[Tokens]:
     """Tokens per call on the texts of a trace (§7, exact for them); the first token is the prompt's pass."""
     prompts, decoded = Prompts(trace.texts), trace.lengths - 1
-    found = []
+    rows = []
     for each in calls_by_shape(trace, rule, [Chain(k) for k in ks], prefill_emits_token=True):
 
         def gain(cost: CostModel, each: Any = each) -> Interval:
@@ -123,8 +123,8 @@ def tokens_of_trace(trace: Trace, rule: PathRule, ks: Sequence[int]) -> list[Tok
             return gained or Interval.exact(1.0)
 
         per_call = ratio(prompts.sum(decoded), prompts.sum(each.calls.expected - 1))
-        found.append(Tokens(each.shape.nodes, per_call, gain))
-    return found
+        rows.append(Tokens(each.shape.nodes, per_call, gain))
+    return rows
 
 
 def tokens_of_runs(runs: Sequence[BenchRun], ks: Sequence[int]) -> list[Tokens]:
@@ -133,7 +133,7 @@ def tokens_of_runs(runs: Sequence[BenchRun], ks: Sequence[int]) -> list[Tokens]:
     For a k that did not run it is a reading of the next longer one's counts (§14), with the same share past the end.
     Intervals take calls as independent, which is a lower bound of the noise.
     """
-    found = []
+    rows = []
     for k in ks:
         same = counted_with(runs, k)
         ran, calls = same[0].k, sum(run.calls or 0 for run in same)
@@ -142,8 +142,8 @@ def tokens_of_runs(runs: Sequence[BenchRun], ks: Sequence[int]) -> list[Tokens]:
         counted = counted_survival(runs, ran)
         spread = spread_of_calls(counted, calls)
         per_call = (read_at(counted, k, spread) if k != ran else _counted(counted, spread)) * output
-        found.append(Tokens(k, per_call, _gain_of(k, per_call), k != ran))
-    return found
+        rows.append(Tokens(k, per_call, _gain_of(k, per_call), k != ran))
+    return rows
 
 
 def _counted(survival: Sequence[float], spread: Floats) -> Interval:

@@ -71,17 +71,17 @@ def gate(
     --------
     >>> from spectheory.trace.counters import Counters
     >>> before, after = (Counters(calls=4000, survival=(share,)) for share in (0.8, 0.7))
-    >>> found = gate(after, before)
-    >>> found.passed, round(found.smallest, 3)
+    >>> answer = gate(after, before)
+    >>> answer.passed, round(answer.smallest, 3)
     (False, 0.023)
     """
     real(argument("alarm"), alarm, lambda rate: 0 < rate < 0.5, limit="must be in (0, 0.5)", remedy="0.001 is usual")
     check_words(rule, names)
-    found = side_of(counts)
-    if isinstance(found, Trace | Stated):
+    side = side_of(counts)
+    if isinstance(side, Trace | Stated):
         raise SettingError(
-            f"{names[1]} is {'a trace' if isinstance(found, Trace) else 'an answer'}",
+            f"{names[1]} is {'a trace' if isinstance(side, Trace) else 'an answer'}",
             limit="it has expected calls, and no counts",
             remedy="expect it instead",
         )
-    return Gate(difference(*two_runs(names, (side_of(expect), found), rule=rule)), alarm)
+    return Gate(difference(*two_runs(names, (side_of(expect), side), rule=rule)), alarm)

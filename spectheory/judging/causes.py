@@ -96,17 +96,17 @@ def best_fit(
     served = {one.rule for one in context.refuted if one.served}
     tried = [(name, context.judge(survival, counting)) for name, survival in survivals.items()]
     fitting = [(name, one) for name, one in tried if one.p >= EXPLAINED]
-    return max(fitting, key=lambda found: (found[0] in served, found[1].closeness), default=None)
+    return max(fitting, key=lambda pair: (pair[0] in served, pair[1].closeness), default=None)
 
 
 def _by_counting(context: Context, counting: Counting, cause: str, sentence: str) -> Finding | None:
     """A finding where a refuted rule fits under another way of counting, and listed calls make up their texts."""
     if torn(context.log, counting):
         return None
-    found = best_fit(context, {one.rule: one.rule for one in context.refuted}, counting)
-    if found is None:
+    best = best_fit(context, {one.rule: one.rule for one in context.refuted}, counting)
+    if best is None:
         return None
-    rule, standing = found
+    rule, standing = best
     said = f"{sentence}: then rule {rule} fits (p = {standing.p:.2g})"
     return Finding(cause, said, rule, standing, standing.closeness)
 
@@ -123,8 +123,8 @@ def _ends_at_a_depth(context: Context) -> Finding | None:
         survivals: Mapping[str, str | Floats] = {
             one.rule: context.survival(one.rule) * (np.arange(context.counting.k) < depth) for one in context.refuted
         }
-        if found := best_fit(context, survivals, context.counting):
-            rule, standing = found
+        if best := best_fit(context, survivals, context.counting):
+            rule, standing = best
             what = f"nothing is accepted beyond position {depth} of a call, and up to there rule {rule} fits"
             return Finding(DEPTH.name, f"{what} (p = {standing.p:.2g}): {SUSPECTS}", rule, standing, standing.closeness)
     falling = [
@@ -259,8 +259,8 @@ DECAY = Cause("decay with context", "acceptance falls with the position in the t
 
 def _drafts_less(context: Context) -> Finding | None:
     """Calls draft fewer tokens than k away from the end of a text."""
-    found = stops_early(context.log, context.counting, context.calls)
-    return None if found is None else Finding(EARLY.name, found, context.refuted[0].rule)
+    sentence = stops_early(context.log, context.counting, context.calls)
+    return None if sentence is None else Finding(EARLY.name, sentence, context.refuted[0].rule)
 
 
 def stops_early(log: CallLog, counting: Counting, calls: Calls | None) -> str | None:
@@ -299,8 +299,8 @@ def _counts_the_prompt(context: Context) -> Finding | None:
     listed = any(r.accepted for r in context.log.requests)
     counted = replace(counting, prompt_counted=True)
     sentence = "one call more is counted for each request, the prompt's own pass"
-    found = None if listed else _by_counting(context, counted, PROMPT_TOKEN.name, sentence)
-    return found or _by_counting(
+    finding = None if listed else _by_counting(context, counted, PROMPT_TOKEN.name, sentence)
+    return finding or _by_counting(
         context,
         replace(counting, prefill=not counting.prefill),
         PROMPT_TOKEN.name,
@@ -373,8 +373,8 @@ def _draft_changed(name: str, meaning: str, changes: Sequence[LogitChange]) -> C
 
     def explains(context: Context) -> Finding | None:
         read = _readings(context, "draft", changes)
-        found = [one for change, trace in read for one in _fitting(context, change, trace)]
-        return _finding(name, found) if found else None
+        fits = [one for change, trace in read for one in _fitting(context, change, trace)]
+        return _finding(name, fits) if fits else None
 
     return Cause(name, meaning, explains)
 
@@ -418,22 +418,22 @@ def _readings(context: Context, model: Model, changes: Sequence[LogitChange]) ->
 
 def _fitting(context: Context, change: LogitChange, trace: Trace) -> list[Explained]:
     """Refuted rules that are not refuted on this reading; those that need columns it lacks are left out."""
-    found = []
+    fits = []
     for before in context.refuted:
         try:
             after = context.judge(before.rule, context.counting, trace)
         except TraceError:
             continue
         if before.refuted and after.p >= EXPLAINED:
-            found.append(Explained(change, before, after))
-    return found
+            fits.append(Explained(change, before, after))
+    return fits
 
 
-def _finding(name: str, found: Sequence[Explained]) -> Finding:
+def _finding(name: str, fits: Sequence[Explained]) -> Finding:
     """The best fit in one sentence, with the calls before and after, and what else fits."""
-    best = max(found, key=lambda one: (one.before.served, one.after.closeness))
+    best = max(fits, key=lambda one: (one.before.served, one.after.closeness))
     before, after = best.before.calls, best.after.calls
-    others = [one.change.name for one in found if one.before is best.before and one is not best]
+    others = [one.change.name for one in fits if one.before is best.before and one is not best]
     sentence = (
         f"the draft is {best.change.says}: rule {best.before.rule} then expects {_expected(after.low, after.high)} "
         f"calls, {after.counted} are counted (z = {after.z:+.1f}, p = {best.after.p:.2g}); as stated it expects "

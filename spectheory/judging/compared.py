@@ -72,8 +72,8 @@ def compare(
     Examples
     --------
     >>> from spectheory.trace.counters import Counters
-    >>> found = compare(Counters(calls=400, survival=(0.8,)), Counters(calls=400, survival=(0.7,)))
-    >>> round(found.tokens.z, 2), found.differs(found.tokens)
+    >>> answer = compare(Counters(calls=400, survival=(0.8,)), Counters(calls=400, survival=(0.7,)))
+    >>> round(answer.tokens.z, 2), answer.differs(answer.tokens)
     (-3.29, True)
     """
     check_words(rule, names)
@@ -82,8 +82,8 @@ def compare(
     k = None if k is None else whole(argument("k"), k, most=MOST_DRAFTS, remedy="give the drafts per call")
     sides = side_of(one), side_of(other)
     runs = two_runs(names, sides, k=k, rule=rule)
-    found = replace(difference(*runs), speedups=_speedups(runs, sides, models))
-    return _explained(found, sides, texts, rule) if texts else found
+    answer = replace(difference(*runs), speedups=_speedups(runs, sides, models))
+    return _explained(answer, sides, texts, rule) if texts else answer
 
 
 def check_words(rule: str, names: tuple[str, str]) -> None:
@@ -112,7 +112,7 @@ def _speedups(runs: tuple[Run, Run], sides: tuple[Side, Side], costs: Sequence[C
 
 
 def _explained(
-    found: Difference, sides: tuple[Side, Side], texts: Sequence[Trace | str | Path], rule: str
+    answer: Difference, sides: tuple[Side, Side], texts: Sequence[Trace | str | Path], rule: str
 ) -> Difference:
     """The parts of each change that texts and drafts make, and the rest, which is compared prompt by prompt."""
     logs = [side for side in sides if isinstance(side, CallLog)]
@@ -126,19 +126,19 @@ def _explained(
     where_starts_are_known = all(map(starts_known, logs))
     expected = []
     for trace, log in zip(traces, [*logs, logs[1]], strict=False):
-        counting, aligned = counting_of(log, found.k), align_texts(trace, log)
+        counting, aligned = counting_of(log, answer.k), align_texts(trace, log)
         its_rule = _rule_of(log, rule)
         expected.append(expected_run("", aligned, its_rule, counting, whole=where_starts_are_known, prompts=keys(log)))
     first, second = expected[0], expected[-1]
-    pairs = [(found.one, first), (found.other, expected[1])]
-    gaps = [run.shares - own.shares for run, own in pairs]
-    variance = sum(((run.influence - own.influence) ** 2).sum(axis=0) for run, own in pairs)
-    slack, certain = first.slack + expected[1].slack, np.zeros(found.k + 1)
+    pairs = [(answer.one, first), (answer.other, expected[1])]
+    gaps = [run.shares - expectation.shares for run, expectation in pairs]
+    variance = sum(((run.influence - expectation.influence) ** 2).sum(axis=0) for run, expectation in pairs)
+    slack, certain = first.slack + expected[1].slack, np.zeros(answer.k + 1)
     return replace(
-        found,
+        answer,
         texts=Noise(certain, math.inf, slack).changes(first.shares, second.shares),
         draft=Noise(certain, math.inf, 0.0).changes(second.shares, expected[1].shares) if len(texts) == 3 else (),
-        rest=Noise(np.sqrt(variance), min(found.one.freedom, found.other.freedom), slack).changes(*gaps),
+        rest=Noise(np.sqrt(variance), min(answer.one.freedom, answer.other.freedom), slack).changes(*gaps),
         with_drafts=len(texts) == 2 and _other_drafts(*traces),
         judged=tuple(_judged(log, trace, rule) for log, trace in zip(logs, traces, strict=False)),
     )

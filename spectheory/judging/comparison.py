@@ -88,9 +88,9 @@ class CallLaw:
             raise ShapeError(
                 f"{len(readings)} readings of a law", limit=f"needs 1 or {READINGS}", remedy="read it again"
             )
-        found = [calls_of_texts(survival, np.array([len(survival)])) for survival in readings]
-        calls = np.array([one.expected[0] for one in found])
-        variance = float(np.mean([one.variance[0] for one in found]))
+        by_reading = [calls_of_texts(survival, np.array([len(survival)])) for survival in readings]
+        calls = np.array([one.expected[0] for one in by_reading])
+        variance = float(np.mean([one.variance[0] for one in by_reading]))
         noise = float(calls.var(ddof=1)) / len(calls) if len(calls) > 1 else 0.0
         # A path of calls passes each position once, so the mean of the laws is unbiased, as is that of their means.
         least, law = trimmed(np.mean([law_of_calls(survival) for survival in readings], axis=0))

@@ -134,9 +134,9 @@ def counted(log: CallLog, k: int, counters: Counters | None = None) -> Counted:
         return Counted(counters.calls, of_calls if len(of_calls) == k else ())
     known = [r.calls for r in log.requests if r.calls is not None]
     if len(known) < len(log.requests):
-        lacking = next(r.id for r in log.requests if r.calls is None)
+        missing = next(r.id for r in log.requests if r.calls is None)
         raise TextError(
-            f"request {lacking!r} has no number of calls",
+            f"request {missing!r} has no number of calls",
             limit="judging compares the number of calls",
             remedy="log them, or add the engine's totals over these requests as a file",
         )

@@ -101,9 +101,9 @@ def divergences(trace: Trace, *, dtype: str = "") -> tuple[Divergence, ...]:
     precision; the coarser of it and the trace's counts.
     """
     columns = trace.columns
-    if lacking := _NEEDED - set(columns):
+    if missing := _NEEDED - set(columns):
         raise TraceError(
-            f"the trace lacks {', '.join(sorted(lacking))}",
+            f"the trace lacks {', '.join(sorted(missing))}",
             limit="gaps are read from the target's logits",
             remedy="read the output with both models: "
             + argument("spectheory.measure.judged.judged_trace", "spectheory judge --target and --draft"),
@@ -121,13 +121,13 @@ def greedy_tests(trace: Trace, *, dtype: str = "") -> tuple[OutputTest, ...]:
     if not set(trace.columns) >= _NEEDED:
         return ()
     used = known_dtype(dtype)
-    found = divergences(trace, dtype=used)
-    faults = sum(one.kind == "fault" for one in found)
+    places = divergences(trace, dtype=used)
+    faults = sum(one.kind == "fault" for one in places)
     scale = float(np.median(trace.columns["target_scale"]))
     return (
         OutputTest(
             name="first choices",
-            asks=in_words(found, len(trace.texts)),
+            asks=in_words(places, len(trace.texts)),
             statistic=float(faults),
             symbol="tokens off",
             p=float(faults == 0),
@@ -136,7 +136,7 @@ def greedy_tests(trace: Trace, *, dtype: str = "") -> tuple[OutputTest, ...]:
             smallest=rounding_bound(scale, coarser(trace, used), trace.provenance.get(LAYERS)),
             unit="nats below the first choice, at a token",
             tokens=len(trace),
-            text=next((one.text for one in found if one.kind == "fault"), ""),
+            text=next((one.text for one in places if one.kind == "fault"), ""),
             null=GREEDY,
         ),
     )
@@ -170,7 +170,7 @@ def against_plain(log: CallLog, plain: CallLog, trace: Trace, *, dtype: str = ""
             limit="both logs need the same requests",
             remedy="run the same prompts in both ways",
         )
-    found, start, used = [], 0, coarser(trace, dtype)
+    places, start, used = [], 0, coarser(trace, dtype)
     for ours in log.requests:
         other = texts[ours.id]
         pairs = zip(ours.output, other.output, strict=False)
@@ -178,16 +178,16 @@ def against_plain(log: CallLog, plain: CallLog, trace: Trace, *, dtype: str = ""
         at = next((i for i, (a, b) in enumerate(pairs) if a != b), shared)
         shorter = ours if len(ours.output) < len(other.output) else other
         if at < shared or (len(ours.output) != len(other.output) and shorter.ended):
-            found.append(_against(ours.output, other.output, ours.id, at, start, trace, used))
+            places.append(_against(ours.output, other.output, ours.id, at, start, trace, used))
         start += len(ours.output)
-    return tuple(found)
+    return tuple(places)
 
 
-def in_words(found: Sequence[Divergence], texts: int, *, what: str = "the target's first choices") -> str:
+def in_words(places: Sequence[Divergence], texts: int, *, what: str = "the target's first choices") -> str:
     """The answer in one sentence; `what` the texts should be, as ``"those of plain decoding"``."""
-    if not found:
+    if not places:
         return f"All {texts} texts are {what}."
-    by_kind = {kind: [one for one in found if one.kind == kind] for kind in ("fault", "unknown", "tie")}
+    by_kind = {kind: [one for one in places if one.kind == kind] for kind in ("fault", "unknown", "tie")}
     kind = next(kind for kind, ones in by_kind.items() if ones)
     number = len({one.text for one in by_kind[kind]})
     if kind == "fault":
@@ -199,7 +199,7 @@ def in_words(found: Sequence[Divergence], texts: int, *, what: str = "the target
         )
     if kind == "unknown":
         return f"{number} of {texts} texts end before {what}: their margin there is unknown."
-    widest = max(found, key=lambda one: one.size)
+    widest = max(places, key=lambda one: one.size)
     return (
         f"{number} of {texts} texts leave {what}, at ties alone: "
         f"gaps of at most {widest.size:.2g} nats, where rounding explains {widest.bound:.2g}."
@@ -228,8 +228,8 @@ def _against(
 def coarser(trace: Trace, dtype: str) -> str:
     """The coarser precision of the engine and of the trace, by its error."""
     target = trace.provenance.get("target")
-    own = str(target.get("dtype", "float32")) if isinstance(target, Mapping) else "float32"
-    return max((dtype or own, own), key=lambda name: UNIT_ROUNDING.get(name, math.inf))
+    of_trace = str(target.get("dtype", "float32")) if isinstance(target, Mapping) else "float32"
+    return max((dtype or of_trace, of_trace), key=lambda name: UNIT_ROUNDING.get(name, math.inf))
 
 
 Floats = NDArray[np.float64]

@@ -75,9 +75,9 @@ class ExpectedCounts:
         """Those of :attr:`high` for the calls alone."""
         return sums_of_texts(self._masked(most=True), self._rewards[..., :1], self.decoded[1])
 
-    def comparisons(self, found: Counted) -> tuple[Comparison, ...]:
+    def comparisons(self, totals: Counted) -> tuple[Comparison, ...]:
         """Calls, and calls with at least i accepted tokens where they were counted, against expectation."""
-        counts = np.array([found.calls - self.counting.prompt_counted * len(self.lengths), *found.accepted])
+        counts = np.array([totals.calls - self.counting.prompt_counted * len(self.lengths), *totals.accepted])
         names = ("calls", *(f"accepted at {i}" for i in range(1, len(counts))))
         if self.undecided is not None:
             return tuple(self._within(names, counts))
@@ -168,7 +168,7 @@ def extremes(low: Floats, high: Floats, lengths: Integers, rewards: NDArray[np.b
     stops = np.concatenate([~reached[:, 1:], np.ones((tokens, 1), bool)], axis=1)
     possible = reached & (stops | may_fail[np.arange(tokens)[:, None] + np.arange(k + 1)])
     ends = np.cumsum(lengths)
-    found = np.zeros((2, len(lengths), counts))
+    totals = np.zeros((2, len(lengths), counts))
     for text, (start, end) in enumerate(zip(ends - lengths, ends, strict=True)):
         later = np.zeros((2, end - start + k + 1, counts))
         for n in range(end - start - 1, -1, -1):
@@ -176,5 +176,5 @@ def extremes(low: Floats, high: Floats, lengths: Integers, rewards: NDArray[np.b
             added = rewards[start + n] if rewards.ndim == 3 else rewards
             options = later[:, n + 1 + may] + added[may]
             later[0, n], later[1, n] = options[0].min(axis=0), options[1].max(axis=0)
-        found[:, text] = later[:, 0]
-    return found[0], found[1]
+        totals[:, text] = later[:, 0]
+    return totals[0], totals[1]

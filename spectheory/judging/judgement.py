@@ -249,8 +249,8 @@ def _checked(
 
 def _held(name: str, given: Any, kind: type[T]) -> T:
     """What is given itself, or by the path of a file of it."""
-    held: Any = read_evidence(located(given)) if isinstance(given, str | Path) else given
-    return instance(name, held, kind, remedy="spectheory.trace.read_evidence reads one")
+    evidence: Any = read_evidence(located(given)) if isinstance(given, str | Path) else given
+    return instance(name, evidence, kind, remedy="spectheory.trace.read_evidence reads one")
 
 
 def _standings(bench: Bench, trace: Trace, asked: Sequence[PathRule], reread: Reread | None) -> Iterator[Standing]:
@@ -299,9 +299,9 @@ def _explained(
     blamed = [one for one in made.questioned if one.served and unexplained] or list(made.questioned)
     others = [one for one in made.standings if one not in blamed]
     context = Context(made.log, trace, made.counting, blamed, others, again, survival, bench.calls, reread)
-    found = [(cause, finding) for cause in tried if (finding := cause.explains(context))]
-    causes = tuple(sorted((finding for _, finding in found), key=_closest))
-    half = made.output_refuted and found and not any(cause.of_output for cause, _ in found)
+    findings = [(cause, finding) for cause in tried if (finding := cause.explains(context))]
+    causes = tuple(sorted((finding for _, finding in findings), key=_closest))
+    half = made.output_refuted and findings and not any(cause.of_output for cause, _ in findings)
     return replace(made, causes=causes, notes=made.notes + (COUNTS_ALONE,) * bool(half))
 
 
@@ -439,7 +439,7 @@ def _notes(log: CallLog, bench: Bench, asked: Sequence[PathRule]) -> Iterator[st
             "of calls are unknown, and totals alone are judged."
         )
     if past := past_end(log, bench.counting):
-        tokens, calls = sum(bench.lengths), bench.found.calls
+        tokens, calls = sum(bench.lengths), bench.totals.calls
         yield (
             f"Counts hold {past} accepted tokens past the end of texts: 1 + accepted / calls overstates the "
             f"{(tokens - len(bench.lengths) * bench.counting.prefill) / calls:.3f} tokens per call."
@@ -503,12 +503,12 @@ def align_texts(trace: Trace, log: CallLog) -> Trace:
     twins: dict[tuple[int, ...], list[Request]] = {}
     for request in log.requests:
         twins.setdefault(request.output, []).append(request)
-    found = [_place(trace, rows, places.get(r.output, []), twins[r.output], r) for r in log.requests]
-    if found == list(range(len(trace.texts))):
+    numbers = [_place(trace, rows, places.get(r.output, []), twins[r.output], r) for r in log.requests]
+    if numbers == list(range(len(trace.texts))):
         return trace
-    order = np.concatenate([np.arange(rows[place].start, rows[place].stop) for place in found])
+    order = np.concatenate([np.arange(rows[place].start, rows[place].stop) for place in numbers])
     columns = {name: column[order] for name, column in trace.columns.items()}
-    texts = tuple(replace(trace.texts[place], id=r.id) for place, r in zip(found, log.requests, strict=True))
+    texts = tuple(replace(trace.texts[place], id=r.id) for place, r in zip(numbers, log.requests, strict=True))
     return Trace(columns, texts, trace.provenance)
 
 

@@ -155,11 +155,11 @@ def output_tests(trace: Trace) -> tuple[OutputTest, ...]:
 
 def _possible(trace: Trace) -> OutputTest:
     """Tokens of probability 0: one of them is enough."""
-    found, n = trace.provenance[IMPOSSIBLE], len(trace)
+    impossible, n = trace.provenance[IMPOSSIBLE], len(trace)
     return OutputTest(
         name=POSSIBLE,
-        asks=f"tokens that the target cannot output under the stated settings, the first one {found[0]}",
-        statistic=float(len(found)),
+        asks=f"tokens that the target cannot output under the stated settings, the first one {impossible[0]}",
+        statistic=float(len(impossible)),
         symbol="tokens",
         p=0.0,
         side="exact",
@@ -233,20 +233,20 @@ def _least(tilted: Tilted, n: int, variance: float, side: int) -> float:
     quantile of their sum under that very tilt (normal) the p-value is at the false-alarm rate.
     """
 
-    def found(tilt: float) -> tuple[bool, float]:
+    def outcome(tilt: float) -> tuple[bool, float]:
         mean, spread, square = tilted(side * tilt)
         total = n * abs(mean) - special.ndtri(POWER) * math.sqrt(max(n * spread, 0.0))
         return total > 0 and _delyon(total, n * square, variance) < FALSE_ALARM, abs(mean)
 
     low, high = 0.0, 2.0**-12
-    while not found(high)[0]:
+    while not outcome(high)[0]:
         low, high = high, 2 * high
         if high > _MOST_TILT:
             return math.inf
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (low, middle) if found(middle)[0] else (middle, high)
-    return found(high)[1]
+        low, high = (low, middle) if outcome(middle)[0] else (middle, high)
+    return outcome(high)[1]
 
 
 def _reweighted(steps: Floats) -> Tilted:
@@ -299,14 +299,14 @@ def _uniform(trace: Trace) -> OutputTest:
     from scipy import stats  # slow to import
 
     u = heights(trace)
-    found, n = stats.kstest(u, "uniform"), len(u)
+    test, n = stats.kstest(u, "uniform"), len(u)
     ended = any(text.ended for text in trace.texts)
     return OutputTest(
         name="heights",
         asks="heights of the tokens in the target's cumulative pmf (PIT) against the uniform law",
-        statistic=float(found.statistic),
+        statistic=float(test.statistic),
         symbol="largest distance",
-        p=float(found.pvalue),
+        p=float(test.pvalue),
         side="asymptotic" if ended else "exact",
         approximation="texts that ended by themselves make the number of tokens random" if ended else "",
         smallest=float(stats.kstwo.isf(FALSE_ALARM, n)) + math.sqrt(math.log(2 / (1 - POWER)) / (2 * n)),
@@ -343,10 +343,10 @@ def _all_texts(trace: Trace) -> OutputTest:
 
 def _single_texts(trace: Trace) -> OutputTest:
     """The text with the largest evidence; `p` is corrected for the number of texts."""
-    found = [(evidence(u), len(u), text.id) for u, text in _by_text(trace)]
-    logs, n, text = max(found)
+    by_text = [(evidence(u), len(u), text.id) for u, text in _by_text(trace)]
+    logs, n, text = max(by_text)
     about = {"name": "single texts", "asks": "the same bets on each text alone, the worst of them", "text": text}
-    return _bet(logs, n, len(found), **about)
+    return _bet(logs, n, len(by_text), **about)
 
 
 def _by_text(trace: Trace) -> Iterator[tuple[Floats, Any]]:

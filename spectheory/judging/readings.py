@@ -129,8 +129,8 @@ def first_draft_gap(one: Counters | CallLog, other: Counters | CallLog) -> First
 
     Examples
     --------
-    >>> found = first_draft_gap(Counters(calls=400, survival=(0.8,)), Counters(calls=400, survival=(0.7, 0.5)))
-    >>> round(found.z, 2), found.differ
+    >>> gap = first_draft_gap(Counters(calls=400, survival=(0.8,)), Counters(calls=400, survival=(0.7, 0.5)))
+    >>> round(gap.z, 2), gap.differ
     (3.27, True)
     """
     one, other = _counts(one), _counts(other)
@@ -143,8 +143,8 @@ def first_draft_gap(one: Counters | CallLog, other: Counters | CallLog) -> First
 
 
 def _counts(run: Counters | CallLog) -> Counters:
-    found = pooled(run) if isinstance(run, CallLog) else run
-    return instance("a run", found, Counters, remedy="spectheory.trace.read_evidence reads one")
+    counts = pooled(run) if isinstance(run, CallLog) else run
+    return instance("a run", counts, Counters, remedy="spectheory.trace.read_evidence reads one")
 
 
 Basis = Literal["counted", "drafted so far", "own starts", "constant hazard"]
@@ -265,37 +265,37 @@ def readings(
 
     Examples
     --------
-    >>> found = readings(Counters(calls=100, drafted=200, accepted=90, survival=(0.6, 0.3), k=2), k_max=3)
-    >>> [(row.k, round(row.tokens_per_call.best, 3), row.basis) for row in found.rows]
+    >>> answer = readings(Counters(calls=100, drafted=200, accepted=90, survival=(0.6, 0.3), k=2), k_max=3)
+    >>> [(row.k, round(row.tokens_per_call.best, 3), row.basis) for row in answer.rows]
     [(1, 1.592, 'own starts'), (2, 1.9, 'counted'), (3, 2.058, 'constant hazard')]
-    >>> found.rows[0].tokens_per_call.low < 1.6 < found.rows[0].tokens_per_call.high
+    >>> answer.rows[0].tokens_per_call.low < 1.6 < answer.rows[0].tokens_per_call.high
     True
     """
     log = evidence if isinstance(evidence, CallLog) else None
     counters = pooled(evidence) if isinstance(evidence, CallLog) else evidence
-    found = _Law.of(counters)
+    law = _Law.of(counters)
     mean, noise = tokens_per_call(counters, log)
     cost, from_log = (cost, "") if cost else _cost_in(counters)
     renews, spread = _renews(rule), covariance(counters, log)
-    two = (Renewal(found.known), Summed(found.known)) if found.known and not found.variable else None
+    two = (Renewal(law.known), Summed(law.known)) if law.known and not law.variable else None
     rows: list[ReadingAtK] = []
     below = 1.0
-    for k in range(1, max(k_max, found.k) + 1):
-        survival, basis = found.at(k), found.basis(k)
-        known = k <= len(found.known)
+    for k in range(1, max(k_max, law.k) + 1):
+        survival, basis = law.at(k), law.basis(k)
+        known = k <= len(law.known)
         renewal = summed = None
         if known and basis == "counted":
             tokens = mean(k)
         elif two:
             renewal, summed = (reading.tokens(k) for reading in two)
-            tokens = read_at(found.known, k, spread, renews=renews)
+            tokens = read_at(law.known, k, spread, renews=renews)
         else:
-            tokens = _spread(found, k, counters)
-        own = _survival_at(counters, log, k) if known and not found.variable else Interval.estimate(survival)
+            tokens = _spread(law, k, counters)
+        share = _survival_at(counters, log, k) if known and not law.variable else Interval.estimate(survival)
         rows.append(
             ReadingAtK(
                 k=k,
-                survival=own,
+                survival=share,
                 hazard=survival / below if below else None,
                 tokens_per_call=tokens,
                 basis=basis,
@@ -307,24 +307,24 @@ def readings(
         )
         below = survival
     lines = [
-        *([_VARIABLE] if found.variable else [_RENEWED if renews else _OTHER_K] if two else []),
-        *([_FROM_ONE] if two and len(found.known) == 1 else []),
-        *([] if found.known else [FROM_MEAN]),
-        *([] if found.known or counters.k else [_K_FROM_MEAN.format(mean=counters.mean_drafted, k=found.k)]),
-        *([BEYOND] if len(rows) > found.k else []),
+        *([_VARIABLE] if law.variable else [_RENEWED if renews else _OTHER_K] if two else []),
+        *([_FROM_ONE] if two and len(law.known) == 1 else []),
+        *([] if law.known else [FROM_MEAN]),
+        *([] if law.known or counters.k else [_K_FROM_MEAN.format(mean=counters.mean_drafted, k=law.k)]),
+        *([BEYOND] if len(rows) > law.k else []),
         *({"requests": [_OVER_REQUESTS], "calls": [_OVER_CALLS], "unknown": []}[noise]),
         *([FIRST_CHOICES] if rows[0].first_choices else []),
         *([from_log] if from_log else []),
-        *([_WHY_POSITION_1] if found.known else []),
+        *([_WHY_POSITION_1] if law.known else []),
     ]
     c = cost.c if isinstance(cost, ConstantRatio) and not from_log else None
-    guessed = () if c is None else chains_at_ratios(cost, ((row.k, row.tokens_per_call) for row in rows[: found.k]))
+    guessed = () if c is None else chains_at_ratios(cost, ((row.k, row.tokens_per_call) for row in rows[: law.k]))
     loaded, roofline = None, cost if isinstance(cost, Roofline) else None
     if load is not None and roofline is not None:
-        chains = [ChainCalls(Chain(row.k), row.tokens_per_call.best, row.survival.best) for row in rows[: found.k]]
+        chains = [ChainCalls(Chain(row.k), row.tokens_per_call.best, row.survival.best) for row in rows[: law.k]]
         loaded = under_load(chains, roofline, load)
     free = roofline is not None and roofline.draft is None and not (rule and not PATH_RULES[rule].uses_draft)
-    return Readings(counters, found.k, tuple(rows), noise, tuple(lines), rule, c, guessed, loaded, free)
+    return Readings(counters, law.k, tuple(rows), noise, tuple(lines), rule, c, guessed, loaded, free)
 
 
 def _renews(rule: str) -> bool:

@@ -58,7 +58,7 @@ class Stated:
             if not isinstance(content, dict) or content.get("tokens_per_call") is None:
                 return None
             k, speedup = content.get("k", content.get("nodes")), content.get("speedup")
-            found = cls(
+            stated = cls(
                 _interval(content["tokens_per_call"]),
                 None if k is None else whole("k", k, most=MOST_DRAFTS, remedy="give the drafts per call"),
                 None if speedup is None else _interval(speedup),
@@ -70,7 +70,7 @@ class Stated:
                 limit='needs {"k": 3, "tokens_per_call": 2.4}, or the JSON of a prediction',
                 remedy="correct the file",
             ) from error
-        return found
+        return stated
 
     def run(self, name: str, k: int, width: int) -> Run:
         """The run of k drafts a call, in arrays for `width` drafts; positions are not stated."""
@@ -108,11 +108,11 @@ def _measured(content: Mapping[str, Any]) -> Mapping[str, Any]:
 def side_of(given: Side | str | Path) -> Side:
     """What is given itself, or by the path of a file of it."""
     path = located(given) if isinstance(given, str | Path) else None
-    found: Any = given if path is None else Stated.read(path) or read_evidence(path)
-    if isinstance(found, Trace | CallLog | Counters | Stated):
-        return found
+    side: Any = given if path is None else Stated.read(path) or read_evidence(path)
+    if isinstance(side, Trace | CallLog | Counters | Stated):
+        return side
     raise SettingError(
-        f"a run is {shown(found)}", limit="needs a trace, a log of calls or counters", remedy="name the file of one"
+        f"a run is {shown(side)}", limit="needs a trace, a log of calls or counters", remedy="name the file of one"
     )
 
 
@@ -265,14 +265,14 @@ def _given(k: int | None) -> int:
 def _run_of(name: str, evidence: Evidence, k: int | None, rule: str, beside: Side | None, *, whole: bool) -> Run:
     if isinstance(evidence, Trace):
         return _with_calls(expected_run(name, evidence, rule, _counting_of(beside, _given(k)), whole=whole))
-    found = _of_log(name, evidence, whole=whole) if isinstance(evidence, CallLog) else _of_totals(name, evidence)
-    if k is not None and k != found.k:
+    run = _of_log(name, evidence, whole=whole) if isinstance(evidence, CallLog) else _of_totals(name, evidence)
+    if k is not None and k != run.k:
         raise SettingError(
             f"{argument('k')} is {k}",
-            limit=f"{name} counted calls of {found.k} drafts",
+            limit=f"{name} counted calls of {run.k} drafts",
             remedy="leave it out, or serve that k",
         )
-    return _with_calls(found)
+    return _with_calls(run)
 
 
 def expected_run(
@@ -284,7 +284,7 @@ def expected_run(
     fewest and the most that the way of counting allows at the ends of texts.
     """
     chosen = (named_rules([rule]) or [])[0]
-    trace, prompts = trace.held(), prompts or [text.prompt or text.id for text in trace.texts]
+    trace, prompts = trace.in_memory(), prompts or [text.prompt or text.id for text in trace.texts]
     starts = CallStarts.of(trace, chosen, Chain(counting.k), prefill_emits_token=counting.prefill)
     if whole:
         of_text = np.repeat(np.arange(len(trace.texts)), trace.lengths)
@@ -347,14 +347,14 @@ def _of_log(name: str, log: CallLog, *, whole: bool) -> Run:
     counting = counting_of(log, depth_of(log) or None)
     rows = []
     for request in log.requests:
-        found = _with_room(request, counting) if whole else by_accepted(request)
-        if not found and request.calls != 0 and not whole:
+        counts = _with_room(request, counting) if whole else by_accepted(request)
+        if not counts and request.calls != 0 and not whole:
             raise TextError(
                 f"request {request.id!r} of {name} has no accepted tokens of its calls",
                 limit="positions are compared",
                 remedy="log them, or compare the engine's counters",
             )
-        rows.append([sum(n for j, n in found.items() if j >= i) for i in range(counting.k + 1)])
+        rows.append([sum(n for j, n in counts.items() if j >= i) for i in range(counting.k + 1)])
     return Run(name, *_by_prompt(np.array(rows, dtype=float).reshape(-1, counting.k + 1), keys(log)))
 
 

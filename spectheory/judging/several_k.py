@@ -90,8 +90,8 @@ def together(runs: Sequence[Counters | CallLog], cost: CostModel | None = None, 
     Examples
     --------
     >>> runs = [Counters(calls=4000, survival=(0.75,)), Counters(calls=3000, survival=(0.72, 0.55, 0.44))]
-    >>> found = together(runs, k_max=3)
-    >>> [(row.k, round(row.tokens_per_call.best, 2)) for row in found.rows], round(found.weight.best, 1)
+    >>> answer = together(runs, k_max=3)
+    >>> [(row.k, round(row.tokens_per_call.best, 2)) for row in answer.rows], round(answer.weight.best, 1)
     ([(1, 1.75), (2, 2.29), (3, 2.71)], 0.1)
     """
     logs = several("runs", runs, remedy="pass a list")

@@ -86,7 +86,7 @@ class Bench:
     lengths: NDArray[np.int64]
     names: tuple[str, ...]
     each: tuple[int | None, ...]
-    found: Counted
+    totals: Counted
     counting: Counting
     calls: Calls | None
     shape: Shape
@@ -134,11 +134,11 @@ class Bench:
     ) -> Standing:
         """How a rule of this survival stands, beside others; with `more` readings of an estimated law by its calls."""
         if more:
-            return Standing(rule, same, compare_calls(self.found.calls, self._laws([survival, *more])))
+            return Standing(rule, same, compare_calls(self.totals.calls, self._laws([survival, *more])))
         if undecided is not None and self.calls is not None:
             survival, undecided = undecided[0], None
         expected = ExpectedCounts(survival, self.lengths, self.counting, undecided)
-        calls, *positions = expected.comparisons(self.found)
+        calls, *positions = expected.comparisons(self.totals)
         if self.calls is None:
             return Standing(rule, same, calls, tuple(positions), texts=self._differing(expected))
         return Standing(

@@ -120,14 +120,14 @@ class Calls:
 
         The mean likelihood of all rules over the rule's own has mean at most 1 if the rule is right.
         """
-        own, excluded = self.laws(survival), rare(self.laws(survival))
+        of_rule, excluded = self.laws(survival), rare(self.laws(survival))
         dropped = _at(excluded, self.accepted)
-        if certain(own) and np.any(_at(own, self.accepted) == 0):
+        if certain(of_rule) and np.any(_at(of_rule, self.accepted) == 0):
             return 0.0
         with np.errstate(divide="ignore"):
-            each = [np.log(np.maximum(_at(laws, self.accepted), 0.0)) for laws in (own, *map(self.laws, others))]
+            each = [np.log(np.maximum(_at(laws, self.accepted), 0.0)) for laws in (of_rule, *map(self.laws, others))]
         sums = np.array([logs[~dropped].sum() for logs in each])
-        return _bounded(float(np.logaddexp.reduce(sums) - sums[0]) - np.log(len(sums)) - _slack(own, excluded))
+        return _bounded(float(np.logaddexp.reduce(sums) - sums[0]) - np.log(len(sums)) - _slack(of_rule, excluded))
 
     def fit(self, survival: Floats) -> float:
         """Log-likelihood of the lengths of all calls, nats; a rare one counts as if it had the chance :data:`RARE`."""
@@ -143,11 +143,11 @@ class Calls:
         if certain(laws):
             return None
         excluded = rare(laws)
-        found, chance = _at(excluded, self.accepted), (laws * excluded).sum(axis=1)
+        is_rare, chance = _at(excluded, self.accepted), (laws * excluded).sum(axis=1)
         low, high = float(chance.sum()), float(chance.sum() + ROUNDED * len(laws))
         allowed = np.minimum(chance + ROUNDED, 1.0)
-        p = 1.0 if found.sum() <= high else _tilted(found.astype(np.int64), _coin(allowed), np.ones(len(laws)))
-        return Comparison("calls of rare lengths", int(found.sum()), low, high, float(np.sqrt(high)), p)
+        p = 1.0 if is_rare.sum() <= high else _tilted(is_rare.astype(np.int64), _coin(allowed), np.ones(len(laws)))
+        return Comparison("calls of rare lengths", int(is_rare.sum()), low, high, float(np.sqrt(high)), p)
 
 
 def rare(laws: Floats) -> NDArray[np.bool_]:

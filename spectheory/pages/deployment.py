@@ -42,8 +42,8 @@ def _batches(chain: Candidate, choices: Sequence[BatchChoice], k_max: int) -> Ve
     batches, contexts = (sorted({getattr(choice, name) for choice in choices}) for name in ("batch", "context"))
     window = window_of(chain.draft)
     grid = contexts if len(contexts) > 1 else sorted({*(c for c in _CONTEXTS if c <= (window or c)), *contexts})
-    found = every_length(chain.draft.trace, rule, cost, k_max=k_max, batches=batches, contexts=grid)
-    chart = batch_chart(found, rule.label, chain.draft.name, (batches[0], contexts[0]), window)
+    lengths = every_length(chain.draft.trace, rule, cost, k_max=k_max, batches=batches, contexts=grid)
+    chart = batch_chart(lengths, rule.label, chain.draft.name, (batches[0], contexts[0]), window)
     trained = _UNKNOWN if window is None else _TRAINED.format(window=window)
     return replace(chart, assumes=[*chart.assumes, trained])
 
@@ -53,8 +53,8 @@ def _chains(answer: Deployment) -> list[VegaChart]:
     draft = answer.chain.draft
     of_chains = None if answer.rules is None else [rule for rule in answer.rules if not rule.grows]
     longest = within(draft.trace.columns, measured_nodes(draft.cost, answer.k_max))
-    found = planned(draft.trace, draft.cost, of_chains, [Chain(k) for k in range(1, longest + 1)])
-    whole = replace(found, cost=draft.cost, best=answer.ranking.best.prediction)
+    chains = planned(draft.trace, draft.cost, of_chains, [Chain(k) for k in range(1, longest + 1)])
+    whole = replace(chains, cost=draft.cost, best=answer.ranking.best.prediction)
     charts = prediction_charts(whole, _fastest(answer))
     return [replace(chart, words=f"Chains of draft {draft.name}. {chart.words}") for chart in charts]
 
@@ -81,14 +81,14 @@ def served_charts(choices: Sequence[ServedChoice]) -> list[VegaChart]:
     arms = shown.mark_rule(strokeWidth=3, opacity=0.35, color=blue).encode(y=y, y2="high:Q")
     lines = shown.mark_line(point={"color": blue, "size": 60}, color=blue).encode(y="best:Q")
     named = shown.mark_text(dy=-12).encode(y="high:Q", text="words:N")
-    drawn = alt.layer(plain(), arms, lines, named).add_params(choice("context", "context", contexts, contexts[-1]))
+    layers = alt.layer(plain(), arms, lines, named).add_params(choice("context", "context", contexts, contexts[-1]))
     return [
         VegaChart(
             "batches",
             "Best k by concurrency",
             "The fastest number of drafted tokens at each concurrency, and its speed-up with the 95% interval of the "
             "times; k = 0 is plain decoding, the dotted line. Choose a context below.",
-            specified(drawn),
+            specified(layers),
             ["Times are fitted to the server's own runs; tokens per call are those of the trace, or of the runs."],
             [{name: value for name, value in row.items() if name != "words"} for row in placed],
         )

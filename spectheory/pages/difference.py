@@ -11,13 +11,13 @@ from spectheory.plots.style import BLUE, ORANGE, Look
 BEYOND, WITHIN = "beyond noise", "within noise"
 
 
-def difference_charts(found: Difference) -> list[VegaChart]:
+def difference_charts(answer: Difference) -> list[VegaChart]:
     """The charts of a comparison; of runs without positions the differences alone."""
-    return [*([curves(_positions(found))] if len(found.changes) > 1 else []), rows(_differences(found))]
+    return [*([curves(_positions(answer))] if len(answer.changes) > 1 else []), rows(_differences(answer))]
 
 
-def _positions(found: Difference) -> Chart:
-    runs = {found.one.name: "one", found.other.name: "other"}
+def _positions(answer: Difference) -> Chart:
+    runs = {answer.one.name: "one", answer.other.name: "other"}
     return Chart(
         "positions",
         "Acceptance by position, of both runs",
@@ -27,29 +27,29 @@ def _positions(found: Difference) -> Chart:
         tuple(
             Dot(name, Interval.exact(place), Interval.exact(getattr(change, side)), name)
             for name, side in runs.items()
-            for place, change in enumerate(found.changes[1:], 1)
+            for place, change in enumerate(answer.changes[1:], 1)
         ),
-        words=f"The share of calls that accept at least i of k = {found.k} drafts, as counted or as expected.",
+        words=f"The share of calls that accept at least i of k = {answer.k} drafts, as counted or as expected.",
     )
 
 
-def _differences(found: Difference) -> Chart:
+def _differences(answer: Difference) -> Chart:
     looks = {BEYOND: Look(ORANGE, "s"), WITHIN: Look(BLUE, "o")}
     dots = tuple(
         Dot(
-            BEYOND if found.differs(change) else WITHIN,
+            BEYOND if answer.differs(change) else WITHIN,
             change.difference,
             Interval.exact(place),
             change.what,
             says=f"{change.difference.best:+.3f}",
         )
-        for place, change in enumerate(found.changes)
+        for place, change in enumerate(answer.changes)
     )
     groups = {dot.series for dot in dots}
     return Chart(
         "differences",
         "Differences",
-        f"{found.other.name} less {found.one.name}",
+        f"{answer.other.name} less {answer.one.name}",
         "",
         tuple(Series(name, look) for name, look in looks.items() if name in groups),
         dots,

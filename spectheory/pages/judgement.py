@@ -24,18 +24,18 @@ _EXPECTED = (
 )
 
 
-def judgement_parts(found: Judgement) -> list[Part]:
+def judgement_parts(answer: Judgement) -> list[Part]:
     """The causes of what was refuted, if there are any, and the charts."""
-    causes = [f"{each.cause}: {each.sentence}" for each in found.causes]
+    causes = [f"{each.cause}: {each.sentence}" for each in answer.causes]
     parts: list[Part] = [Lines("causes", "What may explain the counts", causes)] if causes else []
-    parts.append(_calls(found))
-    if any(one.positions for one in found.standings):
-        parts.append(_positions(found.standings, shown(found).rule))
+    parts.append(_calls(answer))
+    if any(one.positions for one in answer.standings):
+        parts.append(_positions(answer.standings, shown(answer).rule))
     return parts
 
 
-def _calls(found: Judgement) -> VegaChart:
-    counted = found.standings[0].calls.counted
+def _calls(answer: Judgement) -> VegaChart:
+    counted = answer.standings[0].calls.counted
     looks = {FITS: Look(BLUE, "o"), REFUTED: Look(ORANGE, "s")}
     dots = tuple(
         Dot(
@@ -45,7 +45,7 @@ def _calls(found: Judgement) -> VegaChart:
             ", ".join([one.rule, *one.same]),
             says=f"z = {one.calls.z:+.1f}",
         )
-        for place, one in enumerate(found.standings)
+        for place, one in enumerate(answer.standings)
     )
     groups = {dot.series for dot in dots}
     chart = Chart(

@@ -69,8 +69,8 @@ class Commands:
         """What to paste into engines, the first one's first, and what to do next."""
         several = len({each.candidate.draft.name for each in engines}) > 1
         lines = [(_setting(each, named=several), each.paste) for each in engines]
-        found = [cls("run", "To run it", lines[:1], lines[1:])] if lines else []
-        return [*found, cls("next", "Next", [*map(_step, steps)])] if steps else found
+        commands = [cls("run", "To run it", lines[:1], lines[1:])] if lines else []
+        return [*commands, cls("next", "Next", [*map(_step, steps)])] if steps else commands
 
 
 def _setting(settings: EngineSettings, *, named: bool) -> str:
@@ -84,10 +84,10 @@ def _setting(settings: EngineSettings, *, named: bool) -> str:
 
 def _step(words: str) -> tuple[str, str]:
     """A sentence, and the command in it."""
-    found = _COMMAND.search(words)
-    if not found:
+    command = _COMMAND.search(words)
+    if not command:
         return words, ""
-    return (words if words[found.end() :] else words[: found.start()].rstrip(": ")), found[0]
+    return (words if words[command.end() :] else words[: command.start()].rstrip(": ")), command[0]
 
 
 @dataclass(frozen=True)
@@ -105,14 +105,14 @@ class Coloured:
     chosen_of: str = ""
 
     @classmethod
-    def of(cls, found: Where, texts: int, *, sampled_of: int | None = None) -> Coloured:
+    def of(cls, losses: Where, texts: int, *, sampled_of: int | None = None) -> Coloured:
         """The text that a search for lost calls shows, of so many texts; they may be a sample of more."""
-        text = found.text
+        text = losses.text
         sampled = "" if sampled_of in (None, texts) else f", a sample of {sampled_of}"
         chosen = f"Of {texts} texts{sampled}, this one loses as many calls per token as the median."
         shown = list(zip(text.tokens, text.accepted, strict=True))[:MOST_TOKENS]
         tokens = [(_cut(str(token)), colour(share), f"accepted in {share:.0%} of decodings") for token, share in shown]
-        title = f"Text {text.id}, token by token: {found.rule.label}, {found.shape}"
+        title = f"Text {text.id}, token by token: {losses.rule.label}, {losses.shape}"
         return cls("text", title, tokens, len(text.tokens) - len(shown), chosen)
 
 
@@ -158,8 +158,8 @@ class Picture:
     @property
     def alt(self) -> str:
         """The words for those who do not see the image."""
-        found = _IMAGE.search(self.caption)
-        return found["alt"] if found else self.title
+        image = _IMAGE.search(self.caption)
+        return image["alt"] if image else self.title
 
     @property
     def words(self) -> str:
@@ -228,7 +228,7 @@ def write_page(report: Report, file: Path, *, title: str, parts: Sequence[Part] 
         palette=PALETTE,
         style=(_HERE / "page.css").read_text(encoding="utf-8"),
         script=(_HERE / "page.js").read_text(encoding="utf-8"),
-        library=library() if specs else "",
+        drawing_code=drawing_code() if specs else "",
     )
     content = page.encode(errors="replace")  # halves of letters, which a token may hold
     if (size := len(content)) > LARGEST:
@@ -246,7 +246,7 @@ def _safe(data: Any) -> str:
 
 
 @cache
-def library() -> str:
+def drawing_code() -> str:
     """The code that draws specifications, to stand in the page.
 
     It is made in a process of its own: where the address space is limited, what makes it ends by a trap.

@@ -51,9 +51,9 @@ def cost_chart(plan: Plan, labels: Sequence[Label], engines: Sequence[EngineSett
     cost, series = plan.cost, series_of(plan, labels)
     known = 0.1 if cost is None else rounded(_ratio(cost))
     ratios = sorted({*RATIOS, known})
-    found = [(label, p) for label in labels for p in plan.of(label) if p.shape.nodes <= LONGEST]
-    at = [[_at(c, p, cost) for c in ratios] for _, p in found]
-    rows = [{"rule": str(label), "k": p.shape.nodes, "at": each} for (label, p), each in zip(found, at, strict=True)]
+    chains = [(label, p) for label in labels for p in plan.of(label) if p.shape.nodes <= LONGEST]
+    at = [[_at(c, p, cost) for c in ratios] for _, p in chains]
+    rows = [{"rule": str(label), "k": p.shape.nodes, "at": each} for (label, p), each in zip(chains, at, strict=True)]
     base = data(rows).transform_calculate(speedup="datum.at[cost]", c=f"{ratios}[cost]")
     lines = base.mark_line(point=True).encode(
         x=whole(DRAFTED), y=_height(at), color=colour(series), shape=marker(series), tooltip=_tips("rule:N")
@@ -61,7 +61,7 @@ def cost_chart(plan: Plan, labels: Sequence[Label], engines: Sequence[EngineSett
     here = f" + (datum.c == {known} ? ' ({HERE})' : '')" if plan.timed else ""
     words = f"'c = ' + format(datum.c, '.3f'){here} + ': best ' + datum.rule + ', k = ' + datum.k + _gives"
     said = _cut(max(p.shape.nodes for label in labels for p in plan.of(label)))
-    said += " Of certain ranges the low ends are drawn." if any(p.certified for _, p in found) else ""
+    said += " Of certain ranges the low ends are drawn." if any(p.certified for _, p in chains) else ""
     timed = "Tokens per call, the target's passes and the loop around them are those of this report; only the time of "
     constant = (
         "Tokens per call are those of this report. Verifying costs one target step whatever k, and the decoding loop "
@@ -72,7 +72,7 @@ def cost_chart(plan: Plan, labels: Sequence[Label], engines: Sequence[EngineSett
         "If a draft step cost something else",
         "Move the slider: speed-up of chains where a draft step costs c target steps, and the best of them."
         + said
-        + _beside(plan, [p for _, p in found], engines),
+        + _beside(plan, [p for _, p in chains], engines),
         specified(
             alt.layer(lines, *_best(base, words), plain()).add_params(
                 slider("cost", "draft cost c", len(ratios), ratios.index(known))
@@ -81,7 +81,7 @@ def cost_chart(plan: Plan, labels: Sequence[Label], engines: Sequence[EngineSett
         [timed + "a draft step differs." if isinstance(cost, PassCost) else constant],
         [
             {"rule": str(label), "k": p.shape.nodes, "c": c, PREDICTED: value}
-            for (label, p), each in zip(found, at, strict=True)
+            for (label, p), each in zip(chains, at, strict=True)
             for c, value in zip(ratios, each, strict=True)
         ],
     )
@@ -106,9 +106,9 @@ def _at(c: float, prediction: Prediction, cost: CostModel | None) -> float:
     return rounded(tokens / call)
 
 
-def _beside(plan: Plan, drawn: Sequence[Prediction], engines: Sequence[EngineSettings]) -> str:
+def _beside(plan: Plan, predictions: Sequence[Prediction], engines: Sequence[EngineSettings]) -> str:
     """Why the headline names another setting than the chart does at the same cost."""
-    best = max(drawn, key=merit)
+    best = max(predictions, key=merit)
     reasons = []
     if engines and _named(engines[0].candidate.prediction) != _named(best):
         reasons.append(f"what an engine runs ({engines[0].engine}, {_named(engines[0].candidate.prediction)})")

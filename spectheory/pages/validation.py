@@ -61,14 +61,14 @@ def _calls(content: Content, looks: Mapping[str, Look]) -> list[VegaChart]:
         )
     )
     limits = data([{"x": -WITHIN}, {"x": WITHIN}]).mark_rule(color=QUIET, strokeDash=[2, 2]).encode(x="x:Q")
-    drawn = alt.layer(limits, dots).add_params(temperatures(placed))
+    layers = alt.layer(limits, dots).add_params(temperatures(placed))
     return [
         VegaChart(
             "calls",
             "Counted calls against expected ones",
             "A dot for each setting: the calls that were counted less those expected of the same texts. Right "
             f"predictions lie beyond the dotted lines, {WITHIN:g} deviations, in 0.27% of settings.",
-            specified(drawn, ROW * max(len(rules), 3)),
+            specified(layers, ROW * max(len(rules), 3)),
             ["Expected: the path theorem for the very texts that were decoded, exact given them."],
         )
     ]

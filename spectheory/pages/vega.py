@@ -57,9 +57,9 @@ class VegaChart:
     rows: Sequence[Mapping[str, Any]] = ()
 
     @classmethod
-    def of(cls, chart: Chart, drawn: Any, height: int = HEIGHT) -> VegaChart:
+    def of(cls, chart: Chart, layers: Any, height: int = HEIGHT) -> VegaChart:
         """A chart with the words and the numbers of its description."""
-        return cls(chart.name, chart.title, chart.words, specified(drawn, height), chart.assumes, chart.rows)
+        return cls(chart.name, chart.title, chart.words, specified(layers, height), chart.assumes, chart.rows)
 
     @property
     def csv(self) -> str:
@@ -94,15 +94,15 @@ def curves(chart: Chart) -> VegaChart:
         opacity=alt.condition(picked, alt.value(1.0), alt.value(0.1)),
         tooltip=["rule:N", "k:Q", *numbers("best", "low", "high")],
     )
-    drawn = alt.layer(bands, lines).add_params(picked, alt.param(name="intervals", value=True, **_switch(chart)))
+    layers = alt.layer(bands, lines).add_params(picked, alt.param(name="intervals", value=True, **_switch(chart)))
     if chart.reference:
         plain = data([{"y": chart.reference[0]}]).mark_rule(color=QUIET, strokeDash=[2, 2]).encode(y="y:Q")
-        drawn = alt.layer(drawn, plain)
+        layers = alt.layer(layers, plain)
     if chart.lines:
         names = [NO_LINE, *map(_named, chart.lines), ALL]
-        drawn = alt.layer(drawn, *_limits(chart)).add_params(choice("limits", "limit", names, names[1]))
+        layers = alt.layer(layers, *_limits(chart)).add_params(choice("limits", "limit", names, names[1]))
     return VegaChart.of(
-        chart, drawn.properties(padding={"left": 5, "top": 5, "bottom": 5, "right": _AT_END if chart.lines else 5})
+        chart, layers.properties(padding={"left": 5, "top": 5, "bottom": 5, "right": _AT_END if chart.lines else 5})
     )
 
 

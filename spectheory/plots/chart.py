@@ -48,7 +48,7 @@ class Line:
     """A limit or a formula to compare with: dashed, or dotted where it is idealised.
 
     `about` names the rule that it belongs to, if to one alone, and `explained` says what it is; a picture draws those
-    that are `drawn`, a page offers all.
+    that are `in_pictures`, a page offers all.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Line:
     explained: str
     at: tuple[tuple[float, float], ...]
     idealised: bool = False
-    drawn: bool = True
+    in_pictures: bool = True
     colour: str = GREY
 
 
@@ -144,7 +144,7 @@ def curves(ax: Axes, chart: Chart) -> list[Artist]:
             ax.vlines([dot.x.best + shift for dot in barred], low, high, color=colour, linewidth=1.8, alpha=0.6)
         )
         labels += [(ks[-1], best[-1], series.end, colour)] if series.end else []
-    for limit in (each for each in chart.lines if each.drawn):
+    for limit in (each for each in chart.lines if each.in_pictures):
         style = ":" if limit.idealised else "--"
         artists += ax.plot(*zip(*limit.at, strict=True), linestyle=style, color=limit.colour, linewidth=1.3)
         words = f"{limit.name} ({limit.about})" if limit.about else limit.name

@@ -86,14 +86,14 @@ def _circumstances(ranked: Ranking) -> str:
     """The target, its temperature, and what seconds include, as far as the best candidate knows."""
     draft = ranked.best.draft
     target, temperature = draft.fact("target", "name"), draft.fact("settings", "sampling", "temperature")
-    told = [
+    facts = [
         f"target model “{target}”" if target else "",
         "" if temperature is None else f"temperature {temperature:g}",
     ]
     if isinstance(draft.cost, LatencyTable):
         looped = isinstance(draft.cost, LoopedTable)
-        told += [f"context {draft.cost.context}", "our decoding loop counted" if looped else "passes alone"]
-    return ", ".join(filter(None, told))
+        facts += [f"context {draft.cost.context}", "our decoding loop counted" if looped else "passes alone"]
+    return ", ".join(filter(None, facts))
 
 
 def write_ranking(ranked: Ranking, folder: Path) -> list[Path]:

@@ -50,10 +50,10 @@ def speedup(ax: Axes, plan: Plan) -> list[Artist]:
 
 def write_figures(plan: Plan, folder: Path) -> list[Path]:
     """Write ``tokens_per_call``, ``trees`` and, with costs, ``speedup``."""
-    drawn = {tokens_per_call: plan.chains, trees: plan.trees, speedup: plan.timed}
+    figures = {tokens_per_call: plan.chains, trees: plan.trees, speedup: plan.timed}
     return [
         file
-        for draw, known in drawn.items()
+        for draw, known in figures.items()
         if known
         for file in save_figure(
             lambda figure, draw=draw: draw(figure.add_subplot(), plan),  # type: ignore[misc]
@@ -155,8 +155,8 @@ def _curves(
 
 def _of_chains(plan: Plan, label: Label) -> Iterator[Line]:
     """What chains are compared with, as the first rule has it; block verification attains B7."""
-    drawn = (BY_START, IID_FORMULA, TEXT) if plan.of("block") else (WHOLE_DECODING, BY_START, IID_FORMULA, TEXT)
-    return _lines(plan.of(label), _CLAIMS, drawn)
+    in_pictures = (BY_START, IID_FORMULA, TEXT) if plan.of("block") else (WHOLE_DECODING, BY_START, IID_FORMULA, TEXT)
+    return _lines(plan.of(label), _CLAIMS, in_pictures)
 
 
 def _of_trees(plan: Plan, labels: Sequence[Label]) -> Iterator[Line]:
@@ -170,7 +170,7 @@ def _of_trees(plan: Plan, labels: Sequence[Label]) -> Iterator[Line]:
 def _lines(
     predictions: Sequence[Prediction],
     claims: Iterable[LimitClaim],
-    drawn: Sequence[LimitClaim],
+    in_pictures: Sequence[LimitClaim],
     of: str = "",
     colour: str = GREY,
 ) -> Iterator[Line]:
@@ -179,5 +179,5 @@ def _lines(
         at = tuple((p.shape.nodes, value) for p in predictions if (value := p.compared(claim)) is not None)
         idealised = claim.scope is IDEALISED
         if at:
-            whole = claim in drawn and len(at) == len(predictions)
+            whole = claim in in_pictures and len(at) == len(predictions)
             yield Line(claim.words, of, f"{claim.what}. {claim.scope.says}.", at, idealised, whole, colour)

@@ -19,7 +19,7 @@ COUNTED, _COUNTED = "counted", Look(BLACK, "D")
 
 def readings_charts(logs: Mapping[str, Readings], joint: Together | None = None) -> list[Chart]:
     """Tokens per call and, with costs, speed-ups: of each log, or of those that are read `joint` together."""
-    rows: dict[str, Sequence[AtK]] = {name: found.rows for name, found in logs.items()}
+    rows: dict[str, Sequence[AtK]] = {name: log.rows for name, log in logs.items()}
     if joint is not None and not joint.doubtful:
         rows = {"all counts together": joint.rows}
     charts = [_chart("tokens", "Tokens per target call", "tokens per target call", rows, lambda at: at.tokens_per_call)]

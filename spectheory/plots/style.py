@@ -61,13 +61,13 @@ def looks_of(rules: Iterable[Rule]) -> dict[str, Look]:
     A rule that comes again, as with every k of it, is one.
     """
     wishes = {rule.name: marker for rule, marker in zip(BUILT_IN, MARKERS, strict=False)}
-    found: dict[str, Look] = {}
+    looks: dict[str, Look] = {}
     distinct = {rule.name: rule for rule in rules}.values()
     for rule in sorted(distinct, key=lambda rule: not rule.colour):  # those without a colour take what is left
-        colour = _free(PALETTE.get(rule.colour, ""), PALETTE.values(), {look.colour for look in found.values()})
-        marker = _free(wishes.get(rule.name, ""), MARKERS, {look.marker for look in found.values()})
-        found[rule.name] = Look(colour, marker)
-    return found
+        colour = _free(PALETTE.get(rule.colour, ""), PALETTE.values(), {look.colour for look in looks.values()})
+        marker = _free(wishes.get(rule.name, ""), MARKERS, {look.marker for look in looks.values()})
+        looks[rule.name] = Look(colour, marker)
+    return looks
 
 
 LOOKS = {rule.name: looks_of([rule])[rule.name] for rule in BUILT_IN}

@@ -122,8 +122,8 @@ def speedups_chart(answer: Content, looks: Mapping[str, Look]) -> Chart:
 
 def records(answer: Content) -> Iterator[tuple[Content, float]]:
     """Every setting of an answer with its temperature."""
-    for found in answer["temperatures"]:
-        yield from ((record, found["temperature"]) for record in found["settings"])
+    for at in answer["temperatures"]:
+        yield from ((record, at["temperature"]) for record in at["settings"])
 
 
 def _compared(
@@ -159,10 +159,12 @@ def write_pairs_figure(answers: Sequence[Content], path: Path) -> list[Path]:
 
 def looks_in(answers: Sequence[Content]) -> dict[str, Look]:
     """How the rules of some answers are drawn, on pages too; assisted generation is grey."""
-    found = (record["rule"] for answer in answers for each in answer["temperatures"] for record in each["settings"])
-    rules, known = list(dict.fromkeys(found)), {rule.name: rule for rule in BUILT_IN}
-    own: Any = [known.get(name) or SimpleNamespace(name=name, colour="") for name in rules if name not in _ASSISTED]
-    looks = looks_of(own) | _ASSISTED
+    names = (record["rule"] for answer in answers for each in answer["temperatures"] for record in each["settings"])
+    rules, known = list(dict.fromkeys(names)), {rule.name: rule for rule in BUILT_IN}
+    coloured: Any = [
+        known.get(name) or SimpleNamespace(name=name, colour="") for name in rules if name not in _ASSISTED
+    ]
+    looks = looks_of(coloured) | _ASSISTED
     return {name: looks[name] for name in rules}
 
 
@@ -173,14 +175,14 @@ def _shown(look: Look) -> dict[str, Any]:
 
 def _fills_of(answers: Sequence[Content]) -> _Fills:
     """One for each temperature of any pair, filled where there is one; beyond five they are used again."""
-    temperatures = sorted({found["temperature"] for answer in answers for found in answer["temperatures"]})
+    temperatures = sorted({at["temperature"] for answer in answers for at in answer["temperatures"]})
     return dict(zip(temperatures, cycle(_FILLS if len(temperatures) > 1 else ["full"]), strict=False))
 
 
 def _budgets(ax: Axes, looked: Sequence[tuple[Content, Look]]) -> list[Artist]:
     """The parts of every setting's miss as dots, their medians as bars; one row per part, pairs below each other."""
     misses = [
-        [r["speedup"] for found in answer["temperatures"] for r in found["settings"] if "budget" in r["speedup"]]
+        [r["speedup"] for at in answer["temperatures"] for r in at["settings"] if "budget" in r["speedup"]]
         for answer, _ in looked
     ]
     names = next(([*of_pair[0]["budget"], "in all"] for of_pair in misses if of_pair), [])

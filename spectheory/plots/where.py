@@ -33,9 +33,9 @@ _LOOKS = tuple(map(Look, (SKY, BLUE, GREEN, YELLOW, ORANGE, PINK, BLACK), "os^Dv
 """One for each length."""
 
 
-def write_where(found: Sequence[Where], folder: Path) -> list[Path]:
+def write_where(settings: Sequence[Where], folder: Path) -> list[Path]:
     """Write ``where`` of the last setting."""
-    last = found[-1]
+    last = settings[-1]
 
     def draw(figure: Figure) -> None:
         for ax, panel in zip(figure.subplots(2, 2).flat, (_by_depth, _first_draft, _along, _classes), strict=True):
@@ -49,13 +49,13 @@ def write_where(found: Sequence[Where], folder: Path) -> list[Path]:
     return save_figure(draw, (9.0, 7.0), folder / "where")
 
 
-def _by_depth(ax: Axes, found: Where) -> None:
+def _by_depth(ax: Axes, losses: Where) -> None:
     """Survival at the calls' own starts, a line per length, and its mean over positions."""
-    if not found.depths:
+    if not losses.depths:
         return ax.set_axis_off()
-    everywhere = found.depths[-1].everywhere
+    everywhere = losses.depths[-1].everywhere
     ax.plot(range(1, len(everywhere) + 1), everywhere, color=GREY, linestyle="--", linewidth=1.2, label="all positions")
-    for at, look in reversed(list(zip(found.depths, _LOOKS, strict=False))):  # short lines above long ones
+    for at, look in reversed(list(zip(losses.depths, _LOOKS, strict=False))):  # short lines above long ones
         banded(ax, range(1, len(at.survival) + 1), at.survival, look, 0.15, label=_length(at.shape))
     ax.set_xlabel("depth i")
     ax.set_ylabel("P(the call accepts i drafts or more)")
@@ -66,51 +66,51 @@ def _by_depth(ax: Axes, found: Where) -> None:
     plain_axes(ax)
 
 
-def _first_draft(ax: Axes, found: Where) -> None:
+def _first_draft(ax: Axes, losses: Where) -> None:
     """Acceptance of a call's first draft by k, and its mean over positions."""
-    if not found.depths:
+    if not losses.depths:
         return ax.set_axis_off()
-    ks = list(range(len(found.depths)))
-    firsts = [at.survival[0] for at in found.depths]
+    ks = list(range(len(losses.depths)))
+    firsts = [at.survival[0] for at in losses.depths]
     for x, first, (colour, marker) in zip(ks, firsts, _LOOKS, strict=False):
         ax.errorbar([x], [first.best], arms(first), fmt=marker, color=colour, markersize=6, capsize=3)
         note(ax, f"{first.best:.3f}", (x, first.best), (7, -3), colour)
     ax.plot(ks, [first.best for first in firsts], color=GREY, linewidth=0.8, zorder=0)
-    mean = found.depths[0].everywhere[0]
+    mean = losses.depths[0].everywhere[0]
     ax.axhline(mean, color=GREY, linestyle="--", linewidth=1.2)
     note(ax, f"mean over all positions: {mean:.3f}", (ks[-1], mean), (0, 4), ha="right")
-    ax.set_xticks(ks, [_length(at.shape) for at in found.depths])
+    ax.set_xticks(ks, [_length(at.shape) for at in losses.depths])
     ax.set_xlim(-0.4, ks[-1] + 0.7)
     ax.set_ylabel("P(a call's first draft is accepted)")
     titled(ax, "b  a call's first draft, by the length of its chain")
     plain_axes(ax)
 
 
-def _along(ax: Axes, found: Where) -> None:
+def _along(ax: Axes, losses: Where) -> None:
     """Tokens per call by where the calls start."""
-    if not found.depths:
+    if not losses.depths:
         return ax.set_axis_off()
-    groups = [group for group in found.by_context or found.by_position if group.share.best >= _SEEN]
+    groups = [group for group in losses.by_context or losses.by_position if group.share.best >= _SEEN]
     xs = range(len(groups))
     rates = [group.rate for group in groups]
     below, above = [y.best - y.low for y in rates], [y.high - y.best for y in rates]
     best = [y.best for y in rates]
     ax.errorbar(xs, best, [below, above], fmt="o-", color=BLUE, markersize=5, capsize=3, linewidth=1)
-    mean = 1 + sum(each.best for each in found.depths[-1].survival)
+    mean = 1 + sum(each.best for each in losses.depths[-1].survival)
     ax.axhline(mean, color=GREY, linestyle="--", linewidth=1.2)
     ax.set_xticks(xs, [group.name for group in groups], rotation=30, ha="right", rotation_mode="anchor")
-    ax.set_xlabel("tokens before the call, prompt included" if found.by_context else "position in the text")
+    ax.set_xlabel("tokens before the call, prompt included" if losses.by_context else "position in the text")
     ax.set_ylabel("tokens per call there")
     titled(ax, "c  calls along the text (dashed: all calls)")
     plain_axes(ax)
 
 
-def _classes(ax: Axes, found: Where) -> None:
+def _classes(ax: Axes, losses: Where) -> None:
     """The share of tokens and the share of lost calls of each class, the most costly first."""
-    groups = [group for group in found.classes if group.share.best >= _SEEN]
+    groups = [group for group in losses.classes if group.share.best >= _SEEN]
     if not groups:
         return ax.set_axis_off()
-    tokens = sum(group.tokens for group in found.classes)
+    tokens = sum(group.tokens for group in losses.classes)
     ordered = sorted(groups, key=lambda group: group.calls)
     ys = range(len(ordered))
     for y, group in zip(ys, ordered, strict=True):

@@ -35,7 +35,7 @@ from spectheory.prediction.shape_calls import ShapeCalls, by_parallel_head, draf
 from spectheory.prediction.stopped import Drafted, DraftedLengths, check_stops, lengths_of_calls
 from spectheory.trace import Trace
 from spectheory.verification import Columns, PathRule
-from spectheory.verification.by_start import lacking, read_as
+from spectheory.verification.by_start import missing, read_as
 
 Floats = NDArray[np.float64]
 
@@ -70,9 +70,9 @@ def least_seconds(
         best = np.minimum.accumulate(each, axis=0)
         reached = survival[ends[:active] - left].T
         ahead[left, :active] = best[0] + np.einsum("ia,ia->a", reached, np.diff(best, axis=0))
-    found = np.empty(len(lengths))
-    found[order] = ahead[np.maximum(sorted_lengths - first, 0), np.arange(len(lengths))]
-    return found
+    seconds = np.empty(len(lengths))
+    seconds[order] = ahead[np.maximum(sorted_lengths - first, 0), np.arange(len(lengths))]
+    return seconds
 
 
 def clairvoyant_speedup(
@@ -146,8 +146,8 @@ def adaptive_worth(
     >>> from spectheory.verification import TokenVerification
     >>> q = np.log(np.random.default_rng(0).random((16, 40)))
     >>> trace = Trace.from_log_probabilities([(row, row) for row in q])  # draft and target are equal: nothing to gain
-    >>> found = adaptive_worth(trace, TokenVerification(), 4, ConstantRatio(0.1))
-    >>> str(found.fixed.shape), found.worth < 0.05
+    >>> answer = adaptive_worth(trace, TokenVerification(), 4, ConstantRatio(0.1))
+    >>> str(answer.fixed.shape), answer.worth < 0.05
     ('chain k=4', True)
     """
     at: dict[str, Any] = {"prefill_emits_token": prefill_emits_token}
@@ -165,7 +165,7 @@ def stopping_grid(trace: Trace, thresholds: int = THRESHOLDS) -> list[StoppingRu
     greedy = trace.sampling is not None and trace.sampling.temperature == 0
     for kind in (kind for kind in STOPPING if kind.greedy or not greedy):
         read = TopBelow.reads if greedy else kind.reads
-        if not lacking(trace.columns, [kind.reads, read]):
+        if not missing(trace.columns, [kind.reads, read]):
             stops += map(kind, _quantiles(kind, trace.columns, read, thresholds))
     if not stops:
         raise SettingError(
@@ -179,9 +179,9 @@ def stopping_grid(trace: Trace, thresholds: int = THRESHOLDS) -> list[StoppingRu
 def _quantiles(kind: type[StoppingRule], columns: Columns, read: str, number: int) -> list[float]:
     """Thresholds in range at equally spaced quantiles of the column that the rule reads."""
     values = np.asarray(columns[read_as(columns, read)], float).ravel()
-    found = np.quantile(values[np.isfinite(values)], (np.arange(number) + 0.5) / number)
-    found = kind.threshold_of(found) if read == kind.reads else found
-    return sorted({float(f"{value:.3g}") for value in found.tolist() if kind.inside(float(f"{value:.3g}"))})
+    thresholds = np.quantile(values[np.isfinite(values)], (np.arange(number) + 0.5) / number)
+    thresholds = kind.threshold_of(thresholds) if read == kind.reads else thresholds
+    return sorted({float(f"{value:.3g}") for value in thresholds.tolist() if kind.inside(float(f"{value:.3g}"))})
 
 
 def sweep(
@@ -206,15 +206,15 @@ def sweep(
     parallel = by_parallel_head(trace.provenance)
     shapes = [drafted(rule, Chain(k, stop=stop), parallel=parallel) for stop in stops]
     shared = Drafted(trace, rule, k, prefill_emits_token=prefill_emits_token)
-    along, found = zip(*(lengths_of_calls(shared, stop, trace.columns) for stop in stops), strict=True)
+    along, by_stop = zip(*(lengths_of_calls(shared, stop, trace.columns) for stop in stops), strict=True)
     part = prompts.folds(PARTS)
 
     def fastest(texts: NDArray[np.bool_]) -> int:
-        pairs = zip(found, shapes, strict=True)
+        pairs = zip(by_stop, shapes, strict=True)
         return int(np.argmin([_seconds(each, shape, texts, trace.lengths, cost) for each, shape in pairs]))
 
     chosen = np.array([fastest(part != number) for number in range(part.max() + 1)])
-    groups = [(shapes[i], found[i].of_texts(chosen[part] == i)) for i in np.unique(chosen).tolist()]
+    groups = [(shapes[i], by_stop[i].of_texts(chosen[part] == i)) for i in np.unique(chosen).tolist()]
     of_row = np.repeat(chosen[part], trace.lengths)
     drafts = np.stack(along)[of_row, shared.rows] > 0
     best = shapes[fastest(np.ones(len(part), bool))]
@@ -224,13 +224,13 @@ def sweep(
 
 
 def _seconds(
-    found: DraftedLengths, shape: Shape, texts: NDArray[np.bool_], lengths: NDArray[np.int64], cost: CostModel
+    drafts: DraftedLengths, shape: Shape, texts: NDArray[np.bool_], lengths: NDArray[np.int64], cost: CostModel
 ) -> float:
     """Estimated time of some texts, by the calls that stop: too long, if anything, where the target is cut."""
-    calls = float(found.calls[texts].sum())
-    at_least = found.stopping[texts].sum(axis=0)
-    at_least = np.clip(at_least, found.low[texts].sum(axis=0), found.high[texts].sum(axis=0))
+    calls = float(drafts.calls[texts].sum())
+    at_least = drafts.stopping[texts].sum(axis=0)
+    at_least = np.clip(at_least, drafts.low[texts].sum(axis=0), drafts.high[texts].sum(axis=0))
     times = stopped_seconds(cost, shape)
-    tokens, full = float(lengths[texts].sum()), float(found.full[texts].sum())
+    tokens, full = float(lengths[texts].sum()), float(drafts.full[texts].sum())
     late = (tokens - calls) / shape.nodes if cost.reads_accepted else full
     return float(exactly(np.array([calls]), at_least[None])[0] @ times[:-1] + late * times[-1])

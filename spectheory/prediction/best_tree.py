@@ -150,8 +150,8 @@ def text_tree(
     Two positions that alternate: what is best on average is not best where calls start.
 
     >>> law = np.array([[0.0002, 0.9997], [0.955, 0.026]] * 20)
-    >>> found = text_tree(law, np.array([40]), 3)
-    >>> str(found.tree), round(found.calls, 1), round(found.greedy_calls, 1)
+    >>> search = text_tree(law, np.array([40]), 3)
+    >>> str(search.tree), round(search.calls, 1), round(search.greedy_calls, 1)
     ('tree 2 2-1 2-1-2', 10.4, 20.0)
     """
     _validate(law, lengths, budget, max_depth)
@@ -397,7 +397,7 @@ def _scored(
     prefill: bool,
 ) -> Floats:
     """Expected calls, those that end at a leaf and sums of P(tau >= 1), ``[trees, 3, texts]``."""
-    found, done = np.zeros((len(trees), 3, len(part))), 0
+    sums, done = np.zeros((len(trees), 3, len(part))), 0
     sizes = [each.nodes for each in wanted]
     for block in trace.blocks(columns_of(rule, [], trace.columns)):
         here = slice(done, done := done + len(block.texts))
@@ -406,11 +406,11 @@ def _scored(
             texts = part[here] == number
             rows, lengths = np.repeat(texts, block.lengths), block.lengths[texts]
             of_part = [PathLaws(law[rows]) for law in laws]
-            for scores, of_parts, nodes in zip(found, trees, sizes, strict=True):
+            for scores, of_parts, nodes in zip(sums, trees, sizes, strict=True):
                 law = of_part[0 if nodes == 1 else 1]  # one rank may be known better than several
                 calls, first = calls_of_laws(law, of_parts[number], lengths, prefill_emits_token=prefill)
                 scores[:, here][:, texts] = calls.expected, calls.full, first
-    return found
+    return sums
 
 
 def _search(trace: Trace, rule: RankRule, wanted: BestTree) -> tuple[Floats, Callable[..., Tree]]:

@@ -47,8 +47,8 @@ def kl_along(trace: Trace, path: Path) -> Callable[[float], float]:
     Examples
     --------
     >>> trace = Trace.from_log_probabilities([(np.log([0.5, 0.5]), np.log([0.25, 0.5]))])
-    >>> found = kl_along(trace, "mixed")
-    >>> [round(found(s), 4) for s in (0.0, 0.5, 1.0)]
+    >>> kl = kl_along(trace, "mixed")
+    >>> [round(kl(s), 4) for s in (0.0, 0.5, 1.0)]
     [0.3466, 0.1438, 0.0]
     """
     if path == "geometric":

@@ -264,13 +264,13 @@ def _of_target_scores(source: str | Path | Iterable[Any], nodes: list[int]) -> B
     else:
         texts = several(argument("target_logprobs"), source, remedy="name a file, or a list for each text")
         trace = Trace.from_log_probabilities([(text, text) for text in texts])
-    found = _of_trace(trace, nodes)
+    answer = _of_trace(trace, nodes)
     surprisal = -float(np.mean(trace.columns["log_target"]))
-    kept = {key: found.tables[DETERMINISTIC][key] for key in ("text", "numeric")}
-    rows = {capacity: {key: row[key] for key in kept} for capacity, row in found.rows.items()}
-    notes = [note for note in found.notes if note != _NO_ENTROPIES]
-    facts = {**found.facts, "nats_per_token": surprisal}
-    return replace(found, source="target", facts=facts, tables={DETERMINISTIC: kept}, rows=rows, notes=notes)
+    kept = {key: answer.tables[DETERMINISTIC][key] for key in ("text", "numeric")}
+    rows = {capacity: {key: row[key] for key in kept} for capacity, row in answer.rows.items()}
+    notes = [note for note in answer.notes if note != _NO_ENTROPIES]
+    facts = {**answer.facts, "nats_per_token": surprisal}
+    return replace(answer, source="target", facts=facts, tables={DETERMINISTIC: kept}, rows=rows, notes=notes)
 
 
 # Where conditional pmfs, or ranks, are i.i.d.
@@ -381,13 +381,13 @@ def _of_trace(trace: Trace, nodes: list[int], chains: Sequence[int] = ()) -> Bou
     moments, law, laws = _moments(trace), _sampled_steps(trace), MeanLaws(trace)
     rows: dict[int, Cells] = {}
     for capacity in nodes:
-        found = measured.get(capacity, {})
+        of_size = measured.get(capacity, {})
         rows[capacity] = {
-            "text": found.get("text"),
+            "text": of_size.get("text"),
             **(_closed_forms(*moments, capacity) if moments else dict.fromkeys(CLOSED_FORMS, None)),
             "numeric": renewal_bound(law, capacity) + 1 if law else None,
-            "one_call": found.get("one_call"),
-            **{f"chains_{k}": found.get(f"chains_{k}") for k in chains},
+            "one_call": of_size.get("one_call"),
+            **{f"chains_{k}": of_size.get(f"chains_{k}") for k in chains},
             **{f"channel_{rule.name}": Limits().of(rule, Chain(capacity), laws).iid_channel for rule in ranked},
         }
     facts: dict[str, object] = {"texts": len(trace.texts), "positions": len(trace)}
@@ -425,10 +425,10 @@ def _measured(trace: Trace, nodes: list[int], chains: Sequence[int]) -> tuple[di
     text = TextLimit(prompts, trace, served)
     calls = {number: one_call_bound(prompts, trace, served, chains=number) for number in (1, *chains)}
     keys = {1: ONE_CALL.key, **{number: several_chains(number).key for number in chains}}
-    found: dict[int, Cells] = {
+    cells: dict[int, Cells] = {
         k: {TEXT.key: text.at(k), **{keys[number]: calls[number].get(k) for number in calls}} for k in served
     }
-    return found, [*notes, *sampled_choices(prompts.chosen_on), *few_prompts(prompts.count)]
+    return cells, [*notes, *sampled_choices(prompts.chosen_on), *few_prompts(prompts.count)]
 
 
 def _records(rule: RankRule, columns: Columns) -> bool:

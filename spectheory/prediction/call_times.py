@@ -31,7 +31,7 @@ Times = Callable[[CostModel], Floats]
 
 def speedup(
     prompts: Prompts,
-    found: ShapeCalls,
+    shape_calls: ShapeCalls,
     decoded: NDArray[np.int64],
     prefilled: int,
     cost: CostModel,
@@ -45,14 +45,14 @@ def speedup(
     ``[texts]`` are the tokens of each text without those of the prompt's pass, and `prefilled` counts the calls of each
     text that are the prompt's pass. `errors` are the independent errors of the times, ``cost.errors()``.
     """
-    tokens, calls = prompts.sum(decoded), prompts.sum(found.calls.expected - prefilled)
+    tokens, calls = prompts.sum(decoded), prompts.sum(shape_calls.calls.expected - prefilled)
     if calls[0] <= 0:
         return None
-    if found.by_drafted is None:
-        return speedup_of_chain(tokens, calls, prompts.sum(found.calls.full), found.shape, cost, errors)
-    k, longest = found.shape.nodes, int(np.flatnonzero(found.by_drafted.sum(axis=0)).max(initial=0))
-    kinds = [prompts.sum(column) for column in found.by_drafted.T[: longest + 1]]
-    copies = [found.shape.by(Copied(tuple(shares))) for shares in np.eye(k + 1)[: longest + 1].tolist()]
+    if shape_calls.by_drafted is None:
+        return speedup_of_chain(tokens, calls, prompts.sum(shape_calls.calls.full), shape_calls.shape, cost, errors)
+    k, longest = shape_calls.shape.nodes, int(np.flatnonzero(shape_calls.by_drafted.sum(axis=0)).max(initial=0))
+    kinds = [prompts.sum(column) for column in shape_calls.by_drafted.T[: longest + 1]]
+    copies = [shape_calls.shape.by(Copied(tuple(shares))) for shares in np.eye(k + 1)[: longest + 1].tolist()]
     timed = _Timed.by(cost, errors, lambda model: _best_of(model.call(copied) for copied in copies))
     return _speedup_of_kinds(tokens, np.sum(kinds, axis=0), kinds, longest, timed)
 
@@ -128,15 +128,15 @@ ROUNDING = 1e-12
 ESTIMATES = ("going", "stopping")
 
 
-def drafted_per_call(prompts: Prompts, found: DraftedLengths, k: int) -> Interval:
+def drafted_per_call(prompts: Prompts, drafts: DraftedLengths, k: int) -> Interval:
     """Drafted tokens per call (95% over prompts, the error of the likelihood ratios included).
 
     Its kind is ``bound`` where both ends are those of the certain bounds.
     """
-    calls = prompts.sum(found.calls)
+    calls = prompts.sum(drafts.calls)
 
     def of(name: str) -> Interval:
-        return ratio(prompts.sum(getattr(found, name).sum(axis=1)), calls, limits=(0.0, float(k)))
+        return ratio(prompts.sum(getattr(drafts, name).sum(axis=1)), calls, limits=(0.0, float(k)))
 
     return _cut([of(name) for name in ESTIMATES], of("low"), of("high"))
 
@@ -153,10 +153,10 @@ def stopped_speedup(
     A call that drafted L tokens takes the draft passes that it made and a target pass on L + 1 tokens. `groups` are
     texts with the shapes of their calls; `tokens` ``[1 + prompts]`` are sums over prompts.
     """
-    found = sum_of(groups)
-    calls = prompts.sum(found.calls)
+    drafts = sum_of(groups)
+    calls = prompts.sum(drafts.calls)
     k = groups[0][0].nodes
-    late = np.clip((tokens - calls) / k if cost.reads_accepted else prompts.sum(found.full), 0.0, calls)
+    late = np.clip((tokens - calls) / k if cost.reads_accepted else prompts.sum(drafts.full), 0.0, calls)
 
     def times(model: CostModel, calls_of: Callable[[Floats], Floats] = np.asarray) -> Floats:
         each = [stopped_seconds(model, shape) for shape, _ in groups]
@@ -175,7 +175,7 @@ def stopped_speedup(
 
 def sum_of(groups: Sequence[tuple[Shape, DraftedLengths]]) -> DraftedLengths:
     """The calls of all texts."""
-    return reduce(add, (found for _, found in groups))
+    return reduce(add, (drafts for _, drafts in groups))
 
 
 def _per_token(tokens: Floats, calls: Floats, kinds: Floats, timed: _Timed, lengths: int) -> Interval:

@@ -126,8 +126,8 @@ def ends_of(rule: PathRule, trace: Trace, max_rank: int) -> _LawEnds:
     for row, ((target, draft), token) in enumerate(zip(trace.lists, trace.columns["token"].tolist(), strict=True)):
         bounded = partial(truncated.acceptance_given, rule, target, draft, token)
         for rank in range(max_rank):
-            found = bounded(rank + 1)
-            within[:, row, rank] = found.low, found.high
+            ends = bounded(rank + 1)
+            within[:, row, rank] = ends.low, ends.high
     # P(R <= r) rises in r: each end may be tightened to do so.
     low = np.maximum.accumulate(within[0], axis=1)
     high = np.minimum.accumulate(within[1, :, ::-1], axis=1)[:, ::-1]

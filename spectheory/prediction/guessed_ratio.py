@@ -37,7 +37,7 @@ def other_ratios(plan: Plan) -> tuple[AtRatio, ...]:
     >>> from spectheory import Trace
     >>> from spectheory.prediction import plan
     >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40), ([-1.0] * 40, [-1.1] * 40)])
-    >>> [(found.c, found.shape.nodes) for found in other_ratios(plan(trace, ConstantRatio(0.1), rules="token"))]
+    >>> [(each.c, each.shape.nodes) for each in other_ratios(plan(trace, ConstantRatio(0.1), rules="token"))]
     [(0.05, 9), (0.2, 5)]
     """
     return at_ratios(plan.cost, fixed_settings(plan))

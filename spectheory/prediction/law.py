@@ -39,11 +39,11 @@ def law_of_count(moves: Floats, counted: NDArray[np.bool_], lengths: NDArray[np.
     stays, adds, longest = *_parts(moves, counted, lengths), int(max(lengths))
     steps = np.flatnonzero(adds.any(axis=0))
     most = -(-longest // (int(steps[0]) + 1)) if len(steps) else 0
-    found, ends, outcomes = np.zeros((len(lengths), most + 1)), np.cumsum(lengths), adds.shape[1]
-    found[:, 0] = 1.0
+    law, ends, outcomes = np.zeros((len(lengths), most + 1)), np.cumsum(lengths), adds.shape[1]
+    law[:, 0] = 1.0
     for texts in (slice(at, at + _TOGETHER) for at in range(0, len(lengths), _TOGETHER)):
         # The laws with one token fewer to go, two fewer, ... stand in a row, which moves back when it is full.
-        ahead, first = np.repeat(found[texts, None], 2 * outcomes, axis=1), outcomes
+        ahead, first = np.repeat(law[texts, None], 2 * outcomes, axis=1), outcomes
         for left in range(1, int(max(lengths[texts])) + 1):
             if first == 0:
                 ahead[:, outcomes:], first = ahead[:, :outcomes].copy(), outcomes
@@ -53,8 +53,8 @@ def law_of_count(moves: Floats, counted: NDArray[np.bool_], lengths: NDArray[np.
             new[:, 1:] += (adds[rows][:, None] @ later)[:, 0, :-1]
             first -= 1
             ahead[:, first] = new
-            found[texts][lengths[texts] == left] = new[lengths[texts] == left]
-    return found
+            law[texts][lengths[texts] == left] = new[lengths[texts] == left]
+    return law
 
 
 def log_moment(moves: Floats, counted: NDArray[np.bool_], lengths: NDArray[np.int64], tilt: float) -> Floats:

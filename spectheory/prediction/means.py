@@ -21,7 +21,7 @@ def columns_of(rule: PathRule, shapes: Sequence[Shape], columns: Columns) -> lis
     if any(shape.stop for shape in shapes):
         return None
     ranked = [rule.recorded_in] if isinstance(rule, RankRule) else []
-    return [found for name in (*rule.needs, *ranked) for found in (name, read_as(columns, name))]
+    return [column for name in (*rule.needs, *ranked) for column in (name, read_as(columns, name))]
 
 
 def means_of(
@@ -37,22 +37,22 @@ class MeanLaws:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self._found: dict[RankRule, dict[int, Floats]] = {}
+        self._laws: dict[RankRule, dict[int, Floats]] = {}
 
     def of(self, rule: RankRule, ranks: int) -> Floats:
         """The mean of P(R = r) of a call's first draft, r = 1, ..., ``[ranks]``; one rank may be known by itself.
 
         The first pass over the trace finds that of one rank too.
         """
-        found = self._found.setdefault(rule, {})
-        for known, law in found.items():
+        by_ranks = self._laws.setdefault(rule, {})
+        for known, law in by_ranks.items():
             if known == ranks or 1 < ranks < known:
                 return law[:ranks]
         names = columns_of(rule, [], self._trace.columns)
-        asked = [ranks] if found else sorted({1, ranks})
+        asked = [ranks] if by_ranks else sorted({1, ranks})
         laws = [partial(_first_law, rule, ranks=each) for each in asked]
-        found |= zip(asked, means_of(self._trace, names, laws), strict=True)
-        return found[ranks]
+        by_ranks |= zip(asked, means_of(self._trace, names, laws), strict=True)
+        return by_ranks[ranks]
 
     def known(self, rule: RankRule) -> Floats:
         """The law of all ranks that the trace knows."""

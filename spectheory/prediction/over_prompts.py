@@ -80,10 +80,10 @@ def interval(
 
 def _jackknife(values: Floats, weights: Floats) -> tuple[float, float, float]:
     """The statistic on all prompts, its variance, and the degrees of freedom; two prompts or more count."""
-    own = weights[0] - weights[1:]
-    without = values[1:][own > 0]
+    of_prompt = weights[0] - weights[1:]
+    without = values[1:][of_prompt > 0]
     variance = (len(without) - 1) / len(without) * float(np.sum((without - without.mean()) ** 2))
-    return float(values[0]), variance, max(float(own.sum() ** 2 / np.sum(own**2)) - 1, 1.0)
+    return float(values[0]), variance, max(float(of_prompt.sum() ** 2 / np.sum(of_prompt**2)) - 1, 1.0)
 
 
 def relative_spread(above: Floats, below: Floats) -> tuple[float, float]:

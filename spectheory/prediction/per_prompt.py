@@ -68,8 +68,8 @@ def per_prompt(
     >>> from spectheory.verification import TokenVerification
     >>> alike, never = ([-1.0] * 40, [-1.0] * 40), ([-1.0] * 4, [-9.0] * 4)
     >>> trace = Trace.from_log_probabilities([alike, never])
-    >>> (found,) = per_prompt(trace, TokenVerification(), [Chain(1)], new=1)
-    >>> round(found.mean.best, 3), found.new
+    >>> (answer,) = per_prompt(trace, TokenVerification(), [Chain(1)], new=1)
+    >>> round(answer.mean.best, 3), answer.new
     (1.5, Interval(low=1.0, best=1.5001258020007135, high=2.0, kind='statistical'))
     """
     prompts = Prompts(trace.texts)
@@ -77,19 +77,19 @@ def per_prompt(
         raise SettingError(
             f"new prompts are asked for from {prompts.count} prompt", limit="needs 2 or more", remedy="measure more"
         )
-    for found in calls_by_shape(trace, rule, shapes, prefill_emits_token=prefill_emits_token):
-        limits = (1.0, found.shape.depth + 1.0)
-        tokens, calls = (sums[0] - sums[1:] for sums in map(prompts.sum, (trace.lengths, found.calls.expected)))
-        own = tokens / calls
-        sums = left_out(own), left_out(np.ones(len(own)))
+    for shape_calls in calls_by_shape(trace, rule, shapes, prefill_emits_token=prefill_emits_token):
+        limits = (1.0, shape_calls.shape.depth + 1.0)
+        tokens, calls = (sums[0] - sums[1:] for sums in map(prompts.sum, (trace.lengths, shape_calls.calls.expected)))
+        per_call = tokens / calls
+        sums = left_out(per_call), left_out(np.ones(len(per_call)))
         with np.errstate(invalid="ignore"):
             mean = interval(sums[0] / sums[1], sums[1], limits=limits, logarithmic=False)
-        yield PerPrompt(found.wanted, mean, _of_new(own, new, limits) if new else None, new)
+        yield PerPrompt(shape_calls.wanted, mean, _of_new(per_call, new, limits) if new else None, new)
 
 
-def _of_new(own: NDArray[np.float64], new: int, limits: tuple[float, float]) -> Interval:
-    mean = float(own.mean())
-    half = reach(len(own) - 1) * float(own.std(ddof=1)) * math.sqrt(1 / len(own) + 1 / new)
+def _of_new(per_call: NDArray[np.float64], new: int, limits: tuple[float, float]) -> Interval:
+    mean = float(per_call.mean())
+    half = reach(len(per_call) - 1) * float(per_call.std(ddof=1)) * math.sqrt(1 / len(per_call) + 1 / new)
     return Interval(min(max(mean - half, limits[0]), mean), mean, max(min(mean + half, limits[1]), mean), "statistical")
 
 

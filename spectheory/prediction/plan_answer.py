@@ -33,7 +33,7 @@ from spectheory.trace import Trace
 from spectheory.trace.record import a_trace
 from spectheory.verification import GrownMatch, PathRule, RankRule
 from spectheory.verification.biased import BiasedVerification
-from spectheory.verification.by_start import lacking, within
+from spectheory.verification.by_start import missing, within
 from spectheory.verification.registry import DEFAULT_RULES, DEFAULT_TREE_RULES, all_rules, path_rule, read_rules
 
 T = TypeVar("T")
@@ -117,7 +117,7 @@ def plan(
     if limits is not None:
         instance("limits", limits, TraceLimits, remedy="leave them out")
     if stopping or swept or shares:
-        trace = trace.held()
+        trace = trace.in_memory()
     if passes_alone and not isinstance(cost, LatencyTable):
         raise SettingError(
             f"{argument('passes_alone')} is given without latencies",
@@ -162,21 +162,21 @@ def _fixed(
     chains = [Chain(k) for k in range(1, check_depth(trace, within(trace.columns, k_max)) + 1)]
     left_out = []
 
-    def found(rules: Sequence[PathRule] | None, shapes: Sequence[ShapeRequest]) -> Plan:
+    def plan_of(rules: Sequence[PathRule] | None, shapes: Sequence[ShapeRequest]) -> Plan:
         return planned(trace, cost, rules, shapes, prefill_emits_token=prefill, limits=limits)
 
     try:
-        answer = found(rules, chains)
+        answer = plan_of(rules, chains)
     except SettingError as error:
         if not isinstance(cost, LatencyTable):
             raise
         cost = None  # latencies of shorter calls: tokens are known all the same
-        answer = found(rules, chains)
+        answer = plan_of(rules, chains)
         left_out.append(
             f"speed-ups are left out: {error}, or give {argument('a spectheory.cost.ConstantRatio', '--c')}"
         )
     if bounded := [rule for rule in DEFAULT_RULES if rules is None and by_lists(rule, trace)]:
-        answer += found(bounded, chains)
+        answer += plan_of(bounded, chains)
     grown = grown_rules(trace) if rules is None or GrownMatch() in rules else []
     searched: list[tuple[Sequence[PathRule], list[ShapeRequest]]] = [
         (ranked_rules(trace, rules), [BestTree(k) for k in tree_sizes(k_max)]),
@@ -185,7 +185,7 @@ def _fixed(
     for of_trees, wanted in searched if trees else ():
         if of_trees:
             try:
-                answer += found(of_trees, wanted)
+                answer += plan_of(of_trees, wanted)
             except SettingError as error:  # latencies of chains alone
                 left_out.append(f"trees are left out: {error}")
     return replace(answer, left_out=tuple(left_out))
@@ -242,9 +242,9 @@ def rules_that_stop(trace: Trace, rules: Sequence[PathRule] | None, stops: Seque
 
 def _impossible(trace: Trace, rules: Sequence[PathRule]) -> list[str]:
     """How many tokens of the texts the draft cannot draw, and what follows for estimates of drafted tokens."""
-    drawn = [rule for rule in rules if rule.drafts != "chosen"]
+    samplers = [rule for rule in rules if rule.drafts != "chosen"]
     count = int(np.isneginf(trace.columns["log_draft"]).sum())
-    if not (count and drawn):
+    if not (count and samplers):
         return []
     cut = (
         ". Drafts that the target cannot output (p = 0 < q) are in no text: the lower estimate misses the calls that "
@@ -252,7 +252,7 @@ def _impossible(trace: Trace, rules: Sequence[PathRule]) -> list[str]:
     )
     return [
         f"{count} of {len(trace)} tokens of the texts have q = 0: the draft cannot draw them. Their likelihood ratios "
-        f"are 0, which biases no estimate of drafted tokens{'' if draft_inside_target(drawn[0], trace) else cut}"
+        f"are 0, which biases no estimate of drafted tokens{'' if draft_inside_target(samplers[0], trace) else cut}"
     ]
 
 
@@ -311,9 +311,9 @@ def named_stops(stops: Iterable[StoppingRule | str]) -> tuple[list[StoppingRule]
     (['token<0.4'], True)
     """
     asked = _once(several("stops", stops, remedy="['token<0.4'] is a list of one"))
-    found = [each for each in asked if not (isinstance(each, str) and each == SWEPT)]
-    named = [each if isinstance(each, StoppingRule) else read_stop(each) for each in found]
-    return named, len(found) < len(asked)
+    single = [each for each in asked if not (isinstance(each, str) and each == SWEPT)]
+    named = [each if isinstance(each, StoppingRule) else read_stop(each) for each in single]
+    return named, len(single) < len(asked)
 
 
 def named_shapes(shapes: Iterable[ShapeRequest | str], k_max: int, deepest: int | None = None) -> list[ShapeRequest]:
@@ -325,16 +325,16 @@ def named_shapes(shapes: Iterable[ShapeRequest | str], k_max: int, deepest: int 
     >>> [str(shape) for shape in named_shapes(["batch", "2x2", "1,2,1-1"], 2)]
     ['batch k=1', 'batch k=2', 'k-ary 2x2', 'tree 1 2 1-1']
     """
-    found: list[ShapeRequest] = []
+    requests: list[ShapeRequest] = []
     for each in _once(several("shapes", shapes, remedy="name shapes")):
         if not isinstance(each, str):
-            found.append(each)
+            requests.append(each)
         elif each == SEARCHED:
-            found += [BestTree(k) for k in tree_sizes(k_max)]
+            requests += [BestTree(k) for k in tree_sizes(k_max)]
         else:
             of_name = read_shape(each, range(1, k_max + 1), SEARCHED)
-            found += [shape for shape in of_name if shape.depth <= (deepest or shape.depth)] or of_name
-    return found
+            requests += [shape for shape in of_name if shape.depth <= (deepest or shape.depth)] or of_name
+    return requests
 
 
 def _once(asked: Sequence[T]) -> list[T]:
@@ -349,7 +349,7 @@ def ranked_rules(trace: Trace, rules: Sequence[PathRule] | None = None) -> list[
         return [rule for kinds in DEFAULT_TREE_RULES for rule in ranked_rules(trace, kinds)[:1]]
     columns = trace.columns
     return [
-        rule for rule in rules if isinstance(rule, RankRule) and not lacking(columns, [*rule.needs, rule.recorded_in])
+        rule for rule in rules if isinstance(rule, RankRule) and not missing(columns, [*rule.needs, rule.recorded_in])
     ]
 
 

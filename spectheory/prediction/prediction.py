@@ -92,23 +92,28 @@ def planned(
             trace.require_scores(f"the rule {rule.name!r}")
     if any(by_lists(rule, trace, shape) for rule in rules for shape in shapes):
         return _with_lists(trace, cost, rules, shapes, prefill_emits_token, limits)
-    found = _found(trace, rules, shapes, prefill_emits_token)
-    predictions = _predictions(trace, found, cost, prefill_emits_token, limits)
+    pairs = _pairs(trace, rules, shapes, prefill_emits_token)
+    predictions = _predictions(trace, pairs, cost, prefill_emits_token, limits)
     prompts = Prompts(trace.texts)
     chosen = any(isinstance(each.wanted, BestTree) or each.limits.text for each in predictions)
     return Plan(predictions, max(predictions, key=merit), prompts.count, prompts.chosen_on if chosen else None)
 
 
 def of_calls(
-    trace: Trace, rule: PathRule, found: ShapeCalls, cost: CostModel | None = None, *, prefill_emits_token: bool = False
+    trace: Trace,
+    rule: PathRule,
+    shape_calls: ShapeCalls,
+    cost: CostModel | None = None,
+    *,
+    prefill_emits_token: bool = False,
 ) -> Prediction:
     """The prediction of calls that are known already; the other arguments are those of :func:`predict`."""
-    return _predictions(trace, [(rule, found)], cost, prefill_emits_token, TraceLimits(trace))[0]
+    return _predictions(trace, [(rule, shape_calls)], cost, prefill_emits_token, TraceLimits(trace))[0]
 
 
 def _predictions(
     trace: Trace,
-    found: Sequence[tuple[PathRule, ShapeCalls]],
+    pairs: Sequence[tuple[PathRule, ShapeCalls]],
     cost: CostModel | None,
     prefill_emits_token: bool,
     limits: TraceLimits,
@@ -117,10 +122,10 @@ def _predictions(
     errors = tuple(cost.errors()) if cost else ()
     disturbed = cost.when_disturbed() if cost else ()
     prefilled = int(prefill_emits_token)
-    own = limits.of(found, prefill_emits_token=prefill_emits_token)
+    of_pairs = limits.of(pairs, prefill_emits_token=prefill_emits_token)
     return tuple(
         _prediction(prompts, trace, rule, calls, limits.laws, limited, cost, errors, disturbed, prefilled)
-        for (rule, calls), limited in zip(found, own, strict=True)
+        for (rule, calls), limited in zip(pairs, of_pairs, strict=True)
     )
 
 
@@ -133,12 +138,12 @@ def _with_lists(
     limits: TraceLimits,
 ) -> Plan:
     """Each rule in turn: those that the lists alone bound at both ends of their law, the others as they are."""
-    found: list[Plan] = []
+    plans: list[Plan] = []
     refused: SettingError | None = None
     for rule in rules:
         taken = [shape for shape in shapes if takes(rule, shape)]
         if exact := [shape for shape in taken if not by_lists(rule, trace, shape)]:
-            found.append(planned(trace, cost, [rule], exact, prefill_emits_token=prefill, limits=limits))
+            plans.append(planned(trace, cost, [rule], exact, prefill_emits_token=prefill, limits=limits))
         bounded = []
         for shape in (shape for shape in taken if shape not in exact):
             try:
@@ -147,10 +152,10 @@ def _with_lists(
             except SettingError as error:
                 refused = error
         if bounded:
-            found.append(_between_ends(trace, cost, rule, bounded, prefill, limits))
-    if not found:
+            plans.append(_between_ends(trace, cost, rule, bounded, prefill, limits))
+    if not plans:
         raise refused or SettingError("there is nothing to predict", limit="needs a shape of the rules", remedy="chain")
-    return reduce(add, found)
+    return reduce(add, plans)
 
 
 def _between_ends(
@@ -212,23 +217,23 @@ def _check(rules: Sequence[PathRule], shapes: Sequence[ShapeRequest], cost: Cost
         raise SettingError("there is nothing to predict", limit="needs a rule and a shape", remedy="name both")
 
 
-def _found(
+def _pairs(
     trace: Trace, rules: Sequence[PathRule], shapes: Sequence[ShapeRequest], prefill_emits_token: bool
 ) -> list[tuple[PathRule, ShapeCalls]]:
     """Every rule with every shape it takes; a single pair that does not fit is refused with its reason."""
-    found: list[tuple[PathRule, ShapeCalls]] = []
+    pairs: list[tuple[PathRule, ShapeCalls]] = []
     for rule in rules:
         alone = len(rules) == len(shapes) == 1
         wanted = [shape for shape in shapes if alone or (takes(rule, shape) and _known(trace, rule, shape))]
         of_rule = {c.wanted: c for c in calls_by_shape(trace, rule, wanted, prefill_emits_token=prefill_emits_token)}
-        found += [(rule, of_rule[shape]) for shape in wanted]
-    if not found:
+        pairs += [(rule, of_rule[shape]) for shape in wanted]
+    if not pairs:
         raise SettingError(
             f"no rule of {names(rules)} takes such a shape",
             limit="shapes other than chains need a rule with ranks",
             remedy=f"use one of {ranked_names()}",
         )
-    return found
+    return pairs
 
 
 def _known(trace: Trace, rule: PathRule, shape: ShapeRequest) -> bool:
@@ -241,7 +246,7 @@ def _prediction(
     prompts: Prompts,
     trace: Trace,
     rule: PathRule,
-    found: ShapeCalls,
+    shape_calls: ShapeCalls,
     laws: MeanLaws,
     limited: tuple[Limits, Interval | None],
     cost: CostModel | None,
@@ -249,15 +254,15 @@ def _prediction(
     disturbed: Sequence[CostModel],
     prefilled: int,
 ) -> Prediction:
-    shape, tokens = found.shape, prompts.sum(trace.lengths)
-    tokens_per_call = ratio(tokens, prompts.sum(found.calls.expected), limits=(1.0, shape.depth + 1.0))
-    acceptance = ratio(prompts.sum(found.first), tokens, limits=(0.0, 1.0))
-    gained, drafted = _gained(prompts, trace, found, cost, errors, prefilled)
-    alone = [one for model in disturbed if (one := _gained(prompts, trace, found, model, (), prefilled)[0])]
+    shape, tokens = shape_calls.shape, prompts.sum(trace.lengths)
+    tokens_per_call = ratio(tokens, prompts.sum(shape_calls.calls.expected), limits=(1.0, shape.depth + 1.0))
+    acceptance = ratio(prompts.sum(shape_calls.first), tokens, limits=(0.0, 1.0))
+    gained, drafted = _gained(prompts, trace, shape_calls, cost, errors, prefilled)
+    alone = [one for model in disturbed if (one := _gained(prompts, trace, shape_calls, model, (), prefilled)[0])]
     return Prediction(
         rule=rule,
         shape=shape,
-        wanted=found.wanted,
+        wanted=shape_calls.wanted,
         tokens_per_call=tokens_per_call,
         accepted_length=tokens_per_call + (-1.0),
         acceptance=acceptance,
@@ -265,7 +270,7 @@ def _prediction(
         speedup=gained,
         limits=limited[0],
         regret=limited[1],
-        held_out=found.held_out,
+        held_out=shape_calls.held_out,
         provenance={name: value for name, value in trace.provenance.items() if name != SOURCES},
         drafted=drafted,
         disturbed=_range(gained, alone),
@@ -283,20 +288,20 @@ def _range(gained: Interval | None, alone: Sequence[Interval]) -> Interval | Non
 def _gained(
     prompts: Prompts,
     trace: Trace,
-    found: ShapeCalls,
+    shape_calls: ShapeCalls,
     cost: CostModel | None,
     errors: Sequence[Ends],
     prefilled: int,
 ) -> tuple[Interval | None, Interval | None]:
     """The speed-up, and the drafted tokens per call where the draft decides."""
     decoded = trace.lengths - prefilled
-    if not found.lengths:
-        return (speedup(prompts, found, decoded, prefilled, cost, errors) if cost else None), None
-    calls = sum_of(found.lengths)
-    drafted = drafted_per_call(prompts, calls, found.shape.nodes)
+    if not shape_calls.lengths:
+        return (speedup(prompts, shape_calls, decoded, prefilled, cost, errors) if cost else None), None
+    calls = sum_of(shape_calls.lengths)
+    drafted = drafted_per_call(prompts, calls, shape_calls.shape.nodes)
     if not cost or not calls.calls.sum() > 0:
         return None, drafted
-    return stopped_speedup(prompts, found.lengths, prompts.sum(decoded), cost, errors), drafted
+    return stopped_speedup(prompts, shape_calls.lengths, prompts.sum(decoded), cost, errors), drafted
 
 
 def _iid_tokens(laws: MeanLaws, rule: PathRule, shape: Shape, acceptance: float) -> float:

@@ -37,9 +37,9 @@ def recorded_readings(
             planned(trace, None, [each], shapes, prefill_emits_token=prefill_emits_token).predictions
             for each in (rule, replace(rule, by_position=True))
         )
-        own = per_prompt(trace, rule, shapes, prefill_emits_token=prefill_emits_token)
+        by_prompt = per_prompt(trace, rule, shapes, prefill_emits_token=prefill_emits_token)
         share = recut_share(trace, rule)
-        for one, other, alike in zip(exact, rough, own, strict=True):
+        for one, other, alike in zip(exact, rough, by_prompt, strict=True):
             yield RecordedReading(
                 draft=rule.name,
                 k=one.shape.nodes,

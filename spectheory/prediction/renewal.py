@@ -57,7 +57,7 @@ def _fitted(shares: tuple[float, ...]) -> tuple[Floats, Floats]:
     counted = np.array(shares, dtype=np.float64)
     above = np.append(1.0, counted[:-1])
     first = np.divide(counted, above, out=np.zeros_like(counted), where=above > 0)
-    found = least_squares(
+    fit = least_squares(
         lambda hazards: survival_of(hazards, len(counted)) - counted,
         np.clip(first, 1e-9, 1 - 1e-9),
         bounds=(0.0, 1.0),
@@ -65,7 +65,7 @@ def _fitted(shares: tuple[float, ...]) -> tuple[Floats, Floats]:
         ftol=1e-14,
         gtol=1e-14,
     )
-    return found.x, found.jac
+    return fit.x, fit.jac
 
 
 @dataclass(frozen=True)

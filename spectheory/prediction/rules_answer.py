@@ -167,9 +167,9 @@ def _standing(prompts: Prompts, trace: Trace, rule: Rule, k: int) -> RuleStandin
         first = k == 1 and not (isinstance(rule, RankRule) and rule.recorded_in in trace.columns)
         if by_lists(rule, trace, Chain(1) if first else Batch(k)) and k <= bounds_given(rule):
             ends = [_mean(prompts, end.law.sum(axis=1), 1.0) for end in ends_of(rule, trace, k)]
-            found = hull(ends)
+            acceptance = hull(ends)
             return RuleStanding(
-                rule.name, k, found, "bounds" if found.kind == "bound" else "estimate", note=_FROM_LISTS
+                rule.name, k, acceptance, "bounds" if acceptance.kind == "bound" else "estimate", note=_FROM_LISTS
             )
         rule.require(trace.columns)
         accepted = (

@@ -48,20 +48,20 @@ def _calls_of_block(block: Trace, rule: PathRule, shapes: Sequence[Shape], prefi
     chains = [shape for shape in shapes if shape.is_chain and not shape.stop]
     stopped = {shape.nodes for shape in shapes if shape.stop}
     shared = {k: Drafted(block, rule, k, prefill_emits_token=prefill) for k in sorted(stopped)}
-    found: dict[Shape, _BlockCalls] = {}
+    by_shape: dict[Shape, _BlockCalls] = {}
     if chains:
         survival = rule.path_survival(block.columns, max(shape.nodes for shape in chains))
         first, ks = by_text(survival[:, 0], block.lengths), [shape.nodes for shape in chains]
         calls = calls_of_chains(survival, block.lengths, ks, prefill_emits_token=prefill)
         for shape in chains:
             counts = calls_by_drafted(block, rule, shape, prefill_emits_token=prefill)
-            found[shape] = _BlockCalls(calls[shape.nodes], first, by_drafted=counts)
+            by_shape[shape] = _BlockCalls(calls[shape.nodes], first, by_drafted=counts)
     for other in shapes:
         if other.stop:
-            found[other] = _stopped(block, shared[other.nodes], other.stop, prefill)
+            by_shape[other] = _stopped(block, shared[other.nodes], other.stop, prefill)
         elif not other.is_chain:
-            found[other] = _of_tree(block, rule, other, prefill)
-    return [found[shape] for shape in shapes]
+            by_shape[other] = _of_tree(block, rule, other, prefill)
+    return [by_shape[shape] for shape in shapes]
 
 
 def _of_tree(block: Trace, rule: PathRule, shape: Shape, prefill: bool) -> _BlockCalls:
@@ -248,8 +248,8 @@ def calls_by_shape(
             yield _of_fixed(trace, rule, shape, _concat_texts(of_blocks))
     if searched:
         assert isinstance(rule, RankRule)
-        found = searched_trees(trace, rule, searched, prefill_emits_token=prefill_emits_token)
-        yield from (_of_searched(trace, rule, *pair) for pair in zip(searched, found, strict=True))
+        trees = searched_trees(trace, rule, searched, prefill_emits_token=prefill_emits_token)
+        yield from (_of_searched(trace, rule, *pair) for pair in zip(searched, trees, strict=True))
 
 
 def check_shapes(trace: Trace, rule: PathRule, wanted: Sequence[ShapeRequest]) -> None:
@@ -279,18 +279,24 @@ def _check_ranks(rule: PathRule, wanted: ShapeRequest) -> None:
         )
 
 
-def _of_fixed(trace: Trace, rule: PathRule, shape: Shape, found: _BlockCalls) -> ShapeCalls:
+def _of_fixed(trace: Trace, rule: PathRule, shape: Shape, block_calls: _BlockCalls) -> ShapeCalls:
     """The calls of a shape that was asked for."""
     starts = shape if "text" in rule.bound_by else None
-    made = drafted(rule, shape, found.by_drafted, parallel=by_parallel_head(trace.provenance))
-    lengths = [(made, found.lengths)] if found.lengths else []
+    made = drafted(rule, shape, block_calls.by_drafted, parallel=by_parallel_head(trace.provenance))
+    lengths = [(made, block_calls.lengths)] if block_calls.lengths else []
     return ShapeCalls(
-        shape, made, found.calls, found.first, by_drafted=found.by_drafted, starts=starts, lengths=lengths
+        shape,
+        made,
+        block_calls.calls,
+        block_calls.first,
+        by_drafted=block_calls.by_drafted,
+        starts=starts,
+        lengths=lengths,
     )
 
 
-def _of_searched(trace: Trace, rule: PathRule, wanted: BestTree, found: SearchedTree) -> ShapeCalls:
+def _of_searched(trace: Trace, rule: PathRule, wanted: BestTree, search: SearchedTree) -> ShapeCalls:
     """The tree found on all texts, scored by trees that were found on other prompts."""
     parallel = by_parallel_head(trace.provenance)
-    shape = wanted.drafted_as(found.tree) if wanted.drafted_as else drafted(rule, found.tree, parallel=parallel)
-    return ShapeCalls(wanted, shape, found.calls, found.first, held_out=found.held_out)
+    shape = wanted.drafted_as(search.tree) if wanted.drafted_as else drafted(rule, search.tree, parallel=parallel)
+    return ShapeCalls(wanted, shape, search.calls, search.first, held_out=search.held_out)

@@ -45,7 +45,7 @@ from spectheory.errors import SettingError, TraceError
 from spectheory.prediction.paths import TextCalls, tokens_left, visits_of
 from spectheory.trace import Trace
 from spectheory.verification import Columns, PathRule, PositionRule
-from spectheory.verification.by_start import along_calls, lacking, log_ratio
+from spectheory.verification.by_start import along_calls, log_ratio, missing
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -73,8 +73,8 @@ class DraftedLengths:
 
     def of_texts(self, inside: NDArray[np.bool_]) -> Self:
         """The same with 0 for all other texts."""
-        held = (getattr(self, field.name) for field in fields(self))
-        return type(self)(*(np.where(inside if of.ndim == 1 else inside[:, None], of, 0.0) for of in held))
+        arrays = (getattr(self, field.name) for field in fields(self))
+        return type(self)(*(np.where(inside if of.ndim == 1 else inside[:, None], of, 0.0) for of in arrays))
 
     def text_calls(self, prefill_emits_token: bool) -> TextCalls:
         """The calls without their lengths; the prompt's own pass counts as one."""
@@ -205,7 +205,7 @@ def surely_stopped(columns: Columns, stop: StoppingRule, k: int, along: NDArray[
     >>> surely_stopped(columns, read_stop("token<0.4"), 2, np.array([2, 1, 1])).tolist()
     [False, False, True]
     """
-    if not stop.keeps or lacking(columns, [TopBelow.reads]):
+    if not stop.keeps or missing(columns, [TopBelow.reads]):
         return np.zeros(len(along), bool)
     below = along_calls(columns, k, lambda at: (at[TopBelow.reads] < stop.threshold).astype(np.float64), fill=0.0) > 0
     return np.asarray((along > 0) & below[np.arange(len(along)), np.maximum(along, 1) - 1])
@@ -232,11 +232,11 @@ def check_stops(rule: PathRule, stop: StoppingRule, columns: Columns, sampling: 
     greedy = sampling is not None and sampling.temperature == 0
     if greedy:
         stop.check_temperature(0)
-    if missing := lacking(columns, [stop.reads, *([TopBelow.reads] if greedy else [])]):
+    if lacks := missing(columns, [stop.reads, *([TopBelow.reads] if greedy else [])]):
         where = " at temperature 0" if greedy else ""
         other = "" if greedy else ", or stop by token, which needs log-probabilities alone"
         raise TraceError(
-            f"{stop} cannot be predicted{where}: the trace has no {missing[0]}",
+            f"{stop} cannot be predicted{where}: the trace has no {lacks[0]}",
             limit=f"a threshold of {stop.name} is compared with it{where}",
             remedy=f"measure the pair again{other}",
         )

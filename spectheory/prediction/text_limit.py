@@ -114,8 +114,8 @@ class TextLimit:
         if not below.any():
             return None
         most = k + 1.0
-        found = ratio(self._prompts.sum(above), self._prompts.sum(below), limits=(1.0, most))
-        return Interval(min(found.low, most), min(found.best, most), min(found.high, most), found.kind)
+        mean = ratio(self._prompts.sum(above), self._prompts.sum(below), limits=(1.0, most))
+        return Interval(min(mean.low, most), min(mean.best, most), min(mean.high, most), mean.kind)
 
     @cached_property
     def _alike(self) -> dict[int, Interval | None]:
@@ -128,28 +128,28 @@ class TextLimit:
         sample = of_texts(self._trace, chosen, ())
         half, room = np.repeat(self._half[chosen], sample.lengths), self._starts.rooms(sample)
         walks = surprisal_walks(-sample.columns["log_target"], sample.lengths, self._ks[-1])[0]
-        found = np.array([[math.log(k) for k in self._ks]] * 2)
+        thresholds = np.array([[math.log(k) for k in self._ks]] * 2)
         for side in range(2):
             for place, k in enumerate(self._ks):
                 if (rows := (half != side) & (room >= k)).any():
-                    found[side, place] = best_threshold(walks[rows, :k], k)
-        return found
+                    thresholds[side, place] = best_threshold(walks[rows, :k], k)
+        return thresholds
 
     def _values(self, block: Trace, half: NDArray[np.int64]) -> Floats:
         """B6's value at each start, tokens per call, ``[N, ks]``."""
-        found = np.zeros((len(block), len(self._ks)))
+        values = np.zeros((len(block), len(self._ks)))
         surprisals, beyond = -block.columns["log_target"], np.array(self._ks) * np.exp(-self._thresholds) + 1
         if kernels.pays(len(block)):
             from spectheory.kernels.path_calls import text_terms
 
-            text_terms(surprisals, block.lengths, half, self._thresholds, np.array(self._ks), found)
+            text_terms(surprisals, block.lengths, half, self._thresholds, np.array(self._ks), values)
         else:
             walks, rows = surprisal_walks(surprisals, block.lengths, self._ks[-1])[0], np.repeat(half, block.lengths)
             for side in range(2):
                 for place, k in enumerate(self._ks):
                     inside = rows == side
-                    found[inside, place] = threshold_terms(walks[inside, :k], self._thresholds[side, place])
-        return found + np.repeat(beyond[half], block.lengths, axis=0)
+                    values[inside, place] = threshold_terms(walks[inside, :k], self._thresholds[side, place])
+        return values + np.repeat(beyond[half], block.lengths, axis=0)
 
 
 def call_terms(columns: Columns, k: int, chains: int = 1) -> Floats:
@@ -184,12 +184,12 @@ def one_call_bound(prompts: Prompts, trace: Trace, ks: Sequence[int], *, chains:
     """
     starts = StartsByPosition(prompts, trace)
     rooms = {k: starts.with_room(k) for k in ks if k <= within(trace.columns, k)}
-    found = {k: whole for k, whole in rooms.items() if whole is not None}
-    if not found:
+    known = {k: whole for k, whole in rooms.items() if whole is not None}
+    if not known:
         return {}
-    deepest = max(found)
+    deepest = max(known)
     terms = call_terms(trace.columns, deepest, chains)
     # No draft beyond the end of a text that ended by itself is accepted.
     inside = np.arange(deepest) < tokens_left(trace.lengths)[:, None]
     accepted = np.cumsum(np.where(inside, terms, 0.0), axis=1)
-    return {k: starts.mean(accepted[:, k - 1] + 1, whole.astype(np.float64), k) for k, whole in found.items()}
+    return {k: starts.mean(accepted[:, k - 1] + 1, whole.astype(np.float64), k) for k, whole in known.items()}

@@ -68,8 +68,8 @@ def fewest_calls(
     if known.keys() >= set(ks):
         return {k: known[k] for k in ks}
     names = columns_of(BlockVerification(), [], trace.columns)
-    found = [_fewest(block, ks, _claim_of(trace), prefill_emits_token) for block in trace.blocks(names)]
-    return {k: np.concatenate([of_block[k] for of_block in found]) for k in ks}
+    by_block = [_fewest(block, ks, _claim_of(trace), prefill_emits_token) for block in trace.blocks(names)]
+    return {k: np.concatenate([of_block[k] for of_block in by_block]) for k in ks}
 
 
 def _fewest(block: Trace, ks: Sequence[int], limit: LimitClaim, prefill: bool) -> dict[int, Floats]:
@@ -77,8 +77,8 @@ def _fewest(block: Trace, ks: Sequence[int], limit: LimitClaim, prefill: bool) -
     survival = BlockVerification().path_survival(block.columns, max(ks))
     if limit is BY_START:
         return least_calls(survival, block.lengths, ks, prefill_emits_token=prefill)
-    found = calls_of_chains(survival, block.lengths, ks, prefill_emits_token=prefill)
-    return {k: calls.expected for k, calls in found.items()}
+    by_k = calls_of_chains(survival, block.lengths, ks, prefill_emits_token=prefill)
+    return {k: calls.expected for k, calls in by_k.items()}
 
 
 def least_calls(
@@ -102,14 +102,14 @@ def least_calls(
     order = np.argsort(-lengths, kind="stable")
     inside = np.arange(1, depth + 1) < tokens_left(lengths)[:, None]
     masses = -np.diff(np.where(inside, survival[:, :depth], 0.0), axis=1, prepend=1.0, append=0.0)
-    found: dict[int, Floats] = {}
+    by_k: dict[int, Floats] = {}
     wanted = sorted(set(ks))
     for group in (wanted[at : at + _LENGTHS_AT_ONCE] for at in range(0, len(wanted), _LENGTHS_AT_ONCE)):
         calls = np.zeros((len(group), len(lengths)))
         for texts, ahead in _backwards(masses, lengths[order], np.cumsum(lengths)[order], np.array(group), prefill):
             calls[:, order[texts]] = ahead[texts].T
-        found |= dict(zip(group, calls + prefill, strict=True))
-    return found
+        by_k |= dict(zip(group, calls + prefill, strict=True))
+    return by_k
 
 
 def _backwards(
@@ -163,13 +163,13 @@ class Limits:
 
     def of(self, rule: PathRule, shape: Shape, laws: MeanLaws) -> Limits:
         """The limits of one rule and shape: T1 with the rule's own ranks."""
-        own = self
+        limits = self
         if rule.grows:  # its ranks are of no fixed tree
-            own = replace(own, iid_channel=None)
+            limits = replace(limits, iid_channel=None)
         if isinstance(rule, RankRule):
             with suppress(TraceError):  # one rank may be known without the law of the others
-                own = replace(own, iid_channel=_channel(laws.known(rule), shape.nodes))
-        return own
+                limits = replace(limits, iid_channel=_channel(laws.known(rule), shape.nodes))
+        return limits
 
 
 class TraceLimits:
@@ -191,55 +191,55 @@ class TraceLimits:
         return limits or cls(trace)
 
     def of(
-        self, found: Sequence[tuple[PathRule, ShapeCalls]], *, prefill_emits_token: bool = False
+        self, pairs: Sequence[tuple[PathRule, ShapeCalls]], *, prefill_emits_token: bool = False
     ) -> list[tuple[Limits, Interval | None]]:
         """The limits of each rule and shape, and its regret: the share of calls beyond those of the limit of a chain.
 
         `prefill_emits_token` as in predictions.
         """
-        at_calls = self._find_text(found, prefill_emits_token)
-        chains = sorted({calls.shape.nodes for _, calls in found if calls.shape.is_chain})
+        at_calls = self._find_text(pairs, prefill_emits_token)
+        chains = sorted({calls.shape.nodes for _, calls in pairs if calls.shape.is_chain})
         block = {
             calls.shape.nodes: calls.calls.expected
-            for rule, calls in found
+            for rule, calls in pairs
             if type(rule) is BlockVerification and calls.shape.is_chain and not calls.shape.stop
         }
         fewest = fewest_calls(self._trace, chains, prefill_emits_token=prefill_emits_token, block=block)
         limits = []
-        for rule, calls in found:
-            own = self._means.limits(calls.shape.nodes, self._text[calls.shape.nodes])
-            own = own.of(rule, calls.shape, self.laws)
+        for rule, calls in pairs:
+            of_pair = self._means.limits(calls.shape.nodes, self._text[calls.shape.nodes])
+            of_pair = of_pair.of(rule, calls.shape, self.laws)
             if calls.starts:
-                own = replace(own, text=at_calls[rule, calls.starts])
-            limits.append(self._with_decoding(own, rule, calls, fewest))
+                of_pair = replace(of_pair, text=at_calls[rule, calls.starts])
+            limits.append(self._with_decoding(of_pair, rule, calls, fewest))
         return limits
 
     def _find_text(
-        self, found: Sequence[tuple[PathRule, ShapeCalls]], prefill: bool
+        self, pairs: Sequence[tuple[PathRule, ShapeCalls]], prefill: bool
     ) -> dict[tuple[PathRule, Shape], Interval | None]:
         """Find B6 at all numbers of nodes, and return it over the starts of calls of drafts that do not sample."""
-        sizes = sorted({calls.shape.nodes for _, calls in found} - self._text.keys())
-        own = list(dict.fromkeys((rule, calls.starts) for rule, calls in found if calls.starts))
+        sizes = sorted({calls.shape.nodes for _, calls in pairs} - self._text.keys())
+        by_start = list(dict.fromkeys((rule, calls.starts) for rule, calls in pairs if calls.starts))
         asked: list[tuple[int, Visits]] = [(k, None) for k in sizes]
-        asked += [(shape.nodes, visits_of_calls(rule, shape, prefill)) for rule, shape in own]
-        names = [columns_of(rule, [shape], self._trace.columns) for rule, shape in own]
+        asked += [(shape.nodes, visits_of_calls(rule, shape, prefill)) for rule, shape in by_start]
+        names = [columns_of(rule, [shape], self._trace.columns) for rule, shape in by_start]
         limits = TextLimit(self._prompts, self._trace, [k for k, _ in asked]).means(asked, _together(names))
         self._text |= zip(sizes, limits, strict=False)
-        return dict(zip(own, limits[len(sizes) :], strict=True))
+        return dict(zip(by_start, limits[len(sizes) :], strict=True))
 
     def _with_decoding(
-        self, own: Limits, rule: PathRule, found: ShapeCalls, fewest: Mapping[int, Floats]
+        self, limits: Limits, rule: PathRule, shape_calls: ShapeCalls, fewest: Mapping[int, Floats]
     ) -> tuple[Limits, Interval | None]:
         """The limits with that of whole decodings, and the regret of a rule that it binds."""
-        nodes = found.shape.nodes
-        if nodes not in fewest or not found.shape.is_chain:
-            return own, None
+        nodes = shape_calls.shape.nodes
+        if nodes not in fewest or not shape_calls.shape.is_chain:
+            return limits, None
         tokens, least = self._prompts.sum(self._trace.lengths), self._prompts.sum(fewest[nodes])
         most = ratio(tokens, least, limits=(1.0, nodes + 1.0))
         limit = _claim_of(self._trace)
-        own = replace(own, decoding=most) if limit is WHOLE_DECODING else replace(own, decoding_by_start=most)
-        regret = ratio(self._prompts.sum(found.calls.expected), least) + (-1.0)
-        return own, regret if limit.key in rule.bound_by else None
+        limits = replace(limits, decoding=most) if limit is WHOLE_DECODING else replace(limits, decoding_by_start=most)
+        regret = ratio(self._prompts.sum(shape_calls.calls.expected), least) + (-1.0)
+        return limits, regret if limit.key in rule.bound_by else None
 
     @cached_property
     def _means(self) -> _Means:
@@ -268,8 +268,8 @@ class _Means:
         """Those that the trace has; of drafts by start the ranks are those of the first draft."""
         moments, law = ["target_entropy", "target_second_moment"], "rejection_rank"
         names = [*(moments if moments[0] in trace.columns else []), *([law] if law in trace.columns else [])]
-        found = dict(zip(names, means_of(trace, names, [itemgetter(name) for name in names]), strict=True))
-        return cls(np.array([found[name] for name in moments]) if moments[0] in found else None, found.get(law))
+        means = dict(zip(names, means_of(trace, names, [itemgetter(name) for name in names]), strict=True))
+        return cls(np.array([means[name] for name in moments]) if moments[0] in means else None, means.get(law))
 
     def limits(self, k: int, text: Interval | None) -> Limits:
         """B6 as it is found, and the idealised values."""

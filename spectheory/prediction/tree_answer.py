@@ -171,15 +171,15 @@ def _of_trace(trace: Trace, rule: RankRule, nodes: int, max_depth: int | None, c
         "chain": calls_with(chain),
     }
     most = (1.0, nodes + 1.0)
-    found = {name: ratio(prompts.sum(lengths), prompts.sum(of), limits=most) for name, of in calls.items()}
-    best = found.pop("held_out")
+    per_call = {name: ratio(prompts.sum(lengths), prompts.sum(of), limits=most) for name, of in calls.items()}
+    best = per_call.pop("held_out")
     return TreeAnswer(
         source="trace",
         tree=searched.tree,
         weights=_weights(law, lengths, searched.tree),
         tokens_per_call=best,
         channel=Limits().of(rule, searched.tree, MeanLaws(trace)).iid_channel,
-        others={"greedy": Interval.estimate(len(trace) / searched.greedy_calls), **found},
+        others={"greedy": Interval.estimate(len(trace) / searched.greedy_calls), **per_call},
         facts={"rule": rule.name, "texts": len(trace.texts), "positions": len(trace)},
         notes=_notes(trace, rule, prompts.count, chain.nodes, nodes),
     )

@@ -57,16 +57,16 @@ class Changes:
         Changes(draft_kl=0.1, c=(0.05, 0.4), prompts=0.02)
         """
         words = several("what_if", [asked] if isinstance(asked, str) else asked, remedy=f"{FORMS} is one")
-        found: dict[str, Any] = {}
+        changes: dict[str, Any] = {}
         for word in words:
             name, _, value = word.partition("=") if isinstance(word, str) else ("", "", "")
             name, read = _READ.get(name.strip(), ("", _unknown))
-            if name in found:
+            if name in changes:
                 raise SettingError(f"{word} is a second one", limit="one of each kind", remedy="leave one out")
-            found[name] = read(word, value.strip())
-        if not found:
+            changes[name] = read(word, value.strip())
+        if not changes:
             raise SettingError("nothing is asked for", limit=f"needs {FORMS}", remedy="name one")
-        return cls(**found)
+        return cls(**changes)
 
 
 def _unknown(word: Any, value: str) -> float:
@@ -217,10 +217,10 @@ def what_if(
     Examples
     --------
     >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.5, -1.0] * 20), ([-1.0] * 40, [-1.1] * 40)])
-    >>> found = what_if(trace, ["draft-kl=-50%", "c=0..0.2", "prompts=2%"], ConstantRatio(0.1))
-    >>> found.now.shape.k, [(each.path, each.best.shape.k) for each in found.drafts]
+    >>> answer = what_if(trace, ["draft-kl=-50%", "c=0..0.2", "prompts=2%"], ConstantRatio(0.1))
+    >>> answer.now.shape.k, [(each.path, each.best.shape.k) for each in answer.drafts]
     (7, [('mixed', 9)])
-    >>> round(found.costs.pays_below, 2), found.prompts.prompts
+    >>> round(answer.costs.pays_below, 2), answer.prompts.prompts
     (0.89, 2)
     """
     a_trace(trace)
@@ -312,8 +312,8 @@ def _prompts_for(trace: Trace, best: Prediction, wanted: float, prefill: bool) -
             limit="more prompts do not narrow certain ranges",
             remedy=f"name a rule that the trace settles, as {argument('rules', '--rule')} token",
         )
-    (found,) = calls_by_shape(trace, best.rule, [best.wanted], prefill_emits_token=prefill)
-    variance, freedom = relative_spread(prompts.sum(trace.lengths), prompts.sum(found.calls.expected))
+    (shape_calls,) = calls_by_shape(trace, best.rule, [best.wanted], prefill_emits_token=prefill)
+    variance, freedom = relative_spread(prompts.sum(trace.lengths), prompts.sum(shape_calls.calls.expected))
     low, mid, high = (needed(prompts.count, variance * factor, freedom, wanted) for factor in _spread(freedom))
     half = math.expm1(reach(freedom) * math.sqrt(variance))
     return PromptsNeeded(
@@ -379,19 +379,19 @@ def _with_drafts(
     options: Mapping[str, Any],
 ) -> WhatIf:
     """The answer with the best setting of a better draft on each path that the trace knows."""
-    held, found, remarks, kl_now = trace.held(), list[BetterDraft](), list[str](), None
+    whole, drafts, remarks, kl_now = trace.in_memory(), list[BetterDraft](), list[str](), None
     if trace.provenance.get("origin") == GIVEN_TEXT:
         remarks.append(_GIVEN)
     for path in PATHS:
         try:
-            kl = kl_along(held, path)
+            kl = kl_along(whole, path)
         except TraceError as error:
             if path == "mixed":
                 raise
             remarks.append(f"The {path} path is left out: {error}")
             continue
         s = share_for(kl, reduction)
-        best = plan(better_draft(held, path, s), cost, rules=rules, **options).best
+        best = plan(better_draft(whole, path, s), cost, rules=rules, **options).best
         kl_now = kl(0.0) if kl_now is None else kl_now
-        found.append(BetterDraft(path, s, kl(s), best))
-    return replace(answer, kl=kl_now, drafts=tuple(found), remarks=tuple(remarks))
+        drafts.append(BetterDraft(path, s, kl(s), best))
+    return replace(answer, kl=kl_now, drafts=tuple(drafts), remarks=tuple(remarks))

@@ -326,8 +326,8 @@ def where(
 
     >>> from spectheory.verification import TokenVerification
     >>> trace = Trace.from_log_probabilities([([-0.5, -0.5] * 8, [-0.1, -50.0] * 8)])
-    >>> found = where(trace, TokenVerification(), Chain(2))
-    >>> round(found.calls, 3), round(found.lost, 3), found.text.accepted[:4]
+    >>> losses = where(trace, TokenVerification(), Chain(2))
+    >>> round(losses.calls, 3), round(losses.lost, 3), losses.text.accepted[:4]
     (8.0, 7.0, (1.0, 0.0, 1.0, 0.0))
     """
     starts = CallStarts.of(trace, rule, shape, prefill_emits_token=prefill_emits_token)

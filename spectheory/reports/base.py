@@ -53,8 +53,8 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as one JSON-ready object."""
-        told = {"headline": self.headline, "notes": list(self.notes)}
-        return {"schema": ANSWER_SCHEMA} | plain(self.content) | told
+        words = {"headline": self.headline, "notes": list(self.notes)}
+        return {"schema": ANSWER_SCHEMA} | plain(self.content) | words
 
 
 def short(name: str, most: int = LONGEST_NAME) -> str:

@@ -18,33 +18,33 @@ from spectheory.reports.table import Column, Table
 _INDEPENDENT = "their calls are taken as independent: a lower bound of their noise"
 
 
-def difference_report(found: Difference) -> Report:
+def difference_report(answer: Difference) -> Report:
     """Whether the runs differ, by how much, and why as far as that is known."""
-    judged = found.judged or ("", "")
+    judged = answer.judged or ("", "")
     content = DifferenceJson.view(
-        found,
-        one=_run(found.one, judged[0]),
-        other=_run(found.other, judged[1]),
-        differs=any(map(found.differs, found.changes)),
-        changes=found.changes,
-        texts=found.texts,
-        draft=found.draft,
-        rest=found.rest,
-        speedups=SpeedupsJson.view(found.speedups) if found.speedups else None,
+        answer,
+        one=_run(answer.one, judged[0]),
+        other=_run(answer.other, judged[1]),
+        differs=any(map(answer.differs, answer.changes)),
+        changes=answer.changes,
+        texts=answer.texts,
+        draft=answer.draft,
+        rest=answer.rest,
+        speedups=SpeedupsJson.view(answer.speedups) if answer.speedups else None,
     )
-    lines = list(_lines(found))
-    tables = [_table(found)]
-    names = (found.one.name, found.other.name)
+    lines = list(_lines(answer))
+    tables = [_table(answer)]
+    names = (answer.one.name, answer.other.name)
     reasons = [
         f"{name} is not judged: {why}" for name, why in zip(names, judged, strict=True) if why and isinstance(why, str)
     ]
     notes = [
-        f"Differences are {found.other.name} less {found.one.name}, with 95% intervals; two equal runs are said to "
+        f"Differences are {answer.other.name} less {answer.one.name}, with 95% intervals; two equal runs are said to "
         f"differ with probability {FALSE_ALARM:g}, over all rows together.",
-        *_noise(found),
+        *_noise(answer),
         *reasons,
     ]
-    return Report(content, tables, "; ".join(lines), notes, Brief.of(lines, tables, [*_noise(found), *reasons]))
+    return Report(content, tables, "; ".join(lines), notes, Brief.of(lines, tables, [*_noise(answer), *reasons]))
 
 
 def _run(run: Run, judged: Judgement | str) -> RunJson:
@@ -58,39 +58,39 @@ def _run(run: Run, judged: Judgement | str) -> RunJson:
     )
 
 
-def _lines(found: Difference) -> Iterator[str]:
+def _lines(answer: Difference) -> Iterator[str]:
     """The verdict on tokens per call, the position that changed most with its reason, the output and the speed-up."""
-    tokens, ks = found.tokens, dict.fromkeys((found.one.k, found.other.k))
+    tokens, ks = answer.tokens, dict.fromkeys((answer.one.k, answer.other.k))
     values = f"{tokens.one:.2f} to {tokens.other:.2f} at k = {' and '.join(map(str, ks))}"
-    if found.differs(tokens):
+    if answer.differs(tokens):
         yield f"Tokens per call {_moved(tokens)}: {values}"
     else:
         yield f"Tokens per call cannot be told apart: {values} ({_error(tokens, signed=True)})"
-    rests = found.rest or found.changes
-    positions = [*zip(found.changes, rests, strict=True)][1:]
-    sure = [pair for pair in positions if any(map(found.differs, pair))]
+    rests = answer.rest or answer.changes
+    positions = [*zip(answer.changes, rests, strict=True)][1:]
+    sure = [pair for pair in positions if any(map(answer.differs, pair))]
     if sure:
-        yield from _because(found, max(sure, key=lambda pair: max(abs(each.z) for each in pair))[0])
-    yield from _faults(found)
-    if found.speedups:
-        yield _speedup(found.speedups)
+        yield from _because(answer, max(sure, key=lambda pair: max(abs(each.z) for each in pair))[0])
+    yield from _faults(answer)
+    if answer.speedups:
+        yield _speedup(answer.speedups)
 
 
-def _because(found: Difference, change: Change) -> Iterator[str]:
+def _because(answer: Difference, change: Change) -> Iterator[str]:
     """A change at a position and what makes it, as far as that is known."""
     moved = f"Acceptance at {change.what} {_moved(change)}"
-    if not found.texts:
+    if not answer.texts:
         yield f"{moved}: {change.one:.3f} to {change.other:.3f}"
         return
-    at = found.changes.index(change)
-    rest = found.rest[at]
-    texts = "texts with their drafts" if found.with_drafts else "the texts"
-    yield f"{moved}: {texts} are {_worse(found.texts[at], 'harder', 'easier', 'equally hard')}"
-    if found.draft:
-        yield f"The draft is {_worse(found.draft[at], 'weaker', 'better', 'equally good')}"
-    cause = "the engine" if found.draft or found.with_drafts else "the draft or the engine"
+    at = answer.changes.index(change)
+    rest = answer.rest[at]
+    texts = "texts with their drafts" if answer.with_drafts else "the texts"
+    yield f"{moved}: {texts} are {_worse(answer.texts[at], 'harder', 'easier', 'equally hard')}"
+    if answer.draft:
+        yield f"The draft is {_worse(answer.draft[at], 'weaker', 'better', 'equally good')}"
+    cause = "the engine" if answer.draft or answer.with_drafts else "the draft or the engine"
     size = _error(rest, signed=True)
-    yield f"The rest, {size}, is {cause}" if found.differs(rest) else f"The rest, {size}, is within noise"
+    yield f"The rest, {size}, is {cause}" if answer.differs(rest) else f"The rest, {size}, is within noise"
 
 
 def _worse(part: Change, worse: str, better: str, equal: str) -> str:
@@ -99,9 +99,9 @@ def _worse(part: Change, worse: str, better: str, equal: str) -> str:
     return f"{worse if by < 0 else better} by {shown}" if float(shown) else equal
 
 
-def _faults(found: Difference) -> Iterator[str]:
+def _faults(answer: Difference) -> Iterator[str]:
     """Runs whose output or calls do not fit; where all that was judged does, one line says so."""
-    named = list(zip((found.one.name, found.other.name), found.judged, strict=False))
+    named = list(zip((answer.one.name, answer.other.name), answer.judged, strict=False))
     judged = [(name, each) for name, each in named if isinstance(each, Judgement)]
     wrong = [name for name, each in judged if each.output_refuted]
     unfit = [name for name, each in judged if each.refuted]
@@ -114,12 +114,12 @@ def _faults(found: Difference) -> Iterator[str]:
         yield f"The output of {' and of '.join(tested)} fits the target"
 
 
-def _speedup(found: Speedups) -> str:
-    if found.ratio is None:
-        return found.refused.removesuffix(".")
+def _speedup(speedups: Speedups) -> str:
+    if speedups.ratio is None:
+        return speedups.refused.removesuffix(".")
     return (
-        f"Speed-up {found.one.best:.2f}x to {found.other.best:.2f}x: {found.ratio.best:.3f} times "
-        f"(95%: {found.ratio.low:.3f} to {found.ratio.high:.3f})"
+        f"Speed-up {speedups.one.best:.2f}x to {speedups.other.best:.2f}x: {speedups.ratio.best:.3f} times "
+        f"(95%: {speedups.ratio.low:.3f} to {speedups.ratio.high:.3f})"
     )
 
 
@@ -132,37 +132,37 @@ def _error(change: Change, *, signed: bool = False) -> str:
     return f"{value:+.3f} ± {half:.3f}" if signed else f"{abs(value):.3f} ± {half:.3f}"
 
 
-def _table(found: Difference) -> Table:
+def _table(answer: Difference) -> Table:
     columns = [
         Column("what", kind="words", meaning="tokens per call, and the share of calls that accepted a position"),
-        Column(found.one.name, digits=3, at="one", meaning="value of the first run"),
-        Column(found.other.name, digits=3, at="other", meaning="value of the second run"),
+        Column(answer.one.name, digits=3, at="one", meaning="value of the first run"),
+        Column(answer.other.name, digits=3, at="other", meaning="value of the second run"),
         Column("difference", digits=3, signed=True, meaning="second less first, 95%"),
         Column("z", digits=1, signed=True, meaning="difference in standard deviations"),
     ]
-    rows: list[Any] = [vars(change) | {"difference": change.difference, "z": change.z} for change in found.changes]
-    if found.texts:
-        draft = "texts, with the first one's draft" if found.draft else "texts"
+    rows: list[Any] = [vars(change) | {"difference": change.difference, "z": change.z} for change in answer.changes]
+    if answer.texts:
+        draft = "texts, with the first one's draft" if answer.draft else "texts"
         columns += [
             Column(
-                f"expected {found.one.name}",
+                f"expected {answer.one.name}",
                 digits=3,
                 aside=True,
                 at="first",
                 meaning="expected of the first run's texts (exact)",
             ),
             Column(
-                f"expected {found.other.name}",
+                f"expected {answer.other.name}",
                 digits=3,
                 aside=True,
                 at="second",
                 meaning=f"expected of the second run's {draft}",
             ),
             Column("texts", digits=3, signed=True, meaning="the second less the first: what the texts explain"),
-            *([Column("draft", digits=3, signed=True, meaning="what the draft explains")] if found.draft else []),
+            *([Column("draft", digits=3, signed=True, meaning="what the draft explains")] if answer.draft else []),
             Column("rest", digits=3, signed=True, meaning="what neither explains: the engine, or an unknown draft"),
         ]
-        parts = zip(rows, found.texts, found.draft or found.texts, found.rest, strict=True)
+        parts = zip(rows, answer.texts, answer.draft or answer.texts, answer.rest, strict=True)
         rows = [
             row
             | {"first": texts.one, "second": texts.other, "texts": texts.difference.best}
@@ -172,30 +172,30 @@ def _table(found: Difference) -> Table:
     return Table.of("Two runs", columns, rows)
 
 
-def _noise(found: Difference) -> list[str]:
+def _noise(answer: Difference) -> list[str]:
     """Where the intervals come from."""
-    runs = [run for run in (found.one, found.other) if run.errors is None]
+    runs = [run for run in (answer.one, answer.other) if run.errors is None]
     lone = [run for run in runs if len(run.prompts) < 2]
     few = min((len(run.prompts) for run in runs if len(run.prompts) > 1), default=FEW)
     named = "; ".join(f"{run.name}: {'one prompt' if run.prompts else 'totals without prompts'}" for run in lone)
-    raised = f"their noise is raised {found.clustering:.1f} times in variance, as calls of one prompt depend"
-    slack = found.tokens.slack
+    raised = f"their noise is raised {answer.clustering:.1f} times in variance, as calls of one prompt depend"
+    slack = answer.tokens.slack
     return [
-        *([f"{found.paired} prompts are in both runs, and are compared one by one."] if found.paired else []),
-        *([f"{named}; {raised if found.clustering > 1 else _INDEPENDENT}."] if lone else []),
+        *([f"{answer.paired} prompts are in both runs, and are compared one by one."] if answer.paired else []),
+        *([f"{named}; {raised if answer.clustering > 1 else _INDEPENDENT}."] if lone else []),
         *([f"Only {few} prompts: intervals are rough."] if few < FEW else []),
         *([f"Up to {slack:.3f} tokens per call depend on what is counted at the ends of texts."] if slack else []),
     ]
 
 
-def gate_report(found: Gate) -> Report:
+def gate_report(answer: Gate) -> Report:
     """Passed or failed, at which false-alarm rate, and what it would miss."""
-    tokens = found.difference.tokens
-    verdict = "Passed" if found.passed else "FAILED"
-    side = "not below" if found.passed else "below"
+    tokens = answer.difference.tokens
+    verdict = "Passed" if answer.passed else "FAILED"
+    side = "not below" if answer.passed else "below"
     lines = [
-        f"{verdict}: {tokens.other:.3f} tokens per call counted, {side} {found.limit:.3f} (expected {tokens.one:.3f})",
-        f"False-alarm rate {found.alarm:g}; a loss of {found.smallest:.1%} fails with probability {POWER:g}",
+        f"{verdict}: {tokens.other:.3f} tokens per call counted, {side} {answer.limit:.3f} (expected {tokens.one:.3f})",
+        f"False-alarm rate {answer.alarm:g}; a loss of {answer.smallest:.1%} fails with probability {POWER:g}",
     ]
-    content, noise = GateJson.view(found), _noise(found.difference)
+    content, noise = GateJson.view(answer), _noise(answer.difference)
     return Report(content, [], ". ".join(lines) + ".", noise, Brief.of(lines, [], noise))

@@ -31,10 +31,10 @@ def engines_report(content: Content) -> Report:
     ]
     said = ", ".join(f"{engine['engine']} {engine['version']}" for engine in content["engines"])
     number = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
-    found = f"{number}, {wrong} not as expected" if wrong else f"{number}, all as expected"
-    brief = Brief.of([f"Calls and output: {found}", said], tables)
+    outcome = f"{number}, {wrong} not as expected" if wrong else f"{number}, all as expected"
+    brief = Brief.of([f"Calls and output: {outcome}", said], tables)
     typed = EnginesJson.view(content, agree=not wrong)
-    return Report(typed, tables, f"{said}: {found}", tuple(_causes(content)), brief)
+    return Report(typed, tables, f"{said}: {outcome}", tuple(_causes(content)), brief)
 
 
 def _fits(run: Content) -> bool | None:

@@ -26,18 +26,18 @@ _PARTS_OF: Mapping[type, type[Part]] = {
 """What a cause may have as evidence, and how an answer holds it."""
 
 
-def judgement_report(found: Judgement) -> Report:
+def judgement_report(answer: Judgement) -> Report:
     """Rules against counts, the positions of the rule in question, causes, and the tests of the output."""
-    pieces = [_rules(found), *_positions(shown(found)), *_causes(found), *_output(found)]
-    notes = [*_would_show(found), *found.notes, *_terms(found)]
-    return Report(content(found), pieces, headline(found), notes, _brief(found))
+    pieces = [_rules(answer), *_positions(shown(answer)), *_causes(answer), *_output(answer)]
+    notes = [*_would_show(answer), *answer.notes, *_terms(answer)]
+    return Report(content(answer), pieces, headline(answer), notes, _brief(answer))
 
 
-def content(found: Judgement) -> JudgementJson:
+def content(answer: Judgement) -> JudgementJson:
     """The judgement as data."""
-    log, counting = found.log, found.counting
+    log, counting = answer.log, answer.counting
     return JudgementJson.view(
-        found,
+        answer,
         counting,
         log,
         requests=len(log),
@@ -45,8 +45,8 @@ def content(found: Judgement) -> JudgementJson:
         prefill_emits_token=counting.prefill,
         counts_past_end=counting.past_end,
         false_alarms=FALSE_ALARMS,
-        fitting=[one.rule for one in found.fitting],
-        causes=[JudgementJson.Cause.view(cause, evidence=plain(_evidence(cause.evidence))) for cause in found.causes],
+        fitting=[one.rule for one in answer.fitting],
+        causes=[JudgementJson.Cause.view(cause, evidence=plain(_evidence(cause.evidence))) for cause in answer.causes],
     )
 
 
@@ -60,59 +60,59 @@ def _evidence(value: Any) -> Any:
     return part.view(value) if part else value
 
 
-def shown(found: Judgement) -> Standing:
+def shown(answer: Judgement) -> Standing:
     """The rule whose positions are shown: a stated one, or the one that fits best, or that a cause is about."""
-    blamed = [cause.rule for cause in found.causes]
-    return min(found.questioned, key=lambda one: one.refuted and one.rule not in blamed)
+    blamed = [cause.rule for cause in answer.causes]
+    return min(answer.questioned, key=lambda one: one.refuted and one.rule not in blamed)
 
 
-def headline(found: Judgement) -> str:
+def headline(answer: Judgement) -> str:
     """Which rule runs, which others are refuted, and whether the output is right, in a sentence."""
-    refuted = ", ".join(one.rule for one in found.standings if one.refuted and not found.refuted)
-    counts = f"{_of_counts(found)}{_instead(found)}{f'; refuted: {refuted}' if refuted else ''}"
-    return ". ".join(filter(None, [counts, _of_output(found)]))
+    refuted = ", ".join(one.rule for one in answer.standings if one.refuted and not answer.refuted)
+    counts = f"{_of_counts(answer)}{_instead(answer)}{f'; refuted: {refuted}' if refuted else ''}"
+    return ". ".join(filter(None, [counts, _of_output(answer)]))
 
 
-def _brief(found: Judgement) -> Brief:
+def _brief(answer: Judgement) -> Brief:
     """The verdicts on counts and output in a line each, and the rules; a cause if one explains the counts."""
-    doubt = ["No serving engine is known to run it; --rule names the rule that yours runs."] if found.doubtful else []
-    also = "Also explained" if found.doubtful else "Explained"
-    causes = [f"{also} by: {cause.cause} (--all says how)." for cause in found.causes[:1]]
-    notes = [*doubt, *causes, *_would_show(found)]
-    return Brief.of([_of_counts(found), _of_output(found)], [_rules(found, brief=True)], notes)
+    doubt = ["No serving engine is known to run it; --rule names the rule that yours runs."] if answer.doubtful else []
+    also = "Also explained" if answer.doubtful else "Explained"
+    causes = [f"{also} by: {cause.cause} (--all says how)." for cause in answer.causes[:1]]
+    notes = [*doubt, *causes, *_would_show(answer)]
+    return Brief.of([_of_counts(answer), _of_output(answer)], [_rules(answer, brief=True)], notes)
 
 
-def _of_counts(found: Judgement) -> str:
+def _of_counts(answer: Judgement) -> str:
     """Which rule the counts fit."""
-    calls = shown(found).calls
+    calls = shown(answer).calls
     counts = f"{calls.counted} calls, expected {_expected(calls)}"
-    named = " and ".join(one.rule for one in found.questioned)
-    fitting = " or ".join(one.rule for one in found.fitting)
-    if found.doubtful:
+    named = " and ".join(one.rule for one in answer.questioned)
+    fitting = " or ".join(one.rule for one in answer.fitting)
+    if answer.doubtful:
         return f"Counts fit NO rule that engines run, only {fitting}: {counts}"
-    if not found.refuted:
-        return f"Counts fit rule {named if found.stated else fitting}: {counts}"
-    if found.stated:
+    if not answer.refuted:
+        return f"Counts fit rule {named if answer.stated else fitting}: {counts}"
+    if answer.stated:
         return f"Rule {named} is REFUTED: {counts}; {f'{fitting} fits' if fitting else 'no rule fits'}"
     return f"NO rule fits the counts: {counts} by {named}"
 
 
-def _of_output(found: Judgement) -> str:
+def _of_output(answer: Judgement) -> str:
     """Whether the output is right."""
-    if not found.output:
+    if not answer.output:
         return ""
-    greedy = found.log.temperature == 0
-    if any(test.name == POSSIBLE for test in found.output):
+    greedy = answer.log.temperature == 0
+    if any(test.name == POSSIBLE for test in answer.output):
         return "Output: WRONG, impossible under these settings"
     wrong = "REFUTED, not the target's first choices" if greedy else "REFUTED, no sample of the target"
     right = "the target's first choices" if greedy else "as sampled from the target"
-    return f"Output: {wrong if found.output_refuted else right}"
+    return f"Output: {wrong if answer.output_refuted else right}"
 
 
-def _would_show(found: Judgement) -> Iterator[str]:
+def _would_show(answer: Judgement) -> Iterator[str]:
     """The smallest departures that this log would have shown."""
-    loss = "no loss of acceptance" if found.smallest is None else f"acceptance lower by {_share(found.smallest)}"
-    share = next((test for test in found.output if test.name == SHARE and math.isfinite(test.smallest)), None)
+    loss = "no loss of acceptance" if answer.smallest is None else f"acceptance lower by {_share(answer.smallest)}"
+    share = next((test for test in answer.output if test.name == SHARE and math.isfinite(test.smallest)), None)
     also = f", {_share(share.smallest)} of the tokens drawn from the draft" if share else ""
     yield f"This log would show, with probability {POWER:g}: {loss}{also}."
 
@@ -121,20 +121,20 @@ def _share(share: float) -> str:
     return f"{max(share, 1e-3):.1%}" if share < 0.1 else f"{share:.0%}"
 
 
-def _instead(found: Judgement) -> str:
+def _instead(answer: Judgement) -> str:
     """What to hold of a rule that no engine is known to run, and of the closest cause beside it."""
-    if not found.doubtful:
+    if not answer.doubtful:
         return ""
-    cause = next((each for each in found.causes if each.closeness and each.rule), None)
+    cause = next((each for each in answer.causes if each.closeness and each.rule), None)
     if cause is None or cause.closeness is None:
         return ""
-    closer = cause.closeness > max(one.closeness for one in found.fitting)
+    closer = cause.closeness > max(one.closeness for one in answer.fitting)
     return f" (rule {cause.rule} with {cause.cause} fits {'better' if closer else 'too'})"
 
 
-def _rules(found: Judgement, *, brief: bool = False) -> Table:
+def _rules(answer: Judgement, *, brief: bool = False) -> Table:
     """Every rule's calls; in brief short names, and without the rules that texts cannot tell apart."""
-    log, k = found.log, found.counting.k
+    log, k = answer.log, answer.counting.k
     at = "" if log.temperature is None else f", temperature {log.temperature:g}"
     columns = [
         Column("rule", kind="names", at=lambda one: short(one.rule) if brief else one.rule),
@@ -147,8 +147,8 @@ def _rules(found: Judgement, *, brief: bool = False) -> Table:
         Column("cannot be told apart", kind="words", aside=True, at=lambda one: ", ".join(one.same)),
     ]
     requests = "1 request" if len(log) == 1 else f"{len(log)} requests"
-    drafts = f"k = {k}" if isinstance(found.shape, Chain | None) else str(found.shape)
-    return Table.of(f"{requests}, {drafts}{at}: calls", columns, found.standings)
+    drafts = f"k = {k}" if isinstance(answer.shape, Chain | None) else str(answer.shape)
+    return Table.of(f"{requests}, {drafts}{at}: calls", columns, answer.standings)
 
 
 def _positions(one: Standing) -> Iterator[Table]:
@@ -172,25 +172,25 @@ def _positions(one: Standing) -> Iterator[Table]:
     yield Table(f"Rule {one.rule}: calls that accept at least so many drafts", columns, rows)
 
 
-def _causes(found: Judgement) -> Iterator[Table]:
-    if found.causes:
+def _causes(answer: Judgement) -> Iterator[Table]:
+    if answer.causes:
         columns = [Column("cause", kind="names"), Column("evidence", kind="words", at="sentence")]
-        title = "What else explains the counts" if found.doubtful else "What explains it"
-        yield Table.of(title, columns, found.causes)
+        title = "What else explains the counts" if answer.doubtful else "What explains it"
+        yield Table.of(title, columns, answer.causes)
 
 
-def _output(found: Judgement) -> Iterator[Table]:
-    if found.output:
+def _output(answer: Judgement) -> Iterator[Table]:
+    if answer.output:
         columns = [
             Column("test of the output", kind="names", at="name"),
             Column("statistic", kind="names", at=lambda test: f"{test.symbol} = {test.statistic:.3g}"),
             Column("p", kind="names", at=lambda test: _p(test.p)),
             Column("verdict", kind="names", at=lambda test: ("passes", "REFUTED")[test.refuted]),
         ]
-        yield Table.of("Is the output right?", columns, found.output)
+        yield Table.of("Is the output right?", columns, answer.output)
 
 
-def _terms(found: Judgement) -> Iterator[str]:
+def _terms(answer: Judgement) -> Iterator[str]:
     """What the columns mean."""
     yield (
         "expected: the path theorem for the engine's own texts, exact; z: counted minus expected calls in standard "
@@ -200,20 +200,20 @@ def _terms(found: Judgement) -> Iterator[str]:
         f"p, all counts: over calls and positions together, exact or an upper bound; below {FALSE_ALARMS:g} a rule is "
         f"refuted, so the rule that runs is refuted at most this often."
     )
-    if shown(found).starts:
+    if shown(answer).starts:
         yield "at known starts: each listed call is compared at its own start; the two columns after it belong to it."
-    if any(one.low != one.high for one in shown(found).positions):
+    if any(one.low != one.high for one in shown(answer).positions):
         yield "Expected intervals: acceptance past the end of a text is unknown; z is from the nearer end."
-    rare = shown(found).rare
+    rare = shown(answer).rare
     if rare is not None and rare.counted:
         yield (
-            f"Calls whose accepted length has a probability below {RARE:g} under rule {shown(found).rule}: "
+            f"Calls whose accepted length has a probability below {RARE:g} under rule {shown(answer).rule}: "
             f"{rare.counted}, expected {rare.low:.1f}; rounding may explain {ROUNDED:.1%} of calls."
         )
-    if shown(found).texts:
-        names = ", ".join(shown(found).texts[:5])
-        yield f"Requests whose calls differ though nothing is random: {len(shown(found).texts)} ({names})."
-    yield from (f"{test.name}: {test.asks.rstrip('.')}." for test in found.output)
+    if shown(answer).texts:
+        names = ", ".join(shown(answer).texts[:5])
+        yield f"Requests whose calls differ though nothing is random: {len(shown(answer).texts)} ({names})."
+    yield from (f"{test.name}: {test.asks.rstrip('.')}." for test in answer.output)
 
 
 def _expected(one: Comparison) -> str:

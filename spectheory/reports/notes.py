@@ -409,12 +409,12 @@ def timing_notes(table: LatencyTable) -> list[str]:
     >>> timing_notes(LatencyTable({1: second}, {}, 64, {"rounds": ended}))[0]
     'Latencies: other processes used 1.7 cores; the time was over after 62 s, with intervals up to 12% wide.'
     """
-    found = [ended for key in _TIMED if isinstance(ended := table.provenance.get(key), Mapping)]
-    busiest = max((ended.get("others") or 0.0 for ended in found), default=0.0)
+    endings = [ended for key in _TIMED if isinstance(ended := table.provenance.get(key), Mapping)]
+    busiest = max((ended.get("others") or 0.0 for ended in endings), default=0.0)
     said = [f"other processes used {busiest:.1f} cores"] if busiest > DISTURBED else []
     if table.disturbed:
         said.append(f"above {DISTURBED:g} the 95% interval is that of a single group of rounds, not of their mean")
-    if cut := [ended for ended in found if ended.get("stopped") == "budget"]:
+    if cut := [ended for ended in endings if ended.get("stopped") == "budget"]:
         widest = max((width for ended in cut for width in ended.get("widths", {}).values()), default=None)
         wide = f", with intervals up to {widest:.0%} wide" if widest is not None else ""
         said.append(f"the time was over after {sum(ended['seconds'] for ended in cut):.0f} s{wide}")

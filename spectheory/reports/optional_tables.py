@@ -20,9 +20,9 @@ from spectheory.reports.table import Column, Table
 # Adaptive lengths (§11)
 
 
-def adaptive_sentence(found: Sequence[AdaptiveWorth]) -> str:
+def adaptive_sentence(answers: Sequence[AdaptiveWorth]) -> str:
     """What adapting is worth for the rule that is fastest with fixed lengths."""
-    best = max(found, key=lambda each: each.fixed.gain)
+    best = max(answers, key=lambda each: each.fixed.gain)
     fixed, stopped = best.fixed.speedup, best.stopped.speedup
     assert fixed is not None
     assert stopped is not None
@@ -34,10 +34,10 @@ def adaptive_sentence(found: Sequence[AdaptiveWorth]) -> str:
     )
 
 
-def adaptive_table(found: Sequence[AdaptiveWorth]) -> Table:
+def adaptive_table(answers: Sequence[AdaptiveWorth]) -> Table:
     """A row per rule: fixed lengths, stopping rules, and the limit of all adaptive lengths."""
     columns = [
-        *([Column("draft", kind="words")] if found[0].draft else []),
+        *([Column("draft", kind="words")] if answers[0].draft else []),
         Column("rule", kind="words", at="rule.name"),
         Column("best\nfixed k", at="fixed.shape.nodes"),
         Column("speed-up", "x", meaning="with that k", at="fixed.speedup"),
@@ -51,8 +51,8 @@ def adaptive_table(found: Sequence[AdaptiveWorth]) -> Table:
         Column("drafted\nper call", aside=True, at="stopped.drafted"),
         Column("no adaptive\nlength more than", "x", at="limit"),
     ]
-    title = f"What adaptive lengths are worth, at most {found[0].stopped.shape.nodes} drafts a call"
-    return Table.of(title, columns, found, _OF_ADAPTIVE)
+    title = f"What adaptive lengths are worth, at most {answers[0].stopped.shape.nodes} drafts a call"
+    return Table.of(title, columns, answers, _OF_ADAPTIVE)
 
 
 _OF_ADAPTIVE = (
@@ -135,8 +135,8 @@ def of_all(records: Records) -> dict[str, Any]:
     reach, power = float(ndtri((1 + CONFIDENCE) / 2)) * error, float(ndtri(POWER))
     # Calls off by x have the variance v + s x, and x = reach + power * sqrt(v + s x).
     half = power**2 * slope / made["predicted"] / 2 if error else 0.0
-    found = (reach + half + math.sqrt(half**2 + 2 * half * reach + power**2 * variance)) / made["predicted"]
-    return {**made, "standard_error": error, "z": z if math.isfinite(z) else None, "found": found}
+    smallest = (reach + half + math.sqrt(half**2 + 2 * half * reach + power**2 * variance)) / made["predicted"]
+    return {**made, "standard_error": error, "z": z if math.isfinite(z) else None, "found": smallest}
 
 
 def check_table(records: Records) -> Table:

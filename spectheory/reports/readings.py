@@ -29,12 +29,12 @@ def readings_report(logs: Mapping[str, Readings], joint: Together | None = None)
     """The readings of one log or several, by name; several are compared at position 1, and read `joint` if they can."""
     several, first = len(logs) > 1, next(iter(logs.values()))
     compared = {
-        names: found
+        names: gap
         for names in combinations(logs, 2)
-        if (found := first_draft_gap(*(logs[name].counters for name in names)))
+        if (gap := first_draft_gap(*(logs[name].counters for name in names)))
     }
     comparisons = [
-        ComparisonJson.view(found, logs=names, acceptance=[found.one, found.other]) for names, found in compared.items()
+        ComparisonJson.view(gap, logs=names, acceptance=[gap.one, gap.other]) for names, gap in compared.items()
     ]
     content: Part = ReadingsJson.view(_content(first), comparisons=[])
     if several:
@@ -55,7 +55,7 @@ def readings_report(logs: Mapping[str, Readings], joint: Together | None = None)
             for name, each in logs.items()
             for line in [*_rising(each), *each.counters.remarks, *each.counters.biases]
         ),
-        *(found.sentence(names) for names, found in compared.items()),
+        *(gap.sentence(names) for names, gap in compared.items()),
     ]
     each_said = (f"{of[name]}{'; '.join(filter(None, _said(each)))}" for name, each in logs.items())
     tables = [*([_together_table(joint)] if joint else []), *(_table(*each) for each in logs.items()), *_loaded(logs)]
@@ -117,85 +117,85 @@ def _loaded(logs: Mapping[str, Readings], *, brief: bool = False) -> list[Table]
     return [table for name, load in loads.items() for table in load_tables(load, name, brief=brief)]
 
 
-def _last_notes(found: Readings) -> list[str]:
+def _last_notes(log: Readings) -> list[str]:
     """Why a server is no faster, and what to do next."""
-    best, served = found.best, found.counted
-    accepted = f"{found.rows[0].survival.best:.0%} of calls accept the first draft"
+    best, served = log.best, log.counted
+    accepted = f"{log.rows[0].survival.best:.0%} of calls accept the first draft"
     all_of_them = f", {served.survival.best:.0%} all {served.k}" if served.k > 1 else ""
-    drafting = f"; a draft step takes {found.c:g} target steps" if found.c else ""
+    drafting = f"; a draft step takes {log.c:g} target steps" if log.c else ""
     steps = [
-        *([f"serve with k above {found.k}, the largest that was counted"] if best and best.k == found.k else []),
-        *(["time the pair in place of a guessed c: spectheory measure"] if found.c else []),
+        *([f"serve with k above {log.k}, the largest that was counted"] if best and best.k == log.k else []),
+        *(["time the pair in place of a guessed c: spectheory measure"] if log.c else []),
         "other rules and engines need a trace of the pair: spectheory predict --target TARGET --draft DRAFT",
     ]
     return [f"Why not more: {accepted}{all_of_them}{drafting}.", f"Next: {'; '.join(steps[:2])}."]
 
 
-def _said(found: Readings) -> list[str]:
+def _said(log: Readings) -> list[str]:
     """The best k, and what was counted."""
-    best, length = found.best, found.counters.length
-    counted = "" if length is None else f"{length:.2f} tokens per call counted at k = {found.k}"
+    best, length = log.best, log.counters.length
+    counted = "" if length is None else f"{length:.2f} tokens per call counted at k = {log.k}"
     if best is None or best.speedup is None:
         return [counted]
     pays = "No k pays; best" if best.speedup.best <= 1 else "Pays" if best.speedup.low > 1 else "May pay"
-    among = " up to the served k" if found.best_beyond else ""
+    among = " up to the served k" if log.best_beyond else ""
     first = f"{pays}{among}: k = {best.k}: speed-up {point(best.speedup, 'x')} over plain decoding"
-    if found.c:
-        known = given_ratio(found.c, best.speedup, found.noise)
-        counted = f"counted {length:.2f} at k = {found.k}" if length is not None else ""
+    if log.c:
+        known = given_ratio(log.c, best.speedup, log.noise)
+        counted = f"counted {length:.2f} at k = {log.k}" if length is not None else ""
     else:
-        known = roofline_words(best.speedup) if found.load else range_words(best.speedup, "x")
-    if found.free:
+        known = roofline_words(best.speedup) if log.load else range_words(best.speedup, "x")
+    if log.free:
         known = f"Free drafts (--draft-architecture): {known}"
         counted = ""
-    return [*filter(None, [first, load_sentence(found.load)]), "; ".join(filter(None, [known, counted]))]
+    return [*filter(None, [first, load_sentence(log.load)]), "; ".join(filter(None, [known, counted]))]
 
 
-def _content(found: Readings) -> LogJson:
-    counters, at = found.counters, found.best or found.counted
+def _content(log: Readings) -> LogJson:
+    counters, at = log.counters, log.best or log.counted
     return LogJson.view(
         counters,
-        found.load,
+        log.load,
         source="counts",
         counted_tokens_per_call=counters.length,
-        rule=found.rule or None,
+        rule=log.rule or None,
         shape=f"chain of {at.k}",
         tokens_per_call=at.tokens_per_call,
         accepted_length=at.tokens_per_call + -1.0,
         speedup=at.speedup,
         best=LogJson.Best(k=at.k, by="speedup" if at.speedup else "counted", basis=at.basis),
-        best_beyond=found.best_beyond and found.best_beyond.k,
-        guessed=found.guessed,
-        noise=found.noise,
-        rows=found.rows,
+        best_beyond=log.best_beyond and log.best_beyond.k,
+        guessed=log.guessed,
+        noise=log.noise,
+        rows=log.rows,
         remarks=[*counters.remarks, *counters.biases],
     )
 
 
-def _shown(found: Readings) -> tuple[ReadingAtK, ...]:
+def _shown(log: Readings) -> tuple[ReadingAtK, ...]:
     """Rows up to the engine's k, and beyond it up to the best."""
-    return found.rows[: max(found.k, found.best_beyond.k if found.best_beyond else 0)]
+    return log.rows[: max(log.k, log.best_beyond.k if log.best_beyond else 0)]
 
 
-def _table(name: str, found: Readings, *, brief: bool = False) -> Table:
-    rows = _shown(found)
-    if brief and found.best:
-        sizes = sizes_shown((row.k for row in rows), found.best.k)
+def _table(name: str, log: Readings, *, brief: bool = False) -> Table:
+    rows = _shown(log)
+    if brief and log.best:
+        sizes = sizes_shown((row.k for row in rows), log.best.k)
         rows = tuple(row for row in rows if row.k in sizes)
     columns = [
         Column("k"),
         Column("accepted at k", digits=3, at="survival"),
         Column("of those\nbefore", digits=3, at="hazard"),
-        Column("tokens per call", digits=3, at=lambda row: Cell(row.tokens_per_call, best=row is found.best)),
+        Column("tokens per call", digits=3, at=lambda row: Cell(row.tokens_per_call, best=row is log.best)),
         *([Column("first choices", digits=3)] if any(row.first_choices for row in rows) else []),
         *(
-            [Column("speed-up", "x", digits=3, at=lambda row: Cell(row.speedup, best=row is found.best))]
-            if found.best
+            [Column("speed-up", "x", digits=3, at=lambda row: Cell(row.speedup, best=row is log.best))]
+            if log.best
             else []
         ),
         Column("read from", kind="words", at=lambda row: _READ_FROM[row.basis]),
     ]
-    engine = " ".join(filter(None, (found.counters.engine, found.counters.version))) or name
+    engine = " ".join(filter(None, (log.counters.engine, log.counters.version))) or name
     return Table.of(f"{name}: counts of {engine}" if engine != name else f"Counts of {engine}", columns, rows)
 
 
@@ -213,9 +213,9 @@ _READ_FROM = {
 }
 
 
-def _rising(found: Readings) -> list[str]:
+def _rising(log: Readings) -> list[str]:
     """That a longer chain than the engine's may be faster."""
-    if (beyond := found.best_beyond) is None:
+    if (beyond := log.best_beyond) is None:
         return []
     return [f"With matches as likely further on, k = {beyond.k} would give {beyond.speedup}x: not counted."]
 

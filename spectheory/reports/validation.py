@@ -41,7 +41,7 @@ _COPIED = {"lookup": "", "suffix": ", from this request's prompt and text alone,
 
 def validation_report(content: Content) -> Report:
     """Two tables for each temperature of an answer."""
-    pieces = [table(found) for found in content["temperatures"] for table in (_tokens_table, _speedup_table)]
+    pieces = [table(at) for at in content["temperatures"] for table in (_tokens_table, _speedup_table)]
     missed = [line for key, line in _UNREFUTED.items() if not content.get(key, {"refuted": True})["refuted"]]
     off = ["Some comparisons decide nothing: rounding flips near-ties (--all)."] if _undecided(content) else []
     said = headline(content)
@@ -55,9 +55,9 @@ def validation_report(content: Content) -> Report:
 _NAMES = (Column("rule", kind="names"), Column("shape", kind="names", at=shape_name))
 
 
-def _tokens_table(found: Content) -> Table:
+def _tokens_table(at: Content) -> Table:
     """Tokens per call at one temperature: counted, expected of the same texts, predicted from others."""
-    controls = {name: words for name, words in _CONTROLS.items() if any(name in record for record in found["settings"])}
+    controls = {name: words for name, words in _CONTROLS.items() if any(name in record for record in at["settings"])}
     drafted = [Column("drafted", at="drafted.counted"), Column("estimated", at="drafted.expected")]
     columns = [
         *_NAMES,
@@ -69,20 +69,20 @@ def _tokens_table(found: Content) -> Table:
             Column(words, signed=True, at=lambda record, name=name: _z(record, name))  # type: ignore[misc]
             for name, words in controls.items()
         ),
-        *(drafted if any("drafted" in record for record in found["settings"]) else []),
+        *(drafted if any("drafted" in record for record in at["settings"]) else []),
     ]
-    return Table.of(f"Temperature {found['temperature']:g}: tokens per call", columns, found["settings"])
+    return Table.of(f"Temperature {at['temperature']:g}: tokens per call", columns, at["settings"])
 
 
 def _z(record: Content, control: str = "expected") -> Value:
     """How far counted calls are off what is expected, or what a wrong reading expects: in standard deviations, or in
     calls where that decides nothing; None where there is no such reading.
     """
-    if (found := record.get(control)) is None:
+    if (other := record.get(control)) is None:
         return None
     if not record["expected"].get("decides", True):
-        return f"({found['off']:+.0f} calls)"
-    return math.copysign(math.inf, found["off"]) if found["z"] is None else float(found["z"])
+        return f"({other['off']:+.0f} calls)"
+    return math.copysign(math.inf, other["off"]) if other["z"] is None else float(other["z"])
 
 
 def _control(content: Content) -> list[str]:
@@ -105,22 +105,22 @@ _READINGS = {
 """The wrong readings: what they are, what texts do that refute them, and what to do where none does."""
 
 
-def _refuted(found: Content, reading: str, telling: str, remedy: str) -> str:
-    where = f"{found['name']} at temperature {found['temperature']:g}"
+def _refuted(control: Content, reading: str, telling: str, remedy: str) -> str:
+    where = f"{control['name']} at temperature {control['temperature']:g}"
     most = (
         f"the calls of {where} are certain and differ"
-        if found["z"] is None
-        else f"the largest |z| of random calls is {abs(found['z']):.1f} ({where})"
+        if control["z"] is None
+        else f"the largest |z| of random calls is {abs(control['z']):.1f} ({where})"
     )
-    if found["refuted"]:
+    if control["refuted"]:
         return (
-            f"Control: the same texts refute {reading} in {found['refuted_in']} of {found['comparisons']} comparisons; "
-            f"{most}."
+            f"Control: the same texts refute {reading} in {control['refuted_in']} of {control['comparisons']} "
+            f"comparisons; {most}."
         )
     return f"Control NOT refuted: these texts do not {telling}; {most}. The power is too low: {remedy}."
 
 
-def _speedup_table(found: Content) -> Table:
+def _speedup_table(at: Content) -> Table:
     """Speed-up over plain decoding at one temperature: measured, predicted, and what the miss comes from."""
     columns = [
         *_NAMES,
@@ -130,7 +130,7 @@ def _speedup_table(found: Content) -> Table:
         Column("passes %", digits=0, signed=True, at="speedup.miss_of_passes"),
         Column("largest part", kind="words", at=lambda record: _largest_part(record, _SHORT) or ""),
     ]
-    return Table.of(f"Temperature {found['temperature']:g}: speed-up over plain decoding", columns, found["settings"])
+    return Table.of(f"Temperature {at['temperature']:g}: speed-up over plain decoding", columns, at["settings"])
 
 
 def _largest_part(record: Content, short: Mapping[str, str] = {}) -> str | None:
@@ -188,7 +188,7 @@ def _notes(content: Content) -> list[str]:
             "outside the models' passes. Parts:",
             *(f"  {name}: {what}." for name, what in PARTS.items()),
         ]
-    rules = {record["rule"] for found in content["temperatures"] for record in found["settings"]}
+    rules = {record["rule"] for at in content["temperatures"] for record in at["settings"]}
     lines += [
         f"{name}: nothing is random given the text; predicted seconds are of as many tokens as each call copies{more}."
         for name, more in _COPIED.items()
@@ -230,16 +230,16 @@ def _fastest(content: Content) -> Table:
         Column("predicted", "x", meaning="speed-up that the trace and the latencies predict"),
     ]
     rows: list[list[Value | Cell]] = []
-    for found in content["temperatures"]:
+    for at in content["temperatures"]:
         by_rule: dict[str, list[Content]] = {}
-        for record in sorted(found["settings"], key=lambda record: str(record["rule"])):
+        for record in sorted(at["settings"], key=lambda record: str(record["rule"])):
             by_rule.setdefault(record["rule"], []).append(record)
         fastest = {rule: max(records, key=_measured) for rule, records in by_rule.items()}
         for i, (rule, best) in enumerate(sorted(fastest.items(), key=lambda item: -_measured(item[1]))):
             predicted = best["speedup"]["predicted"]
             values = [short(rule), _largest_z(by_rule[rule]), shape_name(best), best["tokens_per_call"]["best"]]
             values += [_measured(best), predicted["best"] if predicted else None]
-            rows.append([found["temperature"], *(Cell(value, best=i == 0) for value in values)])
+            rows.append([at["temperature"], *(Cell(value, best=i == 0) for value in values)])
     return Table("The fastest shape of each rule, the fastest rule first", columns, rows)
 
 
@@ -307,7 +307,7 @@ median over the settings; at temperature 0 the trace holds the same greedy texts
 
 def page(answers: Sequence[Content]) -> str:
     """Markdown of the files that validations wrote: a line for each pair and temperature, then all settings of each."""
-    lines = [_line(answer, found) for answer in answers for found in answer["temperatures"]]
+    lines = [_line(answer, at) for answer in answers for at in answer["temperatures"]]
     parts = [
         _ABOUT.format(count=len(answers), alarms=FALSE_ALARMS).rstrip(),
         Table("Validations", _SUMMARY, lines).markdown,
@@ -317,9 +317,9 @@ def page(answers: Sequence[Content]) -> str:
         ),
     ]
     for answer in answers:
-        for found in answer["temperatures"]:
-            title = f"{pair_name(answer)}, temperature {found['temperature']:g}"
-            parts.append(f"## {title}\n\n{Table.of(title, _SETTINGS, found['settings']).markdown}")
+        for at in answer["temperatures"]:
+            title = f"{pair_name(answer)}, temperature {at['temperature']:g}"
+            parts.append(f"## {title}\n\n{Table.of(title, _SETTINGS, at['settings']).markdown}")
     return "\n\n".join(parts) + "\n"
 
 
@@ -333,15 +333,15 @@ def _circumstances(answer: Content) -> str:
     )
 
 
-def _line(answer: Content, found: Content) -> list[Value]:
+def _line(answer: Content, at: Content) -> list[Value]:
     """Calls against the path theorem and the trace, speed-ups against both, of a pair at a temperature."""
-    settings, limit = found["settings"], FALSE_ALARMS / max(answer["comparisons"], 1)
+    settings, limit = at["settings"], FALSE_ALARMS / max(answer["comparisons"], 1)
     sizes = _sizes(settings)
     ratios = [record["trace"]["counted_over_predicted"]["best"] for record in settings]
     misses = [record["speedup"] for record in settings if "miss" in record["speedup"]]
     return [
         pair_name(answer),
-        f"{found['temperature']:g}",
+        f"{at['temperature']:g}",
         len(sizes),
         float(max(sizes, default=0)),
         sum(size > WITHIN for size in sizes),

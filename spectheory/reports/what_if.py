@@ -106,19 +106,19 @@ def _costs_table(costs: CostSweep) -> Table:
 # Prompts
 
 
-def _wider(found: PromptsNeeded) -> str:
-    low, high = (f"{end:.0f}" for end in (found.needed.low, found.needed.high))
+def _wider(answer: PromptsNeeded) -> str:
+    low, high = (f"{end:.0f}" for end in (answer.needed.low, answer.needed.high))
     return (
-        f"±{100 * found.wanted:g}% of tokens per call needs about {found.needed.best:.0f} prompts ({low} to {high}); "
-        f"{found.prompts} give ±{100 * found.half_width:.2g}%"
+        f"±{100 * answer.wanted:g}% of tokens per call needs about {answer.needed.best:.0f} prompts ({low} to {high}); "
+        f"{answer.prompts} give ±{100 * answer.half_width:.2g}%"
     )
 
 
-def _prompts_table(found: PromptsNeeded) -> Table:
+def _prompts_table(answer: PromptsNeeded) -> Table:
     columns = [
         Column("prompts", digits=0),
         Column("half-width", "%", digits=2, meaning="relative half-width of the 95% interval of tokens per call"),
     ]
-    rows = [(found.prompts, 100 * found.half_width), (int(found.needed.best), 100 * found.wanted)]
-    title = f"Prompts for {found.rule} verification, {in_words(found.shape)}"
+    rows = [(answer.prompts, 100 * answer.half_width), (int(answer.needed.best), 100 * answer.wanted)]
+    title = f"Prompts for {answer.rule} verification, {in_words(answer.shape)}"
     return Table(title, columns, rows)

@@ -166,7 +166,7 @@ class CallLog:
         return len(self.requests)
 
     @classmethod
-    def joined(cls, parts: Sequence[CallLog]) -> CallLog:
+    def join(cls, parts: Sequence[CallLog]) -> CallLog:
         """One log of several files; they must be of one setting."""
         first = parts[0]
         for other in parts[1:]:

@@ -130,7 +130,7 @@ class Counters:
         return tuple(sentences)
 
     @classmethod
-    def joined(cls, parts: Sequence[Counters]) -> Counters:
+    def join(cls, parts: Sequence[Counters]) -> Counters:
         """The sum of several logs; of two scrapes of one server the second less the first."""
         first = parts[0]
         if len(parts) == 1:

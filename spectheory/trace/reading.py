@@ -51,13 +51,13 @@ def evidence_file(path: Path) -> Path:
         raise TraceError(f"{path} is a pipe", limit="needs a file", remedy="save what it gives to a file first")
     if not path.is_dir():
         return path
-    found = [path / name for name in (TRACE_FILE, CALLS_FILE, COUNTERS_FILE) if (path / name).exists()]
+    files = [path / name for name in (TRACE_FILE, CALLS_FILE, COUNTERS_FILE) if (path / name).exists()]
     # spectheory validate writes a call log for each setting, in calls-T.
-    logs = [] if found else sorted(path.glob("*.jsonl" if path.match("calls-*") else "calls-*/*.jsonl"))
+    logs = [] if files else sorted(path.glob("*.jsonl" if path.match("calls-*") else "calls-*/*.jsonl"))
     if len(logs) > 1:
         names = ", ".join(str(each.relative_to(path)) for each in logs)
         raise TraceError(f"{path} holds {len(logs)} call logs ({names})", limit="needs one", remedy="name its file")
-    return [*found, *logs, path / TRACE_FILE][0]
+    return [*files, *logs, path / TRACE_FILE][0]
 
 
 def trace_file(path: Path) -> Path:
@@ -73,7 +73,7 @@ def read_any(path: Path) -> Trace:
     """
     evidence = _whole(read_evidence(path), path)
     if isinstance(evidence, Trace):
-        return evidence.held()
+        return evidence.in_memory()
     raise TraceError(
         f"{path} holds {KINDS[type(evidence)]} of an engine",
         limit="this needs a trace: statistics of texts",
@@ -162,7 +162,7 @@ def read_files(paths: Sequence[Path], format: str | None = None) -> Whole:
     if len(parts) == 1:
         return _whole(first, paths[0])
     kinds = list(dict.fromkeys(type(part) for part in parts))
-    concatenate = getattr(first, "joined", None)
+    concatenate = getattr(first, "join", None)
     if len(kinds) > 1 or concatenate is None:
         listed = " and ".join(KINDS[kind] for kind in kinds)
         raise TraceError(

@@ -284,13 +284,13 @@ class Trace:
         """:meth:`read`, but the columns of a large trace stay in the file.
 
         Predictions read those that they need, block by block, and check what they read. Any other use reads a whole
-        column each time; :meth:`held` reads all.
+        column each time; :meth:`in_memory` reads all.
         """
         file = _file(path)
         parts = OnDisk.of(file)
         return cls.read(file) if parts is None else cls._of(file, *parts)
 
-    def held(self) -> Trace:
+    def in_memory(self) -> Trace:
         """The same trace with all columns in memory, checked."""
         if not isinstance(self.columns, OnDisk):
             return self

@@ -86,7 +86,7 @@ class Scores:
     --------
     >>> target = Scores((ScoredText("a", (None, -0.5, -1.0), (7, 3, 4)),))
     >>> draft = Scores((ScoredText("a", (None, -0.7, -0.9), (7, 3, 4)),))
-    >>> Scores.joined([target, draft]).columns["token"].tolist()
+    >>> Scores.join([target, draft]).columns["token"].tolist()
     [3, 4]
     """
 
@@ -96,7 +96,7 @@ class Scores:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def joined(cls, parts: Sequence[Scores]) -> Trace:
+    def join(cls, parts: Sequence[Scores]) -> Trace:
         """The trace of a target and its draft on the same texts, in this order.
 
         Texts are matched by their order and must have the same token ids; where a log has none, the same strings, and

@@ -18,7 +18,7 @@ from spectheory.checks import instance, instances, whole
 from spectheory.distributions import Array, as_integers
 from spectheory.errors import SettingError, ShapeError, TraceError
 from spectheory.intervals import CONFIDENCE, Interval, weakest
-from spectheory.verification.by_start import PREFIX, along_calls, by_depth, deepest, lacking, read_as, shape_of
+from spectheory.verification.by_start import PREFIX, along_calls, by_depth, deepest, missing, read_as, shape_of
 from spectheory.verification.by_start import Columns as Columns
 
 # Means over pairs of pmfs, and which of them are too long to compute (R8)
@@ -210,7 +210,7 @@ class PathRule(Rule):
         """Columns that the rule reads and that are not there; of drafts by start those by start (§10)."""
         if self.grows or not self.uses_draft:
             return [name for name in self.needs if name not in columns]
-        return lacking(columns, self.needs)
+        return missing(columns, self.needs)
 
     def require(self, columns: Columns) -> None:
         """Raise a `TraceError` if `columns` lacks what this rule reads."""

@@ -53,12 +53,12 @@ def read_as(columns: Columns, name: str) -> str:
     return PREFIX + name if deepest(columns) is not None and _of_draft(name) else name
 
 
-def lacking(columns: Columns, needs: Sequence[str]) -> list[str]:
+def missing(columns: Columns, needs: Sequence[str]) -> list[str]:
     """The columns that calls read for `needs`, by their own names, and that are not there.
 
     Examples
     --------
-    >>> lacking({"log_target": np.zeros(2), "start_log_draft": np.zeros((2, 3))}, ["log_target", "race_g"])
+    >>> missing({"log_target": np.zeros(2), "start_log_draft": np.zeros((2, 3))}, ["log_target", "race_g"])
     ['start_race_g']
     """
     return [name for name in (read_as(columns, name) for name in needs) if name not in columns]

@@ -47,9 +47,9 @@ class Call:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             try:
-                found = self.function(*self.given, **self.named)
-                if inspect.isgenerator(found):
-                    list(found)
+                result = self.function(*self.given, **self.named)
+                if inspect.isgenerator(result):
+                    list(result)
             except SpectheoryError as error:
                 wrong = "\n" in str(error) or re.search(r"(?<![\w-])--[a-z]", str(error))
                 return f"several lines, or an option: {error}" if wrong else "refused"
@@ -60,11 +60,11 @@ class Call:
 
 def shown_calls(kind: Any) -> list[Call]:
     """The calls of a function, of a class and of its methods in their own docstrings."""
-    own = [kind]
+    members = [kind]
     if inspect.isclass(kind):
-        own += [getattr(kind, name) for name, each in vars(kind).items() if not name.startswith("_") and callable(
+        members += [getattr(kind, name) for name, each in vars(kind).items() if not name.startswith("_") and callable(
             getattr(each, "__func__", each))]  # fmt: skip
-    return [call for each in own for call in _calls(kind, inspect.getdoc(each) or "")]
+    return [call for each in members for call in _calls(kind, inspect.getdoc(each) or "")]
 
 
 def _calls(kind: Any, text: str) -> Iterator[Call]:

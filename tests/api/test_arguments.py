@@ -59,7 +59,7 @@ def calls_of(module: str) -> Iterator[Call]:
 
 def breaches(call: Call) -> list[str]:
     """What is wrong with the answers to damaged calls."""
-    found = []
+    lines = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch says that sparse tensors are in beta
         damaged = [(kind, *each) for kind, wrong in WRONG.items() for each in call.damaged(wrong)]
@@ -67,8 +67,8 @@ def breaches(call: Call) -> list[str]:
         outcome = one.outcome()
         taken = place in ANY or (kind not in NEVER and place in TAKEN.get(kind, {place}))
         if outcome not in (("refused", "accepted") if taken else ("refused",)):
-            found.append(f"{place} <- {kind}: {outcome}")
-    return found
+            lines.append(f"{place} <- {kind}: {outcome}")
+    return lines
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -131,8 +131,8 @@ def test_arrays_of_every_kind_become_numpy() -> None:
         np.array([0.5, 0.25], np.float16),
         [0.5, 0.25],
     ):
-        found = as_numpy(values)
-        assert (type(found), found.dtype, found.tolist()) == (np.ndarray, np.float64, [0.5, 0.25])
+        array = as_numpy(values)
+        assert (type(array), array.dtype, array.tolist()) == (np.ndarray, np.float64, [0.5, 0.25])
     with pytest.warns(PendingDeprecationWarning):
         matrix = np.asmatrix([[0.5, 0.5]])
     assert type(as_floats(matrix)) is np.ndarray

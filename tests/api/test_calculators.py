@@ -22,8 +22,8 @@ KINDS = ("random", "tiny entries", "draft lacks a token", "equal", "disjoint", "
 PAIRS = {name: tuple(pmf[:20] / pmf[:20].sum() for pmf in extreme_pairs()[name]) for name in KINDS}
 
 
-def close(found: Any, expected: Any) -> None:
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=RELATIVE, atol=ABSOLUTE)
+def close(values: Any, expected: Any) -> None:
+    np.testing.assert_allclose(np.asarray(values), expected, rtol=RELATIVE, atol=ABSOLUTE)
 
 
 @pytest.fixture
@@ -39,15 +39,15 @@ def no_way_to_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_torch_gives_the_numbers_of_numpy(name: str, no_way_to_the_host: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """In its own precision, and nothing is copied to the host on the way."""
     function, arrays = CALCULATORS[name]
-    found = {
+    results = {
         dtype: function(*(torch.from_numpy(x).to(dtype) for x in arrays)) for dtype in (torch.float64, torch.float32)
     }
     monkeypatch.undo()
     expected = function(*arrays)
-    assert {type(value) for value in found.values()} == {torch.Tensor}
-    assert [value.dtype for value in found.values()] == [*found]
-    close(found[torch.float64], expected)
-    np.testing.assert_allclose(found[torch.float32], expected, rtol=SINGLE, atol=SINGLE)
+    assert {type(value) for value in results.values()} == {torch.Tensor}
+    assert [value.dtype for value in results.values()] == [*results]
+    close(results[torch.float64], expected)
+    np.testing.assert_allclose(results[torch.float32], expected, rtol=SINGLE, atol=SINGLE)
     single = function(*(x.astype(np.float32) for x in arrays))
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, expected, rtol=SINGLE, atol=SINGLE)

@@ -32,8 +32,8 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_every_package_has_a_state(capsys: pytest.CaptureFixture[str]) -> None:
-    found = answer(capsys, "doctor")
-    states = {(each["extra"], each["name"]): each["state"] for each in found["packages"]}
+    content = answer(capsys, "doctor")
+    states = {(each["extra"], each["name"]): each["state"] for each in content["packages"]}
     assert states == {
         ("", "numpy"): "ok",
         ("", "scipy"): "too old",
@@ -41,9 +41,9 @@ def test_every_package_has_a_state(capsys: pytest.CaptureFixture[str]) -> None:
         ("models", "unheard-of"): "missing",
         ("models", "torch"): "ok",
     }
-    ready = {each["name"]: (each["ready"], each["lacks"]) for each in found["extras"]}
+    ready = {each["name"]: (each["ready"], each["lacks"]) for each in content["extras"]}
     assert ready == {"pandas": (True, []), "models": (False, ["unheard-of"])}
-    (problem,) = found["problems"]
+    (problem,) = content["problems"]
     assert problem.startswith("scipy ")
     assert "pip install --force-reinstall 'scipy>=99'" in problem
 
@@ -73,10 +73,10 @@ def test_a_broken_import_is_an_answer(
     error: BaseException, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "import_module", _fails(error))
-    found = answer(capsys, "doctor")
+    content = answer(capsys, "doctor")
     said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-    assert (found["torch"]["error"], found["kernel_cache"]["error"]) == (said, said)
-    assert [each.split()[0] for each in found["problems"]] == ["scipy", "torch", "compiled"]
+    assert (content["torch"]["error"], content["kernel_cache"]["error"]) == (said, said)
+    assert [each.split()[0] for each in content["problems"]] == ["scipy", "torch", "compiled"]
 
 
 @pytest.mark.usefixtures("installed")
@@ -105,9 +105,9 @@ def test_sources_that_are_not_installed_are_a_problem(
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "requires", absent)
-    found = answer(capsys, "doctor")
-    assert (found["packages"], found["extras"]) == ([], [])
-    assert "is not installed" in found["problems"][0]
+    content = answer(capsys, "doctor")
+    assert (content["packages"], content["extras"]) == ([], [])
+    assert "is not installed" in content["problems"][0]
 
 
 # A pair
@@ -115,20 +115,20 @@ def test_sources_that_are_not_installed_are_a_problem(
 
 def test_tokenizers_agree(tiny_folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     target, draft = tiny_folders
-    found = answer(capsys, "doctor", "--target", target, "--draft", draft)["models"]
-    assert found == {"target": str(target), "draft": str(draft), "agree": True, "tokens": 64, "head": False}
-    found = answer(capsys, "doctor", "--target", "builtin:target", "--draft", "builtin:eagle3")["models"]
-    assert (found["agree"], found["tokens"], found["head"]) == (True, 512, True)
+    models = answer(capsys, "doctor", "--target", target, "--draft", draft)["models"]
+    assert models == {"target": str(target), "draft": str(draft), "agree": True, "tokens": 64, "head": False}
+    models = answer(capsys, "doctor", "--target", "builtin:target", "--draft", "builtin:eagle3")["models"]
+    assert (models["agree"], models["tokens"], models["head"]) == (True, 512, True)
 
 
 def test_tokenizers_that_differ_are_a_problem(
     tiny_folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = answer(capsys, "doctor", "--target", tiny_folders[0], "--draft", "builtin:draft")
-    assert found["models"]["agree"] is False
-    assert "tokenizers of" in found["problems"][-1]
-    found = answer(capsys, "doctor", "--target", tiny_folders[0], "--draft", "/nowhere/at/all")
-    assert "does not exist" in found["models"]["error"]
+    content = answer(capsys, "doctor", "--target", tiny_folders[0], "--draft", "builtin:draft")
+    assert content["models"]["agree"] is False
+    assert "tokenizers of" in content["problems"][-1]
+    content = answer(capsys, "doctor", "--target", tiny_folders[0], "--draft", "/nowhere/at/all")
+    assert "does not exist" in content["models"]["error"]
 
 
 def test_one_model_alone_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -126,8 +126,8 @@ def words(tree: ast.AST) -> Iterator[str]:
     """The constant texts of an expression, but for what the command line alone is told."""
     if isinstance(tree, ast.Constant) and isinstance(tree.value, str):
         yield tree.value
-    told = isinstance(tree, ast.Call) and getattr(tree.func, "id", "") == "argument"
-    for node in tree.args[:1] if told else ast.iter_child_nodes(tree):  # type: ignore[attr-defined]
+    of_command = isinstance(tree, ast.Call) and getattr(tree.func, "id", "") == "argument"
+    for node in tree.args[:1] if of_command else ast.iter_child_nodes(tree):  # type: ignore[attr-defined]
         yield from words(node)
 
 
@@ -151,7 +151,7 @@ def named_options(said: Iterable[str]) -> list[str]:
 
 
 def test_no_error_of_the_library_names_an_option() -> None:
-    assert {file: found for file, source in LIBRARY.items() if (found := named_options(messages(source)))} == {}
+    assert {file: options for file, source in LIBRARY.items() if (options := named_options(messages(source)))} == {}
 
 
 COMPOUND = re.compile(r"[a-z]+_[a-z_]+|[A-Z]+[a-z]+[A-Z]\w*")
@@ -172,11 +172,11 @@ def unknown(said: Iterable[str]) -> list[str]:
 
 def importable(name: str) -> bool:
     module, *rest = name.split(".")
-    found: Any = import_module(module)
+    value: Any = import_module(module)
     for part in rest:
         module = f"{module}.{part}"
         try:
-            found = getattr(found, part, None) or import_module(module)
+            value = getattr(value, part, None) or import_module(module)
         except ImportError:
             return False
     return True
@@ -184,7 +184,7 @@ def importable(name: str) -> bool:
 
 def test_names_in_remedies_can_be_imported() -> None:
     remedies = {file: list(messages(source, "remedy")) for file, source in LIBRARY.items()}
-    assert {file: found for file, said in remedies.items() if (found := undotted(said) + unknown(said))} == {}
+    assert {file: names for file, said in remedies.items() if (names := undotted(said) + unknown(said))} == {}
 
 
 def test_such_messages_are_seen() -> None:

@@ -86,12 +86,12 @@ def test_gaps_would_be_seen() -> None:
 
     def bare() -> None: ...
 
-    def told() -> None:
-        """Told, and not shown."""
+    def with_words() -> None:
+        """Words, and no example."""
 
-    made = SimpleNamespace(__all__=["bare", "told"], bare=bare, told=told)
+    made = SimpleNamespace(__all__=["bare", "with_words"], bare=bare, with_words=with_words)
     assert without_docstring(made) == ["bare"]
-    assert without_example(made) == ["bare", "told"]
+    assert without_example(made) == ["bare", "with_words"]
 
 
 def test_every_room_is_public_or_not() -> None:

@@ -37,9 +37,9 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_every_command_reads_it(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (package / "run.txt").write_text(LOG)
-    found = answer(capsys, "import", package / "run.txt", "--out", package / "out")
-    assert (found["format"], found["calls"], found["accepted"], found["drafted"]) == ("tally", 3, 5, 9)
-    assert found["lacks"] == ["Does not follow: texts, so nothing is judged."]
+    content = answer(capsys, "import", package / "run.txt", "--out", package / "out")
+    assert (content["format"], content["calls"], content["accepted"], content["drafted"]) == ("tally", 3, 5, 9)
+    assert content["lacks"] == ["Does not follow: texts, so nothing is judged."]
     read = answer(capsys, "predict", package / "run.txt", "--c", 0.1)
     assert read["counted_tokens_per_call"] == pytest.approx(1 + 5 / 3)
     again = answer(capsys, "import", package / "run.txt", "--format", "tally", "--out", package / "named")
@@ -68,10 +68,10 @@ def test_a_broken_or_taken_format_is_left_out_and_doctor_says_why(
     (package / "toys-1.dist-info" / "entry_points.txt").write_text(entries)
     assert list(all_formats()) == [*formats(), "tally"]
     assert all_formats()["calls"] is formats()["calls"]
-    found = answer(capsys, "doctor")
-    states = {each["name"]: each["error"] for each in found["extensions"] if each["group"] == "spectheory.formats"}
+    content = answer(capsys, "doctor")
+    states = {each["name"]: each["error"] for each in content["extensions"] if each["group"] == "spectheory.formats"}
     assert states["tally"] is None
     assert "No module named 'nowhere'" in states["gone"]
     assert states["thief"] == "'calls' is built in"
     assert "it is not a Format" in states["other"]
-    assert sum("of spectheory.formats is left out" in problem for problem in found["problems"]) == 3
+    assert sum("of spectheory.formats is left out" in problem for problem in content["problems"]) == 3

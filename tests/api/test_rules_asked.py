@@ -65,10 +65,10 @@ def test_all_leaves_out_what_the_trace_does_not_know(tmp_path: Path, capsys: pyt
         spectheory.plan(TRACE, rules=["token", "race"], k_max=1)
     assert "rule 'race' cannot be predicted" in one_line(caught)
     full_trace(tmp_path / "trace.parquet")
-    found = answer(capsys, "predict", tmp_path, "--rule", "all", "--k-max", "1")
+    content = answer(capsys, "predict", tmp_path, "--rule", "all", "--k-max", "1")
     python = spectheory.plan(Trace.read(tmp_path / "trace.parquet"), rules="all", k_max=1)
     names = {one.rule.name for one in python.predictions}
-    assert {one["rule"] for one in found["predictions"]} == names >= {"token", "race", "recursive", "argmax"}
+    assert {one["rule"] for one in content["predictions"]} == names >= {"token", "race", "recursive", "argmax"}
     assert "greedy" not in names
 
 

@@ -37,8 +37,8 @@ def validator(name: str) -> Draft202012Validator:
 
 
 def faults(name: str, content: Any) -> list[str]:
-    found = validator(name).iter_errors(content)
-    return [f"{name}: {'/'.join(map(str, fault.absolute_path))}: {fault.message[:200]}" for fault in found]
+    errors = validator(name).iter_errors(content)
+    return [f"{name}: {'/'.join(map(str, fault.absolute_path))}: {fault.message[:200]}" for fault in errors]
 
 
 DAMAGED = set[str]()

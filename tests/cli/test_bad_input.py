@@ -66,8 +66,8 @@ def test_an_endless_file_is_refused(arguments: list[str], tmp_path: Path, refuse
 def little_memory(more: int = 2 << 30) -> Iterator[None]:
     """The process may take so many bytes more than it has."""
     limits = resource.getrlimit(resource.RLIMIT_AS)
-    own = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (own + more, limits[1]))
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + more, limits[1]))
     try:
         yield
     finally:

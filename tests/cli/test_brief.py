@@ -193,7 +193,7 @@ def test_what_is_too_wide_is_cut_or_left_out() -> None:
     wide = Interval(1.0, 2.0, 30.0, "statistical")
     columns = [Column("k"), Column("aside", aside=True), *(Column(f"rule {i}") for i in range(4))]
     table = Table("t", columns, [[1, wide, wide, wide, wide, wide]])
-    found = narrowed(table)
-    assert [column.heading for column in found.columns] == ["k", "rule 0", "rule 1", "rule 2"]
-    assert found.width <= WIDTH < table.width
+    narrow = narrowed(table)
+    assert [column.heading for column in narrow.columns] == ["k", "rule 0", "rule 1", "rule 2"]
+    assert narrow.width <= WIDTH < table.width
     assert Brief.of(["a" * 90, "", "b"], []).verdict == ["a" * 77 + "...", "b"]

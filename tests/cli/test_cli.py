@@ -71,8 +71,8 @@ def test_figures_and_json_are_written(trace_file: Path, tmp_path: Path, capsys: 
     out = tmp_path / "new" / "folder"
     assert main(["predict", str(trace_file), "--c", "0.1", "--k-max", "4", "--out", str(out)]) == 0
     names = {path.name for path in out.iterdir()}
-    drawn = {f"{name}.{kind}" for name in ("tokens_per_call", "trees", "speedup") for kind in ("png", "svg")}
-    assert names == {"prediction.json", *drawn}
+    figures = {f"{name}.{kind}" for name in ("tokens_per_call", "trees", "speedup") for kind in ("png", "svg")}
+    assert names == {"prediction.json", *figures}
     assert (out / "speedup.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((out / "prediction.json").read_text())["k"] >= 1
 

@@ -18,12 +18,12 @@ from tests.commands import refused
 
 def test_cross_entropies(ask: Ask) -> None:
     content = ask("bounds", "--target-nats", 1.9, "--draft-nats", 2.3, "--vocabulary", 50_000)
-    found = {name: each["value"] for name, each in content["readings"].items()}
+    values = {name: each["value"] for name, each in content["readings"].items()}
     distance = math.sqrt(0.4 / 2)
-    assert found["acceptance"] == pytest.approx(1 - distance, rel=EXACT)
-    assert found["race_acceptance"] == pytest.approx((1 - distance) / (1 + distance), rel=EXACT)
-    assert found["first_choice_least"] == pytest.approx(math.exp(-1.9), rel=EXACT)
-    misses = 1 - found["first_choice_most"]
+    assert values["acceptance"] == pytest.approx(1 - distance, rel=EXACT)
+    assert values["race_acceptance"] == pytest.approx((1 - distance) / (1 + distance), rel=EXACT)
+    assert values["first_choice_least"] == pytest.approx(math.exp(-1.9), rel=EXACT)
+    misses = 1 - values["first_choice_most"]
     fano = -misses * math.log(misses / 49_999) - (1 - misses) * math.log(1 - misses)
     assert fano == pytest.approx(1.9, rel=1e-9)
     sides = {name: each["side"] for name, each in content["readings"].items()}
@@ -63,11 +63,11 @@ def test_the_target_s_own_scores(ask: Ask, tmp_path: Path) -> None:
     alone, paired = tmp_path / "alone.jsonl", tmp_path / "paired.jsonl"
     alone.write_text("\n".join(json.dumps({"target": text}) for text in texts))
     paired.write_text("\n".join(json.dumps({"target": text, "draft": [-3.0] * 60}) for text in texts))
-    found, beside = ask("bounds", "--target-logprobs", alone), ask("bounds", paired)
-    assert [row["text"] for row in found["rows"]] == [row["text"] for row in beside["rows"]]
-    assert set(found["columns"]) == {"text", "numeric"}, "a draft is not known, so nothing is said of it"
-    assert found["rows"] == ask("bounds", "--target-logprobs", paired)["rows"]
-    assert found["nats_per_token"] == pytest.approx(-np.mean(texts), rel=EXACT)
+    from_scores, beside = ask("bounds", "--target-logprobs", alone), ask("bounds", paired)
+    assert [row["text"] for row in from_scores["rows"]] == [row["text"] for row in beside["rows"]]
+    assert set(from_scores["columns"]) == {"text", "numeric"}, "a draft is not known, so nothing is said of it"
+    assert from_scores["rows"] == ask("bounds", "--target-logprobs", paired)["rows"]
+    assert from_scores["nats_per_token"] == pytest.approx(-np.mean(texts), rel=EXACT)
 
 
 @pytest.mark.parametrize(

@@ -91,8 +91,8 @@ def test_an_uncertain_setting_may_pay(folder: Path, screen: Screen) -> None:
 
 def steps_of(cost: ConstantRatio | LatencyTable, k_max: int) -> list[str]:
     trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.1] * 40), ([-1.0] * 40, [-1.0] * 40)])
-    found = plan(trace, cost, rules="token", k_max=k_max)
-    return list(next_steps(found.best, cost, tried=k_max, prompts=2, trace="here"))
+    answer = plan(trace, cost, rules="token", k_max=k_max)
+    return list(next_steps(answer.best, cost, tried=k_max, prompts=2, trace="here"))
 
 
 def test_next_steps_follow_the_answer() -> None:
@@ -125,10 +125,10 @@ def test_why_not_more_has_the_speed_ups_of_better_drafts() -> None:
 
 def test_settings_are_of_what_was_asked() -> None:
     """Engines have the stopping rules and the prompt's token of the plan whose settings they are."""
-    trace, cost = Trace.read(PAIR).held(), ConstantRatio(0.3)
+    trace, cost = Trace.read(PAIR).in_memory(), ConstantRatio(0.3)
     asked = plan(trace, cost, rules="token", stops=["token<0.2"], prefill_emits_token=True)
-    (found,) = deployable(asked, trace, ["transformers"], prefill_emits_token=True)
-    assert found.candidate.prediction == asked.best
+    (settings,) = deployable(asked, trace, ["transformers"], prefill_emits_token=True)
+    assert settings.candidate.prediction == asked.best
     assert str(asked.best.shape.stop) == "token<0.2"
     assert deployable(asked, trace, ["transformers"])[0].candidate.prediction != asked.best, "the control"
 

@@ -30,11 +30,15 @@ def calls(tmp_path: Path) -> Path:
 
 @each("name", HELD)
 def test_every_sample_is_imported_and_read_again(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out, held = tmp_path / name, HELD[name]
-    found = answer(capsys, "import", SAMPLES / name, "--out", out, "--format", held["format"])
-    assert (found["format"], found["engine"], found["calls"]) == (held["format"], held["engine"], held["calls"])
-    assert found["written"] == str(out / COUNTERS_FILE)
-    assert all(found[name] for name in ("gives", "lacks", "next"))
+    out, expected = tmp_path / name, HELD[name]
+    content = answer(capsys, "import", SAMPLES / name, "--out", out, "--format", expected["format"])
+    assert (content["format"], content["engine"], content["calls"]) == (
+        expected["format"],
+        expected["engine"],
+        expected["calls"],
+    )
+    assert content["written"] == str(out / COUNTERS_FILE)
+    assert all(content[name] for name in ("gives", "lacks", "next"))
     assert read_evidence(out) == sample(name)
 
 
@@ -48,8 +52,8 @@ def test_an_import_says_what_follows_and_what_to_run(tmp_path: Path, capsys: pyt
 
 
 def test_traces_and_calls_are_written_as_such(calls: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = answer(capsys, "import", calls, calls, "--out", tmp_path / "calls")
-    assert (found["requests"], found["calls"], found["engine"], found["version"]) == (4, 10, "toy", "1")
+    content = answer(capsys, "import", calls, calls, "--out", tmp_path / "calls")
+    assert (content["requests"], content["calls"], content["engine"], content["version"]) == (4, 10, "toy", "1")
     assert isinstance(read_evidence(tmp_path / "calls" / CALLS_FILE), CallLog)
     (tmp_path / "log.txt").write_text('{"target": [-1, -0.5], "draft": [-2, -0.1]}\n')
     assert answer(capsys, "import", tmp_path / "log.txt", "--out", tmp_path / "trace")["tokens"] == 2
@@ -61,8 +65,8 @@ def test_log_probabilities_of_two_models_make_a_trace(tmp_path: Path, capsys: py
     for file, logs in ((target, (-0.5, -1.0)), (draft, (-0.7, -0.9))):
         tokens = [None, *({str(i + 3): {"logprob": log, "rank": 1}} for i, log in enumerate(logs))]
         file.write_text(json.dumps({"choices": [{"prompt_logprobs": tokens}]}))
-    found = answer(capsys, "import", target, draft, "--out", tmp_path / "out")
-    assert (found["format"], found["kind"], found["tokens"]) == ("vllm-logprobs", "trace", 2)
+    content = answer(capsys, "import", target, draft, "--out", tmp_path / "out")
+    assert (content["format"], content["kind"], content["tokens"]) == ("vllm-logprobs", "trace", 2)
     for command in (["import", target, "--out", tmp_path], ["predict", target], ["plan", draft], ["rules", draft]):
         assert "holds log-probabilities of one model: a trace needs" in refused(command, capsys)
 
@@ -73,8 +77,8 @@ def test_of_two_scrapes_the_difference_is_imported(tmp_path: Path, capsys: pytes
         for line in SCRAPE.read_text().splitlines()
     )
     (tmp_path / "later").write_text(later.replace("8895", "20000") + "\n")
-    found = answer(capsys, "import", SCRAPE, tmp_path / "later", "--out", tmp_path / "out")
-    assert (found["calls"], found["accepted"]) == (3006, 5767)
+    content = answer(capsys, "import", SCRAPE, tmp_path / "later", "--out", tmp_path / "out")
+    assert (content["calls"], content["accepted"]) == (3006, 5767)
     line = refused(["import", tmp_path / "later", SCRAPE, "--out", tmp_path / "out"], capsys)
     assert "calls went from 6012 to 3006 between two scrapes" in line
 
@@ -108,12 +112,12 @@ def test_bad_input_is_one_line(
 
 
 def test_predict_answers_with_readings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = answer(capsys, "predict", SCRAPE, "--c", "0.05", "--out", tmp_path)
-    assert (found["source"], found["k"], found["rule"], found["best"]["k"]) == ("counts", 3, None, 3)
-    assert found["tokens_per_call"]["best"] == pytest.approx(1 + 5767 / 3006)
-    assert found["speedup"]["best"] == pytest.approx((1 + 5767 / 3006) / 1.15)
-    assert [row["basis"] for row in found["rows"][:4]] == ["own starts", "own starts", "counted", "constant hazard"]
-    assert json.loads((tmp_path / "prediction.json").read_text())["headline"] == found["headline"]
+    content = answer(capsys, "predict", SCRAPE, "--c", "0.05", "--out", tmp_path)
+    assert (content["source"], content["k"], content["rule"], content["best"]["k"]) == ("counts", 3, None, 3)
+    assert content["tokens_per_call"]["best"] == pytest.approx(1 + 5767 / 3006)
+    assert content["speedup"]["best"] == pytest.approx((1 + 5767 / 3006) / 1.15)
+    assert [row["basis"] for row in content["rows"][:4]] == ["own starts", "own starts", "counted", "constant hazard"]
+    assert json.loads((tmp_path / "prediction.json").read_text())["headline"] == content["headline"]
     assert main(["predict", str(SCRAPE), "--all"]) == 0
     out = capsys.readouterr().out
     assert "2.92 tokens per call counted at k = 3\n" in out
@@ -136,19 +140,19 @@ def test_terms_of_rows_stand_under_tables_that_have_them(capsys: pytest.CaptureF
 
 
 def test_calls_of_requests_give_ends_for_first_choices(calls: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = answer(capsys, "predict", calls, "--c", "0.1")
-    assert found["noise"] == "requests"
-    ends = [row["first_choices"] for row in found["rows"][:2]]
+    content = answer(capsys, "predict", calls, "--c", "0.1")
+    assert content["noise"] == "requests"
+    ends = [row["first_choices"] for row in content["rows"][:2]]
     assert [each["kind"] for each in ends] == ["estimate", "estimate"], "the log does not say what its draft is"
     assert ends[0]["low"] < ends[0]["high"]
     assert ends[1]["low"] == ends[1]["high"]
 
 
 def test_plan_compares_logs_at_position_1(capsys: pytest.CaptureFixture[str]) -> None:
-    found = answer(capsys, "plan", "--trace", f"long={LOG}", "--trace", f"short={SCRAPE}")
-    assert list(found["logs"]) == ["long", "short"]
-    assert found["comparisons"][0]["differ"] is True
-    assert "Acceptance at position 1: 0.202 in long, 0.767 in short" in found["notes"][-1]
+    content = answer(capsys, "plan", "--trace", f"long={LOG}", "--trace", f"short={SCRAPE}")
+    assert list(content["logs"]) == ["long", "short"]
+    assert content["comparisons"][0]["differ"] is True
+    assert "Acceptance at position 1: 0.202 in long, 0.767 in short" in content["notes"][-1]
     assert answer(capsys, "plan", SCRAPE, "--c", "0.05")["best"]["k"] == 3
     two = answer(capsys, "plan", "--trace", f"long={LOG}", "--trace", f"short={SCRAPE}", "--c", "0.05")
     assert [each["best"]["k"] for each in two["logs"].values()] == [5, 3]

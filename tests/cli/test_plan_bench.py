@@ -101,8 +101,8 @@ def test_exports_of_counts(tmp_path: Path, ask: Callable[..., str], capsys: pyte
 
 def test_a_real_server_on_a_quiet_machine(ask: Callable[..., str]) -> None:
     """18 runs of vLLM: speculation pays alone, and less with more sequences."""
-    found = json.loads(ask("--bench", CAPTURED.with_name("bench_serve_quiet"), "--json"))
-    best = max(found["choices"], key=lambda choice: choice["speedup"]["best"])
+    content = json.loads(ask("--bench", CAPTURED.with_name("bench_serve_quiet"), "--json"))
+    best = max(content["choices"], key=lambda choice: choice["speedup"]["best"])
     assert best["k"] == 3
     assert best["speedup"]["low"] > 1
 

@@ -96,8 +96,8 @@ def test_every_long_command_says_how_far_it_is(
     places: dict[str, list[str]] = {"TINY": tiny, "OUT": [str(tmp_path / "out")]}
     main([word for each in arguments for word in places.get(each, [each])])
     err = capsys.readouterr().err
-    found = {name for name, *_ in COUNTED.findall(err)}
-    assert any(known in name for known in names for name in found), err[-2000:]
+    counted = {name for name, *_ in COUNTED.findall(err)}
+    assert any(known in name for known in names for name in counted), err[-2000:]
 
 
 @pytest.mark.usefixtures("often")
@@ -123,6 +123,6 @@ def names_called() -> Callable[[Path], set[str]]:
 def test_no_command_has_a_bar_of_its_own(names_called: Callable[[Path], set[str]]) -> None:
     """One of its own would be silent without a terminal."""
     for path in CLI.glob("*.py"):
-        own = {"Bar", "Progress", "status", "track"} & names_called(path)
-        assert not own or path.name == "progress.py", path
+        bars = {"Bar", "Progress", "status", "track"} & names_called(path)
+        assert not bars or path.name == "progress.py", path
     assert {"Bar", "status"} <= names_called(CLI / "progress.py"), "the control: they are found where they are"

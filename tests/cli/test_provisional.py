@@ -39,14 +39,14 @@ def tiny(tmp_path: Path, tiny_folders: tuple[Path, Path]) -> list[str]:
 
 
 @pytest.fixture
-def drawn() -> None:
+def figures() -> None:
     """Figures are drawn."""
 
 
 @pytest.fixture(autouse=True)
 def undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures take a second; they are drawn where a test asks for it."""
-    if "drawn" not in request.fixturenames:
+    if "figures" not in request.fixturenames:
         monkeypatch.setattr("spectheory.cli.predict.write_figures", lambda *_: [])
 
 
@@ -61,10 +61,10 @@ def test_stages_are_spread_over_the_file_and_grow() -> None:
     for total in (1, 11, 12, 13, 20, 48, 100, 481):
         for batch in (1, 5, 10, 12, 16, 64):
             stages = stages_of(total, batch)
-            own = [[place for places in stage.batches for place in places] for stage in stages]
-            assert sorted(place for places in own for place in places) == list(range(total))
-            assert len(own[0]) == min(total, FIRST), "a larger file has a provisional answer, whatever the batch"
-            for stage, places in zip(stages, own, strict=True):
+            by_stage = [[place for places in stage.batches for place in places] for stage in stages]
+            assert sorted(place for places in by_stage for place in places) == list(range(total))
+            assert len(by_stage[0]) == min(total, FIRST), "a larger file has a provisional answer, whatever the batch"
+            for stage, places in zip(stages, by_stage, strict=True):
                 sizes = [len(one) for one in stage.batches]
                 assert len(sizes) == -(-len(places) // batch)
                 assert max(sizes) <= batch
@@ -72,7 +72,7 @@ def test_stages_are_spread_over_the_file_and_grow() -> None:
                 more = len(stage.places) - len(before.places)
                 assert len(before.places) <= more < len(before.places) + batch
                 assert all(len(one) == batch for one in stage.batches)
-            gaps = [b - a for a, b in pairwise(own[0])]
+            gaps = [b - a for a, b in pairwise(by_stage[0])]
             assert not gaps or max(gaps) - min(gaps) <= 1
 
 
@@ -148,7 +148,7 @@ def test_a_quick_answer_is_that_of_its_prompts_alone(
     assert cut["predictions"] != whole["predictions"]
 
 
-@pytest.mark.usefixtures("drawn")
+@pytest.mark.usefixtures("figures")
 def test_latencies_come_first_and_the_check_last(
     tiny: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -186,10 +186,10 @@ def test_rules_of_a_trace(ask: Ask, trace_file: Path) -> None:
         "topk": columns["draft_rank"] <= 3,
     }
     for name, values in expected.items():
-        found = rows[name]["acceptance"]
-        assert found["best"] == pytest.approx(np.mean(values), abs=EXACT), name
-        assert found["kind"] == "statistical"
-        assert found["low"] < found["best"] < found["high"]
+        acceptance = rows[name]["acceptance"]
+        assert acceptance["best"] == pytest.approx(np.mean(values), abs=EXACT), name
+        assert acceptance["kind"] == "statistical"
+        assert acceptance["low"] < acceptance["best"] < acceptance["high"]
     for name in ("kseq", "gumbel-list"):
         assert rows[name]["acceptance"] is None
         assert "needs full pmfs" in rows[name]["reason"]

@@ -16,7 +16,7 @@ from tests.commands import refused
 
 
 def test_the_recorded_trace_is_the_measured_one() -> None:
-    shipped, whole = Trace.read(PAIR).held(), Trace.read(WHOLE).held()
+    shipped, whole = Trace.read(PAIR).in_memory(), Trace.read(WHOLE).in_memory()
     assert shipped.texts == whole.texts
     assert set(shipped.columns) == {*whole.columns, "renyi"} - {*LEFT_OUT}
     same = {*shipped.columns} - {"renyi"}

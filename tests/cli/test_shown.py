@@ -93,7 +93,7 @@ def test_a_cut_number_would_be_seen() -> None:
 
 def test_the_width_that_is_named_is_enough(shown: Callable[[str, int], str]) -> None:
     """And one column less is too narrow."""
-    needed = max(int(found[1]) for found in LEFT_OUT.findall(" ".join(shown("predict", 40).split())))
+    needed = max(int(match[1]) for match in LEFT_OUT.findall(" ".join(shown("predict", 40).split())))
     assert "Columns left out" not in shown("predict", needed)
     assert "Columns left out" in shown("predict", needed - 1)
 

@@ -64,11 +64,11 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
 def chains(tmp_path: Path) -> dict[str, str]:
     """Files of two chains, by the words that stand for them."""
     rng = np.random.default_rng(5)
-    found = {}
+    files = {}
     for name in ("CHAIN", "CHAIN2"):
         np.save(tmp_path / f"{name}.npy", rng.dirichlet(np.ones(3), 3))
-        found[name] = str(tmp_path / f"{name}.npy")
-    return found
+        files[name] = str(tmp_path / f"{name}.npy")
+    return files
 
 
 def test_every_kind_has_its_question() -> None:
@@ -142,10 +142,10 @@ def test_distinct_candidates_are_compared_as_far_as_they_are_enumerated(capsys: 
 def test_bounds_are_judged_on_their_side() -> None:
     half = Tally.of(10_000, counts={"hits": [5_000]})
     for value, side, holds in ((0.4, "lower bound", True), (0.6, "lower bound", False), (0.6, "upper bound", True)):
-        (found,) = predictions.compare(half, [Predicted("P", "x", Share("hits"), value, side)])  # type: ignore[arg-type]
-        assert bool(found) is holds
-    (found,) = predictions.compare(half, [Predicted("P", "x", Share("hits"), 0.4, "upper bound")])
-    assert not found
+        (comparison,) = predictions.compare(half, [Predicted("P", "x", Share("hits"), value, side)])  # type: ignore[arg-type]
+        assert bool(comparison) is holds
+    (comparison,) = predictions.compare(half, [Predicted("P", "x", Share("hits"), 0.4, "upper bound")])
+    assert not comparison
 
 
 def test_the_table_says_what_was_found(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

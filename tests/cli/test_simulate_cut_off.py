@@ -35,9 +35,9 @@ def test_an_interrupted_run_keeps_its_batches_and_leaves_no_process(sent: signal
     out, err = run.communicate(timeout=60)
     assert (run.returncode, out) == (130, ""), err
     assert "interrupted" in err
-    found = read_results(path)
-    assert found.remarks == []
-    assert any(found.batches.values())
+    results = read_results(path)
+    assert results.remarks == []
+    assert any(results.batches.values())
 
 
 ENDLESS = ("race", *PAIR, "--trials", "10", "--batch-size", str(10**12), "--workers", "1")

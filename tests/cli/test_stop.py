@@ -127,16 +127,16 @@ def test_greedy_traces_stop_by_the_plain_softmax(command: str, tmp_path: Path, c
 def test_greedy_calls_and_sweeps(tmp_path: Path, capsys: Any) -> None:
     new = greedy(tmp_path / "new.parquet", draft_top=np.tile([0.9, 0.5, 0.3, 0.7], 40))
     asked = [str(new), "--c", "0.1", "--k-max", "3", "--rule", "token", "--stop"]
-    found = {}
+    per_call = {}
     for stop in ("token<0.4", "top<0.1"):
         assert main(["predict", *asked, stop, "--json"]) == 0
         shown = capsys.readouterr()
         every = json.loads(shown.out)["predictions"]
-        found |= {p["shape"]: p["tokens_per_call"]["best"] for p in every}
+        per_call |= {p["shape"]: p["tokens_per_call"]["best"] for p in every}
         of_text = int(np.isneginf(Trace.read(new).columns["log_draft"]).sum())
         assert f"{of_text} of 160 tokens of the texts have q = 0" in shown.err
         assert "the upper one counts them" in shown.err
-    assert found["chain k=3, token<0.4"] < found["chain k=3"] == found["chain k=3, top<0.1"]
+    assert per_call["chain k=3, token<0.4"] < per_call["chain k=3"] == per_call["chain k=3, top<0.1"]
     assert main(["predict", *asked, "best", "--json"]) == 0
     assert "entropy" not in json.loads(capsys.readouterr().out)["adaptive"][0]["stopped"]["shape"]
 

@@ -30,7 +30,7 @@ def heaviest_paths(law: list[float], nodes: int) -> list[tuple[float, tuple[int,
     ranks = range(1, len(law) + 1)
     paths = itertools.chain.from_iterable(itertools.product(ranks, repeat=d) for d in range(1, nodes + 1))
     weighed = [(math.prod(law[r - 1] for r in path), path) for path in paths]
-    return sorted(weighed, key=lambda found: (-found[0], len(found[1])))[:nodes]
+    return sorted(weighed, key=lambda pair: (-pair[0], len(pair[1])))[:nodes]
 
 
 def test_tree_of_ranks(ask: Ask, read: Callable[..., str]) -> None:

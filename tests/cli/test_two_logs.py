@@ -28,8 +28,8 @@ def test_files_and_their_import_have_one_answer(
 ) -> None:
     """With the race's ranges, which rest on the lists of the imported file."""
     target, draft = logs
-    found = answer(capsys, "import", target, draft, "--out", tmp_path / "out")
-    assert (found["kind"], found["tokens"]) == ("trace", 4 * 13)
+    content = answer(capsys, "import", target, draft, "--out", tmp_path / "out")
+    assert (content["kind"], content["tokens"]) == ("trace", 4 * 13)
     for command in ("predict", "plan"):
         direct = answer(capsys, command, target, "--draft-log", draft, *ASKED)
         assert direct == answer(capsys, command, tmp_path / "out", *ASKED)

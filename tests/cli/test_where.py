@@ -43,15 +43,15 @@ def test_tables_and_json_say_the_same(measured: Path, capsys: pytest.CaptureFixt
     assert main(["predict", str(measured), "--where", "--k-max", "4", "--rule", "token", "--all"]) == 0
     out, _ = capsys.readouterr()
     content = answer(capsys, "predict", measured, "--where", "--k-max", "4", "--rule", "token")
-    (found,) = content["where"]
+    (losses,) = content["where"]
     for table in ("depth at the calls' own starts", "position where they start", "prompt included", "class of token"):
         assert table in out
-    first = found["depths"][-1]["survival"][0]
+    first = losses["depths"][-1]["survival"][0]
     assert f"{first['best']:.3f}" in out
-    assert content["tokens_per_call"]["best"] == pytest.approx(TEXTS * TOKENS / found["calls"])
-    assert found["named"].endswith("tokenizer.json")
-    assert sum(group["calls"] for group in found["classes"]) == pytest.approx(found["lost"])
-    assert found["lost"] + found["full"] + TEXTS == pytest.approx(found["calls"])
+    assert content["tokens_per_call"]["best"] == pytest.approx(TEXTS * TOKENS / losses["calls"])
+    assert losses["named"].endswith("tokenizer.json")
+    assert sum(group["calls"] for group in losses["classes"]) == pytest.approx(losses["lost"])
+    assert losses["lost"] + losses["full"] + TEXTS == pytest.approx(losses["calls"])
     assert content["headline"].startswith("token verification, chain k=4:")
 
 

@@ -92,9 +92,9 @@ def brackets(alpha: float, speedup: float, k: int, c: float) -> bool:
 def test_the_required_acceptance_gives_the_speedup(alpha: float, k: int, c: float) -> None:
     """It is the root, and the alpha that the speed-up came from."""
     speedup = iid_speedup(alpha, k, c)
-    found = required_acceptance(speedup, k, c)
-    assert brackets(found, speedup, k, c)
-    assert found == pytest.approx(alpha, abs=ROOT)
+    root = required_acceptance(speedup, k, c)
+    assert brackets(root, speedup, k, c)
+    assert root == pytest.approx(alpha, abs=ROOT)
 
 
 def test_the_bracket_can_fail() -> None:

@@ -151,10 +151,10 @@ def test_the_stated_error_is_in_the_range_of_a_speedup(draft: ModelShape | None)
     ends = [(verify * off + drafting) / call for off in (1 / 1.04, 1.04)]
     ends += [(verify + drafting * off) / call for off in (0.5, 2.0)]
     halves = [max(abs(math.log(end)) for end in ends[i : i + 2]) for i in (0, 2)]
-    found = cost.speedup(Interval.exact(2.0), shape)
-    assert found.best == pytest.approx(2 * plain / call, rel=ROUNDING)
-    assert math.log(found.high / found.best) == pytest.approx(math.hypot(*halves))
-    assert math.log(found.best / found.low) == pytest.approx(math.hypot(*halves))
+    speedup = cost.speedup(Interval.exact(2.0), shape)
+    assert speedup.best == pytest.approx(2 * plain / call, rel=ROUNDING)
+    assert math.log(speedup.high / speedup.best) == pytest.approx(math.hypot(*halves))
+    assert math.log(speedup.best / speedup.low) == pytest.approx(math.hypot(*halves))
     errors = list(cost.errors())
     assert len(errors) == (1 if draft is None else 2)
     of_ends = [end.call(shape).best / call for pair in errors for end in pair]
@@ -193,8 +193,8 @@ def test_the_fit_finds_affine_times(truth: tuple[float, float, float]) -> None:
     seconds = truth[0] + truth[1] * batch * tokens + truth[2] * batch * context
     fit = AffineTime.fit(tokens, batch, context, seconds)
     scale = np.array([1.0, (batch * tokens).max(), (batch * context).max()])
-    found = np.array([fit.fixed, fit.per_token, fit.per_cached])
-    np.testing.assert_allclose(found * scale, truth * scale, rtol=0, atol=1e-10 * seconds.max())
+    coefficients = np.array([fit.fixed, fit.per_token, fit.per_cached])
+    np.testing.assert_allclose(coefficients * scale, truth * scale, rtol=0, atol=1e-10 * seconds.max())
     assert fit.error <= 1e-10 * seconds.max()
 
 

@@ -42,8 +42,8 @@ def test_exact_runs_give_the_law_back() -> None:
 
 def covered(fit: ServedFit, width: float = 1.0) -> bool:
     """Whether the interval of one step, between the runs, holds the true time."""
-    found, true = fit.seconds(10, 700, 2), LAW(10, 700, 2)
-    return abs(true - found.best) <= width * (found.high - found.best)
+    interval, true = fit.seconds(10, 700, 2), LAW(10, 700, 2)
+    return abs(true - interval.best) <= width * (interval.high - interval.best)
 
 
 def test_intervals_hold_as_often_as_stated() -> None:

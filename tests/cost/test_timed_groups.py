@@ -65,8 +65,8 @@ def test_means_and_intervals_by_hand() -> None:
     logs, plain = np.log(ratios), 2.0
     half = student.ppf(0.975, 2) * logs.std(ddof=1) / math.sqrt(3)
     expected = plain * np.exp(logs.mean() + np.array([-half, 0, half]))
-    found = table.draft[1]
-    np.testing.assert_allclose([found.low, found.best, found.high], expected)
+    interval = table.draft[1]
+    np.testing.assert_allclose([interval.low, interval.best, interval.high], expected)
     assert table.target[1].low == table.target[1].high == pytest.approx(plain), "the unit"
     assert table.draft[2].low == pytest.approx(plain), "what moves with the plain step has no error"
     wide = LatencyTable.of([replace(each, others=1.5) for each in groups], 64).draft[1]
@@ -87,12 +87,12 @@ def test_errors_are_the_delta_method_with_all_covariances() -> None:
     steps = 1e-6 * np.eye(PASSES)
     gradient = np.array([(at(step) - at(-step)) / 2e-6 for step in steps])
     expected = gradient @ np.cov(logs.T) @ gradient / GROUPS
-    found = sum(math.log(gain(high).best / gain(low).best) ** 2 for low, high in table.errors())
+    error = sum(math.log(gain(high).best / gain(low).best) ** 2 for low, high in table.errors())
     # Each pair lies Student's t on both sides of the mean.
-    assert found == pytest.approx(4 * student.ppf(0.975, GROUPS - 1) ** 2 * expected, rel=1e-3)
+    assert error == pytest.approx(4 * student.ppf(0.975, GROUPS - 1) ** 2 * expected, rel=1e-3)
     independent = replace(table, groups=())
     alone = sum(math.log(gain(high).best / gain(low).best) ** 2 for low, high in independent.errors())
-    assert alone != pytest.approx(found, rel=0.3), "entries that are taken as independent give another error"
+    assert alone != pytest.approx(error, rel=0.3), "entries that are taken as independent give another error"
 
 
 def test_the_loop_moves_with_its_group() -> None:
@@ -207,9 +207,9 @@ def coverage(table_of: Callable[[Floats], LatencyTable], noise: Noise, seed: int
     """
     rng, inside, widths = np.random.default_rng(seed), 0, []
     for _ in range(RUNS):
-        found = gain(table_of(noise(rng)))
-        inside += found.low <= QUIET <= found.high
-        widths.append(found.high / found.low - 1)
+        interval = gain(table_of(noise(rng)))
+        inside += interval.low <= QUIET <= interval.high
+        widths.append(interval.high / interval.low - 1)
     return inside / RUNS, float(np.mean(widths))
 
 

@@ -155,14 +155,14 @@ def test_fastest_tree_against_every_size_and_depth(name: str, draft: float) -> N
     every = plan(trace, cost, rules=[rule], shapes=grid).best.speedup
     wanted = fastest_tree(trace, rule, cost, most)
     assert wanted is not None
-    found = predict(trace, rule, wanted, cost).speedup
+    speedup = predict(trace, rule, wanted, cost).speedup
     fewest = predict(trace, rule, BestTree(most), cost).speedup
     assert every is not None
-    assert found is not None
+    assert speedup is not None
     assert fewest is not None
-    assert found.best >= 0.99 * every.best, "a local search: within one percent of the best of all"
+    assert speedup.best >= 0.99 * every.best, "a local search: within one percent of the best of all"
     if draft == 0.3:
-        assert found.best > 1.02 * fewest.best, "chosen for calls, a tree is slower: the check can fail"
+        assert speedup.best > 1.02 * fewest.best, "chosen for calls, a tree is slower: the check can fail"
 
 
 def test_no_tree_of_one_node() -> None:
@@ -179,45 +179,45 @@ def test_no_tree_of_one_node() -> None:
 def test_break_even_solved_back_gives_one(shape: Any, cost: CostModel) -> None:
     trace, rule = text_trace(4, 0.7), RULES["recursive"]
     prediction = predict(trace, rule, shape, cost)
-    found = break_even(prediction, cost)
+    point = break_even(prediction, cost)
     assert prediction.speedup is not None
-    assert prediction.speedup.best * found.tokens_per_call_needed / found.tokens_per_call == pytest.approx(1)
-    assert found.draft_ratio_needed is not None
+    assert prediction.speedup.best * point.tokens_per_call_needed / point.tokens_per_call == pytest.approx(1)
+    assert point.draft_ratio_needed is not None
     if isinstance(cost, ConstantRatio):
-        assert found.draft_ratio == pytest.approx(cost.c, rel=ROUNDING)
-        cheaper: CostModel = ConstantRatio(found.draft_ratio_needed)
+        assert point.draft_ratio == pytest.approx(cost.c, rel=ROUNDING)
+        cheaper: CostModel = ConstantRatio(point.draft_ratio_needed)
     else:
         assert isinstance(cost, LatencyTable)
-        scale = found.draft_ratio_needed / found.draft_ratio
+        scale = point.draft_ratio_needed / point.draft_ratio
         cheaper = LatencyTable(cost.target, {m: entry * scale for m, entry in cost.draft.items()}, 64)
     solved = predict(trace, rule, prediction.shape, cheaper).speedup
     assert solved is not None
     assert solved.best == pytest.approx(1, rel=ROUNDING)
     if isinstance(shape, Chain):
-        assert found.acceptance is not None
-        assert iid_tokens_per_call(found.acceptance, shape.k) == pytest.approx(found.tokens_per_call, rel=ROUNDING)
-        if found.acceptance_needed is not None:
-            needed = iid_tokens_per_call(found.acceptance_needed, shape.k)
-            assert needed == pytest.approx(found.tokens_per_call_needed, rel=ROUNDING)
+        assert point.acceptance is not None
+        assert iid_tokens_per_call(point.acceptance, shape.k) == pytest.approx(point.tokens_per_call, rel=ROUNDING)
+        if point.acceptance_needed is not None:
+            needed = iid_tokens_per_call(point.acceptance_needed, shape.k)
+            assert needed == pytest.approx(point.tokens_per_call_needed, rel=ROUNDING)
         else:
-            assert found.tokens_per_call_needed > shape.k + 1
+            assert point.tokens_per_call_needed > shape.k + 1
 
 
 def test_least_acceptance_is_where_some_chain_begins_to_pay() -> None:
     cost = ConstantRatio(0.3)
     prediction = predict(text_trace(4, 0.7), TokenVerification(), Chain(3), cost)
-    found = break_even(prediction, cost, 12)
-    assert found.least_acceptance == pytest.approx(0.3), "some k improves iff alpha > c"
-    assert found.least_acceptance is not None
-    assert max(iid_speedup(found.least_acceptance - 1e-6, k, 0.3) for k in range(1, 13)) < 1
-    assert max(iid_speedup(found.least_acceptance + 1e-6, k, 0.3) for k in range(1, 13)) > 1
+    point = break_even(prediction, cost, 12)
+    assert point.least_acceptance == pytest.approx(0.3), "some k improves iff alpha > c"
+    assert point.least_acceptance is not None
+    assert max(iid_speedup(point.least_acceptance - 1e-6, k, 0.3) for k in range(1, 13)) < 1
+    assert max(iid_speedup(point.least_acceptance + 1e-6, k, 0.3) for k in range(1, 13)) > 1
 
 
 def test_free_drafts_may_not_be_enough() -> None:
     cost = table(verify=2.0)
-    found = break_even(predict(text_trace(4, 0.7), TokenVerification(), Chain(1), cost), cost)
-    assert found.draft_ratio_needed is None
-    assert found.least_acceptance is None
+    point = break_even(predict(text_trace(4, 0.7), TokenVerification(), Chain(1), cost), cost)
+    assert point.draft_ratio_needed is None
+    assert point.least_acceptance is None
     with pytest.raises(SettingError, match="no speed-up"):
         break_even(predict(text_trace(4, 0.7), TokenVerification(), Chain(1)), cost)
 
@@ -229,15 +229,15 @@ def test_distances_multiply_back() -> None:
     trace = text_trace(4, 0.7)
     for rule, shape in (("token", Chain(3)), ("topk", BestTree(5, 2)), ("argmax", Chain(2))):
         prediction = predict(trace, RULES[rule], shape, ConstantRatio(0.1))
-        found = {d.limit.name: d for d in distances(prediction)}
+        by_name = {d.limit.name: d for d in distances(prediction)}
         assert prediction.speedup is not None
-        for distance in found.values():
+        for distance in by_name.values():
             assert distance.reached * distance.tokens_per_call == pytest.approx(prediction.tokens_per_call.best)
             assert distance.speedup == pytest.approx(prediction.speedup.best / distance.reached)
-        assert found["B6"].binds is (rule != "token")
-        assert ("B7" in found) is isinstance(shape, Chain)
+        assert by_name["B6"].binds is (rule != "token")
+        assert ("B7" in by_name) is isinstance(shape, Chain)
         if rule == "argmax":
-            assert not found["B7"].binds, "argmax drafts are no draws from the draft"
+            assert not by_name["B7"].binds, "argmax drafts are no draws from the draft"
 
 
 # Batches
@@ -246,9 +246,9 @@ def test_distances_multiply_back() -> None:
 def test_best_lengths_against_the_batch_table() -> None:
     trace, k_max, batches = text_trace(4, 0.5), 6, (1, 8, 64, 256)
     cost = Roofline(LARGE, SMALL, ACCELERATORS["H100-SXM"], context=0)
-    found = best_lengths(trace, TokenVerification(), cost, k_max=k_max, batches=batches, contexts=(0, 2048))
-    assert [(c.context, c.batch) for c in found] == [(context, b) for context in (0, 2048) for b in batches]
-    for choice in found:
+    choices = best_lengths(trace, TokenVerification(), cost, k_max=k_max, batches=batches, contexts=(0, 2048))
+    assert [(c.context, c.batch) for c in choices] == [(context, b) for context in (0, 2048) for b in batches]
+    for choice in choices:
         at = Roofline(LARGE, SMALL, ACCELERATORS["H100-SXM"], context=choice.context)
         gains = {0: 1.0}
         for k in range(1, k_max + 1):
@@ -259,15 +259,15 @@ def test_best_lengths_against_the_batch_table() -> None:
                 assert choice.tokens_per_second == pytest.approx(point.tokens_per_second, rel=1e-6)
         assert choice.speedup == pytest.approx(max(gains.values()), rel=1e-6)
         assert gains[choice.k] == pytest.approx(max(gains.values()), rel=1e-6)
-    assert found[3].k == 0, "at batch 256 without context verifying is compute-bound"
-    assert found[0].k > 0
+    assert choices[3].k == 0, "at batch 256 without context verifying is compute-bound"
+    assert choices[0].k > 0
 
 
 def full_share(trace: Trace, k: int) -> float:
     from spectheory.prediction.shape_calls import calls_by_shape
 
-    (found,) = calls_by_shape(trace, TokenVerification(), [Chain(k)])
-    return float(found.calls.full.sum() / found.calls.expected.sum())
+    (shape_calls,) = calls_by_shape(trace, TokenVerification(), [Chain(k)])
+    return float(shape_calls.calls.full.sum() / shape_calls.calls.expected.sum())
 
 
 def test_ranges_cover_every_batch_once() -> None:
@@ -321,8 +321,8 @@ def test_intervals_that_overlap_tell_nothing_apart() -> None:
 def test_the_break_even_ratio_is_that_of_the_shape_that_is_best() -> None:
     """Of a tree where a tree is best: tokens per call of the tree over its drafts, not those of the chain."""
     cost = ConstantRatio(0.1)
-    found = deployment_plan([Draft("a", text_trace(2, 1.5), cost)], nodes=16)
-    assert found.ranking.best.kind == "tree"
-    tree, chain = (break_even(each.prediction, cost, 16) for each in (found.ranking.best, found.chain))
+    answer = deployment_plan([Draft("a", text_trace(2, 1.5), cost)], nodes=16)
+    assert answer.ranking.best.kind == "tree"
+    tree, chain = (break_even(each.prediction, cost, 16) for each in (answer.ranking.best, answer.chain))
     assert tree != chain
-    assert found.break_even == tree
+    assert answer.break_even == tree

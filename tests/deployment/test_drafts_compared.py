@@ -30,12 +30,12 @@ def draft(*, parallel: bool) -> Draft:
 
 @pytest.mark.parametrize(("parallel", "passes"), [(False, 2), (True, 1)])
 def test_a_row_counts_the_passes_of_a_call(parallel: bool, passes: int) -> None:
-    found = row(Way("toy", "token", "a toy", "nothing"), draft(parallel=parallel))
-    assert (found["k"], found["passes"]) == (2, passes)
+    entry = row(Way("toy", "token", "a toy", "nothing"), draft(parallel=parallel))
+    assert (entry["k"], entry["passes"]) == (2, passes)
     tokens = 20 / 7  # calls of 3 tokens in a text of 20
-    assert found["tokens_per_call"]["best"] == pytest.approx(tokens)
-    assert found["speedup"]["best"] == pytest.approx(tokens / (1 + 0.1 * passes))
-    assert "| a toy | token | 1.000 | 2 | 2.86 [2.86, 2.86] |" in table([found])
+    assert entry["tokens_per_call"]["best"] == pytest.approx(tokens)
+    assert entry["speedup"]["best"] == pytest.approx(tokens / (1 + 0.1 * passes))
+    assert "| a toy | token | 1.000 | 2 | 2.86 [2.86, 2.86] |" in table([entry])
 
 
 def test_the_page_of_the_pair_has_the_measured_table() -> None:

@@ -29,8 +29,8 @@ def recorded(**provenance: Any) -> Trace:
 
 def of_engines(trace: Trace) -> dict[str, EngineSettings]:
     """The settings of each engine, with the draft model."""
-    found = engine_settings([Draft("small", trace, table())], k_max=4, nodes=4)
-    return {settings.engine: settings for settings in found if settings.candidate.prediction.rule.uses_draft}
+    every = engine_settings([Draft("small", trace, table())], k_max=4, nodes=4)
+    return {settings.engine: settings for settings in every if settings.candidate.prediction.rule.uses_draft}
 
 
 SOURCES = {"target": "/models/my large", "draft": "org/small"}
@@ -39,33 +39,33 @@ ON_HUB = {"name": "org/small", "revision": "f1e2", "dtype": "bfloat16"}
 
 
 def test_sources_revisions_and_types_are_pasted() -> None:
-    found = of_engines(recorded(sources=SOURCES, target=FOLDER, draft=ON_HUB))
-    assert found["vllm"].paste.startswith("vllm serve '/models/my large' --dtype bfloat16 --speculative-config ")
-    assert found["vllm"].options["model"] == "org/small"
-    assert found["vllm"].options["revision"] == "f1e2"
-    sglang = found["sglang"].paste
+    engines = of_engines(recorded(sources=SOURCES, target=FOLDER, draft=ON_HUB))
+    assert engines["vllm"].paste.startswith("vllm serve '/models/my large' --dtype bfloat16 --speculative-config ")
+    assert engines["vllm"].options["model"] == "org/small"
+    assert engines["vllm"].options["revision"] == "f1e2"
+    sglang = engines["sglang"].paste
     assert "--model-path '/models/my large' --dtype bfloat16 " in sglang
     assert "--speculative-draft-model-path org/small --speculative-draft-model-revision f1e2 " in sglang
-    assert "-m 'my large.gguf' -md small.gguf " in found["llama.cpp"].paste
-    for name, settings in found.items():
+    assert "-m 'my large.gguf' -md small.gguf " in engines["llama.cpp"].paste
+    for name, settings in engines.items():
         assert "/path/to" not in settings.paste, name
         assert not any("Replace" in line or "type of both" in line for line in settings.remarks), name
 
 
 @pytest.mark.parametrize("draft", ["float32", None])
 def test_a_draft_of_another_type_is_remarked(draft: str | None) -> None:
-    found = of_engines(recorded(sources=SOURCES, target=FOLDER, draft={**ON_HUB, "dtype": draft}))
+    engines = of_engines(recorded(sources=SOURCES, target=FOLDER, draft={**ON_HUB, "dtype": draft}))
     for name in ("vllm", "sglang"):
-        assert any("loaded in the target's" in line for line in found[name].remarks) == (draft is not None)
+        assert any("loaded in the target's" in line for line in engines[name].remarks) == (draft is not None)
 
 
 def test_old_traces_have_a_placeholder() -> None:
-    found = of_engines(recorded(target={"name": "large"}, draft={"name": "org/small"}))
+    engines = of_engines(recorded(target={"name": "large"}, draft={"name": "org/small"}))
     for name in ("transformers", "vllm", "sglang", "tensorrt-llm"):
-        assert "/path/to/large" in found[name].paste, name
-        assert "org/small" in found[name].paste, name
-        assert found[name].remarks[-1] == "Replace /path/to/large: the trace does not record it."
-    assert "Replace" not in " ".join(found["llama.cpp"].remarks)
+        assert "/path/to/large" in engines[name].paste, name
+        assert "org/small" in engines[name].paste, name
+        assert engines[name].remarks[-1] == "Replace /path/to/large: the trace does not record it."
+    assert "Replace" not in " ".join(engines["llama.cpp"].remarks)
 
 
 def test_answers_leave_the_paths_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,8 +90,8 @@ def test_measured_sources_and_pasted_code_that_runs(
     """Transformers' lines load the models from where they were, and generate with as many drafts as planned."""
     trace = measured(tiny_pair, tmp_path)
     assert trace.provenance["sources"] == dict(zip(("target", "draft"), map(str, tiny_folders), strict=True))
-    found = engine_settings([Draft("small", trace, table())], k_max=4, nodes=4)
-    drafted, looked_up = (settings for settings in found if settings.engine == "transformers")
+    every = engine_settings([Draft("small", trace, table())], k_max=4, nodes=4)
+    drafted, looked_up = (settings for settings in every if settings.engine == "transformers")
     scope: dict[str, Any] = {"inputs": tiny_pair.tokenizer("t1 t2 t3 t1 t2", return_tensors="pt")}
     for settings in (drafted, looked_up):
         loading, generating = settings.paste.rsplit("\n", 1)
@@ -104,13 +104,13 @@ def test_measured_sources_and_pasted_code_that_runs(
 
 def test_tensorrt_code_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """On stand-ins that keep what they are called with."""
-    told: dict[str, Any] = {}
-    monkeypatch.setitem(sys.modules, "tensorrt_llm", SimpleNamespace(LLM=lambda **options: told.update(options)))
+    arguments: dict[str, Any] = {}
+    monkeypatch.setitem(sys.modules, "tensorrt_llm", SimpleNamespace(LLM=lambda **options: arguments.update(options)))
     config = SimpleNamespace(DraftTargetDecodingConfig=lambda **options: options)
     monkeypatch.setitem(sys.modules, "tensorrt_llm.llmapi", config)
     settings = of_engines(recorded(sources=SOURCES, target=FOLDER, draft=ON_HUB))["tensorrt-llm"]
     exec(settings.paste, {})
-    assert told == {"model": SOURCES["target"], "dtype": "bfloat16", "speculative_config": settings.options}
+    assert arguments == {"model": SOURCES["target"], "dtype": "bfloat16", "speculative_config": settings.options}
     assert settings.options["speculative_model"] == "org/small"
 
 
@@ -120,17 +120,17 @@ def test_onnxruntime_code_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         (tmp_path / name).mkdir()
         config = {"model": {"decoder": {"filename": "model.onnx", "of": name}}}
         (tmp_path / name / "genai_config.json").write_text(json.dumps(config))
-    told: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     params = SimpleNamespace(
-        set_search_options=lambda **given: told.update(given),
-        set_speculative_options=lambda **given: told.update(given),
+        set_search_options=lambda **given: arguments.update(given),
+        set_speculative_options=lambda **given: arguments.update(given),
     )
     module = SimpleNamespace(Model=lambda folder: folder, GeneratorParams=lambda model: params)
     monkeypatch.setitem(sys.modules, "onnxruntime_genai", module)
     monkeypatch.chdir(tmp_path)
     settings = of_engines(recorded(sources=SOURCES, target=FOLDER, draft=ON_HUB))["onnxruntime"]
     exec(settings.paste, {})
-    assert told == {**settings.options["search"], **settings.options["speculative"]}
+    assert arguments == {**settings.options["search"], **settings.options["speculative"]}
     model = json.loads((tmp_path / "genai_config.json").read_text())["model"]
     assert model["decoder"] == {"filename": "target/model.onnx", "of": "target"}
     assert model["draft"] == {"filename": "draft/model.onnx", "of": "draft"}
@@ -140,8 +140,8 @@ def test_onnxruntime_code_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_openvino_code_runs(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On stand-ins that keep what they are called with; float32 is asked for where the trace has it."""
-    told: dict[str, Any] = {}
-    pipeline = SimpleNamespace(generate=lambda prompt, **given: told.update(given))
+    arguments: dict[str, Any] = {}
+    pipeline = SimpleNamespace(generate=lambda prompt, **given: arguments.update(given))
     loaded: list[Any] = []
     module = SimpleNamespace(
         draft_model=lambda *where, **device: (*where, device),
@@ -153,7 +153,7 @@ def test_openvino_code_runs(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None
     trace = replace(trace, provenance={**trace.provenance, "sources": SOURCES, **models})
     settings = of_engines(trace)["openvino"]
     exec(settings.paste, {"prompt": "x"})
-    assert told == settings.options
+    assert arguments == settings.options
     exact = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"} if dtype == "float32" else {}
     assert loaded == [("my large-openvino", "CPU"), {"draft_model": ("small-openvino", "CPU", exact), **exact}]
     assert any("8 bits" in line for line in settings.remarks) == (not exact)

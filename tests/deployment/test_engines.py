@@ -33,28 +33,28 @@ GREEDY = [*NAMES[:-1], "openvino", "onnxruntime"]
 
 
 def engines_of(draft: Draft, **settings: Any) -> dict[str, EngineSettings]:
-    return {found.engine: found for found in engine_settings([draft], **settings)}
+    return {each.engine: each for each in engine_settings([draft], **settings)}
 
 
 def test_engines_state_their_own_rules() -> None:
     trace, cost = text_trace(4, 0.7), table()
-    found = engines_of(Draft("small", trace, cost), k_max=8, nodes=16)
-    assert list(found) == NAMES
+    engines = engines_of(Draft("small", trace, cost), k_max=8, nodes=16)
+    assert list(engines) == NAMES
     token = plan(trace, cost, rules=[RULES["token"]], shapes=[Chain(k) for k in range(1, 9)]).best
-    assert found["transformers"].candidate.prediction.rule.name == "token"
-    assert found["transformers"].options["assistant"]["num_assistant_tokens"] == token.shape.nodes
+    assert engines["transformers"].candidate.prediction.rule.name == "token"
+    assert engines["transformers"].options["assistant"]["num_assistant_tokens"] == token.shape.nodes
     assert token.speedup is not None
-    assert found["transformers"].candidate.speedup.best == pytest.approx(token.speedup.best)
+    assert engines["transformers"].candidate.speedup.best == pytest.approx(token.speedup.best)
     block = plan(trace, cost, rules=["block"], shapes=[Chain(k) for k in range(1, 9)]).best
     assert block.speedup is not None
-    assert found["vllm"].candidate.prediction.rule.name == "block"
-    assert found["vllm"].candidate.speedup.best == pytest.approx(block.speedup.best)
+    assert engines["vllm"].candidate.prediction.rule.name == "block"
+    assert engines["vllm"].candidate.speedup.best == pytest.approx(block.speedup.best)
     assert block.speedup.best > token.speedup.best
     argmax = plan(trace, cost, rules=[RULES["argmax"]], shapes=[Chain(k) for k in range(1, 9)]).best
     for name, length in (("llama.cpp", "spec-draft-n-max"), ("tensorrt-llm", "max_draft_len")):
-        assert found[name].candidate.prediction.rule.name == "argmax"
-        assert found[name].options[length] == argmax.shape.nodes
-    for settings in found.values():
+        assert engines[name].candidate.prediction.rule.name == "argmax"
+        assert engines[name].options[length] == argmax.shape.nodes
+    for settings in engines.values():
         content = plain(EngineJson.view(settings))
         assert content["verdict"] in ("speculate", "speculating may not pay", "do not speculate")
         assert content["remarks"][0].startswith("Rule: ")
@@ -66,8 +66,8 @@ def test_vllm_json_is_the_one_pasted() -> None:
     assert words[:3] == ["vllm", "serve", "org/large"]
     assert json.loads(words[words.index("--speculative-config") + 1]) == settings.options
     assert settings.options["model"] == "org/small-4"
-    drawn = (settings.options["draft_sample_method"], settings.options["rejection_sample_method"])
-    assert drawn == ("probabilistic", "block")
+    methods = (settings.options["draft_sample_method"], settings.options["rejection_sample_method"])
+    assert methods == ("probabilistic", "block")
     assert any("Block verification needs model runner V2" in line for line in settings.remarks)
     assert any(line.startswith("Token verification") and "at best k = " in line for line in settings.remarks)
     assert any(line.startswith("By default") and "argmax" in line for line in settings.remarks)
@@ -97,14 +97,14 @@ def test_settings_that_an_engine_refuses_or_ignores_are_never_pasted(sampling: d
     """Whatever the sampling, and whether sampled drafts are of use or not."""
     trace = text_trace(4, 0.7, **sampling)
     columns = {**trace.columns, "log_draft": trace.columns["log_draft"] - off}
-    found = engines_of(Draft("small", replace(trace, columns=columns), table()), k_max=4, nodes=4)
-    assert list(found) == (GREEDY if sampling.get("temperature") == 0 else NAMES)
-    for settings in found.values():
+    engines = engines_of(Draft("small", replace(trace, columns=columns), table()), k_max=4, nodes=4)
+    assert list(engines) == (GREEDY if sampling.get("temperature") == 0 else NAMES)
+    for settings in engines.values():
         rule = settings.candidate.prediction.rule.name
         assert ("block" in settings.paste) == (rule == "block")
         assert rule != "block" or (settings.engine == "vllm" and any("V2" in line for line in settings.remarks))
         assert "rejection-sampling" not in settings.paste
-    assert found["sglang"].candidate.prediction.rule.name in ("greedy", "argmax", "topk")
+    assert engines["sglang"].candidate.prediction.rule.name in ("greedy", "argmax", "topk")
 
 
 def test_sglang_counts_the_root_and_pays_for_the_tree_it_grows() -> None:
@@ -117,16 +117,16 @@ def test_sglang_counts_the_root_and_pays_for_the_tree_it_grows() -> None:
     assert options["speculative-num-draft-tokens"] == shape.nodes + 1
     assert options["speculative-num-steps"] == shape.depth
     assert options["speculative-eagle-topk"] == shape.top >= shape.max_rank
-    assert all(grown >= own for grown, own in zip(shape.passes, shape.kept.passes, strict=True))
+    assert all(grown >= alone for grown, alone in zip(shape.passes, shape.kept.passes, strict=True))
     assert len(shape.passes) == shape.depth
     wanted = settings.candidate.prediction.wanted
     assert isinstance(wanted, BestTree)
     kept = replace(wanted, drafted_as=None)
-    own = predict(settings.candidate.draft.trace, RULES["topk"], kept, table(draft=0.1))
-    assert own.shape == shape.kept
-    assert own.speedup is not None
-    assert settings.candidate.speedup.best <= own.speedup.best
-    assert own.tokens_per_call.best == pytest.approx(settings.candidate.prediction.tokens_per_call.best)
+    alone = predict(settings.candidate.draft.trace, RULES["topk"], kept, table(draft=0.1))
+    assert alone.shape == shape.kept
+    assert alone.speedup is not None
+    assert settings.candidate.speedup.best <= alone.speedup.best
+    assert alone.tokens_per_call.best == pytest.approx(settings.candidate.prediction.tokens_per_call.best)
     words = shlex.split(settings.paste)
     assert words[words.index("--speculative-num-draft-tokens") + 1] == str(shape.nodes + 1)
 
@@ -139,41 +139,41 @@ def test_a_grown_tree_is_at_least_its_kept_one() -> None:
 
 def test_greedy_traces_plan_chains() -> None:
     trace = text_trace(4, 0.7, temperature=0.0)
-    found = engines_of(Draft("small", trace, table()), k_max=8)
-    assert list(found) == GREEDY
-    assert {s.candidate.prediction.rule.name for s in found.values()} == {"greedy"}
-    assert found["transformers"].options["generate"] == {"do_sample": False}
-    assert "draft_sample_method" not in found["vllm"].options
-    assert found["sglang"].options["speculative-eagle-topk"] == 1
+    engines = engines_of(Draft("small", trace, table()), k_max=8)
+    assert list(engines) == GREEDY
+    assert {s.candidate.prediction.rule.name for s in engines.values()} == {"greedy"}
+    assert engines["transformers"].options["generate"] == {"do_sample": False}
+    assert "draft_sample_method" not in engines["vllm"].options
+    assert engines["sglang"].options["speculative-eagle-topk"] == 1
 
 
 def test_engines_of_log_probabilities_alone() -> None:
     trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 3)
-    found = engines_of(Draft("small", trace, ConstantRatio(0.1)), k_max=4)
-    assert list(found) == ["transformers", "vllm", "onnxruntime"], (
+    engines = engines_of(Draft("small", trace, ConstantRatio(0.1)), k_max=4)
+    assert list(engines) == ["transformers", "vllm", "onnxruntime"], (
         "the others draft first choices, which the trace does not rank"
     )
-    assert not any("By default" in line for line in found["vllm"].remarks)
+    assert not any("By default" in line for line in engines["vllm"].remarks)
 
 
 def test_cut_sampling_is_remarked() -> None:
-    found = engines_of(Draft("small", text_trace(4, 0.7, temperature=0.7, top_k=20, top_p=0.9), table()), k_max=4)
-    assert "top_k=20" in found["transformers"].paste
-    assert "twice" in found["transformers"].remarks[-1]
-    assert any("are not cut by top-k" in line for line in found["vllm"].remarks)
-    assert any("On CPU, XPU and ROCm" in line for line in found["sglang"].remarks)
-    words = shlex.split(found["llama.cpp"].paste)
+    engines = engines_of(Draft("small", text_trace(4, 0.7, temperature=0.7, top_k=20, top_p=0.9), table()), k_max=4)
+    assert "top_k=20" in engines["transformers"].paste
+    assert "twice" in engines["transformers"].remarks[-1]
+    assert any("are not cut by top-k" in line for line in engines["vllm"].remarks)
+    assert any("On CPU, XPU and ROCm" in line for line in engines["sglang"].remarks)
+    words = shlex.split(engines["llama.cpp"].paste)
     given = {name: float(words[words.index(name) + 1]) for name in ("--temp", "--top-k", "--top-p", "--min-p")}
     assert given == {"--temp": 0.7, "--top-k": 20, "--top-p": 0.9, "--min-p": 0}
-    assert "before the temperature" in found["llama.cpp"].remarks[-1]
+    assert "before the temperature" in engines["llama.cpp"].remarks[-1]
 
 
 def test_onnxruntime_takes_at_most_16_drafts() -> None:
     near = Draft("small", text_trace(4, 0.01), table(draft=0.01))
-    found = engines_of(near, k_max=24, nodes=4)
-    assert found["transformers"].candidate.prediction.shape.nodes > 16
+    engines = engines_of(near, k_max=24, nodes=4)
+    assert engines["transformers"].candidate.prediction.shape.nodes > 16
     best = engines_of(near, k_max=16, nodes=4)["transformers"].candidate.prediction.shape.nodes
-    assert found["onnxruntime"].options["speculative"]["max_draft_tokens"] == best
+    assert engines["onnxruntime"].options["speculative"]["max_draft_tokens"] == best
 
 
 def test_openvino_is_for_greedy_decoding_alone() -> None:
@@ -231,8 +231,8 @@ def test_an_ensemble_weight_changes_the_output(tiny_pair: Any) -> None:
     ids = torch.tensor([[1, 2, 3, 4]])
 
     def text(**options: Any) -> list[int]:
-        found = target.generate(ids, do_sample=False, max_new_tokens=20, eos_token_id=None, **options)
-        return list(found[0].tolist())
+        output = target.generate(ids, do_sample=False, max_new_tokens=20, eos_token_id=None, **options)
+        return list(output[0].tolist())
 
     with quiet():
         plain = text()
@@ -250,11 +250,11 @@ def test_servers_say_what_requests_must_ask_for() -> None:
     """Where no command line sets the sampling, a remark does; transformers and llama.cpp set it themselves."""
     cut = engines_of(Draft("small", text_trace(4, 0.7, temperature=0.7, top_k=20, top_p=0.9), table()), k_max=4)
     greedy = engines_of(Draft("small", text_trace(4, 0.7, temperature=0.0), table()), k_max=4)
-    for found, words in ((cut, "temperature 0.7, top_k 20, top_p 0.9:"), (greedy, "temperature 0:")):
+    for engines, words in ((cut, "temperature 0.7, top_k 20, top_p 0.9:"), (greedy, "temperature 0:")):
         for engine in ("vllm", "sglang", "tensorrt-llm"):
-            assert any(f"Send requests with {words}" in line for line in found[engine].remarks), engine
+            assert any(f"Send requests with {words}" in line for line in engines[engine].remarks), engine
         for engine in ("transformers", "llama.cpp"):
-            assert not any("Send requests" in line for line in found[engine].remarks), engine
+            assert not any("Send requests" in line for line in engines[engine].remarks), engine
 
 
 def test_stopping_rules_go_to_the_engines_that_have_them() -> None:
@@ -263,14 +263,14 @@ def test_stopping_rules_go_to_the_engines_that_have_them() -> None:
     stops = [read_stop("token<0.9"), read_stop("top<0.9")]
     shown = replace(trace, columns={**trace.columns, "draft_top": np.maximum(np.exp(trace.columns["log_draft"]), 0.3)})
     fixed = engines_of(Draft("small", shown, cost), k_max=8)
-    found = engines_of(Draft("small", shown, cost), k_max=8, stops=stops)
+    engines = engines_of(Draft("small", shown, cost), k_max=8, stops=stops)
     tried = plan(shown, cost, rules=[RULES["token"]], shapes=[Chain(k, stop=stops[0]) for k in range(1, 9)]).best
     best = max(tried.gain, fixed["transformers"].candidate.prediction.gain)
-    assert found["transformers"].candidate.prediction.gain == pytest.approx(best)
+    assert engines["transformers"].candidate.prediction.gain == pytest.approx(best)
     for name in NAMES:
-        if not found[name].version or name not in ("transformers", "llama.cpp"):
-            assert not found[name].candidate.prediction.shape.stop
-            assert found[name].paste == fixed[name].paste
+        if not engines[name].version or name not in ("transformers", "llama.cpp"):
+            assert not engines[name].candidate.prediction.shape.stop
+            assert engines[name].paste == fixed[name].paste
     (line,) = without_stop([stops[1]])
     assert line == "Only llama.cpp stops by top; settings of other engines have a fixed length."
     assert without_stop([read_stop("entropy>2")])[0].startswith("No engine stops by entropy")
@@ -292,16 +292,16 @@ def test_a_stopped_chain_is_pasted_with_its_threshold() -> None:
     texts = Trace.from_log_probabilities([(log_target[:2000], log_draft[:2000])] * 2).texts
     provenance = {"settings": {"sampling": {"temperature": 1.0}}}
     draft = Draft("small", Trace(columns, texts, provenance), ConstantRatio(0.3))
-    found = engines_of(draft, k_max=8, stops=[read_stop("token<0.5"), read_stop("top<0.5")])
-    assert found["transformers"].options["assistant"]["assistant_confidence_threshold"] == 0.5
-    assert any("ends the drafting" in remark for remark in found["transformers"].remarks)
-    assert found["llama.cpp"].options["spec-draft-p-min"] == 0.5
-    assert "--spec-draft-p-min 0.5" in found["llama.cpp"].paste
+    engines = engines_of(draft, k_max=8, stops=[read_stop("token<0.5"), read_stop("top<0.5")])
+    assert engines["transformers"].options["assistant"]["assistant_confidence_threshold"] == 0.5
+    assert any("ends the drafting" in remark for remark in engines["transformers"].remarks)
+    assert engines["llama.cpp"].options["spec-draft-p-min"] == 0.5
+    assert "--spec-draft-p-min 0.5" in engines["llama.cpp"].paste
     ones = {**columns, "log_target": np.zeros(4000), "log_draft": np.where(sure | ~likely, 0.0, -np.inf)}
     greedy = Draft("small", Trace(ones, texts, {"settings": {"sampling": {"temperature": 0.0}}}), ConstantRatio(0.3))
-    found = engines_of(greedy, k_max=8, stops=[read_stop("token<0.5"), read_stop("top<0.5")])
-    assert found["transformers"].options["assistant"]["assistant_confidence_threshold"] == 0.5
-    assert found["llama.cpp"].options["spec-draft-p-min"] == 0.5
-    assert any("the prediction is an estimate" in remark for remark in found["llama.cpp"].remarks)
+    engines = engines_of(greedy, k_max=8, stops=[read_stop("token<0.5"), read_stop("top<0.5")])
+    assert engines["transformers"].options["assistant"]["assistant_confidence_threshold"] == 0.5
+    assert engines["llama.cpp"].options["spec-draft-p-min"] == 0.5
+    assert any("the prediction is an estimate" in remark for remark in engines["llama.cpp"].remarks)
     cold = replace(draft, trace=replace(draft.trace, provenance={"settings": {"sampling": {"temperature": 0.7}}}))
     assert engines_of(cold, k_max=8, stops=[read_stop("top<0.5")])["llama.cpp"].options["spec-draft-p-min"] == 0

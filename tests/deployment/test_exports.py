@@ -83,11 +83,11 @@ def test_survival_is_at_the_starts_of_calls(name: str) -> None:
     path = rule.path_survival(trace.columns, k)
     parts = [calls_from(path[start : start + 60], 60, k) for start in (0, 60, 120)]
     walked = sum(counts for counts, _ in parts) / sum(calls for _, calls in parts)
-    found = survival_at_starts(trace, rule, k)
-    assert found == pytest.approx(walked, rel=1e-9)
+    survival = survival_at_starts(trace, rule, k)
+    assert survival == pytest.approx(walked, rel=1e-9)
     inside = np.concatenate([np.arange(start + 1, start + 61 - k) for start in (0, 60, 120)])
     naive = path[inside].mean(axis=0)
-    assert np.abs(naive - found).max() > 0.01, "a naive average differs: the check can fail"
+    assert np.abs(naive - survival).max() > 0.01, "a naive average differs: the check can fail"
 
 
 def test_position_one_differs_between_lengths() -> None:

@@ -51,39 +51,39 @@ def head(kind: str, seed: int = 4, *, grown: bool = False, **settings: Any) -> T
 
 
 def of_engines(trace: Trace, k_max: int = 4) -> dict[str, EngineSettings]:
-    found = engine_settings([Draft("x", trace, table(draft=0.1))], k_max=k_max, nodes=6)
-    return {settings.engine: settings for settings in found if settings.candidate.prediction.rule.uses_draft}
+    every = engine_settings([Draft("x", trace, table(draft=0.1))], k_max=k_max, nodes=6)
+    return {settings.engine: settings for settings in every if settings.candidate.prediction.rule.uses_draft}
 
 
 @each("kind", METHODS)
 @each("temperature", [0.0, 1.0])
 def test_each_engine_names_the_method(kind: str, temperature: float) -> None:
-    found = of_engines(head(kind, temperature=temperature))
+    engines = of_engines(head(kind, temperature=temperature))
     named = {
         "vllm": lambda options: options["method"],
         "sglang": lambda options: options["speculative-algorithm"],
         "llama.cpp": lambda options: options["spec-type"],
     }
-    assert {name: named[name](found[name].options) for name in named if name in found} == METHODS[kind]
-    words = shlex.split(found["vllm"].paste)
-    assert json.loads(words[-1]) == found["vllm"].options
-    assert found["vllm"].options["model"] == "/head"
-    assert found["vllm"].options.get("parallel_drafting", False) == (kind == "peagle")
-    lacking = {engine.name for engine in serving_engines()} - {"openvino"} - set(found)
+    assert {name: named[name](engines[name].options) for name in named if name in engines} == METHODS[kind]
+    words = shlex.split(engines["vllm"].paste)
+    assert json.loads(words[-1]) == engines["vllm"].options
+    assert engines["vllm"].options["model"] == "/head"
+    assert engines["vllm"].options.get("parallel_drafting", False) == (kind == "peagle")
+    missing = {engine.name for engine in serving_engines()} - {"openvino"} - set(engines)
     said = without_method([Draft("x", head(kind), ConstantRatio(0.1))])
     assert (said == []) == (kind == "draft model")
-    assert all(f"for {kind} drafts" in said[0] and name in said[0] for name in lacking if said)
+    assert all(f"for {kind} drafts" in said[0] and name in said[0] for name in missing if said)
 
 
 def test_a_parallel_head_has_no_steps_and_first_choices() -> None:
     """DFlash drafts a block; sampled marginals are not pasted, as no engine was seen to draft them."""
-    found = of_engines(head("dflash"))
-    assert {settings.candidate.prediction.rule.name for settings in found.values()} == {"argmax"}
-    options, shape = found["sglang"].options, found["sglang"].candidate.prediction.shape
+    engines = of_engines(head("dflash"))
+    assert {settings.candidate.prediction.rule.name for settings in engines.values()} == {"argmax"}
+    options, shape = engines["sglang"].options, engines["sglang"].candidate.prediction.shape
     assert options["speculative-num-draft-tokens"] == shape.nodes + 1
     assert not {"speculative-num-steps", "speculative-eagle-topk"} & set(options)
-    assert found["vllm"].options["draft_sample_method"] == "greedy"
-    assert any("one pass" in line for line in found["vllm"].remarks)
+    assert engines["vllm"].options["draft_sample_method"] == "greedy"
+    assert any("one pass" in line for line in engines["vllm"].remarks)
 
 
 def test_sampled_drafts_of_sglang_are_for_heads_that_read_their_drafts() -> None:
@@ -115,14 +115,14 @@ def test_sglang_has_the_exact_number_of_the_tree_that_was_measured(kind: str, te
 @each("kind", CLASSES)
 def test_tensorrt_code_runs(kind: str) -> None:
     """On stand-ins that keep what they are called with."""
-    told: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "tensorrt_llm", SimpleNamespace(LLM=lambda **options: told.update(options)))
+        patch.setitem(sys.modules, "tensorrt_llm", SimpleNamespace(LLM=lambda **options: arguments.update(options)))
         config = SimpleNamespace(**{CLASSES[kind]: lambda **options: options})
         patch.setitem(sys.modules, "tensorrt_llm.llmapi", config)
         settings = of_engines(head(kind))["tensorrt-llm"]
         exec(settings.paste, {})
-    assert told["speculative_config"] == settings.options
+    assert arguments["speculative_config"] == settings.options
     assert settings.options["speculative_model"] == "/head"
 
 
@@ -196,8 +196,8 @@ def test_suffix_decoding_is_searched_as_it_was_measured() -> None:
     columns = {**trace.columns, "suffix_match": copied, "suffix_drafted": copied + 1}
     how = {"max_depth": 24, "factor": 2.0, "offset": 0.0, "min_probability": 0.2, "across": False}
     trace = replace(with_provenance(trace, settings={**trace.provenance["settings"], "suffix": how}), columns=columns)
-    found = engine_settings([Draft("x", trace, table(draft=0.1))], k_max=4)
-    (settings,) = (each for each in found if each.candidate.prediction.rule.name == "suffix")
+    every = engine_settings([Draft("x", trace, table(draft=0.1))], k_max=4)
+    (settings,) = (each for each in every if each.candidate.prediction.rule.name == "suffix")
     assert (settings.engine, settings.candidate.draft_kind, settings.candidate.draft.name) == ("vllm", "suffix", "none")
     assert settings.options == {
         "method": "suffix",

@@ -42,8 +42,8 @@ def by_hand(texts: Trace, k: int, batch: int, context: int) -> float:
 def test_seconds_of_batches_by_hand(context: int) -> None:
     """Rounds of every batch of three texts, one of each draw, with times that are affine in live texts."""
     texts = trace(12, 20, 16)
-    found = lock_step_lengths(texts, RULE, COST, ks=KS, batches=[1, 3], contexts=[context])
-    for choice in found:
+    choices = lock_step_lengths(texts, RULE, COST, ks=KS, batches=[1, 3], contexts=[context])
+    for choice in choices:
         seconds = {k: by_hand(texts, k, choice.batch, context) for k in (0, *KS)}
         best = min(seconds, key=lambda k: seconds[k])
         assert choice.k == best

@@ -89,12 +89,12 @@ def test_what_is_predicted_is_what_the_plan_says() -> None:
 def test_the_documents_tell_the_ratios_that_were_measured() -> None:
     """README, docs/built_in_pair.md and docs/planning.md, from the results of the benchmark."""
     root = Path(__file__).parents[2]
-    found = json.loads((root / "benchmarks" / "results" / "plan_picks.json").read_text())["pairs"]
-    ratios = [one["measured"]["pick_over_best"] for one in found]
+    pairs = json.loads((root / "benchmarks" / "results" / "plan_picks.json").read_text())["pairs"]
+    ratios = [one["measured"]["pick_over_best"] for one in pairs]
     readme, pair, planning = (
         (root / name).read_text() for name in ("README.md", "docs/built_in_pair.md", "docs/planning.md")
     )
     for ratio in ratios:
         assert f"{ratio['best']:.3f} ({ratio['low']:.3f} to {ratio['high']:.3f})" in pair
-    told = [f"{ratio['best']:.3f}" for ratio in ratios]
-    assert all(f"{told[0]}, {told[1]} and {told[2]} of the fastest" in page for page in (readme, planning))
+    values = [f"{ratio['best']:.3f}" for ratio in ratios]
+    assert all(f"{values[0]}, {values[1]} and {values[2]} of the fastest" in page for page in (readme, planning))

@@ -98,14 +98,14 @@ def test_prompts_of_other_requests_slow_calls_more(tmp_path: Path, monkeypatch: 
 
     def choice() -> ServedChoice:
         fit = fit_server([step_time(each) for each in runs])
-        (found,) = served_choices(fit, tokens_of_runs(runs, (1,)), [32], [fit.runs[-1].context])
-        return as_run(found, runs, fit)
+        (best,) = served_choices(fit, tokens_of_runs(runs, (1,)), [32], [fit.runs[-1].context])
+        return as_run(best, runs, fit)
 
-    found = choice()
-    assert found.k == 1
-    assert found.speedup.best == pytest.approx(truth[1], rel=0.02)
-    assert found.agrees
-    assert not found.certain
+    answer = choice()
+    assert answer.k == 1
+    assert answer.speedup.best == pytest.approx(truth[1], rel=0.02)
+    assert answer.agrees
+    assert not answer.certain
     used = fitting._used
     monkeypatch.setattr(fitting, "_used", lambda each: [term for term in used(each) if term < 7])
     without = choice()
@@ -123,9 +123,9 @@ def with_prompts(folder: Path, spread: int) -> tuple[list[BenchRun], dict[int, f
 
     def run(concurrency: int, k: int, requests: int, noise: float) -> BenchRun:
         rng, settings = np.random.default_rng([concurrency, k, requests]), {"noise": noise, "spread": spread}
-        found = served(rng, law, concurrency, k, survival=SURVIVAL, requests=requests, prefill=PREFILL, **settings)
+        content = served(rng, law, concurrency, k, survival=SURVIVAL, requests=requests, prefill=PREFILL, **settings)
         path = folder / f"{concurrency}-{k}-{requests}.json"
-        path.write_text(json.dumps(found))
+        path.write_text(json.dumps(content))
         return read_run(path)
 
     runs = [run(concurrency, k, 40 * concurrency, 0.005) for concurrency in (1, 8, 32) for k in (0, 1, 3, 5)]
@@ -156,9 +156,9 @@ def test_speculation_is_off_where_it_does_not_pay(tmp_path: Path) -> None:
     """A dear draft: plain decoding wins at large concurrencies."""
     law = affine(8e-3, 2e-4, 0.0, 0.0, 1e-3, 1.2e-3, 0.0)
     folder = sweep(tmp_path, law, (0, 1, 3), survival=SURVIVAL, noise=0.005)
-    found = [read_run(path) for path in sorted(folder.iterdir())]
-    fit = fit_server([step_time(run) for run in found])
-    choices = served_choices(fit, tokens_of_runs(found, fit.ks), [1, 4, 16], [fit.contexts[0]])
+    bench_runs = [read_run(path) for path in sorted(folder.iterdir())]
+    fit = fit_server([step_time(run) for run in bench_runs])
+    choices = served_choices(fit, tokens_of_runs(bench_runs, fit.ks), [1, 4, 16], [fit.contexts[0]])
     assert [choice.k > 0 for choice in choices] == [True, True, False]
     assert choices[0].certain
     assert (choices[-1].tokens_per_call, choices[-1].speedup.best) == (1.0, 1.0)
@@ -180,8 +180,8 @@ def test_tokens_of_a_trace_are_those_of_predict(runs: list[BenchRun]) -> None:
 def test_counted_tokens_have_the_times_errors(runs: list[BenchRun]) -> None:
     """Errors of the times and of the counts add in squares; a k that ran has its own tokens."""
     fit = fit_server([step_time(run) for run in runs])
-    found = {each.k: each for each in tokens_of_runs(runs, fit.ks)}
-    for k, each_k in found.items():
+    by_k = {each.k: each for each in tokens_of_runs(runs, fit.ks)}
+    for k, each_k in by_k.items():
         nearest = next(ran for ran in (1, 3, 5) if ran >= k)
         same = [run for run in runs if run.k == nearest]
         calls, decoded = (sum(values) for values in zip(*((run.calls or 0, run.decoded) for run in same), strict=True))
@@ -193,8 +193,8 @@ def test_counted_tokens_have_the_times_errors(runs: list[BenchRun]) -> None:
         math.log(low.target_step().best / low.call(Chain(3)).best * high.call(Chain(3)).best / high.target_step().best)
         for low, high in cost.errors()
     ]
-    got = found[3].speedup(cost)
-    counted = math.log(found[3].per_call.high / found[3].per_call.low)
+    got = by_k[3].speedup(cost)
+    counted = math.log(by_k[3].per_call.high / by_k[3].per_call.low)
     assert math.log(got.high / got.best) == pytest.approx(np.linalg.norm([*moved, counted]) / 2, rel=1e-3)
 
 

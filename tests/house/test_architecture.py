@@ -12,8 +12,8 @@ CODE = ("spectheory", "simulations", "proofs_check", "tests", "benchmarks")
 
 def folders() -> set[str]:
     """Every folder with Python files of its own, and the docs; not a package that only holds folders."""
-    found = {path.parent.relative_to(ROOT) for name in CODE for path in (ROOT / name).rglob("*.py")}
-    code = {f"{folder.as_posix()}/" for folder in found}
+    rooms = {path.parent.relative_to(ROOT) for name in CODE for path in (ROOT / name).rglob("*.py")}
+    code = {f"{folder.as_posix()}/" for folder in rooms}
     return code - {"simulations/", "proofs_check/"} | {"docs/", "docs/figures/"}
 
 

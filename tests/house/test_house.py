@@ -97,14 +97,14 @@ def tree(path: Path) -> ast.Module:
 
 def imports(path: Path) -> set[str]:
     """Dotted names of what a file imports from this repository, wherever in the file."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} imports relatively: write the whole name"
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {name for name in found if name.split(".")[0] in PACKAGES}
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in names if name.split(".")[0] in PACKAGES}
 
 
 def room(dotted: str) -> str:
@@ -213,12 +213,12 @@ def public(path: Path) -> Iterator[ast.FunctionDef | ast.ClassDef]:
 
 def undocumented(path: Path) -> list[str]:
     """The file, its public functions, classes and their public methods that have no docstring."""
-    found = [] if ast.get_docstring(tree(path)) else [f"{path}"]
+    lines = [] if ast.get_docstring(tree(path)) else [f"{path}"]
     for node in public(path):
         members = [m for m in getattr(node, "body", []) if isinstance(m, ast.FunctionDef) and m.name[0] != "_"]
         methods = members if isinstance(node, ast.ClassDef) else []
-        found += [f"{path}: {item.name}" for item in (node, *methods) if not ast.get_docstring(item)]
-    return found
+        lines += [f"{path}: {item.name}" for item in (node, *methods) if not ast.get_docstring(item)]
+    return lines
 
 
 def test_everything_public_is_documented() -> None:

@@ -41,13 +41,13 @@ def links(text: str) -> Iterator[str]:
 
 def broken(page: Path, text: str) -> list[str]:
     """The links that lead nowhere."""
-    found = []
+    dead = []
     for link in links(text):
         name, _, anchor = link.partition("#")
         file = (page.parent / name).resolve() if name else page
         if not file.exists() or (anchor and anchor not in anchors(file)):
-            found.append(link)
-    return found
+            dead.append(link)
+    return dead
 
 
 @each("page", PAGES)

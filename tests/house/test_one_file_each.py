@@ -68,18 +68,18 @@ def test_a_package_that_is_broken_or_takes_a_name_is_left_out(
     assert main(["rules", *pmfs, "--json"]) == 0
     out, err = capsys.readouterr()
     answer = json.loads(out[out.index("\n{") :])
-    found = {rule["rule"]: rule["acceptance"] for rule in answer["rules"]}
-    assert "half" in found
-    assert found["token"]["best"] == pytest.approx(0.6)
+    by_name = {rule["rule"]: rule["acceptance"] for rule in answer["rules"]}
+    assert "half" in by_name
+    assert by_name["token"]["best"] == pytest.approx(0.6)
     assert "'gone' of an installed package is left out: 'nowhere:Rule of toys' cannot be loaded" in err
     assert "'thief' of an installed package is left out: 'token' is a built-in rule" in err
 
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Trace:
-    found = made_up(40, 30, 25, 35, origin=SAMPLED_TEXT)
-    found.write(tmp_path / "trace.parquet")
-    return found
+    made = made_up(40, 30, 25, 35, origin=SAMPLED_TEXT)
+    made.write(tmp_path / "trace.parquet")
+    return made
 
 
 @pytest.fixture
@@ -110,9 +110,9 @@ def tokens_of_chains_of_one(accepted: np.ndarray, trace: Trace) -> float:
 def test_predict(toys: Path, trace: Trace, ask: Ask) -> None:
     """Chains and trees of both rules and of the shape, their figures, and the numbers that their laws say."""
     rules = ("--rule", "token", "--rule", "half:Half", "--rule", "coin:Coin")
-    found = ask("predict", toys / "trace.parquet", *rules, "--k-max", 3, "--c", 0.1, "--out", toys / "out")
-    assert found == json.loads((toys / "out" / "prediction.json").read_text())
-    of = {(p["rule"], p["wanted"]): p for p in found["predictions"]}
+    content = ask("predict", toys / "trace.parquet", *rules, "--k-max", 3, "--c", 0.1, "--out", toys / "out")
+    assert content == json.loads((toys / "out" / "prediction.json").read_text())
+    of = {(p["rule"], p["wanted"]): p for p in content["predictions"]}
     accepted = half_accepted(trace)
     one = of["half", "chain k=1"]
     assert one["acceptance"]["best"] == pytest.approx(accepted.mean(), abs=CLOSE)
@@ -121,17 +121,17 @@ def test_predict(toys: Path, trace: Trace, ask: Ask) -> None:
     assert of["coin", "chain k=1"]["tokens_per_call"]["best"] == pytest.approx(coin, abs=CLOSE)
     assert ("coin", "best tree of 3") in of
     assert ("half", "best tree of 3") not in of
-    drawn = {name: (toys / "out" / f"{name}.svg").exists() for name in ("tokens_per_call", "trees", "speedup")}
-    assert all(drawn.values()), drawn
+    written = {name: (toys / "out" / f"{name}.svg").exists() for name in ("tokens_per_call", "trees", "speedup")}
+    assert all(written.values()), written
 
 
 def test_predict_with_the_shape(toys: Path, trace: Trace, ask: Ask) -> None:
     """Two candidates of a coin are a coin of 1 - 0.6^2; a comb is that batch at two nodes."""
-    found = ask(
+    content = ask(
         *("predict", toys / "trace.parquet", "--rule", "coin:Coin", "--k-max", 3, "--out", toys / "out"),
         *("--shape", "comb:Comb", "--shape", "batch"),
     )
-    of = {p["wanted"]: p for p in found["predictions"]}
+    of = {p["wanted"]: p for p in content["predictions"]}
     trees = plan(trace, rules=[path_rule("coin:Coin")], shapes=read_shape("comb:Comb", [1, 2, 3]))
     assert [str(label) for label in trees.labels] == ["coin comb"], "one column, and one line of a figure"
     assert of["comb k=3"]["paths"] == [[1], [2], [1, 1]]
@@ -141,13 +141,13 @@ def test_predict_with_the_shape(toys: Path, trace: Trace, ask: Ask) -> None:
 
 
 def test_plan(toys: Path, trace: Trace, ask: Ask) -> None:
-    found = ask(
+    content = ask(
         *("plan", toys / "trace.parquet", "--rule", "half:Half", "--rule", "coin:Coin", "--c", 0.1, "--k-max", 2),
         *("--nodes-max", 3, "--out", toys / "out"),
     )
-    assert {each["rule"] for each in found["candidates"]} == {"half", "coin"}
-    binding = {limit["name"]: limit["binds"] for limit in found["limits"]["distances"]}
-    assert binding.get("B7", found["kind"] == "tree")
+    assert {each["rule"] for each in content["candidates"]} == {"half", "coin"}
+    binding = {limit["name"]: limit["binds"] for limit in content["limits"]["distances"]}
+    assert binding.get("B7", content["kind"] == "tree")
     assert not binding.get("B6"), "the toys' drafts are drawn"
     assert all((toys / "out" / f"plan.{suffix}").exists() for suffix in ("png", "svg"))
 
@@ -155,11 +155,11 @@ def test_plan(toys: Path, trace: Trace, ask: Ask) -> None:
 def test_rules_and_bounds(toys: Path, package: None, trace: Trace, ask: Ask) -> None:
     """Installed rules stand beside the built-in ones, with the acceptances that they state."""
     for source, half in ((PMFS, OVERLAP / 2), ((toys / "trace.parquet",), half_accepted(trace).mean())):
-        found = {row["rule"]: row for row in ask("rules", *source, "--candidates", 3)["rules"]}
-        assert {"token", "race", "kseq"} < set(found)
-        assert found["half"]["acceptance"]["best"] == pytest.approx(half, abs=CLOSE)
-        assert (found["half"]["k"], found["coin"]["k"]) == (1, 3)
-        assert found["coin"]["acceptance"]["best"] == pytest.approx(1 - (1 - HEADS) ** 3, abs=CLOSE)
+        by_name = {row["rule"]: row for row in ask("rules", *source, "--candidates", 3)["rules"]}
+        assert {"token", "race", "kseq"} < set(by_name)
+        assert by_name["half"]["acceptance"]["best"] == pytest.approx(half, abs=CLOSE)
+        assert (by_name["half"]["k"], by_name["coin"]["k"]) == (1, 3)
+        assert by_name["coin"]["acceptance"]["best"] == pytest.approx(1 - (1 - HEADS) ** 3, abs=CLOSE)
         named = ask("rules", *source, "--candidates", 3, "--rule", "half", "--rule", "coin:Coin")["rules"]
         assert {row["rule"] for row in named} == {"half", "coin"}
     bounds = ask("bounds", toys / "trace.parquet", "--nodes", 2)
@@ -167,18 +167,18 @@ def test_rules_and_bounds(toys: Path, package: None, trace: Trace, ask: Ask) -> 
 
 
 def test_tree(toys: Path, trace: Trace, ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
-    found = ask("tree", toys / "trace.parquet", "--rule", "coin:Coin", "--nodes", 2)
-    assert found["rule"] == "coin"
+    content = ask("tree", toys / "trace.parquet", "--rule", "coin:Coin", "--nodes", 2)
+    assert content["rule"] == "coin"
     assert "'half' has no ranks" in refused(["tree", toys / "trace.parquet", "--rule", "half:Half"], capsys)
 
 
 def test_simulate(toys: Path, ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
     """A shape of the user's is simulated; a rule without a simulator is refused, and the refusal names those there."""
     law = ("--rank-pmf", "0.4,0.24", "--trials", 20_000, "--workers", 1)
-    found = ask("simulate", "tree", *law, "--shape", "comb:Comb", "--k", 3)
-    assert found["task"]["parameters"]["paths"] == [[1], [2], [1, 1]]
-    assert found["agree"]
-    assert found["comparisons"][0]["predicted"] == pytest.approx(0.4 + 0.24 + 0.16)
+    content = ask("simulate", "tree", *law, "--shape", "comb:Comb", "--k", 3)
+    assert content["task"]["parameters"]["paths"] == [[1], [2], [1, 1]]
+    assert content["agree"]
+    assert content["comparisons"][0]["predicted"] == pytest.approx(0.4 + 0.24 + 0.16)
     assert "is one of token, " in refused(["simulate", "decode", "--rule", "half:Half"], capsys)
 
 
@@ -237,8 +237,8 @@ def test_a_stopping_rule(
     stops = [word for stop in same for word in ("--stop", stop)]
     for command, listed, more in (("predict", "predictions", ()), ("plan", "candidates", ("--nodes-max", 1))):
         asked = (command, toys / "trace.parquet", "--rule", "token", "--k-max", 3, "--c", 0.1, *more)
-        found = ask(*asked, *stops)[listed]
-        ours, theirs = ([each for each in found if name in json.dumps(each)] for name in ("surprise>1", "token<"))
+        entries = ask(*asked, *stops)[listed]
+        ours, theirs = ([each for each in entries if name in json.dumps(each)] for name in ("surprise>1", "token<"))
         assert len(ours) == len(theirs) >= (command == "predict") * 3
         for one, other in zip(ours, theirs, strict=True):
             assert one["speedup"] == other["speedup"]
@@ -275,9 +275,9 @@ def test_a_kind_of_head(
     assert main([*map(str, ("measure", *pair, "--device", "cpu", "--out", toys / "measured"))]) == 0
     capsys.readouterr()
     chosen = ("--rule", "token", "--rule", "argmax", "--c", 0.1)
-    found = ask("predict", toys / "measured" / "trace.parquet", *chosen, "--k-max", 4)
-    assert (found["provenance"]["draft"]["kind"], found["provenance"]["settings"]["depth"]) == ("medusa", 4)
-    assert ("argmax", "chain k=4") in {(p["rule"], p["wanted"]) for p in found["predictions"]}
+    content = ask("predict", toys / "measured" / "trace.parquet", *chosen, "--k-max", 4)
+    assert (content["provenance"]["draft"]["kind"], content["provenance"]["settings"]["depth"]) == ("medusa", 4)
+    assert ("argmax", "chain k=4") in {(p["rule"], p["wanted"]) for p in content["predictions"]}
     planned = ask("plan", toys / "measured" / "trace.parquet", *chosen, "--k-max", 2, "--nodes-max", 2)
     assert {each["passes"] for each in planned["candidates"]} == {1}
     checked = ask(

@@ -54,12 +54,12 @@ def reached(path: Path) -> set[str]:
             read |= {a.name for a in each.names} if isinstance(each, ast.Import) else set()
         stored = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
         used |= dict.fromkeys([node.name] if isinstance(node, ast.FunctionDef | ast.ClassDef) else stored, read)
-    waiting, found = [name for name in used if name in registered_in(path)], set[str]()
+    waiting, seen = [name for name in used if name in registered_in(path)], set[str]()
     while waiting:
-        if (name := waiting.pop()) not in found:
-            found.add(name)
+        if (name := waiting.pop()) not in seen:
+            seen.add(name)
             waiting += used.get(name, ())
-    return found
+    return seen
 
 
 def registered_in(path: Path) -> set[str]:
@@ -107,7 +107,7 @@ SIMULATORS = [path for path in sources("simulations") if not str(path).startswit
 
 def test_simulators_call_no_closed_form() -> None:
     """What a simulator calls in another file of the room is called by a simulator there, and so looked through."""
-    assert {str(path): found for path in SIMULATORS if (found := closed_forms(path))} == {}
+    assert {str(path): forms for path in SIMULATORS if (forms := closed_forms(path))} == {}
     for path in sources("simulations/simulators"):
         for dotted in simulated(path):
             file, _, name = dotted.removeprefix("simulations.simulators.").partition(".")

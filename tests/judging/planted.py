@@ -58,8 +58,8 @@ class Engine:
             for depth in range(room):
                 at, before = text[-1], text[max(len(text) - 1 - self.reads, 0)]
                 u = rng.random()
-                own = q[before] if self.reads else q[at]
-                token = int(own.argmax()) if self.argmax else _drawn(own, u)
+                pmf = q[before] if self.reads else q[at]
+                token = int(pmf.argmax()) if self.argmax else _drawn(pmf, u)
                 if depth >= self.deepest or rng.random() < self.loses:
                     text.append(_drawn(p[at], rng.random()))
                     break
@@ -68,7 +68,7 @@ class Engine:
                     text.append(token)
                     taken += 1
                     continue
-                left = p[at] * (np.arange(len(own)) != token) if self.argmax else self.recovers(p[at], q[at], token)
+                left = p[at] * (np.arange(len(pmf)) != token) if self.argmax else self.recovers(p[at], q[at], token)
                 text.append(_drawn(left if left.sum() > 0 else p[at], rng.random()))
                 break
             else:

@@ -34,11 +34,11 @@ def judged(pair: ModelPair, name: str, entry: int | None) -> Judgement:
 
 @each("name", ["onnxruntime_genai_stats", "openvino_extended_perf_metrics"])
 def test_calls_at_temperature_zero_are_the_expected_ones(name: str, pair: ModelPair) -> None:
-    found = judged(pair, name, 0)
-    (greedy,) = found.standings
+    answer = judged(pair, name, 0)
+    (greedy,) = answer.standings
     assert greedy.calls.low <= greedy.calls.counted <= greedy.calls.high
-    assert not found.refuted
-    assert not found.output_refuted
+    assert not answer.refuted
+    assert not answer.output_refuted
 
 
 @each(
@@ -49,8 +49,8 @@ def test_one_text_at_temperature_one_refutes_drafts_of_another_kind(
     name: str, entry: int | None, pair: ModelPair
 ) -> None:
     """A hundred tokens tell sampled drafts from first choices and from independent ones, not token from block."""
-    found = judged(pair, name, entry)
-    stands = {one.rule: not one.refuted for one in found.standings}
+    answer = judged(pair, name, entry)
+    stands = {one.rule: not one.refuted for one in answer.standings}
     assert {rule: stands[rule] for rule in ("token", "block", "independent", "argmax")} == {
         "token": True,
         "block": True,
@@ -73,7 +73,7 @@ def scored(name: str, pair: ModelPair, temperature: float) -> tuple[Scores, Trac
 def test_log_probabilities_of_the_server_are_those_of_the_target(name: str, pair: ModelPair) -> None:
     """They are raw: of temperature 1 whatever the setting. Those of the draft are others (control)."""
     scores, trace = scored(name, pair, 1.0)
-    theirs = Scores.joined([scores, scores]).columns["log_target"]
+    theirs = Scores.join([scores, scores]).columns["log_target"]
     np.testing.assert_allclose(theirs, trace.columns["log_target"], atol=HALF, rtol=0)
     assert np.abs(theirs - trace.columns["log_draft"]).max() > 10 * HALF
 

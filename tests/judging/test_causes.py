@@ -28,8 +28,8 @@ def spoilt(q: Floats, at: int, n: int) -> Floats:
 
 
 def blamed(engine: ToyEngine, log: CallLog, *, stated: bool = True) -> dict[str, Finding]:
-    found = judge(log, read(engine.pair, log), rules=TOKEN if stated else ())
-    return {cause.cause: cause for cause in found.causes}
+    answer = judge(log, read(engine.pair, log), rules=TOKEN if stated else ())
+    return {cause.cause: cause for cause in answer.causes}
 
 
 def in_total(request: Request) -> Request:
@@ -97,10 +97,10 @@ def test_a_wrong_temperature_is_no_residual_that_is_not_taken() -> None:
     pair = toy_pair(3, likeness=0.97)
     sharp = replace(pair, **{name: _colder(getattr(pair, name)) for name in ("target", "draft")})
     log = ToyEngine(sharp).log(60)
-    found = judge(log, read(pair, log))
-    assert found.output_refuted
-    assert not found.refuted
-    assert not found.causes
+    answer = judge(log, read(pair, log))
+    assert answer.output_refuted
+    assert not answer.refuted
+    assert not answer.causes
 
 
 def _colder(pmf: Floats) -> Floats:

@@ -50,12 +50,12 @@ class Stated:
 
     def pair(self, target: LogitChange | None = None, draft: LogitChange | None = None) -> Pair:
         """The pmfs under the settings, or under changes of them."""
-        found = []
+        pmfs = []
         for logits, change in zip(self.raw(), (target, draft), strict=True):
             for sampling in change.steps(self.sampling) if change else (self.sampling,):
                 logits = sampling.log_pmf(logits)
-            found.append(np.exp(logits))
-        return Pair(*found)
+            pmfs.append(np.exp(logits))
+        return Pair(*pmfs)
 
     def log(self, engine: Pair, seed: int) -> CallLog:
         """What an engine of these pmfs decodes, under the stated settings."""

@@ -18,10 +18,10 @@ from spectheory.prediction.paths import calls_of_texts
 
 
 def test_what_is_certain_must_be_equal() -> None:
-    found = [compare_calls(count, [CallLaw(3.0, 0.0, 0.0, 3, (1.0,))]) for count in (2, 3, 4)]
-    assert [one.z for one in found] == [-math.inf, 0, math.inf]
-    assert [one.p for one in found] == [0, 1, 0]
-    assert all(one.certain for one in found)
+    comparisons = [compare_calls(count, [CallLaw(3.0, 0.0, 0.0, 3, (1.0,))]) for count in (2, 3, 4)]
+    assert [one.z for one in comparisons] == [-math.inf, 0, math.inf]
+    assert [one.p for one in comparisons] == [0, 1, 0]
+    assert all(one.certain for one in comparisons)
 
 
 def test_the_law_of_calls_has_the_moments_of_the_theorem() -> None:
@@ -48,9 +48,9 @@ def test_tails_are_no_false_alarms() -> None:
 
 def test_noise_of_estimates_widens_the_deviation() -> None:
     """By that of the mean of four readings, and by that of one, which its variance lacks: 1 + 0.6 + 4 * 0.6 = 2²."""
-    found = [compare_calls(5, [CallLaw(3.0, 1.0, noise, 2, (0.5, 0.0, 0.5))]) for noise in (0.0, 0.6)]
-    assert [one.z for one in found] == [2, 1]
-    assert [one.of_estimates for one in found] == [0, 0.6**0.5]
+    comparisons = [compare_calls(5, [CallLaw(3.0, 1.0, noise, 2, (0.5, 0.0, 0.5))]) for noise in (0.0, 0.6)]
+    assert [one.z for one in comparisons] == [2, 1]
+    assert [one.of_estimates for one in comparisons] == [0, 0.6**0.5]
 
 
 # Estimated laws
@@ -73,10 +73,10 @@ def test_tails_of_estimates_are_above_those_of_the_exact_law() -> None:
     """A skewed law, known up to a small error: the normal limit calls what chance often does impossible."""
     law = (0.99, *[0.0] * 9, 0.01)
     exact = [of_law(law, 0.0, count).p for count in (0, 10)]
-    found = [of_law(law, 1e-6, count).p for count in (0, 10)]
+    tails = [of_law(law, 1e-6, count).p for count in (0, 10)]
     assert exact == [1.0, tail([(0, np.array(law))], 10)]
-    assert all(one <= two for one, two in zip(exact, found, strict=True))
-    assert found[1] == pytest.approx(0.02 + BEYOND, rel=1e-9)
+    assert all(one <= two for one, two in zip(exact, tails, strict=True))
+    assert tails[1] == pytest.approx(0.02 + BEYOND, rel=1e-9)
     limit = 2 * norm.sf(9.9 / of_law(law, 1e-6, 10).deviation)
     assert limit < 1e-9, "the control: what the normal limit says"
 
@@ -111,12 +111,12 @@ def test_the_variance_of_estimates_has_no_bias() -> None:
     means = laws @ counts
     variances = laws @ counts**2 - means**2
     truth = laws.mean(axis=0)
-    found = []
+    estimates = []
     for picked in PICKS:
         of = list(picked)
         noise = float(means[of].var(ddof=1)) / READINGS
-        found.append(CallLaw(float(means[of].mean()), float(variances[of].mean()), noise, 0, (1.0,)))
-    spread, alone = np.mean([one.spread for one in found]), np.mean([one.variance for one in found])
+        estimates.append(CallLaw(float(means[of].mean()), float(variances[of].mean()), noise, 0, (1.0,)))
+    spread, alone = np.mean([one.spread for one in estimates]), np.mean([one.variance for one in estimates])
     exact = truth @ counts**2 - (truth @ counts) ** 2
     assert spread == pytest.approx(exact, rel=1e-12)
     assert alone < 0.9 * exact, "the control: without the error of the means"

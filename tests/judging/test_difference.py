@@ -149,10 +149,12 @@ def test_harder_texts_are_told_from_a_fault() -> None:
     log, right, faulty = decoded(easy, rng), decoded(hard, rng), decoded(0.88 * hard, rng)
     texts = [trace_of(easy), trace_of(hard)]
     fine, broken = (compare(log, other, texts=texts) for other in (right, faulty))
-    for found in (fine, broken):
+    for answer in (fine, broken):
         expected = [Run.of("", trace, k=K).shares for trace in texts]
-        assert [change.difference.best for change in found.texts] == pytest.approx((expected[1] - expected[0]).tolist())
-        for whole, part, rest in zip(found.changes, found.texts, found.rest, strict=True):
+        assert [change.difference.best for change in answer.texts] == pytest.approx(
+            (expected[1] - expected[0]).tolist()
+        )
+        for whole, part, rest in zip(answer.changes, answer.texts, answer.rest, strict=True):
             assert whole.difference.best == pytest.approx(part.difference.best + rest.difference.best)
     assert fine.differs(fine.tokens)
     assert not fine.differs(fine.rest[0])
@@ -160,8 +162,8 @@ def test_harder_texts_are_told_from_a_fault() -> None:
     assert broken.rest[0].difference.best < 0
 
 
-def _words(found: Difference) -> str:
-    return difference_report(found).headline
+def _words(answer: Difference) -> str:
+    return difference_report(answer).headline
 
 
 def _of_draft(trace: Trace, fingerprint: str) -> Trace:
@@ -180,11 +182,11 @@ def test_a_weaker_draft_is_told_from_texts_and_engine() -> None:
         compare(one, faulty, texts=texts),
         compare(one, other, texts=texts[:2]),
     )
-    for found in (fine, broken):
-        for change, *parts in zip(found.changes, found.texts, found.draft, found.rest, strict=True):
+    for answer in (fine, broken):
+        for change, *parts in zip(answer.changes, answer.texts, answer.draft, answer.rest, strict=True):
             assert change.difference.best == pytest.approx(sum(part.difference.best for part in parts))
-        assert found.texts[1].difference.best < -0.05
-        assert found.draft[1].difference.best < -0.05
+        assert answer.texts[1].difference.best < -0.05
+        assert answer.draft[1].difference.best < -0.05
     assert "The draft is weaker by" in _words(fine)
     assert "is within noise" in _words(fine)
     assert "is the engine; The calls of the second run do not fit the rule" in _words(broken)
@@ -198,10 +200,10 @@ def test_a_fault_that_easier_texts_hide_is_said() -> None:
     """Tokens per call are equal, as easier texts make up for a fault."""
     rng = np.random.default_rng(24)
     hard, easy = prompts_of(rng, 0.55, 0.0), prompts_of(rng, 0.7, 0.0)
-    found = compare(decoded(hard, rng), decoded(0.55 / 0.7 * easy, rng), texts=[trace_of(hard), trace_of(easy)])
-    assert not found.differs(found.tokens)
-    assert "the texts are easier by" in _words(found)
-    assert "is the draft or the engine" in _words(found)
+    answer = compare(decoded(hard, rng), decoded(0.55 / 0.7 * easy, rng), texts=[trace_of(hard), trace_of(easy)])
+    assert not answer.differs(answer.tokens)
+    assert "the texts are easier by" in _words(answer)
+    assert "is the draft or the engine" in _words(answer)
 
 
 def test_a_log_that_cannot_be_judged_says_why() -> None:
@@ -218,9 +220,9 @@ def test_a_wrong_output_is_said() -> None:
     pair = toy_pair(3)
     log = ToyEngine(pair, "independent").log(40)
     texts = [read(pair, log), read(replace(toy_pair(4), draft=pair.draft), log)]
-    found = compare(log, log, rule="independent", texts=texts, names=("a", "b"))
-    assert "The output of b is not what the target outputs" in _words(found)
-    shown = plain(difference_report(found).content)
+    answer = compare(log, log, rule="independent", texts=texts, names=("a", "b"))
+    assert "The output of b is not what the target outputs" in _words(answer)
+    shown = plain(difference_report(answer).content)
     assert [(shown[side]["calls_fit"], shown[side]["output_fits"]) for side in ("one", "other")] == [
         (True, True),
         (True, False),
@@ -234,10 +236,10 @@ def test_at_temperature_0_nothing_is_left() -> None:
     """Greedy counts are certain given the texts: the texts explain two pairs' difference to the last call."""
     pairs = [toy_pair(3), toy_pair(5)]
     logs = [ToyEngine(pair, "greedy").log(8) for pair in pairs]
-    found = compare(*logs, texts=[read(*each) for each in zip(pairs, logs, strict=True)])
-    assert found.tokens.difference.best != 0
-    assert [change.difference.best for change in found.rest] == pytest.approx([0.0] * (K + 1), abs=1e-12)
-    assert [change.z for change in found.rest] == [0.0] * (K + 1)
+    answer = compare(*logs, texts=[read(*each) for each in zip(pairs, logs, strict=True)])
+    assert answer.tokens.difference.best != 0
+    assert [change.difference.best for change in answer.rest] == pytest.approx([0.0] * (K + 1), abs=1e-12)
+    assert [change.z for change in answer.rest] == [0.0] * (K + 1)
 
 
 def test_a_gate_fails_as_often_as_stated_and_catches_its_smallest_loss() -> None:
@@ -249,9 +251,9 @@ def test_a_gate_fails_as_often_as_stated_and_catches_its_smallest_loss() -> None
     alarm, failed, caught = 0.05, 0, 0
     for _ in range(RUNS):
         expect = trace_of(prompts_of(rng, 0.6))
-        found = gate(decoded(prompts_of(rng, 0.6), rng), expect, alarm=alarm)
-        failed += not found.passed
-        lower = Gate(_lowered(found), alarm)
+        answer = gate(decoded(prompts_of(rng, 0.6), rng), expect, alarm=alarm)
+        failed += not answer.passed
+        lower = Gate(_lowered(answer), alarm)
         caught += not lower.passed
     assert failed <= binom.isf(FAILS, RUNS, 1.1 * alarm)
     assert caught >= binom.isf(1 - FAILS, RUNS, POWER - 0.05)
@@ -329,22 +331,22 @@ def _shares(counts: Floats) -> Floats:
     return np.append(counts.sum(), counts[1:]) / counts[0]
 
 
-def _lowered(found: Gate) -> Difference:
+def _lowered(answer: Gate) -> Difference:
     """The same runs where the second one has lost the smallest loss."""
-    tokens = found.difference.tokens
-    less = replace(tokens, other=tokens.other - found.smallest * tokens.one)
-    return replace(found.difference, changes=(less, *found.difference.changes[1:]))
+    tokens = answer.difference.tokens
+    less = replace(tokens, other=tokens.other - answer.smallest * tokens.one)
+    return replace(answer.difference, changes=(less, *answer.difference.changes[1:]))
 
 
 def test_no_prompt_in_common_and_totals_alone() -> None:
     """Against the pooled two-sample formula, by hand."""
     one, other = Counters(calls=400, survival=(0.8, 0.5)), Counters(calls=900, survival=(0.7, 0.5))
-    found = compare(one, other)
-    second = found.changes[1]
+    answer = compare(one, other)
+    second = answer.changes[1]
     assert second.deviation == pytest.approx(np.sqrt(0.8 * 0.2 / 400 + 0.7 * 0.3 / 900))
     variance = [s + 3 * t - (s + t) ** 2 for s, t in ((0.8, 0.5), (0.7, 0.5))]
-    assert found.tokens.deviation == pytest.approx(np.sqrt(variance[0] / 400 + variance[1] / 900))
-    assert found.differs(second) is bool(2 * ndtr(-abs(second.z)) < FALSE_ALARM / 3)
+    assert answer.tokens.deviation == pytest.approx(np.sqrt(variance[0] / 400 + variance[1] / 900))
+    assert answer.differs(second) is bool(2 * ndtr(-abs(second.z)) < FALSE_ALARM / 3)
     assert second.z == pytest.approx(-0.1 / second.deviation)
 
 
@@ -417,10 +419,10 @@ def test_what_nothing_random_changes_is_beyond_noise() -> None:
     """Certain shares: equal ones do not differ, and others do, by infinitely many deviations (null in JSON)."""
     run = Run.of("a", Counters(calls=100, survival=(0.7, 0.4)))
     assert all(change.z == 0 for change in difference(run, run).changes)
-    found = compare(Counters(calls=9, survival=(1.0,)), Counters(calls=9, survival=(0.0,)))
-    assert found.tokens.deviation == 0
-    assert found.tokens.z == -np.inf
-    assert found.differs(found.tokens)
-    shown = plain(difference_report(found).content)
+    answer = compare(Counters(calls=9, survival=(1.0,)), Counters(calls=9, survival=(0.0,)))
+    assert answer.tokens.deviation == 0
+    assert answer.tokens.z == -np.inf
+    assert answer.differs(answer.tokens)
+    shown = plain(difference_report(answer).content)
     assert [change["z"] for change in shown["changes"]] == [None, None]
     assert shown["differs"] is True

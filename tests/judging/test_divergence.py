@@ -51,8 +51,8 @@ def a_trace(gaps: list[float], margins: list[float] | None = None, **provenance:
 def test_gaps_within_rounding_are_ties_and_larger_ones_faults() -> None:
     bound = rounding_bound(16.0, "float32")
     trace = a_trace([0, 0.9 * bound, 0, 1.1 * bound, 0, 2.0])
-    found = divergences(trace)
-    assert [(one.text, one.position, one.kind) for one in found] == [
+    places = divergences(trace)
+    assert [(one.text, one.position, one.kind) for one in places] == [
         ("a", 1, "tie"),
         ("b", 0, "fault"),
         ("b", 2, "fault"),

@@ -33,8 +33,8 @@ def judged(log: CallLog) -> Judgement:
         last = np.concatenate([(*r.prompt, *r.output[:-1]) for r in log.requests])
         token = np.concatenate([r.output for r in log.requests])
         p, q, at = pair.target[last], pair.draft[last], np.arange(len(token))
-        own = np.where(q[at, token] > 0, q[at, token], 1.0)
-        g = np.where(q[at, token] > 0, hockey_stick(p, q, p[at, token] / own), np.inf)
+        mass = np.where(q[at, token] > 0, q[at, token], 1.0)
+        g = np.where(q[at, token] > 0, hockey_stick(p, q, p[at, token] / mass), np.inf)
         texts = tuple(TextInfo(r.id, len(r.output)) for r in log.requests)
         settings = {"settings": {"sampling": asdict(Sampling())}}
         return Trace({**columns_of(p, q, token), "race_g": g}, texts, settings)
@@ -46,31 +46,31 @@ def judged(log: CallLog) -> Judgement:
 def test_a_cut_draft_that_looks_like_a_race_is_named(lists: bool) -> None:
     """Twelve texts: rule race fits by chance. Token verification of the cut draft fits better."""
     engine = replace(ToyEngine(STATED.pair(None, cut_to(10))), lists_calls=lists)
-    found = judged(replace(engine.log(12, 40, seed=7), **asdict(Sampling())))
-    assert [one.rule for one in found.fitting] == ["race"]
-    assert not found.refuted
-    assert found.doubtful
-    assert (found.causes[0].cause, found.causes[0].rule) == ("draft cut", "token")
-    closeness = [one.closeness for one in found.causes if one.closeness]
+    answer = judged(replace(engine.log(12, 40, seed=7), **asdict(Sampling())))
+    assert [one.rule for one in answer.fitting] == ["race"]
+    assert not answer.refuted
+    assert answer.doubtful
+    assert (answer.causes[0].cause, answer.causes[0].rule) == ("draft cut", "token")
+    closeness = [one.closeness for one in answer.causes if one.closeness]
     assert closeness == sorted(closeness, reverse=True)
-    said = headline(found)
+    said = headline(answer)
     assert said.startswith("Counts fit NO rule that engines run, only race: ")
     assert " (rule token with draft cut fits better)" in said
-    assert judgement_report(found).as_dict()["doubtful"]
+    assert judgement_report(answer).as_dict()["doubtful"]
 
 
 def test_an_engine_that_runs_a_race_is_doubted_and_not_blamed() -> None:
     engine = ToyEngine(toy_pair(3), "race")
     log = engine.log(60, seed=1)
-    found = judge(log, read(engine.pair, log))
-    assert found.doubtful
-    assert found.causes == ()
-    assert "Counts fit NO rule that engines run, only race:" in headline(found)
-    assert not found.standings[-1].served
+    answer = judge(log, read(engine.pair, log))
+    assert answer.doubtful
+    assert answer.causes == ()
+    assert "Counts fit NO rule that engines run, only race:" in headline(answer)
+    assert not answer.standings[-1].served
 
 
 def test_a_rule_that_engines_run_is_not_doubted() -> None:
-    found = judged(replace(ToyEngine(STATED.pair()).log(12, 40, seed=7), **asdict(Sampling())))
-    assert not found.doubtful
-    assert found.causes == ()
-    assert "NO rule" not in headline(found)
+    answer = judged(replace(ToyEngine(STATED.pair()).log(12, 40, seed=7), **asdict(Sampling())))
+    assert not answer.doubtful
+    assert answer.causes == ()
+    assert "NO rule" not in headline(answer)

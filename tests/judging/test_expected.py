@@ -73,8 +73,8 @@ def test_p_values_are_tails_of_the_enumerated_law() -> None:
     for calls in range(2, 7):
         (first, *others) = expected.comparisons(Counted(calls, (2, 1)))
         for at, (one, count) in enumerate(zip((first, *others), (calls, 2, 1), strict=True)):
-            below = sum(w for w, found in ends[0] if found[at] <= count)
-            above = sum(w for w, found in ends[1] if found[at] >= count)
+            below = sum(w for w, each in ends[0] if each[at] <= count)
+            above = sum(w for w, each in ends[1] if each[at] >= count)
             tail = below if count < one.low else above if count > one.high else 1
             assert one.p == pytest.approx(min(1, 2 * tail), abs=ROUNDING)
 

@@ -64,14 +64,14 @@ def test_the_answer_begins_with_the_rule(
 def test_the_json_has_counts_expectations_and_verdicts(
     files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = answered(capsys, 0, *files(), "--out", str(tmp_path / "out"))
-    assert found["fitting"] == ["token"]
-    assert (found["refuted"], found["output_refuted"], found["causes"]) == (False, False, [])
-    calls = found["rules"][0]["calls"]
+    content = answered(capsys, 0, *files(), "--out", str(tmp_path / "out"))
+    assert content["fitting"] == ["token"]
+    assert (content["refuted"], content["output_refuted"], content["causes"]) == (False, False, [])
+    calls = content["rules"][0]["calls"]
     assert calls["counted"] == sum(request.calls or 0 for request in LOG.requests)
     assert calls["z"] == pytest.approx((calls["counted"] - calls["expected"]["low"]) / calls["deviation"])
-    assert [one["calls"]["z"] for one in found["rules"] if one["rule"] == "argmax"] == [None], "infinite"
-    assert json.loads((tmp_path / "out" / "judgement.json").read_text()) == found
+    assert [one["calls"]["z"] for one in content["rules"] if one["rule"] == "argmax"] == [None], "infinite"
+    assert json.loads((tmp_path / "out" / "judgement.json").read_text()) == content
 
 
 @each(
@@ -92,55 +92,55 @@ def test_python_judges_what_the_command_judges(
 
 def test_an_infinite_z_has_the_sign_of_its_difference() -> None:
     """Of a rule that leaves nothing to chance: in the table as in the chart."""
-    found = judge(LOG, TRACE)
-    (calls,) = (one.calls for one in found.standings if one.rule == "argmax")
+    judgement = judge(LOG, TRACE)
+    (calls,) = (one.calls for one in judgement.standings if one.rule == "argmax")
     sign = "+" if calls.counted > calls.high else "-"
-    (row,) = (row for row in judgement_report(found).pieces[0].texts if row[0] == "argmax")
+    (row,) = (row for row in judgement_report(judgement).pieces[0].texts if row[0] == "argmax")
     assert row[4] == f"{sign}inf"
 
 
 def test_a_stated_rule_that_does_not_run_is_status_1(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
-    found = answered(capsys, 1, *files(ToyEngine(PAIR, "argmax").log(40)), "--rule", "token")
-    assert found["headline"].startswith("Rule token is REFUTED: ")
-    assert "; argmax fits" in found["headline"]
-    assert [cause["cause"] for cause in found["causes"]] == ["argmax drafts"]
-    found = answered(capsys, 1, *files(replace(ENGINE, bend=dead_beyond(1)).log(40)))
-    assert found["headline"].startswith("NO rule fits the counts")
-    assert [cause["cause"] for cause in found["causes"]] == ["dead beyond a depth"]
+    content = answered(capsys, 1, *files(ToyEngine(PAIR, "argmax").log(40)), "--rule", "token")
+    assert content["headline"].startswith("Rule token is REFUTED: ")
+    assert "; argmax fits" in content["headline"]
+    assert [cause["cause"] for cause in content["causes"]] == ["argmax drafts"]
+    content = answered(capsys, 1, *files(replace(ENGINE, bend=dead_beyond(1)).log(40)))
+    assert content["headline"].startswith("NO rule fits the counts")
+    assert [cause["cause"] for cause in content["causes"]] == ["dead beyond a depth"]
 
 
 def test_output_that_is_no_sample_is_status_1(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     """The same texts read by another target: the counts of independent match depend on the draft alone."""
     log = ToyEngine(PAIR, "independent").log(40)
     other = replace(toy_pair(4), draft=PAIR.draft)
-    found = answered(capsys, 1, *files(log, read(other, log)), "--rule", "independent")
-    assert (found["refuted"], found["output_refuted"]) == (False, True)
-    assert "Output: REFUTED" in found["headline"]
+    content = answered(capsys, 1, *files(log, read(other, log)), "--rule", "independent")
+    assert (content["refuted"], content["output_refuted"]) == (False, True)
+    assert "Output: REFUTED" in content["headline"]
 
 
 def test_temperature_0(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
-    found = answered(capsys, 0, *files(ToyEngine(PAIR, "greedy").log(20)))
-    assert found["fitting"] == ["greedy"]
-    assert not found["output_refuted"]
-    found = answered(capsys, 0, *files(ToyEngine(PAIR, "greedy").log(20)), "--rule", "token")
-    assert found["stated"] == ["greedy"], "greedy text has one rule"
+    content = answered(capsys, 0, *files(ToyEngine(PAIR, "greedy").log(20)))
+    assert content["fitting"] == ["greedy"]
+    assert not content["output_refuted"]
+    content = answered(capsys, 0, *files(ToyEngine(PAIR, "greedy").log(20)), "--rule", "token")
+    assert content["stated"] == ["greedy"], "greedy text has one rule"
 
 
 def test_totals_beside_texts(files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bare = replace(LOG, requests=tuple(replace(r, accepted=(), drafted=(), calls=None) for r in LOG.requests))
     calls = sum(request.calls or 0 for request in LOG.requests)
     Counters(calls=calls, accepted=1, engine="toy").write(tmp_path / "counters.json")
-    found = answered(capsys, 0, *files(bare), str(tmp_path / "counters.json"))
-    assert found["rules"][0]["calls"]["counted"] == calls
-    assert "token" in found["fitting"]
+    content = answered(capsys, 0, *files(bare), str(tmp_path / "counters.json"))
+    assert content["rules"][0]["calls"]["counted"] == calls
+    assert "token" in content["fitting"]
 
 
 def test_counts_without_texts_give_readings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bare = replace(LOG, requests=tuple(replace(r, prompt=(), output=()) for r in LOG.requests))
     bare.write(tmp_path / "calls.jsonl")
-    found = answered(capsys, 0, str(tmp_path / "calls.jsonl"))
-    assert "rules" not in found
-    assert found["headline"].startswith("Nothing judged, as texts are missing. ")
+    content = answered(capsys, 0, str(tmp_path / "calls.jsonl"))
+    assert "rules" not in content
+    assert content["headline"].startswith("Nothing judged, as texts are missing. ")
 
 
 def without(name: str) -> Trace:
@@ -256,8 +256,8 @@ def test_a_stopping_rule_is_read_first(files: Files, capsys: pytest.CaptureFixtu
     assert "the stopping rule is 'luck>1'" in " ".join(capsys.readouterr().err.split())
     greedy = [*files(), "--temperature", "0"]
     assert "entropy>1 is asked for at temperature 0" in refused_line(["judge", *greedy, "--stop", "entropy>1"], capsys)
-    found = answered(capsys, 1, *files(), "--stop", "token<0.9", "--rule", "token")
-    assert found["refuted"]
+    content = answered(capsys, 1, *files(), "--stop", "token<0.9", "--rule", "token")
+    assert content["refuted"]
 
 
 def test_counts_that_only_a_rule_of_no_engine_fits_are_a_disagreement(
@@ -265,6 +265,6 @@ def test_counts_that_only_a_rule_of_no_engine_fits_are_a_disagreement(
 ) -> None:
     """Unless that rule was asked for: a draft at another temperature may look like a race."""
     log = ToyEngine(PAIR, "race").log(60, seed=1)
-    found = answered(capsys, 1, *files(log, read(PAIR, log)))
-    assert (found["doubtful"], found["fitting"]) == (True, ["race"])
+    content = answered(capsys, 1, *files(log, read(PAIR, log)))
+    assert (content["doubtful"], content["fitting"]) == (True, ["race"])
     assert not answered(capsys, 0, *files(log, read(PAIR, log)), "--rule", "race")["doubtful"]

@@ -33,21 +33,21 @@ def judged(engine: ToyEngine, log: CallLog, **how: object) -> Judgement:
     return judge(log, read(engine.pair, log), **how)  # type: ignore[arg-type]
 
 
-def of(found: Judgement, rule: str) -> Standing:
-    return next(one for one in found.standings if rule in (one.rule, *one.same))
+def of(answer: Judgement, rule: str) -> Standing:
+    return next(one for one in answer.standings if rule in (one.rule, *one.same))
 
 
 @each("rule", RULES)
 def test_the_rule_that_runs_stands_and_others_are_refuted(rule: str) -> None:
     """60 texts of 30 tokens tell the rules apart by totals and starts; 150 by totals of calls alone, but for a few."""
     engine = ToyEngine(PAIR, rule)
-    found = judged(engine, engine.log(60, seed=1))
-    assert of(found, rule).p > RIGHT
-    assert [one.rule for one in found.fitting] == [of(found, rule).rule]
-    assert not found.refuted
+    answer = judged(engine, engine.log(60, seed=1))
+    assert of(answer, rule).p > RIGHT
+    assert [one.rule for one in answer.fitting] == [of(answer, rule).rule]
+    assert not answer.refuted
     other = "block" if rule == "token" else "token"
     for stated in (rule, other):
-        assert replace(found, stated=(stated,)).refuted == (stated == other)
+        assert replace(answer, stated=(stated,)).refuted == (stated == other)
     totals = judged(engine, replace(engine, lists_calls=False).log(150))
     assert of(totals, rule).p > RIGHT
     assert {one.rule for one in totals.fitting} <= {of(totals, rule).rule, "race", "token"}
@@ -60,11 +60,11 @@ def test_every_way_of_counting_is_expected(past_end: bool, prefill: bool) -> Non
     engine = ToyEngine(PAIR, prefill=prefill, past_end=past_end, k=4)
     log = engine.log(200, length=8)
     for said in (past_end, None):
-        found = judged(engine, replace(log, counts_past_end=said))
-        assert of(found, "token").p > RIGHT
-        assert of(found, "block").refuted
-    found = judged(engine, replace(log, prefill_emits_token=None))
-    assert found.counting.prefill == prefill, "its calls say which"
+        answer = judged(engine, replace(log, counts_past_end=said))
+        assert of(answer, "token").p > RIGHT
+        assert of(answer, "block").refuted
+    answer = judged(engine, replace(log, prefill_emits_token=None))
+    assert answer.counting.prefill == prefill, "its calls say which"
 
 
 def test_false_alarms_and_z_are_as_frequent_and_as_large_as_stated() -> None:
@@ -73,11 +73,11 @@ def test_false_alarms_and_z_are_as_frequent_and_as_large_as_stated() -> None:
     The mean square of z, of calls and at known starts, is 1 within 5 deviations of a normal one's.
     """
     engine, level = ToyEngine(PAIR, past_end=True), 0.05
-    found = [judged(engine, engine.log(4, length=16, seed=seed)) for seed in range(100)]
-    most = int(stats.binom.isf(RIGHT, len(found), level))
-    assert sum(of(one, "token").p <= level for one in found) <= most
-    assert sum(of(one, "independent").p <= level for one in found) > most
-    right = [of(one, "token") for one in found]
+    answers = [judged(engine, engine.log(4, length=16, seed=seed)) for seed in range(100)]
+    most = int(stats.binom.isf(RIGHT, len(answers), level))
+    assert sum(of(one, "token").p <= level for one in answers) <= most
+    assert sum(of(one, "independent").p <= level for one in answers) > most
+    right = [of(one, "token") for one in answers]
     p = np.array([one.calls.p for one in right])
     assert all((p <= a).sum() <= stats.binom.isf(RIGHT, len(p), a) for a in (0.01, 0.05, 0.2, 0.5))
     for values in ([one.calls.z for one in right], *np.array([[s.z for s in one.starts] for one in right]).T):
@@ -98,17 +98,17 @@ def test_lengths_that_the_draft_decides() -> None:
 def test_temperature_0_demands_equality() -> None:
     engine = ToyEngine(PAIR, "greedy")
     log = engine.log(20)
-    found = judged(engine, log)
-    assert [(one.rule, one.p, one.calls.z) for one in found.standings] == [("greedy", 1, 0)]
-    assert found.output == ()
+    answer = judged(engine, log)
+    assert [(one.rule, one.p, one.calls.z) for one in answer.standings] == [("greedy", 1, 0)]
+    assert answer.output == ()
     request = log.requests[4]
     longer = {"accepted": (*request.accepted, 0), "drafted": (*request.drafted, 0)}
     off = replace(request, calls=None, total_accepted=None, total_drafted=None, **longer)
     one_more = replace(log, requests=(*log.requests[:4], off, *log.requests[5:]))
-    found = judged(engine, one_more)
-    assert found.refuted
-    assert found.standings[0].texts == ("4",)
-    assert found.standings[0].p == 0
+    answer = judged(engine, one_more)
+    assert answer.refuted
+    assert answer.standings[0].texts == ("4",)
+    assert answer.standings[0].p == 0
 
 
 def test_copied_drafts_are_judged_where_they_are_stated() -> None:
@@ -117,10 +117,10 @@ def test_copied_drafts_are_judged_where_they_are_stated() -> None:
     columns = {name: column[:7] for name, column in read(PAIR, ENGINE_LOG).columns.items()}
     matches = {"lookup_match": np.array([0, 0, 0, 2, 0, 0, 0]), "lookup_drafted": np.array([0, 0, 0, 2, 2, 2, 2])}
     columns |= {"token": np.array(log.requests[0].output), **matches}
-    found = judge(log, Trace(columns, (TextInfo("0", 7),)), rules=[LookupMatch()])
-    assert [one.rule for one in found.questioned] == ["lookup"]
-    assert not found.refuted
-    assert found.questioned[0].calls.low == 4
+    answer = judge(log, Trace(columns, (TextInfo("0", 7),)), rules=[LookupMatch()])
+    assert [one.rule for one in answer.questioned] == ["lookup"]
+    assert not answer.refuted
+    assert answer.questioned[0].calls.low == 4
 
 
 def test_totals_of_the_engine_are_judged_in_place_of_the_requests() -> None:
@@ -130,11 +130,11 @@ def test_totals_of_the_engine_are_judged_in_place_of_the_requests() -> None:
     accepted = [a for r in log.requests for a in r.accepted]
     survival = tuple(sum(a >= i for a in accepted) / len(accepted) for i in (1, 2, 3))
     totals = Counters(calls=len(accepted), accepted=sum(accepted), survival=survival)
-    found = judged(engine, bare, counters=totals)
+    answer = judged(engine, bare, counters=totals)
     whole = judged(engine, log)
-    assert of(found, "token").calls == of(whole, "token").calls
-    assert of(found, "token").positions == of(whole, "token").positions
-    assert of(found, "independent").refuted
+    assert of(answer, "token").calls == of(whole, "token").calls
+    assert of(answer, "token").positions == of(whole, "token").positions
+    assert of(answer, "independent").refuted
     wrong = replace(totals, calls=len(accepted) + 200, survival=())
     assert of(judged(engine, bare, counters=wrong), "token").refuted
 
@@ -155,8 +155,8 @@ def _turned(trace: Trace, *, renamed: bool = False) -> Trace:
 def test_equal_outputs_after_different_prompts_are_joined_by_id() -> None:
     log, trace = _short(200)
     assert len({r.output for r in log.requests}) < len({(r.prompt, r.output) for r in log.requests})
-    joined = align_texts(_turned(trace), log)
-    assert all(np.array_equal(joined.columns[name], column) for name, column in trace.columns.items())
+    in_order = align_texts(_turned(trace), log)
+    assert all(np.array_equal(in_order.columns[name], column) for name, column in trace.columns.items())
 
 
 def test_equal_outputs_without_ids_are_refused() -> None:
@@ -191,8 +191,8 @@ def test_texts_are_found_by_their_ids() -> None:
     engine = ToyEngine(PAIR)
     log = engine.log(20)
     some = replace(log, requests=tuple(reversed(log.requests[3:11])))
-    found = judge(some, read(PAIR, log))
-    assert found.standings == judge(some, read(PAIR, some)).standings
+    answer = judge(some, read(PAIR, log))
+    assert answer.standings == judge(some, read(PAIR, some)).standings
     assert pytest.approx(1e-3) == FALSE_ALARMS
 
 

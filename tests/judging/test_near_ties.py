@@ -97,8 +97,8 @@ def read(rule: str, temperature: float, seed: int) -> tuple[CallLog, Trace]:
     return log, judged_trace(pair_in("float32"), log)
 
 
-def standing(found: Judgement, rule: str) -> Standing:
-    return next(one for one in found.standings if rule in (one.rule, *one.same))
+def standing(answer: Judgement, rule: str) -> Standing:
+    return next(one for one in answer.standings if rule in (one.rule, *one.same))
 
 
 def totals(log: CallLog) -> CallLog:
@@ -110,9 +110,9 @@ def totals(log: CallLog) -> CallLog:
 def test_a_right_engine_in_bfloat16_stands(rule: str, temperature: float) -> None:
     """Read in float32: its calls differ by near-ties. Control: an engine of float32 with these calls is refuted."""
     log, trace = read(rule, temperature, 1)
-    found = judge(log, trace)
-    assert not standing(found, rule).refuted
-    assert not found.output_refuted
+    answer = judge(log, trace)
+    assert not standing(answer, rule).refuted
+    assert not answer.output_refuted
     unknown = judge(replace(log, provenance={}), trace)
     assert not standing(unknown, rule).refuted
     assert any("does not say its precision: bfloat16 is taken" in note for note in unknown.notes)
@@ -120,7 +120,7 @@ def test_a_right_engine_in_bfloat16_stands(rule: str, temperature: float) -> Non
     calls = standing(judge(totals(log), trace), rule).calls
     assert calls.p == 1
     assert calls.low <= calls.counted <= calls.high < 1.25 * calls.low
-    assert all(standing(found, other).refuted for other in ("token", "block") if temperature)
+    assert all(standing(answer, other).refuted for other in ("token", "block") if temperature)
 
 
 def test_a_call_that_ends_where_nothing_is_near_is_refuted() -> None:
@@ -159,7 +159,7 @@ def test_engines_of_three_precisions_over_twenty_seeds(dtype: str) -> None:
             for reader in {"float32", dtype}:
                 trace = judged_trace(pair_in(reader), log)
                 shares.append(near_ties(trace, dtype).mean())
-                found = judge(log, trace)
-                assert not standing(found, rule).refuted, (rule, seed, reader)
-                assert not found.output_refuted, (rule, seed, reader)
+                answer = judge(log, trace)
+                assert not standing(answer, rule).refuted, (rule, seed, reader)
+                assert not answer.output_refuted, (rule, seed, reader)
         assert np.mean(shares) < most[dtype]

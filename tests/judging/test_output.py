@@ -34,7 +34,7 @@ FALSE_FAIL = 1e-7
 """Probability that a comparison of counts below fails though all is right."""
 
 
-def found(trace: Trace) -> dict[str, OutputTest]:
+def verdicts_of(trace: Trace) -> dict[str, OutputTest]:
     return {test.name: test for test in output_tests(trace)}
 
 
@@ -54,8 +54,8 @@ def without_heights(trace: Trace) -> Trace:
 def p_values(trials: int, texts: int, length: int, *, ends: bool, seed: int) -> Floats:
     """The p of each test ``[trials, tests]`` on right texts."""
     rng = np.random.default_rng(seed)
-    drawn = plain(P, trials * texts, length, rng).reshape(trials, texts, length)
-    return np.array([[test.p for test in output_tests(judged(P, each, ends=ends))] for each in drawn])
+    texts_of_trials = plain(P, trials * texts, length, rng).reshape(trials, texts, length)
+    return np.array([[test.p for test in output_tests(judged(P, each, ends=ends))] for each in texts_of_trials])
 
 
 def holds_its_rate(p: Floats, rate: float) -> None:
@@ -79,8 +79,8 @@ def test_a_nearly_certain_target_is_refuted_at_the_stated_rate(p_alone: None) ->
     """Two rare tokens of 100 are six deviations, in one text of 200: a normal z would refute 9 of 2000 right texts."""
     p = np.full((TOKENS, TOKENS), 0.001 / (TOKENS - 1))
     p[:, 3] = 0.999
-    drawn = plain(p, 2000, 100, np.random.default_rng(15))
-    tests = [found(without_heights(judged(p, text[None]))) for text in drawn]
+    right = plain(p, 2000, 100, np.random.default_rng(15))
+    tests = [verdicts_of(without_heights(judged(p, text[None]))) for text in right]
     for name in ("surprisal", "first choices"):
         assert sum(test[name].refuted for test in tests) <= stats.binom.isf(FALSE_FAIL, len(tests), FALSE_ALARM)
     assert max(test["surprisal"].statistic for test in tests) > 5, "the case is seen"
@@ -97,8 +97,8 @@ def test_right_texts_are_refuted_at_most_at_the_stated_rate_in_many_runs(p_alone
 def test_token_verification_passes_and_faulty_acceptance_is_refuted() -> None:
     """The negative control differs from the other run by its rule alone."""
     rng = np.random.default_rng(5)
-    right = found(judged(P, speculative(P, Q, TEXTS, LENGTH, rng, token_rule)))
-    wrong = found(judged(P, speculative(P, Q, TEXTS, LENGTH, rng, another_token_rule)))
+    right = verdicts_of(judged(P, speculative(P, Q, TEXTS, LENGTH, rng, token_rule)))
+    wrong = verdicts_of(judged(P, speculative(P, Q, TEXTS, LENGTH, rng, another_token_rule)))
     assert not any(test.refuted for test in right.values())
     assert wrong["bets"].refuted
     assert len(right) == len(TESTS)
@@ -106,7 +106,7 @@ def test_token_verification_passes_and_faulty_acceptance_is_refuted() -> None:
 
 @each("temperature", (0.8, 1.25))
 def test_texts_of_another_temperature_are_refuted(temperature: float) -> None:
-    tests = found(judged(P, plain(pmfs(LOGITS, temperature), TEXTS, LENGTH, np.random.default_rng(6))))
+    tests = verdicts_of(judged(P, plain(pmfs(LOGITS, temperature), TEXTS, LENGTH, np.random.default_rng(6))))
     assert all(test.refuted for name, test in tests.items() if name not in ("single texts", "draft's share"))
     sign = np.sign(temperature - 1)  # hotter texts are more surprising and have fewer first choices
     assert np.sign(tests["surprisal"].statistic) == sign == -np.sign(tests["first choices"].statistic)
@@ -115,7 +115,7 @@ def test_texts_of_another_temperature_are_refuted(temperature: float) -> None:
 def test_one_wrong_text_among_many_is_named() -> None:
     texts = plain(P, TEXTS, LENGTH, np.random.default_rng(7))
     texts[5] = np.random.default_rng(8).integers(0, TOKENS, LENGTH)
-    worst = found(judged(P, texts))["single texts"]
+    worst = verdicts_of(judged(P, texts))["single texts"]
     assert worst.refuted
     assert worst.text == "5"
 
@@ -123,12 +123,12 @@ def test_one_wrong_text_among_many_is_named() -> None:
 def test_a_departure_of_the_size_named_is_caught(request: pytest.FixtureRequest) -> None:
     """Surprisal at the temperature where its mean differs by `smallest`: caught about as often as stated."""
     n = TEXTS * LENGTH
-    least = found(judged(P, plain(P, TEXTS, LENGTH, np.random.default_rng(9))))["surprisal"].smallest
+    least = verdicts_of(judged(P, plain(P, TEXTS, LENGTH, np.random.default_rng(9))))["surprisal"].smallest
     request.getfixturevalue("p_alone")
     grid = np.arange(1.0, 2.0, 0.002)
     temperature = grid[bisect_left(grid, least, key=_excess)]
-    drawn = plain(pmfs(LOGITS, temperature), 200 * TEXTS, LENGTH, np.random.default_rng(10))
-    caught = [found(without_heights(judged(P, texts)))["surprisal"].refuted for texts in np.split(drawn, 200)]
+    wrong = plain(pmfs(LOGITS, temperature), 200 * TEXTS, LENGTH, np.random.default_rng(10))
+    caught = [verdicts_of(without_heights(judged(P, texts)))["surprisal"].refuted for texts in np.split(wrong, 200)]
     # At a power of 0.9, 165 of 200 or fewer have a probability of 8e-4; at the 0.78 of the null's variance 0.95.
     assert sum(caught) > 165
     assert least * np.sqrt(n) > 3
@@ -138,12 +138,13 @@ def test_a_share_of_the_size_named_is_caught(request: pytest.FixtureRequest) -> 
     """Texts of which so many tokens are drawn from the draft: refuted in 90% of runs (see above)."""
     q = pmfs(LOGITS + toy_logits(2, 1.0))
     right = plain(P, TEXTS, LENGTH, np.random.default_rng(16))
-    share = found(without_heights(judged(P, right, draft=q)))["draft's share"].smallest
+    share = verdicts_of(without_heights(judged(P, right, draft=q)))["draft's share"].smallest
     assert 0.01 < share < 0.5
     request.getfixturevalue("p_alone")
-    drawn = plain((1 - share) * P + share * q, 200 * TEXTS, LENGTH, np.random.default_rng(17))
+    wrong = plain((1 - share) * P + share * q, 200 * TEXTS, LENGTH, np.random.default_rng(17))
     caught = [
-        found(without_heights(judged(P, texts, draft=q)))["draft's share"].refuted for texts in np.split(drawn, 200)
+        verdicts_of(without_heights(judged(P, texts, draft=q)))["draft's share"].refuted
+        for texts in np.split(wrong, 200)
     ]
     assert sum(caught) > 165
 
@@ -151,17 +152,17 @@ def test_a_share_of_the_size_named_is_caught(request: pytest.FixtureRequest) -> 
 def test_bets_on_the_draft_are_a_martingale(p_alone: None) -> None:
     """Their mean over right texts is 1, within its own standard error: two-sided false-fail rate 6e-7."""
     q = pmfs(LOGITS + toy_logits(2, 1.0))
-    drawn = plain(P, 4000, 4, np.random.default_rng(18))
+    right = plain(P, 4000, 4, np.random.default_rng(18))
     values = np.exp(
-        [found(without_heights(judged(P, text[None], draft=q)))["draft's share"].statistic for text in drawn]
+        [verdicts_of(without_heights(judged(P, text[None], draft=q)))["draft's share"].statistic for text in right]
     )
     assert abs(values.mean() - 1) < 5 * values.std() / np.sqrt(len(values))
 
 
 def _excess(temperature: float) -> float:
     """Mean surprisal beyond the entropy of texts of another temperature, nats per token."""
-    drawn = plain(pmfs(LOGITS, temperature), 400, 50, np.random.default_rng(11))
-    columns = judged(P, drawn).columns
+    samples = plain(pmfs(LOGITS, temperature), 400, 50, np.random.default_rng(11))
+    columns = judged(P, samples).columns
     return float(-(columns["log_target"] + columns["target_entropy"]).mean())
 
 
@@ -201,6 +202,6 @@ def test_certain_targets_have_no_spread() -> None:
     zeros, ones = np.zeros(10), np.ones(10)
     columns = {"log_target": zeros, "log_draft": zeros, "target_top": ones, "target_rank": ones.astype(np.int64)}
     trace = Trace(columns, _one(10))
-    assert found(trace)["first choices"].statistic == 0
+    assert verdicts_of(trace)["first choices"].statistic == 0
     off = replace(trace, columns={**columns, "target_rank": np.array([2, *[1] * 9])})
-    assert found(off)["first choices"].refuted
+    assert verdicts_of(off)["first choices"].refuted

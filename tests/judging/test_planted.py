@@ -61,18 +61,18 @@ def judged(name: str, prompts: int, seed: int) -> Judgement:
 
 @each("name", [name for name, prompts in FOUND_AT.items() if prompts <= 24])
 def test_a_planted_fault_is_found(name: str) -> None:
-    found = judged(name, FOUND_AT[name], 1)
-    assert found.refuted or found.doubtful or found.output_refuted
-    assert [one.cause for one in found.causes] == ([CAUSED[name]] if name in CAUSED else [])
+    answer = judged(name, FOUND_AT[name], 1)
+    assert answer.refuted or answer.doubtful or answer.output_refuted
+    assert [one.cause for one in answer.causes] == ([CAUSED[name]] if name in CAUSED else [])
 
 
 @pytest.mark.evidence
 @each("name", FOUND_AT)
 @each("seed", range(1, 7))
 def test_a_planted_fault_is_found_with_other_seeds(name: str, seed: int) -> None:
-    found = judged(name, FOUND_AT[name], seed)
-    assert found.refuted or found.doubtful or found.output_refuted
-    assert {one.cause for one in found.causes} <= {CAUSED.get(name)}
+    answer = judged(name, FOUND_AT[name], seed)
+    assert answer.refuted or answer.doubtful or answer.output_refuted
+    assert {one.cause for one in answer.causes} <= {CAUSED.get(name)}
 
 
 @pytest.mark.evidence
@@ -80,28 +80,28 @@ def test_a_planted_fault_is_found_with_other_seeds(name: str, seed: int) -> None
 @each("seed", range(20))
 def test_a_right_engine_stands(prompts: int, seed: int) -> None:
     """Refuted with probability 1e-3 by its counts, 1e-3 by its output: 0.12 in these 60 runs of fixed seeds."""
-    found = judged("", prompts, seed)
-    assert not found.refuted
-    assert not found.doubtful
-    assert not found.output_refuted
+    answer = judged("", prompts, seed)
+    assert not answer.refuted
+    assert not answer.doubtful
+    assert not answer.output_refuted
 
 
 def test_a_cause_of_the_counts_does_not_explain_a_wrong_output() -> None:
     """Nothing is accepted beyond depth 2, and the target has another temperature."""
     log = replace(FAULTS["nothing accepted beyond depth 2"], target=pmfs(LOGITS, 0.8)).log(12, 1)
-    found = judge(log, read(log))
-    assert found.output_refuted
-    assert [one.cause for one in found.causes] == ["dead beyond a depth"]
-    assert COUNTS_ALONE in found.notes
+    answer = judge(log, read(log))
+    assert answer.output_refuted
+    assert [one.cause for one in answer.causes] == ["dead beyond a depth"]
+    assert COUNTS_ALONE in answer.notes
     right = judged("nothing accepted beyond depth 2", 6, 1)
     assert right.causes
     assert COUNTS_ALONE not in right.notes
 
 
 def test_first_choices_are_a_rule_of_their_own() -> None:
-    found = judged("first choices of the draft", 6, 1)
-    assert [one.rule for one in found.fitting] == ["argmax"]
-    assert not found.output_refuted
+    answer = judged("first choices of the draft", 6, 1)
+    assert [one.rule for one in answer.fitting] == ["argmax"]
+    assert not answer.output_refuted
 
 
 def test_the_smallest_loss_named_is_found() -> None:

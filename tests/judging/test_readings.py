@@ -92,10 +92,10 @@ def test_readings_of_own_starts_are_estimates_and_differ_from_runs() -> None:
     assert long.rows[0].tokens_per_call.kind == "estimate"
     assert long.counted.tokens_per_call.kind == "statistical"
     assert short.rows[0].tokens_per_call.best > long.rows[0].survival.high + 1
-    found = first_draft_gap(short.counters, long.counters)
-    assert found is not None
-    assert found.differ
-    assert "beyond the noise" in found.sentence(("one", "other"))
+    gap = first_draft_gap(short.counters, long.counters)
+    assert gap is not None
+    assert gap.differ
+    assert "beyond the noise" in gap.sentence(("one", "other"))
     ends = long.rows[0].first_choices
     assert ends is not None
     assert ends.low <= short.counted.tokens_per_call.best <= ends.high
@@ -106,11 +106,11 @@ def test_counted_values_are_those_of_the_log() -> None:
         counters = sample(name)
         if counters.length is None or not (counters.k or counters.mean_drafted):
             continue
-        found = readings(counters)
-        assert found.counted.tokens_per_call.best == pytest.approx(counters.length, abs=len(found.rows) * 5e-4)
-        assert [row.k for row in found.rows] == list(range(1, 17))
-        sums = 1 + np.cumsum([row.survival.best for row in found.rows])
-        for row, summed in zip(found.rows, sums, strict=True):
+        answer = readings(counters)
+        assert answer.counted.tokens_per_call.best == pytest.approx(counters.length, abs=len(answer.rows) * 5e-4)
+        assert [row.k for row in answer.rows] == list(range(1, 17))
+        sums = 1 + np.cumsum([row.survival.best for row in answer.rows])
+        for row, summed in zip(answer.rows, sums, strict=True):
             if row.summed is None:
                 assert row.tokens_per_call.best == pytest.approx(summed, abs=5e-3)
             else:
@@ -144,9 +144,9 @@ def test_readings_of_other_k_against_every_k_of_real_texts(draft: str) -> None:
         true = {k: counters.length or 0 for k, counters in counted.items()}
         for ran in (8, 3):
             counters = counted[ran]
-            own, unknown = readings(counters, k_max=8, rule=rule), readings(counters, k_max=8)
+            of_rule, unknown = readings(counters, k_max=8, rule=rule), readings(counters, k_max=8)
             for k in true.keys() - {ran}:
-                mine, wide = own.rows[k - 1], unknown.rows[k - 1].tokens_per_call
+                mine, wide = of_rule.rows[k - 1], unknown.rows[k - 1].tokens_per_call
                 slack = (2e-3 if k < ran else 4e-3) * true[k]
                 assert wide.low - slack <= true[k] <= wide.high + slack
                 assert wide.low < wide.high
@@ -168,17 +168,17 @@ def test_matches_that_renew_are_read_within_the_error_of_counting() -> None:
     missed = narrow = 0
     for seed in range(100):
         log = log_of(list(renewing(hazards, 40, 100, np.random.default_rng([7, seed]))), 4)
-        found = readings(log, k_max=2, rule="token").rows[1].tokens_per_call
-        missed += not found.low <= truth <= found.high
-        narrow += abs(truth - found.best) > (found.high - found.low) / 8
+        per_call = readings(log, k_max=2, rule="token").rows[1].tokens_per_call
+        missed += not per_call.low <= truth <= per_call.high
+        narrow += abs(truth - per_call.best) > (per_call.high - per_call.low) / 8
     assert missed < 14
     assert narrow >= 40
 
 
 def renewing(hazards: Any, texts: int, tokens: int, rng: np.random.Generator) -> Any:
     """Matches of texts whose chance depends on the age, ``[texts, tokens]``, from a stationary start."""
-    age, drawn, rows = np.zeros(texts, int), rng.random((tokens + 50, texts)), []
-    for row in drawn:
+    age, heights, rows = np.zeros(texts, int), rng.random((tokens + 50, texts)), []
+    for row in heights:
         match = row < hazards[np.minimum(age, len(hazards) - 1)]
         age = np.where(match, age + 1, 0)
         rows.append(match)
@@ -200,8 +200,8 @@ def test_noise_over_requests_holds_the_truth() -> None:
     first, truth = many.survival[0], many.length or 0.0
     for seed in range(100):
         log = log_of(stretches(100 + seed, n=20), 3)
-        found = readings(log, k_max=3)
-        over, share = found.counted.tokens_per_call, found.rows[0].survival
+        answer = readings(log, k_max=3)
+        over, share = answer.counted.tokens_per_call, answer.rows[0].survival
         missed += not over.low <= truth <= over.high
         calls = readings(pooled(log), k_max=3).counted.tokens_per_call
         narrow += not calls.low <= truth <= calls.high
@@ -224,10 +224,10 @@ def test_noise_over_calls_is_that_of_independent_calls() -> None:
     """
     law = np.array([0.3, 0.1, 0.2, 0.15, 0.25])  # P(accepted = 0), ..., P(accepted = 4)
     survival, calls, lengths = 1 - law.cumsum()[:-1], 10_000, np.arange(5)
-    found = readings(Counters(calls=calls, survival=tuple(survival.tolist()), k=4), k_max=4).counted.tokens_per_call
+    per_call = readings(Counters(calls=calls, survival=tuple(survival.tolist()), k=4), k_max=4).counted.tokens_per_call
     deviation = np.sqrt(law @ lengths**2 - (law @ lengths) ** 2)
-    assert (found.high - found.low) / 2 == pytest.approx(reach(np.inf) * deviation / np.sqrt(calls), rel=1e-9)
-    assert found.best == pytest.approx(1 + law @ lengths)
+    assert (per_call.high - per_call.low) / 2 == pytest.approx(reach(np.inf) * deviation / np.sqrt(calls), rel=1e-9)
+    assert per_call.best == pytest.approx(1 + law @ lengths)
     assert np.sqrt((survival * (1 - survival)).sum()) < 0.9 * deviation
 
 
@@ -249,19 +249,19 @@ def test_the_best_k_for_a_cost() -> None:
 def test_latencies_reach_as_far_as_they_were_measured() -> None:
     second = Interval.exact
     table = LatencyTable({1: second(1.0), 3: second(1.2)}, {1: second(0.1), 2: second(0.1)}, context=64)
-    found = readings(ONE, table, k_max=4)
-    assert [row.speedup is None for row in found.rows] == [False, False, True, True]
+    answer = readings(ONE, table, k_max=4)
+    assert [row.speedup is None for row in answer.rows] == [False, False, True, True]
 
 
 def test_the_times_of_a_log_give_its_cost() -> None:
     """The draftOverhead s of TensorRT-LLM is k c / (1 + k c)."""
-    found = readings(sample("trtllm_iterations.jsonl"))
+    answer = readings(sample("trtllm_iterations.jsonl"))
     c = 2.2 / (9.1 - 2.2) / 3
-    assert found.best is not None
-    assert found.best.speedup is not None
-    assert found.best.speedup.best == pytest.approx(2.5 / (1 + 3 * c))
-    assert found.best.speedup.kind == "estimate"
-    assert any("from the log's own times" in line for line in found.assumptions)
+    assert answer.best is not None
+    assert answer.best.speedup is not None
+    assert answer.best.speedup.best == pytest.approx(2.5 / (1 + 3 * c))
+    assert answer.best.speedup.kind == "estimate"
+    assert any("from the log's own times" in line for line in answer.assumptions)
 
 
 def test_a_variable_number_of_drafts_does_not_bias_hazards() -> None:
@@ -274,22 +274,22 @@ def test_a_variable_number_of_drafts_does_not_bias_hazards() -> None:
     drafted = rng.integers(1, 5, 20_000)
     accepted = np.minimum(drafted, rng.geometric(0.2, 20_000) - 1)
     log = CallLog((Request("a", accepted=tuple(accepted.tolist()), drafted=tuple(drafted.tolist())),))
-    found = readings(log, k_max=6)
-    assert [row.basis for row in found.rows[:5]] == ["drafted so far"] * 4 + ["constant hazard"]
-    assert [row.hazard for row in found.rows] == pytest.approx([0.8] * 6, abs=0.02)
-    assert found.counted.tokens_per_call.kind == "estimate"
-    assert found.counters.survival[3] < 0.8**4 / 3
-    assert any("variable number" in line for line in found.assumptions)
-    assert "biased down" in found.counters.biases[0]
+    answer = readings(log, k_max=6)
+    assert [row.basis for row in answer.rows[:5]] == ["drafted so far"] * 4 + ["constant hazard"]
+    assert [row.hazard for row in answer.rows] == pytest.approx([0.8] * 6, abs=0.02)
+    assert answer.counted.tokens_per_call.kind == "estimate"
+    assert answer.counters.survival[3] < 0.8**4 / 3
+    assert any("variable number" in line for line in answer.assumptions)
+    assert "biased down" in answer.counters.biases[0]
 
 
 def test_a_mean_alone_is_read_with_a_constant_hazard() -> None:
-    found = readings(sample("sglang_log.txt"), k_max=5)
-    hazards = {round(row.hazard or 0, 9) for row in found.rows}
+    answer = readings(sample("sglang_log.txt"), k_max=5)
+    hazards = {round(row.hazard or 0, 9) for row in answer.rows}
     assert len(hazards) == 1
-    assert found.counted.tokens_per_call.best == pytest.approx(1.9)
-    assert found.counted.tokens_per_call.kind == "estimate"
-    assert any("constant" in line for line in found.assumptions)
+    assert answer.counted.tokens_per_call.best == pytest.approx(1.9)
+    assert answer.counted.tokens_per_call.kind == "estimate"
+    assert any("constant" in line for line in answer.assumptions)
 
 
 test_counts_that_say_too_little_are_refused = all_refused(
@@ -306,9 +306,9 @@ test_counts_that_say_too_little_are_refused = all_refused(
 def test_all_or_nothing(k: int, of: tuple[int, int]) -> None:
     """Shares of 0 and 1 have intervals inside [0, 1]."""
     for share in of:
-        found = readings(Counters(calls=9, drafted=9 * k, accepted=9 * k * share, survival=(share,) * k, k=k))
-        assert 0 <= found.rows[0].survival.low <= share <= found.rows[0].survival.high <= 1
-        assert found.counted.tokens_per_call.best == 1 + k * share
+        answer = readings(Counters(calls=9, drafted=9 * k, accepted=9 * k * share, survival=(share,) * k, k=k))
+        assert 0 <= answer.rows[0].survival.low <= share <= answer.rows[0].survival.high <= 1
+        assert answer.counted.tokens_per_call.best == 1 + k * share
 
 
 def test_the_verdict_names_every_log() -> None:
@@ -323,7 +323,7 @@ def test_equal_acceptances_are_seldom_called_different() -> None:
     rng = np.random.default_rng(7)
     hits = rng.binomial((400, 900), 0.7, size=(4000, 2)) / (400, 900)
     pairs = [(Counters(calls=400, survival=(a,)), Counters(calls=900, survival=(b,))) for a, b in hits]
-    differing = sum(found.differ for one, other in pairs if (found := first_draft_gap(one, other)))
+    differing = sum(gap.differ for one, other in pairs if (gap := first_draft_gap(one, other)))
     assert 0 < differing <= 70
     assert FALSE_ALARM == 0.01
     assert first_draft_gap(ONE, Counters(calls=3)) is None

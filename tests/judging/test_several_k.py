@@ -37,7 +37,7 @@ def shares(rule: str, k: int) -> tuple[float, ...]:
 
 @cache
 def _pair() -> Trace:
-    return Trace.read(PAIR).held()
+    return Trace.read(PAIR).in_memory()
 
 
 def counts(rule: str, k: int, calls: int = MANY, rng: np.random.Generator | None = None) -> Counters:
@@ -45,8 +45,8 @@ def counts(rule: str, k: int, calls: int = MANY, rng: np.random.Generator | None
     survival: NDArray[np.float64] = np.array(shares(rule, k))
     if rng is not None:
         law = -np.diff(survival, prepend=1.0, append=0.0)
-        drawn = rng.multinomial(calls, law)
-        survival = 1 - np.cumsum(drawn)[:-1] / calls
+        ends = rng.multinomial(calls, law)
+        survival = 1 - np.cumsum(ends)[:-1] / calls
     return Counters(calls=calls, survival=tuple(survival.tolist()), k=k)
 
 
@@ -56,9 +56,9 @@ WEIGHTS = {"token": 0.0, "argmax": 0.0, "lookup": 0.0, "block": 0.5}
 @cache
 def off(rule: str) -> tuple[float, float]:
     """Largest misses between k = 1 and 8: of both counts together, and of the readings of k = 8 alone."""
-    found = together([counts(rule, 1), counts(rule, 8)], k_max=8)
+    answer = together([counts(rule, 1), counts(rule, 8)], k_max=8)
     exact = {k: 1 + sum(shares(rule, k)) for k in range(1, 9)}
-    misses = [abs(row.tokens_per_call.best / exact[row.k] - 1) for row in found.rows]
+    misses = [abs(row.tokens_per_call.best / exact[row.k] - 1) for row in answer.rows]
     rows = readings(counts(rule, 8), k_max=8).rows
     alone = [abs(value / exact[row.k] - 1) for row in rows for value in (row.renewal, row.summed) if value]
     return max(misses), max(alone)
@@ -67,12 +67,12 @@ def off(rule: str) -> tuple[float, float]:
 @each("rule", WEIGHTS)
 def test_every_k_between_is_closer_than_from_one_k(rule: str) -> None:
     """Within 0.9%, where one of the two readings of k = 8 alone misses by twice as much or more."""
-    found = together([counts(rule, 1), counts(rule, 8)], k_max=8)
+    answer = together([counts(rule, 1), counts(rule, 8)], k_max=8)
     miss, alone = off(rule)
     assert miss < 0.009
     assert miss < alone / 2
-    assert found.weight.best == pytest.approx(WEIGHTS[rule], abs=0.1)
-    assert [row.k for row in found.rows if row.counted] == [1, 8]
+    assert answer.weight.best == pytest.approx(WEIGHTS[rule], abs=0.1)
+    assert [row.k for row in answer.rows if row.counted] == [1, 8]
 
 
 def test_what_is_said_of_the_built_in_pair_is_what_it_gives() -> None:
@@ -129,9 +129,9 @@ def test_two_k_of_two_drafts_are_told() -> None:
 
 def test_counts_without_calls_have_the_error_of_the_reading_alone() -> None:
     runs = [Counters(survival=tuple(round(x, 3) for x in shares("token", k))) for k in (1, 2, 4)]
-    found = together(runs, k_max=4)
-    assert not found.doubtful
-    row = found.rows[2].tokens_per_call
+    answer = together(runs, k_max=4)
+    assert not answer.doubtful
+    row = answer.rows[2].tokens_per_call
     assert 0 < row.high - row.low < 0.1
 
 

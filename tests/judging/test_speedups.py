@@ -27,17 +27,17 @@ ONE, OTHER = (Counters(calls=10_000, survival=shares) for shares in ((0.8, 0.6, 
 
 
 def test_by_hand() -> None:
-    found = compare(ONE, OTHER, costs=[ConstantRatio(0.1), ConstantRatio(0.2)]).speedups
-    assert found is not None
-    assert found.one.best == pytest.approx(2.8 / 1.3)
-    assert found.other.best == pytest.approx(2.5 / 1.6)
-    assert found.ratio is not None
-    assert found.ratio.best == pytest.approx(found.other.best / found.one.best)
+    speedups = compare(ONE, OTHER, costs=[ConstantRatio(0.1), ConstantRatio(0.2)]).speedups
+    assert speedups is not None
+    assert speedups.one.best == pytest.approx(2.8 / 1.3)
+    assert speedups.other.best == pytest.approx(2.5 / 1.6)
+    assert speedups.ratio is not None
+    assert speedups.ratio.best == pytest.approx(speedups.other.best / speedups.one.best)
     deviations = [
         math.sqrt((s[0] + 3 * s[1] + 5 * s[2] - sum(s) ** 2) / 10_000) for s in (ONE.survival, OTHER.survival)
     ]
     error = math.hypot(deviations[0] / 2.8, deviations[1] / 2.5)
-    assert math.log(found.ratio.high / found.ratio.low) == pytest.approx(2 * 1.959964 * error, rel=1e-6)
+    assert math.log(speedups.ratio.high / speedups.ratio.low) == pytest.approx(2 * 1.959964 * error, rel=1e-6)
 
 
 def test_errors_of_one_table_enter_a_ratio_once() -> None:
@@ -47,10 +47,10 @@ def test_errors_of_one_table_enter_a_ratio_once() -> None:
     again = LatencyTable.of(GROUPS[::-1], context=64, provenance=TABLE.provenance)
     apart = compare(ONE, ONE, costs=[TABLE, again]).speedups
     widths = []
-    for found in (common, counting, apart):
-        assert found is not None
-        assert found.ratio is not None
-        widths.append(math.log(found.ratio.high / found.ratio.low))
+    for speedups in (common, counting, apart):
+        assert speedups is not None
+        assert speedups.ratio is not None
+        widths.append(math.log(speedups.ratio.high / speedups.ratio.low))
     assert widths[0] == pytest.approx(widths[1])
     assert widths[2] > 2 * widths[1]
     assert common is not None
@@ -58,10 +58,10 @@ def test_errors_of_one_table_enter_a_ratio_once() -> None:
 
 
 def test_prompts_in_common_shorten_a_ratio() -> None:
-    trace = Trace.read(PAIR).held()
-    found = compare(trace, trace, k=3, costs=[TABLE, TABLE]).speedups
-    assert found is not None
-    assert found.ratio == Interval(1.0, 1.0, 1.0, "statistical")
+    trace = Trace.read(PAIR).in_memory()
+    speedups = compare(trace, trace, k=3, costs=[TABLE, TABLE]).speedups
+    assert speedups is not None
+    assert speedups.ratio == Interval(1.0, 1.0, 1.0, "statistical")
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,11 @@ def test_prompts_in_common_shorten_a_ratio() -> None:
     ],
 )
 def test_times_that_were_measured_differently_give_no_ratio(change: dict[str, Any], word: str) -> None:
-    found = compare(ONE, OTHER, costs=[TABLE, replace(TABLE, **change)]).speedups
-    assert found is not None
-    assert found.ratio is None
-    assert word in found.refused
-    assert found.other.best == pytest.approx(2.5 / 1.496, abs=0.01)
+    speedups = compare(ONE, OTHER, costs=[TABLE, replace(TABLE, **change)]).speedups
+    assert speedups is not None
+    assert speedups.ratio is None
+    assert word in speedups.refused
+    assert speedups.other.best == pytest.approx(2.5 / 1.496, abs=0.01)
 
 
 def test_answers_are_compared_without_positions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,9 +111,9 @@ def _written(folder: Path) -> Path:
 def test_latencies_beside_both_runs_give_speedups(capsys: pytest.CaptureFixture[str]) -> None:
     shown = answer(capsys, "compare", PAIR, PAIR, "--k", 2)
     table = LatencyTable.read(PAIR / "latency.json").looped
-    found = compare(Trace.read(PAIR), Trace.read(PAIR), k=2, costs=[table, table]).speedups
-    assert found is not None
-    assert shown["speedups"]["one"]["best"] == pytest.approx(found.one.best)
+    speedups = compare(Trace.read(PAIR), Trace.read(PAIR), k=2, costs=[table, table]).speedups
+    assert speedups is not None
+    assert shown["speedups"]["one"]["best"] == pytest.approx(speedups.one.best)
 
 
 def test_what_has_no_costs_has_no_speedup() -> None:

@@ -57,9 +57,9 @@ def test_rounding_makes_a_few_calls_rare_and_refutes_nothing() -> None:
         counts[1 : 2 * rejected : 2] = 0
         calls = calls_of(counts)
         assert calls.likelihood(survival, others) == 1
-        found = calls.rarities(survival)
-        assert found is not None
-        assert (found.counted, found.p < 1e-6) == (rejected, refuted)
+        comparison = calls.rarities(survival)
+        assert comparison is not None
+        assert (comparison.counted, comparison.p < 1e-6) == (rejected, refuted)
 
 
 @each("calls, least", [(500, 9), (2000, 16), (10000, 38)])
@@ -69,9 +69,9 @@ def test_so_many_rare_calls_refute(calls: int, least: int) -> None:
     for rejected in (least - 1, least):
         counts = np.where(np.arange(calls) % 2, 2, 1)
         counts[:rejected] = 0
-        found = calls_of(counts).rarities(survival)
-        assert found is not None
-        assert (9 * found.p < FALSE_ALARMS) == (rejected == least)
+        comparison = calls_of(counts).rarities(survival)
+        assert comparison is not None
+        assert (9 * comparison.p < FALSE_ALARMS) == (rejected == least)
 
 
 def test_what_a_certain_law_excludes_is_refuted() -> None:
@@ -106,18 +106,18 @@ def log(output: int, accepted: tuple[int, ...], drafted: tuple[int, ...] = (), k
 def test_starts_of_calls_that_make_up_a_text(
     output: int, accepted: tuple[int, ...], prefill: bool, starts: list[int] | None
 ) -> None:
-    found = log(output, accepted)
-    got = starts_of(found.requests[0], Counting(2, prefill))
+    counts = log(output, accepted)
+    got = starts_of(counts.requests[0], Counting(2, prefill))
     assert (None if got is None else got.tolist()) == starts
-    assert torn(found, Counting(2, prefill)) == (("a",) if starts is None else ())
+    assert torn(counts, Counting(2, prefill)) == (("a",) if starts is None else ())
 
 
 def test_tokens_past_the_end_are_counted_and_not_judged() -> None:
-    found = log(6, (2, 2), (2, 2))
-    assert past_end(found, Counting(2)) == 0, "the text's last token is accepted"
-    found = log(5, (2, 2), (2, 2))
-    calls = Calls.of(found, Counting(2, past_end=True))
-    assert past_end(found, Counting(2)) == 1
+    counts = log(6, (2, 2), (2, 2))
+    assert past_end(counts, Counting(2)) == 0, "the text's last token is accepted"
+    counts = log(5, (2, 2), (2, 2))
+    calls = Calls.of(counts, Counting(2, past_end=True))
+    assert past_end(counts, Counting(2)) == 1
     assert calls is not None
     assert (calls.accepted.tolist(), calls.judged.tolist(), calls.left.tolist()) == ([2, 1], [2, 1], [4, 1])
 
@@ -150,6 +150,6 @@ def test_calls_and_positions_at_their_own_starts() -> None:
 
 def test_one_request_that_does_not_fit_leaves_the_starts_of_all_unknown() -> None:
     """Which requests fit depends on what was accepted, so judging them alone is biased."""
-    whole, lacking = log(6, (1, 2)).requests[0], log(6, (1, 1)).requests[0]
+    whole, short = log(6, (1, 2)).requests[0], log(6, (1, 1)).requests[0]
     assert Calls.of(CallLog((whole, whole), k=2), Counting(2)) is not None
-    assert Calls.of(CallLog((whole, lacking), k=2), Counting(2)) is None
+    assert Calls.of(CallLog((whole, short), k=2), Counting(2)) is None

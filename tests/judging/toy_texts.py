@@ -29,18 +29,18 @@ def pmfs(logits: Floats, temperature: float = 1.0) -> Floats:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def drawn(p: Floats, rng: np.random.Generator) -> Ids:
+def draw(p: Floats, rng: np.random.Generator) -> Ids:
     """A token per row of pmfs."""
     return (p.cumsum(axis=1) < rng.random((len(p), 1)) * p.sum(axis=1, keepdims=True)).sum(axis=1)
 
 
 def plain(p: Floats, texts: int, tokens: int, rng: np.random.Generator) -> Ids:
     """Texts ``[texts, tokens]`` sampled token by token, all after token 1."""
-    found = np.empty((texts, tokens), dtype=np.int64)
+    ids = np.empty((texts, tokens), dtype=np.int64)
     last = np.ones(texts, dtype=np.int64)
     for n in range(tokens):
-        found[:, n] = last = drawn(p[last], rng)
-    return found
+        ids[:, n] = last = draw(p[last], rng)
+    return ids
 
 
 Verified = Callable[[Floats, Floats, int, int, np.random.Generator], tuple[bool, int]]
@@ -51,34 +51,34 @@ def token_rule(p: Floats, q: Floats, last: int, draft: int, rng: np.random.Gener
     """Token verification (A1): lossless."""
     if rng.random() * q[last, draft] <= p[last, draft]:
         return True, draft
-    return False, int(drawn(np.maximum(p[last] - q[last], 0.0)[None], rng)[0])
+    return False, int(draw(np.maximum(p[last] - q[last], 0.0)[None], rng)[0])
 
 
 def another_token_rule(p: Floats, q: Floats, last: int, draft: int, rng: np.random.Generator) -> tuple[bool, int]:
     """A faulty rule: accepts by the target's probability of another sampled token, recovers from the next position."""
-    other = int(drawn(p[last][None], rng)[0])
+    other = int(draw(p[last][None], rng)[0])
     if rng.random() <= q[last, draft] / p[last, other]:
         return True, draft
-    return False, int(drawn(p[draft][None], rng)[0])
+    return False, int(draw(p[draft][None], rng)[0])
 
 
 def speculative(
     p: Floats, q: Floats, texts: int, tokens: int, rng: np.random.Generator, rule: Verified, k: int = 3
 ) -> Ids:
     """Texts of chains of k sampled drafts under a rule, with a bonus token from the target."""
-    found = np.empty((texts, tokens), dtype=np.int64)
-    for row in found:
+    ids = np.empty((texts, tokens), dtype=np.int64)
+    for row in ids:
         text = [1]
         while len(text) <= tokens:
             for _ in range(k):
-                accepted, token = rule(p, q, text[-1], int(drawn(q[text[-1]][None], rng)[0]), rng)
+                accepted, token = rule(p, q, text[-1], int(draw(q[text[-1]][None], rng)[0]), rng)
                 text.append(token)
                 if not accepted:
                     break
             else:
-                text.append(int(drawn(p[text[-1]][None], rng)[0]))
+                text.append(int(draw(p[text[-1]][None], rng)[0]))
         row[:] = text[1 : tokens + 1]
-    return found
+    return ids
 
 
 def judged(p: Floats, texts: Ids, *, ends: bool = False, draft: Floats | None = None) -> Trace:
@@ -93,9 +93,9 @@ def judged(p: Floats, texts: Ids, *, ends: bool = False, draft: Floats | None = 
 def columns_of(p: Floats, q: Floats, tokens: Ids) -> dict[str, Any]:
     """The columns of tokens ``[N]`` under pmfs ``[N, V]``; logits are log-probabilities."""
     at = np.arange(len(tokens))
-    own = p[at, tokens]
+    of_token = p[at, tokens]
     with np.errstate(divide="ignore"):
-        log_target, log_draft, log_p = np.log(own), np.log(q[at, tokens]), np.log(p)
+        log_target, log_draft, log_p = np.log(of_token), np.log(q[at, tokens]), np.log(p)
     finite = np.where(p > 0, log_p, 0.0)
     second, first = np.sort(log_p, axis=1)[:, -2:].T
     return {
@@ -106,8 +106,8 @@ def columns_of(p: Floats, q: Floats, tokens: Ids) -> dict[str, Any]:
         "target_second_moment": (p * finite**2).sum(axis=1),
         "target_rank": _rank(p, tokens),
         "draft_rank": _rank(q, tokens),
-        "target_above": np.where(p > own[:, None], p, 0.0).sum(axis=1),
-        "target_tied": np.where(p == own[:, None], p, 0.0).sum(axis=1),
+        "target_above": np.where(p > of_token[:, None], p, 0.0).sum(axis=1),
+        "target_tied": np.where(p == of_token[:, None], p, 0.0).sum(axis=1),
         "target_top": p.max(axis=1),
         "target_gap": first - log_target,
         "target_margin": first - second,

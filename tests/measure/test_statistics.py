@@ -137,11 +137,11 @@ def test_definitions(sampling: Sampling, scale: float, noise: float) -> None:
 def test_divergences_of_better_drafts(sampling: Sampling) -> None:
     target, draft = random_logits(25, 300, 4.0, 1.0, seed=3)
     tokens = possible_tokens(target, sampling, seed=5)
-    found = position_statistics(target, draft, tokens, sampling, better_drafts=True)["renyi"].numpy()
+    renyi = position_statistics(target, draft, tokens, sampling, better_drafts=True)["renyi"].numpy()
     p, q = (np.exp(sampling.log_pmf(x.double().numpy())) for x in (target, draft))
     with np.errstate(divide="ignore"):
         expected = [np.log(np.sum(p**s * q ** (1 - s), axis=-1)) / (s - 1) for s in RENYI_ORDERS]
-    np.testing.assert_allclose(found, np.transpose(expected), rtol=FLOAT32_RATIO, atol=FLOAT32_RATIO)
+    np.testing.assert_allclose(renyi, np.transpose(expected), rtol=FLOAT32_RATIO, atol=FLOAT32_RATIO)
 
 
 def test_equal_pmfs() -> None:

@@ -19,10 +19,10 @@ Open = Callable[..., Any]
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """The Chromium that CHROMIUM names, or that is on the path."""
-    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    if not found:
+    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if not path:
         pytest.skip("no Chromium: apt-get install chromium, or name one in CHROMIUM")
-    return found
+    return path
 
 
 @pytest.fixture(scope="module")

@@ -35,8 +35,8 @@ def said(page: Any, chart: str, begins: str) -> str:
 
 
 def move(page: Any, chart: str, place: int, slider: int = 0) -> None:
-    found = page.locator(f"#{chart} input[type=range]").nth(slider)
-    found.evaluate("(slider, at) => { slider.value = at; slider.dispatchEvent(new Event('input')); }", place)
+    control = page.locator(f"#{chart} input[type=range]").nth(slider)
+    control.evaluate("(slider, at) => { slider.value = at; slider.dispatchEvent(new Event('input')); }", place)
 
 
 def seen(page: Any, mark: str, element: str) -> list[str]:
@@ -119,10 +119,10 @@ def test_intervals_and_limits_are_switched(page: Any) -> None:
 
 
 def saved(page: Any, chart: str, kind: str) -> bytes:
-    with page.expect_download() as found:
+    with page.expect_download() as download:
         page.locator(f'[data-of="{chart}"] [data-save={kind}]').click()
-    assert found.value.suggested_filename == f"{chart}.{kind}"
-    return Path(found.value.path()).read_bytes()
+    assert download.value.suggested_filename == f"{chart}.{kind}"
+    return Path(download.value.path()).read_bytes()
 
 
 @each("chart", ["cost", "picture"])

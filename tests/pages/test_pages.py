@@ -67,9 +67,9 @@ LARGEST = 6_000_000
 
 def answer_in(page: str) -> object:
     """The numbers that a page holds as JSON."""
-    found = re.search(r'<script type="application/json" id="answer">(.*?)</script>', page, re.S)
-    assert found
-    return json.loads(found[1])
+    match = re.search(r'<script type="application/json" id="answer">(.*?)</script>', page, re.S)
+    assert match
+    return json.loads(match[1])
 
 
 def test_a_page_stands_alone(tmp_path: Path) -> None:
@@ -94,9 +94,9 @@ def test_what_is_not_ours_is_escaped(tmp_path: Path) -> None:
 
 
 def test_a_token_may_be_half_a_letter_or_endless(tmp_path: Path) -> None:
-    found = where(made_up_trace(8), TokenVerification(), Chain(2))
-    tokens = ["\ud83d", "x" * 1_000_000, *found.text.tokens[2:]]
-    text = Coloured.of(replace(found, text=replace(found.text, tokens=tokens)), 6)
+    losses = where(made_up_trace(8), TokenVerification(), Chain(2))
+    tokens = ["\ud83d", "x" * 1_000_000, *losses.text.tokens[2:]]
+    text = Coloured.of(replace(losses, text=replace(losses.text, tokens=tokens)), 6)
     write_page(Report(Part(), [], "answer"), tmp_path / "page.html", title="Prediction", parts=[text])
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert ">?</span>" in page
@@ -124,11 +124,11 @@ def test_colours_run_from_orange_over_clear_to_blue() -> None:
 
 
 def test_the_slider_has_a_length_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = planned(made_up_trace(), 0.1)
-    assert "are drawn" not in cost_chart(found, found.chains).words
+    answer = planned(made_up_trace(), 0.1)
+    assert "are drawn" not in cost_chart(answer, answer.chains).words
     monkeypatch.setattr("spectheory.pages.prediction.LONGEST", len(SHAPES) - 1)
     assert len(SHAPES) < LONGEST
-    cut = cost_chart(found, found.chains)
+    cut = cost_chart(answer, answer.chains)
     assert "at most 11 tokens are drawn" in cut.words
     assert '"k": 12' not in json.dumps(cut.spec)
 
@@ -155,8 +155,8 @@ def test_contexts_end_where_the_target_was_trained(window: int | None, longest: 
 @each("c", [0.0, 0.0303, 2.5])
 def test_the_slider_begins_at_the_cost_that_is_given(c: float) -> None:
     """Also where drafts are free, as prompt lookup's, or cost more than a target step."""
-    found = planned(made_up_trace(), c)
-    spec = cost_chart(found, found.chains).spec
+    answer = planned(made_up_trace(), c)
+    spec = cost_chart(answer, answer.chains).spec
     (start,) = (each for each in spec["params"] if each["name"] == "cost")
     (offered,) = re.findall(r"(\[[^\]]*\])\[cost\]", json.dumps(spec["layer"][0]))
     assert json.loads(offered)[start["value"]] == c
@@ -173,10 +173,10 @@ def test_at_the_measured_cost_the_slider_has_the_speed_ups_of_the_plan() -> None
     passes = {m: Interval.exact(1.0 + 0.1 * m) for m in (1, 4, 16)}
     loop = LoopTime(plain=0.1, call=0.2, draft_pass=0.05, node=0.01, tree=0.0)
     table = LatencyTable(passes, {m: Interval.exact(0.2) for m in (1, 2)}, 64, loop=loop)
-    found = plan(made_up_trace(), table, rules=["token", "block"], k_max=12, trees=False)
-    expected = [p.speedup.best for label in found.chains for p in found.of(label) if p.speedup]
+    answer = plan(made_up_trace(), table, rules=["token", "block"], k_max=12, trees=False)
+    expected = [p.speedup.best for label in answer.chains for p in answer.of(label) if p.speedup]
     assert len(expected) == 24
-    assert drawn_at_first(cost_chart(found, found.chains)) == pytest.approx(expected, rel=1e-5)
+    assert drawn_at_first(cost_chart(answer, answer.chains)) == pytest.approx(expected, rel=1e-5)
     constant = planned(made_up_trace(), table.ratio)
     assert drawn_at_first(cost_chart(constant, constant.chains)) != pytest.approx(expected, rel=1e-2)
 
@@ -184,23 +184,23 @@ def test_at_the_measured_cost_the_slider_has_the_speed_ups_of_the_plan() -> None
 def test_the_chart_says_why_the_headline_differs() -> None:
     """An engine runs no block verification; without engines the headline is what is drawn, and nothing is said."""
     trace = made_up_trace()
-    found = planned(trace, 0.1)
-    engines = deployable(found, trace, ["vllm", "llama.cpp"])
-    (words,) = (chart.words for chart in prediction_charts(found, engines) if chart.name == "cost")
+    answer = planned(trace, 0.1)
+    engines = deployable(answer, trace, ["vllm", "llama.cpp"])
+    (words,) = (chart.words for chart in prediction_charts(answer, engines) if chart.name == "cost")
     assert f"the headline names what an engine runs ({engines[0].engine}, token verification, k = " in words
-    assert "headline" not in cost_chart(found, found.chains).words
+    assert "headline" not in cost_chart(answer, answer.chains).words
 
 
 def test_a_chart_is_a_table_too() -> None:
     """Every dot with its interval, then the limits; every place of a slider."""
-    found = planned(made_up_trace(), 0.1)
-    tokens, _, cost = prediction_charts(found)
+    answer = planned(made_up_trace(), 0.1)
+    tokens, _, cost = prediction_charts(answer)
     rows = list(csv.DictReader(io.StringIO(tokens.csv)))
-    best = next(p for p in found.predictions if p is found.best)
+    best = next(p for p in answer.predictions if p is answer.best)
     (row,) = (r for r in rows if r["series"] == "block" and r["drafted tokens per call, k"] == str(best.shape.nodes))
     assert float(row["tokens per target call, high"]) == best.tokens_per_call.high
-    assert {line.name for line in tokens_chart(found, found.labels).lines} <= {row["series"] for row in rows}
-    assert len(list(csv.DictReader(io.StringIO(cost.csv)))) == len(found.predictions) * len({*RATIOS, 0.1})
+    assert {line.name for line in tokens_chart(answer, answer.labels).lines} <= {row["series"] for row in rows}
+    assert len(list(csv.DictReader(io.StringIO(cost.csv)))) == len(answer.predictions) * len({*RATIOS, 0.1})
 
 
 @each("sentence, words, command", [
@@ -229,14 +229,14 @@ def test_a_context_beyond_what_the_target_was_trained_for_is_marked() -> None:
 
 def test_certain_ranges_are_compared_by_their_low_ends() -> None:
     """As plans compare them: the slider's best is the plan's; the words say what bands and lines are."""
-    found = planned(made_up_trace(), 0.1)
-    ranges = replace(found, predictions=tuple(replace(p, certified=p.tokens_per_call) for p in found.predictions))
+    answer = planned(made_up_trace(), 0.1)
+    ranges = replace(answer, predictions=tuple(replace(p, certified=p.tokens_per_call) for p in answer.predictions))
     tokens, _, cost = prediction_charts(ranges)
     assert "around certain ranges" in tokens.words
     assert "low ends are drawn" in cost.words
-    drawn = drawn_at_first(cost)
-    assert drawn == pytest.approx([p.gain for label in ranges.chains for p in ranges.of(label)], rel=1e-5)
-    assert drawn != pytest.approx([p.gain for label in found.chains for p in found.of(label)], rel=1e-5)
+    at_first = drawn_at_first(cost)
+    assert at_first == pytest.approx([p.gain for label in ranges.chains for p in ranges.of(label)], rel=1e-5)
+    assert at_first != pytest.approx([p.gain for label in answer.chains for p in answer.of(label)], rel=1e-5)
 
 
 def test_predict_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -275,7 +275,7 @@ def test_validate_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(validate_command, "validate", lambda *_, **__: VALIDATION)
     file = tmp_path / "page.html"
     assert main(["validate", "--out", str(tmp_path / "out"), "--report", str(file)]) == 0
-    settings = sum(len(found["settings"]) for found in VALIDATION["temperatures"])
+    settings = sum(len(at["settings"]) for at in VALIDATION["temperatures"])
     assert f"agree in all {settings} comparisons" in file.read_text()
 
 
@@ -312,12 +312,12 @@ def test_two_runs_have_a_page(tmp_path: Path) -> None:
     assert main(["compare", str(one), str(other), "--report", str(file)]) == 0
     page = file.read_text()
     assert re.findall(r'<section id="([a-z]+)">', page)[:2] == ["positions", "differences"]
-    found = compare(one, other, names=("before.json", "after.json"))
-    positions, differences = (list(csv.DictReader(io.StringIO(each.csv))) for each in difference_charts(found))
+    difference = compare(one, other, names=("before.json", "after.json"))
+    positions, differences = (list(csv.DictReader(io.StringIO(each.csv))) for each in difference_charts(difference))
     shares = [float(row["share of calls that accept at least i drafts"]) for row in positions]
     assert shares == pytest.approx([0.7, 0.3, 0.6, 0.3])
     assert [row["series"] for row in differences] == ["within noise", "beyond noise", "within noise"]
-    assert float(differences[1]["after.json less before.json, high"]) == found.changes[1].difference.high
+    assert float(differences[1]["after.json less before.json, high"]) == difference.changes[1].difference.high
 
 
 def test_a_server_has_a_page(tmp_path: Path) -> None:
@@ -342,14 +342,14 @@ def test_a_rule_has_one_colour_on_page_and_figure() -> None:
     figure = Figure()
     draw(figure, [content])
     (key,) = figure.legends
-    drawn = {t.get_text(): to_hex(h.get_color()) for t, h in zip(key.texts, key.legend_handles, strict=True)}
-    assert len({drawn[rule] for rule in rules}) == len(rules)
-    own = {f"var(--{name})": colour.lower() for name, colour in PALETTE.items()} | {QUIET: GREY}
+    in_figure = {t.get_text(): to_hex(h.get_color()) for t, h in zip(key.texts, key.legend_handles, strict=True)}
+    assert len({in_figure[rule] for rule in rules}) == len(rules)
+    names = {f"var(--{name})": colour.lower() for name, colour in PALETTE.items()} | {QUIET: GREY}
     scales = [scale for chart in validation_charts(content) for scale in scales_of(chart.spec, "color")]
     assert set(rules) <= {rule for scale in scales for rule in scale["domain"]}
     for scale in scales:
-        shown = {rule: own[colour] for rule, colour in zip(scale["domain"], scale["range"], strict=True)}
-        assert shown.items() <= drawn.items()
+        shown = {rule: names[colour] for rule, colour in zip(scale["domain"], scale["range"], strict=True)}
+        assert shown.items() <= in_figure.items()
 
 
 def test_a_rule_has_one_marker_on_page_and_figure() -> None:
@@ -377,11 +377,11 @@ def test_page_and_figure_draw_the_same_numbers() -> None:
         (line,) = (each for each in ax.lines if each.get_marker() == marker)
         known = [(row["k"], row["best"]) for row in rows if row.get("rule") == str(label)]
         np.testing.assert_allclose(list(zip(*line.get_data(), strict=True)), known, rtol=1e-5)
-    drawn = [line.get_ydata() for line in ax.lines if line.get_marker() == "None"]
-    limits = {line.name for line in tokens_chart(plan, plan.chains).lines if line.drawn}
+    curves = [line.get_ydata() for line in ax.lines if line.get_marker() == "None"]
+    limits = {line.name for line in tokens_chart(plan, plan.chains).lines if line.in_pictures}
     for name in limits:
         values = list({row["k"]: row["value"] for row in rows if row.get("limit") == name}.values())
-        assert any(len(line) == len(values) and np.allclose(line, values, rtol=1e-5) for line in drawn), name
+        assert any(len(line) == len(values) and np.allclose(line, values, rtol=1e-5) for line in curves), name
     assert limits
 
 

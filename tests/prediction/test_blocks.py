@@ -62,11 +62,11 @@ def test_plans_that_share_limits_say_what_each_says(made: Callable[[], Trace]) -
     for prefill in (False, True):
         for names, shapes in ((("token", "block"), CHAINS), (("race", "lookup"), (Chain(4), Chain(2)))):
             rules = [PATH_RULES[name] for name in names if not PATH_RULES[name].missing_columns(trace.columns)]
-            own, together = (
+            alone, together = (
                 plan(trace, rules=rules, shapes=shapes, prefill_emits_token=prefill, limits=given)
                 for given in (None, limits)
             )
-            np.testing.assert_allclose(numbers(together), numbers(own), rtol=SAME)
+            np.testing.assert_allclose(numbers(together), numbers(alone), rtol=SAME)
     with pytest.raises(SettingError, match="another trace"):
         plan(made(), shapes=CHAINS, limits=limits)
 
@@ -99,17 +99,17 @@ def test_compiled_loops_say_what_arrays_say(monkeypatch: pytest.MonkeyPatch) -> 
     for prefill in (False, True):
         at = {"prefill_emits_token": prefill}
 
-        def found() -> list[np.ndarray]:
+        def results() -> list[np.ndarray]:
             chains = calls_of_chains(survival, lengths, [1, 4, 9], **at)  # noqa: B023
             trees = [calls_of_laws(law, tree, lengths, **at) for law in laws]  # noqa: B023
             of_chains = [part for k in (1, 4, 9) for part in (chains[k].expected, chains[k].full)]
             of_trees = [part for calls, first in trees for part in (calls.expected, calls.full, first)]
             return [*of_chains, *of_trees, visits_of(survival, lengths, **at)]  # noqa: B023
 
-        ours = found()
+        ours = results()
         with monkeypatch.context() as patched:
             arrays_alone(patched)
-            for one, other in zip(ours, found(), strict=True):
+            for one, other in zip(ours, results(), strict=True):
                 np.testing.assert_allclose(one, other, rtol=SAME, atol=SAME)
     off = calls_of_chains(survival * (1 - 1e-6), lengths, [4])[4].expected
     assert np.abs(off / calls_of_chains(survival, lengths, [4])[4].expected - 1).max() > 1e3 * SAME
@@ -121,19 +121,19 @@ def test_compiled_limits_and_copies_say_what_arrays_say(monkeypatch: pytest.Monk
     trace, rule, ks = made_up((900,) * 5 + (1, 2, 300)), LookupMatch(), [1, 3, 8]
     most = np.minimum(trace.most_tokens, trace.lengths + 3)
 
-    def found() -> list[float]:
+    def results() -> list[float]:
         limit = TextLimit(Prompts(trace.texts), trace, ks)
-        own = limit.means([(k, visits_of_calls(rule, Chain(k), False)) for k in ks], rule.needs)
-        every = [limit.at(k) for k in ks] + own
+        of_calls = limit.means([(k, visits_of_calls(rule, Chain(k), False)) for k in ks], rule.needs)
+        every = [limit.at(k) for k in ks] + of_calls
         return [end for each in every if each for end in (each.low, each.best, each.high)]
 
     copies = rule.calls_by_drafted(trace.columns, trace.lengths, most, 4, first=1)
     assert kernels.pays(len(trace))
-    assert len(found()) == 18
-    ours = found()
+    assert len(results()) == 18
+    ours = results()
     arrays_alone(monkeypatch)
     monkeypatch.setattr("spectheory.kernels.installed", lambda: False)
-    np.testing.assert_allclose(ours, found(), rtol=SAME)
+    np.testing.assert_allclose(ours, results(), rtol=SAME)
     np.testing.assert_array_equal(copies, rule.calls_by_drafted(trace.columns, trace.lengths, most, 4, first=1))
 
 
@@ -144,11 +144,11 @@ def test_b6_of_improbable_tokens_is_finite(monkeypatch: pytest.MonkeyPatch, leas
     surprisals = least + np.random.default_rng(3).exponential(size=(6, 800))
     trace = Trace.from_log_probabilities([(-row, -row) for row in surprisals])
     assert kernels.pays(len(trace))
-    found = TextLimit(Prompts(trace.texts), trace, [1, 4])
-    ours = [found.at(k) for k in (1, 4)]
+    limit = TextLimit(Prompts(trace.texts), trace, [1, 4])
+    ours = [limit.at(k) for k in (1, 4)]
     arrays_alone(monkeypatch)
-    found = TextLimit(Prompts(trace.texts), trace, [1, 4])
-    for one, other in zip(ours, [found.at(k) for k in (1, 4)], strict=True):
+    limit = TextLimit(Prompts(trace.texts), trace, [1, 4])
+    for one, other in zip(ours, [limit.at(k) for k in (1, 4)], strict=True):
         assert one is not None
         assert other is not None
         np.testing.assert_allclose([one.low, one.best, one.high], [other.low, other.best, other.high], rtol=SAME)
@@ -171,10 +171,10 @@ def test_a_sample_has_texts_of_every_group() -> None:
 def test_the_texts_of_a_sample_keep_their_rows() -> None:
     trace = made_up()
     chosen = np.arange(len(LENGTHS)) % 3 == 1
-    found = of_texts(trace, chosen, ["kl"])
+    sample = of_texts(trace, chosen, ["kl"])
     rows = np.repeat(chosen, trace.lengths)
-    np.testing.assert_array_equal(found.columns["kl"], trace.columns["kl"][rows])
-    assert [text.id for text in found.texts] == [
+    np.testing.assert_array_equal(sample.columns["kl"], trace.columns["kl"][rows])
+    assert [text.id for text in sample.texts] == [
         text.id for text, taken in zip(trace.texts, chosen, strict=True) if taken
     ]
     assert of_texts(trace, np.ones(len(LENGTHS), bool)) is trace
@@ -184,16 +184,16 @@ def test_trees_of_a_large_trace_are_found_on_the_sample_and_scored_on_all(monkey
     """Each text is scored by the tree that the sampled texts of other prompts give."""
     monkeypatch.setattr(sample, "CHOSEN_ON", 80)
     trace, rule = made_up(), RecursiveRejection()
-    (found,) = calls_by_shape(trace, rule, [BestTree(3)])
+    (calls,) = calls_by_shape(trace, rule, [BestTree(3)])
     part = Prompts(trace.texts).folds(4)
     chosen = spread(trace.lengths, part)
     assert 4 <= chosen.sum() < len(chosen)
-    assert found.shape == searched(of_texts(trace, chosen), rule, 3)
+    assert calls.shape == searched(of_texts(trace, chosen), rule, 3)
     for number in range(4):
         tree = searched(of_texts(trace, chosen & (part != number)), rule, 3)
         (scored,) = calls_by_shape(trace, rule, [tree])
         inside = part == number
-        np.testing.assert_allclose(found.calls.expected[inside], scored.calls.expected[inside], rtol=SAME)
+        np.testing.assert_allclose(calls.calls.expected[inside], scored.calls.expected[inside], rtol=SAME)
 
 
 SMALL = {
@@ -214,19 +214,19 @@ def test_an_answer_says_that_its_choices_are_made_on_a_sample(
     assert not any("sample of whole texts" in note for note in whole["notes"])
     assert "chosen_on" not in whole
     monkeypatch.setattr(sample, "CHOSEN_ON", 80)
-    found = answer(capsys, *asked)
+    content = answer(capsys, *asked)
     groups = [Prompts(made_up().texts).folds(most) for most in (2, 4)]
     lengths = made_up().lengths
     fewest = min(int(lengths[spread(lengths, group)].sum()) for group in groups)
     assert fewest < lengths.sum()
-    (note,) = (note for note in found["notes"] if "sample of whole texts" in note)
+    (note,) = (note for note in content["notes"] if "sample of whole texts" in note)
     assert f"{fewest:,} tokens or more" in note
-    assert found.get("chosen_on") == (fewest if command == "predict" else None)
+    assert content.get("chosen_on") == (fewest if command == "predict" else None)
 
 
 def searched(trace: Trace, rule: RecursiveRejection, nodes: int) -> Shape:
-    (found,) = calls_by_shape(trace, rule, [BestTree(nodes)])
-    return found.shape
+    (calls,) = calls_by_shape(trace, rule, [BestTree(nodes)])
+    return calls.shape
 
 
 # Columns that stay in their file

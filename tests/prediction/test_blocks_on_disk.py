@@ -49,19 +49,19 @@ RULES: dict[PathRule, set[str]] = {
 }
 
 
-@each("rule, own", RULES.items())
+@each("rule, needs", RULES.items())
 def test_a_file_says_what_memory_says_and_only_the_needed_columns_are_read(
-    large: Path, monkeypatch: pytest.MonkeyPatch, rule: PathRule, own: set[str]
+    large: Path, monkeypatch: pytest.MonkeyPatch, rule: PathRule, needs: set[str]
 ) -> None:
     trace, opened = Trace.read(large), Trace.open(large)
     assert isinstance(opened.columns, OnDisk)
     assert set(opened.columns) == set(trace.columns)
     with monkeypatch.context() as patched:
         seen = read_by(patched)
-        found = numbers(plan(opened, rules=[rule], shapes=[Chain(2), Chain(3)]))
+        from_file = numbers(plan(opened, rules=[rule], shapes=[Chain(2), Chain(3)]))
     shared = {"log_target", "log_draft", "target_entropy", "target_second_moment", "rejection_rank"}
-    assert own <= seen <= own | shared
-    np.testing.assert_allclose(found, numbers(plan(trace, rules=[rule], shapes=[Chain(2), Chain(3)])), rtol=SAME)
+    assert needs <= seen <= needs | shared
+    np.testing.assert_allclose(from_file, numbers(plan(trace, rules=[rule], shapes=[Chain(2), Chain(3)])), rtol=SAME)
 
 
 def test_a_column_on_disk_is_read_where_it_is_asked_for(large: Path) -> None:
@@ -73,9 +73,9 @@ def test_a_column_on_disk_is_read_where_it_is_asked_for(large: Path) -> None:
     assert len(opened) == len(trace)
     with pytest.raises(KeyError):
         opened.columns["race_rank"]
-    held = opened.held()
-    assert held.held() is held
-    assert not isinstance(held.columns, OnDisk)
+    whole = opened.in_memory()
+    assert whole.in_memory() is whole
+    assert not isinstance(whole.columns, OnDisk)
     assert repr(opened) == repr(trace)
 
 
@@ -91,7 +91,7 @@ def test_what_is_wrong_in_a_large_file_is_named_when_it_is_read(large: Path) -> 
     text, position = trace.locate(100)
     where = f"race_g of text '{text.id}', token {position + 1} is -3"
     plan(opened, rules=[PATH_RULES["token"]], shapes=[Chain(1)])
-    for call in (lambda: plan(opened, rules=[RaceVerification()], shapes=[Chain(1)]), opened.held):
+    for call in (lambda: plan(opened, rules=[RaceVerification()], shapes=[Chain(1)]), opened.in_memory):
         refused(call, TraceError, f"{large / 'trace.parquet'}: {where}")
     refused(lambda: opened.columns["race_g"], TraceError, "race_g of row 101 is -3")
 

@@ -173,7 +173,7 @@ def test_rules_without_their_columns_are_left_out_of_plans() -> None:
 def test_limits_are_of_the_drafts_by_start() -> None:
     """The one-call bound has the ratios by start and ends at the depth; T1 and the i.i.d. formula read first drafts."""
     trace = replace(head(), provenance={})
-    found = predict(trace, PATH_RULES["block"], Chain(DEPTH))
+    prediction = predict(trace, PATH_RULES["block"], Chain(DEPTH))
     columns, rows = trace.columns, np.arange(120)
     ahead = np.stack([columns["log_target"][np.minimum(rows + i, 119)] for i in range(DEPTH)], axis=1)
     terms = np.minimum(1, np.exp(np.cumsum(columns["start_log_draft"] - ahead, axis=1)))
@@ -185,8 +185,8 @@ def test_limits_are_of_the_drafts_by_start() -> None:
     plain = predict(by_position, PATH_RULES["block"], Chain(DEPTH))
     other = one_call_bound(Prompts(trace.texts), by_position, [DEPTH])[DEPTH].best
     assert abs(other - of_call[DEPTH].best) > 1e-3, "the per-position reading differs"
-    assert found.limits.iid_channel == plain.limits.iid_channel
-    assert found.iid_tokens_per_call == pytest.approx(plain.iid_tokens_per_call, ROUNDING)
+    assert prediction.limits.iid_channel == plain.limits.iid_channel
+    assert prediction.iid_tokens_per_call == pytest.approx(plain.iid_tokens_per_call, ROUNDING)
     wide = predict(trace, PATH_RULES["topk"], Batch(DEPTH + 3)).limits
     assert wide.decoding_by_start is None
     assert wide.text is not None

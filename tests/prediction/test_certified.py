@@ -49,10 +49,10 @@ def calls(ranks: tuple[int, ...], paths: set[tuple[int, ...]]) -> int:
 def rises(shape: Shape, tokens: int = 5, most: int = 3) -> bool:
     """Whether one rank more, anywhere in any text, never saves a call."""
     paths = set(shape.tree().paths)
-    found = {ranks: calls(ranks, paths) for ranks in product(range(1, most + 1), repeat=tokens)}
+    counts = {ranks: calls(ranks, paths) for ranks in product(range(1, most + 1), repeat=tokens)}
     return all(
-        found[(*ranks[:i], ranks[i] + 1, *ranks[i + 1 :])] >= count
-        for ranks, count in found.items()
+        counts[(*ranks[:i], ranks[i] + 1, *ranks[i + 1 :])] >= count
+        for ranks, count in counts.items()
         for i in range(tokens)
         if ranks[i] < most
     )
@@ -79,8 +79,8 @@ def test_the_path_theorem_is_the_mean_over_the_ranks(shape: Shape) -> None:
     law = rng.dirichlet(np.ones(3), size=tokens)
     draws = product(range(1, 4), repeat=tokens)
     mean = sum(np.prod([law[i, r - 1] for i, r in enumerate(ranks)]) * calls(ranks, set(tree.paths)) for ranks in draws)
-    found = calls_of_tree(*tree_survival(law, tree), np.array([tokens])).expected[0]
-    assert found == pytest.approx(mean, abs=1e-12)
+    expected = calls_of_tree(*tree_survival(law, tree), np.array([tokens])).expected[0]
+    assert expected == pytest.approx(mean, abs=1e-12)
 
 
 # Around full pmfs
@@ -119,13 +119,13 @@ class Pair:
             padded = np.concatenate([a, np.zeros(shape.k)])
             survival = np.stack([np.cumprod(padded[n : n + shape.k]) for n in range(len(a))])
             if shape.stop:
-                drawn = np.log([q[x] for _, q, x in triples])
-                survival = survival * drafted_along({"log_draft": drawn}, shape.stop, shape.k)
+                log_draft = np.log([q[x] for _, q, x in triples])
+                survival = survival * drafted_along({"log_draft": log_draft}, shape.stop, shape.k)
             return float(lengths.sum() / calls_of_texts(survival, lengths).expected.sum())
         assert isinstance(rule, RankRule)
         law = np.array([rule.rank_pmf_given(p, q, x, shape.max_rank) for p, q, x in triples])
-        found = calls_of_tree(*tree_survival(law, shape.tree()), lengths).expected
-        return float(lengths.sum() / found.sum())
+        calls = calls_of_tree(*tree_survival(law, shape.tree()), lengths).expected
+        return float(lengths.sum() / calls.sum())
 
 
 RULES = [rule for rule in PATH_RULES.values() if bounds_given(rule)]
@@ -138,8 +138,8 @@ CASES = [(rule, chain) for rule in RULES if rule.name != "block" for chain in CH
 ]
 
 
-def certain(found: Prediction) -> Interval:
-    return found.certified or Interval.exact(found.tokens_per_call.best)
+def certain(prediction: Prediction) -> Interval:
+    return prediction.certified or Interval.exact(prediction.tokens_per_call.best)
 
 
 @pytest.mark.parametrize(("rule", "shape"), CASES, ids=str)
@@ -148,11 +148,11 @@ def test_the_range_holds_the_value_of_full_pmfs(rule: PathRule, shape: Shape, tm
     pair, other, widths = Pair(1), Pair(2), []
     value = pair.tokens_per_call(rule, shape)
     for m in (1, 5, 20, V):
-        found = predict(read_any(pair.write(tmp_path / "log", m)), rule, shape, ConstantRatio(0.1))
-        ends = certain(found)
+        prediction = predict(read_any(pair.write(tmp_path / "log", m)), rule, shape, ConstantRatio(0.1))
+        ends = certain(prediction)
         assert ends.low - ROUNDING <= value <= ends.high + ROUNDING
-        assert found.tokens_per_call.low <= ends.low
-        assert ends.high <= found.tokens_per_call.high
+        assert prediction.tokens_per_call.low <= ends.low
+        assert ends.high <= prediction.tokens_per_call.high
         widths.append(ends.high - ends.low)
     assert widths[-1] <= ROUNDING
     assert all(later <= earlier + ROUNDING for earlier, later in pairwise(widths))
@@ -170,10 +170,10 @@ def test_both_ends_are_laws_of_the_rank(tmp_path: Path) -> None:
 
 def test_the_interval_over_prompts_and_what_is_said(tmp_path: Path) -> None:
     pair = Pair(3)
-    found = predict(read_any(pair.write(tmp_path / "log", 3)), PATH_RULES["race"], Chain(2))
-    assert found.certified is not None
-    assert (found.certified.kind, found.tokens_per_call.kind) == ("bound", "statistical")
-    assert plain(SettingJson.view(found))["certified"]["kind"] == "bound"
+    prediction = predict(read_any(pair.write(tmp_path / "log", 3)), PATH_RULES["race"], Chain(2))
+    assert prediction.certified is not None
+    assert (prediction.certified.kind, prediction.tokens_per_call.kind) == ("bound", "statistical")
+    assert plain(SettingJson.view(prediction))["certified"]["kind"] == "bound"
     one = Pair(3, texts=1)
     alone = predict(read_any(one.write(tmp_path / "log", 3)), PATH_RULES["race"], Chain(2))
     assert alone.tokens_per_call == alone.certified
@@ -274,14 +274,14 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_raw_log_probabilities_need_all_tokens(tmp_path: Path) -> None:
     """With all of them the settings are applied, and the prediction is that of the pmfs that were drawn from."""
-    pair, drawn = Pair(6), Pair(6)
+    pair, hotter = Pair(6), Pair(6)
     for name in ("p", "q"):
         hot = getattr(pair, name) ** 2
-        setattr(drawn, name, hot / hot.sum(axis=-1, keepdims=True))
+        setattr(hotter, name, hot / hot.sum(axis=-1, keepdims=True))
     trace = read_any(pair.write(tmp_path / "log", V, sampling={"temperature": 0.5}))
-    found = predict(trace, PATH_RULES["race"], Chain(2))
-    assert certain(found).best == pytest.approx(drawn.tokens_per_call(PATH_RULES["race"], Chain(2)), abs=ROUNDING)
-    assert certain(found).best != pytest.approx(pair.tokens_per_call(PATH_RULES["race"], Chain(2)), abs=ROUNDING)
+    prediction = predict(trace, PATH_RULES["race"], Chain(2))
+    assert certain(prediction).best == pytest.approx(hotter.tokens_per_call(PATH_RULES["race"], Chain(2)), abs=ROUNDING)
+    assert certain(prediction).best != pytest.approx(pair.tokens_per_call(PATH_RULES["race"], Chain(2)), abs=ROUNDING)
     with pytest.raises(TextError, match=r"raw log-probabilities .* valid at temperature 1 without cuts"):
         read_any(pair.write(tmp_path / "log", 20, sampling={"temperature": 0.5}))
     assert len(read_any(pair.write(tmp_path / "log", 20, sampling={"temperature": 1.0}))) == 48

@@ -43,12 +43,12 @@ def seconds(pair: Pair, stop: StoppingRule, cost: ConstantRatio, *, chosen: bool
 def bound(pair: Pair, rule: str, cost: ConstantRatio) -> float:
     """The bound, averaged over all texts."""
     times, _ = call_seconds(cost, Chain(K, stop=NEVER))
-    found = 0.0
+    mean = 0.0
     for text, mass in pair.texts():
         if mass > 0:
             survival = PATH_RULES[rule].path_survival(pair.trace(text).columns, K)
-            found += mass * least_seconds(survival, LENGTHS, times)[0]
-    return found
+            mean += mass * least_seconds(survival, LENGTHS, times)[0]
+    return mean
 
 
 @pytest.mark.parametrize("rule", ["token", "argmax"])
@@ -104,8 +104,8 @@ def test_it_is_reached_where_what_is_accepted_is_certain() -> None:
 
         survival = (np.arange(1, k + 1) <= accepted[:, None]).astype(float)
         for first in (0, 1):
-            found = least_seconds(survival, np.array([tokens]), times, carried, first=first)
-            np.testing.assert_allclose(found, shortest(first), rtol=ROUNDING)
+            seconds = least_seconds(survival, np.array([tokens]), times, carried, first=first)
+            np.testing.assert_allclose(seconds, shortest(first), rtol=ROUNDING)
 
 
 def test_more_drafts_may_take_less_time() -> None:
@@ -131,8 +131,8 @@ def test_what_a_head_reads_next_is_never_overrated() -> None:
 def test_the_first_token_of_a_prompt_is_on_neither_side() -> None:
     """Four tokens more, all right: one call of three drafts."""
     given = Trace({"log_target": np.zeros(5), "log_draft": np.zeros(5)}, (TextInfo("a", 5),))
-    found = clairvoyant_speedup(given, PATH_RULES["token"], 4, ConstantRatio(0.1), prefill_emits_token=True)
-    assert found.best == pytest.approx(4 / 1.3, rel=ROUNDING)
+    speedup = clairvoyant_speedup(given, PATH_RULES["token"], 4, ConstantRatio(0.1), prefill_emits_token=True)
+    assert speedup.best == pytest.approx(4 / 1.3, rel=ROUNDING)
 
 
 def test_a_parallel_head_may_draft_less_or_nothing() -> None:

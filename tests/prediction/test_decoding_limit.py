@@ -53,9 +53,9 @@ def plainly(survival: NDArray[np.float64], length: int, k: int, first: int = 0) 
 @pytest.mark.parametrize("prefill", [False, True])
 def test_it_is_the_recursion(kind: str, prefill: bool) -> None:
     survival, ends = masses(np.random.default_rng(3), kind), np.cumsum(LENGTHS)
-    found = least_calls(survival, LENGTHS, [1, 3, DEPTH], prefill_emits_token=prefill)
+    least = least_calls(survival, LENGTHS, [1, 3, DEPTH], prefill_emits_token=prefill)
     below = 0
-    for k, calls in found.items():
+    for k, calls in least.items():
         plain = [plainly(survival[e - n : e], n, k, int(prefill)) + prefill for e, n in zip(ends, LENGTHS, strict=True)]
         np.testing.assert_allclose(calls, plain, rtol=ROUNDING)
         block = calls_of_chains(survival, LENGTHS, [k], prefill_emits_token=prefill)[k].expected
@@ -187,8 +187,10 @@ def test_b6_counts_the_starts_of_calls_that_do_not_sample(prefill: int) -> None:
             visited[n] = True
             n += 1 + next((i for i in range(k) if n + i < len(trace) and not right[n + i]), k)
     text = TextLimit(Prompts(trace.texts), trace, [k])
-    own, every = text.means([(k, lambda block: visited.astype(np.float64)), (k, lambda block: np.ones(len(block)))])
-    assert of["argmax"] == own
+    at_starts, every = text.means(
+        [(k, lambda block: visited.astype(np.float64)), (k, lambda block: np.ones(len(block)))]
+    )
+    assert of["argmax"] == at_starts
     assert of["token"] == every == text.at(k)
 
 

@@ -31,8 +31,8 @@ def estimated(
             shared = Drafted(trace, rule, K)
             along = drafted_along(trace.columns, stop, K).sum(axis=1)
             sure = surely(trace.columns, stop, K, along)
-            found = shared.lengths_of_calls(along, keeps=stop.keeps, sure=sure)
-            parts.append([mass * getattr(found, name)[0] for name in DraftedLengths.__dataclass_fields__])
+            lengths = shared.lengths_of_calls(along, keeps=stop.keeps, sure=sure)
+            parts.append([mass * getattr(lengths, name)[0] for name in DraftedLengths.__dataclass_fields__])
     return DraftedLengths(*(np.sum([part[i] for part in parts], axis=0) for i in range(len(parts[0]))))
 
 
@@ -45,13 +45,13 @@ def test_both_estimates_have_the_right_mean(rule: str, head: bool, end: int | No
     for seed, text in enumerate(STOPS):
         pair, stop = Pair(seed, head=head, end=end), read_stop(text)
         at_least, calls, unread = decoded(pair, stop, chosen=rule == "argmax")
-        found = estimated(pair, PATH_RULES[rule], stop)
-        np.testing.assert_allclose([found.calls, found.full], [calls, unread], rtol=ENUMERATED)
-        np.testing.assert_allclose(found.going, at_least, atol=ENUMERATED)
-        np.testing.assert_allclose(found.stopping, at_least, atol=ENUMERATED)
-        assert (found.low <= at_least + ENUMERATED).all()
-        assert (at_least <= found.high + ENUMERATED).all()
-        wrong = max(wrong, np.abs(found.low - at_least).max(), np.abs(found.high - at_least).max())
+        means = estimated(pair, PATH_RULES[rule], stop)
+        np.testing.assert_allclose([means.calls, means.full], [calls, unread], rtol=ENUMERATED)
+        np.testing.assert_allclose(means.going, at_least, atol=ENUMERATED)
+        np.testing.assert_allclose(means.stopping, at_least, atol=ENUMERATED)
+        assert (means.low <= at_least + ENUMERATED).all()
+        assert (at_least <= means.high + ENUMERATED).all()
+        wrong = max(wrong, np.abs(means.low - at_least).max(), np.abs(means.high - at_least).max())
     assert wrong > 1e-2, "the bounds alone would do"
 
 
@@ -69,12 +69,12 @@ def test_a_stop_is_sure_where_the_most_probable_token_stops() -> None:
     for seed, text in enumerate(["token<0.3", "token<0.5", "token<0.7"]):
         pair, stop = Pair(seed), read_stop(text)
         at_least, _, _ = decoded(pair, stop, chosen=False)
-        loose, found, off = (
+        loose, tight, off = (
             estimated(pair, PATH_RULES["token"], stop, how) for how in (nowhere, surely_stopped, everywhere)
         )
         np.testing.assert_allclose(loose.stopping, at_least, atol=ENUMERATED)
-        assert (found.high <= loose.high + ENUMERATED).all()
-        tighter = max(tighter, float((loose.high - found.high).max()))
+        assert (tight.high <= loose.high + ENUMERATED).all()
+        tighter = max(tighter, float((loose.high - tight.high).max()))
         wrong = max(wrong, float(np.abs(off.stopping - at_least).max()))
     assert min(tighter, wrong) > 1e-2
 
@@ -87,9 +87,9 @@ def test_greedy_calls_stop_by_the_plain_softmax(head: bool) -> None:
         for text in ("token<0.5", "token<0.8", "top<0.6", "top<0.8"):
             pair, stop = Pair(seed, head=head, greedy=True), read_stop(text)
             at_least, calls, _ = decoded(pair, stop, chosen=True)
-            found = estimated(pair, PATH_RULES["token"], stop)
-            np.testing.assert_allclose(found.calls, calls, rtol=ENUMERATED)
-            for low, high in ((found.low, found.high), (found.going, found.stopping)):
+            means = estimated(pair, PATH_RULES["token"], stop)
+            np.testing.assert_allclose(means.calls, calls, rtol=ENUMERATED)
+            for low, high in ((means.low, means.high), (means.going, means.stopping)):
                 assert (low <= at_least + ENUMERATED).all()
                 assert (at_least <= high + ENUMERATED).all()
             (words,) = [words for words, mass in pair.texts() if mass > 0]
@@ -108,9 +108,9 @@ def test_estimates_are_on_either_side_where_the_target_is_cut(rule: str) -> None
     for seed, text in enumerate(STOPS):
         pair, stop = Pair(seed, cut=True), read_stop(text)
         at_least, calls, unread = decoded(pair, stop, chosen=rule == "argmax")
-        found = estimated(pair, PATH_RULES[rule], stop)
-        np.testing.assert_allclose([found.calls, found.full], [calls, unread], rtol=ENUMERATED)
-        assert (found.going <= at_least + ENUMERATED).all()
-        assert (at_least <= found.stopping + ENUMERATED).all()
-        apart = max(apart, float((found.stopping - found.going).max()))
+        means = estimated(pair, PATH_RULES[rule], stop)
+        np.testing.assert_allclose([means.calls, means.full], [calls, unread], rtol=ENUMERATED)
+        assert (means.going <= at_least + ENUMERATED).all()
+        assert (at_least <= means.stopping + ENUMERATED).all()
+        apart = max(apart, float((means.stopping - means.going).max()))
     assert apart > 1e-2

@@ -69,14 +69,14 @@ def test_rounds_against_simulation() -> None:
     Controls: the mean of single texts, the largest mean, and the rule for draws with replacement are refused.
     """
     survival, runs = texts(), 20_000
-    left, found = unfinished(survival, LENGTHS), calls_drawn(survival, runs, 1).max(axis=0)
-    error = float(found.std(ddof=1)) / math.sqrt(runs)
+    left, rounds = unfinished(survival, LENGTHS), calls_drawn(survival, runs, 1).max(axis=0)
+    error = float(rounds.std(ddof=1)) / math.sqrt(runs)
     said = float(rounds_of_batch(left)[1:].sum())
-    assert abs(found.mean() - said) < SIGMA * error
+    assert abs(rounds.mean() - said) < SIGMA * error
     assert (SIGMA + 5) * error < 0.12
     single = left.sum(axis=0)
     for wrong in (single.mean(), single.max(), rounds_of_draws(left, 4)[1:].sum()):
-        assert abs(found.mean() - wrong) > SIGMA * error
+        assert abs(rounds.mean() - wrong) > SIGMA * error
 
 
 def test_continuous_batching_gives_the_tokens_of_a_call_per_place() -> None:
@@ -107,9 +107,9 @@ def test_live_texts_add_up_to_all_calls() -> None:
 @each("batch", (1, 2, 3, 4))
 def test_draws_with_replacement_wait_no_longer(batch: int) -> None:
     left = unfinished(texts(), LENGTHS)
-    drawn, distinct = float(rounds_of_draws(left, batch)[1:].sum()), slowest_of_distinct(left, batch)
-    assert drawn <= distinct + ROUNDING
-    assert (drawn < distinct - 0.01) == (batch > 1)
+    of_draws, distinct = float(rounds_of_draws(left, batch)[1:].sum()), slowest_of_distinct(left, batch)
+    assert of_draws <= distinct + ROUNDING
+    assert (of_draws < distinct - 0.01) == (batch > 1)
 
 
 def test_large_batches_keep_small_probabilities() -> None:
@@ -127,17 +127,17 @@ def test_the_interval_leaves_out_whole_prompts() -> None:
         whole.columns, tuple(TextInfo(str(i), n, p) for i, (n, p) in enumerate(zip(lengths, prompts, strict=True)))
     )
     rule = TokenVerification()
-    found = slowest(named, rule, 3, 2)
+    rounds = slowest(named, rule, 3, 2)
 
     def without(prompt: str) -> float:
         kept = np.repeat(np.array([*prompts]) != prompt, lengths)
         infos = tuple(info for info in named.texts if info.prompt != prompt)
         return slowest(Trace({n: c[kept] for n, c in named.columns.items()}, infos), rule, 3, 2).best
 
-    values = np.array([found.best, *(without(p) for p in sorted(set(prompts)))])
+    values = np.array([rounds.best, *(without(p) for p in sorted(set(prompts)))])
     expected = interval(values, np.array([20.0, 18, *[19] * 18]))
-    assert found.kind == "statistical"
-    np.testing.assert_allclose((found.low, found.high), (expected.low, expected.high), rtol=ROUNDING)
+    assert rounds.kind == "statistical"
+    np.testing.assert_allclose((rounds.low, rounds.high), (expected.low, expected.high), rtol=ROUNDING)
     assert slowest(named, rule, 3, 3).kind == "estimate", "fewer than 8 prompts for each text of a batch"
 
 

@@ -43,38 +43,38 @@ def test_the_interval_by_hand() -> None:
     variance = 3 / 4 * sum((one - np.mean(without)) ** 2 for one in without)
     effective = sum(calls) ** 2 / sum(b * b for b in calls)
     reach = t.ppf(0.975, effective - 1) * np.sqrt(variance)
-    found = ratio(left_out(np.array(tokens)), left_out(np.array(calls)))
-    assert found.kind == "statistical"
+    interval = ratio(left_out(np.array(tokens)), left_out(np.array(calls)))
+    assert interval.kind == "statistical"
     np.testing.assert_allclose(
-        (found.low, found.best, found.high), np.exp([whole - reach, whole, whole + reach]), rtol=EXACT
+        (interval.low, interval.best, interval.high), np.exp([whole - reach, whole, whole + reach]), rtol=EXACT
     )
 
 
 def test_a_known_error_is_added_with_satterthwaites_freedom() -> None:
     """With prompts that are all alike the interval is that of the other error; otherwise variances add."""
     alike = left_out(np.full(5, 3.0))
-    found = interval(alike / left_out(np.ones(5)), left_out(np.ones(5)), other_variance=0.04)
-    assert np.log(found.high / found.best) == pytest.approx(norm.ppf(0.975) * 0.2, rel=EXACT)
+    of_error = interval(alike / left_out(np.ones(5)), left_out(np.ones(5)), other_variance=0.04)
+    assert np.log(of_error.high / of_error.best) == pytest.approx(norm.ppf(0.975) * 0.2, rel=EXACT)
     values, weights = left_out(np.array([2.0, 3.0, 4.0])) / left_out(np.ones(3)), left_out(np.ones(3))
     of_prompts = 2 / 3 * np.sum((np.log(values[1:]) - np.log(values[1:]).mean()) ** 2)
     freedom = 2 * (of_prompts + 0.01) ** 2 / of_prompts**2
-    joined = interval(values, weights, other_variance=0.01)
-    assert np.log(joined.high / joined.best) == pytest.approx(t.ppf(0.975, freedom) * np.sqrt(of_prompts + 0.01))
+    of_both = interval(values, weights, other_variance=0.01)
+    assert np.log(of_both.high / of_both.best) == pytest.approx(t.ppf(0.975, freedom) * np.sqrt(of_prompts + 0.01))
 
 
 def test_prompts_without_weight_do_not_count() -> None:
     """Texts too short to have a start neither widen nor narrow the interval, and one that counts is not enough."""
     above, below = np.array([3.0, 5.0, 4.0]), np.array([2.0, 2.0, 3.0])
     short = np.zeros(4)
-    found = ratio(left_out(np.append(above, short)), left_out(np.append(below, short)))
-    assert found == ratio(left_out(above), left_out(below))
+    with_short = ratio(left_out(np.append(above, short)), left_out(np.append(below, short)))
+    assert with_short == ratio(left_out(above), left_out(below))
     alone = ratio(left_out(np.array([3.0, 0.0])), left_out(np.array([2.0, 0.0])))
     assert alone == Interval.estimate(1.5)
 
 
 def test_intervals_end_where_the_truth_must() -> None:
-    found = ratio(left_out(np.array([9.0, 10.0])), left_out(np.array([9.0, 3.0])), limits=(1.0, 4.0))
-    assert (found.low, found.high) == (1.0, 4.0)
+    interval = ratio(left_out(np.array([9.0, 10.0])), left_out(np.array([9.0, 3.0])), limits=(1.0, 4.0))
+    assert (interval.low, interval.high) == (1.0, 4.0)
     nothing = ratio(left_out(np.zeros(3)), left_out(np.ones(3)), limits=(0.0, 1.0))
     assert (nothing.low, nothing.best, nothing.high) == (0.0, 0.0, 0.0)
 
@@ -115,18 +115,18 @@ def test_speedups_join_both_errors() -> None:
     holds it too often.
     """
     prompts, trials, rng, value = 8, 1500, np.random.default_rng(5), truth(mild) / 1.7
-    joined = product = 0
+    hits = product = 0
     for _ in range(trials):
         (tokens, calls), table = mild(rng, prompts), unsure(rng, 0.1)
         sums = left_out(tokens), left_out(calls)
-        found = speedup_of_chain(*sums, np.zeros(prompts + 1), Chain(5), table, tuple(table.errors()))
-        joined += found.low <= value <= found.high
+        speedup = speedup_of_chain(*sums, np.zeros(prompts + 1), Chain(5), table, tuple(table.errors()))
+        hits += speedup.low <= value <= speedup.high
         ends = table.speedup(ratio(*sums), Chain(5))
         product += ends.low <= value <= ends.high
     low, high = binom.ppf(FALSE_ALARM, trials, 0.945), binom.ppf(1 - FALSE_ALARM, trials, 0.955)
     assert low >= 0.909 * trials
     assert high <= 0.985 * trials
-    assert low <= joined <= high
+    assert low <= hits <= high
     assert product > high, "the control"
 
 
@@ -140,7 +140,7 @@ def test_what_a_call_may_give_does_not_hide_the_error_of_latencies(rate: float, 
     """
     trials, prompts, rng = 1500, 16, np.random.default_rng(k)
     value = sum(rate**i for i in range(k + 1)) / (1 + 0.1 * k)
-    held = cut = 0
+    hits = cut = 0
     for _ in range(trials):
         tokens = 1.0 + np.array([np.sum(np.cumprod(rng.random((40, k)) < rate, axis=1)) / 40 for _ in range(prompts)])
         best, spread = np.exp(rng.normal(0, 0.1)), np.exp(norm.ppf(0.975) * 0.1)
@@ -148,12 +148,12 @@ def test_what_a_call_may_give_does_not_hide_the_error_of_latencies(rate: float, 
         exact = Interval.exact
         table = LatencyTable({1: exact(1.0), k + 1: verify}, {1: exact(0.1), 2: exact(0.1)}, context=64)
         sums = left_out(tokens), left_out(np.ones(prompts))
-        found = speedup_of_chain(*sums, np.zeros(prompts + 1), Chain(k), table, tuple(table.errors()))
-        held += found.low <= value <= found.high
+        speedup = speedup_of_chain(*sums, np.zeros(prompts + 1), Chain(k), table, tuple(table.errors()))
+        hits += speedup.low <= value <= speedup.high
         per_token = 1 / (best + 0.1 * k)
-        cut += max(found.low, per_token) <= value <= min(found.high, (k + 1) * per_token)
+        cut += max(speedup.low, per_token) <= value <= min(speedup.high, (k + 1) * per_token)
     assert cut < binom.ppf(1e-6, trials, 0.945), "the control"
-    assert binom.ppf(1e-6, trials, 0.945) <= held <= binom.ppf(1 - 1e-6, trials, 0.955)
+    assert binom.ppf(1e-6, trials, 0.945) <= hits <= binom.ppf(1 - 1e-6, trials, 0.955)
 
 
 # Trees that are searched for
@@ -171,15 +171,15 @@ def drawn_ranks(rng: np.random.Generator, prompts: int, tokens: int) -> Trace:
 def test_a_text_is_scored_by_a_tree_found_without_it() -> None:
     """Replacing the other texts changes a text's calls only through its tree; its own law does not choose that tree."""
     rule, trace = RecursiveRejection(), drawn_ranks(np.random.default_rng(1), 8, 64)
-    (found,) = calls_by_shape(trace, rule, [BestTree(6)])
-    assert found.held_out
+    (calls,) = calls_by_shape(trace, rule, [BestTree(6)])
+    assert calls.held_out
     for prompt in range(4):  # prompts 0 and 4 make a part, 1 and 5, ...
         inside = np.arange(8) % 4 == prompt
         rows = np.repeat(inside, 64)
         rest = Trace({n: c[~rows] for n, c in trace.columns.items()}, tuple(np.array(trace.texts)[~inside]))
         (other,) = calls_by_shape(rest, rule, [BestTree(6)])
         (scored,) = calls_by_shape(trace, rule, [other.shape])
-        np.testing.assert_allclose(found.calls.expected[inside], scored.calls.expected[inside], rtol=EXACT)
+        np.testing.assert_allclose(calls.calls.expected[inside], scored.calls.expected[inside], rtol=EXACT)
     alone = drawn_ranks(np.random.default_rng(2), 1, 64)
     assert not predict(alone, rule, BestTree(6)).held_out
 
@@ -194,14 +194,14 @@ def test_best_trees_promise_no_more_than_they_give() -> None:
     rule, fresh, errors = RecursiveRejection(), drawn_ranks(np.random.default_rng(3), 1000, 64), []
 
     def tokens_per_call(trace: Trace, shape: ShapeRequest) -> tuple[float, Shape]:
-        (found,) = calls_by_shape(trace, rule, [shape])
-        return len(trace) / found.calls.expected.sum(), found.shape
+        (calls,) = calls_by_shape(trace, rule, [shape])
+        return len(trace) / calls.calls.expected.sum(), calls.shape
 
     for seed in range(40):
         trace = drawn_ranks(np.random.default_rng([4, seed]), 4, 64)
         held_out, tree = tokens_per_call(trace, BestTree(16))
         true, _ = tokens_per_call(fresh, tree)
-        errors.append([found / true - 1 for found in (tokens_per_call(trace, tree)[0], held_out)])
+        errors.append([estimate / true - 1 for estimate in (tokens_per_call(trace, tree)[0], held_out)])
     same, other = np.mean(errors, axis=0)
     assert other < 0.04
     assert same > 0.035, "the control"
@@ -214,8 +214,8 @@ def missed(name: str, trials: int) -> tuple[int, int]:
     prompts, misses = Prompts([TextInfo(str(i), family.length) for i in range(8)]), [0, 0]
     for each in samples(family.lengths(8 * trials, np.random.default_rng(2)), 8, trials):
         for i, of in enumerate((each, replace(each, going=each.stopping))):
-            found = drafted_per_call(prompts, of, family.shape.k)
-            misses[i] += not found.low <= value <= found.high
+            interval = drafted_per_call(prompts, of, family.shape.k)
+            misses[i] += not interval.low <= value <= interval.high
     return misses[0], misses[1]
 
 
@@ -260,8 +260,8 @@ def test_the_page_shows_the_benchmark() -> None:
 )
 def test_the_summary_is_that_of_the_benchmark(title: str, part: str, end: str, skewed: bool) -> None:
     """The rows of docs/intervals.md: least and most of the families, at 8 and at 48 prompts."""
-    found = json.loads((ROOT / "benchmarks/results/interval_coverage.json").read_text())[part]
-    shares = [found[name] for name in found if name.endswith(end) and name.startswith("skewed") == skewed]
+    results = json.loads((ROOT / "benchmarks/results/interval_coverage.json").read_text())[part]
+    shares = [results[name] for name in results if name.endswith(end) and name.startswith("skewed") == skewed]
     ends = [{f"{pick(each[at] for each in shares):.3f}" for pick in (min, max)} for at in (2, 4)]
     row = " | ".join([title, *(" to ".join(sorted(each)) for each in ends)])
     assert f"| {row} |" in (ROOT / "docs/intervals.md").read_text(encoding="utf-8")

@@ -108,13 +108,13 @@ def twin(survival: Floats, *, prefill: bool = False) -> tuple[float, float]:
 def test_the_solver_is_the_recursion(tokens: int, k: int, seed: int, prefill: bool) -> None:
     """The banded system gives C(n) = 1 + sum_i P(tau=i|n) C(n+i+1) and its second moment for any survival."""
     survival = random_survival(tokens, k, seed)
-    library = calls_of_texts(survival, np.array([tokens]), prefill_emits_token=prefill)
+    calls = calls_of_texts(survival, np.array([tokens]), prefill_emits_token=prefill)
     mean, variance = twin(survival, prefill=prefill)
-    assert library.expected[0] == pytest.approx(mean, abs=ROUNDING)
-    assert library.variance[0] == pytest.approx(variance, abs=SQUARES)
+    assert calls.expected[0] == pytest.approx(mean, abs=ROUNDING)
+    assert calls.variance[0] == pytest.approx(variance, abs=SQUARES)
     if not prefill:
         full = path_theorem.full_acceptances(exactly(survival), k, tokens)
-        assert library.full[0] == pytest.approx(float(full), abs=ROUNDING)
+        assert calls.full[0] == pytest.approx(float(full), abs=ROUNDING)
 
 
 @pytest.mark.parametrize("prefill", [False, True])

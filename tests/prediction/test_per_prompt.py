@@ -25,24 +25,24 @@ def of_lengths(lists: list[list[int]]) -> Trace:
     return Trace({"recorded_match": column}, tuple(TextInfo(str(i), len(each)) for i, each in enumerate(lists)))
 
 
-def drawn(rng: np.random.Generator, prompts: int, tokens: int = 30) -> list[list[int]]:
+def lists_of(rng: np.random.Generator, prompts: int, tokens: int = 30) -> list[list[int]]:
     """Texts whose acceptance rates differ much from prompt to prompt."""
     return [(1 + (rng.random(tokens) < rate)).tolist() for rate in rng.beta(4, 3, prompts)]
 
 
 def test_the_mean_has_each_prompt_once() -> None:
-    lists = [[1] * 4, [2] * 400, *drawn(np.random.default_rng(1), 5)]
+    lists = [[1] * 4, [2] * 400, *lists_of(np.random.default_rng(1), 5)]
     trace = of_lengths(lists)
-    (found,) = per_prompt(trace, recorded_rules(trace)[0], [Chain(1)], new=3)
-    own = [len(each) / walked([each], 1) for each in lists]
-    assert found.mean.best == pytest.approx(np.mean(own), rel=1e-12)
-    assert (found.mean.high - found.mean.best) == pytest.approx(2.4469 * np.std(own, ddof=1) / 7**0.5, rel=1e-4)
-    assert found.new is not None
-    reach = (found.mean.high - found.mean.best) * (7 * (1 / 7 + 1 / 3)) ** 0.5
-    assert found.new.high == pytest.approx(min(found.new.best + reach, 2.0))
+    (answer,) = per_prompt(trace, recorded_rules(trace)[0], [Chain(1)], new=3)
+    per_call = [len(each) / walked([each], 1) for each in lists]
+    assert answer.mean.best == pytest.approx(np.mean(per_call), rel=1e-12)
+    assert (answer.mean.high - answer.mean.best) == pytest.approx(2.4469 * np.std(per_call, ddof=1) / 7**0.5, rel=1e-4)
+    assert answer.new is not None
+    reach = (answer.mean.high - answer.mean.best) * (7 * (1 / 7 + 1 / 3)) ** 0.5
+    assert answer.new.high == pytest.approx(min(answer.new.best + reach, 2.0))
     pooled = predict(trace, recorded_rules(trace)[0], Chain(1)).tokens_per_call.best
     assert pooled == pytest.approx(sum(map(len, lists)) / walked(lists, 1))
-    assert pooled > found.mean.best + 0.1, "the long text decides the pooled number"
+    assert pooled > answer.mean.best + 0.1, "the long text decides the pooled number"
 
 
 def test_ranges_of_new_prompts_hold_and_intervals_of_the_mean_do_not() -> None:
@@ -50,17 +50,17 @@ def test_ranges_of_new_prompts_hold_and_intervals_of_the_mean_do_not() -> None:
 
     The control: the confidence interval of the mean, which is no range of new prompts, holds far less often.
     """
-    rng, held, mean_held = np.random.default_rng(2), 0, 0
+    rng, hits, mean_held = np.random.default_rng(2), 0, 0
     trials = 900
     for _ in range(trials):
-        *lists, further = drawn(rng, 13)
+        *lists, further = lists_of(rng, 13)
         trace = of_lengths(lists)
-        (found,) = per_prompt(trace, recorded_rules(trace)[0], [Chain(1)], new=1)
+        (answer,) = per_prompt(trace, recorded_rules(trace)[0], [Chain(1)], new=1)
         truth = len(further) / walked([further], 1)
-        assert found.new is not None
-        held += found.new.low <= truth <= found.new.high
-        mean_held += found.mean.low <= truth <= found.mean.high
-    assert abs(held / trials - 0.95) < 4.2 * (0.95 * 0.05 / trials) ** 0.5
+        assert answer.new is not None
+        hits += answer.new.low <= truth <= answer.new.high
+        mean_held += answer.mean.low <= truth <= answer.mean.high
+    assert abs(hits / trials - 0.95) < 4.2 * (0.95 * 0.05 / trials) ** 0.5
     assert mean_held / trials < 0.6
 
 
@@ -68,8 +68,8 @@ def test_one_prompt_says_nothing_of_new_ones() -> None:
     trace = Trace.from_log_probabilities([([-1.0, -0.5], [-1.0, -0.7])])
     with pytest.raises(SettingError, match="new prompts are asked for from 1 prompt"):
         list(per_prompt(trace, TokenVerification(), [Chain(1)], new=2))
-    (found,) = per_prompt(trace, TokenVerification(), [Chain(1)])
-    assert (found.mean.kind, found.new) == ("estimate", None)
+    (answer,) = per_prompt(trace, TokenVerification(), [Chain(1)])
+    assert (answer.mean.kind, answer.new) == ("estimate", None)
 
 
 def test_a_heavy_tail() -> None:
@@ -87,12 +87,12 @@ def test_a_heavy_tail() -> None:
 
 
 def test_the_command_gives_the_range_that_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    of_lengths(drawn(np.random.default_rng(4), 12)).write(tmp_path / "trace.parquet")
+    of_lengths(lists_of(np.random.default_rng(4), 12)).write(tmp_path / "trace.parquet")
     assert main(["predict", str(tmp_path), "--new-prompts", "5", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    (row,) = found["new_prompts"]
+    content = json.loads(capsys.readouterr().out)
+    (row,) = content["new_prompts"]
     assert row["prompts"] == 5
-    assert row["mean"] == found["recorded"][0]["over_requests"]
+    assert row["mean"] == content["recorded"][0]["over_requests"]
     assert row["new"]["low"] < row["mean"]["low"] < row["mean"]["high"] < row["new"]["high"]
     assert main(["predict", str(tmp_path), "--new-prompts", "5"]) == 0
     assert "mean of 5 new" in capsys.readouterr().out

@@ -119,11 +119,11 @@ def test_limits_are_those_of_the_calculators() -> None:
 
 def test_one_call_bound_by_hand() -> None:
     trace = full_trace(np.random.default_rng(6), texts=2, tokens=5)
-    found = one_call_bound(Prompts(trace.texts), trace, [2])
+    bounds = one_call_bound(Prompts(trace.texts), trace, [2])
     terms = []
     for ratio in np.split(trace.columns["log_draft"] - trace.columns["log_target"], 2):
         terms += [1 + math.exp(min(0, ratio[n])) + math.exp(min(0, ratio[n] + ratio[n + 1])) for n in range(4)]
-    assert found[2].best == pytest.approx(np.mean(terms), rel=EXACT)
+    assert bounds[2].best == pytest.approx(np.mean(terms), rel=EXACT)
 
 
 def test_given_text_has_no_limits_over_target_samples() -> None:
@@ -137,9 +137,9 @@ def test_given_text_has_no_limits_over_target_samples() -> None:
 def test_one_prompt_has_no_interval_and_few_have_rough_ones() -> None:
     trace = full_trace(np.random.default_rng(8), texts=1)
     interval = predict(trace, TokenVerification(), Chain(3), ConstantRatio(0.1))
-    for found in (interval.tokens_per_call, interval.acceptance, interval.speedup):
-        assert found is not None
-        assert found == Interval.estimate(found.best)
+    for value in (interval.tokens_per_call, interval.acceptance, interval.speedup):
+        assert value is not None
+        assert value == Interval.estimate(value.best)
     said = {
         n: " ".join(prediction_report(plan(full_trace(np.random.default_rng(8), texts=n))).notes) for n in (1, 7, 8)
     }

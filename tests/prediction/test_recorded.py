@@ -62,8 +62,8 @@ def test_every_draft_and_length_is_exact() -> None:
     assert [rule.name for rule in rules] == [*DRAFTS, BEST]
     for rule in rules:
         for k in range(1, DRAFTED + 1):
-            found = predict(trace, rule, Chain(k)).tokens_per_call.best
-            assert found == pytest.approx(len(trace) / walked(listed(rule.name), k), rel=1e-14), (rule.name, k)
+            per_call = predict(trace, rule, Chain(k)).tokens_per_call.best
+            assert per_call == pytest.approx(len(trace) / walked(listed(rule.name), k), rel=1e-14), (rule.name, k)
 
 
 @pytest.mark.parametrize("seed", range(5))

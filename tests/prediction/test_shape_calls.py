@@ -98,10 +98,10 @@ def test_the_best_tree_is_searched_per_rule() -> None:
     for rule in RANKED:
         prediction = predict(trace, rule, BestTree(5))
         law = rule.rank_law(trace.columns, min(5, known(rule)))
-        found = text_tree(law, trace.lengths, 5, consecutive=rule.consecutive)
-        assert prediction.shape == found.tree
+        best = text_tree(law, trace.lengths, 5, consecutive=rule.consecutive)
+        assert prediction.shape == best.tree
         same_texts = predict(trace, rule, prediction.shape).tokens_per_call.best
-        assert same_texts == pytest.approx(len(trace) / found.calls, rel=EXACT)
+        assert same_texts == pytest.approx(len(trace) / best.calls, rel=EXACT)
         for other in (Chain(5), optimal_tree(law.mean(axis=0), 5, consecutive=rule.consecutive)):
             assert same_texts >= predict(trace, rule, other).tokens_per_call.best - EXACT
     assert predict(trace, RaceVerification(), BestTree(5, max_depth=1)).shape.depth == 1
@@ -167,8 +167,8 @@ def test_what_comes_from_estimates_is_said() -> None:
         ([RecursiveRejection(), RaceVerification()], KAry((2, 3)), False),
         ([RaceVerification(), DISTINCT], KAry((2, 3)), True),
     ):
-        found = " ".join(prediction_report(plan(trace, rules=rules, shapes=[shape])).notes)
-        assert ("recursive-distinct with several candidates is not exact" in found) == said
+        notes = " ".join(prediction_report(plan(trace, rules=rules, shapes=[shape])).notes)
+        assert ("recursive-distinct with several candidates is not exact" in notes) == said
     with pytest.raises(SettingError, match="distinct_rank records ranks up to 4"):
         predict(trace, DISTINCT, Batch(5))
     without = Trace({name: c for name, c in trace.columns.items() if name != "distinct_rank"}, trace.texts)

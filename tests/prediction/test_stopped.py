@@ -67,8 +67,8 @@ def test_a_threshold_that_is_never_reached_is_the_fixed_chain(
     left, prompts = np.tile(np.arange(20, 0, -1), 10), Prompts(given.texts)
     for k in (1, 4, 6):
         fixed = predict(given, PATH_RULES[rule], Chain(k), cost)
-        (found,) = calls_by_shape(given, PATH_RULES[rule], [Chain(k, stop=NEVER)])
-        ((shape, lengths),) = found.lengths
+        (shape_calls,) = calls_by_shape(given, PATH_RULES[rule], [Chain(k, stop=NEVER)])
+        ((shape, lengths),) = shape_calls.lengths
         visits = visits_of(PATH_RULES[rule].path_survival(given.columns, k), given.lengths)
         most = [visits[left > j].sum() for j in range(1, k + 1)]
         np.testing.assert_allclose(lengths.high.sum(axis=0), most, rtol=1e-12)
@@ -106,16 +106,16 @@ def test_calls_are_those_of_the_survival(stop: str, prefill: bool) -> None:
                 continue
             survival, _ = survival_of(rule, shape, given.columns)
             calls = calls_of_texts(survival, given.lengths, prefill_emits_token=prefill).expected.sum()
-            found = predict(given, rule, shape, prefill_emits_token=prefill)
-            assert found.tokens_per_call.best == pytest.approx(len(given) / calls, rel=1e-12)
+            prediction = predict(given, rule, shape, prefill_emits_token=prefill)
+            assert prediction.tokens_per_call.best == pytest.approx(len(given) / calls, rel=1e-12)
             fixed = predict(given, rule, Chain(shape.k), prefill_emits_token=prefill)
-            assert found.tokens_per_call.best < fixed.tokens_per_call.best
+            assert prediction.tokens_per_call.best < fixed.tokens_per_call.best
 
 
 def sampled(pair: Pair, prompts: int, seed: int, provenance: dict[str, object]) -> Trace:
     texts, masses = zip(*pair.texts(), strict=True)
-    drawn = np.random.default_rng(seed).choice(len(texts), prompts, p=np.array(masses) / sum(masses))
-    parts = [pair.trace(texts[i]) for i in drawn]
+    numbers = np.random.default_rng(seed).choice(len(texts), prompts, p=np.array(masses) / sum(masses))
+    parts = [pair.trace(texts[i]) for i in numbers]
     columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
     return Trace(columns, tuple(TextInfo(str(i), TOKENS) for i in range(prompts)), provenance)
 
@@ -126,10 +126,10 @@ def test_drafted_tokens_of_sampled_texts(rule: str, stop: str) -> None:
     """The estimate from 500 texts is near the truth of all texts and drafts."""
     pair = Pair(4)
     at_least, calls, _ = decoded(pair, read_stop(stop), chosen=rule == "argmax")
-    found = predict(sampled(pair, 500, 1, SAMPLED), PATH_RULES[rule], Chain(K, stop=read_stop(stop))).drafted
-    assert found is not None
-    deviation = (found.high - found.low) / (2 * reach(499))
-    assert abs(found.best - at_least.sum() / calls) < Z_FALSE_ALARM * deviation
+    drafted = predict(sampled(pair, 500, 1, SAMPLED), PATH_RULES[rule], Chain(K, stop=read_stop(stop))).drafted
+    assert drafted is not None
+    deviation = (drafted.high - drafted.low) / (2 * reach(499))
+    assert abs(drafted.best - at_least.sum() / calls) < Z_FALSE_ALARM * deviation
 
 
 def test_at_temperature_0_the_range_is_that_of_the_certain_bounds() -> None:
@@ -138,16 +138,16 @@ def test_at_temperature_0_the_range_is_that_of_the_certain_bounds() -> None:
     log_draft = np.where(right, 0.0, -np.inf).ravel()
     columns = {"log_target": np.zeros(10), "log_draft": log_draft, "draft_top": np.tile([0.9, 0.5, 0.9, 0.9, 0.2], 2)}
     given = Trace(columns, (TextInfo("a", 5), TextInfo("b", 5)), GREEDY)
-    found = predict(given, TOKEN, Chain(2, stop=read_stop("top<0.6")), ConstantRatio(0.1))
+    prediction = predict(given, TOKEN, Chain(2, stop=read_stop("top<0.6")), ConstantRatio(0.1))
     # Calls of a: 1 draft, accepted (stopped); then a mismatch, 1 or 2 drafts; then 1 left token, 1 draft (stops).
     # Calls of b: 1 draft, accepted; then 2 accepted drafts.
-    assert found.tokens_per_call.best == pytest.approx(10 / 5)
-    assert found.drafted is not None
-    assert found.drafted.kind == "bound"
-    assert found.drafted.best == pytest.approx((6 / 5 + 7 / 5) / 2)
-    both = plan(given, ConstantRatio(0.1), rules=[TOKEN], shapes=[Chain(2), found.wanted])
+    assert prediction.tokens_per_call.best == pytest.approx(10 / 5)
+    assert prediction.drafted is not None
+    assert prediction.drafted.kind == "bound"
+    assert prediction.drafted.best == pytest.approx((6 / 5 + 7 / 5) / 2)
+    both = plan(given, ConstantRatio(0.1), rules=[TOKEN], shapes=[Chain(2), prediction.wanted])
     assert both.best.shape == Chain(2), "a range of bounds counts with its low end"
-    alone = predict(Trace({n: c[:5] for n, c in columns.items()}, given.texts[:1], GREEDY), TOKEN, found.wanted)
+    alone = predict(Trace({n: c[:5] for n, c in columns.items()}, given.texts[:1], GREEDY), TOKEN, prediction.wanted)
     assert alone.drafted is not None
     assert [alone.drafted.low, alone.drafted.high] == pytest.approx([3 / 3, 4 / 3]), "one prompt: certain of the text"
 
@@ -166,18 +166,18 @@ def test_a_call_drafts_one_token_less_than_the_text_could_still_get(ended: bool)
         made = [sum(each >= j for each in calls[ended]) for j in (1, 2, 3)]
         for name in ("low", "going", "stopping", "high"):
             assert getattr(lengths, name)[0].tolist() == made, name
-        found = predict(given, TOKEN, Chain(3, stop=NEVER)).drafted
-        assert found is not None
-        assert (found.low, found.best, found.high) == (sum(made) / len(calls[ended]),) * 3
+        drafted = predict(given, TOKEN, Chain(3, stop=NEVER)).drafted
+        assert drafted is not None
+        assert (drafted.low, drafted.best, drafted.high) == (sum(made) / len(calls[ended]),) * 3
 
 
 def test_seconds_lie_between_those_of_the_fewest_and_the_most_drafts() -> None:
     """A first draft that is wrong: 1 to 3 drafts, 2 or 3 passes. Later calls look once and draft nothing."""
     columns = {"log_target": np.zeros(4), "log_draft": np.array([-np.inf, 0.0, 0.0, 0.0])}
     given = Trace({**columns, "draft_top": np.array([0.9, 0.2, 0.2, 0.2])}, (TextInfo("a", 4),), GREEDY)
-    found = predict(given, TOKEN, Chain(3, stop=read_stop("top<0.6")), ConstantRatio(0.1)).speedup
-    assert found is not None
-    assert [found.low, found.high] == pytest.approx([4 / (1.3 + 3 * 1.1), 4 / (1.2 + 3 * 1.1)])
+    speedup = predict(given, TOKEN, Chain(3, stop=read_stop("top<0.6")), ConstantRatio(0.1)).speedup
+    assert speedup is not None
+    assert [speedup.low, speedup.high] == pytest.approx([4 / (1.3 + 3 * 1.1), 4 / (1.2 + 3 * 1.1)])
 
 
 @each("settings", [{"top_k": 5}, {"top_p": 0.9}, {"min_p": 0.1}, {"temperature": 0}, None])
@@ -211,13 +211,13 @@ def two_kinds() -> Trace:
 def test_a_prompt_is_scored_with_the_rule_that_is_best_on_others() -> None:
     """Wrong drafts are best left out, right ones best made: the first part gets the choice of the others."""
     given, always = two_kinds(), read_stop("top<0.6")
-    found = sweep(given, TOKEN, 4, [always, NEVER], ConstantRatio(0.2))
-    of = {shape.stop: calls.calls > 0 for shape, calls in found.lengths}
-    assert found.held_out
-    assert found.shape == Chain(4, stop=always)
+    best = sweep(given, TOKEN, 4, [always, NEVER], ConstantRatio(0.2))
+    of = {shape.stop: calls.calls > 0 for shape, calls in best.lengths}
+    assert best.held_out
+    assert best.shape == Chain(4, stop=always)
     assert of[NEVER].tolist() == [i % 4 == 0 for i in range(8)]
     assert of[always].tolist() == [i % 4 != 0 for i in range(8)]
-    assert found.calls.expected.tolist() == pytest.approx([120 if i % 4 == 0 else 20 for i in range(8)])
+    assert best.calls.expected.tolist() == pytest.approx([120 if i % 4 == 0 else 20 for i in range(8)])
 
 
 class DearReading(CostModel):
@@ -243,13 +243,13 @@ def test_thresholds_are_chosen_by_what_the_draft_reads() -> None:
 def test_what_adapting_is_worth() -> None:
     """The sweep has rules of all kinds; both lengths stay below the limit where all is certain."""
     given = two_kinds()
-    found = adaptive_worth(given, TOKEN, 4, ConstantRatio(0.2), thresholds=4)
-    assert found.fixed.speedup is not None
-    assert found.stopped.speedup is not None
-    assert max(found.fixed.speedup.best, found.stopped.speedup.best) <= found.limit.best + 1e-12
-    assert found.worth == pytest.approx(found.limit.best / found.fixed.speedup.best - 1)
+    answer = adaptive_worth(given, TOKEN, 4, ConstantRatio(0.2), thresholds=4)
+    assert answer.fixed.speedup is not None
+    assert answer.stopped.speedup is not None
+    assert max(answer.fixed.speedup.best, answer.stopped.speedup.best) <= answer.limit.best + 1e-12
+    assert answer.worth == pytest.approx(answer.limit.best / answer.fixed.speedup.best - 1)
     # Right drafts: 4 calls of 4 drafts and 5 tokens; wrong ones: plain steps.
-    assert found.limit.best == pytest.approx(360 / (240 + 6 * 4 * 1.8 - 0))
+    assert answer.limit.best == pytest.approx(360 / (240 + 6 * 4 * 1.8 - 0))
     assert {type(stop).name for stop in stopping_grid(head(), 4)} == {"token", "top", "entropy"}
     without = Trace({n: c for n, c in head().columns.items() if "draft_top" not in n}, head().texts)
     assert {type(stop).name for stop in stopping_grid(without, 4)} == {"token", "entropy"}

@@ -53,10 +53,10 @@ ALTERNATING = np.array([[0.0002, 0.9997], [0.955, 0.026]] * 20)
 def test_found_calls_are_those_of_the_tree() -> None:
     """In fractions, from the recursion's twin, of a tree larger than the ledger's."""
     law = [[Fraction(float(share)) for share in row] for row in ALTERNATING]
-    found = text_tree(ALTERNATING, np.array([40]), 5)
-    survival = tree_theorem.tree_survival(law, frozenset(found.tree.paths))
-    exact, _ = path_theorem.calls(survival, found.tree.depth, 40)
-    assert found.calls == pytest.approx(float(exact), rel=ROUNDING)
+    best = text_tree(ALTERNATING, np.array([40]), 5)
+    survival = tree_theorem.tree_survival(law, frozenset(best.tree.paths))
+    exact, _ = path_theorem.calls(survival, best.tree.depth, 40)
+    assert best.calls == pytest.approx(float(exact), rel=ROUNDING)
 
 
 @dataclass(frozen=True)
@@ -86,16 +86,16 @@ def searched(seeds: range, consecutive: bool) -> tuple[int, int]:
         alphabet = 2 + seed % 2
         budget = 1 + seed % (4 if alphabet == 2 else 3)
         text = random_text(seed, alphabet)
-        found = text_tree(text.law, text.lengths, budget, consecutive=consecutive)
+        search = text_tree(text.law, text.lengths, budget, consecutive=consecutive)
         trees = [t for k in range(1, budget + 1) for t in library_trees(alphabet, k) if not consecutive or in_order(t)]
         fewest = min(calls_of(text.law, text.lengths, tree) for tree in trees)
-        assert found.tree.nodes <= budget
-        assert in_order(found.tree) or not consecutive
-        assert found.calls <= found.greedy_calls
-        assert found.calls == pytest.approx(calls_of(text.law, text.lengths, found.tree), rel=ROUNDING)
-        assert fewest <= found.calls * (1 + ROUNDING)
-        best += found.calls <= fewest * (1 + EQUAL)
-        greedy_best += found.greedy_calls <= fewest * (1 + EQUAL)
+        assert search.tree.nodes <= budget
+        assert in_order(search.tree) or not consecutive
+        assert search.calls <= search.greedy_calls
+        assert search.calls == pytest.approx(calls_of(text.law, text.lengths, search.tree), rel=ROUNDING)
+        assert fewest <= search.calls * (1 + ROUNDING)
+        best += search.calls <= fewest * (1 + EQUAL)
+        greedy_best += search.greedy_calls <= fewest * (1 + EQUAL)
     return best, greedy_best
 
 
@@ -134,14 +134,14 @@ def test_the_search_does_not_look_across_texts() -> None:
 def test_limits_on_the_tree() -> None:
     """Depth, and a budget beyond all nodes that fit into the text."""
     for most in (1, 2):
-        found = text_tree(ALTERNATING, np.array([40]), 4, max_depth=most)
+        best = text_tree(ALTERNATING, np.array([40]), 4, max_depth=most)
         trees = [tree for tree in library_trees(2, min(4, 2 * most)) if tree.depth <= most]
-        assert found.tree.depth <= most
-        assert found.calls == pytest.approx(min(calls_of(ALTERNATING, np.array([40]), t) for t in trees), rel=EQUAL)
+        assert best.tree.depth <= most
+        assert best.calls == pytest.approx(min(calls_of(ALTERNATING, np.array([40]), t) for t in trees), rel=EQUAL)
     for length in (1, 2, 3):
-        found = text_tree(np.full((length, 2), 0.5), np.array([length]), 50)
-        assert found.tree.nodes == 2 ** (length + 1) - 2
-        assert found.calls == pytest.approx(1.0)
+        best = text_tree(np.full((length, 2), 0.5), np.array([length]), 50)
+        assert best.tree.nodes == 2 ** (length + 1) - 2
+        assert best.calls == pytest.approx(1.0)
     assert text_tree(np.full((3, 1), 0.5), np.array([3]), 50).tree == Chain(3).tree()
     assert text_tree(np.full((3, 1), 0.5), np.array([1, 1, 1]), 50).calls == pytest.approx(3.0)
 
@@ -149,11 +149,11 @@ def test_limits_on_the_tree() -> None:
 def test_a_long_law_of_one_text_is_its_optimal_tree() -> None:
     """One law all along a long text: the tree of S2, whose calls no search betters by more than the text's two ends."""
     law = np.tile([0.55, 0.25, 0.1], (4000, 1))
-    found = text_tree(law, np.array([4000]), 12)
+    search = text_tree(law, np.array([4000]), 12)
     best = drafting.optimal_tree(law[0], 12)
-    assert found.calls <= calls_of(law, np.array([4000]), best) * (1 + EQUAL)
+    assert search.calls <= calls_of(law, np.array([4000]), best) * (1 + EQUAL)
     per_call = float(drafting.expected_tokens(best, law[0]))
-    assert abs(4000 / per_call - found.calls) <= 1 + best.depth / per_call
+    assert abs(4000 / per_call - search.calls) <= 1 + best.depth / per_call
 
 
 BAD: dict[str, Refusal] = {

@@ -120,11 +120,11 @@ def test_rejection_with_drawn_candidates_is_the_walk(case: str, replacement: boo
     """SpecInfer's call, all candidates of the tree drawn and tried one by one, equals the walk by R3's joint law."""
     nodes = TREES[tree]
     joint = partial(recursive_rejection, replacement=replacement)
-    drawn = drawn_tree(nodes, node_number(nodes), replacement=replacement)
+    law_of = drawn_tree(nodes, node_number(nodes), replacement=replacement)
     walk = tree_walk(joint, nodes, node_number(nodes))
     problem = CASES[case]
     for prefix in ((), (0,), (1,)):
-        law = drawn(problem.target, problem.draft, prefix, depth(nodes))
+        law = law_of(problem.target, problem.draft, prefix, depth(nodes))
         assert sum(law.values()) == 1
         assert law == walk(problem.target, problem.draft, prefix, depth(nodes))
 
@@ -187,12 +187,12 @@ def test_survival_calls_and_leaves(joint: str, case: str, tree: str) -> None:
         ends = given_text(enumerated(joint, case, tree), text, nodes)
         laws = laws_along(joint, case, text, nodes)
         survival = tree_theorem.tree_survival(laws, nodes)
-        library, _ = tree_survival(as_array(laws), library_tree(nodes))
+        of_floats, _ = tree_survival(as_array(laws), library_tree(nodes))
         for i in range(1, min(depth(nodes), length) + 1):
             alive = sum((share for calls, share in ends.items() if len(calls[0]) >= i), Fraction(0))
             assert survival(0, i) == alive
             for n in range(length - i + 1):
-                assert library[n, i - 1] == pytest.approx(float(survival(n, i)), abs=ROUNDING)
+                assert of_floats[n, i - 1] == pytest.approx(float(survival(n, i)), abs=ROUNDING)
         exact = moments(ends)
         assert path_theorem.calls(survival, depth(nodes), length) == exact
         leaves = {node for node in nodes if not tree_enumeration.children(nodes, node)}

@@ -74,14 +74,14 @@ def calls(draft: Chains, k: int) -> float:
             return sum(p[x] * left(x, tokens - 1) for x in (0, 1))
         rest = [max(p[x] - q[x], 0) for x in (0, 1)]
         total = sum(rest)
-        found: F | float = F(0)
+        mean: F | float = F(0)
         for x in (0, 1):
             accepted = min(1, p[x] / q[x])
-            found += q[x] * accepted * call(x, tokens - 1, drafts - 1)
+            mean += q[x] * accepted * call(x, tokens - 1, drafts - 1)
             if total:
                 recovered = sum(rest[y] / total * left(y, tokens - 1) for y in (0, 1))
-                found += q[x] * (1 - accepted) * recovered
-        return found
+                mean += q[x] * (1 - accepted) * recovered
+        return mean
 
     return float(left(None, TOKENS))
 
@@ -104,17 +104,17 @@ def divergence(draft: Chains) -> float:
 def test_calls_and_kl_of_a_better_draft_are_those_of_decoding_with_it(path: str, s: F, k: int) -> None:
     trace, draft = every_text(), moved(path, s)
     better = better_draft(trace, path, float(s))
-    found = predict(better, TokenVerification(), Chain(k)).tokens_per_call.best
-    assert found == pytest.approx(TOKENS / calls(draft, k), rel=1e-9)
+    per_call = predict(better, TokenVerification(), Chain(k)).tokens_per_call.best
+    assert per_call == pytest.approx(TOKENS / calls(draft, k), rel=1e-9)
     assert kl_along(trace, path)(float(s)) == pytest.approx(divergence(draft), rel=1e-9)
-    assert found != pytest.approx(TOKENS / calls(moved(path, s / 2), k), rel=1e-4)  # another s gives another number
+    assert per_call != pytest.approx(TOKENS / calls(moved(path, s / 2), k), rel=1e-4)  # another s gives another number
 
 
 def test_between_the_recorded_orders_the_geometric_path_is_near() -> None:
     trace, draft = every_text(), moved("geometric", F(9, 20))
-    found = predict(better_draft(trace, "geometric", 0.45), TokenVerification(), Chain(2)).tokens_per_call.best
-    assert found == pytest.approx(TOKENS / calls(draft, 2), rel=1e-4)
-    assert found != pytest.approx(TOKENS / calls(moved("geometric", F(2, 5)), 2), rel=1e-3)
+    per_call = predict(better_draft(trace, "geometric", 0.45), TokenVerification(), Chain(2)).tokens_per_call.best
+    assert per_call == pytest.approx(TOKENS / calls(draft, 2), rel=1e-4)
+    assert per_call != pytest.approx(TOKENS / calls(moved("geometric", F(2, 5)), 2), rel=1e-3)
     assert kl_along(trace, "geometric")(0.45) == pytest.approx(divergence(draft), rel=1e-3)
 
 
@@ -133,12 +133,12 @@ def test_the_asked_share_of_the_kl_is_gone_and_less_kl_never_slows() -> None:
     trace = every_text()
     speedups = []
     for percent in (10, 50, 100):
-        found = what_if(trace, f"draft-kl=-{percent}%", ConstantRatio(0.1), rules=["token", "block"], k_max=3)
-        assert [each.path for each in found.drafts] == list(PATHS)
-        for each in found.drafts:
+        answer = what_if(trace, f"draft-kl=-{percent}%", ConstantRatio(0.1), rules=["token", "block"], k_max=3)
+        assert [each.path for each in answer.drafts] == list(PATHS)
+        for each in answer.drafts:
             assert each.kl == pytest.approx((1 - percent / 100) * kl_along(trace, each.path)(0.0), abs=1e-9)
-        speedups.append([each.best.speedup.best for each in found.drafts])
-        assert all(each.best.speedup.best > found.now.speedup.best for each in found.drafts)
+        speedups.append([each.best.speedup.best for each in answer.drafts])
+        assert all(each.best.speedup.best > answer.now.speedup.best for each in answer.drafts)
     assert (np.diff(speedups, axis=0) >= 0).all()
 
 
@@ -174,13 +174,13 @@ def test_what_gives_no_kl_is_refused() -> None:
 
 def test_each_c_has_the_best_setting_of_a_plan_at_that_c() -> None:
     trace, rules = recorded(), ["token", "block"]
-    found = what_if(trace, "c=0.05..0.4", rules=rules, k_max=6).costs
-    assert [row.c for row in found.rows] == pytest.approx([0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4])
-    for row in found.rows:
+    costs = what_if(trace, "c=0.05..0.4", rules=rules, k_max=6).costs
+    assert [row.c for row in costs.rows] == pytest.approx([0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4])
+    for row in costs.rows:
         best = plan(trace, ConstantRatio(row.c), rules=rules, k_max=6, trees=False).best
         assert (row.rule, row.shape, row.speedup.best) == (best.rule.name, best.shape, pytest.approx(best.speedup.best))
     at, beyond = (
-        plan(trace, ConstantRatio(found.pays_below * by), rules=rules, k_max=6, trees=False).best.speedup.best
+        plan(trace, ConstantRatio(costs.pays_below * by), rules=rules, k_max=6, trees=False).best.speedup.best
         for by in (1.0, 1.01)
     )
     assert at == pytest.approx(1.0, abs=1e-12)
@@ -216,7 +216,7 @@ ALARM = 1e-7
 CV = 0.2
 
 
-def drawn(rng: np.random.Generator, prompts: int) -> tuple[np.ndarray, np.ndarray]:
+def sums_of(rng: np.random.Generator, prompts: int) -> tuple[np.ndarray, np.ndarray]:
     return left_out(np.full(prompts, 100.0)), left_out(40 * np.exp(CV * rng.standard_normal(prompts)))
 
 
@@ -232,8 +232,8 @@ def test_as_many_prompts_as_are_asked_for_give_the_width(factor: float, right: b
     the variance the mean is twice too large.
     """
     rng, wanted = np.random.default_rng(7), 0.03
-    prompts = asked(drawn(rng, 4000), wanted, lambda variance: factor * variance)
-    halves = [np.log(found.high / found.best) for found in (ratio(*drawn(rng, prompts)) for _ in range(300))]
+    prompts = asked(sums_of(rng, 4000), wanted, lambda variance: factor * variance)
+    halves = [np.log(interval.high / interval.best) for interval in (ratio(*sums_of(rng, prompts)) for _ in range(300))]
     assert (abs(np.mean(np.square(halves)) / np.log1p(wanted) ** 2 - 1) < 0.15) == right
 
 
@@ -243,10 +243,10 @@ def test_the_range_of_the_number_holds_the_true_one(more: float, right: bool) ->
     make the range too short, more do.
     """
     rng, wanted = np.random.default_rng(8), 0.01
-    true = asked(drawn(rng, 200_000), wanted)
+    true = asked(sums_of(rng, 200_000), wanted)
     missed = 0
     for _ in range(400):
-        variance, freedom = relative_spread(*drawn(rng, 25))
+        variance, freedom = relative_spread(*sums_of(rng, 25))
         low, _, high = _spread(more * freedom)
         ends: Sequence[int] = [needed(25, variance * factor, freedom, wanted) for factor in (low, high)]
         missed += not ends[0] <= true <= ends[1]
@@ -255,14 +255,14 @@ def test_the_range_of_the_number_holds_the_true_one(more: float, right: bool) ->
 
 def test_prompts_of_a_trace() -> None:
     trace = recorded()
-    found = what_if(trace, "prompts=2%", ConstantRatio(0.1)).prompts
+    answer = what_if(trace, "prompts=2%", ConstantRatio(0.1)).prompts
     best = plan(trace, ConstantRatio(0.1), rules="token", trees=False).best
     tokens = best.tokens_per_call
-    assert (found.shape, found.tokens_per_call) == (best.shape, tokens)
+    assert (answer.shape, answer.tokens_per_call) == (best.shape, tokens)
     if tokens.high < best.shape.depth + 1:  # not cut
-        assert found.half_width == pytest.approx(tokens.high / tokens.best - 1)
-    assert found.needed.low <= found.needed.best <= found.needed.high
-    assert (found.needed.best > found.prompts) == (found.half_width > found.wanted)
+        assert answer.half_width == pytest.approx(tokens.high / tokens.best - 1)
+    assert answer.needed.low <= answer.needed.best <= answer.needed.high
+    assert (answer.needed.best > answer.prompts) == (answer.half_width > answer.wanted)
     alone = Trace.from_log_probabilities([([-1.0] * 4, [-1.5] * 4)])
     with pytest.raises(SettingError, match="one prompt"):
         what_if(alone, "prompts=2%")

@@ -89,10 +89,10 @@ def test_starts_and_ends_are_those_of_all_runs_of_calls(name: str, shape: Shape,
         both = [sum(weight for (at, _), weight in ends.items() if at == m) for m in range(length)]
         assert (rejected + full)[rows] == pytest.approx(both, abs=CLOSE)
         begin += length
-    (found,) = calls_by_shape(trace, PATH_RULES[name], [shape], prefill_emits_token=prefill)
+    (shape_calls,) = calls_by_shape(trace, PATH_RULES[name], [shape], prefill_emits_token=prefill)
     texts = sum(length > prefill for length in LENGTHS)
     passes = len(LENGTHS) * prefill
-    assert rejected.sum() + full.sum() + texts == pytest.approx(found.calls.expected.sum() - passes, abs=CLOSE)
+    assert rejected.sum() + full.sum() + texts == pytest.approx(shape_calls.calls.expected.sum() - passes, abs=CLOSE)
     assert starts.visits @ starts.tokens == pytest.approx(sum(LENGTHS) - passes, abs=CLOSE)
 
 
@@ -156,13 +156,13 @@ def test_the_first_draft_of_longer_chains_is_accepted_less_often_where_hard_toke
 
 
 def test_groups_add_up() -> None:
-    found = where(made(), TokenVerification(), Chain(3))
-    for groups in (found.by_position, found.by_context):
-        assert sum(group.calls for group in groups) == pytest.approx(found.calls)
+    losses = where(made(), TokenVerification(), Chain(3))
+    for groups in (losses.by_position, losses.by_context):
+        assert sum(group.calls for group in groups) == pytest.approx(losses.calls)
         assert sum(group.tokens for group in groups) == sum(LENGTHS)
-    assert sum(group.calls for group in found.classes) == pytest.approx(found.lost)
-    assert sum(group.tokens for group in found.classes) == sum(LENGTHS)
-    assert found.by_context[0].name.startswith("0")
+    assert sum(group.calls for group in losses.classes) == pytest.approx(losses.lost)
+    assert sum(group.tokens for group in losses.classes) == sum(LENGTHS)
+    assert losses.by_context[0].name.startswith("0")
 
 
 def answer(trace: Trace) -> Report:
@@ -174,10 +174,10 @@ def test_without_prompt_lengths_or_ids_there_is_less() -> None:
     trace = made()
     unknown = tuple(TextInfo(text.id, text.tokens, text.prompt) for text in trace.texts)
     columns = {name: values for name, values in trace.columns.items() if name != "token"}
-    found = where(Trace(columns, unknown), TokenVerification(), Chain(2))
-    assert (found.by_context, found.classes, found.ids) == ((), (), ())
-    assert found.text.tokens[0] == "#0"
-    notes = " ".join(where_report([found], answer(Trace(columns, unknown))).notes)
+    losses = where(Trace(columns, unknown), TokenVerification(), Chain(2))
+    assert (losses.by_context, losses.classes, losses.ids) == ((), (), ())
+    assert losses.text.tokens[0] == "#0"
+    notes = " ".join(where_report([losses], answer(Trace(columns, unknown))).notes)
     assert "does not know the lengths of the prompts" in notes
     assert "no token ids" in notes
 
@@ -229,8 +229,8 @@ def test_strings_of_a_strange_file(content: str, tmp_path: Path) -> None:
 
 
 def test_figures_of_a_trace_without_strings(tmp_path: Path) -> None:
-    found = where(made(heads=True), TokenVerification(), Chain(3))
-    files = write_where([found], tmp_path)
+    losses = where(made(heads=True), TokenVerification(), Chain(3))
+    files = write_where([losses], tmp_path)
     assert {file.name for file in files} == {"where.png", "where.svg"}
     assert all(file.stat().st_size > 5_000 for file in files)
 
@@ -239,11 +239,11 @@ def test_texts_without_room_for_a_call_have_less_to_show(tmp_path: Path) -> None
     """Texts of one token, a tree that is two deep: no call with room for its drafts."""
     known = {"log_target": np.full(2, -0.5), "log_draft": np.full(2, -0.5), "rejection_rank": np.full((2, 4), 0.2)}
     trace = Trace(known, (TextInfo("a", 1), TextInfo("b", 1)))
-    found = where(trace, PATH_RULES["recursive"], KAry((2, 2)))
-    assert (found.calls, found.lost, found.depths) == (2.0, 0.0, ())
-    report = where_report([found], answer(trace))
+    losses = where(trace, PATH_RULES["recursive"], KAry((2, 2)))
+    assert (losses.calls, losses.lost, losses.depths) == (2.0, 0.0, ())
+    report = where_report([losses], answer(trace))
     assert report.headline == "recursive verification, k-ary 2x2: 0 of 2 calls end with a rejection"
-    assert len(write_where([found], tmp_path)) == 2
+    assert len(write_where([losses], tmp_path)) == 2
 
 
 def test_settings_are_those_of_the_plan() -> None:

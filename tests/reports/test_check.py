@@ -61,14 +61,14 @@ def test_the_deviation_is_found_where_drafts_are_accepted_less_often(k: int, tex
     survival = np.stack([np.append(accepted[i:], np.ones(i)) for i in range(k)], axis=1).cumprod(axis=1)
 
     def calls(less: float) -> tuple[float, float]:
-        found = calls_of_texts(survival * (1 - less) ** np.arange(1, k + 1), lengths)
-        return float(found.expected.sum()), float(found.variance.sum())
+        law = calls_of_texts(survival * (1 - less) ** np.arange(1, k + 1), lengths)
+        return float(law.expected.sum()), float(law.variance.sum())
 
     predicted, variance = calls(0.0)
     made = record(k, 0, predicted, variance**0.5)
     right = of_all([made | {"variance_slope": variance_slope(survival, lengths)}])["found"]
-    for found, low, high in ((right, 0.885, 0.925), (of_all([made])["found"], 0.0, 0.87)):
-        less = brentq(lambda d, more=1 + found: calls(d)[0] - more * predicted, 0, 0.9)
+    for share, low, high in ((right, 0.885, 0.925), (of_all([made])["found"], 0.0, 0.87)):
+        less = brentq(lambda d, more=1 + share: calls(d)[0] - more * predicted, 0, 0.9)
         mean, spread = calls(less)
         assert low < ndtr((mean - predicted - 1.959964 * variance**0.5) / spread**0.5) < high
 

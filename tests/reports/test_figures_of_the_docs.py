@@ -56,7 +56,7 @@ def how(name: str) -> tuple[Draw, tuple[float, float]]:
 
 
 @cache
-def drawn(name: str, folder: Path) -> Figure:
+def draw_figure(name: str, folder: Path) -> Figure:
     """The figure as it is drawn, and its files."""
     draw, size = how(name)
     figures: list[Figure] = []
@@ -86,7 +86,7 @@ every_figure = pytest.mark.parametrize("name", [*NAMES, "validation", "validatio
 
 @every_figure
 def test_a_figure_is_the_committed_picture(name: str, folder: Path) -> None:
-    drawn(name, folder)
+    draw_figure(name, folder)
     _same(name, folder)
 
 
@@ -126,10 +126,10 @@ def test_a_moved_curve_is_seen(tmp_path: Path) -> None:
 
     save_figure(draw, size, tmp_path / "as_it_is")
     save_figure(moved, size, tmp_path / "moved")
-    found = [compare_images(str(DOCS / "branching.png"), str(tmp_path / f"{name}.png"), TOLERANCE)
+    differences = [compare_images(str(DOCS / "branching.png"), str(tmp_path / f"{name}.png"), TOLERANCE)
              for name in ("as_it_is", "moved")]  # fmt: skip
-    assert found[1] is not None
-    assert found[0] is None or not same_version("branching")
+    assert differences[1] is not None
+    assert differences[0] is None or not same_version("branching")
 
 
 def texts(figure: Figure) -> list[Text]:
@@ -155,7 +155,7 @@ def overlaps(figure: Figure) -> list[tuple[str, str]]:
 @every_figure
 def test_a_figure_can_be_read(name: str, folder: Path) -> None:
     """As wide as a page at most, no small letters, nothing cut off, no words on words."""
-    figure = drawn(name, folder)
+    figure = draw_figure(name, folder)
     assert figure.get_size_inches()[0] <= WIDTH
     assert {text.get_text() for text in texts(figure) if text.get_fontsize() < SMALLEST} == set()
     page = figure.bbox.padded(TOUCHING)

@@ -47,11 +47,11 @@ def test_the_answer_compares_both_policies_at_the_best_k() -> None:
     trace = trace_of(HEAD)
     answer = plan(trace)
     said = next(note for note in prediction_report(answer).notes if note.startswith("One pass"))
-    found = re.match(r"One pass .* argmax drafts ([\d.]+), sampled ([\d.]+) \(\w+ verification\) .* k = (\d);", said)
-    assert found is not None
-    expected = [predict(trace, rule, Chain(int(found[3]))) for rule in (ArgmaxDraft(), TokenVerification())]
-    assert [float(found[1]), float(found[2])] == [round(p.tokens_per_call.best, 2) for p in expected]
-    assert float(found[1]) < float(found[2])
+    match = re.match(r"One pass .* argmax drafts ([\d.]+), sampled ([\d.]+) \(\w+ verification\) .* k = (\d);", said)
+    assert match is not None
+    expected = [predict(trace, rule, Chain(int(match[3]))) for rule in (ArgmaxDraft(), TokenVerification())]
+    assert [float(match[1]), float(match[2])] == [round(p.tokens_per_call.best, 2) for p in expected]
+    assert float(match[1]) < float(match[2])
 
 
 def test_a_draft_with_one_pass_a_token_has_no_such_sentence() -> None:

@@ -83,8 +83,8 @@ def test_a_report_is_json_with_its_headline_and_notes() -> None:
         a: Interval
         b: float
 
-    found = Report(Answer(a=SPREAD, b=float("inf")), [], "first", ["then"]).as_dict()
-    assert found == {"schema": 1, "a": SPREAD.as_dict(), "b": None, "headline": "first", "notes": ["then"]}
+    content = Report(Answer(a=SPREAD, b=float("inf")), [], "first", ["then"]).as_dict()
+    assert content == {"schema": 1, "a": SPREAD.as_dict(), "b": None, "headline": "first", "notes": ["then"]}
 
 
 def test_every_limit_of_a_trace_has_one_claim() -> None:

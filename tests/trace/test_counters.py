@@ -41,26 +41,26 @@ test_contradictions_are_refused = all_refused(
         "rising": (lambda: Counters(survival=(0.3, 0.4)), TextError, "falls with i"),
         "sum": (lambda: replace(ONE, accepted=91), TextError, "91 tokens accepted, by position 90"),
         "sum beyond rounding": (lambda: replace(ONE, accepted=93, rounding=0.01), TextError, "must agree within 2"),
-        "another k": (lambda: Counters.joined([ONE, replace(ONE, k=3)]), TextError, "differ in k: 2 and 3"),
-        "another engine": (lambda: Counters.joined([ONE, replace(ONE, engine="f")]), TextError, "differ in engine"),
+        "another k": (lambda: Counters.join([ONE, replace(ONE, k=3)]), TextError, "differ in k: 2 and 3"),
+        "another engine": (lambda: Counters.join([ONE, replace(ONE, engine="f")]), TextError, "differ in engine"),
         "means": (
-            lambda: Counters.joined([Counters(mean_length=2.0), Counters(mean_length=3.0)]),
+            lambda: Counters.join([Counters(mean_length=2.0), Counters(mean_length=3.0)]),
             TextError,
             "means of different logs have no weights",
         ),
-        "three scrapes": (lambda: Counters.joined([scrape(9, 5, 2)] * 3), TextError, "before and after"),
+        "three scrapes": (lambda: Counters.join([scrape(9, 5, 2)] * 3), TextError, "before and after"),
         "went back": (
-            lambda: Counters.joined([scrape(20, 12, 6), scrape(10, 6, 3)]),
+            lambda: Counters.join([scrape(20, 12, 6), scrape(10, 6, 3)]),
             TextError,
             "calls went from 20 to 10 between two scrapes",
         ),
         "a position went back": (
-            lambda: Counters.joined([scrape(20, 12, 6), scrape(30, 20, 5)]),
+            lambda: Counters.join([scrape(20, 12, 6), scrape(30, 20, 5)]),
             TextError,
             "count of a position went back",
         ),
         "restarted, and passed": (
-            lambda: Counters.joined([scrape(10, 6, 3), scrape(20, 12, 6, started=8.0)]),
+            lambda: Counters.join([scrape(10, 6, 3), scrape(20, 12, 6, started=8.0)]),
             TextError,
             "created at another time",
         ),
@@ -73,19 +73,19 @@ def test_rounded_shares_may_differ_from_totals_by_their_rounding() -> None:
 
 
 def test_logs_add_up() -> None:
-    two = Counters.joined([ONE, replace(ONE, calls=300, drafted=600, accepted=390, survival=(0.8, 0.5), tokens=None)])
+    two = Counters.join([ONE, replace(ONE, calls=300, drafted=600, accepted=390, survival=(0.8, 0.5), tokens=None)])
     assert (two.calls, two.drafted, two.accepted, two.tokens, two.seconds) == (400, 800, 480, None, 4.0)
     assert two.survival == pytest.approx((0.75, 0.45))
-    assert Counters.joined([ONE]) is ONE
+    assert Counters.join([ONE]) is ONE
 
 
 def test_of_two_scrapes_the_difference_is_taken() -> None:
-    counters = Counters.joined([scrape(20, 12, 6), scrape(50, 30, 12)])
+    counters = Counters.join([scrape(20, 12, 6), scrape(50, 30, 12)])
     assert (counters.calls, counters.drafted, counters.accepted, counters.cumulative) == (30, 60, 24, False)
     assert counters.survival == pytest.approx((18 / 30, 6 / 30))
-    refused(lambda: Counters.joined([scrape(20, 12, 6)] * 2), TextError, "no calls were counted between the two")
+    refused(lambda: Counters.join([scrape(20, 12, 6)] * 2), TextError, "no calls were counted between the two")
     fresh = replace(scrape(20, 12, 6), calls=0, drafted=0, accepted=0, survival=(), k=None)
-    counters = Counters.joined([fresh, scrape(20, 12, 6)])
+    counters = Counters.join([fresh, scrape(20, 12, 6)])
     assert (counters.calls, counters.k, counters.survival) == (20, 2, scrape(20, 12, 6).survival), (
         "a server without a call yet"
     )

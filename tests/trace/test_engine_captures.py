@@ -115,7 +115,7 @@ def test_vllm_completions_hold_the_target_on_its_own_text(name: str, output: int
     assert text.tokens == (*choice["prompt_token_ids"], *choice["token_ids"])
     assert (text.prompt, text.first, len(text) - text.first) == (92, 92, output)
     assert list(text.log_probs[92:]) == choice["logprobs"]["token_logprobs"]
-    trace = Scores.joined([scores, scores])
+    trace = Scores.join([scores, scores])
     assert isinstance(trace, Trace)
     assert trace.columns["token"].tolist() == choice["token_ids"]
     assert trace.texts[0].ended == (choice["finish_reason"] == "stop")

@@ -30,7 +30,7 @@ EXACT = 1e-12
 
 def trace_of(folder: Path, server: Server, pair: tuple[list[Scored], list[Scored]], m: int = 2, **more: Any) -> Trace:
     read = [read_evidence(write(folder / str(i), server, model, m, **more)) for i, model in enumerate(pair)]
-    return Scores.joined([part for part in read if isinstance(part, Scores)])
+    return Scores.join([part for part in read if isinstance(part, Scores)])
 
 
 def expected(pair: tuple[list[Scored], list[Scored]], start: int) -> Trace:
@@ -115,7 +115,7 @@ def test_models_of_different_servers_join_by_ids(tmp_path: Path) -> None:
     second = read_evidence(write(tmp_path / "draft", servers.vllm, draft))
     assert isinstance(first, Scores)
     assert isinstance(second, Scores)
-    trace = Scores.joined([first, second])
+    trace = Scores.join([first, second])
     np.testing.assert_allclose(trace.columns["log_draft"], expected((target, draft), 3).columns["log_draft"])
     assert trace.provenance["text"].startswith("the output")
 
@@ -205,10 +205,10 @@ def test_bad_logs_are_refused_in_one_line(tmp_path: Path) -> None:
     }
     for fragment, path in cases.items():
         with pytest.raises(SpectheoryError) as caught:
-            Scores.joined([part for file in (good, path) if isinstance(part := read_evidence(file), Scores)])
+            Scores.join([part for file in (good, path) if isinstance(part := read_evidence(file), Scores)])
         assert fragment in one_line(caught), fragment
     with pytest.raises(SpectheoryError, match="1 logs of log-probabilities"):
-        Scores.joined([part for part in [read_evidence(good)] if isinstance(part, Scores)])
+        Scores.join([part for part in [read_evidence(good)] if isinstance(part, Scores)])
 
 
 def test_a_position_without_tokens_is_refused_for_vllm(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_of_tied_tokens_the_lowest_id_is_the_first_choice() -> None:
         Scores((ScoredText("a", (-0.7, -0.7), (1, 1), tops=(tied, tied), vocabulary=5),)),
         Scores((ScoredText("a", (-0.1, -3.0), (1, 1), tops=(lower, higher), vocabulary=5),)),
     ]
-    assert Scores.joined(parts).columns["greedy_agreement"].tolist() == [True, False]
+    assert Scores.join(parts).columns["greedy_agreement"].tolist() == [True, False]
 
 
 def test_lists_are_as_wrong_as_the_worse_log() -> None:
@@ -247,5 +247,5 @@ def test_lists_are_as_wrong_as_the_worse_log() -> None:
             ScoredText("a", (-0.1, -0.1), (1, 1), tops=(list_of, list_of), vocabulary=5, error=error)
             for error in errors
         )
-        made = Scores.joined([Scores((target,)), Scores((draft,))])
+        made = Scores.join([Scores((target,)), Scores((draft,))])
         assert {side.error for pair in made.lists for side in pair} == {1e-2}

@@ -111,9 +111,9 @@ def test_a_filling_is_a_temperature_and_no_pair_is_left_out(validation: dict[str
     assert (dots.count("none"), dots.count("bottom")) == (settings[0], settings[1] * 8)
 
 
-def test_one_temperature_is_filled(found: dict[str, Any]) -> None:
+def test_one_temperature_is_filled(validation: dict[str, Any]) -> None:
     figure = new_figure((12, 4))
-    draw(figure, [{**found, "temperatures": found["temperatures"][1:]}])
+    draw(figure, [{**validation, "temperatures": validation["temperatures"][1:]}])
     left, right = figure.axes
     assert right.get_title("left") == "temperature 0.8"
     assert {line.get_fillstyle() for line in left.get_lines() if line.get_marker() in MARKERS} == {"full"}

@@ -143,7 +143,7 @@ def _read_log(path: Path) -> Counters:
             raise TextError(f"{path} has no draft acceptance", limit="needs such lines", remedy="log the whole run")
         return last
     depth = max(each.k or 0 for each in requests)
-    whole = Counters.joined([_as_deep(each, depth) for each in requests])
+    whole = Counters.join([_as_deep(each, depth) for each in requests])
     same = last is not None and (last.drafted, last.accepted) == (whole.drafted, whole.accepted)
     return last if last is not None and same and whole.calls is None else whole
 

@@ -146,7 +146,7 @@ def _read_log(path: Path) -> Counters:
     full = [line.full for line in lines if line.full is not None]
     varied = len(full) < len(lines)
     calls = _nearest(lines) if varied else full
-    total = Counters.joined([line.counters(n) for line, n in zip(lines, calls, strict=True)])
+    total = Counters.join([line.counters(n) for line, n in zip(lines, calls, strict=True)])
     ends = [sum(int(pick(line.calls)) for line in lines) for pick in (np.min, np.max)]
     return replace(total, remarks=(PAST_END, NO_DRAFTS, *([_BETWEEN.format(*ends)] if varied else [])))
 
@@ -242,7 +242,7 @@ def _read_speculators(path: Path) -> Counters:
         raise TextError(f"{path} has no row", limit="needs a subset", remedy="run the evaluation again")
     digits = max((_digits(row[name]) for row in rows for name in row if _is_share(name)), default=0)
     subsets = {_counts(row): _subset(row, digits, f"{path} line {number}") for number, row in enumerate(rows, 2)}
-    return Counters.joined(list(subsets.values()))
+    return Counters.join(list(subsets.values()))
 
 
 def _counts(row: dict[str, str]) -> tuple[str | None, ...]:

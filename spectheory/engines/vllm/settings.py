@@ -140,10 +140,10 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
     if ranges := _ranges(ask, best):
         options["num_speculative_tokens"] = max(best.shape.nodes, *(k for _, _, k in ranges))
         options["num_speculative_tokens_per_batch_size"] = [list(part) for part in ranges]
-    found = ask.settings(ENGINE, best, options, _serve(ask, options), _remarks(ask, best))
+    settings = ask.settings(ENGINE, best, options, _serve(ask, options), _remarks(ask, best))
     on_cpu = ask.draft.fact("target", "device") == "cpu" and not ask.greedy
     needs = [*([_V2] if best.rule.name == BLOCK else []), *([_NO_CPU] if on_cpu else [])]
-    return replace(found, needs="; ".join(needs))
+    return replace(settings, needs="; ".join(needs))
 
 
 def _serve(ask: Ask, options: Mapping[str, Any]) -> str:

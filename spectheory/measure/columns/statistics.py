@@ -206,14 +206,14 @@ def _output_logits(logits: Tensor, tokens: Tensor, model: str) -> dict[str, Tens
 
 def _renyi(p: Pmf, q: Pmf, scratch: Tensor) -> Tensor:
     """D_s(p || q) ``[rows, orders]``, the logarithm of sum p^s q^(1-s) over s - 1."""
-    found = []
+    orders = []
     for s in RENYI_ORDERS:
         torch.mul(q.log, 1 - s, out=scratch).add_(p.log, alpha=s)
         for pmf in (p, q):
             if pmf.cut is not None:
                 scratch.masked_fill_(pmf.cut, -math.inf)
-        found.append(scratch.logsumexp(dim=-1).to(widest(scratch)).div_(s - 1).clamp_(min=0.0))
-    return torch.stack(found, dim=-1)
+        orders.append(scratch.logsumexp(dim=-1).to(widest(scratch)).div_(s - 1).clamp_(min=0.0))
+    return torch.stack(orders, dim=-1)
 
 
 def expensive(p: Pmf, q: Pmf, at: Tensor, columns: dict[str, Tensor], keys: Keys, buffers: Tensor) -> dict[str, Tensor]:

@@ -225,24 +225,24 @@ def call_log(path: Path, name: str, read: Requests, *, k: Longest = lambda _: No
 
     `k` gives the longest chain that an entry speaks of; without it, the longest one that was counted is taken.
     """
-    found = read_each(path, name, lambda entry: (read(entry), settings_of(entry), _chain(k(entry))))
-    settings = [each for requests, each, _ in found.values() if requests]
+    contents = read_each(path, name, lambda entry: (read(entry), settings_of(entry), _chain(k(entry))))
+    settings = [each for requests, each, _ in contents.values() if requests]
     if not settings:
         raise TextError(
             f"{path} holds no request with counts", limit=f"needs the fields of {name}", remedy="log them on the server"
         )
-    for where, (requests, other, _) in found.items():
+    for where, (requests, other, _) in contents.items():
         if requests and other != settings[0]:
             raise TextError(
                 f"{where} was sampled with {other or 'unknown settings'}, others with {settings[0]}",
                 limit="requests are judged under one setting",
                 remedy="import each setting on its own",
             )
-    listed = [request for requests, _, _ in found.values() for request in requests]
+    listed = [request for requests, _, _ in contents.values() for request in requests]
     names = distinct([each.id for each in listed])
     named = tuple(replace(each, id=name) for each, name in zip(listed, names, strict=True))
     counted = [drafted for each in named for drafted in (*each.drafted, *each.by_drafted)]
-    chain = max([0, *counted, *(each for _, _, each in found.values())]) or None
+    chain = max([0, *counted, *(each for _, _, each in contents.values())]) or None
     return CallLog(named, k=chain, **settings[0], **known)
 
 
