@@ -18,6 +18,8 @@ from spectheory.prediction.over_prompts import reach
 Floats = NDArray[np.float64]
 FALSE_ALARM = 0.01
 """Share of comparisons of equal runs that are said to differ, over tokens per call and all positions together."""
+RARE = 50
+"""Counted calls below which the variance of their number is that of a Poisson count."""
 
 _ROUNDING = 1e-9
 """Differences of shares up to so much are rounding: a share of one call in a billion."""
@@ -117,7 +119,8 @@ def difference(one: Run, other: Run) -> Difference:
     """The changes from one run to another."""
     clustering = np.maximum(one.clustering, other.clustering)
     totals = any(len(run.prompts) < 2 and run.errors is None for run in (one, other))
-    noise = Noise(np.sqrt(variance(one, other)), min(one.freedom, other.freedom), one.slack + other.slack)
+    variances = np.maximum(variance(one, other), _of_rare(one, other))
+    noise = Noise(np.sqrt(variances), min(one.freedom, other.freedom), one.slack + other.slack)
     return Difference(
         one,
         other,
@@ -125,6 +128,21 @@ def difference(one: Run, other: Run) -> Difference:
         len(_shared(one, other)),
         float(clustering[0]) if totals else 1.0,
     )
+
+
+def _of_rare(one: Run, other: Run) -> Floats:
+    """Least variances of shares that few counted calls reach: where none did, the counts alone would show no noise.
+
+    A Poisson count of n events is taken to vary by n + 1, n from the run with the larger share.
+    """
+    clustering, share = np.maximum(one.clustering, other.clustering), np.maximum(one.shares, other.shares)
+    least = np.zeros(len(share))
+    for run in (one, other):
+        if not run.rule and run.errors is None:
+            events = share * run.calls
+            least += np.where(events < RARE, (events + 1) / run.calls**2 * clustering, 0.0)
+    least[0] = 0.0
+    return least
 
 
 def variance(one: Run, other: Run, units: tuple[Floats | float, Floats | float] = (1.0, 1.0)) -> Floats:

@@ -57,7 +57,9 @@ class Stated:
             content = loaded_json(read_text(path))
             if not isinstance(content, dict) or content.get("tokens_per_call") is None:
                 return None
-            k, speedup = content.get("k", content.get("nodes")), content.get("speedup")
+            best, speedup = content.get("best"), content.get("speedup")
+            of_best = best.get("k") if isinstance(best, dict) else None  # the numbers of an engine's counts are its own
+            k = content.get("k", content.get("nodes")) if of_best is None else of_best
             stated = cls(
                 _interval(content["tokens_per_call"]),
                 None if k is None else whole("k", k, most=MOST_DRAFTS, remedy="give the drafts per call"),
@@ -72,9 +74,20 @@ class Stated:
             ) from error
         return stated
 
-    def run(self, name: str, k: int, width: int) -> Run:
-        """The run of k drafts a call, in arrays for `width` drafts; positions are not stated."""
-        tokens, certain = self.tokens, self.tokens.kind == "bound"
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of a range over prompts; infinite where their number is not stated."""
+        prompts = self.provenance.get("prompts")
+        count = prompts.get("count") if isinstance(prompts, Mapping) else None
+        return count - 1 if isinstance(count, int) and count > 1 else math.inf
+
+    def run(self, name: str, k: int, width: int, tokens_of_text: float = math.inf) -> Run:
+        """The run of k drafts a call, in arrays for `width` drafts; positions are not stated.
+
+        What is stated counts calls at the ends of texts in its own way: the other run, whose texts have so many tokens,
+        may have up to a call and its drafts more or fewer tokens a text.
+        """
+        tokens, certain = self.tokens, self.tokens.kind in ("bound", "estimate")
         if not 1 <= tokens.best <= k + 1:
             raise TextError(
                 f"{name} states {tokens.best:g} tokens per call",
@@ -82,11 +95,13 @@ class Stated:
                 remedy="correct the file",
             )
         best = (tokens.low + tokens.high) / 2 if certain else tokens.best
-        deviation = (tokens.high - tokens.low) / (2 * reach(math.inf)) if tokens.kind == "statistical" else 0.0
+        half, ends = (tokens.high - tokens.low) / 2, tokens.best * (k + 1) / tokens_of_text
+        deviation = half / reach(self.freedom) if tokens.kind == "statistical" else 0.0
         unknown = np.full(width, np.inf)
-        slack = np.array([(tokens.high - tokens.low) / 2 if certain else 0.0, *np.zeros(width)])
+        slack = np.array([(half if certain else 0.0) + ends, *np.zeros(width)])
         counts = np.array([[1.0, *np.full(width, (best - 1) / width)]])
-        return Run(name, counts, errors=np.array([deviation, *unknown]), slack=slack, length=k)
+        errors = np.array([deviation, *unknown])
+        return Run(name, counts, errors=errors, slack=slack, length=k, known_by=self.freedom)
 
 
 Side: TypeAlias = Evidence | Stated
@@ -129,6 +144,7 @@ class Run:
     - `slack` ``[k + 1]``: expected shares are known up to so much, as the other run does not say what it counts at the
       ends of texts.
     - `length`: drafts of a call, where positions are not known.
+    - `known_by`: degrees of freedom of `errors`.
     """
 
     name: str
@@ -139,6 +155,7 @@ class Run:
     coins: Floats | float = 0.0
     slack: Floats | float = 0.0
     length: int = 0
+    known_by: float = math.inf
 
     @classmethod
     def of(cls, name: str, evidence: Evidence, *, k: int | None = None, rule: str = "token") -> Run:
@@ -183,7 +200,7 @@ class Run:
     def freedom(self) -> float:
         """Degrees of freedom of the errors: Kish's effective number of prompts, less one; infinite without prompts."""
         if len(self.prompts) < 2:
-            return math.inf
+            return self.known_by
         calls = self.counts[:, 0]
         return max(float(calls.sum() ** 2 / (calls**2).sum()) - 1, 1.0)
 
@@ -234,12 +251,18 @@ def two_runs(
     asked = k or next(iter(known), None)
     rows = list(zip(names, sides, lengths, reversed(sides), strict=True))
     one, other = (
-        side.run(name, length or _given(asked), max([*known, 1]))
+        side.run(name, length or _given(asked), max([*known, 1]), _tokens_of_text(beside))
         if isinstance(side, Stated)
         else _run_of(name, side, asked if isinstance(side, Trace) else k, rule, beside, whole=whole)
         for name, side, length, beside in rows
     )
     return one, other
+
+
+def _tokens_of_text(side: Side) -> float:
+    """Output tokens of a request in the mean; infinite where they are not known."""
+    lengths = [len(request.output) for request in side.requests] if isinstance(side, CallLog) else []
+    return float(np.mean(lengths)) if any(lengths) else math.inf
 
 
 def _length_of(side: Side) -> int | None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr
-from scipy.stats import binom
+from scipy.stats import binom, poisson
 
 from spectheory.answers.base import plain
 from spectheory.cli import main
@@ -426,3 +426,46 @@ def test_what_nothing_random_changes_is_beyond_noise() -> None:
     shown = plain(difference_report(answer).content)
     assert [change["z"] for change in shown["changes"]] == [None, None]
     assert shown["differs"] is True
+
+
+def alarms(events: float) -> float:
+    """The exact chance that a position that `events` of 1,000 calls reach is said to differ from what is expected."""
+    many = 10.0**9
+    expected = Run("expected", np.array([[many, many * events / 1000]]), rule="token")
+    counts = np.arange(150)
+    runs = [Run("counted", np.array([[1000.0, float(n)]])) for n in counts]
+    found = [difference(expected, run) for run in runs]
+    said = np.array([each.differs(each.changes[1]) for each in found])
+    return float(poisson.pmf(counts[said], events).sum())
+
+
+@each("events", [0.01, 0.1, 0.5, 1.0, 1.9, 3.0, 5.0, 8.0, 12.0, 30.0, 49.0])
+def test_positions_that_few_calls_reach_are_not_said_to_differ(events: float) -> None:
+    """Alarms at the rate stated for both numbers together, or fewer; the control has no least variance."""
+    assert alarms(events) <= FALSE_ALARM
+
+
+def test_without_a_least_variance_few_calls_raise_alarms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spectheory.judging.difference.RARE", 0)
+    assert alarms(1.9) > 10 * FALSE_ALARM
+
+
+def test_what_an_answer_states_is_read_with_its_k_and_its_error(tmp_path: Path) -> None:
+    """An estimate may lie anywhere in its range, a range over three prompts is of Student's t."""
+    log = decoded(np.full((40, TOKENS), 0.6), np.random.default_rng(3))
+    counted = pooled(log).length
+    assert counted is not None
+    (tmp_path / "counts.json").write_text(
+        json.dumps({"k": K + 2, "best": {"k": K}, "tokens_per_call": counted}), encoding="utf-8"
+    )
+    assert compare(tmp_path / "counts.json", pooled(log)).k == K
+    for kind, prompts in (("statistical", 3), ("statistical", None), ("estimate", None)):
+        value = {"low": counted, "best": counted + 0.1, "high": counted + 0.2, "kind": kind}
+        provenance = {"prompts": {"count": prompts}} if prompts else {}
+        stated = {"k": K, "tokens_per_call": value, "provenance": provenance}
+        (tmp_path / "stated.json").write_text(json.dumps(stated), encoding="utf-8")
+        change = compare(tmp_path / "stated.json", pooled(log)).tokens
+        assert (change.slack > 0) is (kind == "estimate")
+        assert change.freedom == (2 if prompts else np.inf)
+        beside_log = compare(tmp_path / "stated.json", log).tokens
+        assert beside_log.slack > change.slack, "ends of texts"
