@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from spectheory.cli.console import remarks
 from spectheory.cost import LatencyTable
-from spectheory.deployment import other_machine
+from spectheory.deployment import EngineSettings, other_machine
 from spectheory.errors import NOT_NUMBERS, PmfError, SettingError
 from spectheory.files import read_text
 from spectheory.prediction.plan_answer import named_rules
@@ -51,6 +51,24 @@ def refuse_idle(
             limit=limit,
             remedy=f"leave it out, or {otherwise}",
         )
+
+
+def refuse_rule_of_engine(rules: Sequence[str] | None, engines: Sequence[str] | None) -> None:
+    """Refuse a rule beside an engine, whose settings name its own."""
+    if rules and engines:
+        raise SettingError(
+            "--rule and --engine are both given",
+            limit="an engine's settings are for the fastest rule that it runs",
+            remedy="leave one out",
+        )
+
+
+def remark_engines_left_out(asked: Sequence[str] | None, settings: Sequence[EngineSettings]) -> None:
+    """Name the engines that were asked for and have no settings."""
+    known = {each.engine for each in settings}
+    for name in asked or ():
+        if name not in known:
+            remarks.print(f"no settings of {name}: it does not run this draft, these rules or this sampling")
 
 
 def in_commands(*files: Path | None) -> str:

@@ -8,7 +8,7 @@ from spectheory.answers.plan import ExportJson
 from spectheory.checks import in_range
 from spectheory.cli.answer import Page, View, print_json, ready_page, show
 from spectheory.cli.console import ready_folder, remarks
-from spectheory.cli.inputs import checked_rules, in_commands
+from spectheory.cli.inputs import checked_rules, in_commands, refuse_rule_of_engine, remark_engines_left_out
 from spectheory.cli.options import PlanOptions
 from spectheory.cli.plan_bench import run_bench_plan, timed_server
 from spectheory.cli.plan_inputs import (
@@ -58,6 +58,7 @@ def run_plan(question: PlanOptions) -> None:
     if question.bench:
         return run_bench_plan(question)
     rules = checked_rules(question.rule)
+    refuse_rule_of_engine(question.rule, question.engine)
     if question.out:
         ready_folder(question.out)
     if counts := counted(named, question):
@@ -65,6 +66,7 @@ def run_plan(question: PlanOptions) -> None:
     check_shared(question, len(named) or len(BUILT_IN))
     drafts = [draft_at(name, path, question) for name, path in named]
     answer = _answer(question, drafts or list(built_in(question)), rules)
+    remark_engines_left_out(question.engine, answer.engines)
     report = deployment_report(answer, trace=in_commands(question.trace))
     out = question.out
     file = out / "plan.json" if out else None

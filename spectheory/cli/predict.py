@@ -13,7 +13,14 @@ import numpy as np
 from spectheory.checks import in_range
 from spectheory.cli.answer import Page, View, ready_page, show
 from spectheory.cli.console import ready_folder, remarks
-from spectheory.cli.inputs import checked_rules, in_commands, refuse_idle, remark_others
+from spectheory.cli.inputs import (
+    checked_rules,
+    in_commands,
+    refuse_idle,
+    refuse_rule_of_engine,
+    remark_engines_left_out,
+    remark_others,
+)
 from spectheory.cli.options import (
     LATENCY_FILE,
     MeasuringOptions,
@@ -65,6 +72,7 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
         return _from_acceptance(question, pair, text, how)
     _validate(question, pair, text, how)
     rules = checked_rules(question.rule)
+    refuse_rule_of_engine(question.rule, question.engine)
     named_shapes(question.shape or (), question.k_max)
     named_stops(question.stop or ())
     named_engines(question.engine)
@@ -158,6 +166,7 @@ def _show(
     prefill = question.prefill_token
     known = partial(deployable, answer, trace, question.engine, prefill_emits_token=prefill)
     engines = () if alone and not question.engine else known()
+    remark_engines_left_out(question.engine, engines)
     report = partial(prediction_report, answer, engines=engines, trace=in_commands(question.trace))
     if question.where:
         return show_where(question, pair, trace, answer, report, check)

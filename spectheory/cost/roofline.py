@@ -43,7 +43,9 @@ class Accelerator:
     besides reading and computing (launches, sampling, scheduling); no data sheet has it, so measure a pass of a very
     small model. With 0 every time is a lower limit. `memory` is in bytes. `link` is bytes per second between one device
     and the others, both directions together as data sheets print it; 0 is unknown. `link_latency` is the seconds of an
-    all-reduce besides moving bytes, which no data sheet has either. `source` says where the numbers were printed.
+    all-reduce besides moving bytes, which no data sheet has either. Without a switch a device has a link of its own to
+    each of so many `peers`: N devices then have (N - 1) / peers of the bandwidth. `source` says where the numbers were
+    printed.
 
     Examples
     --------
@@ -59,6 +61,7 @@ class Accelerator:
     memory: float = math.inf
     link: float = 0.0
     link_latency: float = 0.0
+    peers: int = 0
 
     def __post_init__(self) -> None:
         for what, text in (("name", self.name), ("source", self.source)):
@@ -70,6 +73,7 @@ class Accelerator:
             amount(
                 f"the {what} of {self.name}", getattr(self, what), below=_LONGEST, remedy="0 if unknown, else seconds"
             )
+        whole(f"the peers of {self.name}", self.peers, least=0, remedy="0 if there is a switch")
         amount(f"the link of {self.name}", self.link, below=BEYOND, remedy="0 if unknown, else bytes per second")
         real(
             f"the memory of {self.name}",
@@ -139,6 +143,7 @@ ACCELERATORS: dict[str, Accelerator] = {
         "7 to other devices: 896 GB/s",
         memory=192e9,
         link=7 * 128e9,
+        peers=7,
     ),
 }
 """Accelerators by name: dense peaks, peak bandwidths, memory and links from the makers' data sheets, overhead 0."""
@@ -244,7 +249,9 @@ def _exchange(model: ModelShape, accelerator: Accelerator, devices: int) -> tupl
     if devices == 1:
         return 0.0, 0.0
     moved = 2 * (devices - 1) / devices * _SUM_BYTES * model.hidden
-    return _REDUCES * model.layers * moved / (accelerator.link / 2), _REDUCES * model.layers * accelerator.link_latency
+    reached = min((devices - 1) / accelerator.peers, 1.0) if accelerator.peers else 1.0
+    link = accelerator.link * reached / 2
+    return _REDUCES * model.layers * moved / link, _REDUCES * model.layers * accelerator.link_latency
 
 
 @dataclass(frozen=True)

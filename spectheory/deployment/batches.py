@@ -63,6 +63,10 @@ class ChainCalls:
         """Whether a draft model makes passes."""
         return bool(self.shape and self.shape.passes)
 
+    def room(self, cost: Roofline) -> float:
+        """Sequences that fit into memory; plain decoding and free drafts keep no draft model there."""
+        return (cost if self.drafted else replace(cost, draft=None)).room
+
     def seconds(self, cost: CostModel) -> float:
         """Of a call; a head's first pass reads what the last call accepted."""
         if self.shape is None:
@@ -172,5 +176,5 @@ def batch_ranges(choices: Sequence[Chosen]) -> list[tuple[int, int, int]]:
 def _choice(chain: ChainCalls, cost: Roofline | AffineCost) -> BatchChoice:
     per_second = cost.batch * chain.tokens / chain.seconds(cost)
     speedup = per_second * cost.target_step().best / cost.batch
-    fits = not isinstance(cost, Roofline) or cost.batch <= cost.room
+    fits = not isinstance(cost, Roofline) or cost.batch <= chain.room(cost)
     return BatchChoice(cost.batch, cost.context, chain.k, chain.tokens, speedup, per_second, fits)

@@ -136,7 +136,7 @@ def plan(
         stops=stopping,
         recorded=[reading for draft in drafts for reading in recorded_readings(draft.trace, k_max)],
         adaptive=[_swept(draft, ranking, k_max) for draft in timed] if swept else [],
-        warnings=list(dict.fromkeys(said for draft in drafts for said in mismatches(draft, load.contexts))),
+        warnings=list(dict.fromkeys(said for draft in drafts for said in mismatches(draft, load.longest))),
     )
 
 

@@ -56,6 +56,12 @@ class Load:
         object.__setattr__(self, "batches", tuple(batches))
         object.__setattr__(self, "contexts", tuple(contexts) or (_DEFAULT_CONTEXT,))
 
+    @property
+    def longest(self) -> list[int]:
+        """The contexts at which sequences end."""
+        lengths = (self.prompt_tokens or 0) + (self.output_tokens or 0)
+        return [lengths] if lengths else list(self.contexts)
+
     def _check_lengths(self, contexts: Sequence[int]) -> None:
         """Both lengths or none, which replace a context, and a time to the first token with them alone."""
         given = [name for name in ("prompt_tokens", "output_tokens") if getattr(self, name) is not None]
@@ -160,9 +166,9 @@ def under_load(chains: Sequence[ChainCalls], cost: Roofline, load: Load) -> Load
     at, every = replace(cost, context=load.contexts[0]), [ChainCalls(), *chains]
     requests, targets = [], []
     if load.output_tokens is not None:
-        for batch in (size for size in sizes if size <= at.room):
-            points = [_point(chain, replace(at, batch=batch), load) for chain in every]
-            requests.append(max(points, key=lambda point: point.tokens_per_second))
+        for batch in sizes:
+            points = [_point(chain, replace(at, batch=batch), load) for chain in every if batch <= chain.room(at)]
+            requests += [max(points, key=lambda point: point.tokens_per_second)] if points else []
     if load.targeted:
         largest = [(chain, _largest(chain, at, load)) for chain in every]
         targets = [_point(chain, replace(at, batch=batch), load) for chain, batch in largest if batch]
@@ -199,7 +205,7 @@ def _times(chain: ChainCalls, cost: Roofline, load: Load) -> tuple[float, float,
 
 def _largest(chain: ChainCalls, cost: Roofline, load: Load) -> int:
     """The largest batch within memory and the targets, by bisection, as all times grow with the batch; 0 if none is."""
-    most = int(min(cost.room, _LARGEST_BATCH))
+    most = int(min(chain.room(cost), _LARGEST_BATCH))
 
     def meets(batch: int) -> bool:
         point = _point(chain, replace(cost, batch=batch), load)

@@ -34,10 +34,13 @@ def why_not_more(best: Prediction, cost: CostModel | None) -> str:
     if cost is None or best.certified or best.speedup is None:
         return ""
     shape, tokens = best.shape, best.tokens_per_call.best
+    accepted = f"{best.acceptance.best:.0%} of first drafts are accepted"
+    if shape.stop:  # what a call drafts and takes is decided by its drafts
+        return accepted
     call, step = cost.call(shape).best, cost.target_step().best
     target = cost.verification(shape).best if isinstance(cost, PassCost) else step
     everything = cost.speedup(Interval.exact(shape.depth + 1.0), shape).best
-    said = [f"{best.acceptance.best:.0%} of first drafts are accepted (if all drafts were: {everything:.2f}x)"]
+    said = [f"{accepted} (if all drafts were: {everything:.2f}x)"]
     if call > target:
         share = (call - target) / call
         said.append(f"drafting takes {share:.0%} of a call (if free: {tokens * step / target:.2f}x)")

@@ -84,4 +84,11 @@ def gate(
             limit="it has expected calls, and no counts",
             remedy="expect it instead",
         )
-    return Gate(difference(*two_runs(names, (side_of(expect), side), rule=rule)), alarm)
+    answer = Gate(difference(*two_runs(names, (side_of(expect), side), rule=rule)), alarm)
+    if answer.limit <= 1:
+        raise TextError(
+            f"{names[1]} has too few calls for a gate at a false-alarm rate of {alarm:g}",
+            limit=f"it would pass {answer.limit:.2f} tokens per call, and no engine gives less than 1",
+            remedy=f"serve more prompts, or raise {argument('alarm')}",
+        )
+    return answer

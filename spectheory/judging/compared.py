@@ -116,7 +116,13 @@ def _explained(
 ) -> Difference:
     """The parts of each change that texts and drafts make, and the rest, which is compared prompt by prompt."""
     logs = [side for side in sides if isinstance(side, CallLog)]
-    if len(texts) not in (2, 3) or len(logs) != len(sides):
+    if len(logs) != len(sides):
+        raise SettingError(
+            f"{argument('texts')} is given with a run that is no log of calls",
+            limit="texts are of the requests of a log",
+            remedy="leave it out, or log each request's calls",
+        )
+    if len(texts) not in (2, 3):
         raise SettingError(
             f"{len(texts)} traces of texts are given",
             limit="two, of the texts of two logs of calls, separate texts from the rest; a third separates the draft",

@@ -131,18 +131,21 @@ def difference(one: Run, other: Run) -> Difference:
 
 
 def _of_rare(one: Run, other: Run) -> Floats:
-    """Least variances of shares that few counted calls reach: where none did, the counts alone would show no noise.
+    """Least variances of shares that few counted calls reach, or miss: where none did, the counts would show no noise.
 
-    A Poisson count of n events is taken to vary by n + 1, n from the run with the larger share.
+    A Poisson count of n events is taken to vary by n + 1, n from the run with the larger share. Of tokens per call the
+    events are accepted drafts, up to k of them in one call.
     """
-    clustering, share = np.maximum(one.clustering, other.clustering), np.maximum(one.shares, other.shares)
-    least = np.zeros(len(share))
+    k = one.k
+    drafts = np.array([k, *np.ones(len(one.shares) - 1)])
+    shares = [np.array([(run.shares[0] - 1) / k, *run.shares[1:]]) for run in (one, other)]
+    often = np.minimum(np.maximum(*shares), 1 - np.minimum(*shares)) * drafts
+    least = np.zeros(len(drafts))
     for run in (one, other):
         if not run.rule and run.errors is None:
-            events = share * run.calls
-            least += np.where(events < RARE, (events + 1) / run.calls**2 * clustering, 0.0)
-    least[0] = 0.0
-    return least
+            events = often * run.calls
+            least += np.where(events < RARE, drafts * (events + 1) / run.calls**2, 0.0)
+    return least * np.maximum(one.clustering, other.clustering)
 
 
 def variance(one: Run, other: Run, units: tuple[Floats | float, Floats | float] = (1.0, 1.0)) -> Floats:

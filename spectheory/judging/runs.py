@@ -42,6 +42,7 @@ class Stated:
     k: int | None = None
     speedup: Interval | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    rule: str = ""
 
     def __post_init__(self) -> None:
         for name, value in (("tokens per call", self.tokens), ("speed-up", self.speedup)):
@@ -65,6 +66,7 @@ class Stated:
                 None if k is None else whole("k", k, most=MOST_DRAFTS, remedy="give the drafts per call"),
                 None if speedup is None else _interval(speedup),
                 _measured(content),
+                str(content.get("rule") or ""),
             )
         except (*FOREIGN, SpectheoryError) as error:
             raise TextError(
@@ -239,6 +241,20 @@ def two_runs(
     Calls with k tokens left or fewer are left out where it is known of both sides where calls start. Otherwise all
     calls count, and a trace expects what the other side would count of texts as long as the trace's.
     """
+    for name, side in zip(names, sides, strict=True):
+        if isinstance(side, Counters):
+            _of_totals(name, side)  # refuses counts without positions
+        if (
+            isinstance(side, Stated)
+            and side.rule
+            and any(isinstance(each, Trace) for each in sides)
+            and side.rule != rule
+        ):
+            raise SettingError(
+                f"{name} is an answer for rule {side.rule}",
+                limit=f"the trace beside it is read under rule {rule}",
+                remedy=f"give {argument('rule')} {side.rule}",
+            )
     whole, lengths = all(map(starts_known, sides)), [_length_of(side) for side in sides]
     known = [length for length in lengths if length]
     stated = [side for side in sides if isinstance(side, Stated) and side.k]

@@ -8,6 +8,9 @@ Z(k). Counts at a second k say where between the two the draft and its rule lie:
 with both readings from the longest k. A draft that reads the text alone, verified position by position, has w near 0,
 block verification near 1/2. Several k are weighed by their errors. On the built-in pair, counts at k = 1 and 8 give
 every k between within 0.8% (token, block, argmax and lookup), where the readings of k = 8 alone miss by up to 3.8%.
+
+This is for draft models, whose every draft has the pmf of its own prefix: of heads whose later drafts are worse shares
+fall faster than both readings, and counts at two k may look like two drafts.
 """
 
 from __future__ import annotations
@@ -70,7 +73,7 @@ class Together:
 
     @property
     def doubtful(self) -> bool:
-        """Whether the counts do not look like one engine under one setting."""
+        """Whether the counts do not look like those of one draft model under one setting."""
         return self.misfit > UNLIKELY
 
 

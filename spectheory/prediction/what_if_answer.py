@@ -8,7 +8,7 @@ A cost ratio is swept (C1). Prompts are counted that would give an interval of a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
@@ -103,10 +103,10 @@ def _range(word: str, value: str) -> tuple[float, float]:
 
 def _half_width(word: str, value: str) -> float:
     share = _percent(word, value.removeprefix("±").removeprefix("+-").removeprefix("+/-"))
-    if not 0 < share <= 1:
+    if not 1e-4 <= share <= 1:
         raise SettingError(
             f"{argument('changes', '--what-if')} is {word!r}",
-            limit="a half-width above 0% and at most 100%",
+            limit="a half-width from 0.01% to 100%",
             remedy="prompts=2% is one",
         )
     return share
@@ -379,19 +379,19 @@ def _with_drafts(
     options: Mapping[str, Any],
 ) -> WhatIf:
     """The answer with the best setting of a better draft on each path that the trace knows."""
-    whole, drafts, remarks, kl_now = trace.in_memory(), list[BetterDraft](), list[str](), None
+    whole, known, remarks = trace.in_memory(), dict[Path, Callable[[float], float]](), list[str]()
     if trace.provenance.get("origin") == GIVEN_TEXT:
         remarks.append(_GIVEN)
     for path in PATHS:
         try:
-            kl = kl_along(whole, path)
+            known[path] = kl_along(whole, path)
         except TraceError as error:
             if path == "mixed":
                 raise
             remarks.append(f"The {path} path is left out: {error}")
-            continue
+    kl_now, drafts = [kl(0.0) for kl in known.values()][-1], list[BetterDraft]()  # last: each position's own
+    for path, kl in known.items():
         s = share_for(kl, reduction)
         best = plan(better_draft(whole, path, s), cost, rules=rules, **options).best
-        kl_now = kl(0.0) if kl_now is None else kl_now
-        drafts.append(BetterDraft(path, s, kl(s), best))
+        drafts.append(BetterDraft(path, s, kl_now * kl(s) / kl(0.0), best))
     return replace(answer, kl=kl_now, drafts=tuple(drafts), remarks=tuple(remarks))

@@ -15,7 +15,7 @@ from spectheory.limits.claims import footnotes
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.reports.base import LONGEST_NAME, MOST_ROWS, Brief, Report, point, short
 from spectheory.reports.first_screen import PAYS, engines_table, how_sure, last_notes, verdict
-from spectheory.reports.load import best_lengths_table, load_sentence, load_tables
+from spectheory.reports.load import best_lengths_table, load_sentence, load_tables, room_words
 from spectheory.reports.notes import (
     QUIET,
     deployment_notes,
@@ -70,7 +70,7 @@ def deployment_report(answer: Deployment, *, trace: str = "TRACE") -> Report:
 
 def _warned(answer: Deployment) -> list[str]:
     """Where costs and traces contradict each other."""
-    return [said[0].upper() + said[1:] for said in answer.warnings]
+    return [*(said[0].upper() + said[1:] for said in answer.warnings), *filter(None, [room_words(answer.load)])]
 
 
 def _runner_up(answer: Deployment) -> list[str]:

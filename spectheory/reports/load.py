@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from spectheory.deployment.batches import BATCHES
 from spectheory.deployment.load import Load, LoadAnswer, LoadPoint
 from spectheory.intervals import Interval
 from spectheory.reports.table import Cell, Column, Row, Table, Value
@@ -53,6 +54,14 @@ def _near(k: int, best: LoadPoint | None) -> bool:
 def roofline_words(value: Interval) -> str:
     """What is known of a speed-up by a roofline."""
     return f"{value.low:.2f}x to {value.high:.2f}x with the roofline's error"
+
+
+def room_words(load: LoadAnswer | None) -> str:
+    """The batches asked for whose best setting does not fit into memory; empty where none were asked for."""
+    if load is None or tuple(load.load.batches) == BATCHES:
+        return ""
+    large = [f"{each.batch} at context {each.context}" for each in load.batches if not each.fits]
+    return f"Does not fit into memory: batch {', '.join(large)}" if large else ""
 
 
 def load_sentence(load: LoadAnswer | None) -> str:

@@ -12,7 +12,7 @@ from spectheory.answers.counts import ComparisonJson, ImportJson, LogJson, LogsJ
 from spectheory.judging.readings import BEYOND, ReadingAtK, Readings, first_draft_gap
 from spectheory.judging.several_k import Together
 from spectheory.reports.base import Brief, Report, given_ratio, point, range_words, short, sizes_shown
-from spectheory.reports.load import load_sentence, load_tables, roofline_words
+from spectheory.reports.load import load_sentence, load_tables, roofline_words, room_words
 from spectheory.reports.notes import NO_COST, ROOFLINE_ERROR, guessed_notes
 from spectheory.reports.table import Cell, Column, Table
 from spectheory.trace.calls import CallLog
@@ -65,7 +65,8 @@ def readings_report(logs: Mapping[str, Readings], joint: Together | None = None)
 
 _TOGETHER = (
     "Together: counts at several k say where each k lies between two readings, matches that renew at every miss "
-    "(weight 0) and the same shares summed (1). An estimate; ranges are the 95% error of counting and of the reading. "
+    "(weight 0) and the same shares summed (1). An estimate; ranges are the 95% error of counting and of the reading, "
+    "a lower bound for totals without prompts. It is for draft models, not for heads whose later drafts are worse. "
     "On the built-in pair it misses by up to 0.8% between the counted k."
 )
 
@@ -76,7 +77,7 @@ def _together_lines(joint: Together | None) -> list[str]:
         return []
     counted = f"k = {' and '.join(map(str, joint.ks))}"
     if joint.doubtful:
-        return [f"The counts at {counted} do not look like one engine under one setting"]
+        return [f"The counts at {counted} do not look like one draft model under one setting"]
     best = joint.best
     if best is None or best.speedup is None:
         return [f"Counts at {counted}, read together"]
@@ -148,7 +149,10 @@ def _said(log: Readings) -> list[str]:
     if log.free:
         known = f"Free drafts (--draft-architecture): {known}"
         counted = ""
-    return [*filter(None, [first, load_sentence(log.load)]), "; ".join(filter(None, [known, counted]))]
+    return [
+        *filter(None, [room_words(log.load), first, load_sentence(log.load)]),
+        "; ".join(filter(None, [known, counted])),
+    ]
 
 
 def _content(log: Readings) -> LogJson:

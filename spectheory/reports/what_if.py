@@ -17,8 +17,8 @@ _PATHS = (
     "averaged, with weight s on the target's. s is where the mean KL(p || q) has fallen by the share asked for."
 )
 _FOUND = (
-    "KL: the mean of log p - log q along the texts; on the geometric path each position's own. Ranges (95%) are over "
-    "prompts at that s. All rows have the same texts: their difference is surer than their ranges."
+    "KL: the mean of the positions' own, or of log p - log q along the texts where these are not recorded. Ranges "
+    "(95%) are over prompts at that s. All rows have the same texts: their difference is surer than their ranges."
 )
 _CONSTANT = "A draft pass costs c target steps, a call's verification one; measured latencies do not enter."
 _KNOWN_K = "Longer chains than the counted ones are not tried."

@@ -137,3 +137,9 @@ def test_vllm_on_a_cpu_is_warned_of(folder: Path, screen: Screen) -> None:
     for where, warned in (("builtin:", True), (str(folder), False)):
         said = " ".join(screen("predict", where, "--engine", "vllm"))
         assert ("its CPU build writes wrong text" in " ".join(said.split())) is warned
+
+
+def test_a_chain_that_stops_is_not_timed_as_one_that_does_not() -> None:
+    found = plan(Trace.read(PAIR).in_memory(), ConstantRatio(0.2), rules="token", stops=["token<0.6"], k_max=8)
+    stopped = next(each for each in found.predictions if each.shape.stop)
+    assert why_not_more(stopped, found.cost).endswith("of first drafts are accepted")

@@ -105,6 +105,15 @@ def test_devices_share_work_and_exchange_sums(devices: int, batch: int) -> None:
             assert passed(tokens).best == pytest.approx(expected, rel=ROUNDING)
 
 
+def test_devices_without_a_switch_have_a_link_to_each_other() -> None:
+    """Two MI300X exchange sums over one of their seven links of 128 GB/s."""
+    card = ACCELERATORS["MI300X"]
+    two, eight = (Roofline(LARGE, None, card, context=0, devices=n).target_pass(1).best for n in (2, 8))
+    links = [replace(card, link=bandwidth, peers=0) for bandwidth in (128e9, 896e9)]
+    assert two == Roofline(LARGE, None, links[0], context=0, devices=2).target_pass(1).best
+    assert eight == Roofline(LARGE, None, links[1], context=0, devices=8).target_pass(1).best
+
+
 def test_a_head_of_keys_and_values_is_the_least_that_a_device_stores() -> None:
     model = ModelShape(2, 512, 2048, 16, 2, 64, vocabulary=32000)
     stored = [Roofline(model, None, CARD, 10**6, devices=n).target_time.cache for n in (1, 2, 8)]

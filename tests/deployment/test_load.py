@@ -46,6 +46,15 @@ def played(batch: int, calls: int, further: int, prompt: float, call: float, req
     return mean / further, (len(settled) - 1) * (further + 1) / (last - first)
 
 
+def test_plain_decoding_keeps_no_draft_in_memory() -> None:
+    """The largest batch of plain decoding is that of a server without a draft."""
+    load = Load(prompt_tokens=700, output_tokens=61, tpot=1000)
+    tight = replace(COST, devices=1, accelerator=replace(CARD, memory=20e9))
+    beside, alone = (under_load(CHAINS, cost, load).targets[0] for cost in (tight, replace(tight, draft=None)))
+    assert beside.k == alone.k == 0
+    assert beside.batch == alone.batch > under_load(CHAINS, tight, load).targets[1].batch
+
+
 @each("batch", [1, 4, 30])
 @each("chain", EVERY)
 def test_times_are_those_of_a_server_played_out(chain: ChainCalls, batch: int) -> None:
@@ -85,13 +94,13 @@ def test_waiting_for_prompts_of_others_matters() -> None:
 def test_the_largest_concurrency_is_that_of_a_search_through_all(tpot: float | None, ttft: float | None) -> None:
     lengths = {"prompt_tokens": 500, "output_tokens": 201}
     answer = under_load(CHAINS, COST, Load(**lengths, tpot=tpot, ttft=ttft))  # type: ignore[arg-type]
-    room = int(replace(COST, context=600).room)
+    at = replace(COST, context=600)
     limits = {"tpot": math.inf if tpot is None else tpot, "ttft": math.inf if ttft is None else ttft}
     expected = {}
     for chain in EVERY:
         meeting, before = 0, 0.0
-        for batch in range(1, room + 1):
-            cost = replace(COST, context=600, batch=batch)
+        for batch in range(1, int((at if chain.k else replace(at, draft=None)).room) + 1):
+            cost = replace(at, batch=batch)
             prompt, call = cost.prompt_pass(500, drafted=chain.drafted), chain.seconds(cost)
             decoding = 200 / chain.tokens * call
             per_token, first = (batch - 1) * prompt / 200 + decoding / 200, prompt + call

@@ -136,7 +136,10 @@ def test_the_asked_share_of_the_kl_is_gone_and_less_kl_never_slows() -> None:
         answer = what_if(trace, f"draft-kl=-{percent}%", ConstantRatio(0.1), rules=["token", "block"], k_max=3)
         assert [each.path for each in answer.drafts] == list(PATHS)
         for each in answer.drafts:
-            assert each.kl == pytest.approx((1 - percent / 100) * kl_along(trace, each.path)(0.0), abs=1e-9)
+            assert each.kl == pytest.approx((1 - percent / 100) * kl_along(trace, "geometric")(0.0), abs=1e-9)
+            assert kl_along(trace, each.path)(each.s) == pytest.approx(
+                (1 - percent / 100) * kl_along(trace, each.path)(0.0), abs=1e-9
+            )
         speedups.append([each.best.speedup.best for each in answer.drafts])
         assert all(each.best.speedup.best > answer.now.speedup.best for each in answer.drafts)
     assert (np.diff(speedups, axis=0) >= 0).all()
