@@ -8,7 +8,7 @@ from pathlib import Path
 from scipy.special import stdtrit
 
 from spectheory.checks import real
-from spectheory.errors import SettingError, argument
+from spectheory.errors import SettingError, TextError, argument
 from spectheory.judging.compared import check_words
 from spectheory.judging.difference import Difference, difference
 from spectheory.judging.runs import Evidence, Stated, side_of, two_runs

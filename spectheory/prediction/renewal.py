@@ -151,7 +151,7 @@ def _half(gradient: Floats, spread: Floats) -> float:
 
 
 def spread_of_calls(counted: Sequence[float], calls: int) -> Floats:
-    """Covariance ``[k, k]`` of counted shares as if calls were independent; of 0 or all calls as of one more or less."""
+    """Covariance ``[k, k]`` of counted shares as if calls were independent; 0 or all of them count as one."""
     one = 1 / (calls + 2)
     shares, places = np.clip(np.array(counted, dtype=np.float64), one, 1 - one), np.arange(len(counted))
     return np.asarray((shares[np.maximum.outer(places, places)] - np.outer(shares, shares)) / calls)

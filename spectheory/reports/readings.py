@@ -149,10 +149,8 @@ def _said(log: Readings) -> list[str]:
     if log.free:
         known = f"Free drafts (--draft-architecture): {known}"
         counted = ""
-    return [
-        *filter(None, [room_words(log.load), first, load_sentence(log.load)]),
-        "; ".join(filter(None, [known, counted])),
-    ]
+    loaded = filter(None, [room_words(log.load), load_sentence(log.load)])
+    return [first, *loaded, "; ".join(filter(None, [known, counted]))]
 
 
 def _content(log: Readings) -> LogJson:

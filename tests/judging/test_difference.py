@@ -19,6 +19,7 @@ from spectheory.judging import Difference, Gate, Judgement, compare, gate
 from spectheory.judging.acceptance_gate import POWER
 from spectheory.judging.counting import Counting
 from spectheory.judging.difference import FALSE_ALARM, Change, difference
+from spectheory.judging.readings import readings
 from spectheory.judging.runs import Run, expected_run
 from spectheory.reports.difference import difference_report
 from spectheory.trace import TextInfo, Trace
@@ -373,8 +374,11 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         compare(one, longer)
     with pytest.raises(TextError, match="no counts by position"):
         compare(one, Counters(calls=9, accepted=3))
-    with pytest.raises(SettingError, match="1 traces of texts are given"):
+    with pytest.raises(SettingError, match="a run that is no log of calls"):
         compare(one, one, texts=[tmp_path])
+    log = decoded(np.full((2, TOKENS), 0.6), np.random.default_rng(1))
+    with pytest.raises(SettingError, match="1 traces of texts are given"):
+        compare(log, log, texts=[tmp_path])
     with pytest.raises(SettingError, match="a run is 3"):
         compare(one, 3)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="k is not given"):
@@ -419,7 +423,7 @@ def test_what_nothing_random_changes_is_beyond_noise() -> None:
     """Certain shares: equal ones do not differ, and others do, by infinitely many deviations (null in JSON)."""
     run = Run.of("a", Counters(calls=100, survival=(0.7, 0.4)))
     assert all(change.z == 0 for change in difference(run, run).changes)
-    answer = compare(Counters(calls=9, survival=(1.0,)), Counters(calls=9, survival=(0.0,)))
+    answer = compare(Counters(calls=900, survival=(1.0,)), Counters(calls=900, survival=(0.0,)))
     assert answer.tokens.deviation == 0
     assert answer.tokens.z == -np.inf
     assert answer.differs(answer.tokens)
@@ -469,3 +473,14 @@ def test_what_an_answer_states_is_read_with_its_k_and_its_error(tmp_path: Path) 
         assert change.freedom == (2 if prompts else np.inf)
         beside_log = compare(tmp_path / "stated.json", log).tokens
         assert beside_log.slack > change.slack, "ends of texts"
+
+
+def test_few_calls_that_accept_nothing_are_no_proof(tmp_path: Path) -> None:
+    """Four calls of three drafts with nothing accepted: 1.1 tokens per call give that in two of three runs."""
+    few, many = Counters(calls=4, survival=(0.0,) * K), Counters(calls=4000, survival=(0.0,) * K)
+    (tmp_path / "stated.json").write_text(json.dumps({"k": K, "tokens_per_call": 1.1}), encoding="utf-8")
+    with pytest.raises(TextError, match="too few calls for a gate"):
+        gate(few, tmp_path / "stated.json")
+    assert not gate(many, tmp_path / "stated.json").passed
+    tokens = readings(few).counted.tokens_per_call
+    assert tokens.low == 1 < tokens.high - 0.5
