@@ -93,7 +93,7 @@ def best_lengths_table(
     rows: list[Row] = [
         [each, *(text(at[each, context]) for context in contexts)] for each in dict.fromkeys(each for each, _ in at)
     ]
-    columns = [Column(batch), *(Column(f"L = {context:.0f}", meaning=meaning) for context in contexts)]
+    columns = [Column(batch), *(Column(f"context {context:.0f}", meaning=meaning) for context in contexts)]
     return Table(title, columns, rows, notes)
 
 

@@ -14,7 +14,7 @@ from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.judging.counting import Counting
 from spectheory.judging.expected import ExpectedCounts
-from spectheory.judging.readings import FALSE_ALARM, calls_of, first_choice_bounds, first_draft_gap, readings
+from spectheory.judging.readings import FALSE_ALARM, FROM_MEAN, calls_of, first_choice_bounds, first_draft_gap, readings
 from spectheory.prediction.over_prompts import reach
 from spectheory.prediction.renewal import survival_of
 from spectheory.reports.readings import readings_report
@@ -289,7 +289,7 @@ def test_a_mean_alone_is_read_with_a_constant_hazard() -> None:
     assert len(hazards) == 1
     assert answer.counted.tokens_per_call.best == pytest.approx(1.9)
     assert answer.counted.tokens_per_call.kind == "estimate"
-    assert any("constant" in line for line in answer.assumptions)
+    assert FROM_MEAN in answer.assumptions
 
 
 test_counts_that_say_too_little_are_refused = all_refused(

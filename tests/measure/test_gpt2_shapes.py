@@ -41,9 +41,11 @@ def test_matrices_of_real_networks(kind: str, inner: int | None) -> None:
 def test_a_config_file_without_the_defaults(kind: str) -> None:
     """What the hub's files leave out is the same as what the library fills in."""
     full, _ = tiny(kind)
-    names = ("model_type", "n_layer", "n_embd", "n_head", "vocab_size", "multi_query")
+    names = ("model_type", "n_layer", "n_embd", "n_head", "n_positions", "vocab_size", "multi_query")
     short = {name: full[name] for name in names if name in full}
-    assert ModelShape.from_config(short) == ModelShape.from_config(full)
+    shape = ModelShape.from_config(full)
+    assert ModelShape.from_config(short) == shape
+    assert shape.window == TINY["n_positions"]
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "gpt_bigcode"])

@@ -89,7 +89,7 @@ def test_as_many_as_cores_are_free(how: dict[str, Any], expected: int, words: st
 
 @pytest.mark.parametrize(("value", "words"), [("1", "OMP_NUM_THREADS is set"), (None, "torch's own choice")])
 def test_who_chose_one_thread(value: str | None, words: str, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine(4, told=1)
+    machine(4, set_by_hand=1)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if value:
         monkeypatch.setenv("OMP_NUM_THREADS", value)
