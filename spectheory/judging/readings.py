@@ -448,12 +448,11 @@ def tokens_per_call(counters: Counters, log: CallLog | None) -> tuple[Callable[[
         return lambda k: ratio(left_out(reached[:, : k + 1].sum(axis=1)), calls, limits=(1.0, k + 1.0)), "requests"
 
     def over_calls(k: int) -> Interval:
-        depths = range(1, k + 1)
         mean = math.fsum(counters.survival[:k])
         if not counters.calls:
             return Interval.estimate(1 + mean)
-        square = math.fsum((2 * i - 1) * counters.survival[i - 1] for i in depths)
-        half = reach(np.inf) * math.sqrt(max(square - mean**2, 0.0) / counters.calls)
+        variance = float(spread_of_calls(counters.survival[:k], counters.calls).sum())
+        half = reach(np.inf) * math.sqrt(max(variance, 0.0))
         return Interval(max(1 + mean - half, 1.0), 1 + mean, min(1 + mean + half, k + 1.0), "statistical")
 
     return over_calls, "calls" if counters.calls and counters.survival else "unknown"
