@@ -114,7 +114,8 @@ def test_a_trace_of_another_pair_is_said_first(on: list[str], capsys: pytest.Cap
     lines = shown(["builtin:", *on[:-2], *few], capsys)
     assert lines[0] == "Trace of another target: 512 outputs, 5.412M parameters; here 128256, 8030M"
     assert lines[1] == "Context 16384 exceeds the 8192 tokens that the target was trained for"
-    assert lines[2].startswith("Pays: ")
+    assert lines[2] == "Does not fit into memory: batch 32 at context 16384"
+    assert lines[3].startswith("Pays: ")
     longest = shown(["builtin:", "--hardware", "L4", "--target-architecture", resolve("builtin:target"), *few], capsys)
     assert longest[0] == "Context 16384 exceeds the 256 tokens that the target was trained for", "as the trace says"
 
