@@ -68,7 +68,7 @@ def _tokens(row: AtLength) -> str:
 
 def _table(answer: FromAcceptance, rows: Sequence[AtLength]) -> Table:
     costs = [
-        Column(f"speed-up, c = {c:g}", "x", at=partial(_speedup, i), aside=c != answer.c)
+        Column(f"speed-up\nc = {c:g}", "x", at=partial(_speedup, i), aside=c != answer.c)
         for i, c in enumerate(answer.cs)
     ]
     columns = [
