@@ -27,6 +27,8 @@ from spectheory.reports.notes import (
 from spectheory.reports.optional_tables import adaptive_sentence, adaptive_table, recorded_table
 from spectheory.reports.table import Cell, Column, Table, Value
 
+_ENGINES = 2
+"""That are shown above another table."""
 _LETTERS = 13
 """Of a draft's name in a brief answer."""
 _SIDES = {"limit": "upper bound", "reading": "idealised"}
@@ -181,7 +183,8 @@ def _brief(answer: Deployment, engines: Sequence[EngineSettings], asked: Sequenc
     tried = answer.k_max if leading.kind == "chain" else answer.nodes
     steps = next_steps(leading.prediction, leading.draft.cost, tried=tried, prompts=answer.prompts, trace=trace)
     notes = [*heavy_tail(answer.recorded, best), *quiet, *few_prompts(answer.prompts)]
-    shown = engines_table(engines, several=_several(answer)) or [_fastest(answer)]
+    most = _ENGINES if asked else None
+    shown = engines_table(engines, several=_several(answer), most=most) or [_fastest(answer)]
     return Brief.of(lines, [*shown, *asked], [*notes, *last_notes(leading.prediction, leading.draft.cost, steps)])
 
 

@@ -51,8 +51,8 @@ def how_sure(cost: CostModel | None, speedup: Interval, tokens: Interval) -> str
     return f"{over}; {point(tokens)} tokens per target call"
 
 
-def engines_table(engines: Sequence[EngineSettings], *, several: bool = False) -> list[Table]:
-    """The best setting of each engine, which `engines` are; nothing without them."""
+def engines_table(engines: Sequence[EngineSettings], *, several: bool = False, most: int | None = None) -> list[Table]:
+    """The best setting of each engine, which `engines` are, or of the `most` fastest; nothing without them."""
     columns = [
         Column("engine", kind="names"),
         *([Column("draft", kind="names", at=lambda each: short(each.candidate.draft.name, _LETTERS))] * several),
@@ -61,8 +61,9 @@ def engines_table(engines: Sequence[EngineSettings], *, several: bool = False) -
         Column("tokens per call", at="candidate.prediction.tokens_per_call", aside=several),
         Column("speed-up", "x", at="candidate.speedup"),
     ]
-    title = "What engines run, under the rule that each really has"
-    return [Table.of(title, columns, engines, best=engines[0])] if engines else []
+    left_out = len(engines[most:]) if most else 0
+    title = "What engines run, under the rule that each really has" + (f"; {left_out} more: --all" if left_out else "")
+    return [Table.of(title, columns, engines[:most], best=engines[0])] if engines else []
 
 
 def last_notes(best: Prediction, cost: CostModel | None, steps: Iterable[str]) -> list[str]:

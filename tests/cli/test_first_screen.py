@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from spectheory.trace import Trace
 from spectheory.trace.counters import Counters
 from spectheory.trace.samples import PAIR
 from tests.cli.plan_cases import measured
+from tests.cost.roofline_cases import PUBLISHED
 
 WIDTH, HEIGHT = 80, 24
 Screen = Callable[..., list[str]]
@@ -42,6 +44,9 @@ def folder(tmp_path: Path) -> Path:
     Counters(calls=100, drafted=300, accepted=190, survival=(0.8, 0.6, 0.5), k=3).write(tmp_path / "counters.json")
     head, file = Trace.read(measured(tmp_path / "head") / "trace.parquet"), tmp_path / "head" / "trace.parquet"
     replace(head, provenance={**head.provenance, "draft": {"name": "head", "kind": "eagle3"}}).write(file)
+    for name, published in (("large", "meta-llama/Llama-3.1-8B"), ("small", "meta-llama/Llama-3.2-1B")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(json.dumps(PUBLISHED[published][0]), encoding="utf-8")
     return measured(tmp_path / "pair")
 
 
@@ -51,6 +56,10 @@ QUESTIONS = {
     "counters": ["predict", "AT/counters.json", "--c", "0.1"],
     "plan": ["plan", "PAIR"],
     "head": ["predict", "AT/head"],
+    "plan of hardware": [
+        *["plan", "PAIR", "--hardware", "H100-SXM", "--batch", "32", "--context", "4096"],
+        *["--target-architecture", "AT/large", "--draft-architecture", "AT/small"],
+    ],
     "plan of drafts": ["plan", "--trace", "small=PAIR", "--trace", "head=AT/head"],
 }
 
