@@ -39,8 +39,13 @@ def test_matches_that_renew_give_every_k(rule: str, draft: str) -> None:
 
 def test_counted_shares_spread_as_independent_calls_do() -> None:
     """The covariance of "at least i accepted", i = 1..k, by its definition: over the law of the accepted number."""
-    counted, calls = np.array([0.8, 0.5, 0.1]), 7
+    counted, calls = np.array([0.8, 0.5, 0.1]), 70
     law = -np.diff(counted, prepend=1.0, append=0.0)
     reached = np.arange(4)[:, None] >= np.arange(1, 4)
     expected = (reached - counted).T @ (law[:, None] * (reached - counted)) / calls
     np.testing.assert_allclose(spread_of_calls(counted.tolist(), calls), expected, rtol=1e-12)
+
+
+def test_no_call_and_every_call_have_a_spread() -> None:
+    """Counts of 0 or all of 8 calls vary as 1 of 10 and 9 of 10 do."""
+    np.testing.assert_allclose(np.diag(spread_of_calls([1.0, 0.0], 8)), [0.09 / 8, 0.09 / 8], rtol=1e-12)
