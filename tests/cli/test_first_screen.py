@@ -27,13 +27,16 @@ Screen = Callable[..., list[str]]
 
 
 @pytest.fixture
-def screen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Screen:
-    """What a command prints on a terminal of 80 letters; lines to paste wrap there by themselves."""
+def screen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Screen:
+    """What a command prints on a terminal of 80 letters; lines to paste wrap there by themselves.
+
+    The folder has a name of usual length.
+    """
 
     def run(*words: str) -> list[str]:
         monkeypatch.setattr(console.answers, "_width", WIDTH)
         assert main(list(words)) in (0, 1)
-        lines = capsys.readouterr().out.splitlines()
+        lines = capsys.readouterr().out.replace(str(tmp_path), "/home/me").splitlines()
         return [line[at : at + WIDTH] for line in lines for at in range(0, max(len(line), 1), WIDTH)]
 
     return run
