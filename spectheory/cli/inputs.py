@@ -53,16 +53,6 @@ def refuse_idle(
         )
 
 
-def refuse_rule_of_engine(rules: Sequence[str] | None, engines: Sequence[str] | None) -> None:
-    """Refuse a rule beside an engine, whose settings name its own."""
-    if rules and engines:
-        raise SettingError(
-            "--rule and --engine are both given",
-            limit="an engine's settings are for the fastest rule that it runs",
-            remedy="leave one out",
-        )
-
-
 def remark_engines_left_out(asked: Sequence[str] | None, settings: Sequence[EngineSettings]) -> None:
     """Name the engines that were asked for and have no settings."""
     known = {each.engine for each in settings}

@@ -8,7 +8,7 @@ from spectheory.answers.plan import ExportJson
 from spectheory.checks import in_range
 from spectheory.cli.answer import Page, View, print_json, ready_page, show
 from spectheory.cli.console import ready_folder, remarks
-from spectheory.cli.inputs import checked_rules, in_commands, refuse_rule_of_engine, remark_engines_left_out
+from spectheory.cli.inputs import checked_rules, in_commands, remark_engines_left_out
 from spectheory.cli.options import PlanOptions
 from spectheory.cli.plan_bench import run_bench_plan, timed_server
 from spectheory.cli.plan_inputs import (
@@ -28,6 +28,7 @@ from spectheory.cli.readings import show_readings
 from spectheory.cost import Roofline
 from spectheory.deployment import Draft, Load
 from spectheory.deployment.deployment import Deployment, plan
+from spectheory.deployment.engines import check_one_names_rules
 from spectheory.deployment.exports import Acceptance, counted_acceptance, export_named, planned_acceptance
 from spectheory.deployment.served import acceptance_of_server
 from spectheory.errors import SettingError
@@ -58,7 +59,7 @@ def run_plan(question: PlanOptions) -> None:
     if question.bench:
         return run_bench_plan(question)
     rules = checked_rules(question.rule)
-    refuse_rule_of_engine(question.rule, question.engine)
+    check_one_names_rules(rules, question.engine)
     if question.out:
         ready_folder(question.out)
     if counts := counted(named, question):

@@ -17,7 +17,6 @@ from spectheory.cli.inputs import (
     checked_rules,
     in_commands,
     refuse_idle,
-    refuse_rule_of_engine,
     remark_engines_left_out,
     remark_others,
 )
@@ -35,7 +34,7 @@ from spectheory.cli.readings import show_readings
 from spectheory.cli.what_if import check_what_if, show_of_chains, show_of_trace
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.deployment import EngineSettings, deployable
-from spectheory.deployment.engines import named_engines
+from spectheory.deployment.engines import check_one_names_rules, named_engines
 from spectheory.deployment.next_steps import steps_of
 from spectheory.errors import SettingError, TraceError
 from spectheory.pages import Coloured
@@ -72,7 +71,7 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
         return _from_acceptance(question, pair, text, how)
     _validate(question, pair, text, how)
     rules = checked_rules(question.rule)
-    refuse_rule_of_engine(question.rule, question.engine)
+    check_one_names_rules(rules, question.engine)
     named_shapes(question.shape or (), question.k_max)
     named_stops(question.stop or ())
     named_engines(question.engine)
@@ -163,9 +162,7 @@ def _show(
     for line in answer.left_out:
         remarks.print(line, markup=False)
     alone = question.rule or question.shape or question.stop or question.bias
-    prefill = question.prefill_token
-    known = partial(deployable, answer, trace, question.engine, prefill_emits_token=prefill)
-    engines = () if alone and not question.engine else known()
+    engines = () if alone and not question.engine else deployable(answer, trace, question.engine)
     remark_engines_left_out(question.engine, engines)
     report = partial(prediction_report, answer, engines=engines, trace=in_commands(question.trace))
     if question.where:

@@ -12,9 +12,7 @@ from spectheory.trace import Trace
 from spectheory.trace.record import a_trace
 
 
-def deployable(
-    plan: Plan, trace: Trace, engines: Sequence[str] | None = None, *, prefill_emits_token: bool = False
-) -> tuple[EngineSettings, ...]:
+def deployable(plan: Plan, trace: Trace, engines: Sequence[str] | None = None) -> tuple[EngineSettings, ...]:
     """The fastest setting of each engine for the trace of a plan, with its costs: the fastest engine first.
 
     `engines` are names of :func:`~spectheory.deployment.serving_engines`; without, every one. Chains are as long as
@@ -44,7 +42,7 @@ def deployable(
         nodes=longest,
         stops=stops,
         engines=engines,
-        prefill_emits_token=prefill_emits_token,
+        prefill_emits_token=plan.prefill_emits_token,
     )
     return fastest_of_each(settings)
 

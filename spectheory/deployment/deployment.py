@@ -13,7 +13,7 @@ from spectheory.cost import Roofline
 from spectheory.deployment.batches import BatchChoice, chain_calls
 from spectheory.deployment.break_even import BreakEven, Distance, break_even, distances
 from spectheory.deployment.candidates import Candidate, Draft, all_drafts
-from spectheory.deployment.engines import EngineSettings, engine_settings
+from spectheory.deployment.engines import EngineSettings, check_one_names_rules, engine_settings
 from spectheory.deployment.load import Load, LoadAnswer, under_load
 from spectheory.deployment.lock_step import MOST_TOGETHER, LockStepChoice, lock_step_lengths
 from spectheory.deployment.mismatch import mismatches
@@ -106,6 +106,7 @@ def plan(
     drafts = all_drafts(drafts)
     named = named_rules(rules, [draft.trace for draft in drafts])
     check_comparable(drafts)
+    check_one_names_rules(rules, engines)
     stopping, swept = named_stops(stops)
     instance("passes_alone", passes_alone, bool, remedy="leave it out")
     k_max, nodes = at_least_one("k_max", k_max), at_least_one("nodes", nodes)

@@ -21,7 +21,7 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, StoppingRule
 from spectheory.drafting.tree import at_least_one
 from spectheory.engines import of_engines
-from spectheory.errors import argument
+from spectheory.errors import SettingError, argument
 from spectheory.prediction import Plan, Prediction
 from spectheory.prediction.plan_answer import measured_nodes
 from spectheory.prediction.prediction import planned
@@ -307,6 +307,16 @@ def named_engines(names: Sequence[str] | None) -> tuple[ServingEngine, ...]:
     for name in asked:
         choice(argument("engine"), name, known, remedy="settings are made for these")
     return tuple(known[name] for name in dict.fromkeys(asked))
+
+
+def check_one_names_rules(rules: object, engines: Sequence[str] | None) -> None:
+    """Refuse rules beside engines, which have their own."""
+    if rules is not None and engines is not None:
+        raise SettingError(
+            f"{argument('rules', '--rule')} and {argument('engines', '--engine')} are both given",
+            limit="an engine's settings are for the fastest rule that it runs",
+            remedy="leave one out",
+        )
 
 
 def engine_settings(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.cost.model import PassCost
@@ -70,7 +70,11 @@ def next_steps(
     if best.speedup is not None and best.speedup.best <= 1:
         yield "a cheaper or better draft is needed: spectheory bounds --need 1.2 --c C says how good"
     elif best.shape.is_chain and best.shape.nodes == tried:
-        if isinstance(cost, LatencyTable) and tried + 1 >= max(cost.target):
+        settings = best.provenance.get("settings")
+        depth = settings.get("depth") if isinstance(settings, Mapping) else None
+        if depth is not None and tried >= depth:
+            yield f"k = {tried} is the deepest that was recorded of this head: measure it with --k-max {2 * tried}"
+        elif isinstance(cost, LatencyTable) and tried + 1 >= max(cost.target):
             yield f"k = {tried} is the longest that was timed: measure with spectheory predict --k-max {2 * tried}"
         elif tried < _LONGEST:
             yield f"k = {tried} is the longest that was tried: set --k-max {min(2 * tried, _LONGEST)}"

@@ -319,12 +319,17 @@ def readings(
     ]
     c = cost.c if isinstance(cost, ConstantRatio) and not from_log else None
     guessed = () if c is None else chains_at_ratios(cost, ((row.k, row.tokens_per_call) for row in rows[: law.k]))
-    loaded, roofline = None, cost if isinstance(cost, Roofline) else None
-    if load is not None and roofline is not None:
-        chains = [ChainCalls(Chain(row.k), row.tokens_per_call.best, row.survival.best) for row in rows[: law.k]]
-        loaded = under_load(chains, roofline, load)
-    free = roofline is not None and roofline.draft is None and not (rule and not PATH_RULES[rule].uses_draft)
+    loaded = _loaded(rows[: law.k], cost, load)
+    free = isinstance(cost, Roofline) and cost.draft is None and not (rule and not PATH_RULES[rule].uses_draft)
     return Readings(counters, law.k, tuple(rows), noise, tuple(lines), rule, c, guessed, loaded, free)
+
+
+def _loaded(rows: Sequence[ReadingAtK], cost: CostModel | None, load: Load | None) -> LoadAnswer | None:
+    """What chains up to the engine's k give under a load, by a roofline."""
+    if load is None or not isinstance(cost, Roofline):
+        return None
+    chains = [ChainCalls(Chain(row.k), row.tokens_per_call.best, row.survival.best) for row in rows]
+    return under_load(chains, cost, load)
 
 
 def _renews(rule: str) -> bool:

@@ -38,7 +38,10 @@ UNLIKELY = 4.0
 _BEFORE, _WIDTH = 0.25, 0.5
 """The weight before any count: its mean and standard deviation."""
 _MISS, _MISS_AT = 0.005, 0.01
-"""Standard deviations of what the reading itself misses: as a share of tokens per call, and of survival by position."""
+"""Standard deviations of what the reading itself misses: as a share of tokens per call, and of survival by position.
+
+Two of the first are about its largest miss on the built-in pair; a share by position may be off twice as much.
+"""
 _ROUNDS = 3
 
 

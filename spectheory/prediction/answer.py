@@ -180,7 +180,8 @@ class Plan:
 
     Where they are asked for, `adaptive` says what adaptive lengths are worth (§11), `bias` what over-acceptance gives
     and costs (Y5, Y6), `new_prompts` what the best rule gives on prompts to come. `recorded` are the readings of
-    recorded lengths. `cost` is what speed-ups were computed with.
+    recorded lengths. `cost` is what speed-ups were computed with. With `prefill_emits_token` the prompt's pass emits
+    the first token.
     """
 
     predictions: tuple[Prediction, ...]
@@ -193,6 +194,7 @@ class Plan:
     new_prompts: tuple[PerPrompt, ...] = ()
     recorded: tuple[RecordedReading, ...] = ()
     cost: CostModel | None = None
+    prefill_emits_token: bool = False
 
     def __repr__(self) -> str:
         """How many there are, and the best."""

@@ -134,6 +134,7 @@ def plan(
     cut = [f"the trace records the draft to depth {deepest}: no chain or tree is deeper"] * (deepest < k_max)
     return replace(
         answer,
+        prefill_emits_token=prefill_emits_token,
         left_out=(*answer.left_out, *cut),
         bias=_biased(answer, trace, cost, shares, k_max),
         new_prompts=_of_new_prompts(answer, trace, new_prompts, prefill_emits_token),

@@ -35,8 +35,8 @@ def verdict(
     setting = f"{engines[0].engine}, {draft}{runs.rule.label}, {in_words(runs.shape).partition(', depth')[0]}"
     lines = [f"{said}: {setting}: speed-up {point(speedup, 'x')}", how_sure(cost, speedup, runs.tokens_per_call)]
     if best.speedup is not None and best.speedup.best > speedup.best:
-        theory = f"{best.rule.label}, {in_words(best.shape)}"
-        lines.append(f"Theoretical best, of no setting below: {theory}: {point(best.speedup, 'x')}")
+        theory = f"{best.rule.label}, {in_words(best.shape).partition(', depth')[0]}"
+        lines.append(f"Theoretical best (no engine below): {theory}: {point(best.speedup, 'x')}")
     return lines
 
 

@@ -181,8 +181,7 @@ def test_python_answers_what_the_command_answers(
     content = json.loads(capsys.readouterr().out)
     trace = Trace.read(trace_file)
     answer = plan(trace, **asked)
-    first = asked.get("prefill_emits_token", False)
-    engines = () if {"rules", "shapes"} & asked.keys() else deployable(answer, trace, prefill_emits_token=first)
+    engines = () if {"rules", "shapes"} & asked.keys() else deployable(answer, trace)
     assert bool(engines) == (asked.keys() <= {"cost", "k_max", "prefill_emits_token"} and "cost" in asked)
     assert content == json.loads(json.dumps(prediction_report(answer, engines=engines).as_dict()))
 
@@ -197,7 +196,7 @@ def test_what_an_engine_runs_leads(trace_file: Path, capsys: pytest.CaptureFixtu
     assert main([*asked, "--engine", "transformers"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert re.match(r"Pays: transformers, token verification, k = \d: speed-up \d\.\d\dx$", lines[0])
-    assert any(line.startswith("Theoretical best, of no setting below: block verification") for line in lines[:3])
+    assert any(line.startswith("Theoretical best (no engine below): block verification") for line in lines[:3])
     assert main([*asked, "--engine", "transformers", "--json"]) == 0
     assert [each["engine"] for each in json.loads(capsys.readouterr().out)["engines"]] == ["transformers"]
     assert main([*asked, "--rule", "block"]) == 0

@@ -11,9 +11,11 @@ import pytest
 
 from spectheory.cli import console, main
 from spectheory.cost import ConstantRatio, LatencyTable
-from spectheory.deployment import deployable
+from spectheory.deployment import Draft, deployable
+from spectheory.deployment import plan as deployed
 from spectheory.deployment.next_steps import next_steps, why_not_more
 from spectheory.drafting import Chain
+from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.prediction import plan
 from spectheory.trace import Trace
@@ -139,10 +141,11 @@ def test_settings_are_of_what_was_asked() -> None:
     """Engines have the stopping rules and the prompt's token of the plan whose settings they are."""
     trace, cost = Trace.read(PAIR).in_memory(), ConstantRatio(0.3)
     asked = plan(trace, cost, rules="token", stops=["token<0.2"], prefill_emits_token=True)
-    (settings,) = deployable(asked, trace, ["transformers"], prefill_emits_token=True)
+    (settings,) = deployable(asked, trace, ["transformers"])
     assert settings.candidate.prediction == asked.best
     assert str(asked.best.shape.stop) == "token<0.2"
-    assert deployable(asked, trace, ["transformers"])[0].candidate.prediction != asked.best, "the control"
+    other = replace(asked, prefill_emits_token=False)
+    assert deployable(other, trace, ["transformers"])[0].candidate.prediction != asked.best, "the control"
 
 
 def test_vllm_on_a_cpu_is_warned_of(folder: Path, screen: Screen) -> None:
@@ -155,3 +158,24 @@ def test_a_chain_that_stops_is_not_timed_as_one_that_does_not() -> None:
     found = plan(Trace.read(PAIR).in_memory(), ConstantRatio(0.2), rules="token", stops=["token<0.6"], k_max=8)
     stopped = next(each for each in found.predictions if each.shape.stop)
     assert why_not_more(stopped, found.cost).endswith("of first drafts are accepted")
+
+
+def test_a_head_is_tried_as_deep_as_it_was_recorded() -> None:
+    """A larger --k-max needs another measurement."""
+    trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.1] * 40), ([-1.0] * 40, [-1.0] * 40)])
+    cost = ConstantRatio(0.001)
+    best = replace(plan(trace, cost, rules="token", k_max=4).best, provenance={"settings": {"depth": 4}})
+    assert "deepest that was recorded" in next(next_steps(best, cost, tried=4, prompts=2))
+
+
+def test_rules_and_engines_are_not_asked_together(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("predict", "plan"):
+        assert main([command, "builtin:", "--rule", "token", "--engine", "vllm"]) == 2
+        assert "--rule and --engine are both given" in capsys.readouterr().err
+    with pytest.raises(SettingError, match="rules and engines are both given"):
+        deployed([Draft("pair", Trace.read(PAIR), ConstantRatio(0.1))], rules=["token"], engines=["vllm"])
+
+
+def test_an_engine_without_settings_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["predict", "builtin:", "--engine", "openvino", "--shape", "chain", "--k-max", "2"]) == 0
+    assert "no settings of openvino" in capsys.readouterr().err

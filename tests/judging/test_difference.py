@@ -484,3 +484,17 @@ def test_few_calls_that_accept_nothing_are_no_proof(tmp_path: Path) -> None:
     assert not gate(many, tmp_path / "stated.json").passed
     tokens = readings(few).counted.tokens_per_call
     assert tokens.low == 1 < tokens.high - 0.5
+
+
+def test_an_answer_is_held_against_a_trace_under_its_own_rule(tmp_path: Path) -> None:
+    stated = {"k": K, "rule": "block", "tokens_per_call": 2.0}
+    (tmp_path / "stated.json").write_text(json.dumps(stated), encoding="utf-8")
+    trace = trace_of(np.full((4, TOKENS), 0.6))
+    with pytest.raises(SettingError, match="an answer for rule block"):
+        compare(tmp_path / "stated.json", trace)
+    assert compare(tmp_path / "stated.json", trace, rule="block").k == K
+
+
+def test_counts_without_positions_are_refused_before_a_missing_k() -> None:
+    with pytest.raises(TextError, match="no counts by position"):
+        gate(Counters(calls=9, accepted=3), trace_of(np.full((4, TOKENS), 0.6)))
