@@ -83,7 +83,7 @@ class ServedChoice:
         return self.k > 0 and all(one.kind == "statistical" and one.low > 1 for one in known)
 
 
-def step_time(run: BenchRun) -> StepTime:
+def _step_time(run: BenchRun) -> StepTime:
     """The mean time of a step of a run: a plain step, or a call.
 
     Seconds after the first token, summed over requests, over the tokens that followed it or over the calls. So accepted
@@ -112,7 +112,7 @@ def step_time(run: BenchRun) -> StepTime:
     return StepTime(run.concurrency, run.context, run.k, run.decoding / run.calls, accepted)
 
 
-def tokens_of_trace(trace: Trace, rule: PathRule, ks: Sequence[int]) -> list[Tokens]:
+def _tokens_of_trace(trace: Trace, rule: PathRule, ks: Sequence[int]) -> list[Tokens]:
     """Tokens per call on the texts of a trace (§7, exact for them); the first token is the prompt's pass."""
     prompts, decoded = Prompts(trace.texts), trace.lengths - 1
     rows = []
@@ -127,7 +127,7 @@ def tokens_of_trace(trace: Trace, rule: PathRule, ks: Sequence[int]) -> list[Tok
     return rows
 
 
-def tokens_of_runs(runs: Sequence[BenchRun], ks: Sequence[int]) -> list[Tokens]:
+def _tokens_of_runs(runs: Sequence[BenchRun], ks: Sequence[int]) -> list[Tokens]:
     """Tokens per call that the runs counted (§13), those past the end of a text left out.
 
     For a k that did not run it is a reading of the next longer one's counts (§14), with the same share past the end.
@@ -135,11 +135,11 @@ def tokens_of_runs(runs: Sequence[BenchRun], ks: Sequence[int]) -> list[Tokens]:
     """
     rows = []
     for k in ks:
-        same = counted_with(runs, k)
+        same = _counted_with(runs, k)
         ran, calls = same[0].k, sum(run.calls or 0 for run in same)
         # Of all tokens that calls gave, those past the end of a text are no output.
         output = sum(run.decoded for run in same) / (calls + sum(run.accepted or 0 for run in same))
-        counted = counted_survival(runs, ran)
+        counted = _counted_survival(runs, ran)
         spread = spread_of_calls(counted, calls)
         per_call = (read_at(counted, k, spread) if k != ran else _counted(counted, spread)) * output
         rows.append(Tokens(k, per_call, _gain_of(k, per_call), k != ran))
@@ -152,27 +152,27 @@ def _counted(survival: Sequence[float], spread: Floats) -> Interval:
     return Interval(max(mean - half, 1.0), mean, min(mean + half, len(survival) + 1.0), "statistical")
 
 
-def counted_survival(runs: Sequence[BenchRun], k: int) -> tuple[float, ...]:
-    """P(accepted >= i), i = 1..k, pooled over the calls of :func:`counted_with`."""
-    same = counted_with(runs, k)
+def _counted_survival(runs: Sequence[BenchRun], k: int) -> tuple[float, ...]:
+    """P(accepted >= i), i = 1..k, pooled over the calls of ``_counted_with``."""
+    same = _counted_with(runs, k)
     calls = sum(run.calls or 0 for run in same)
     return tuple(sum(run.survival[i] * (run.calls or 0) for run in same) / calls for i in range(k))
 
 
-def counted_with(runs: Sequence[BenchRun], k: int) -> list[BenchRun]:
+def _counted_with(runs: Sequence[BenchRun], k: int) -> list[BenchRun]:
     """The runs of this k, or of the next longer one."""
     nearest = min(run.k for run in runs if run.k >= k)
     return [run for run in runs if run.k == nearest]
 
 
-def served_choices(
+def _served_choices(
     fit: ServedFit, tokens: Sequence[Tokens], batches: Sequence[int], contexts: Sequence[float]
 ) -> list[ServedChoice]:
     """The chain length of the largest speed-up at each context and batch; 0 where none exceeds 1."""
     return [_best(ServedCost(fit, batch, context), tokens) for context in contexts for batch in batches]
 
 
-def as_run(choice: ServedChoice, runs: Sequence[BenchRun], fit: ServedFit) -> ServedChoice:
+def _as_run(choice: ServedChoice, runs: Sequence[BenchRun], fit: ServedFit) -> ServedChoice:
     """The choice with what runs at its very setting gave: time per output token without drafts over that with them."""
     at = [run for run in runs if run.concurrency == choice.batch and abs(run.context / choice.context - 1) <= _NEAR]
     plain, drafted = ([run for run in at if run.k == k] for k in (0, choice.k))
@@ -183,7 +183,7 @@ def as_run(choice: ServedChoice, runs: Sequence[BenchRun], fit: ServedFit) -> Se
     return replace(choice, ran=Interval(gained * math.exp(-half), gained, gained * math.exp(half), "statistical"))
 
 
-def measured_at(runs: Sequence[StepTime], fit: ServedFit) -> tuple[list[int], list[float]]:
+def _measured_at(runs: Sequence[StepTime], fit: ServedFit) -> tuple[list[int], list[float]]:
     """Concurrencies within the fit's range, and contexts, one for each group of nearly equal ones."""
     least, most = fit.batches
     contexts: list[list[float]] = []
@@ -251,18 +251,18 @@ class TimedServer:
     ) -> TimedServer:
         """Fit the runs, and find tokens per call of a rule on a trace; without a trace they are those of the runs."""
         rule = path_rule(rule)
-        fit = fit_server([step_time(run) for run in runs])
+        fit = fit_server([_step_time(run) for run in runs])
         ks = [k for k in fit.ks if k <= k_max]
         if not ks:
             raise SettingError(
                 f"{argument('k_max')} is {k_max}", limit=f"runs have k = {fit.ks[0]} alone", remedy="raise it"
             )
-        tokens = tokens_of_runs(runs, ks) if trace is None else tokens_of_trace(trace, rule, ks)
+        tokens = _tokens_of_runs(runs, ks) if trace is None else _tokens_of_trace(trace, rule, ks)
         return cls(runs, fit, tokens, trace, rule)
 
     def contexts(self, asked: Sequence[float] | None) -> list[float]:
         """The contexts of a plan: those asked for, or those of the runs."""
-        return sorted({float(each) for each in asked or measured_at(self.fit.runs, self.fit)[1]})
+        return sorted({float(each) for each in asked or _measured_at(self.fit.runs, self.fit)[1]})
 
 
 @dataclass(frozen=True)
@@ -297,9 +297,9 @@ def plan_server(
     runs' range at which each length meets it, at the first context.
     """
     fit, trace, rule = server.fit, server.trace, server.rule
-    sizes, cached = sorted(set(batches or measured_at(fit.runs, fit)[0])), server.contexts(contexts)
-    chosen = served_choices(fit, server.tokens, sizes, cached)
-    choices = [as_run(choice, server.runs, fit) for choice in chosen]
+    sizes, cached = sorted(set(batches or _measured_at(fit.runs, fit)[0])), server.contexts(contexts)
+    chosen = _served_choices(fit, server.tokens, sizes, cached)
+    choices = [_as_run(choice, server.runs, fit) for choice in chosen]
     together: list[LockStepChoice] = []
     if trace is not None and fit.batches[0] <= 1:  # the runs timed every number of live texts
         ks, cost = [each.k for each in server.tokens], ServedCost(fit, 1, cached[0])
@@ -338,10 +338,10 @@ def acceptance_of_server(
             remedy="add runs at concurrency 1",
         )
     every = range(1, most + 1) if by_batch else [least]
-    choices = served_choices(server.fit, server.tokens, every, [context])
+    choices = _served_choices(server.fit, server.tokens, every, [context])
     k = choices[0].k or server.tokens[-1].k
     if server.trace is None:
-        of, survival = "counted by the runs", counted_survival(server.runs, k)
+        of, survival = "counted by the runs", _counted_survival(server.runs, k)
     else:
         of = f"{server.rule.name} verification"
         survival = tuple(survival_at_starts(server.trace, server.rule, k).tolist())

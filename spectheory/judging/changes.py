@@ -20,7 +20,7 @@ class LogitChange:
 
     Examples
     --------
-    >>> cut_to(10).steps(Sampling(0.5))
+    >>> _cut_to(10).steps(Sampling(0.5))
     (Sampling(temperature=0.5, top_k=10, top_p=None, min_p=None),)
     >>> TEMPERATURE_TWICE.differs(Sampling(1.0)), TEMPERATURE_TWICE.differs(Sampling(0.5))
     (False, True)
@@ -35,7 +35,7 @@ class LogitChange:
         return sampling.temperature > 0 and self.steps(sampling) != (sampling,)
 
 
-def cut_to(most: int) -> LogitChange:
+def _cut_to(most: int) -> LogitChange:
     """The pmf cut to its most probable tokens, as engines do that sample a draft with a filter of their own."""
     return LogitChange(
         f"top {most}",
@@ -75,6 +75,6 @@ FILTERS_TWICE = LogitChange("filters twice", "filtered twice", _filters_twice)
 
 SETTINGS_CHANGES = (NO_TEMPERATURE, TEMPERATURE_TWICE, NO_FILTERS, NO_SETTINGS, FILTERS_FIRST, FILTERS_TWICE)
 """Settings that are left out, applied in another order, or applied twice."""
-DRAFT_CUTS = tuple(cut_to(most) for most in (10, 20, 40, 50))
+DRAFT_CUTS = tuple(_cut_to(most) for most in (10, 20, 40, 50))
 """Cuts that engines apply by default: llama.cpp's draft 10, its sampler 40, generation settings of checkpoints 20 and
 50."""

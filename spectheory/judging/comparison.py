@@ -121,7 +121,7 @@ def compare_calls(counted: int, laws: Sequence[CallLaw]) -> Comparison:
     """
     calls, noise = sum(one.calls for one in laws), sum(one.noise for one in laws)
     deviation = math.sqrt(sum(one.spread + one.noise for one in laws))
-    error, off = largest_error([one.noise for one in laws]), counted - calls
+    error, off = _largest_error([one.noise for one in laws]), counted - calls
     sums, at, beyond = [(one.least, np.array(one.law)) for one in laws], counted, 0.0
     if error:
         moved = calls + math.copysign(max(abs(off) - error, 0.0), off)
@@ -130,7 +130,7 @@ def compare_calls(counted: int, laws: Sequence[CallLaw]) -> Comparison:
     return Comparison("calls", counted, calls, calls, deviation, p, math.sqrt(noise))
 
 
-def largest_error(noises: Sequence[float], beyond: float = _BEYOND) -> float:
+def _largest_error(noises: Sequence[float], beyond: float = _BEYOND) -> float:
     r"""The bound that the error of a sum of estimated expectations exceeds with probability `beyond` (Student).
 
     Each noise v is estimated from a few readings, with f degrees of freedom. The sum gets the mean of f and

@@ -109,7 +109,7 @@ def divergences(trace: Trace, *, dtype: str = "") -> tuple[Divergence, ...]:
             + argument("spectheory.measure.judged.judged_trace", "spectheory judge --target and --draft"),
         )
     off = (columns["target_rank"] != 1).nonzero()[0]
-    return tuple(_at(trace, int(row), coarser(trace, dtype)) for row in off)
+    return tuple(_at(trace, int(row), _coarser(trace, dtype)) for row in off)
 
 
 def greedy_tests(trace: Trace, *, dtype: str = "") -> tuple[OutputTest, ...]:
@@ -133,7 +133,7 @@ def greedy_tests(trace: Trace, *, dtype: str = "") -> tuple[OutputTest, ...]:
             p=float(faults == 0),
             side="estimate",
             approximation="what rounding explains is estimated from built-in models",
-            smallest=rounding_bound(scale, coarser(trace, used), trace.provenance.get(LAYERS)),
+            smallest=rounding_bound(scale, _coarser(trace, used), trace.provenance.get(LAYERS)),
             unit="nats below the first choice, at a token",
             tokens=len(trace),
             text=next((one.text for one in places if one.kind == "fault"), ""),
@@ -170,7 +170,7 @@ def against_plain(log: CallLog, plain: CallLog, trace: Trace, *, dtype: str = ""
             limit="both logs need the same requests",
             remedy="run the same prompts in both ways",
         )
-    places, start, used = [], 0, coarser(trace, dtype)
+    places, start, used = [], 0, _coarser(trace, dtype)
     for ours in log.requests:
         other = texts[ours.id]
         pairs = zip(ours.output, other.output, strict=False)
@@ -225,7 +225,7 @@ def _against(
     return Divergence(text, at, ours[at], one.gap, one.margin, one.bound, theirs)
 
 
-def coarser(trace: Trace, dtype: str) -> str:
+def _coarser(trace: Trace, dtype: str) -> str:
     """The coarser precision of the engine and of the trace, by its error."""
     target = trace.provenance.get("target")
     of_trace = str(target.get("dtype", "float32")) if isinstance(target, Mapping) else "float32"
@@ -249,7 +249,7 @@ def near_ties(trace: Trace, dtype: str) -> Flags:
     if not set(NEEDED) <= set(trace.columns):
         return np.zeros(len(trace), bool)
     rank, gap, margin, scale = (trace.columns[name] for name in NEEDED)
-    bound = rounding_bound(1.0, coarser(trace, dtype), trace.provenance.get(LAYERS)) * np.asarray(scale, np.float64)
+    bound = rounding_bound(1.0, _coarser(trace, dtype), trace.provenance.get(LAYERS)) * np.asarray(scale, np.float64)
     return np.asarray(np.where(rank == 1, margin, gap) <= bound)
 
 

@@ -40,7 +40,7 @@ from spectheory.verification.base import PositionRule
 Bools = NDArray[np.bool_]
 
 
-def first_choice_bounds(log: CallLog, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+def _first_choice_bounds(log: CallLog, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """Fewest and most calls of each request with chains of k, ``[requests]``; None without accepted tokens per call.
 
     A draft of first choices proposes one token at each position of the text, and it either is the text's token or not.
@@ -190,7 +190,7 @@ class ReadingAtK:
     """Chains of k drafts: `tokens_per_call` with the recovered or bonus token, and what it rests on.
 
     `survival` and `hazard` are those of position k; `speedup` needs a cost; `first_choices` are ends of tokens per call
-    for a draft that proposes its first choices (:func:`first_choice_bounds`). `renewal` and `summed` are the two
+    for a draft that proposes its first choices (``_first_choice_bounds``). `renewal` and `summed` are the two
     readings of another k; None where k was counted, or positions were not.
     """
 
@@ -430,7 +430,7 @@ def _first_choices(log: CallLog | None, k: int) -> Interval | None:
 
     They are certain of such a draft that reads the text alone; a log does not say whether its draft is one.
     """
-    calls = first_choice_bounds(log, k) if log else None
+    calls = _first_choice_bounds(log, k) if log else None
     if log is None or calls is None:
         return None
     tokens = sum(sum(each.accepted) + len(each.accepted) for each in log.requests)

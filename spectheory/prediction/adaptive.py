@@ -75,7 +75,7 @@ def least_seconds(
     return seconds
 
 
-def clairvoyant_speedup(
+def _clairvoyant_speedup(
     trace: Trace,
     rule: PathRule,
     k: int,
@@ -152,12 +152,12 @@ def adaptive_worth(
     """
     at: dict[str, Any] = {"prefill_emits_token": prefill_emits_token}
     fixed = planned(trace, cost, [rule], [Chain(each) for each in range(1, k + 1)], **at).best
-    swept = sweep(trace, rule, k, stopping_grid(trace, thresholds), cost, **at)
-    limit = clairvoyant_speedup(trace, rule, k, cost, tuple(cost.errors()), **at)
+    swept = sweep(trace, rule, k, _stopping_grid(trace, thresholds), cost, **at)
+    limit = _clairvoyant_speedup(trace, rule, k, cost, tuple(cost.errors()), **at)
     return AdaptiveWorth(rule, fixed, of_calls(trace, rule, swept, cost, **at), limit)
 
 
-def stopping_grid(trace: Trace, thresholds: int = THRESHOLDS) -> list[StoppingRule]:
+def _stopping_grid(trace: Trace, thresholds: int = THRESHOLDS) -> list[StoppingRule]:
     """Stopping rules of every kind that the trace has a column for, at quantiles of it; at temperature 0 by the plain
     softmax alone, where ``token<`` compares what ``top<`` does.
     """

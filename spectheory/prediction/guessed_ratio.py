@@ -40,7 +40,7 @@ def other_ratios(plan: Plan) -> tuple[AtRatio, ...]:
     >>> [(each.c, each.shape.nodes) for each in other_ratios(plan(trace, ConstantRatio(0.1), rules="token"))]
     [(0.05, 9), (0.2, 5)]
     """
-    return at_ratios(plan.cost, fixed_settings(plan))
+    return _at_ratios(plan.cost, fixed_settings(plan))
 
 
 def fixed_settings(plan: Plan) -> list[Setting]:
@@ -52,7 +52,7 @@ def fixed_settings(plan: Plan) -> list[Setting]:
     ]
 
 
-def at_ratios(cost: CostModel | None, settings: Iterable[Setting]) -> tuple[AtRatio, ...]:
+def _at_ratios(cost: CostModel | None, settings: Iterable[Setting]) -> tuple[AtRatio, ...]:
     """The fastest of some settings (rule, shape, tokens per call) at half and at twice the c of a constant ratio."""
     settings = list(settings)
     if not (isinstance(cost, ConstantRatio) and cost.c > 0 and settings):
@@ -68,4 +68,4 @@ def fastest_at(c: float, settings: Iterable[Setting]) -> AtRatio:
 
 def chains_at_ratios(cost: CostModel | None, tokens: Iterable[tuple[int, Interval]]) -> tuple[AtRatio, ...]:
     """The same of chains of k drafts, where an engine's counts give tokens per call."""
-    return at_ratios(cost, (("", Chain(k), value) for k, value in tokens))
+    return _at_ratios(cost, (("", Chain(k), value) for k, value in tokens))

@@ -180,7 +180,7 @@ def _fixed(
         answer += plan_of(bounded, chains)
     grown = grown_rules(trace) if rules is None or GrownMatch() in rules else []
     searched: list[tuple[Sequence[PathRule], list[ShapeRequest]]] = [
-        (ranked_rules(trace, rules), [BestTree(k) for k in tree_sizes(k_max)]),
+        (ranked_rules(trace, rules), [BestTree(k) for k in _tree_sizes(k_max)]),
         (grown, [measured_shape(trace)] if grown else []),
     ]
     for of_trees, wanted in searched if trees else ():
@@ -331,7 +331,7 @@ def named_shapes(shapes: Iterable[ShapeRequest | str], k_max: int, deepest: int 
         if not isinstance(each, str):
             requests.append(each)
         elif each == SEARCHED:
-            requests += [BestTree(k) for k in tree_sizes(k_max)]
+            requests += [BestTree(k) for k in _tree_sizes(k_max)]
         else:
             of_name = read_shape(each, range(1, k_max + 1), SEARCHED)
             requests += [shape for shape in of_name if shape.depth <= (deepest or shape.depth)] or of_name
@@ -354,12 +354,12 @@ def ranked_rules(trace: Trace, rules: Sequence[PathRule] | None = None) -> list[
     ]
 
 
-def tree_sizes(k_max: int) -> list[int]:
+def _tree_sizes(k_max: int) -> list[int]:
     """Numbers of nodes for which trees are searched.
 
     Examples
     --------
-    >>> tree_sizes(40)[-3:]
+    >>> _tree_sizes(40)[-3:]
     [16, 32, 40]
     """
     doubled = [_EVERY_SIZE << i for i in range(1, 32) if _EVERY_SIZE << i < k_max]

@@ -38,7 +38,7 @@ def recorded_readings(
             for each in (rule, replace(rule, by_position=True))
         )
         by_prompt = per_prompt(trace, rule, shapes, prefill_emits_token=prefill_emits_token)
-        share = recut_share(trace, rule)
+        share = _recut_share(trace, rule)
         for one, other, alike in zip(exact, rough, by_prompt, strict=True):
             yield RecordedReading(
                 draft=rule.name,
@@ -53,7 +53,7 @@ def recorded_readings(
             )
 
 
-def recut_share(trace: Trace, rule: RecordedMatch) -> float | None:
+def _recut_share(trace: Trace, rule: RecordedMatch) -> float | None:
     """Share of the starts with 0 < a(n) < most, not the last of a text, where a(n + 1) = a(n) - 1; None without any.
 
     Examples
@@ -61,7 +61,7 @@ def recut_share(trace: Trace, rule: RecordedMatch) -> float | None:
     >>> import numpy as np
     >>> from spectheory.trace import TextInfo
     >>> columns = {"recorded_match": np.array([[3], [2], [0], [1], [0]])}
-    >>> recut_share(Trace(columns, (TextInfo("1", 5),)), RecordedMatch("eagle", (0,), 4))
+    >>> _recut_share(Trace(columns, (TextInfo("1", 5),)), RecordedMatch("eagle", (0,), 4))
     0.6666666666666666
     """
     accepted = rule.matched(trace.columns)

@@ -193,7 +193,7 @@ def drafted_along(columns: Columns, stop: StoppingRule, k: int) -> NDArray[np.bo
     return np.concatenate([np.ones((len(going), 1), bool), going[:, :-1]], axis=1)
 
 
-def surely_stopped(columns: Columns, stop: StoppingRule, k: int, along: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _surely_stopped(columns: Columns, stop: StoppingRule, k: int, along: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Whether any token at the last draft of a call from each start would stop it, ``[N]``; `along` are the drafts.
 
     A rule that keeps the token that stops it reads that token's probability, which the largest one bounds.
@@ -202,7 +202,7 @@ def surely_stopped(columns: Columns, stop: StoppingRule, k: int, along: NDArray[
     --------
     >>> from spectheory.drafting import read_stop
     >>> columns = {"log_draft": np.log([0.9, 0.1, 0.3]), "draft_top": np.array([0.9, 0.9, 0.3])}
-    >>> surely_stopped(columns, read_stop("token<0.4"), 2, np.array([2, 1, 1])).tolist()
+    >>> _surely_stopped(columns, read_stop("token<0.4"), 2, np.array([2, 1, 1])).tolist()
     [False, False, True]
     """
     if not stop.keeps or missing(columns, [TopBelow.reads]):
@@ -214,7 +214,7 @@ def surely_stopped(columns: Columns, stop: StoppingRule, k: int, along: NDArray[
 def lengths_of_calls(shared: Drafted, stop: StoppingRule, columns: Columns) -> tuple[NDArray[np.int64], DraftedLengths]:
     """The tokens that a call from each start drafts along the text, ``[N]``, and the calls of each text by them."""
     along = drafted_along(columns, stop, shared.k).sum(axis=1)
-    sure = surely_stopped(columns, stop, shared.k, along)
+    sure = _surely_stopped(columns, stop, shared.k, along)
     return along, shared.lengths_of_calls(along, keeps=stop.keeps, sure=sure)
 
 

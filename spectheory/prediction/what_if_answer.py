@@ -241,7 +241,7 @@ def what_if(
     now = plan(trace, cost, rules=named, **options)
     answer = WhatIf(asked, now.best)
     if asked.c is not None:
-        answer = replace(answer, costs=cost_sweep(fixed_settings(now), *asked.c))
+        answer = replace(answer, costs=_cost_sweep(fixed_settings(now), *asked.c))
     if asked.prompts is not None:
         answer = replace(answer, prompts=_prompts_for(trace, now.best, asked.prompts, prefill_emits_token))
     if asked.draft_kl is not None:
@@ -269,13 +269,13 @@ def what_if_counted(rows: Iterable[Any], changes: str | Iterable[str]) -> WhatIf
         )
     assert asked.c is not None
     chains = [("", Chain(row.k), row.tokens_per_call) for row in rows]
-    return WhatIf(asked, costs=cost_sweep(chains, *asked.c))
+    return WhatIf(asked, costs=_cost_sweep(chains, *asked.c))
 
 
 # Costs
 
 
-def cost_sweep(settings: Sequence[Setting], low: float, high: float) -> CostSweep:
+def _cost_sweep(settings: Sequence[Setting], low: float, high: float) -> CostSweep:
     """The fastest of some settings at about ten values of c from `low` to `high` (C1)."""
     rows = tuple(fastest_at(c, settings) for c in _values(low, high))
     return CostSweep(rows, max(_pays_below(shape, tokens) for _, shape, tokens in settings))

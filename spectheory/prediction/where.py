@@ -92,14 +92,14 @@ FREQUENT = ((10, "the 10 most frequent ids"), (100, "ids of places 11 to 100"), 
 """Classes without strings: by the place of an id in the order of its occurrences in the trace."""
 
 
-def token_class(text: str, before: str = "") -> str:
+def _token_class(text: str, before: str = "") -> str:
     r"""The class of a token after another one, by its first letter that is no white space.
 
     A letter or low line starts a word if white space or another kind of sign stands before it.
 
     Examples
     --------
-    >>> [token_class(" def"), token_class("ine", " def"), token_class("x", "("), token_class("\n   ")]
+    >>> [_token_class(" def"), _token_class("ine", " def"), _token_class("x", "("), _token_class("\n   ")]
     ['word start', 'word continuation', 'word start', 'line break']
     """
     rest = text.strip()
@@ -122,11 +122,11 @@ def _classes_by_string(
     begins, names = set(firsts.tolist()), []
     for row, token in enumerate(tokens.tolist()):
         before = "" if row in begins else strings[int(tokens[row - 1])]
-        names.append(SPECIAL if token in strings.special else token_class(strings[token], before))
+        names.append(SPECIAL if token in strings.special else _token_class(strings[token], before))
     return _numbered(names, (NEWLINE, SPACE, NUMBER, START, INSIDE, PUNCTUATION, PART, SPECIAL))
 
 
-def classes_by_frequency(tokens: NDArray[np.int64]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+def _classes_by_frequency(tokens: NDArray[np.int64]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """The same where no strings are known: by how often an id occurs, ties by id."""
     ids, which, counts = np.unique(tokens, return_inverse=True, return_counts=True)
     place = np.empty(len(ids), dtype=np.int64)
@@ -206,7 +206,7 @@ def _lost_by_class(prompts: Prompts, lost: Floats, trace: Trace, strings: TokenS
         return
     tokens = np.asarray(trace.columns["token"], dtype=np.int64)
     firsts = np.cumsum(trace.lengths) - trace.lengths
-    of_token, names = _classes_by_string(tokens, firsts, strings) if strings else classes_by_frequency(tokens)
+    of_token, names = _classes_by_string(tokens, firsts, strings) if strings else _classes_by_frequency(tokens)
     for number, name in enumerate(names):
         yield _lost(prompts, lost, of_token == number, name)
 

@@ -187,7 +187,7 @@ class _Side(NamedTuple):
         return masses
 
 
-def least_renyi_divergence(target: TopLogProbs, draft: TopLogProbs, order: float) -> float:
+def _least_renyi_divergence(target: TopLogProbs, draft: TopLogProbs, order: float) -> float:
     """Certain lower bound of the Rényi divergence of all completions, any order > 0: 1 is KL, inf the largest ratio."""
     # The exponential of the largest logarithm of a mass has half as many units in the last place of error.
     deepest = max(-math.log(float(top.probabilities[top.probabilities > 0].min())) for top in (target, draft))
@@ -385,7 +385,7 @@ def _unbounded(
     scale = factor * (3 - 2 * math.log(slack) + float(np.abs(np.log(finite)).max(initial=0.0)))
     if all_known(target, draft) and target.complete:
         return settled(float(whole(*disjoint_tails(target, draft))), scale, target, draft, relative=squared)
-    low = least_renyi_divergence(target, draft, order)
+    low = _least_renyi_divergence(target, draft, order)
     if squared:
         low = math.expm1(min(low, _LARGEST_LOG)) * (1 - 4 * EPS) if low < math.inf else low
     far = value(*farthest)

@@ -66,7 +66,7 @@ class _Remainders(NamedTuple):
     left_high: Floats
 
 
-def remainders(target: TopLogProbs, draft: TopLogProbs, k: int) -> _Remainders:
+def _remainders(target: TopLogProbs, draft: TopLogProbs, k: int) -> _Remainders:
     """Certified ranges for k rejections, up to rounding: 512 O(k m)."""
     near, far = best_completion(target, draft), disjoint_tails(target, draft)
     both = len(far[0]) - 2
@@ -135,7 +135,7 @@ def _recursive_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> In
     if all_known(target, draft):
         value = float(RecursiveRejection().acceptance(*disjoint_tails(target, draft), k))
         return settled(value, _remainder_scale(k), target, draft)
-    return _recursive_ends(target, draft, remainders(target, draft, k), k)
+    return _recursive_ends(target, draft, _remainders(target, draft, k), k)
 
 
 def _recursive_ends(target: TopLogProbs, draft: TopLogProbs, left: _Remainders, k: int) -> Interval:
@@ -381,7 +381,7 @@ def _recursive_rank_pmf(target: TopLogProbs, draft: TopLogProbs, max_rank: int) 
     r"""P(R = r), r = 1..max_rank, of recursive rejection with i.i.d. candidates (R3, §9; certified bound).
 
     It is :math:`\sum_x\min\big((p_x-s_rq_x)_+, G_{r-1}q_x\big)`, falling in s and rising in G, whose ranges
-    are those of :func:`remainders`. Tokens not known to both add at most G times their draft mass, and at
+    are those of ``_remainders``. Tokens not known to both add at most G times their draft mass, and at
     most the share G/(s+G) of their target mass T: by convexity at most what they have left, t, and at most
     :math:`G(T-t)/s`. The law falls in r and is a difference of P(R <= r); the tightest of these ends is taken.
     """
@@ -389,7 +389,7 @@ def _recursive_rank_pmf(target: TopLogProbs, draft: TopLogProbs, max_rank: int) 
     if all_known(target, draft):
         law = RecursiveRejection().rank_pmf(*disjoint_tails(target, draft), max_rank)
         return tuple(settled(float(x), scale, target, draft) for x in law)
-    parts, left = overlap(target, draft), remainders(target, draft, max_rank)
+    parts, left = overlap(target, draft), _remainders(target, draft, max_rank)
     p, q = parts.both_target, parts.both_draft
     spare, unknown = _reachable(target, draft), max(0.0, 1 - math.fsum(q))
     laws = []
@@ -423,7 +423,7 @@ def _recursive_rank_pmf_given(
 
     With a = min(1, q_x/p_x) it is :math:`\min\big((1-s_ra)_+, G_{r-1}a\big)`, with one peak in a, at 1/(s + G).
     """
-    one, left = _token_acceptance_given(target, draft, token), remainders(target, draft, max_rank)
+    one, left = _token_acceptance_given(target, draft, token), _remainders(target, draft, max_rank)
     settles = all_known(target, draft) and one.kind == "exact"
     scale, laws = _remainder_scale(max_rank), []
     for r in range(max_rank):
@@ -442,7 +442,7 @@ def _recursive_acceptance_given(target: TopLogProbs, draft: TopLogProbs, token: 
 
     s is largest at the disjoint tails and least at the best completion.
     """
-    one, left = _token_acceptance_given(target, draft, token), remainders(target, draft, k)
+    one, left = _token_acceptance_given(target, draft, token), _remainders(target, draft, k)
     low, high = (min(1.0, a * float(s)) for a, s in ((one.low, left.s_low[k]), (one.high, left.s_high[k])))
     if all_known(target, draft) and one.kind == "exact":
         return Interval.exact(low)

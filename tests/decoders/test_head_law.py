@@ -18,7 +18,7 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Shape, Tree
 from spectheory.measure import Model
 from spectheory.measure.decoders import HeaviestTree, Method
-from spectheory.measure.decoders.readers import HeadReader, Requests, deliver, pmfs_of
+from spectheory.measure.decoders.readers import HeadReader, Requests, _deliver, pmfs_of
 from spectheory.measure.decoders.tree import DraftTree, Floats
 from spectheory.measure.heads.base import AutoregressiveReading, Head, ParallelReading
 from spectheory.prediction.paths import calls_of_texts
@@ -60,7 +60,7 @@ class _Heard(test_law._Table):
             below = [[*text, *(tree.tokens[on] for on in tree.path(node))] for node in nodes]
             self.last = torch.stack([state_after(tuple(prefix)) for prefix in [*prefixes, *below]])[None]
             assert self.listener is not None
-            deliver(self.listener, [(row, 0, slice(None), nodes)])
+            _deliver(self.listener, [(row, 0, slice(None), nodes)])
 
 
 class _Handmade(Head):

@@ -15,11 +15,11 @@ from spectheory.cost.served import ServedCost, fit_server
 from spectheory.deployment import batch_ranges
 from spectheory.deployment.served import (
     ServedChoice,
-    as_run,
-    served_choices,
-    step_time,
-    tokens_of_runs,
-    tokens_of_trace,
+    _as_run,
+    _served_choices,
+    _step_time,
+    _tokens_of_runs,
+    _tokens_of_trace,
 )
 from spectheory.drafting import Chain
 from spectheory.engines.vllm.bench import read_run
@@ -57,11 +57,11 @@ def test_a_simulated_sweep_is_recovered(runs: list[BenchRun]) -> None:
     deviations and 3%. A time that counted accepted tokens past the end would be off by more at k = 5.
     """
     for run in runs:
-        time = step_time(run)
+        time = _step_time(run)
         assert time.seconds == pytest.approx(LAW(time.batch, time.context, time.k), rel=4 * NOISE + 0.03)
         if run.calls:
             assert run.decoded / run.calls < 1 + (run.accepted or 0) / run.calls
-    fit = fit_server([step_time(run) for run in runs])
+    fit = fit_server([_step_time(run) for run in runs])
     assert fit.error == pytest.approx(NOISE, rel=0.6)
     assert max(map(abs, fit.left_out)) < 6 * NOISE
     for k in (0, 2, 4):
@@ -70,9 +70,9 @@ def test_a_simulated_sweep_is_recovered(runs: list[BenchRun]) -> None:
 
 def test_best_lengths_are_those_of_brute_force(runs: list[BenchRun]) -> None:
     """At every concurrency the chosen k loses at most 2% to the true best, and k really falls."""
-    fit = fit_server([step_time(run) for run in runs])
+    fit = fit_server([_step_time(run) for run in runs])
     batches, contexts = list(range(1, 17)), [150.0, 1000.0]
-    choices = served_choices(fit, tokens_of_runs(runs, fit.ks), batches, contexts)
+    choices = _served_choices(fit, _tokens_of_runs(runs, fit.ks), batches, contexts)
     for choice in choices:
         best = max(gain(choice.batch, choice.context, k) for k in range(6))
         assert gain(choice.batch, choice.context, choice.k) >= 0.98 * best
@@ -97,9 +97,9 @@ def test_prompts_of_other_requests_slow_calls_more(tmp_path: Path, monkeypatch: 
     runs, truth = with_prompts(tmp_path, 0)
 
     def choice() -> ServedChoice:
-        fit = fit_server([step_time(each) for each in runs])
-        (best,) = served_choices(fit, tokens_of_runs(runs, (1,)), [32], [fit.runs[-1].context])
-        return as_run(best, runs, fit)
+        fit = fit_server([_step_time(each) for each in runs])
+        (best,) = _served_choices(fit, _tokens_of_runs(runs, (1,)), [32], [fit.runs[-1].context])
+        return _as_run(best, runs, fit)
 
     answer = choice()
     assert answer.k == 1
@@ -140,8 +140,8 @@ def test_outputs_of_varying_length(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     runs, truth = with_prompts(tmp_path, 32)
 
     def at(k: int) -> Interval:
-        fit = fit_server([step_time(each) for each in runs])
-        (tokens,) = tokens_of_runs(runs, [k])
+        fit = fit_server([_step_time(each) for each in runs])
+        (tokens,) = _tokens_of_runs(runs, [k])
         return tokens.speedup(ServedCost(fit, 32, fit.runs[-1].context))
 
     for k, true in truth.items():
@@ -157,8 +157,8 @@ def test_speculation_is_off_where_it_does_not_pay(tmp_path: Path) -> None:
     law = affine(8e-3, 2e-4, 0.0, 0.0, 1e-3, 1.2e-3, 0.0)
     folder = sweep(tmp_path, law, (0, 1, 3), survival=SURVIVAL, noise=0.005)
     bench_runs = [read_run(path) for path in sorted(folder.iterdir())]
-    fit = fit_server([step_time(run) for run in bench_runs])
-    choices = served_choices(fit, tokens_of_runs(bench_runs, fit.ks), [1, 4, 16], [fit.contexts[0]])
+    fit = fit_server([_step_time(run) for run in bench_runs])
+    choices = _served_choices(fit, _tokens_of_runs(bench_runs, fit.ks), [1, 4, 16], [fit.contexts[0]])
     assert [choice.k > 0 for choice in choices] == [True, True, False]
     assert choices[0].certain
     assert (choices[-1].tokens_per_call, choices[-1].speedup.best) == (1.0, 1.0)
@@ -167,9 +167,9 @@ def test_speculation_is_off_where_it_does_not_pay(tmp_path: Path) -> None:
 def test_tokens_of_a_trace_are_those_of_predict(runs: list[BenchRun]) -> None:
     """Speed-ups with both errors together; wider than with the times' alone."""
     trace, rule = text_trace(4, 0.6), TokenVerification()
-    fit = fit_server([step_time(run) for run in runs])
+    fit = fit_server([_step_time(run) for run in runs])
     cost = ServedCost(fit, 4, 500)
-    for each_k in tokens_of_trace(trace, rule, [1, 4]):
+    for each_k in _tokens_of_trace(trace, rule, [1, 4]):
         predicted = predict(trace, rule, Chain(each_k.k), cost, prefill_emits_token=True).speedup
         assert each_k.speedup(cost) == predicted
         alone = each_k.per_call.best * cost.target_step().best / cost.call(Chain(each_k.k)).best
@@ -179,8 +179,8 @@ def test_tokens_of_a_trace_are_those_of_predict(runs: list[BenchRun]) -> None:
 
 def test_counted_tokens_have_the_times_errors(runs: list[BenchRun]) -> None:
     """Errors of the times and of the counts add in squares; a k that ran has its own tokens."""
-    fit = fit_server([step_time(run) for run in runs])
-    by_k = {each.k: each for each in tokens_of_runs(runs, fit.ks)}
+    fit = fit_server([_step_time(run) for run in runs])
+    by_k = {each.k: each for each in _tokens_of_runs(runs, fit.ks)}
     for k, each_k in by_k.items():
         nearest = next(ran for ran in (1, 3, 5) if ran >= k)
         same = [run for run in runs if run.k == nearest]
@@ -209,7 +209,7 @@ def test_counted_tokens_have_the_times_errors(runs: list[BenchRun]) -> None:
 )
 def test_runs_that_say_no_time_are_refused(change: dict[str, int | None], words: str) -> None:
     run = BenchRun("k3", 4, 64, 0, 2.0, 6400, 4160, 5e-3, 1.5e-3, 6.1, 1700, 5100, 2550, (0.8, 0.5, 0.2))
-    assert step_time(run).k == 3
+    assert _step_time(run).k == 3
     with pytest.raises(TextError) as refused:
-        step_time(replace(run, **change))  # type: ignore[arg-type]
+        _step_time(replace(run, **change))  # type: ignore[arg-type]
     assert words in str(refused.value)

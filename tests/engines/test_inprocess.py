@@ -17,7 +17,7 @@ from spectheory.engines.openvino.running import OpenVinoEngine
 from spectheory.errors import EngineError, SettingError
 from spectheory.measure.engines import Job, Models, find_engine
 from spectheory.measure.engines.inprocess import InProcess, end_of_text
-from spectheory.measure.engines.validation import run_job
+from spectheory.measure.engines.validation import _run_job
 from spectheory.trace.calls import CALLS_FILE, CallLog
 from tests.made_up import each, one_line
 
@@ -53,7 +53,7 @@ def job(**others: Any) -> Job:
 
 def test_a_job_becomes_requests_in_order(tmp_path: Path) -> None:
     asked = job()
-    log = run_job(Toy(), asked, models(tmp_path), tmp_path)
+    log = _run_job(Toy(), asked, models(tmp_path), tmp_path)
     assert [(r.id, r.prompt) for r in log.requests] == list(PROMPTS)
     for (name, prompt), request in zip(PROMPTS, log.requests, strict=True):
         last = END if asked.seed_of(name) % 2 else prompt[-1]
@@ -62,7 +62,7 @@ def test_a_job_becomes_requests_in_order(tmp_path: Path) -> None:
         assert request.seconds is not None
     assert {r.ended for r in log.requests} == {True, False}, "the cases tell seeds apart"
     assert (log.k, log.prefill_emits_token, log.provenance["settings"]) == (3, True, {"fault": "none", "at": -1})
-    without = run_job(Toy(), job(k=None), models(tmp_path), tmp_path / "plain")
+    without = _run_job(Toy(), job(k=None), models(tmp_path), tmp_path / "plain")
     assert {r.calls for r in without.requests} == {None}
 
 
@@ -81,7 +81,7 @@ def test_a_crash_keeps_what_is_finished_and_a_rerun_goes_on(fault: str, fragment
     Failing.fault = fault
     out = tmp_path / fault
     with pytest.raises(EngineError) as caught:
-        run_job(Failing(), job(), models(tmp_path), out)
+        _run_job(Failing(), job(), models(tmp_path), out)
     assert fragment in one_line(caught)
     assert [r.id for r in CallLog.read(out / CALLS_FILE).requests] == ["a", "b"]
 
@@ -91,11 +91,11 @@ def test_a_crash_keeps_what_is_finished_and_a_rerun_goes_on(fault: str, fragment
             self.runs_at, self.at = self.at, -1
             return super().requests(job, models)
 
-    log = run_job(Mended(), job(), models(tmp_path), out)
+    log = _run_job(Mended(), job(), models(tmp_path), out)
     assert log.requests == tuple(
         replace(r, seconds=mine.seconds)
         for r, mine in zip(
-            run_job(Toy(), job(), models(tmp_path), tmp_path / "whole").requests, log.requests, strict=True
+            _run_job(Toy(), job(), models(tmp_path), tmp_path / "whole").requests, log.requests, strict=True
         )
     )
 

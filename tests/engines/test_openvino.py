@@ -17,7 +17,7 @@ from spectheory.judging.judgement import judge
 from spectheory.judging.output import output_tests
 from spectheory.measure import ModelPair, load_pair
 from spectheory.measure.engines import Job, Models, find_engine
-from spectheory.measure.engines.validation import run_job
+from spectheory.measure.engines.validation import _run_job
 from spectheory.measure.judged import judged_trace
 from spectheory.measure.tokens import encode_prompt
 from spectheory.pairs import resolve
@@ -65,7 +65,7 @@ def ran(pair: ModelPair, work: Path, temperature: float, k: int | None) -> tuple
     prompts = read_prompts(PAIR[0].parent / "question.jsonl")[:PROMPTS]
     ids = tuple((prompt.id, tuple(encode_prompt(pair.tokenizer, prompt).tolist())) for prompt in prompts)
     job = Job(ids, TOKENS, k, Sampling(temperature), seed=5)
-    log = run_job(find_engine("openvino"), job, Models(*PAIR, work / "models"), work / f"{temperature}-{k}")
+    log = _run_job(find_engine("openvino"), job, Models(*PAIR, work / "models"), work / f"{temperature}-{k}")
     return log, judged_trace(pair, log)
 
 

@@ -20,7 +20,7 @@ from spectheory.errors import EngineError, SettingError, SpectheoryError
 from spectheory.measure.engines import Job, Models
 from spectheory.measure.engines.processes import Http
 from spectheory.measure.engines.server import Scrape, ServerEngine
-from spectheory.measure.engines.validation import run_job
+from spectheory.measure.engines.validation import _run_job
 from spectheory.pairs import resolve
 from spectheory.trace.calls import CALLS_FILE, CallLog
 from tests.engines.stub_server import Stub, running
@@ -38,7 +38,7 @@ def models(work: Path) -> Models:
 
 
 def run(url: str, out: Path, asked: Job | None = None, timeout: float = 5.0) -> CallLog:
-    return run_job(ServerEngine(url, timeout), asked or job(), models(out), out)
+    return _run_job(ServerEngine(url, timeout), asked or job(), models(out), out)
 
 
 EVERY = {"accepted", "drafted", "by_drafted"}
@@ -131,7 +131,7 @@ def test_no_server_is_one_line(tmp_path: Path) -> None:
         pass
     for named, kind in ((url, EngineError), ("no url", SettingError), ("", SettingError), ("http://", SettingError)):
         with pytest.raises(kind) as caught:
-            run_job(ServerEngine(named), job(), models(tmp_path), tmp_path)
+            _run_job(ServerEngine(named), job(), models(tmp_path), tmp_path)
         one_line(caught)
 
 
@@ -149,7 +149,7 @@ def test_a_torn_line_is_run_again_and_another_job_is_refused(tmp_path: Path) -> 
         whole = run(url, tmp_path)
         lines = path.read_text().splitlines(keepends=True)
         path.write_text("".join(lines[:3]) + lines[3][:20])
-        again = run_job(
+        again = _run_job(
             ServerEngine(url), job(), models(tmp_path), tmp_path, on_progress=lambda *state: seen.append(state)
         )
         untimed = [

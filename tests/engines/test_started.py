@@ -17,7 +17,7 @@ import pytest
 from spectheory.errors import EngineError, SettingError
 from spectheory.measure.engines import Job, find_engine
 from spectheory.measure.engines.processes import serving
-from spectheory.measure.engines.validation import run_job
+from spectheory.measure.engines.validation import _run_job
 from tests.engines import stub_server
 from tests.engines.stub_server import Stub
 from tests.engines.test_server import job, models
@@ -98,7 +98,7 @@ def program(tmp_path: Path, text: str) -> Path:
 def ran(tmp_path: Path, name: str, text: str, asked: Job) -> dict[str, str]:
     """Run a job; the arguments that the engine's program was given."""
     engine = find_engine(f"{name}={program(tmp_path, text)}")
-    log = run_job(engine, asked, models(tmp_path), tmp_path / f"{asked.k}-{asked.drafts}")
+    log = _run_job(engine, asked, models(tmp_path), tmp_path / f"{asked.k}-{asked.drafts}")
     stub = Stub()
     for request in log.requests:
         assert request.calls == (len(stub.accepted(list(request.prompt), len(request.output))) if asked.k else None)

@@ -19,7 +19,7 @@ from spectheory.judging.changes import (
     SETTINGS_CHANGES,
     TEMPERATURE_TWICE,
     LogitChange,
-    cut_to,
+    _cut_to,
 )
 from spectheory.judging.judgement import Judgement, judge
 from spectheory.trace import TextInfo, Trace
@@ -81,7 +81,7 @@ def blamed(judgement: Judgement) -> dict[str, Any]:
 
 
 FAULTS = [
-    (Sampling(), None, cut_to(10), "draft cut"),
+    (Sampling(), None, _cut_to(10), "draft cut"),
     (Sampling(0.6), None, NO_TEMPERATURE, "draft settings"),
     (Sampling(0.6), None, TEMPERATURE_TWICE, "draft settings"),
     (Sampling(1.0, top_k=5), None, NO_FILTERS, "draft settings"),

@@ -11,8 +11,7 @@ import pytest
 from scipy.stats import norm, t
 
 from spectheory.errors import ShapeError
-from spectheory.judging.comparison import _BEYOND as BEYOND
-from spectheory.judging.comparison import READINGS, CallLaw, Comparison, compare_calls, largest_error
+from spectheory.judging.comparison import _BEYOND, READINGS, CallLaw, Comparison, _largest_error, compare_calls
 from spectheory.prediction.law import law_of_calls, tail
 from spectheory.prediction.paths import calls_of_texts
 
@@ -58,7 +57,7 @@ def test_noise_of_estimates_widens_the_deviation() -> None:
 
 PICKS = list(itertools.product((0, 1), repeat=READINGS))
 """All ways to draw the readings of a law that is one of two."""
-FAR = float(t.ppf(1 - BEYOND / 2, READINGS - 1))
+FAR = float(t.ppf(1 - _BEYOND / 2, READINGS - 1))
 """Standard deviations that the error of one text's expectation exceeds as often as `BEYOND` says."""
 
 
@@ -76,7 +75,7 @@ def test_tails_of_estimates_are_above_those_of_the_exact_law() -> None:
     tails = [of_law(law, 1e-6, count).p for count in (0, 10)]
     assert exact == [1.0, tail([(0, np.array(law))], 10)]
     assert all(one <= two for one, two in zip(exact, tails, strict=True))
-    assert tails[1] == pytest.approx(0.02 + BEYOND, rel=1e-9)
+    assert tails[1] == pytest.approx(0.02 + _BEYOND, rel=1e-9)
     limit = 2 * norm.sf(9.9 / of_law(law, 1e-6, 10).deviation)
     assert limit < 1e-9, "the control: what the normal limit says"
 
@@ -86,7 +85,7 @@ def test_estimates_do_not_refute_what_they_cannot_tell() -> None:
     law = (0.0, 0.5, 0.5)
     within, beyond = ((4.5 / FAR) ** 2, (2.0 / FAR) ** 2)
     assert of_law(law, within, 6).p == 1.0
-    assert of_law(law, beyond, 6).p == of_law(law, beyond, -4).p == pytest.approx(BEYOND)
+    assert of_law(law, beyond, 6).p == of_law(law, beyond, -4).p == pytest.approx(_BEYOND)
 
 
 @pytest.mark.parametrize(("texts", "unequal"), [(1, 1), (2, 3), (16, 10)])
@@ -100,7 +99,7 @@ def test_the_error_of_estimates_is_as_rare_as_stated(texts: int, unequal: float)
     readings = rng.normal(0.0, spread[:, None], (runs, texts, READINGS))
     noises = readings.var(axis=2, ddof=1) / READINGS
     errors = np.abs(readings.mean(axis=2).sum(axis=1))
-    limits = np.array([largest_error(list(each), level) for each in noises])
+    limits = np.array([_largest_error(list(each), level) for each in noises])
     assert np.mean(errors > limits) <= 0.012
     assert np.mean(errors > norm.ppf(1 - level / 2) * np.sqrt(noises.sum(axis=1))) > 0.012, "the control"
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from spectheory.distributions import Sampling
 from spectheory.divergences import hockey_stick
-from spectheory.judging.changes import cut_to
+from spectheory.judging.changes import _cut_to
 from spectheory.judging.judgement import Judgement, judge
 from spectheory.reports.judgement import headline, judgement_report
 from spectheory.trace import TextInfo, Trace
@@ -45,7 +45,7 @@ def judged(log: CallLog) -> Judgement:
 @each("lists", (True, False))
 def test_a_cut_draft_that_looks_like_a_race_is_named(lists: bool) -> None:
     """Twelve texts: rule race fits by chance. Token verification of the cut draft fits better."""
-    engine = replace(ToyEngine(STATED.pair(None, cut_to(10))), lists_calls=lists)
+    engine = replace(ToyEngine(STATED.pair(None, _cut_to(10))), lists_calls=lists)
     answer = judged(replace(engine.log(12, 40, seed=7), **asdict(Sampling())))
     assert [one.rule for one in answer.fitting] == ["race"]
     assert not answer.refuted

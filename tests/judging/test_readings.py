@@ -14,7 +14,14 @@ from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.judging.counting import Counting
 from spectheory.judging.expected import ExpectedCounts
-from spectheory.judging.readings import FALSE_ALARM, FROM_MEAN, calls_of, first_choice_bounds, first_draft_gap, readings
+from spectheory.judging.readings import (
+    FALSE_ALARM,
+    FROM_MEAN,
+    _first_choice_bounds,
+    calls_of,
+    first_draft_gap,
+    readings,
+)
 from spectheory.prediction.over_prompts import reach
 from spectheory.prediction.renewal import survival_of
 from spectheory.reports.readings import readings_report
@@ -60,13 +67,13 @@ def test_first_choices_bound_the_calls_at_every_k() -> None:
     for logged in (1, 2, 5):
         log = log_of(rows, logged)
         for k in (1, 2, 3, 5, 9):
-            fewest, most = first_choice_bounds(log, k) or (np.empty(0), np.empty(0))
+            fewest, most = _first_choice_bounds(log, k) or (np.empty(0), np.empty(0))
             counted = np.array([len(run_of(row, k).accepted) for row in rows])
             assert np.all(fewest <= counted)
             assert np.all(counted <= most)
             if k == logged:
                 assert np.array_equal(fewest, most)
-    ends = first_choice_bounds(log_of(rows, 5), 2) or (np.empty(0), np.empty(0))
+    ends = _first_choice_bounds(log_of(rows, 5), 2) or (np.empty(0), np.empty(0))
     assert ends[1].sum() - ends[0].sum() < 0.1 * ends[1].sum(), "a long chain says nearly all about a short one"
 
 
@@ -74,15 +81,15 @@ def test_wrong_matches_are_outside_the_ends() -> None:
     """The control: calls of texts with one match in ten turned are outside the ends."""
     rows, log = texts(2), log_of(texts(2), 5)
     turned = [row ^ (np.random.default_rng(3).random(len(row)) < 0.1) for row in rows]
-    fewest, most = first_choice_bounds(log, 2) or (np.empty(0), np.empty(0))
+    fewest, most = _first_choice_bounds(log, 2) or (np.empty(0), np.empty(0))
     counted = sum(calls_of(row, 2) for row in turned)
     assert not fewest.sum() <= counted <= most.sum()
 
 
 def test_ends_need_accepted_tokens_of_every_call() -> None:
-    assert first_choice_bounds(CallLog((Request("a", calls=3, total_accepted=2),), k=2), 1) is None
-    assert first_choice_bounds(CallLog((Request("a", accepted=(1, 0)),)), 1) is None
-    assert first_choice_bounds(CallLog(()), 1) is None
+    assert _first_choice_bounds(CallLog((Request("a", calls=3, total_accepted=2),), k=2), 1) is None
+    assert _first_choice_bounds(CallLog((Request("a", accepted=(1, 0)),)), 1) is None
+    assert _first_choice_bounds(CallLog(()), 1) is None
 
 
 def test_readings_of_own_starts_are_estimates_and_differ_from_runs() -> None:

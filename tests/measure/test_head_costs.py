@@ -20,7 +20,7 @@ from spectheory.intervals import Interval
 from spectheory.measure import MeasureSettings, ModelPair, differences, latency, measure, measure_latency
 from spectheory.measure.decoders import Call
 from spectheory.measure.heads import load
-from spectheory.measure.validation.answer import TraceExpectation, by_table, made_by_table
+from spectheory.measure.validation.answer import TraceExpectation, _by_table, _made_by_table
 from spectheory.measure.validation.runs import Run
 from spectheory.prediction import plan, predict
 from spectheory.prediction.best_tree import BestTree
@@ -135,13 +135,13 @@ def test_calls_as_they_were_made_by_a_head() -> None:
         calls: list[Call]
         count: int = 3
 
-    drafting = made_by_table(HEADS, Chain(3), [Made(calls), Made(calls)]).drafting[0]  # type: ignore[list-item]
+    drafting = _made_by_table(HEADS, Chain(3), [Made(calls), Made(calls)]).drafting[0]  # type: ignore[list-item]
     third = (0.12 + 0.2) / 2
     assert np.isclose(drafting, (0.3 + (third + 0.2) + 0.3) / 3)
-    in_one = made_by_table(HEADS, Chain(3, schedule=Parallel()), [Made(calls), Made(calls)]).drafting[0]  # type: ignore[list-item]
+    in_one = _made_by_table(HEADS, Chain(3, schedule=Parallel()), [Made(calls), Made(calls)]).drafting[0]  # type: ignore[list-item]
     fifth = HEADS.draft_pass(5).best
     assert np.isclose(in_one, (third + fifth + third) / 3)
-    models = made_by_table(MODELS, Chain(3), [Made(calls), Made(calls)]).drafting[0]  # type: ignore[list-item]
+    models = _made_by_table(MODELS, Chain(3), [Made(calls), Made(calls)]).drafting[0]  # type: ignore[list-item]
     assert np.isclose(models, 0.3)
 
 
@@ -161,7 +161,7 @@ def test_passes_of_a_short_call(shape: Shape, made: Call, passes: tuple[int, ...
     """A tree is grown to its last level, and a block drafted whole, however little of it is verified."""
     run = Run((0,), 1, 1.0, (made,))
     want = sum(HEADS.draft_pass(width).best for width in passes)
-    assert np.isclose(made_by_table(HEADS, shape, [run, run]).drafting[0], want)
+    assert np.isclose(_made_by_table(HEADS, shape, [run, run]).drafting[0], want)
 
 
 def test_the_mean_call_of_a_head_by_the_table() -> None:
@@ -169,8 +169,8 @@ def test_the_mean_call_of_a_head_by_the_table() -> None:
     one = np.ones(1)
     known = TraceExpectation(Chain(3), 2.5 * one, 0.9 * one, {4: one})
     more = 1.5 * (HEADS.draft_pass(4).best - 0.1) / 3
-    assert np.isclose(by_table(HEADS, known).drafting[0], 0.3 + more)
-    assert np.isclose(by_table(MODELS, known).drafting[0], 0.3 + 0.9 * 0.02)
+    assert np.isclose(_by_table(HEADS, known).drafting[0], 0.3 + more)
+    assert np.isclose(_by_table(MODELS, known).drafting[0], 0.3 + 0.9 * 0.02)
 
 
 # Latencies measured

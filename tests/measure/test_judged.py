@@ -23,7 +23,7 @@ from spectheory.judging.changes import (
     SETTINGS_CHANGES,
     TEMPERATURE_TWICE,
     LogitChange,
-    cut_to,
+    _cut_to,
 )
 from spectheory.judging.judgement import judge
 from spectheory.judging.output import POSSIBLE, output_tests
@@ -163,7 +163,7 @@ def applied(logits: Floats, *steps: Sampling) -> Floats:
 
 STATED = Sampling(0.6, top_k=20, top_p=0.9)
 OTHER_WAYS: dict[LogitChange, tuple[Sampling, ...]] = {
-    cut_to(4): (Sampling(0.6, top_k=4, top_p=0.9),),
+    _cut_to(4): (Sampling(0.6, top_k=4, top_p=0.9),),
     NO_TEMPERATURE: (Sampling(1.0, top_k=20, top_p=0.9),),
     TEMPERATURE_TWICE: (Sampling(0.36, top_k=20, top_p=0.9),),
     NO_FILTERS: (Sampling(0.6),),

@@ -12,7 +12,7 @@ from spectheory.cost import ConstantRatio, LatencyTable
 from spectheory.drafting import Chain, Parallel, StoppingRule, read_stop
 from spectheory.drafting.stopping import EntropyAbove, TokenBelow, TopBelow
 from spectheory.intervals import Interval
-from spectheory.prediction.adaptive import call_seconds, clairvoyant_speedup, least_seconds
+from spectheory.prediction.adaptive import _clairvoyant_speedup, call_seconds, least_seconds
 from spectheory.prediction.call_times import exactly, stopped_seconds
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import PATH_RULES
@@ -131,7 +131,7 @@ def test_what_a_head_reads_next_is_never_overrated() -> None:
 def test_the_first_token_of_a_prompt_is_on_neither_side() -> None:
     """Four tokens more, all right: one call of three drafts."""
     given = Trace({"log_target": np.zeros(5), "log_draft": np.zeros(5)}, (TextInfo("a", 5),))
-    speedup = clairvoyant_speedup(given, PATH_RULES["token"], 4, ConstantRatio(0.1), prefill_emits_token=True)
+    speedup = _clairvoyant_speedup(given, PATH_RULES["token"], 4, ConstantRatio(0.1), prefill_emits_token=True)
     assert speedup.best == pytest.approx(4 / 1.3, rel=ROUNDING)
 
 

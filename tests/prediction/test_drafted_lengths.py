@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spectheory.drafting import StoppingRule, read_stop
 from spectheory.prediction.paths import calls_of_texts
-from spectheory.prediction.stopped import Drafted, DraftedLengths, drafted_along, stopped_survival, surely_stopped
+from spectheory.prediction.stopped import Drafted, DraftedLengths, _surely_stopped, drafted_along, stopped_survival
 from spectheory.verification import PATH_RULES, Columns, PathRule
 from tests.prediction.toy_pair import TOKENS, K, Pair, decoded
 
@@ -21,7 +21,7 @@ STOPS = ["token<0.3", "token<0.5", "top<0.5", "top<0.7", "entropy>0.9", "entropy
 
 
 def estimated(
-    pair: Pair, rule: PathRule, stop: StoppingRule, surely: Callable[..., NDArray[np.bool_]] = surely_stopped
+    pair: Pair, rule: PathRule, stop: StoppingRule, surely: Callable[..., NDArray[np.bool_]] = _surely_stopped
 ) -> DraftedLengths:
     """Means over all texts of what a trace says, each weighed by its probability."""
     parts = []
@@ -70,7 +70,7 @@ def test_a_stop_is_sure_where_the_most_probable_token_stops() -> None:
         pair, stop = Pair(seed), read_stop(text)
         at_least, _, _ = decoded(pair, stop, chosen=False)
         loose, tight, off = (
-            estimated(pair, PATH_RULES["token"], stop, how) for how in (nowhere, surely_stopped, everywhere)
+            estimated(pair, PATH_RULES["token"], stop, how) for how in (nowhere, _surely_stopped, everywhere)
         )
         np.testing.assert_allclose(loose.stopping, at_least, atol=ENUMERATED)
         assert (tight.high <= loose.high + ENUMERATED).all()

@@ -17,7 +17,7 @@ from spectheory.errors import SettingError, TraceError
 from spectheory.judging.readings import readings
 from spectheory.prediction import plan, predict
 from spectheory.prediction.recorded import BEST, check_depth, free_part, recorded_rules
-from spectheory.prediction.recorded_readings import recorded_readings, recut_share
+from spectheory.prediction.recorded_readings import _recut_share, recorded_readings
 from spectheory.reports.notes import recorded_notes
 from spectheory.trace import TextInfo, Trace, read_any
 from spectheory.trace.calls import CallLog, Request
@@ -97,9 +97,9 @@ def test_a_separate_draft_is_read_by_position_and_others_are_not() -> None:
 def test_the_share_that_can_be_recut() -> None:
     (rule,) = recorded_rules(trace := of_lists([3, 2, 2, 1, 0, 3, 1]))
     assert rule.most == 3
-    assert recut_share(trace, rule) == 2 / 3  # the starts with 2, 2 and 1; one with 3 may have been cut
+    assert _recut_share(trace, rule) == 2 / 3  # the starts with 2, 2 and 1; one with 3 may have been cut
     none = of_lists([0, 0])
-    assert recut_share(none, recorded_rules(none)[0]) is None
+    assert _recut_share(none, recorded_rules(none)[0]) is None
 
 
 def test_each_draft_is_known_to_its_own_longest_length() -> None:

@@ -14,7 +14,7 @@ from spectheory.drafting.stopping import EntropyAbove, TokenBelow, TopBelow
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.prediction import plan, predict
-from spectheory.prediction.adaptive import adaptive_worth, stopping_grid, sweep
+from spectheory.prediction.adaptive import _stopping_grid, adaptive_worth, sweep
 from spectheory.prediction.call_times import stopped_seconds, stopped_speedup
 from spectheory.prediction.over_prompts import Prompts, reach
 from spectheory.prediction.paths import calls_of_texts, visits_of
@@ -250,9 +250,9 @@ def test_what_adapting_is_worth() -> None:
     assert answer.worth == pytest.approx(answer.limit.best / answer.fixed.speedup.best - 1)
     # Right drafts: 4 calls of 4 drafts and 5 tokens; wrong ones: plain steps.
     assert answer.limit.best == pytest.approx(360 / (240 + 6 * 4 * 1.8 - 0))
-    assert {type(stop).name for stop in stopping_grid(head(), 4)} == {"token", "top", "entropy"}
+    assert {type(stop).name for stop in _stopping_grid(head(), 4)} == {"token", "top", "entropy"}
     without = Trace({n: c for n, c in head().columns.items() if "draft_top" not in n}, head().texts)
-    assert {type(stop).name for stop in stopping_grid(without, 4)} == {"token", "entropy"}
+    assert {type(stop).name for stop in _stopping_grid(without, 4)} == {"token", "entropy"}
 
 
 def stopped(rule: str, given: Trace, stop: str = "token<0.4") -> None:

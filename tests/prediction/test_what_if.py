@@ -18,7 +18,7 @@ from spectheory.intervals import Interval
 from spectheory.prediction import from_acceptance, plan, predict
 from spectheory.prediction.better_draft import PATHS, better_draft, kl_along
 from spectheory.prediction.over_prompts import left_out, ratio, relative_spread
-from spectheory.prediction.what_if_answer import _spread, cost_sweep, needed, what_if, what_if_counted
+from spectheory.prediction.what_if_answer import _cost_sweep, _spread, needed, what_if, what_if_counted
 from spectheory.trace import GIVEN_TEXT, Trace
 from spectheory.trace.sample import of_texts
 from spectheory.trace.samples import PAIR
@@ -192,7 +192,7 @@ def test_each_c_has_the_best_setting_of_a_plan_at_that_c() -> None:
 
 def test_free_drafts_pay_at_every_c_and_counts_take_c_alone() -> None:
     assert what_if(recorded(), "c=0..1", rules="lookup", k_max=2).costs.pays_below == np.inf
-    never = cost_sweep([("", Chain(1), Interval.exact(1.0))], 0.1, 0.2)
+    never = _cost_sweep([("", Chain(1), Interval.exact(1.0))], 0.1, 0.2)
     assert never.pays_below == 0
     rows = from_acceptance(0.8, k_max=8).rows
     assert what_if_counted(rows, "c=0.05..0.4").costs.rows[0].speedup.low > 2  # the sure end decides

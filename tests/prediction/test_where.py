@@ -17,7 +17,7 @@ from spectheory.prediction import Plan, plan
 from spectheory.prediction.at_starts import CallStarts, survival_at_starts
 from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.prediction.stopped import drafted_along
-from spectheory.prediction.where import classes_by_frequency, settings_of, token_class, where
+from spectheory.prediction.where import _classes_by_frequency, _token_class, settings_of, where
 from spectheory.reports import Report, prediction_report
 from spectheory.reports.where import where_report
 from spectheory.trace import TextInfo, Trace
@@ -189,8 +189,8 @@ def test_classes_of_tokens() -> None:
         ("().", "f"): "punctuation", ("\ufffd", ""): "part of a character", ("x1", "_"): "word continuation",
         ("x", "1"): "word start",
     }  # fmt: skip
-    assert {pair: token_class(*pair) for pair in texts} == texts
-    which, names = classes_by_frequency(np.array([7] * 30 + [*range(100, 120)]))
+    assert {pair: _token_class(*pair) for pair in texts} == texts
+    which, names = _classes_by_frequency(np.array([7] * 30 + [*range(100, 120)]))
     assert names == ("the 10 most frequent ids", "ids of places 11 to 100")
     assert [int((which == i).sum()) for i in range(2)] == [30 + 9, 11]
 

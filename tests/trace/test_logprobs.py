@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from spectheory.errors import TextError
-from spectheory.trace.importers.logprobs import read_log_probabilities
+from spectheory.trace.importers.logprobs import _read_log_probabilities
 from tests.made_up import each
 
 
 def test_reads_texts_ids_and_blank_lines(tmp_path: Path) -> None:
     file = tmp_path / "texts.jsonl"
     file.write_text('{"target": [-1, -0.5], "draft": [-2.0, -Infinity], "id": "a"}\n\n{"target": [0], "draft": [-1]}\n')
-    trace = read_log_probabilities(file)
+    trace = _read_log_probabilities(file)
     assert [t.id for t in trace.texts] == ["a", "line 3"]
     assert trace.columns["log_target"].tolist() == [-1.0, -0.5, 0.0]
 
@@ -52,22 +52,22 @@ def test_bad_lines_are_named(tmp_path: Path, content: str, message: str) -> None
     file = tmp_path / "texts.jsonl"
     file.write_text(content)
     with pytest.raises(TextError, match=message) as caught:
-        read_log_probabilities(file)
+        _read_log_probabilities(file)
     assert "\n" not in str(caught.value)
 
 
 def test_missing_and_binary_files(tmp_path: Path) -> None:
     with pytest.raises(TextError, match="cannot be read"):
-        read_log_probabilities(tmp_path / "absent.jsonl")
+        _read_log_probabilities(tmp_path / "absent.jsonl")
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(TextError, match="not UTF-8"):
-        read_log_probabilities(tmp_path / "binary")
+        _read_log_probabilities(tmp_path / "binary")
 
 
 def test_other_line_separators_and_ended(tmp_path: Path) -> None:
     file = tmp_path / "texts.jsonl"
     file.write_text('{"target": [-1], "draft": [-1], "id": "a\u2028b", "ended": true}\n', encoding="utf-8")
-    (text,) = read_log_probabilities(file).texts
+    (text,) = _read_log_probabilities(file).texts
     assert text.id == "a\u2028b"
     assert text.ended
 
@@ -75,4 +75,4 @@ def test_other_line_separators_and_ended(tmp_path: Path) -> None:
 def test_round_trip_through_json(tmp_path: Path) -> None:
     file = tmp_path / "texts.jsonl"
     file.write_text(json.dumps({"target": [-0.1] * 5, "draft": [-0.2] * 5}))
-    assert len(read_log_probabilities(file)) == 5
+    assert len(_read_log_probabilities(file)) == 5

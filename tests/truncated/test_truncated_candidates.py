@@ -272,7 +272,7 @@ def test_remainders_lie_in_their_ranges_however_few_the_cells(monkeypatch: pytes
         monkeypatch.setattr(ranks, "_CELLS", cells)
         widths[cells] = 0.0
         for target, draft in SMALL:
-            ranges = ranks.remainders(target, draft, 4)
+            ranges = ranks._remainders(target, draft, 4)
             widths[cells] += float(np.sum(ranges.left_high - ranges.left_low))
             for p, q in zip(some(target, rng, 8), some(draft, rng, 8), strict=True):
                 left = np.append(1.0, 1 - np.cumsum(recursive_joint(p, q, 4).sum(axis=1)))

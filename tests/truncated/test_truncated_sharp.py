@@ -18,7 +18,7 @@ from spectheory.distributions import ratio
 from spectheory.intervals import Interval
 from spectheory.truncated import TopLogProbs, divergences
 from spectheory.truncated.completions import best_completion
-from spectheory.truncated.divergences import least_renyi_divergence
+from spectheory.truncated.divergences import _least_renyi_divergence
 from spectheory.truncated.top import rounding_slack
 
 EDGE = 4e-15
@@ -185,10 +185,10 @@ def test_infinite_only_where_it_is_sure() -> None:
     forced = TopLogProbs([0], [math.log(0.4)], 5)  # token 1 holds .4 of the other .6
     free = TopLogProbs([0], [math.log(0.6)], 5)
     for order in ORDERS[1:]:
-        assert least_renyi_divergence(known, closed, order) == math.inf
-        assert least_renyi_divergence(forced, closed, order) == math.inf
-        assert least_renyi_divergence(free, closed, order) < 1
-    assert least_renyi_divergence(known, closed, 0.5) < math.inf
+        assert _least_renyi_divergence(known, closed, order) == math.inf
+        assert _least_renyi_divergence(forced, closed, order) == math.inf
+        assert _least_renyi_divergence(free, closed, order) < 1
+    assert _least_renyi_divergence(known, closed, 0.5) < math.inf
 
 
 @pytest.mark.parametrize("error", [0.0, 1e-6, 1e-2])
@@ -196,7 +196,7 @@ def test_no_order_is_too_large(error: float) -> None:
     """Below order infinity by at most its distance in the truth; a stated error costs each log-ratio some of it."""
     p, q = np.array([0.5, 0.25, 0.125, 0.125]), np.array([0.125, 0.25, 0.25, 0.375])
     target, draft = (TopLogProbs([0, 1], np.log(x[[0, 1]]), 4, error=error) for x in (p, np.sort(q)[::-1]))
-    lows = [least_renyi_divergence(target, draft, order) for order in (2.0, 30.0, 1e3, 9e5, 1.1e6, 1e12, math.inf)]
+    lows = [_least_renyi_divergence(target, draft, order) for order in (2.0, 30.0, 1e3, 9e5, 1.1e6, 1e12, math.inf)]
     assert all(low > 0 for low in lows)
     known = math.log(0.5 / 0.375)
     for order, low in zip((9e5, 1.1e6, 1e12, math.inf), lows[3:], strict=True):
@@ -290,7 +290,7 @@ def test_any_ratios_give_a_lower_bound(pair: Pair, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(divergences, "best_log_ratios", anything)
         for order in (0.1, *ORDERS, 40.0, 1e5, 1e8):
-            low, truth = least_renyi_divergence(target, draft, order), renyi(p, q, order)
+            low, truth = _least_renyi_divergence(target, draft, order), renyi(p, q, order)
             assert low <= truth + EDGE * max(1.0, truth) / min(1.0, abs(order - 1) or 1.0), order
 
 
@@ -300,7 +300,7 @@ def test_wrong_programs_are_found_out(wrong: str, monkeypatch: pytest.MonkeyPatc
     p, q = np.array([0.5, 0.3, 0.1, 0.1]), np.array([0.4, 0.36, 0.12, 0.12])
     target, draft = TopLogProbs.from_pmf(p, 4), TopLogProbs.from_pmf(q, 1)
     truth, least, sides = renyi(p, q, 1.0), divergences._least, divergences._sides
-    assert truth - ATTAINED < least_renyi_divergence(target, draft, 1.0) <= truth
+    assert truth - ATTAINED < _least_renyi_divergence(target, draft, 1.0) <= truth
     if wrong == "tangents":
         monkeypatch.setattr(divergences, "_least", lambda p, q, a, b, wide: least(p, q, a, b - 0.01, wide))
     else:
@@ -309,4 +309,4 @@ def test_wrong_programs_are_found_out(wrong: str, monkeypatch: pytest.MonkeyPatc
             return [side._replace(room=side.room / 2, cap=side.cap / 2) for side in sides(*known)]
 
         monkeypatch.setattr(divergences, "_sides", halved)
-    assert least_renyi_divergence(target, draft, 1.0) > truth + ATTAINED
+    assert _least_renyi_divergence(target, draft, 1.0) > truth + ATTAINED

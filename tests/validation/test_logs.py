@@ -14,7 +14,7 @@ from spectheory.judging import Judgement, judge
 from spectheory.measure import MeasureSettings, ModelPair
 from spectheory.measure.judged import judged_trace
 from spectheory.measure.validation import JUDGE, Setting, Validation
-from spectheory.measure.validation.runs import compare_runs, decoded_rounds, file_name, write_logs
+from spectheory.measure.validation.runs import _file_name, compare_runs, decoded_rounds, write_logs
 from spectheory.reports import judgement_report
 from spectheory.trace.calls import CallLog
 from spectheory.trace.reading import read_evidence
@@ -46,7 +46,7 @@ def logs(pair: ModelPair, settings: list[Setting], temperature: float, folder: P
     how = asked(temperature)
     rounds = decoded_rounds(pair, PROMPTS[:4], settings, how, folder / "rounds.jsonl")
     write_logs(pair, PROMPTS[:4], settings, how, rounds, folder)
-    return {setting: CallLog.read(folder / f"{file_name(setting)}.jsonl") for setting in settings}
+    return {setting: CallLog.read(folder / f"{_file_name(setting)}.jsonl") for setting in settings}
 
 
 def judged(pair: ModelPair, log: CallLog, **options: object) -> Judgement:
@@ -126,6 +126,6 @@ def test_a_folder_of_logs_is_read_as_one_or_asks_which(tiny_pair: ModelPair, tmp
 
 @each("shape", [Chain(3), KAry((2, 2)), Tree.from_paths([(1,) * (i + 1) for i in range(60)])])
 def test_files_have_names_that_systems_take(shape: Shape) -> None:
-    name = file_name(Setting("race", shape))
+    name = _file_name(Setting("race", shape))
     assert len(name) < 128
     assert not set(name) & set('<>:"/\\|?* ')

@@ -23,7 +23,7 @@ from spectheory.measure.decoders import decode
 from spectheory.measure.validation import Validation, validate
 from spectheory.measure.validation.answer import Evidence, answer, answer_at
 from spectheory.measure.validation.run import kept_latencies
-from spectheory.measure.validation.runs import decoded_rounds, run_once
+from spectheory.measure.validation.runs import _run_once, decoded_rounds
 from spectheory.measure.validation.settings import Setting
 from spectheory.prompts import Prompt
 from spectheory.reports import Table, headline, page, validation_report
@@ -248,7 +248,7 @@ def test_an_error_of_logits_names_prompt_and_model(tiny_pair: ModelPair, monkeyp
     for reason in reasons:
         monkeypatch.setitem(decode.__globals__, "why_uncached", lambda _, reason=reason: reason)
         with without_numbers(tiny_pair), pytest.raises(TextError, match="contain nan") as caught:
-            run_once(tiny_pair, torch.tensor([3, 4, 5]), 1, Setting("plain"), QUESTION.at(0.8))
+            _run_once(tiny_pair, torch.tensor([3, 4, 5]), 1, Setting("plain"), QUESTION.at(0.8))
         assert str(caught.value).startswith(f"prompt 2 by plain: {tiny_pair.target.name}: logits of row 0")
 
 

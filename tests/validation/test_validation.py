@@ -26,13 +26,13 @@ from spectheory.measure.validation.answer import (
     CallTime,
     Evidence,
     TraceExpectation,
+    _by_table,
+    _made_by_table,
     answer_at,
     budget,
-    by_table,
-    made_by_table,
     speedup,
 )
-from spectheory.measure.validation.runs import Run, compare_runs, decoded_rounds, expected_calls, run_once
+from spectheory.measure.validation.runs import Run, _run_once, compare_runs, decoded_rounds, expected_calls
 from spectheory.plots.style import new_figure
 from spectheory.plots.validation import draw
 from spectheory.reports import PARTS
@@ -239,7 +239,7 @@ def test_a_text_depends_on_its_own_setting_alone(
     how = QUESTION.at(WARM)
     rounds = decoded_rounds(tiny_pair, PROMPTS, QUESTION.settings(WARM), how, folder / f"rounds-{WARM}.jsonl")
     for setting in (Setting("block", Chain(3)), Setting(JUDGE, Chain(3), judged=True)):
-        alone = run_once(tiny_pair, encode_prompt(tiny_pair.tokenizer, PROMPTS[5]), 5, setting, how)
+        alone = _run_once(tiny_pair, encode_prompt(tiny_pair.tokenizer, PROMPTS[5]), 5, setting, how)
         assert alone.output == rounds[5][setting.name].output
     assert len({run.output for run in rounds[5].values()}) > len(rounds[5]) / 2
 
@@ -303,20 +303,20 @@ def test_calls_as_made_by_the_table() -> None:
     second = Interval.exact
     table = LatencyTable({1: second(2.0), 4: second(5.0)}, {1: second(1.0), 2: second(1.5)}, context=8)
     calls = [Call(3, 3, 3, "bonus", 0, 0, 0), Call(3, 3, 1, "recovered", 0, 0, 0), Call(1, 1, 0, "recovered", 0, 0, 0)]
-    made = made_by_table(table, Chain(3), [Run((0,) * 7, 3, 1.0, tuple(calls))] * 2)
+    made = _made_by_table(table, Chain(3), [Run((0,) * 7, 3, 1.0, tuple(calls))] * 2)
     np.testing.assert_allclose(made.drafting, (3.0 + 3.5 + 1.0) / 3 / 2)
     np.testing.assert_allclose(made.verifying, (5.0 + 5.0 + 3.0) / 3 / 2)
-    narrow = made_by_table(table, KAry((2, 1)), [Run((0,) * 2, 1, 1.0, (Call(2, 2, 1, "recovered", 0, 0, 0),))] * 2)
+    narrow = _made_by_table(table, KAry((2, 1)), [Run((0,) * 2, 1, 1.0, (Call(2, 2, 1, "recovered", 0, 0, 0),))] * 2)
     np.testing.assert_allclose(narrow.drafting, 2.0 / 2)  # a draft with a single token: both passes are on one
     calls = [Call(3, 3, 3, "bonus", 0, 0, 0), Call(1, 1, 0, "recovered", 0, 0, 0), Call(0, 0, 0, "plain", 0, 0, 0)]
-    copied = made_by_table(table, Chain(3, schedule=Copied()), [Run((0,) * 6, 3, 1.0, tuple(calls))] * 2)
+    copied = _made_by_table(table, Chain(3, schedule=Copied()), [Run((0,) * 6, 3, 1.0, tuple(calls))] * 2)
     np.testing.assert_array_equal(copied.drafting, 0.0)
     np.testing.assert_allclose(copied.verifying, (5.0 + 3.0 + 2.0) / 3 / 2)
     one, shares = np.ones(2), np.array([0.0, 1.0])
-    shape = by_table(table, TraceExpectation(Chain(3, schedule=Copied()), one, shares, {4: shares, 1: 1 - shares}))
+    shape = _by_table(table, TraceExpectation(Chain(3, schedule=Copied()), one, shares, {4: shares, 1: 1 - shares}))
     np.testing.assert_array_equal(shape.drafting, 0.0)
     np.testing.assert_allclose(shape.verifying, [1.0, 2.5])
-    shape = by_table(table, TraceExpectation(Chain(3), one, shares, {4: one}))
+    shape = _by_table(table, TraceExpectation(Chain(3), one, shares, {4: one}))
     np.testing.assert_allclose(shape.drafting, [1.5, 1.75])
     np.testing.assert_allclose(shape.verifying, 2.5)
 

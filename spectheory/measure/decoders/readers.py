@@ -108,7 +108,7 @@ class Reader(ABC):
         return PmfRows(logits, self.sampling, self.model.name)
 
 
-def deliver(listener: HeadReader | None, pieces: Iterable[tuple[int, int, slice, list[int]]]) -> float:
+def _deliver(listener: HeadReader | None, pieces: Iterable[tuple[int, int, slice, list[int]]]) -> float:
     """Give a listener the hidden states of a pass; return the seconds that this took.
 
     For each row of the batch: the text, the place of its first token read, which of the states are its own, and nodes.
@@ -168,7 +168,7 @@ class RereadingReader(Reader):
         if self.listener is not None:
             self._logits(before, max(map(len, before)) - 1)
             pieces = ((row, 0, slice(len(text)), list[int]()) for row, text in enumerate(before))
-            self.seconds += deliver(self.listener, pieces)
+            self.seconds += _deliver(self.listener, pieces)
 
     def read(self, requests: Requests) -> Mapping[int, PmfRows]:
         """The pmfs asked for; see :class:`Reader`."""
@@ -186,7 +186,7 @@ class RereadingReader(Reader):
                 paths.append(text + [tree.tokens[node] for node in path])
             places[row] = [at[node] for node in nodes]
         logits = self._logits(paths, min(position for some in places.values() for _, position in some))
-        self.seconds += deliver(self.listener, pieces)
+        self.seconds += _deliver(self.listener, pieces)
         return {row: self.pmfs(torch.stack([logits[path][at] for path, at in some])) for row, some in places.items()}
 
     def _logits(self, paths: Sequence[Sequence[int]], first: int) -> list[dict[int, torch.Tensor]]:
@@ -211,7 +211,7 @@ _FEW = 32
 """A cache may have this factor of the longest text's slots, plus this many, before its gaps are closed."""
 
 
-def move_to(cache: Any, tails: Sequence[Sequence[int]], settled: int, slots: int) -> None:
+def _move_to(cache: Any, tails: Sequence[Sequence[int]], settled: int, slots: int) -> None:
     """Move the slots ``tails[b]`` of text b to the places from `settled` on, and crop the cache behind them."""
     longest = max(map(len, tails))
     with torch.inference_mode():
@@ -232,7 +232,7 @@ def _gathered(kept: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
     return torch.take_along_dim(kept, chosen[:, None, :, None], dim=2)
 
 
-def compact(cache: Any, used: Masks) -> Masks:
+def _compact(cache: Any, used: Masks) -> Masks:
     """Close the gaps of a cache if too few slots are marked as used ``[batch, slots]``; return the new marks."""
     counts = used.sum(axis=1)
     longest = int(counts.max())
@@ -326,7 +326,7 @@ class KeptReader(Reader):
         output, seconds = forward(self.model, ids, keep, past_key_values=self.cache, use_cache=True, **options)
         self.seconds += seconds
         self.cache = output.past_key_values
-        self.seconds += deliver(
+        self.seconds += _deliver(
             self.listener,
             (
                 (state.row, state.tokens, slice(width - len(piece), width), piece.nodes)
@@ -388,9 +388,9 @@ class KeptReader(Reader):
             state.tokens += len(nodes)
             state.nodes = {}
             tails.append([*(marks[self._settled :].nonzero()[0] + self._settled).tolist(), *nodes])
-        move_to(self.cache, tails, self._settled, self._of_text.shape[1])
+        _move_to(self.cache, tails, self._settled, self._of_text.shape[1])
         kept = np.arange(max(map(len, tails))) < np.array([[len(tail)] for tail in tails])
-        self._of_text = compact(self.cache, np.concatenate([self._of_text[:, : self._settled], kept], axis=1))
+        self._of_text = _compact(self.cache, np.concatenate([self._of_text[:, : self._settled], kept], axis=1))
         self._settled = self._of_text.shape[1]
 
     def drop(self, ended: Sequence[int]) -> None:

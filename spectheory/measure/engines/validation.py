@@ -51,7 +51,7 @@ CALLS = Contents(
 )
 
 
-def run_job(engine: Engine, job: Job, models: Models, out: Path, *, on_progress: OnRequest | None = None) -> CallLog:
+def _run_job(engine: Engine, job: Job, models: Models, out: Path, *, on_progress: OnRequest | None = None) -> CallLog:
     """The calls of `engine` on the prompts of `job`, in their order; `out` gets ``calls.jsonl``.
 
     Each finished request is written and synced at once. A rerun of the same job asks for the missing ones alone;
@@ -178,7 +178,7 @@ def validate_engines(
         plain: CallLog | None = None
         for name, job in _jobs(engine, ids, asked):
             show = partial(on_progress, f"{engine.name}, {name}") if on_progress else None
-            log = run_job(engine, job, models, folder / name, on_progress=show)
+            log = _run_job(engine, job, models, folder / name, on_progress=show)
             plain = plain if job.k else log
             greedy = plain if job.k and not job.sampling.temperature else None
             runs.append(_judged(pair, log, name, job.drafts, folder / name, greedy))

@@ -74,7 +74,7 @@ class TraceExpectation:
     verified: Mapping[int, Floats]
 
 
-def by_table(table: LatencyTable, known: TraceExpectation) -> CallTime:
+def _by_table(table: LatencyTable, known: TraceExpectation) -> CallTime:
     """The mean call by the trace, in the table's own plain steps (C2)."""
     step, verify = table.target_step().best, table.verification(known.shape).best
     # The time of a call is linear in the share of full calls; a head reads all accepted tokens in its first pass.
@@ -85,7 +85,7 @@ def by_table(table: LatencyTable, known: TraceExpectation) -> CallTime:
     return CallTime((without + late * (with_ - without)) / step, np.asarray(verifying) / step)
 
 
-def made_by_table(table: LatencyTable, shape: Shape, runs: Sequence[Run]) -> CallTime:
+def _made_by_table(table: LatencyTable, shape: Shape, runs: Sequence[Run]) -> CallTime:
     """The calls as they were made, in the table's own plain steps: actual numbers of drafts, full calls as counted."""
     step = table.target_step().best
     rows = [_pass_seconds(table, shape, run) for run in runs]
@@ -364,13 +364,13 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     of_trace = evidence.of_trace(setting)
     known, shape = of_trace.tokens_per_call, of_trace.shape
     expected = np.array([run.expected.calls for run in evidence.runs(setting) if run.expected is not None])
-    predicted = by_passes = by_table(table, of_trace)
+    predicted = by_passes = _by_table(table, of_trace)
     if table.loop is not None:  # the time around passes and plain steps
         target_pass = table.target_step().best
         predicted = replace(
             by_passes, overhead=table.loop.of(shape) / target_pass, plain=table.loop.plain / target_pass
         )
-    made = made_by_table(table, setting.drafts, evidence.runs(setting))
+    made = _made_by_table(table, setting.drafts, evidence.runs(setting))
     miss = speedup(counted, measured) / speedup(known, predicted)
     shares = budget(known, here.tokens / left_out(expected), counted, predicted, made, measured)
     return {

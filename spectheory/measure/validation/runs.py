@@ -166,7 +166,7 @@ def _run_round(
     pair: ModelPair, prompt_ids: Tensor, number: int, settings: list[Setting], how: MeasureSettings, *, name: str
 ) -> Round:
     """Decode one prompt with every setting, then read the texts with both models."""
-    runs = {setting: run_once(pair, prompt_ids, number, setting, how) for setting in settings}
+    runs = {setting: _run_once(pair, prompt_ids, number, setting, how) for setting in settings}
     for setting, run in runs.items():
         if setting.shape is not None:
             expected = expected_calls(
@@ -185,7 +185,7 @@ def _run_round(
     return {setting.name: run for setting, run in runs.items()}
 
 
-def run_once(pair: ModelPair, prompt_ids: Tensor, number: int, setting: Setting, how: MeasureSettings) -> Run:
+def _run_once(pair: ModelPair, prompt_ids: Tensor, number: int, setting: Setting, how: MeasureSettings) -> Run:
     """Decode one prompt; its randomness depends only on seed, setting, temperature and the prompt's number."""
     place = setting.key >> 32, setting.key & 0xFFFFFFFF, int(how.sampling.temperature * _FINEST)
     seed = text_key(how.seed, number, *place)
@@ -249,7 +249,7 @@ def decoded_rounds(
         if resumed < len(prompts):
             short = replace(how, tokens=min(how.tokens, WARM_UP))
             for setting in every:
-                run_once(pair, ids[0], 0, setting, short)
+                _run_once(pair, ids[0], 0, setting, short)
         for number, prompt in enumerate(prompts):
             if number not in rounds:
                 rounds[number] = _run_round(pair, ids[number], number, every, how, name=prompt.id)
@@ -296,12 +296,12 @@ LONGEST_NAME = 100
 """Characters of a file's name; a longer one, as of a large tree, ends in its hash."""
 
 
-def file_name(setting: Setting) -> str:
+def _file_name(setting: Setting) -> str:
     """A name without characters that a file system refuses.
 
     Examples
     --------
-    >>> file_name(Setting("token", Chain(3)))
+    >>> _file_name(Setting("token", Chain(3)))
     'token-chain-k=3'
     """
     plain = re.sub(r"[^\w.=]+", "-", setting.name)
@@ -356,4 +356,4 @@ def write_logs(
                 "hardware": hardware(),
                 "versions": versions(),
             },
-        ).write(folder / f"{file_name(setting)}.jsonl")
+        ).write(folder / f"{_file_name(setting)}.jsonl")

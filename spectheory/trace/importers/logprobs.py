@@ -41,7 +41,7 @@ MOST_BYTES = 1 << 31
 _KEY = re.compile(rb'"target"\s*:')
 
 
-def read_log_probabilities(path: Path) -> Trace:
+def _read_log_probabilities(path: Path) -> Trace:
     """Read one text per line: ``{"target": [...], "draft": [...], "id": "optional"}``, natural logarithms.
 
     Each list holds the log-probabilities of the text's own tokens under that model, with the sampling settings in use
@@ -85,7 +85,7 @@ def _parse(line: str, where: str, name: str) -> Text:
 LOG_PROBABILITIES = Format(
     "log-probabilities",
     lambda head: head.lstrip().startswith(b"{") and _KEY.search(head) is not None,
-    read_log_probabilities,
+    _read_log_probabilities,
     title='JSON lines `{"target": [...], "draft": [...]}`, two numbers per token',
     gives="token and block verification exactly; certified ranges for other rules where lists are given",
     lacks="rules that need full pmfs, where no lists are given",
