@@ -37,7 +37,7 @@ from spectheory.drafting import Chain, KAry, Tree
 from spectheory.intervals import Interval
 from spectheory.measure import MeasureSettings, ModelPair, load_pair
 from spectheory.measure.validation.answer import Evidence, RunSums
-from spectheory.measure.validation.runs import decoded_rounds
+from spectheory.measure.validation.run import decoded_rounds
 from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.pairs import PREFIX, PROMPTS, resolve
 from spectheory.prediction import predict

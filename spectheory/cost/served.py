@@ -7,16 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 from scipy.special import stdtrit
 
 from spectheory.cost.model import CostModel, Ends
+from spectheory.distributions import Floats
 from spectheory.drafting import Shape
 from spectheory.errors import SettingError
 from spectheory.intervals import CONFIDENCE, Interval
-
-Floats = NDArray[np.float64]
 
 TERMS = (
     "a step",

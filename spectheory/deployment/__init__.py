@@ -1,15 +1,21 @@
 """Planning a deployment: the best draft, rule and shape, what it would take to pay, and settings for engines."""
 
-from spectheory.cost.needed import Needed, draft_needed
+from spectheory.cost.iid import Needed, draft_needed
 from spectheory.deployment.batches import BATCHES, BatchChoice, ChainCalls, batch_ranges, best_lengths, chain_calls
 from spectheory.deployment.break_even import BreakEven, Distance, break_even, distances
 from spectheory.deployment.candidates import Candidate, Draft
-from spectheory.deployment.deployable import deployable
 from spectheory.deployment.deployment import Deployment, plan
-from spectheory.deployment.engines import EngineSettings, engine_settings, serving_engines, without_method, without_stop
+from spectheory.deployment.engines import (
+    EngineSettings,
+    deployable,
+    engine_settings,
+    serving_engines,
+    without_method,
+    without_stop,
+)
 from spectheory.deployment.load import Load, LoadAnswer, LoadPoint, under_load
 from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
-from spectheory.deployment.machine import other_machine
+from spectheory.deployment.mismatch import other_machine
 from spectheory.deployment.ranking import Ranking, check_comparable, fastest_tree
 
 __all__ = [

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spectheory.checks import whole
+from spectheory.checks import instance, whole
 from spectheory.cost import CostModel, PassCost, required_acceptance
 from spectheory.cost.model import a_cost
 from spectheory.drafting import Chain, Shape
 from spectheory.errors import SettingError
 from spectheory.limits.claims import ON_TRACES, LimitClaim
 from spectheory.prediction import Prediction
-from spectheory.prediction.answer import a_prediction
 
 MOST_TRIED = 4096
 """Most lengths that are tried."""
@@ -63,7 +62,7 @@ def break_even(prediction: Prediction, cost: CostModel, k_max: int = 16) -> Brea
     """
     a_cost(cost)
     k_max = whole("k_max", k_max, most=MOST_TRIED, remedy="16 is usual")
-    speedup = a_prediction(prediction).speedup
+    speedup = _a_prediction(prediction).speedup
     if speedup is None:
         raise SettingError("the prediction has no speed-up", limit="needs costs", remedy="predict with a cost model")
     shape, tokens = prediction.shape, prediction.tokens_per_call.best
@@ -140,7 +139,7 @@ def distances(prediction: Prediction) -> list[Distance]:
     >>> [(d.limit.name, round(d.reached, 2)) for d in distances(predict(trace, TokenVerification(), Chain(2)))]
     [('B7', 1.0), ('B6', 0.83)]
     """
-    tokens = a_prediction(prediction).tokens_per_call.best
+    tokens = _a_prediction(prediction).tokens_per_call.best
     shares = []
     for limit in ON_TRACES:
         best = prediction.compared(limit)
@@ -148,3 +147,8 @@ def distances(prediction: Prediction) -> list[Distance]:
             speedup = prediction.speedup.best * best / tokens if prediction.speedup else None
             shares.append(Distance(limit, best, tokens / best, limit.key in prediction.rule.bound_by, speedup))
     return shares
+
+
+def _a_prediction(prediction: Prediction) -> Prediction:
+    """Check that an argument is a prediction."""
+    return instance("prediction", prediction, Prediction, remedy="spectheory.predict makes one")

@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectheory.checks import instance, several
 from spectheory.cost import AffineCost, CostModel, Roofline
 from spectheory.cost.served import ServedCost
 from spectheory.deployment.batches import check_batches
+from spectheory.distributions import Floats
 from spectheory.drafting import Chain, Shape
 from spectheory.drafting.tree import at_least_one
 from spectheory.prediction.lock_step import plainly_unfinished, rounds_of_draws, unfinished
@@ -24,7 +24,6 @@ from spectheory.verification import PathRule
 from spectheory.verification.by_start import within
 from spectheory.verification.registry import path_rule
 
-Floats = NDArray[np.float64]
 Costs = Roofline | AffineCost | ServedCost
 MOST_TOGETHER = 1024
 """Texts of the largest lock-step batch that a plan has: the cost is asked for every number of live texts."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectheory.cost.model import CostModel
 from spectheory.cost.served import ServedCost, ServedFit, StepTime, fit_server
@@ -16,6 +15,7 @@ from spectheory.deployment.batches import batch_ranges
 from spectheory.deployment.exports import Acceptance
 from spectheory.deployment.load import Load, LoadAnswer, LoadPoint
 from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
+from spectheory.distributions import Floats
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError, argument
 from spectheory.intervals import Interval
@@ -28,8 +28,6 @@ from spectheory.trace import Trace
 from spectheory.trace.counters import BenchRun
 from spectheory.verification import PathRule
 from spectheory.verification.registry import path_rule
-
-Floats = NDArray[np.float64]
 
 OF_RUNS = "counted by the runs themselves, whose calls the intervals take as independent"
 _NEAR = 0.1

@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from spectheory.distributions import Sampling
+from spectheory.distributions import Floats, Sampling
 from spectheory.errors import TextError, TraceError
 from spectheory.judging.changes import DRAFT_CUTS, SETTINGS_CHANGES, LogitChange
 from spectheory.judging.counting import Counting, past_end, torn
 from spectheory.judging.output import FALSE_ALARM, OF_DRAFT, Verified, bets, bonus_test, output_tests
-from spectheory.judging.standing import FALSE_ALARMS, Floats, Standing
+from spectheory.judging.standing import FALSE_ALARMS, Standing
 from spectheory.judging.starts import Calls
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog

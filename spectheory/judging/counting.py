@@ -13,7 +13,6 @@ from spectheory.drafting.shapes import read_shape
 from spectheory.errors import SettingError, TextError, argument
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import Counters
-from spectheory.verification import PATH_RULES, PathRule
 
 MOST_K = 1024
 
@@ -58,12 +57,6 @@ def shape_of(log: CallLog, k: int, stop: StoppingRule | None = None) -> Shape:
     if stop is not None:
         return Chain(k, stop=stop)
     return read_shape(str(named), [k])[0] if named else Chain(k)
-
-
-def rules_of(log: CallLog) -> tuple[PathRule, ...]:
-    """The rule that the log states; none where it states none that is known here."""
-    known = PATH_RULES.get(str(log.provenance.get("rule")))
-    return (known,) if known else ()
 
 
 def starts_of(request: Request, counting: Counting) -> NDArray[np.int64] | None:

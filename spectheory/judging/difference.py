@@ -7,15 +7,14 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtr
 
+from spectheory.distributions import Floats
 from spectheory.intervals import Interval
 from spectheory.judging.judgement import Judgement
 from spectheory.judging.runs import Run
 from spectheory.prediction.over_prompts import reach
 
-Floats = NDArray[np.float64]
 FALSE_ALARM = 0.01
 """Share of comparisons of equal runs that are said to differ, over tokens per call and all positions together."""
 RARE = 50

@@ -9,18 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectheory.errors import SettingError, TextError, TraceError, argument
 from spectheory.judging.output import OutputTest
 from spectheory.trace import LAYERS, Trace
 from spectheory.trace.calls import CallLog
-
-if TYPE_CHECKING:
-    from spectheory.judging.starts import Calls
 
 Kind = Literal["tie", "fault", "unknown"]
 
@@ -109,7 +105,7 @@ def divergences(trace: Trace, *, dtype: str = "") -> tuple[Divergence, ...]:
             + argument("spectheory.measure.judged.judged_trace", "spectheory judge --target and --draft"),
         )
     off = (columns["target_rank"] != 1).nonzero()[0]
-    return tuple(_at(trace, int(row), _coarser(trace, dtype)) for row in off)
+    return tuple(_at(trace, int(row), coarser(trace, dtype)) for row in off)
 
 
 def greedy_tests(trace: Trace, *, dtype: str = "") -> tuple[OutputTest, ...]:
@@ -133,7 +129,7 @@ def greedy_tests(trace: Trace, *, dtype: str = "") -> tuple[OutputTest, ...]:
             p=float(faults == 0),
             side="estimate",
             approximation="what rounding explains is estimated from built-in models",
-            smallest=rounding_bound(scale, _coarser(trace, used), trace.provenance.get(LAYERS)),
+            smallest=rounding_bound(scale, coarser(trace, used), trace.provenance.get(LAYERS)),
             unit="nats below the first choice, at a token",
             tokens=len(trace),
             text=next((one.text for one in places if one.kind == "fault"), ""),
@@ -170,7 +166,7 @@ def against_plain(log: CallLog, plain: CallLog, trace: Trace, *, dtype: str = ""
             limit="both logs need the same requests",
             remedy="run the same prompts in both ways",
         )
-    places, start, used = [], 0, _coarser(trace, dtype)
+    places, start, used = [], 0, coarser(trace, dtype)
     for ours in log.requests:
         other = texts[ours.id]
         pairs = zip(ours.output, other.output, strict=False)
@@ -225,41 +221,8 @@ def _against(
     return Divergence(text, at, ours[at], one.gap, one.margin, one.bound, theirs)
 
 
-def _coarser(trace: Trace, dtype: str) -> str:
+def coarser(trace: Trace, dtype: str) -> str:
     """The coarser precision of the engine and of the trace, by its error."""
     target = trace.provenance.get("target")
     of_trace = str(target.get("dtype", "float32")) if isinstance(target, Mapping) else "float32"
     return max((dtype or of_trace, of_trace), key=lambda name: UNIT_ROUNDING.get(name, math.inf))
-
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Integers = NDArray[np.int64]
-
-NEEDED = ("draft_rank", "draft_gap", "draft_margin", "draft_scale")
-"""Columns that near-ties are read from; without them there are none."""
-
-
-def near_ties(trace: Trace, dtype: str) -> Flags:
-    """Positions ``[N]`` whose token may or may not be the draft's first choice in a precision (an estimate).
-
-    It is the first choice by less than rounding explains
-    (:func:`~spectheory.judging.divergence.rounding_bound`), or falls short of it by less.
-    """
-    if not set(NEEDED) <= set(trace.columns):
-        return np.zeros(len(trace), bool)
-    rank, gap, margin, scale = (trace.columns[name] for name in NEEDED)
-    bound = rounding_bound(1.0, _coarser(trace, dtype), trace.provenance.get(LAYERS)) * np.asarray(scale, np.float64)
-    return np.asarray(np.where(rank == 1, margin, gap) <= bound)
-
-
-def as_seen(rank: Integers, ties: Flags, calls: Calls | None) -> Integers:
-    """Ranks ``[N]`` in the draft with near-ties as listed calls found them: accepted ones 1, rejected ones 2."""
-    if calls is None:
-        return rank
-    outcome = np.zeros(len(rank), dtype=np.int64)
-    for at, accepted, judged in zip(calls.rows, calls.accepted, calls.judged, strict=True):
-        outcome[at : at + accepted] = 1
-        if accepted < judged:
-            outcome[at + accepted] = 2
-    return np.where(ties & (outcome > 0), outcome, rank)

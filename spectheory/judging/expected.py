@@ -14,12 +14,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.distributions import Floats
 from spectheory.judging.comparison import CERTAIN, Comparison
 from spectheory.judging.counting import Counted, Counting
 from spectheory.prediction.law import law_of_count, log_moment, moves_of, tails, trimmed
 from spectheory.prediction.paths import TextSums, sums_of_texts, tokens_left
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 TINY, SMALL, FEW = 1e-12, 0.1, 3.0

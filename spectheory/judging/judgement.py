@@ -13,24 +13,24 @@ import numpy as np
 from scipy.special import ndtri
 
 from spectheory.checks import in_range, instance, located
-from spectheory.distributions import Sampling
+from spectheory.distributions import Floats, Sampling
 from spectheory.drafting import Chain, Shape, StoppingRule, read_stop
 from spectheory.errors import SettingError, TextError, TraceError, argument
 from spectheory.judging.causes import CAUSES, Context, Finding, Reread, stops_early
 from spectheory.judging.comparison import READINGS
-from spectheory.judging.counting import Counting, counted, counting_of, past_end, rules_of, shape_of, torn
+from spectheory.judging.counting import Counting, counted, counting_of, past_end, shape_of, torn
 from spectheory.judging.divergence import engine_dtype as dtype_of
 from spectheory.judging.divergence import greedy_tests, known_dtype, rounding_bound
 from spectheory.judging.expected import ExpectedCounts
 from spectheory.judging.output import POSSIBLE, POWER, OutputTest, bonus_test, output_tests
-from spectheory.judging.standing import FALSE_ALARMS, Bench, Floats, Standing
+from spectheory.judging.standing import FALSE_ALARMS, Bench, Standing
 from spectheory.judging.starts import Calls
 from spectheory.prediction.shape_calls import check_shapes, takes
 from spectheory.trace import TextInfo, Trace, read_evidence
 from spectheory.trace.calls import MOST_DRAFTS, CallLog, Request
 from spectheory.trace.counters import Counters
 from spectheory.trace.reading import given_trace
-from spectheory.verification import GrownMatch, PathRule, RankRule
+from spectheory.verification import PATH_RULES, GrownMatch, PathRule, RankRule
 from spectheory.verification.matching import ArgmaxDraft, GreedyMatch
 from spectheory.verification.registry import ALL, RULES, path_rule, read_rules
 
@@ -177,7 +177,8 @@ def judge(
     totals, stop = _checked(log, trace, counters, stop, reread, k)
     named = tuple(read_rules(rules, path_rule, list))  # with all, none is stated
     if not named and not (isinstance(rules, Collection) and ALL in rules):
-        named = rules_of(log)
+        known = PATH_RULES.get(str(log.provenance.get("rule")))
+        named = (known,) if known else ()
     counting = counting_of(log, k)
     if trace is None and reread is not None:
         counted(log, counting.k, totals)  # refuses what cannot be judged before models run

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from spectheory.distributions import Floats
 from spectheory.judging.starts import Calls, tilted
 from spectheory.trace import IMPOSSIBLE, READ, Trace
 
-Floats = NDArray[np.float64]
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95)
 """Shares of tokens of another law that bets are on."""
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.checks import amount, located, shown, whole
+from spectheory.distributions import Floats
 from spectheory.drafting import Chain
 from spectheory.errors import FOREIGN, SettingError, SpectheoryError, TextError, argument, reason_of
 from spectheory.files import loaded_json, read_text
@@ -27,7 +28,6 @@ from spectheory.trace import Trace, read_evidence
 from spectheory.trace.calls import MOST_DRAFTS, CallLog, Request
 from spectheory.trace.counters import Counters, by_accepted, depth_of
 
-Floats = NDArray[np.float64]
 Evidence: TypeAlias = Trace | CallLog | Counters
 
 

@@ -20,10 +20,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectheory.checks import several
 from spectheory.cost import CostModel
+from spectheory.distributions import Floats
 from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.judging.readings import covariance, readings, speedup_at
@@ -32,7 +32,6 @@ from spectheory.prediction.renewal import Renewal, Summed
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters, pooled
 
-Floats = NDArray[np.float64]
 UNLIKELY = 4.0
 """Deviations from the line of both readings at which counts are said not to be of one setting."""
 _BEFORE, _WIDTH = 0.25, 0.5

@@ -8,19 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.distributions import Floats
 from spectheory.drafting import Shape, StoppingRule
 from spectheory.judging.comparison import CallLaw, Comparison, compare_calls
 from spectheory.judging.counting import Counted, Counting
-from spectheory.judging.divergence import as_seen, near_ties
+from spectheory.judging.divergence import coarser, rounding_bound
 from spectheory.judging.expected import ExpectedCounts
 from spectheory.judging.starts import Calls
 from spectheory.prediction.shape_calls import survival_of
-from spectheory.trace import Trace
+from spectheory.trace import LAYERS, Trace
 from spectheory.verification import PathRule
 from spectheory.verification.base import Columns
 from spectheory.verification.matching import ArgmaxDraft
-
-Floats = NDArray[np.float64]
 
 FALSE_ALARMS = 1e-3
 """The rule that an engine runs is refuted at most this often, over all comparisons of it together.
@@ -115,11 +114,11 @@ class Bench:
         first_choices = self.shape.is_chain and self.greedy and rule.uses_draft
         if not first_choices and not isinstance(rule, ArgmaxDraft):
             return None
-        ties = near_ties(trace, self.dtype)
+        ties = _near_ties(trace, self.dtype)
         if not ties.any():
             return None
         columns = trace.columns
-        seen = as_seen(columns["draft_rank"], ties, self.calls)
+        seen = _as_seen(columns["draft_rank"], ties, self.calls)
         ranks = (seen, seen) if self.calls is not None else (np.where(ties, 2, seen), np.where(ties, 1, seen))
         return tuple(self._survival(rule, {**columns, "draft_rank": rank}) for rank in ranks)  # type: ignore[return-value]
 
@@ -170,3 +169,32 @@ class Bench:
             for name, calls, mean, sure in zip(self.names, self.each, sums.expected[:, 0], certain, strict=True)
             if sure and calls is not None and abs(calls - self.counting.prompt_counted - mean) > 0.5
         )
+
+
+_NEEDED = ("draft_rank", "draft_gap", "draft_margin", "draft_scale")
+"""Columns that near-ties are read from; without them there are none."""
+
+
+def _near_ties(trace: Trace, dtype: str) -> NDArray[np.bool_]:
+    """Positions ``[N]`` whose token may or may not be the draft's first choice in a precision (an estimate).
+
+    It is the first choice by less than rounding explains
+    (:func:`~spectheory.judging.divergence.rounding_bound`), or falls short of it by less.
+    """
+    if not set(_NEEDED) <= set(trace.columns):
+        return np.zeros(len(trace), bool)
+    rank, gap, margin, scale = (trace.columns[name] for name in _NEEDED)
+    bound = rounding_bound(1.0, coarser(trace, dtype), trace.provenance.get(LAYERS)) * np.asarray(scale, np.float64)
+    return np.asarray(np.where(rank == 1, margin, gap) <= bound)
+
+
+def _as_seen(rank: NDArray[np.int64], ties: NDArray[np.bool_], calls: Calls | None) -> NDArray[np.int64]:
+    """Ranks ``[N]`` in the draft with near-ties as listed calls found them: accepted ones 1, rejected ones 2."""
+    if calls is None:
+        return rank
+    outcome = np.zeros(len(rank), dtype=np.int64)
+    for at, accepted, judged in zip(calls.rows, calls.accepted, calls.judged, strict=True):
+        outcome[at : at + accepted] = 1
+        if accepted < judged:
+            outcome[at + accepted] = 2
+    return np.where(ties & (outcome > 0), outcome, rank)

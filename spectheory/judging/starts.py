@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from spectheory.distributions import Floats
 from spectheory.judging.comparison import CERTAIN, Comparison
 from spectheory.judging.counting import Counting, starts_of
 from spectheory.prediction.law import in_deviations, moves_of
 from spectheory.trace.calls import CallLog
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 TILTS = np.concatenate([-(2.0 ** np.arange(-8, 4)), 2.0 ** np.arange(-8, 4)])

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.checks import whole
-from spectheory.distributions import as_numpy
+from spectheory.distributions import Floats, as_numpy
 from spectheory.errors import PmfError, ShapeError
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

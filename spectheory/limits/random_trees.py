@@ -9,14 +9,12 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectheory.checks import generator, instance, whole
-from spectheory.distributions import as_numpy, validate_pmf
+from spectheory.distributions import Floats, as_numpy, validate_pmf
 from spectheory.errors import ShapeError
 from spectheory.intervals import CONFIDENCE, Interval
 
-Floats = NDArray[np.float64]
 SamplePmf = Callable[[np.random.Generator, int], Any]
 """Draws n independent conditional pmfs, ``[n, V]``."""
 

@@ -22,10 +22,11 @@ from typing import Literal
 import numpy as np
 
 from spectheory.checks import amount, choice, real
+from spectheory.distributions import Floats
 from spectheory.errors import SettingError
 from spectheory.intervals import CONFIDENCE, Interval
 from spectheory.limits.inputs import checked_capacity
-from spectheory.limits.step_law import Floats, StepLaw, a_step_law
+from spectheory.limits.step_law import StepLaw, a_step_law
 
 RenewalForm = Literal["plain", "dual"]
 Rounding = Literal["down", "up", "spread"]

@@ -20,15 +20,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectheory.checks import several
-from spectheory.distributions import as_numpy, fit_together, validate_pair
+from spectheory.distributions import Floats, as_numpy, fit_together, validate_pair
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.verification.base import at_least_one
 from spectheory.verification.optimal import optimal_acceptance
 
-Floats = NDArray[np.float64]
 MOST_PATHS = 1 << 20
 """Most entries of the law of i tokens."""
 _TINY = -600.0

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.checks import instance
-from spectheory.distributions import as_integers, as_numpy, validate_pmf
+from spectheory.distributions import Floats, as_integers, as_numpy, validate_pmf
 from spectheory.errors import PmfError, SettingError, ShapeError, TextError
 from spectheory.limits.inputs import checked_surprisals
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.checks import BEYOND, MOST_EXACT, amount, real, whole
+from spectheory.distributions import Floats
 from spectheory.errors import SettingError, TextError
 from spectheory.limits.inputs import checked_capacity, checked_surprisals
 
-Floats = NDArray[np.float64]
 MOST_WALK = 1 << 27
 """Most steps of all walks together, P per token: 1 GB."""
 

@@ -44,7 +44,7 @@ class MeasureSettings:
     is measured at every start (§10); None: as many drafts as it was trained for. `grown` is the size of the trees that
     the draft grows at every start, as 16x4x5; None: none. `suffix` says what suffix decoding drafts, for its columns;
     texts are served in the order of the file. `better_drafts` says whether to record what the geometric path of a
-    better draft reads (:mod:`spectheory.prediction.better_draft`), which no head has.
+    better draft reads (:mod:`spectheory.prediction.what_if_answer`), which no head has.
 
     Examples
     --------

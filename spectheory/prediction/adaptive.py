@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from spectheory.cost import CostModel
 from spectheory.cost.model import Ends
+from spectheory.distributions import Floats
 from spectheory.drafting import Chain, Shape
 from spectheory.drafting.schedules import Cut
 from spectheory.drafting.stopping import STOPPING, StoppingRule, TopBelow
@@ -36,8 +37,6 @@ from spectheory.prediction.stopped import Drafted, DraftedLengths, check_stops, 
 from spectheory.trace import Trace
 from spectheory.verification import Columns, PathRule
 from spectheory.verification.by_start import missing, read_as
-
-Floats = NDArray[np.float64]
 
 
 def least_seconds(

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spectheory.checks import instance
 from spectheory.cost import CostModel
 from spectheory.drafting import Shape
 from spectheory.intervals import Interval
@@ -240,8 +239,3 @@ def merit(prediction: Prediction) -> tuple[bool, float]:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _LETTERS_SHOWN else f"{text[: _LETTERS_SHOWN - 3]}..."
-
-
-def a_prediction(prediction: Prediction) -> Prediction:
-    """Check that an argument is a prediction."""
-    return instance("prediction", prediction, Prediction, remedy="spectheory.predict makes one")

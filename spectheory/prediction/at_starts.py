@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.distributions import Floats
 from spectheory.drafting import Chain, Shape
 from spectheory.errors import TraceError, argument
 from spectheory.prediction.law import moves_of
@@ -17,8 +18,6 @@ from spectheory.prediction.stopped import drafted_along
 from spectheory.trace import Trace
 from spectheory.verification import Columns, PathRule
 from spectheory.verification.copied import CopiedMatch
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

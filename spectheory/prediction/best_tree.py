@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory import kernels
+from spectheory.distributions import Floats
 from spectheory.drafting import Shape, Tree
 from spectheory.drafting.optimal import validate_rank_pmf
 from spectheory.drafting.tree import at_least_one
@@ -76,9 +77,6 @@ class BestTree:
 
 ShapeRequest = Shape | BestTree
 """A shape, or one to be found."""
-
-
-Floats = NDArray[np.float64]
 
 
 def cross_fitted(

@@ -14,8 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from spectheory.checks import amount, in_range, located, one_source, real, several, whole
-from spectheory.cost.iid import checked_length
-from spectheory.cost.needed import Needed, draft_needed
+from spectheory.cost.iid import Needed, checked_length, draft_needed
 from spectheory.distributions import Floats, letters, pmf_rows, rank_law
 from spectheory.drafting import Chain, expected_tokens, optimal_tree
 from spectheory.errors import SettingError, TraceError, argument

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from spectheory.cost import CostModel
 from spectheory.cost.model import Ends
+from spectheory.distributions import Floats
 from spectheory.drafting import Copied, Shape
 from spectheory.intervals import Interval, Kind
 from spectheory.prediction.over_prompts import Prompts, deviation, interval, ratio, reach
 from spectheory.prediction.shape_calls import ShapeCalls
 from spectheory.prediction.stopped import DraftedLengths
 
-Floats = NDArray[np.float64]
 Times = Callable[[CostModel], Floats]
 """Seconds of the kinds of calls that occur."""
 

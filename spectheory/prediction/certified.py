@@ -25,12 +25,11 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectheory import truncated
 from spectheory.cost import CostModel
 from spectheory.cost.model import Ends
-from spectheory.distributions import Array
+from spectheory.distributions import Array, Floats
 from spectheory.drafting import Chain, Shape
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
@@ -38,7 +37,6 @@ from spectheory.prediction.best_tree import BestTree, ShapeRequest
 from spectheory.trace import Trace
 from spectheory.verification import Columns, PathRule, RankRule
 
-Floats = NDArray[np.float64]
 ONE = Chain(1)
 
 

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from spectheory.distributions import Floats
+
 NEGLIGIBLE = 1e-15
 """Smaller entries at the ends of a law are dropped; even 1000 of them are far below any false-alarm rate."""
 _TOGETHER = 64

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
 
 from spectheory.checks import whole
+from spectheory.distributions import Floats
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
@@ -27,7 +28,6 @@ from spectheory.prediction.shape_calls import survival_of
 from spectheory.trace import Trace
 from spectheory.verification import PathRule
 
-Floats = NDArray[np.float64]
 PROMPTS_PER_TEXT = 8
 """Prompts for each text of a batch from which on an interval over prompts is given."""
 

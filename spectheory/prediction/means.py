@@ -6,14 +6,12 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spectheory.distributions import Floats
 from spectheory.drafting import Shape
 from spectheory.trace import RECORDED_RANKS, Trace
 from spectheory.verification import Columns, PathRule, RankRule
 from spectheory.verification.by_start import AtDepth, read_as
-
-Floats = NDArray[np.float64]
 
 
 def columns_of(rule: PathRule, shapes: Sequence[Shape], columns: Columns) -> list[str] | None:

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from spectheory.distributions import Floats
 from spectheory.intervals import CONFIDENCE, Interval
 from spectheory.trace import TextInfo
 from spectheory.trace.sample import spread
 
-Floats = NDArray[np.float64]
 FEW = 8
 """With fewer prompts the intervals are rough."""
 HALVES = 2

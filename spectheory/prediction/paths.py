@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from spectheory import kernels
+from spectheory.distributions import Floats
 from spectheory.drafting import Tree
 from spectheory.prediction.law import moves_of
-
-Floats = NDArray[np.float64]
 
 
 class PathLaws:

@@ -27,7 +27,7 @@ from spectheory.prediction.prediction import planned
 from spectheory.prediction.recorded import check_depth, recorded_rules
 from spectheory.prediction.recorded_readings import recorded_readings
 from spectheory.prediction.shape_calls import grown_rules, measured_shape
-from spectheory.prediction.stopped import check_stops, draft_inside_target
+from spectheory.prediction.stopped import check_stops
 from spectheory.prediction.trace_limits import TraceLimits
 from spectheory.trace import Trace
 from spectheory.trace.record import a_trace
@@ -253,8 +253,16 @@ def _impossible(trace: Trace, rules: Sequence[PathRule]) -> list[str]:
     )
     return [
         f"{count} of {len(trace)} tokens of the texts have q = 0: the draft cannot draw them. Their likelihood ratios "
-        f"are 0, which biases no estimate of drafted tokens{'' if draft_inside_target(samplers[0], trace) else cut}"
+        f"are 0, which biases no estimate of drafted tokens{'' if _draft_inside_target(samplers[0], trace) else cut}"
     ]
+
+
+def _draft_inside_target(rule: PathRule, trace: Trace) -> bool:
+    """Whether the target is known to output all that the draft drafts: no filter, no temperature 0."""
+    sampling = trace.sampling
+    if sampling is None or sampling.temperature == 0 or rule.output != "sample":
+        return False
+    return sampling.top_k is None and sampling.top_p in (None, 1.0) and not sampling.min_p
 
 
 def _biased(

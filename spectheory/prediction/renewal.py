@@ -16,13 +16,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from spectheory.distributions import Floats
 from spectheory.intervals import Interval
 from spectheory.prediction.over_prompts import reach
-
-Floats = NDArray[np.float64]
 
 _STEP = 1e-6
 """Of a hazard or share, in a derivative."""

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.distributions import Floats
 from spectheory.drafting import Copied, Grown, Parallel, Shape, StoppingRule
 from spectheory.errors import SettingError, TraceError, argument
 from spectheory.prediction.best_tree import BestTree, SearchedTree, ShapeRequest, searched_trees
@@ -27,7 +28,6 @@ from spectheory.trace import Trace
 from spectheory.verification import Columns, GrownMatch, PathRule, RankRule, Rule
 from spectheory.verification.registry import ranked_names
 
-Floats = NDArray[np.float64]
 T = TypeVar("T")
 
 

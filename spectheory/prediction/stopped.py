@@ -38,7 +38,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.distributions import Sampling
+from spectheory.distributions import Floats, Sampling
 from spectheory.drafting import StoppingRule
 from spectheory.drafting.stopping import TopBelow
 from spectheory.errors import SettingError, TraceError
@@ -47,7 +47,6 @@ from spectheory.trace import Trace
 from spectheory.verification import Columns, PathRule, PositionRule
 from spectheory.verification.by_start import along_calls, log_ratio, missing
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
@@ -79,14 +78,6 @@ class DraftedLengths:
     def text_calls(self, prefill_emits_token: bool) -> TextCalls:
         """The calls without their lengths; the prompt's own pass counts as one."""
         return TextCalls(self.calls + float(prefill_emits_token), self.full, np.full_like(self.calls, np.nan))
-
-
-def draft_inside_target(rule: PathRule, trace: Trace) -> bool:
-    """Whether the target is known to output all that the draft drafts: no filter, no temperature 0."""
-    sampling = trace.sampling
-    if sampling is None or sampling.temperature == 0 or rule.output != "sample":
-        return False
-    return sampling.top_k is None and sampling.top_p in (None, 1.0) and not sampling.min_p
 
 
 def log_weights(rule: PathRule, columns: Columns) -> Floats:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory import kernels
+from spectheory.distributions import Floats
 from spectheory.drafting import Shape
 from spectheory.intervals import Interval
 from spectheory.limits.several_chains import several_chain_terms
@@ -26,7 +27,6 @@ from spectheory.trace.sample import of_texts, spread
 from spectheory.verification import PathRule
 from spectheory.verification.by_start import Columns, along_calls, within
 
-Floats = NDArray[np.float64]
 Visits = Callable[[Trace], Floats] | None
 """Expected calls that start at each position of a block of texts, ``[N]``; None where starts count alike."""
 _SHARE_OF_STARTS = 1 / 8

@@ -28,6 +28,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.distributions import Floats
 from spectheory.drafting import Shape
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
@@ -42,7 +43,6 @@ from spectheory.trace import GIVEN_TEXT, Trace
 from spectheory.verification import BlockVerification, PathRule, RankRule
 from spectheory.verification.by_start import deepest, within
 
-Floats = NDArray[np.float64]
 _LENGTHS_AT_ONCE = 16
 """Chain lengths that one pass over the texts serves."""
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.distributions import Floats
 from spectheory.drafting import Chain, Shape
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
@@ -26,7 +27,6 @@ from spectheory.trace.strings import TokenStrings
 from spectheory.verification import PathRule
 from spectheory.verification.by_start import within
 
-Floats = NDArray[np.float64]
 COSTLIEST = 10
 """Rows of a list of tokens."""
 

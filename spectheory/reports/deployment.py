@@ -8,8 +8,8 @@ from dataclasses import asdict, replace
 from spectheory.answers.plan import PlanJson
 from spectheory.deployment import BreakEven, Candidate, EngineSettings, LockStepChoice
 from spectheory.deployment.candidates import DO_NOT
-from spectheory.deployment.deployable import fastest_of_each
 from spectheory.deployment.deployment import Deployment
+from spectheory.deployment.engines import fastest_of_each
 from spectheory.deployment.next_steps import next_steps
 from spectheory.limits.claims import footnotes
 from spectheory.prediction.over_prompts import few_prompts

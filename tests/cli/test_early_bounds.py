@@ -11,7 +11,7 @@ import pytest
 
 from spectheory.cli import main
 from spectheory.cost import iid_speedup
-from spectheory.cost.needed import draft_needed
+from spectheory.cost.iid import draft_needed
 from tests.cli.theory_cases import EXACT, Ask
 from tests.commands import refused
 

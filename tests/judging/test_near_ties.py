@@ -12,10 +12,9 @@ import torch
 
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
-from spectheory.judging.divergence import near_ties
 from spectheory.judging.expected import extremes
 from spectheory.judging.judgement import Judgement, judge
-from spectheory.judging.standing import Standing
+from spectheory.judging.standing import Standing, _near_ties
 from spectheory.measure import ModelPair, load_pair
 from spectheory.measure.decoders import Method, decode
 from spectheory.measure.judged import judged_trace
@@ -126,7 +125,7 @@ def test_a_right_engine_in_bfloat16_stands(rule: str, temperature: float) -> Non
 def test_a_call_that_ends_where_nothing_is_near_is_refuted() -> None:
     """One draft of a thousand is rejected though the draft's first choice is clear: power against a single fault."""
     log, trace = read("argmax", 1.0, 1)
-    ties = near_ties(trace, "bfloat16")
+    ties = _near_ties(trace, "bfloat16")
     assert 0.02 < ties.mean() < 0.2
     for number, one in enumerate(log.requests):
         starts = np.concatenate([[0], np.cumsum(np.array(one.accepted) + 1)])[:-1] + number * len(one.output)
@@ -158,7 +157,7 @@ def test_engines_of_three_precisions_over_twenty_seeds(dtype: str) -> None:
             log = ran(dtype, rule, temperature, seed, tokens=24)
             for reader in {"float32", dtype}:
                 trace = judged_trace(pair_in(reader), log)
-                shares.append(near_ties(trace, dtype).mean())
+                shares.append(_near_ties(trace, dtype).mean())
                 answer = judge(log, trace)
                 assert not standing(answer, rule).refuted, (rule, seed, reader)
                 assert not answer.output_refuted, (rule, seed, reader)

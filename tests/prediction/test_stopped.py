@@ -18,8 +18,9 @@ from spectheory.prediction.adaptive import _stopping_grid, adaptive_worth, sweep
 from spectheory.prediction.call_times import stopped_seconds, stopped_speedup
 from spectheory.prediction.over_prompts import Prompts, reach
 from spectheory.prediction.paths import calls_of_texts, visits_of
+from spectheory.prediction.plan_answer import _draft_inside_target
 from spectheory.prediction.shape_calls import calls_by_shape, survival_of
-from spectheory.prediction.stopped import Drafted, draft_inside_target
+from spectheory.prediction.stopped import Drafted
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import PATH_RULES
 from spectheory.verification.by_start import by_position
@@ -183,9 +184,9 @@ def test_seconds_lie_between_those_of_the_fewest_and_the_most_drafts() -> None:
 @each("settings", [{"top_k": 5}, {"top_p": 0.9}, {"min_p": 0.1}, {"temperature": 0}, None])
 def test_what_the_target_can_output_is_known_without_filters_alone(settings: dict[str, float] | None) -> None:
     of = {} if settings is None else {"settings": {"sampling": {"temperature": 1.0, **settings}}}
-    assert draft_inside_target(TOKEN, head(SAMPLED))
-    assert not draft_inside_target(TOKEN, head(of))
-    assert not draft_inside_target(PATH_RULES["greedy"], head(SAMPLED))
+    assert _draft_inside_target(TOKEN, head(SAMPLED))
+    assert not _draft_inside_target(TOKEN, head(of))
+    assert not _draft_inside_target(PATH_RULES["greedy"], head(SAMPLED))
 
 
 @each("kind", [TokenBelow, TopBelow, EntropyAbove])

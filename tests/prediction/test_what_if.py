@@ -16,9 +16,17 @@ from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.prediction import from_acceptance, plan, predict
-from spectheory.prediction.better_draft import PATHS, better_draft, kl_along
 from spectheory.prediction.over_prompts import left_out, ratio, relative_spread
-from spectheory.prediction.what_if_answer import _cost_sweep, _spread, needed, what_if, what_if_counted
+from spectheory.prediction.what_if_answer import (
+    PATHS,
+    _better_draft,
+    _cost_sweep,
+    _kl_along,
+    _spread,
+    needed,
+    what_if,
+    what_if_counted,
+)
 from spectheory.trace import GIVEN_TEXT, Trace
 from spectheory.trace.sample import of_texts
 from spectheory.trace.samples import PAIR
@@ -103,29 +111,29 @@ def divergence(draft: Chains) -> float:
 @pytest.mark.parametrize(("path", "s"), [("mixed", F(1, 7)), ("mixed", F(2, 3)), ("geometric", F(3, 10))])
 def test_calls_and_kl_of_a_better_draft_are_those_of_decoding_with_it(path: str, s: F, k: int) -> None:
     trace, draft = every_text(), moved(path, s)
-    better = better_draft(trace, path, float(s))
+    better = _better_draft(trace, path, float(s))
     per_call = predict(better, TokenVerification(), Chain(k)).tokens_per_call.best
     assert per_call == pytest.approx(TOKENS / calls(draft, k), rel=1e-9)
-    assert kl_along(trace, path)(float(s)) == pytest.approx(divergence(draft), rel=1e-9)
+    assert _kl_along(trace, path)(float(s)) == pytest.approx(divergence(draft), rel=1e-9)
     assert per_call != pytest.approx(TOKENS / calls(moved(path, s / 2), k), rel=1e-4)  # another s gives another number
 
 
 def test_between_the_recorded_orders_the_geometric_path_is_near() -> None:
     trace, draft = every_text(), moved("geometric", F(9, 20))
-    per_call = predict(better_draft(trace, "geometric", 0.45), TokenVerification(), Chain(2)).tokens_per_call.best
+    per_call = predict(_better_draft(trace, "geometric", 0.45), TokenVerification(), Chain(2)).tokens_per_call.best
     assert per_call == pytest.approx(TOKENS / calls(draft, 2), rel=1e-4)
     assert per_call != pytest.approx(TOKENS / calls(moved("geometric", F(2, 5)), 2), rel=1e-3)
-    assert kl_along(trace, "geometric")(0.45) == pytest.approx(divergence(draft), rel=1e-3)
+    assert _kl_along(trace, "geometric")(0.45) == pytest.approx(divergence(draft), rel=1e-3)
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_the_ends_of_a_path_are_the_draft_and_the_target(path: str) -> None:
     trace, rule = recorded(), TokenVerification()
-    plain, same = (predict(each, rule, Chain(3)) for each in (trace, better_draft(trace, path, 0.0)))
+    plain, same = (predict(each, rule, Chain(3)) for each in (trace, _better_draft(trace, path, 0.0)))
     assert same.tokens_per_call.best == pytest.approx(plain.tokens_per_call.best, rel=1e-12)
-    perfect = better_draft(trace, path, 1.0)
+    perfect = _better_draft(trace, path, 1.0)
     assert (perfect.columns["log_draft"] == perfect.columns["log_target"]).all()
-    text = better_draft(Trace.from_log_probabilities([([-1.0] * 8, [-3.0] * 8)]), "mixed", 1.0)
+    text = _better_draft(Trace.from_log_probabilities([([-1.0] * 8, [-3.0] * 8)]), "mixed", 1.0)
     assert predict(text, rule, Chain(3)).tokens_per_call.best == 4  # k + 1
 
 
@@ -136,9 +144,9 @@ def test_the_asked_share_of_the_kl_is_gone_and_less_kl_never_slows() -> None:
         answer = what_if(trace, f"draft-kl=-{percent}%", ConstantRatio(0.1), rules=["token", "block"], k_max=3)
         assert [each.path for each in answer.drafts] == list(PATHS)
         for each in answer.drafts:
-            assert each.kl == pytest.approx((1 - percent / 100) * kl_along(trace, "geometric")(0.0), abs=1e-9)
-            assert kl_along(trace, each.path)(each.s) == pytest.approx(
-                (1 - percent / 100) * kl_along(trace, each.path)(0.0), abs=1e-9
+            assert each.kl == pytest.approx((1 - percent / 100) * _kl_along(trace, "geometric")(0.0), abs=1e-9)
+            assert _kl_along(trace, each.path)(each.s) == pytest.approx(
+                (1 - percent / 100) * _kl_along(trace, each.path)(0.0), abs=1e-9
             )
         speedups.append([each.best.speedup.best for each in answer.drafts])
         assert all(each.best.speedup.best > answer.now.speedup.best for each in answer.drafts)
@@ -150,13 +158,13 @@ def test_a_head_has_the_mixed_path_by_start() -> None:
     starts = np.array([[-1.5, -3.0], [-1.5, -3.0], [-1.5, -3.0], [-1.5, -np.inf]])
     trace = Trace.from_log_probabilities([(target, starts[:, 0])])
     head = Trace({**trace.columns, "start_log_draft": starts}, trace.texts, {})
-    better = better_draft(head, "mixed", 0.5).columns["start_log_draft"]
+    better = _better_draft(head, "mixed", 0.5).columns["start_log_draft"]
     p, q = np.exp(-1.0), np.exp(starts)
     assert better[:3] == pytest.approx(np.log((p + q[:3]) / 2))
     assert better[3, 1] == -np.inf  # past the end
-    assert kl_along(head, "mixed")(0.0) == pytest.approx((4 * 0.5 + 3 * 2.0) / 7)
+    assert _kl_along(head, "mixed")(0.0) == pytest.approx((4 * 0.5 + 3 * 2.0) / 7)
     with pytest.raises(TraceError, match="the trace has no kl, renyi"):
-        kl_along(head, "geometric")
+        _kl_along(head, "geometric")
 
 
 def test_what_gives_no_kl_is_refused() -> None:

@@ -16,7 +16,8 @@ from spectheory.drafting import Batch, Chain, KAry
 from spectheory.errors import SettingError
 from spectheory.measure import MeasureSettings, ModelPair, load_pair
 from spectheory.measure.validation import JUDGE, Setting, Validation, validate
-from spectheory.measure.validation.runs import Run, compare_runs, decoded_rounds
+from spectheory.measure.validation.run import decoded_rounds
+from spectheory.measure.validation.runs import Run, compare_runs
 from spectheory.pairs import PROMPTS as BUILT_IN
 from spectheory.pairs import resolve
 from spectheory.prompts import read_prompts

@@ -14,7 +14,8 @@ from spectheory.judging import Judgement, judge
 from spectheory.measure import MeasureSettings, ModelPair
 from spectheory.measure.judged import judged_trace
 from spectheory.measure.validation import JUDGE, Setting, Validation
-from spectheory.measure.validation.runs import _file_name, compare_runs, decoded_rounds, write_logs
+from spectheory.measure.validation.run import _file_name, _write_logs, decoded_rounds
+from spectheory.measure.validation.runs import compare_runs
 from spectheory.reports import judgement_report
 from spectheory.trace.calls import CallLog
 from spectheory.trace.reading import read_evidence
@@ -45,7 +46,7 @@ def logs(pair: ModelPair, settings: list[Setting], temperature: float, folder: P
     """Every setting decoded, written and read."""
     how = asked(temperature)
     rounds = decoded_rounds(pair, PROMPTS[:4], settings, how, folder / "rounds.jsonl")
-    write_logs(pair, PROMPTS[:4], settings, how, rounds, folder)
+    _write_logs(pair, PROMPTS[:4], settings, how, rounds, folder)
     return {setting: CallLog.read(folder / f"{_file_name(setting)}.jsonl") for setting in settings}
 
 

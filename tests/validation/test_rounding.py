@@ -22,8 +22,7 @@ from spectheory.measure import MeasureSettings, ModelPair, Timing, loop_time, me
 from spectheory.measure.decoders import decode
 from spectheory.measure.validation import Validation, validate
 from spectheory.measure.validation.answer import Evidence, answer, answer_at
-from spectheory.measure.validation.run import kept_latencies
-from spectheory.measure.validation.runs import _run_once, decoded_rounds
+from spectheory.measure.validation.run import _run_once, decoded_rounds, kept_latencies
 from spectheory.measure.validation.settings import Setting
 from spectheory.prompts import Prompt
 from spectheory.reports import Table, headline, page, validation_report

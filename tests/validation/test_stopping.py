@@ -21,7 +21,8 @@ from spectheory.errors import SettingError
 from spectheory.measure import ModelPair
 from spectheory.measure.assisted import generate, seeds_of
 from spectheory.measure.validation import FILTERS_JUDGE, JUDGE, Setting, Validation, validate
-from spectheory.measure.validation.runs import Run, compare_runs, decoded_rounds
+from spectheory.measure.validation.run import decoded_rounds
+from spectheory.measure.validation.runs import Run, compare_runs
 from spectheory.reports import validation_report
 from tests.made_up import each
 from tests.toy_heads import TOYS, with_head

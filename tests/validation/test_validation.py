@@ -32,7 +32,8 @@ from spectheory.measure.validation.answer import (
     budget,
     speedup,
 )
-from spectheory.measure.validation.runs import Run, _run_once, compare_runs, decoded_rounds, expected_calls
+from spectheory.measure.validation.run import _run_once, decoded_rounds
+from spectheory.measure.validation.runs import Run, compare_runs, expected_calls
 from spectheory.plots.style import new_figure
 from spectheory.plots.validation import draw
 from spectheory.reports import PARTS

@@ -443,7 +443,7 @@ def position_statistics(
     need different ones, the default is those of a text with key 0. `draft_sampling` is that of the draft where it has
     its own. `judged` adds the columns of :data:`spectheory.trace.JUDGED`. `by_start` computes only those that a draft
     has by start and depth (:data:`spectheory.trace.BY_START`, here without the prefix), with rank laws ``[n, 4]``.
-    `better_drafts` adds ``renyi``, by which better drafts are predicted (:mod:`spectheory.prediction.better_draft`).
+    `better_drafts` adds ``renyi``, by which better drafts are predicted (:mod:`spectheory.prediction.what_if_answer`).
 
     Examples
     --------

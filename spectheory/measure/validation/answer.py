@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from spectheory.cost import LatencyTable
+from spectheory.distributions import Floats
 from spectheory.drafting import Shape
 from spectheory.intervals import CONFIDENCE, Interval
 from spectheory.judging.comparison import CERTAIN
@@ -37,8 +38,6 @@ from spectheory.trace import Trace
 
 # Times of calls, measured and by a latency table
 
-
-Floats = NDArray[np.float64]
 
 _EQUAL = 1e-9
 """For numbers closer than this, logarithmic and arithmetic mean agree up to rounding."""
