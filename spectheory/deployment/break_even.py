@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from spectheory.checks import instance, whole
 from spectheory.cost import CostModel, PassCost, required_acceptance
 from spectheory.cost.model import a_cost
-from spectheory.drafting import Chain, Shape
+from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.limits.claims import ON_TRACES, LimitClaim
 from spectheory.prediction import Prediction
@@ -68,7 +68,8 @@ def break_even(prediction: Prediction, cost: CostModel, k_max: int = 16) -> Brea
     shape, tokens = prediction.shape, prediction.tokens_per_call.best
     step = cost.target_step().best
     needed = tokens / speedup.best
-    verify, passes = _verification(cost, shape) / step, len(shape.passes)
+    verify = cost.verification(shape).best / step if isinstance(cost, PassCost) else 1.0
+    passes = len(shape.passes)
     chain = shape.is_chain
     least = _least_acceptance(cost, shape.of_length if isinstance(shape, Chain) else Chain, k_max)
     return BreakEven(
@@ -81,11 +82,6 @@ def break_even(prediction: Prediction, cost: CostModel, k_max: int = 16) -> Brea
         least_acceptance=least[0] if least else None,
         least_acceptance_k=least[1] if least else None,
     )
-
-
-def _verification(cost: CostModel, shape: Shape) -> float:
-    """Time of the target's pass of a call."""
-    return cost.verification(shape).best if isinstance(cost, PassCost) else cost.target_step().best
 
 
 def _acceptance(tokens: float, k: int) -> float | None:

@@ -95,11 +95,11 @@ def _around(setting: Setting) -> list[Setting]:
 def _speedup(trace: Trace, rule: RankRule, cost: CostModel, wanted: BestTree) -> float:
     """The predicted speed-up, 0 where the cost knows no such pass."""
     seconds = 0.0
-    for part in scored_parts(trace, rule, wanted, _HALVES):
-        calls = float(part.calls.expected.sum())
-        shape = wanted.drafted_as(part.tree) if wanted.drafted_as else part.tree
+    for tree, scored in scored_parts(trace, rule, wanted, _HALVES):
+        calls = float(scored.expected.sum())
+        shape = wanted.drafted_as(tree) if wanted.drafted_as else tree
         try:
-            seconds += calls * cost.call(shape, float(part.calls.full.sum()) / calls).best
+            seconds += calls * cost.call(shape, float(scored.full.sum()) / calls).best
         except SettingError:  # a pass wider than was measured
             return 0.0
     return len(trace) * cost.target_step().best / seconds

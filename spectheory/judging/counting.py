@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +11,7 @@ from spectheory.drafting import Chain, Shape, StoppingRule, read_stop
 from spectheory.drafting.shapes import read_shape
 from spectheory.errors import SettingError, TextError, argument
 from spectheory.trace.calls import CallLog, Request
-from spectheory.trace.counters import Counters
+from spectheory.trace.counters import Counters, by_accepted
 
 MOST_K = 1024
 
@@ -133,17 +132,7 @@ def counted(log: CallLog, k: int, counters: Counters | None = None) -> Counted:
             limit="judging compares the number of calls",
             remedy="log them, or add the engine's totals over these requests as a file",
         )
-    rows = [_by_accepted(r) for r in log.requests]
-    if any(row is None for row in rows):
+    counts = [by_accepted(r) for r in log.requests]
+    if not all(of_request or r.calls == 0 for of_request, r in zip(counts, log.requests, strict=True)):
         return Counted(sum(known))
-    return Counted(sum(known), tuple(sum(sum(row[i:]) for row in rows if row) for i in range(1, k + 1)))
-
-
-def _by_accepted(request: Request) -> Sequence[int] | None:
-    """Calls by accepted tokens, 0 first."""
-    if request.accepted:
-        return np.bincount(request.accepted).tolist()
-    if request.by_drafted:
-        width = max(map(len, request.by_drafted.values()))
-        return [sum(row[i] for row in request.by_drafted.values() if i < len(row)) for i in range(width)]
-    return () if request.calls == 0 else None
+    return Counted(sum(known), tuple(sum(n for of in counts for j, n in of.items() if j >= i) for i in range(1, k + 1)))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from spectheory.distributions import Floats
-from spectheory.judging.starts import Calls, tilted
+from spectheory.judging.starts import TILTS, Calls, tilted
 from spectheory.trace import IMPOSSIBLE, READ, Trace
 
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95)
@@ -75,8 +75,6 @@ SEED = 13
 """Of the uniform numbers that place a token within its mass, so that an answer is the same each time."""
 SHAPES = (0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0)
 """Exponents a and b of the Beta laws that the bets of :func:`evidence` are on."""
-TILTS = np.concatenate([-(2.0 ** np.arange(-8, 4)), 2.0 ** np.arange(-8, 4)])
-"""Exponents t of the bets of :func:`_martingale`."""
 POSSIBLE = "possible tokens"
 """Name of the test that a token of probability 0 fails."""
 OF_DRAFT = ("log_draft", "log_target", "total_variation")

@@ -303,7 +303,9 @@ def _given(k: int | None) -> int:
 
 def _run_of(name: str, evidence: Evidence, k: int | None, rule: str, beside: Side | None, *, whole: bool) -> Run:
     if isinstance(evidence, Trace):
-        return _with_calls(expected_run(name, evidence, rule, _counting_of(beside, _given(k)), whole=whole))
+        k = _given(k)  # how calls are counted is what the log beside says; totals do not
+        counting = counting_of(beside, k) if isinstance(beside, CallLog) else Counting(k)
+        return _with_calls(expected_run(name, evidence, rule, counting, whole=whole))
     run = _of_log(name, evidence, whole=whole) if isinstance(evidence, CallLog) else _of_totals(name, evidence)
     if k is not None and k != run.k:
         raise SettingError(
@@ -370,11 +372,6 @@ def starts_known(evidence: Side) -> bool:
         counting = counting_of(evidence, depth_of(evidence) or None)
         return all(starts_of(request, counting) is not None for request in evidence.requests)
     return isinstance(evidence, Trace)
-
-
-def _counting_of(beside: Side | None, k: int) -> Counting:
-    """How the run beside a trace counts; totals do not say."""
-    return counting_of(beside, k) if isinstance(beside, CallLog) else Counting(k)
 
 
 def keys(log: CallLog) -> list[Hashable]:

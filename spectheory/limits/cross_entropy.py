@@ -19,7 +19,8 @@ def total_variation_at_most(divergence: float) -> float:
     >>> round(total_variation_at_most(0.08), 6), round(total_variation_at_most(4.0), 6)
     (0.2, 0.9908)
     """
-    divergence = _checked_divergence(divergence)
+    limit, remedy = "must be >= 0 nats", "KL is never negative"
+    divergence = real("the divergence", divergence, lambda nats: nats >= 0, limit=limit, remedy=remedy)
     return math.sqrt(min(divergence / 2, -math.expm1(-divergence)))
 
 
@@ -71,14 +72,6 @@ def sufficient_divergence(acceptance: float) -> float:
     limit, remedy = "must be in [0, 1]", "pass an acceptance rate"
     square = (1 - real("the acceptance", acceptance, lambda a: 0 <= a <= 1, limit=limit, remedy=remedy)) ** 2
     return math.inf if square == 1 else max(2 * square, -math.log1p(-square))
-
-
-def _checked_divergence(divergence: float) -> float:
-    limit, remedy = "must be >= 0 nats", "KL is never negative"
-    return real("the divergence", divergence, lambda nats: nats >= 0, limit=limit, remedy=remedy)
-
-
-# What the target's entropy alone says of drafts that do not sample: how often the best single token is right (A4)
 
 
 def first_choice_at_least(entropy: float) -> float:

@@ -334,20 +334,13 @@ def searched_laws(rule: RankRule, columns: Columns, nodes: int) -> Floats:
     return rule.path_laws(columns, min(nodes, rule.known_ranks(columns, RECORDED_RANKS)), within(columns, nodes))
 
 
-@dataclass(frozen=True)
-class _ScoredPart:
-    """Some texts, a mask ``[texts]``, scored by the tree that was found on all others."""
-
-    texts: NDArray[np.bool_]
-    tree: Tree
-    calls: TextCalls
-
-
-def scored_parts(trace: Trace, rule: RankRule, wanted: BestTree, parts: int = PARTS) -> Iterator[_ScoredPart]:
-    """Each part of the prompts with the tree that was found on the others; one prompt with its own."""
+def scored_parts(
+    trace: Trace, rule: RankRule, wanted: BestTree, parts: int = PARTS
+) -> Iterator[tuple[Tree, TextCalls]]:
+    """The tree that was found without a part of the prompts, and the calls of their texts; one prompt with its own."""
     law, search = _search(trace, rule, wanted)
     for texts, rows, tree in cross_fitted(law, trace.lengths, Prompts(trace.texts).folds(parts), search):
-        yield _ScoredPart(texts, tree, calls_of_laws(PathLaws(law[rows]), tree, trace.lengths[texts])[0])
+        yield tree, calls_of_laws(PathLaws(law[rows]), tree, trace.lengths[texts])[0]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ pass emits one token without drafts and counts as a call.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -226,18 +226,21 @@ def tree_survival(law: Floats | PathLaws, tree: Tree) -> tuple[Floats, Floats]:
     """
     laws = law if isinstance(law, PathLaws) else PathLaws(law)
     survival, leaves = np.zeros((tree.depth, laws.starts)), np.zeros((tree.depth, laws.starts))
-    above = [np.ones(laws.starts)]
     inner = set(tree.parents.tolist())
-    paths = tree.paths
-    for node in sorted(range(tree.nodes), key=paths.__getitem__):  # depth first: only one path is held
-        depth = len(paths[node])
-        weight = laws.times(above[depth - 1], depth, paths[node][-1])
+    for node, depth, weight in weights_of_nodes(laws, tree):
         survival[depth - 1] += weight
-        if node in inner:
-            above[depth:] = [weight]
-        else:
+        if node not in inner:
             leaves[depth - 1] += weight
     return survival.T, leaves.T
+
+
+def weights_of_nodes(laws: PathLaws, tree: Tree) -> Iterator[tuple[int, int, Floats]]:
+    """Each node with its depth and the probability ``[N]`` that a call accepts it; depth first: one path is held."""
+    above, paths = [np.ones(laws.starts)], tree.paths
+    for node in sorted(range(tree.nodes), key=paths.__getitem__):
+        depth = len(paths[node])
+        above[depth:] = [laws.times(above[depth - 1], depth, paths[node][-1])]
+        yield node, depth, above[depth]
 
 
 def calls_of_tree(

@@ -22,7 +22,7 @@ from spectheory.limits import tunstall_bound
 from spectheory.prediction.best_tree import cross_fitted, searched_laws, text_tree
 from spectheory.prediction.means import MeanLaws
 from spectheory.prediction.over_prompts import PARTS, Prompts, few_prompts, ratio
-from spectheory.prediction.paths import PathLaws, calls_of_tree, tokens_left, tree_survival, visits_of
+from spectheory.prediction.paths import PathLaws, calls_of_tree, tokens_left, tree_survival, visits_of, weights_of_nodes
 from spectheory.prediction.remarks import given
 from spectheory.prediction.trace_limits import Limits
 from spectheory.trace import RECORDED_RANKS, Trace
@@ -189,13 +189,9 @@ def _weights(law: Floats, lengths: NDArray[np.int64], tree: Tree) -> Floats:
     """Share of the calls in which each node is accepted, over the starts that this tree's calls have (exact)."""
     visits = visits_of(tree_survival(law, tree)[0], lengths)
     left, laws = tokens_left(lengths), PathLaws(law)
-    paths, shares = tree.paths, np.zeros(tree.nodes)
-    above = [visits]
-    for node in sorted(range(tree.nodes), key=paths.__getitem__):  # depth first: only one path is held
-        depth = len(paths[node])
-        weight = laws.times(above[depth - 1], depth, paths[node][-1])
-        above[depth:] = [np.where(left >= depth, weight, 0.0)]
-        shares[node] = above[depth].sum() / visits.sum()
+    shares = np.zeros(tree.nodes)
+    for node, depth, weight in weights_of_nodes(laws, tree):
+        shares[node] = weight @ np.where(left >= depth, visits, 0.0) / visits.sum()
     return shares
 
 

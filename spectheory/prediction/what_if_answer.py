@@ -1,8 +1,19 @@
-"""What if: a better draft, another cost ratio, more prompts; what each would change in the answer.
+r"""What if: a better draft, another cost ratio, more prompts; what each would change in the answer.
 
 ``spectheory predict TRACE --what-if draft-kl=-10%`` shows what :func:`what_if` returns. A better draft moves along a
-path towards the target (:mod:`spectheory.prediction.what_if_answer`) until its mean KL is lower by the share asked for.
+path towards the target until its mean KL is lower by the share asked for.
 A cost ratio is swept (C1). Prompts are counted that would give an interval of a wanted width, from their spread.
+
+A draft may become better in many ways. Two paths lead from the draft q to the target p, both by a share s in [0, 1]:
+
+- *mixed*: :math:`q_s = (1-s)\,q + s\,p`, a draft that is right about a share of the mass;
+- *geometric*: :math:`q_s \propto q^{1-s} p^s`, the average of both models' logits.
+
+Token and block verification read log p and log q of the text's token alone. On the mixed path these follow from the two
+at s = 0 (exact). On the geometric path they need the normalisation, which is a Rényi divergence:
+:math:`\log q_s = (1-s) \log q + s \log p + (1-s) D_s` and :math:`KL(p \| q_s) = (1-s)(KL(p \| q) - D_s(p \| q))`. A
+trace has :math:`D_s` at :data:`~spectheory.trace.columns.RENYI_ORDERS`; between them :math:`D_s / s` is interpolated
+(an estimate), with :math:`D_1 = KL`.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ def _check_types(content: Mapping[str, Any]) -> None:
 
 def _sum(parts: Sequence[Counters]) -> Counters:
     """Totals added; shares and means weighted by calls."""
-    totals: dict[str, Any] = {name: _added([getattr(part, name) for part in parts]) for name in TOTALS}
+    totals: dict[str, Any] = {name: _total([getattr(part, name) for part in parts]) for name in TOTALS}
     calls = [part.calls for part in parts]
     depth = max(len(part.survival) for part in parts)
     known = all(part.survival or not part.calls for part in parts) and totals["calls"]
@@ -250,10 +250,6 @@ def _difference(before: Counters, after: Counters) -> Counters:
 def _count(counters: Counters, i: int) -> int:
     """Calls that accepted more than i tokens: cumulative counters are whole, so their shares are exact."""
     return round(counters.survival[i] * (counters.calls or 0)) if i < len(counters.survival) else 0
-
-
-def _added(values: Sequence[Any]) -> Any:
-    return None if any(value is None for value in values) else sum(values)
 
 
 def _restarted(what: str) -> TextError:
@@ -331,7 +327,8 @@ def pooled(log: CallLog) -> Counters:
     )
 
 
-def _total(values: list[int | None]) -> int | None:
+def _total(values: list[Any]) -> Any:
+    """The sum; None where one is unknown."""
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None
 

@@ -40,11 +40,6 @@ Text = Mapping[str, Any]
 Pair = tuple[TopLogProbs, TopLogProbs]
 
 
-def _has_lists(text: Text) -> bool:
-    """Whether a line has a key of lists."""
-    return any(name in text for name in KEYS)
-
-
 def positions(text: Text, where: str) -> Iterator[tuple[int, Pair]]:
     """The id of each token of the text, and both lists at its position."""
     for name in KEYS:
@@ -172,7 +167,7 @@ def trace_of(texts: Mapping[str, Text], provenance: Mapping[str, Any] | None = N
         ended=[text.get("ended") is True for text in lines.values()],
         provenance=provenance,
     )
-    if not any(_has_lists(text) for text in lines.values()):
+    if not any(name in text for text in lines.values() for name in KEYS):
         return trace
     listed = [each for where, text in lines.items() for each in positions(text, where)]
     token, lists = zip(*listed, strict=True)
@@ -201,12 +196,9 @@ def _check_value(value: Any, where: str) -> None:
         return
     shown = json.dumps(value)
     missing = number and value == MISSING
+    possible = f"must be in {LOWEST:g}..0" if number else "must be a number"
     raise TextError(
         f"{where} is {shown if len(shown) <= 40 else shown[:37] + '...'}",
-        limit="this stands for a missing value" if missing else _limit(number),
+        limit="this stands for a missing value" if missing else possible,
         remedy="write -Infinity for probability zero" if number else "write natural logarithms",
     )
-
-
-def _limit(number: bool) -> str:
-    return f"must be in {LOWEST:g}..0" if number else "must be a number"

@@ -20,6 +20,7 @@ from spectheory.files import parsed_json
 from spectheory.trace.importers.answers import (
     ENDED,
     FINISH,
+    MOST_BYTES,
     OUTPUT,
     Json,
     at,
@@ -33,10 +34,6 @@ from spectheory.trace.importers.base import Format, text_of
 from spectheory.trace.record import Trace
 from spectheory.trace.scores import ScoredText, Scores, Top
 from spectheory.trace.texts import MISSING, Text, trace_of
-
-MOST_BYTES = 1 << 31
-"""Of a file of log-probabilities: some hundred million tokens."""
-
 
 _KEY = re.compile(rb'"target"\s*:')
 
