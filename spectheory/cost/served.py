@@ -103,7 +103,7 @@ class ServedFit:
 
     def seconds(self, batch: float, context: float, k: int = 0) -> Interval:
         """Seconds of a step, with the 95% interval that follows from the residuals (statistical)."""
-        row = row_of(batch, context, k, accepted_at(self.runs, k))
+        row = _row_of(batch, context, k, _accepted_at(self.runs, k))
         best = self._bounded(row @ np.array(self.coefficients))
         half = self.reach * math.sqrt(sum(float(row @ np.array(each)) ** 2 for each in self.directions))
         return Interval(min(self._bounded(best - half), best), best, best + half, "statistical")
@@ -174,13 +174,13 @@ class ServedCost(CostModel):
             yield low, high
 
 
-def accepted_at(runs: Sequence[StepTime], k: int) -> float:
+def _accepted_at(runs: Sequence[StepTime], k: int) -> float:
     """Accepted tokens of a call of k drafts: the mean of the runs, on a line between those of other k."""
     ks = sorted({run.k for run in runs})
     return float(np.interp(k, ks, [np.mean([run.accepted for run in runs if run.k == each]) for each in ks]))
 
 
-def row_of(batch: float, context: float, k: int, accepted: float = 0.0) -> Floats:
+def _row_of(batch: float, context: float, k: int, accepted: float = 0.0) -> Floats:
     """What each term is multiplied by."""
     cached = batch * context
     return np.array(
@@ -210,7 +210,7 @@ def fit_server(runs: Sequence[StepTime]) -> ServedFit:
     (0.01, 0.002, True, 3)
     """
     _require(runs)
-    design = np.array([row_of(run.batch, run.context, run.k, accepted_at(runs, run.k)) for run in runs])
+    design = np.array([_row_of(run.batch, run.context, run.k, _accepted_at(runs, run.k)) for run in runs])
     seconds = np.array([run.seconds for run in runs])
     used = _used(runs)
     relative = design[:, used] / seconds[:, None]

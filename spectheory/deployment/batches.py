@@ -154,7 +154,7 @@ def check_batches(cost: CostModel) -> None:
 
 
 @runtime_checkable
-class Chosen(Protocol):
+class _Chosen(Protocol):
     """A length chosen for a batch."""
 
     @property
@@ -166,9 +166,9 @@ class Chosen(Protocol):
         """Drafts of a call; 0 is plain decoding."""
 
 
-def batch_ranges(choices: Sequence[Chosen]) -> list[tuple[int, int, int]]:
+def batch_ranges(choices: Sequence[_Chosen]) -> list[tuple[int, int, int]]:
     """Runs of batch sizes with one best length, as (first, last, k); `choices` have one context, batches ascending."""
-    choices = instances("choices", choices, Chosen, remedy="spectheory.deployment.best_lengths makes them")
+    choices = instances("choices", choices, _Chosen, remedy="spectheory.deployment.best_lengths makes them")
     runs = [(k, [choice.batch for choice in group]) for k, group in groupby(choices, key=lambda choice: choice.k)]
     return [(batches[0], batches[-1], k) for k, batches in runs]
 

@@ -191,7 +191,7 @@ def planned_acceptance(
 def counted_acceptance(counts: Mapping[str, Counters | CallLog]) -> tuple[Acceptance, str]:
     """Survival as one engine counted it, at its own k."""
     (name, run), *others = counts.items()
-    survival = (pooled(run) if isinstance(run, CallLog) else run).survival
+    survival = pooled(run).survival
     if others or not survival:
         raise SettingError(
             f"{', '.join(counts)} says no acceptance by position of one engine",

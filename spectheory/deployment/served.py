@@ -15,14 +15,13 @@ from spectheory.deployment.batches import batch_ranges
 from spectheory.deployment.exports import Acceptance
 from spectheory.deployment.load import Load, LoadAnswer, LoadPoint
 from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
-from spectheory.distributions import Floats
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError, argument
 from spectheory.intervals import Interval
 from spectheory.prediction.at_starts import survival_at_starts
 from spectheory.prediction.call_times import speedup
 from spectheory.prediction.over_prompts import Prompts, deviation, ratio, reach
-from spectheory.prediction.renewal import read_at, spread_of_calls
+from spectheory.prediction.renewal import read_at, spread_of_calls, tokens_counted
 from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.trace import Trace
 from spectheory.trace.counters import BenchRun
@@ -139,15 +138,9 @@ def _tokens_of_runs(runs: Sequence[BenchRun], ks: Sequence[int]) -> list[Tokens]
         output = sum(run.decoded for run in same) / (calls + sum(run.accepted or 0 for run in same))
         counted = _counted_survival(runs, ran)
         spread = spread_of_calls(counted, calls)
-        per_call = (read_at(counted, k, spread) if k != ran else _counted(counted, spread)) * output
+        per_call = (read_at(counted, k, spread) if k != ran else tokens_counted(counted, calls)) * output
         rows.append(Tokens(k, per_call, _gain_of(k, per_call), k != ran))
     return rows
-
-
-def _counted(survival: Sequence[float], spread: Floats) -> Interval:
-    """Tokens per call that calls counted, 95% over them."""
-    mean, half = 1 + math.fsum(survival), reach(np.inf) * math.sqrt(float(spread.sum()))
-    return Interval(max(mean - half, 1.0), mean, min(mean + half, len(survival) + 1.0), "statistical")
 
 
 def _counted_survival(runs: Sequence[BenchRun], k: int) -> tuple[float, ...]:

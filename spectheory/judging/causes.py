@@ -9,14 +9,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectheory.distributions import Floats, Sampling
 from spectheory.errors import TextError, TraceError
 from spectheory.judging.changes import DRAFT_CUTS, SETTINGS_CHANGES, LogitChange
 from spectheory.judging.counting import Counting, past_end, torn
-from spectheory.judging.output import FALSE_ALARM, OF_DRAFT, Verified, bets, bonus_test, output_tests
+from spectheory.judging.output import FALSE_ALARM, OF_DRAFT, SHARES, bonus_test, output_tests
 from spectheory.judging.standing import FALSE_ALARMS, Standing
-from spectheory.judging.starts import Calls
+from spectheory.judging.starts import Calls, tilted
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog
 from spectheory.verification.registry import find_rule
@@ -87,7 +88,7 @@ class Cause:
     of_output: bool = False
 
 
-def best_fit(
+def _best_fit(
     context: Context, survivals: Mapping[str, str | Floats], counting: Counting
 ) -> tuple[str, Standing] | None:
     """Of some rules (by the names of `survivals`) the one that fits best under a way of counting, if one fits; those
@@ -103,7 +104,7 @@ def _by_counting(context: Context, counting: Counting, cause: str, sentence: str
     """A finding where a refuted rule fits under another way of counting, and listed calls make up their texts."""
     if torn(context.log, counting):
         return None
-    best = best_fit(context, {one.rule: one.rule for one in context.refuted}, counting)
+    best = _best_fit(context, {one.rule: one.rule for one in context.refuted}, counting)
     if best is None:
         return None
     rule, standing = best
@@ -123,7 +124,7 @@ def _ends_at_a_depth(context: Context) -> Finding | None:
         survivals: Mapping[str, str | Floats] = {
             one.rule: context.survival(one.rule) * (np.arange(context.counting.k) < depth) for one in context.refuted
         }
-        if best := best_fit(context, survivals, context.counting):
+        if best := _best_fit(context, survivals, context.counting):
             rule, standing = best
             what = f"nothing is accepted beyond position {depth} of a call, and up to there rule {rule} fits"
             return Finding(DEPTH.name, f"{what} (p = {standing.p:.2g}): {SUSPECTS}", rule, standing, standing.closeness)
@@ -159,15 +160,14 @@ def _samples_again(context: Context) -> Finding | None:
     bonus = bonus_test(context.trace, context.calls.bonus)
     if bonus is not None and bonus.refuted:
         return None
-    verified = Verified.of(context.calls)
-    log_draft, log_target, lost = (
-        np.asarray(context.trace.columns[name], np.float64)[verified.rows] for name in OF_DRAFT
-    )
+    rows, accepted = _verified(context.calls)
+    log_draft, log_target, lost = (np.asarray(context.trace.columns[name], np.float64)[rows] for name in OF_DRAFT)
     log_ratio = log_draft - log_target
     kept = np.exp(np.minimum(0.0, log_ratio))
     chance = np.divide(kept, kept + lost, out=np.ones_like(kept), where=kept + lost > 0)
     log_law = np.log(np.maximum(kept + lost, 1e-300))
-    counts, law = verified.coins(chance), math.exp(-max(bets([-log_law, log_ratio - log_law]), 0.0))
+    counts = tilted(accepted.astype(np.int64), np.stack([1 - chance, chance], axis=1), np.ones(len(chance)))
+    law = math.exp(-max(_bets([-log_law, log_ratio - log_law]), 0.0))
     if min(counts, law) < EXPLAINED / 2 or log_law.sum() < -math.log(FALSE_ALARM):
         return None
     said = (
@@ -177,6 +177,33 @@ def _samples_again(context: Context) -> Finding | None:
     return Finding(
         RESIDUAL.name, said, "token", {"p_tokens": law, "p_accepted": counts, "log_likelihood_ratio": log_law.sum()}
     )
+
+
+def _verified(calls: Calls) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Rows ``[M]`` of the texts that calls verified, in the order of the text, and whether the draft was accepted.
+
+    Of each call these are its accepted drafts, and the one that was rejected if one was. An engine that changes the
+    text still verifies position by position: a token has some law given the text before it, and was accepted with some
+    probability given the token. In this order both are revealed one after the other, so sums of either are martingales,
+    whatever the engine does later. The recursion over starts would be exact for right output only.
+    """
+    counts = calls.accepted + (calls.accepted < calls.judged)
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.repeat(calls.rows, counts) + within, within < np.repeat(calls.accepted, counts)
+
+
+def _bets(logs: Sequence[Floats]) -> float:
+    """Log evidence against a law of tokens: bets that a share of them is drawn from others instead.
+
+    `logs` are log-ratios ``[M]`` of the other laws to it. Each factor 1 - e + e r has mean 1 at most, so this is a test
+    martingale.
+    """
+    each = [
+        np.log(np.maximum(1 - share + share * np.exp(np.minimum(log, 27.0)), 1e-300)).sum()
+        for log in logs
+        for share in SHARES
+    ]
+    return float(np.logaddexp.reduce(each) - math.log(len(each)))
 
 
 RESIDUAL = Cause(
@@ -360,7 +387,7 @@ Model = Literal["draft", "target", "draft and target"]
 
 
 @dataclass(frozen=True)
-class Explained:
+class _Explained:
     """A rule that is refuted as stated and not under a change."""
 
     change: LogitChange
@@ -416,7 +443,7 @@ def _readings(context: Context, model: Model, changes: Sequence[LogitChange]) ->
                 yield change, context.reread(**changed)
 
 
-def _fitting(context: Context, change: LogitChange, trace: Trace) -> list[Explained]:
+def _fitting(context: Context, change: LogitChange, trace: Trace) -> list[_Explained]:
     """Refuted rules that are not refuted on this reading; those that need columns it lacks are left out."""
     fits = []
     for before in context.refuted:
@@ -425,11 +452,11 @@ def _fitting(context: Context, change: LogitChange, trace: Trace) -> list[Explai
         except TraceError:
             continue
         if before.refuted and after.p >= EXPLAINED:
-            fits.append(Explained(change, before, after))
+            fits.append(_Explained(change, before, after))
     return fits
 
 
-def _finding(name: str, fits: Sequence[Explained]) -> Finding:
+def _finding(name: str, fits: Sequence[_Explained]) -> Finding:
     """The best fit in one sentence, with the calls before and after, and what else fits."""
     best = max(fits, key=lambda one: (one.before.served, one.after.closeness))
     before, after = best.before.calls, best.after.calls

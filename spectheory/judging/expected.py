@@ -97,7 +97,7 @@ class ExpectedCounts:
         """Counts of which near-ties alone leave an interval: outside it they are impossible."""
         ends = (replace(self, survival=end, undecided=None) for end in self.undecided or ())
         least, most = (end._masked(most=last) for end, last in zip(ends, (False, True), strict=True))
-        low, high = (end.sum(axis=0) for end in extremes(least, most, self.decoded[1], self._rewards))
+        low, high = (end.sum(axis=0) for end in _extremes(least, most, self.decoded[1], self._rewards))
         for name, count, fewest, largest in zip(names, counts.tolist(), low.tolist(), high.tolist(), strict=False):
             yield Comparison(name, count, fewest, largest, 0.0, float(fewest <= count <= largest))
 
@@ -156,7 +156,7 @@ class ExpectedCounts:
         return np.where(depth > left, last, inside)
 
 
-def extremes(low: Floats, high: Floats, lengths: Integers, rewards: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _extremes(low: Floats, high: Floats, lengths: Integers, rewards: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Least and most of each count ``[texts, A]``, whatever becomes of undecided drafts (exact).
 
     `low` and `high` ``[N, k]`` are survivals of 0 and 1, with every undecided draft rejected, and accepted; a call of

@@ -301,9 +301,10 @@ def _explained(
     others = [one for one in made.standings if one not in blamed]
     context = Context(made.log, trace, made.counting, blamed, others, again, survival, bench.calls, reread)
     findings = [(cause, finding) for cause in tried if (finding := cause.explains(context))]
-    causes = tuple(sorted((finding for _, finding in findings), key=_closest))
+    # What is certain first, then by how close the counts are.
+    causes = sorted((finding for _, finding in findings), key=lambda one: [-value for value in one.closeness or ()])
     half = made.output_refuted and findings and not any(cause.of_output for cause, _ in findings)
-    return replace(made, causes=causes, notes=made.notes + (COUNTS_ALONE,) * bool(half))
+    return replace(made, causes=tuple(causes), notes=made.notes + (COUNTS_ALONE,) * bool(half))
 
 
 def _bench(log: CallLog, counting: Counting, counters: Counters | None, shape: Shape) -> Bench:
@@ -398,11 +399,6 @@ def _alike(read: list[tuple[str, Floats]]) -> Iterator[tuple[tuple[str, ...], Fl
 def _order(one: Standing) -> tuple[bool, bool, float, float]:
     """Rules that engines run first, of these the least refuted one."""
     return not one.served, one.refuted, -one.p, abs(one.worst.z)
-
-
-def _closest(one: Finding) -> tuple[float, ...]:
-    """What is certain first, then by how close the counts are."""
-    return () if one.closeness is None else tuple(-value for value in one.closeness)
 
 
 def _again(

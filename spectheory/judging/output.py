@@ -8,7 +8,7 @@ false-alarm rate :data:`FALSE_ALARM`; all seven together stay below 1e-3 (union 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,51 +17,11 @@ from numpy.typing import NDArray
 from scipy import special
 
 from spectheory.distributions import Floats
-from spectheory.judging.starts import TILTS, Calls, tilted
+from spectheory.judging.starts import TILTS
 from spectheory.trace import IMPOSSIBLE, READ, Trace
 
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95)
 """Shares of tokens of another law that bets are on."""
-
-
-@dataclass(frozen=True)
-class Verified:
-    """Rows ``[M]`` of the texts that calls verified, in the order of the text, and whether the draft was accepted.
-
-    An engine that changes the text still verifies position by position: a token has some law given the text before it,
-    and was accepted with some probability given the token. In this order both are revealed one after the other, so sums
-    of either are martingales, whatever the engine does later. The recursion over starts would be exact for right output
-    only.
-    """
-
-    rows: NDArray[np.int64]
-    accepted: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, calls: Calls) -> Verified:
-        """Of each call its accepted drafts, and the one that was rejected if one was."""
-        rejected = (calls.accepted < calls.judged).astype(np.int64)
-        counts = calls.accepted + rejected
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        return cls(np.repeat(calls.rows, counts) + within, within < np.repeat(calls.accepted, counts))
-
-    def coins(self, chance: Floats) -> float:
-        """A p-value, an upper bound, if each draft is accepted with this chance ``[M]`` given its token."""
-        return tilted(self.accepted.astype(np.int64), np.stack([1 - chance, chance], axis=1), np.ones(len(chance)))
-
-
-def bets(logs: Sequence[Floats]) -> float:
-    """Log evidence against a law of tokens: bets that a share of them is drawn from others instead.
-
-    `logs` are log-ratios ``[M]`` of the other laws to it. Each factor 1 - e + e r has mean 1 at most, so this is a test
-    martingale.
-    """
-    each = [
-        np.log(np.maximum(1 - share + share * np.exp(np.minimum(log, 27.0)), _TINY)).sum()
-        for log in logs
-        for share in SHARES
-    ]
-    return float(np.logaddexp.reduce(each) - math.log(len(each)))
 
 
 Side = Literal["exact", "guaranteed", "asymptotic", "estimate"]
@@ -74,7 +34,7 @@ NULL = "each token is a sample of the target's pmf under the stated settings, gi
 SEED = 13
 """Of the uniform numbers that place a token within its mass, so that an answer is the same each time."""
 SHAPES = (0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0)
-"""Exponents a and b of the Beta laws that the bets of :func:`evidence` are on."""
+"""Exponents a and b of the Beta laws that the bets of ``_evidence`` are on."""
 POSSIBLE = "possible tokens"
 """Name of the test that a token of probability 0 fails."""
 OF_DRAFT = ("log_draft", "log_target", "total_variation")
@@ -168,7 +128,7 @@ def _possible(trace: Trace) -> OutputTest:
     )
 
 
-def heights(trace: Trace) -> Floats:
+def _heights(trace: Trace) -> Floats:
     """PIT values ``[N]``: above + u · tied, u uniform, the heights of the tokens in their cumulative pmfs.
 
     Given the text before it, a sample of the pmf has an exactly uniform height, as its token's interval has the length
@@ -179,7 +139,7 @@ def heights(trace: Trace) -> Floats:
     return np.clip(above + u * tied, _EDGE, 1 - _EDGE)
 
 
-def evidence(u: Floats) -> float:
+def _evidence(u: Floats) -> float:
     r"""Log of the mean of the likelihood ratios :math:`\prod_n f_{ab}(u_n)` of Beta laws against the uniform law.
 
     Each ratio is a martingale of mean 1 under the null, and so is their mean, a test martingale: by Ville's inequality
@@ -296,7 +256,7 @@ def _uniform(trace: Trace) -> OutputTest:
     """Kolmogorov's and Smirnov's test that the heights are uniform."""
     from scipy import stats  # slow to import
 
-    u = heights(trace)
+    u = _heights(trace)
     test, n = stats.kstest(u, "uniform"), len(u)
     ended = any(text.ended for text in trace.texts)
     return OutputTest(
@@ -335,20 +295,20 @@ def _growth(needed: float) -> float:
 
 
 def _all_texts(trace: Trace) -> OutputTest:
-    u = heights(trace)
-    return _bet(evidence(u), len(u), 1, name="bets", asks="bets against uniform heights, all texts in a row")
+    u = _heights(trace)
+    return _bet(_evidence(u), len(u), 1, name="bets", asks="bets against uniform heights, all texts in a row")
 
 
 def _single_texts(trace: Trace) -> OutputTest:
     """The text with the largest evidence; `p` is corrected for the number of texts."""
-    by_text = [(evidence(u), len(u), text.id) for u, text in _by_text(trace)]
+    by_text = [(_evidence(u), len(u), text.id) for u, text in _by_text(trace)]
     logs, n, text = max(by_text)
     about = {"name": "single texts", "asks": "the same bets on each text alone, the worst of them", "text": text}
     return _bet(logs, n, len(by_text), **about)
 
 
 def _by_text(trace: Trace) -> Iterator[tuple[Floats, Any]]:
-    pieces = np.split(heights(trace), np.cumsum(trace.lengths)[:-1])
+    pieces = np.split(_heights(trace), np.cumsum(trace.lengths)[:-1])
     return zip(pieces, trace.texts, strict=True)
 
 

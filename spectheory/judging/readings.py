@@ -31,7 +31,7 @@ from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.prediction.guessed_ratio import AtRatio, chains_at_ratios
 from spectheory.prediction.over_prompts import left_out, ratio, reach
-from spectheory.prediction.renewal import Renewal, Summed, read_at, spread_of_calls
+from spectheory.prediction.renewal import Renewal, Summed, read_at, spread_of_calls, tokens_counted
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import Counters, by_accepted, depth_of, pooled
 from spectheory.verification import PATH_RULES, LookupMatch
@@ -57,7 +57,7 @@ def _first_choice_bounds(log: CallLog, k: int) -> tuple[NDArray[np.int64], NDArr
     if not (log.requests and drafted and all(each.accepted for each in log.requests)):
         return None
     pairs = [_matches(each, log.k) for each in log.requests]
-    fewest, most = ([calls_of(row[side], k) for row in pairs] for side in (1, 0))
+    fewest, most = ([_calls_of(row[side], k) for row in pairs] for side in (1, 0))
     return np.array(fewest), np.array(most)
 
 
@@ -75,12 +75,12 @@ def _matches(request: Request, k: int | None) -> tuple[Bools, Bools]:
     return np.array(least), np.array(most[:whole])
 
 
-def calls_of(match: Bools | Sequence[bool], k: int) -> int:
+def _calls_of(match: Bools | Sequence[bool], k: int) -> int:
     """Calls of k drafts over a text whose tokens match or not; the first call starts before the first token.
 
     Examples
     --------
-    >>> calls_of([True, True, False, True], 1), calls_of([True, True, False, True], 3)
+    >>> _calls_of([True, True, False, True], 1), _calls_of([True, True, False, True], 3)
     (3, 2)
     """
     ends = [*np.flatnonzero(~np.asarray(match, dtype=bool)).tolist()]
@@ -143,8 +143,7 @@ def first_draft_gap(one: Counters | CallLog, other: Counters | CallLog) -> First
 
 
 def _counts(run: Counters | CallLog) -> Counters:
-    counts = pooled(run) if isinstance(run, CallLog) else run
-    return instance("a run", counts, Counters, remedy="spectheory.trace.read_evidence reads one")
+    return instance("a run", pooled(run), Counters, remedy="spectheory.trace.read_evidence reads one")
 
 
 Basis = Literal["counted", "drafted so far", "own starts", "constant hazard"]
@@ -197,7 +196,7 @@ class ReadingAtK:
     k: int
     survival: Interval
     hazard: float | None
-    tokens_per_call: Interval
+    _tokens_per_call: Interval
     basis: Basis
     speedup: Interval | None = None
     first_choices: Interval | None = None
@@ -272,9 +271,9 @@ def readings(
     True
     """
     log = evidence if isinstance(evidence, CallLog) else None
-    counters = pooled(evidence) if isinstance(evidence, CallLog) else evidence
+    counters = pooled(evidence)
     law = _Law.of(counters)
-    mean, noise = tokens_per_call(counters, log)
+    mean, noise = _tokens_per_call(counters, log)
     cost, from_log = (cost, "") if cost else _cost_in(counters)
     renews, spread = _renews(rule), covariance(counters, log)
     two = (Renewal(law.known), Summed(law.known)) if law.known and not law.variable else None
@@ -445,7 +444,7 @@ def _reached(log: CallLog) -> NDArray[np.float64]:
     return np.array([[sum(n for j, n in each.items() if j >= i) for i in depths] for each in counts], dtype=float)
 
 
-def tokens_per_call(counters: Counters, log: CallLog | None) -> tuple[Callable[[int], Interval], Noise]:
+def _tokens_per_call(counters: Counters, log: CallLog | None) -> tuple[Callable[[int], Interval], Noise]:
     """Tokens per call of chains of k with their 95% interval, and what that is over."""
     if log is not None and len(log) > 1 and counters.survival:
         reached = _reached(log)
@@ -453,12 +452,10 @@ def tokens_per_call(counters: Counters, log: CallLog | None) -> tuple[Callable[[
         return lambda k: ratio(left_out(reached[:, : k + 1].sum(axis=1)), calls, limits=(1.0, k + 1.0)), "requests"
 
     def over_calls(k: int) -> Interval:
-        mean = math.fsum(counters.survival[:k])
-        if not counters.calls:
-            return Interval.estimate(1 + mean)
-        variance = float(spread_of_calls(counters.survival[:k], counters.calls).sum())
-        half = reach(np.inf) * math.sqrt(max(variance, 0.0))
-        return Interval(max(1 + mean - half, 1.0), 1 + mean, min(1 + mean + half, k + 1.0), "statistical")
+        counted = counters.survival[:k]
+        if counters.calls:
+            return tokens_counted(counted, counters.calls)
+        return Interval.estimate(1 + math.fsum(counted))
 
     return over_calls, "calls" if counters.calls and counters.survival else "unknown"
 

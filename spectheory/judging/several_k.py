@@ -202,7 +202,7 @@ class _Line:
 
 def alike(runs: Sequence[Counters | CallLog]) -> bool:
     """Whether runs can be read together: counts by position at several k, each once, of one engine."""
-    counters = [pooled(run) if isinstance(run, CallLog) else run for run in runs]
+    counters = [pooled(run) for run in runs]
     ks = [len(each.survival) for each in counters]
     return len(set(ks)) == len(ks) > 1 and all(map(_fixed, counters)) and len({each.engine for each in counters}) == 1
 

@@ -120,9 +120,9 @@ class Calls:
 
         The mean likelihood of all rules over the rule's own has mean at most 1 if the rule is right.
         """
-        of_rule, excluded = self.laws(survival), rare(self.laws(survival))
+        of_rule, excluded = self.laws(survival), _rare(self.laws(survival))
         dropped = _at(excluded, self.accepted)
-        if certain(of_rule) and np.any(_at(of_rule, self.accepted) == 0):
+        if _certain(of_rule) and np.any(_at(of_rule, self.accepted) == 0):
             return 0.0
         with np.errstate(divide="ignore"):
             each = [np.log(np.maximum(_at(laws, self.accepted), 0.0)) for laws in (of_rule, *map(self.laws, others))]
@@ -140,9 +140,9 @@ class Calls:
         up to a share :data:`ROUNDED` of calls is put down to rounding.
         """
         laws = self.laws(survival)
-        if certain(laws):
+        if _certain(laws):
             return None
-        excluded = rare(laws)
+        excluded = _rare(laws)
         is_rare, chance = _at(excluded, self.accepted), (laws * excluded).sum(axis=1)
         low, high = float(chance.sum()), float(chance.sum() + ROUNDED * len(laws))
         allowed = np.minimum(chance + ROUNDED, 1.0)
@@ -150,12 +150,12 @@ class Calls:
         return Comparison("calls of rare lengths", int(is_rare.sum()), low, high, float(np.sqrt(high)), p)
 
 
-def rare(laws: Floats) -> NDArray[np.bool_]:
+def _rare(laws: Floats) -> NDArray[np.bool_]:
     """Outcomes that may be an engine's rounding: those of chance below :data:`RARE`; none if nothing is random."""
-    return np.zeros(laws.shape, bool) if certain(laws) else laws < RARE
+    return np.zeros(laws.shape, bool) if _certain(laws) else laws < RARE
 
 
-def certain(laws: Floats) -> bool:
+def _certain(laws: Floats) -> bool:
     """Whether every count is known."""
     return bool(np.all((laws == 0) | (laws == 1)))
 
@@ -168,9 +168,9 @@ def tilted(counts: Integers, laws: Floats, weights: Floats) -> float:
     size. Weights are in [-1, 1]. A count of chance below :data:`RARE` is left out (:meth:`Calls.rarities` counts them),
     which raises the mean by 1 + its chance at most. Where nothing is random, a count that differs gives 0.
     """
-    if certain(laws):
+    if _certain(laws):
         return float(np.all(_at(laws, counts) == 1))
-    excluded = rare(laws)
+    excluded = _rare(laws)
     kept = ~_at(excluded, counts)
     return _tilted(counts[kept], laws[kept], weights[kept], _slack(laws, excluded))
 

@@ -19,7 +19,7 @@ block rule judges positions together, and (i) fails for it; it is exact from two
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -27,13 +27,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from spectheory import truncated
-from spectheory.cost import CostModel
-from spectheory.cost.model import Ends
 from spectheory.distributions import Array, Floats
 from spectheory.drafting import Chain, Shape
-from spectheory.errors import SettingError, TraceError
+from spectheory.errors import TraceError
 from spectheory.intervals import Interval
-from spectheory.prediction.best_tree import BestTree, ShapeRequest
+from spectheory.prediction.best_tree import ShapeRequest
 from spectheory.trace import Trace
 from spectheory.verification import Columns, PathRule, RankRule
 
@@ -54,21 +52,6 @@ def nested(shape: Shape) -> bool:
     paths = set(shape.tree().paths)
     lower = ((*path[:i], path[i] - 1, *path[i + 1 :]) for path in paths for i in range(len(path)) if path[i] > 1)
     return all(path[1:] in paths for path in paths if len(path) > 1) and all(path in paths for path in lower)
-
-
-def require_certified(rule: PathRule, wanted: ShapeRequest) -> None:
-    """Refuse a shape whose calls the lists do not bound."""
-    if isinstance(wanted, BestTree):
-        reason, remedy = "no tree is searched for from bounds", "name a shape: chain, batch, 2x2x1"
-    elif not nested(wanted):
-        reason, remedy = "calls are not monotone in the ranks of such a tree", "use a k-ary shape that never widens"
-    elif wanted.max_rank > truncated.bounds_given(rule):
-        reason, remedy = f"{rule.name} has certified bounds for one candidate alone", "use a chain, or poisson"
-    else:
-        return
-    raise SettingError(
-        f"{rule.name} with {wanted} has no certified calls from lists of log-probabilities", limit=reason, remedy=remedy
-    )
 
 
 class _LawEnds(NamedTuple):
@@ -130,33 +113,6 @@ def ends_of(rule: PathRule, trace: Trace, max_rank: int) -> _LawEnds:
     low = np.maximum.accumulate(within[0], axis=1)
     high = np.minimum.accumulate(within[1, :, ::-1], axis=1)[:, ::-1]
     return _LawEnds(*(_LawEnd(rule, np.diff(end, axis=1, prepend=0.0)) for end in (low, np.maximum(low, high))))
-
-
-@dataclass(frozen=True)
-class CostAtBound(CostModel):
-    """A cost model of which every call takes what a call after this share of full acceptances does.
-
-    How many calls follow a full acceptance is not known either; between the shares 0 and 1 lies every mixture.
-    """
-
-    cost: CostModel
-    share: float
-
-    def target_step(self) -> Interval:
-        """That of the cost model."""
-        return self.cost.target_step()
-
-    def call(self, shape: Shape, full_share: float = 0.0) -> Interval:
-        """Time of a call at the one share."""
-        return self.cost.call(shape, self.share)
-
-    def errors(self) -> Iterator[Ends]:
-        """Those of the cost model, at the one share."""
-        return ((CostAtBound(low, self.share), CostAtBound(high, self.share)) for low, high in self.cost.errors())
-
-    def when_disturbed(self) -> Sequence[CostModel]:
-        """Those of the cost model, at the one share."""
-        return [CostAtBound(model, self.share) for model in self.cost.when_disturbed()]
 
 
 def hull(intervals: Sequence[Interval]) -> Interval:

@@ -109,7 +109,7 @@ def from_acceptance(
     costs = [] if c is None else [ConstantRatio(factor * ratio) for factor in (GUESSES if ratio else [1.0])]
     ends: Callable[[int], tuple[float, float]]
     if counted_k is None:
-        alpha, ends = rate, partial(_from_mean, rate)
+        alpha, ends = rate, lambda k: (least_tokens_per_call(rate, k), most_tokens_per_call(rate, k))
     else:
         drafted = whole(argument("counted_k"), counted_k, most=LONGEST, remedy="the number that every call drafted")
         counted = 1 + drafted * rate
@@ -121,7 +121,3 @@ def from_acceptance(
         tokens = Interval.exact(low) if low == high else Interval(low, min(max(idealised, low), high), high, "bound")
         rows.append(AtLength(k, tokens, tuple(cost.speedup(tokens, Chain(k)) for cost in costs)))
     return FromAcceptance(rate, counted_k, tuple(cost.c for cost in costs), tuple(rows))
-
-
-def _from_mean(rate: float, k: int) -> tuple[float, float]:
-    return least_tokens_per_call(rate, k), most_tokens_per_call(rate, k)

@@ -6,11 +6,12 @@ trace (path theorem, §7); the intervals are for the mean over all prompts of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 
+from spectheory import truncated
 from spectheory.checks import instance, several
 from spectheory.cost import CostModel, iid_tokens_per_call
 from spectheory.cost.model import Ends, a_cost
@@ -21,7 +22,7 @@ from spectheory.intervals import Interval
 from spectheory.prediction.answer import Plan, Prediction, merit
 from spectheory.prediction.best_tree import BestTree, ShapeRequest
 from spectheory.prediction.call_times import drafted_per_call, speedup, stopped_speedup, sum_of
-from spectheory.prediction.certified import CostAtBound, by_lists, ends_of, hull, require_certified
+from spectheory.prediction.certified import by_lists, ends_of, hull, nested
 from spectheory.prediction.means import MeanLaws
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.recorded import recorded_rules
@@ -147,7 +148,7 @@ def _with_lists(
         bounded = []
         for shape in (shape for shape in taken if shape not in exact):
             try:
-                require_certified(rule, shape)
+                _require_certified(rule, shape)
                 bounded.append(shape)
             except SettingError as error:
                 refused = error
@@ -156,6 +157,21 @@ def _with_lists(
     if not plans:
         raise refused or SettingError("there is nothing to predict", limit="needs a shape of the rules", remedy="chain")
     return reduce(add, plans)
+
+
+def _require_certified(rule: PathRule, wanted: ShapeRequest) -> None:
+    """Refuse a shape whose calls the lists do not bound."""
+    if isinstance(wanted, BestTree):
+        reason, remedy = "no tree is searched for from bounds", "name a shape: chain, batch, 2x2x1"
+    elif not nested(wanted):
+        reason, remedy = "calls are not monotone in the ranks of such a tree", "use a k-ary shape that never widens"
+    elif wanted.max_rank > truncated.bounds_given(rule):
+        reason, remedy = f"{rule.name} has certified bounds for one candidate alone", "use a chain, or poisson"
+    else:
+        return
+    raise SettingError(
+        f"{rule.name} with {wanted} has no certified calls from lists of log-probabilities", limit=reason, remedy=remedy
+    )
 
 
 def _between_ends(
@@ -167,7 +183,7 @@ def _between_ends(
     limits: TraceLimits,
 ) -> Plan:
     """The predictions of both ends of a certified law, joined; a call takes what the dearest or the cheapest takes."""
-    costs = [CostAtBound(cost, share) for share in (0.0, 1.0)] if cost else [None]
+    costs = [_CostAtBound(cost, share) for share in (0.0, 1.0)] if cost else [None]
     most = max(shape.max_rank for shape in shapes if not isinstance(shape, BestTree))
     plans = [
         planned(trace, at, [end], shapes, prefill_emits_token=prefill, limits=limits)
@@ -176,6 +192,33 @@ def _between_ends(
     ]
     joint = tuple(_joint(rule, each) for each in zip(*(p.predictions for p in plans), strict=True))
     return Plan(joint, max(joint, key=lambda p: p.gain), plans[0].prompts, plans[0].chosen_on)
+
+
+@dataclass(frozen=True)
+class _CostAtBound(CostModel):
+    """A cost model of which every call takes what a call after this share of full acceptances does.
+
+    How many calls follow a full acceptance is not known either; between the shares 0 and 1 lies every mixture.
+    """
+
+    cost: CostModel
+    share: float
+
+    def target_step(self) -> Interval:
+        """That of the cost model."""
+        return self.cost.target_step()
+
+    def call(self, shape: Shape, full_share: float = 0.0) -> Interval:
+        """Time of a call at the one share."""
+        return self.cost.call(shape, self.share)
+
+    def errors(self) -> Iterator[Ends]:
+        """Those of the cost model, at the one share."""
+        return ((_CostAtBound(low, self.share), _CostAtBound(high, self.share)) for low, high in self.cost.errors())
+
+    def when_disturbed(self) -> Sequence[CostModel]:
+        """Those of the cost model, at the one share."""
+        return [_CostAtBound(model, self.share) for model in self.cost.when_disturbed()]
 
 
 def _joint(rule: PathRule, ends: Sequence[Prediction]) -> Prediction:

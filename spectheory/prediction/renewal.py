@@ -26,14 +26,14 @@ _STEP = 1e-6
 """Of a hazard or share, in a derivative."""
 
 
-def survival_of(hazards: Floats, k: int) -> Floats:
+def _survival_of(hazards: Floats, k: int) -> Floats:
     """P(tau >= i) of chains of k drafts, i = 1..k, at the starts that they visit in the long run.
 
     Examples
     --------
     Matches that do not depend on their age are accepted alike at every position:
 
-    >>> survival_of(np.array([0.5, 0.5]), 3)
+    >>> _survival_of(np.array([0.5, 0.5]), 3)
     array([0.5  , 0.25 , 0.125])
     """
     oldest = len(hazards) - 1
@@ -56,7 +56,7 @@ def _fitted(shares: tuple[float, ...]) -> tuple[Floats, Floats]:
     above = np.append(1.0, counted[:-1])
     first = np.divide(counted, above, out=np.zeros_like(counted), where=above > 0)
     fit = least_squares(
-        lambda hazards: survival_of(hazards, len(counted)) - counted,
+        lambda hazards: _survival_of(hazards, len(counted)) - counted,
         np.clip(first, 1e-9, 1 - 1e-9),
         bounds=(0.0, 1.0),
         xtol=1e-14,
@@ -94,12 +94,12 @@ class Renewal(_Reading):
 
     def survival(self, k: int) -> Floats:
         """P(tau >= i) at the starts of calls of k drafts, ``[k]``."""
-        return survival_of(_fitted(self.counted)[0], k)
+        return _survival_of(_fitted(self.counted)[0], k)
 
     def jacobian(self, k: int) -> Floats:
         """Derivatives of :meth:`survival` by the counted shares."""
         hazards, by_hazard = _fitted(self.counted)
-        moved = _differences(lambda values: survival_of(values, k), hazards)
+        moved = _differences(lambda values: _survival_of(values, k), hazards)
         return np.asarray(moved @ np.linalg.pinv(by_hazard, rcond=1e-9))
 
 
@@ -153,3 +153,10 @@ def spread_of_calls(counted: Sequence[float], calls: int) -> Floats:
     one = 1 / (calls + 2)
     shares, places = np.clip(np.array(counted, dtype=np.float64), one, 1 - one), np.arange(len(counted))
     return np.asarray((shares[np.maximum.outer(places, places)] - np.outer(shares, shares)) / calls)
+
+
+def tokens_counted(counted: Sequence[float], calls: int) -> Interval:
+    """Tokens per call of the counted survival itself, with the 95% interval of independent calls."""
+    mean, variance = 1 + math.fsum(counted), float(spread_of_calls(counted, calls).sum())
+    half = reach(np.inf) * math.sqrt(max(variance, 0.0))
+    return Interval(max(mean - half, 1.0), mean, min(mean + half, len(counted) + 1.0), "statistical")

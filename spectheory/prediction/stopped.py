@@ -80,7 +80,7 @@ class DraftedLengths:
         return TextCalls(self.calls + float(prefill_emits_token), self.full, np.full_like(self.calls, np.nan))
 
 
-def log_weights(rule: PathRule, columns: Columns) -> Floats:
+def _log_weights(rule: PathRule, columns: Columns) -> Floats:
     """Log of the probability that the text's token is drafted over that of its output, ``[N]``.
 
     Of drawn drafts that is log q - log p; a first choice is drafted for certain.
@@ -114,7 +114,7 @@ class Drafted:
         """Products of the first 0, ..., k - 1 ratios from each start, ``[N, k]``."""
         weights = np.ones((len(self.left), self.k))
         if self.k > 1:
-            logs = along_calls(trace.columns, self.k - 1, lambda at: log_weights(rule, at), fill=0.0)
+            logs = along_calls(trace.columns, self.k - 1, lambda at: _log_weights(rule, at), fill=0.0)
             logs = np.where(np.arange(self.k - 1) < self.left[:, None], logs, 0.0)
             with np.errstate(over="ignore", invalid="ignore"):
                 weights[:, 1:] = np.exp(np.cumsum(logs, axis=1))

@@ -15,16 +15,13 @@ from numpy.typing import NDArray
 
 from spectheory import kernels
 from spectheory.distributions import Floats
-from spectheory.drafting import Shape
 from spectheory.intervals import Interval
 from spectheory.limits.several_chains import several_chain_terms
 from spectheory.limits.text import best_threshold, surprisal_walks, threshold_terms
 from spectheory.prediction.over_prompts import HALVES, Prompts, ratio
-from spectheory.prediction.paths import by_text, tokens_left, visits_of
-from spectheory.prediction.shape_calls import survival_of
+from spectheory.prediction.paths import by_text, tokens_left
 from spectheory.trace import GIVEN_TEXT, Trace
 from spectheory.trace.sample import of_texts, spread
-from spectheory.verification import PathRule
 from spectheory.verification.by_start import Columns, along_calls, within
 
 Visits = Callable[[Trace], Floats] | None
@@ -33,7 +30,7 @@ _SHARE_OF_STARTS = 1 / 8
 """Starts with room for a call that a limit needs, of all positions: fewer are those near the prompts alone."""
 
 
-class StartsByPosition:
+class _StartsByPosition:
     """Starts of calls along a text, chosen by position alone: where k tokens might follow.
 
     Which starts count must not depend on what follows: a text counts as long as it might have become, which is its own
@@ -68,16 +65,6 @@ class StartsByPosition:
         return np.where(ended, self._longest, block.lengths)
 
 
-def visits_of_calls(rule: PathRule, shape: Shape, prefill: bool) -> Visits:
-    """The calls of a rule with a shape."""
-
-    def of(block: Trace) -> Floats:
-        survival, _ = survival_of(rule, shape, block.columns)
-        return visits_of(survival, block.lengths, prefill_emits_token=prefill)
-
-    return of
-
-
 class TextLimit:
     """B6 of a trace at some numbers of nodes, `ks`; None where too few starts have room for them.
 
@@ -85,7 +72,7 @@ class TextLimit:
     """
 
     def __init__(self, prompts: Prompts, trace: Trace, ks: Sequence[int]) -> None:
-        self._prompts, self._trace, self._starts = prompts, trace, StartsByPosition(prompts, trace)
+        self._prompts, self._trace, self._starts = prompts, trace, _StartsByPosition(prompts, trace)
         self._ks = [k for k in sorted(set(ks)) if self._starts.enough(k)]
         self._half = 1 - np.minimum(prompts.folds(HALVES), 1)
 
@@ -182,7 +169,7 @@ def one_call_bound(prompts: Prompts, trace: Trace, ks: Sequence[int], *, chains:
     >>> [round(one_call_bound(Prompts(trace.texts), trace, [1], chains=k)[1].best, 4) for k in (1, 2)]
     [1.5066, 1.8488]
     """
-    starts = StartsByPosition(prompts, trace)
+    starts = _StartsByPosition(prompts, trace)
     rooms = {k: starts.with_room(k) for k in ks if k <= within(trace.columns, k)}
     known = {k: whole for k, whole in rooms.items() if whole is not None}
     if not known:

@@ -36,9 +36,9 @@ from spectheory.limits import branching_bound, tunstall_bound
 from spectheory.limits.claims import BY_START, WHOLE_DECODING, LimitClaim
 from spectheory.prediction.means import MeanLaws, columns_of, means_of
 from spectheory.prediction.over_prompts import Prompts, ratio
-from spectheory.prediction.paths import calls_of_chains, tokens_left
-from spectheory.prediction.shape_calls import ShapeCalls
-from spectheory.prediction.text_limit import TextLimit, Visits, visits_of_calls
+from spectheory.prediction.paths import calls_of_chains, tokens_left, visits_of
+from spectheory.prediction.shape_calls import ShapeCalls, survival_of
+from spectheory.prediction.text_limit import TextLimit, Visits
 from spectheory.trace import GIVEN_TEXT, Trace
 from spectheory.verification import BlockVerification, PathRule, RankRule
 from spectheory.verification.by_start import deepest, within
@@ -52,7 +52,7 @@ def _claim_of(trace: Trace) -> LimitClaim:
     return WHOLE_DECODING if deepest(trace.columns) is None else BY_START
 
 
-def fewest_calls(
+def _fewest_calls(
     trace: Trace, ks: Sequence[int], *, prefill_emits_token: bool = False, block: Mapping[int, Floats] | None = None
 ) -> dict[int, Floats]:
     """Lower bound on the calls of each text with chains of at most k drafts, ``[texts]`` by k (§12, B7 or L).
@@ -172,6 +172,16 @@ class Limits:
         return limits
 
 
+def _visits_of_calls(rule: PathRule, shape: Shape, prefill: bool) -> Visits:
+    """The calls of a rule with a shape."""
+
+    def of(block: Trace) -> Floats:
+        survival, _ = survival_of(rule, shape, block.columns)
+        return visits_of(survival, block.lengths, prefill_emits_token=prefill)
+
+    return of
+
+
 class TraceLimits:
     """The limits of rules and shapes on one trace; what depends on neither is computed once for all plans."""
 
@@ -204,7 +214,7 @@ class TraceLimits:
             for rule, calls in pairs
             if type(rule) is BlockVerification and calls.shape.is_chain and not calls.shape.stop
         }
-        fewest = fewest_calls(self._trace, chains, prefill_emits_token=prefill_emits_token, block=block)
+        fewest = _fewest_calls(self._trace, chains, prefill_emits_token=prefill_emits_token, block=block)
         limits = []
         for rule, calls in pairs:
             of_pair = self._means.limits(calls.shape.nodes, self._text[calls.shape.nodes])
@@ -221,7 +231,7 @@ class TraceLimits:
         sizes = sorted({calls.shape.nodes for _, calls in pairs} - self._text.keys())
         by_start = list(dict.fromkeys((rule, calls.starts) for rule, calls in pairs if calls.starts))
         asked: list[tuple[int, Visits]] = [(k, None) for k in sizes]
-        asked += [(shape.nodes, visits_of_calls(rule, shape, prefill)) for rule, shape in by_start]
+        asked += [(shape.nodes, _visits_of_calls(rule, shape, prefill)) for rule, shape in by_start]
         names = [columns_of(rule, [shape], self._trace.columns) for rule, shape in by_start]
         limits = TextLimit(self._prompts, self._trace, [k for k, _ in asked]).means(asked, _together(names))
         self._text |= zip(sizes, limits, strict=False)

@@ -304,7 +304,7 @@ class PromptsNeeded:
     prompts: int
     half_width: float
     wanted: float
-    needed: Interval
+    _needed: Interval
 
 
 @dataclass(frozen=True)
@@ -467,7 +467,7 @@ def _prompts_for(trace: Trace, best: Prediction, wanted: float, prefill: bool) -
         )
     (shape_calls,) = calls_by_shape(trace, best.rule, [best.wanted], prefill_emits_token=prefill)
     variance, freedom = relative_spread(prompts.sum(trace.lengths), prompts.sum(shape_calls.calls.expected))
-    low, mid, high = (needed(prompts.count, variance * factor, freedom, wanted) for factor in _spread(freedom))
+    low, mid, high = (_needed(prompts.count, variance * factor, freedom, wanted) for factor in _spread(freedom))
     half = math.expm1(reach(freedom) * math.sqrt(variance))
     return PromptsNeeded(
         best.rule.name,
@@ -486,13 +486,13 @@ def _spread(freedom: float) -> tuple[float, float, float]:
     return freedom / float(chdtri(freedom, tail)), 1.0, freedom / float(chdtri(freedom, 1 - tail))
 
 
-def needed(prompts: int, variance: float, freedom: float, wanted: float) -> int:
+def _needed(prompts: int, variance: float, freedom: float, wanted: float) -> int:
     """Prompts n with Student's t half-width of at most `wanted`, relative, where so many gave this variance of the
     logarithm and these degrees of freedom; both scale with n.
 
     Examples
     --------
-    >>> needed(20, 0.02**2, 19.0, 0.02), needed(20, 0.02**2, 19.0, 0.5)
+    >>> _needed(20, 0.02**2, 19.0, 0.02), _needed(20, 0.02**2, 19.0, 0.5)
     (81, 3)
     """
     half = math.log1p(wanted)

@@ -60,7 +60,7 @@ def _one_text(trace: Trace, strings: TokenStrings | None, lost: Floats, ended: F
     number = int(long[np.argsort(sums[long], kind="stable")[(len(long) - 1) // 2]])
     rows = np.arange(ends[number] - trace.lengths[number], ends[number])
     ids: Sequence[Any] = trace.columns["token"][rows].tolist() if "token" in trace.columns else [None] * len(rows)
-    names = tuple(f"#{i}" if token is None else named(token, strings) for i, token in enumerate(ids))
+    names = tuple(f"#{i}" if token is None else _named(token, strings) for i, token in enumerate(ids))
     here = lost[rows]
     top = [i for i in np.argsort(-here, kind="stable")[:COSTLIEST].tolist() if here[i] > 0]
     glue = "" if strings else " "
@@ -73,7 +73,7 @@ def _one_text(trace: Trace, strings: TokenStrings | None, lost: Floats, ended: F
     return OneText(trace.texts[number].id, names, tuple(accepted.tolist()), tuple(costly))
 
 
-def named(token: int, strings: TokenStrings | None) -> str:
+def _named(token: int, strings: TokenStrings | None) -> str:
     """The string of an id, or the id itself."""
     return strings[token] if strings else str(token)
 
@@ -167,20 +167,20 @@ class Group:
     rate: Interval
 
 
-def positions(trace: Trace) -> NDArray[np.int64]:
+def _positions(trace: Trace) -> NDArray[np.int64]:
     """The place of each token in its text, from 0."""
     lengths = trace.lengths
     return np.arange(len(trace)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
-def contexts(trace: Trace) -> NDArray[np.int64] | None:
+def _contexts(trace: Trace) -> NDArray[np.int64] | None:
     """Tokens before each token, the prompt's included; None where a prompt's length is not known."""
     known = [text.prompt_tokens for text in trace.texts]
     prompts = [tokens for tokens in known if tokens is not None]
-    return positions(trace) + np.repeat(prompts, trace.lengths) if len(prompts) == len(known) else None
+    return _positions(trace) + np.repeat(prompts, trace.lengths) if len(prompts) == len(known) else None
 
 
-def started(prompts: Prompts, starts: CallStarts, places: NDArray[np.int64] | None) -> Iterator[Group]:
+def _started(prompts: Prompts, starts: CallStarts, places: NDArray[np.int64] | None) -> Iterator[Group]:
     """Bins of equal width, a power of two, with the calls that start in each."""
     if places is None:
         return
@@ -220,7 +220,7 @@ def _lost_by_id(prompts: Prompts, lost: Floats, trace: Trace, strings: TokenStri
     sums = np.bincount(which, lost, len(ids))
     for place in np.argsort(-sums, kind="stable")[:COSTLIEST].tolist():
         if sums[place] > 0:
-            yield _lost(prompts, lost, which == place, named(int(ids[place]), strings))
+            yield _lost(prompts, lost, which == place, _named(int(ids[place]), strings))
 
 
 def _lost(prompts: Prompts, lost: Floats, inside: NDArray[np.bool_], name: str) -> Group:
@@ -269,7 +269,7 @@ class Where:
     classes: tuple[Group, ...]
     ids: tuple[Group, ...]
     text: OneText
-    named: str | None
+    _named: str | None
 
 
 def settings_of(plan: Plan, *, all_rules: bool = False) -> list[tuple[PathRule, Shape]]:
@@ -344,8 +344,8 @@ def where(
         depths=tuple(
             _depths(prompts, each, at) for each, at in zip(several, by_shape, strict=True) if at.counted.sum() > 0
         ),
-        by_position=tuple(started(prompts, starts, positions(trace))),
-        by_context=tuple(started(prompts, starts, contexts(trace))),
+        by_position=tuple(_started(prompts, starts, _positions(trace))),
+        by_context=tuple(_started(prompts, starts, _contexts(trace))),
         classes=tuple(_lost_by_class(prompts, rejected, trace, strings)),
         ids=tuple(_lost_by_id(prompts, rejected, trace, strings)),
         text=_one_text(trace, strings, rejected, rejected + full, int(prefill_emits_token)),

@@ -254,7 +254,7 @@ def _held(evidence: Whole) -> tuple[dict[str, Any], Table | None, list[str]]:
         of = {"requests left out": left_out} if left_out else {}
         columns = sorted(evidence.columns)
         return {"texts": len(evidence.texts), **of, "tokens": len(evidence), "columns": columns}, None, []
-    counters = pooled(evidence) if isinstance(evidence, CallLog) else evidence
+    counters = pooled(evidence)
     length = counters.length
     facts: dict[str, Any] = {"engine": counters.engine, "version": counters.version}
     if isinstance(evidence, CallLog):

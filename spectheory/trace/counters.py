@@ -305,8 +305,10 @@ def depth_of(log: CallLog) -> int:
     return max([log.k or 0, *shown])
 
 
-def pooled(log: CallLog) -> Counters:
-    """The totals of all requests; survival by position where every request has it."""
+def pooled(log: CallLog | Counters) -> Counters:
+    """The totals of all requests; survival by position where every request has it. Totals are returned as they are."""
+    if not isinstance(log, CallLog):
+        return log
     counts = [by_accepted(each) for each in log.requests]
     depth = depth_of(log)
     calls = _total([each.calls for each in log.requests])

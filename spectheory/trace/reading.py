@@ -37,7 +37,7 @@ _LOOKED_AT = 1 << 20
 """Bytes by which a format recognises its files."""
 
 
-def named(path: Path) -> Path:
+def _named(path: Path) -> Path:
     """The path itself, or that of the recorded trace which ``builtin:`` names."""
     return PAIR if str(path) == BUILT_IN else path
 
@@ -46,7 +46,7 @@ def evidence_file(path: Path) -> Path:
     """The file that holds what a folder of ``measure`` or ``import`` has; a file is itself. A pipe is refused: it would
     be read twice, and may have no writer.
     """
-    path = named(path)
+    path = _named(path)
     if path.is_fifo():
         raise TraceError(f"{path} is a pipe", limit="needs a file", remedy="save what it gives to a file first")
     if not path.is_dir():
@@ -62,7 +62,7 @@ def evidence_file(path: Path) -> Path:
 
 def trace_file(path: Path) -> Path:
     """The file that holds the trace: of a folder that of the measurement in it."""
-    path = named(located(path))
+    path = _named(located(path))
     return path / TRACE_FILE if path.is_dir() else path
 
 

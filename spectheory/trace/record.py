@@ -59,7 +59,13 @@ class Trace:
         if not isinstance(self.columns, OnDisk):  # blocks check what they read
             for fault in faults(self.columns):
                 raise _refused(fault, self.columns, None if fault.row is None else self.locate(fault.row))
-        _check_depth(self.columns, self._settings.get("depth"))
+        depth, known = deepest(self.columns), self._settings.get("depth")
+        if depth is not None and known is not None and known != depth:
+            raise TraceError(
+                f"columns by start have {depth} depths",
+                limit=f"the provenance says {known!r}",
+                remedy="measure the pair again",
+            )
 
     def __repr__(self) -> str:
         """Size, columns and origin in short."""
@@ -425,17 +431,6 @@ def _check_parts(columns: Columns, texts: Sequence[TextInfo], lists: Sequence[An
             f"there are {len(lists)} lists for {tokens} tokens",
             limit="needs one pair, and an id, per token",
             remedy="list every position",
-        )
-
-
-def _check_depth(columns: Columns, stated: object) -> None:
-    """Refuse columns by start that are not as deep as the provenance says, if it does."""
-    depth = deepest(columns)
-    if depth is not None and stated is not None and stated != depth:
-        raise TraceError(
-            f"columns by start have {depth} depths",
-            limit=f"the provenance says {stated!r}",
-            remedy="measure the pair again",
         )
 
 

@@ -40,7 +40,7 @@ Text = Mapping[str, Any]
 Pair = tuple[TopLogProbs, TopLogProbs]
 
 
-def positions(text: Text, where: str) -> Iterator[tuple[int, Pair]]:
+def _positions(text: Text, where: str) -> Iterator[tuple[int, Pair]]:
     """The id of each token of the text, and both lists at its position."""
     for name in KEYS:
         if name not in text:
@@ -104,7 +104,7 @@ def _as_drawn(text: Text, where: str) -> Text:
             limit="they are valid at temperature 1 without cuts, or with lists of all tokens",
             remedy="have the server apply the settings, or list all tokens",
         )
-    for _ in positions(text, where):
+    for _ in _positions(text, where):
         pass  # the raw lists are checked like any others: from here on each holds every id once
     raw_error = text.get("error", SINGLE_PRECISION)
     # Dividing by T divides the error, and the normaliser has as much again.
@@ -160,7 +160,7 @@ MISSING = -9999.0
 
 def trace_of(texts: Mapping[str, Text], provenance: Mapping[str, Any] | None = None) -> Trace:
     """A trace of texts by their places: the keys of :mod:`spectheory.trace.importers.logprobs`, values checked."""
-    lines = {where: checked(text, where) for where, text in texts.items()}
+    lines = {where: _checked(text, where) for where, text in texts.items()}
     trace = Trace.from_log_probabilities(
         ((text["target"], text["draft"]) for text in lines.values()),
         ids=[str(text["id"]) for text in lines.values()],
@@ -169,12 +169,12 @@ def trace_of(texts: Mapping[str, Text], provenance: Mapping[str, Any] | None = N
     )
     if not any(name in text for text in lines.values() for name in KEYS):
         return trace
-    listed = [each for where, text in lines.items() for each in positions(text, where)]
+    listed = [each for where, text in lines.items() for each in _positions(text, where)]
     token, lists = zip(*listed, strict=True)
     return replace(trace, columns={**trace.columns, "token": np.array(token)}, lists=lists)
 
 
-def checked(text: Any, where: str) -> Text:
+def _checked(text: Any, where: str) -> Text:
     """The text with the log-probabilities of what it was drawn from; malformed ones are named."""
     for name in ("target", "draft"):
         values = text.get(name) if isinstance(text, dict) else None

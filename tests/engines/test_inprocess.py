@@ -16,7 +16,7 @@ from spectheory.distributions import Sampling
 from spectheory.engines.openvino.running import OpenVinoEngine
 from spectheory.errors import EngineError, SettingError
 from spectheory.measure.engines import Job, Models, find_engine
-from spectheory.measure.engines.inprocess import InProcess, end_of_text
+from spectheory.measure.engines.inprocess import InProcess, _end_of_text
 from spectheory.measure.engines.validation import _run_job
 from spectheory.trace.calls import CALLS_FILE, CallLog
 from tests.made_up import each, one_line
@@ -122,9 +122,9 @@ def test_a_model_is_written_once_and_appears_when_whole(tmp_path: Path) -> None:
 def test_what_ends_a_text(tmp_path: Path) -> None:
     for content, ends in (({}, []), ({"eos_token_id": 3}, [3]), ({"eos_token_id": [3, 4]}, [3, 4])):
         (tmp_path / "config.json").write_text(json.dumps(content))
-        assert end_of_text(tmp_path) == ends
+        assert _end_of_text(tmp_path) == ends
     (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": 7}))
-    assert end_of_text(tmp_path) == [7], "generation settings go first"
+    assert _end_of_text(tmp_path) == [7], "generation settings go first"
 
 
 def test_a_program_that_is_no_python_is_one_line(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from spectheory.distributions import Sampling
 from spectheory.errors import EngineError, SettingError, SpectheoryError
 from spectheory.measure.engines import Job, Models
 from spectheory.measure.engines.processes import Http
-from spectheory.measure.engines.server import Scrape, ServerEngine
+from spectheory.measure.engines.server import ServerEngine, _Scrape
 from spectheory.measure.engines.validation import _run_job
 from spectheory.pairs import resolve
 from spectheory.trace.calls import CALLS_FILE, CallLog
@@ -231,10 +231,10 @@ def test_an_answer_that_does_not_end_is_refused(write: Callable[[Any], None], pa
 )
 def test_counters_that_no_count_can_be(value: str, said: str) -> None:
     with pytest.raises(EngineError, match=said):
-        Scrape.of(f"vllm:spec_decode_num_drafts_total {value}\n")
+        _Scrape.of(f"vllm:spec_decode_num_drafts_total {value}\n")
 
 
 @each("label", ['position="x"', 'position="1000000000"', 'position="-1"', 'other="0"', f'position="{"9" * 5000}"'])
 def test_positions_that_no_draft_can_have(label: str) -> None:
     with pytest.raises(EngineError, match="/metrics are no counters"):
-        Scrape.of(f"vllm:spec_decode_num_accepted_tokens_per_pos_total{{{label}}} 3\n")
+        _Scrape.of(f"vllm:spec_decode_num_accepted_tokens_per_pos_total{{{label}}} 3\n")

@@ -12,7 +12,7 @@ import torch
 
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
-from spectheory.judging.expected import extremes
+from spectheory.judging.expected import _extremes
 from spectheory.judging.judgement import Judgement, judge
 from spectheory.judging.standing import Standing, _near_ties
 from spectheory.measure import ModelPair, load_pair
@@ -59,7 +59,7 @@ def test_extremes_are_those_of_every_outcome(seed: int) -> None:
         text[free] = outcome
         totals.append(walked(tuple(text.tolist()), k, rewards))
     low, high = (survival_of(tuple(np.where(state == 2, end, state).tolist()), k) for end in (0, 1))
-    least, most = extremes(low, high, np.array([length]), rewards)
+    least, most = _extremes(low, high, np.array([length]), rewards)
     np.testing.assert_array_equal(least[0], np.min(totals, axis=0))
     np.testing.assert_array_equal(most[0], np.max(totals, axis=0))
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from spectheory.judging import output
-from spectheory.judging.output import FALSE_ALARM, TESTS, OutputTest, evidence, heights, output_tests
+from spectheory.judging.output import FALSE_ALARM, TESTS, OutputTest, _evidence, _heights, output_tests
 from spectheory.trace import READ, Trace
 from tests.judging.toy_texts import (
     TOKENS,
@@ -172,10 +172,10 @@ def test_heights_are_uniform_with_ties_and_certain_tokens() -> None:
     for token in (1, 2):  # tied everywhere
         at = trace.columns["token"] == token
         assert (trace.columns["target_tied"][at] > trace.columns["target_top"][at] * 0).all()
-    assert stats.kstest(heights(trace), "uniform").pvalue > FALSE_FAIL
+    assert stats.kstest(_heights(trace), "uniform").pvalue > FALSE_FAIL
     certain = {name: np.full(100, value) for name, value in (("target_above", 0.0), ("target_tied", 1.0))}
     sure = replace(trace, columns={"log_target": np.zeros(100), "log_draft": np.zeros(100), **certain}, texts=_one(100))
-    assert stats.kstest(heights(sure), "uniform").pvalue > FALSE_FAIL
+    assert stats.kstest(_heights(sure), "uniform").pvalue > FALSE_FAIL
 
 
 def _one(tokens: int) -> tuple[Any, ...]:
@@ -185,7 +185,7 @@ def _one(tokens: int) -> tuple[Any, ...]:
 def test_the_bets_are_a_martingale() -> None:
     """The mean of exp(evidence) of few uniform heights is 1, within its own standard error."""
     rng = np.random.default_rng(13)
-    values = np.array([np.exp(evidence(rng.random(2))) for _ in range(6_000)])
+    values = np.array([np.exp(_evidence(rng.random(2))) for _ in range(6_000)])
     assert abs(values.mean() - 1) < 5 * values.std() / np.sqrt(len(values))  # two-sided false-fail rate 6e-7
 
 

@@ -17,13 +17,13 @@ from spectheory.judging.expected import ExpectedCounts
 from spectheory.judging.readings import (
     FALSE_ALARM,
     FROM_MEAN,
+    _calls_of,
     _first_choice_bounds,
-    calls_of,
     first_draft_gap,
     readings,
 )
 from spectheory.prediction.over_prompts import reach
-from spectheory.prediction.renewal import survival_of
+from spectheory.prediction.renewal import _survival_of
 from spectheory.reports.readings import readings_report
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog, Request
@@ -82,7 +82,7 @@ def test_wrong_matches_are_outside_the_ends() -> None:
     rows, log = texts(2), log_of(texts(2), 5)
     turned = [row ^ (np.random.default_rng(3).random(len(row)) < 0.1) for row in rows]
     fewest, most = _first_choice_bounds(log, 2) or (np.empty(0), np.empty(0))
-    counted = sum(calls_of(row, 2) for row in turned)
+    counted = sum(_calls_of(row, 2) for row in turned)
     assert not fewest.sum() <= counted <= most.sum()
 
 
@@ -171,7 +171,7 @@ def test_matches_that_renew_are_read_within_the_error_of_counting() -> None:
     14 or more have a chance below 1e-3; ranges of a quarter of the width miss at least 40 (the control).
     """
     hazards = np.array([0.4, 0.7, 0.85, 0.9])
-    truth = 1 + survival_of(hazards, 2).sum()
+    truth = 1 + _survival_of(hazards, 2).sum()
     missed = narrow = 0
     for seed in range(100):
         log = log_of(list(renewing(hazards, 40, 100, np.random.default_rng([7, seed]))), 4)

@@ -20,7 +20,7 @@ from spectheory.intervals import Interval
 from spectheory.measure import MeasureSettings, ModelPair, differences, latency, measure, measure_latency
 from spectheory.measure.decoders import Call
 from spectheory.measure.heads import load
-from spectheory.measure.validation.answer import TraceExpectation, _by_table, _made_by_table
+from spectheory.measure.validation.answer import _by_table, _made_by_table, _TraceExpectation
 from spectheory.measure.validation.runs import Run
 from spectheory.prediction import plan, predict
 from spectheory.prediction.best_tree import BestTree
@@ -167,7 +167,7 @@ def test_passes_of_a_short_call(shape: Shape, made: Call, passes: tuple[int, ...
 def test_the_mean_call_of_a_head_by_the_table() -> None:
     """Its tokens per call say what the first pass is on; the share of full calls does not count."""
     one = np.ones(1)
-    known = TraceExpectation(Chain(3), 2.5 * one, 0.9 * one, {4: one})
+    known = _TraceExpectation(Chain(3), 2.5 * one, 0.9 * one, {4: one})
     more = 1.5 * (HEADS.draft_pass(4).best - 0.1) / 3
     assert np.isclose(_by_table(HEADS, known).drafting[0], 0.3 + more)
     assert np.isclose(_by_table(MODELS, known).drafting[0], 0.3 + 0.9 * 0.02)

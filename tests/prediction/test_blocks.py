@@ -17,8 +17,8 @@ from spectheory.prediction.best_tree import BestTree, ShapeRequest
 from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.paths import PathLaws, calls_of_chains, calls_of_laws, visits_of
 from spectheory.prediction.shape_calls import calls_by_shape
-from spectheory.prediction.text_limit import TextLimit, visits_of_calls
-from spectheory.prediction.trace_limits import TraceLimits
+from spectheory.prediction.text_limit import TextLimit
+from spectheory.prediction.trace_limits import TraceLimits, _visits_of_calls
 from spectheory.trace import Trace, record, sample
 from spectheory.trace.sample import of_texts, spread
 from spectheory.verification import PATH_RULES, LookupMatch, RecursiveRejection
@@ -123,7 +123,7 @@ def test_compiled_limits_and_copies_say_what_arrays_say(monkeypatch: pytest.Monk
 
     def results() -> list[float]:
         limit = TextLimit(Prompts(trace.texts), trace, ks)
-        of_calls = limit.means([(k, visits_of_calls(rule, Chain(k), False)) for k in ks], rule.needs)
+        of_calls = limit.means([(k, _visits_of_calls(rule, Chain(k), False)) for k in ks], rule.needs)
         every = [limit.at(k) for k in ks] + of_calls
         return [end for each in every if each for end in (each.low, each.best, each.high)]
 

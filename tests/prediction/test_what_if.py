@@ -22,8 +22,8 @@ from spectheory.prediction.what_if_answer import (
     _better_draft,
     _cost_sweep,
     _kl_along,
+    _needed,
     _spread,
-    needed,
     what_if,
     what_if_counted,
 )
@@ -233,7 +233,7 @@ def sums_of(rng: np.random.Generator, prompts: int) -> tuple[np.ndarray, np.ndar
 
 def asked(sums: tuple[np.ndarray, np.ndarray], wanted: float, change: Callable[[float], float] = float) -> int:
     variance, freedom = relative_spread(*sums)
-    return needed(len(sums[0]) - 1, change(variance), freedom, wanted)
+    return _needed(len(sums[0]) - 1, change(variance), freedom, wanted)
 
 
 @pytest.mark.parametrize(("factor", "right"), [(1.0, True), (0.5, False)])
@@ -259,7 +259,7 @@ def test_the_range_of_the_number_holds_the_true_one(more: float, right: bool) ->
     for _ in range(400):
         variance, freedom = relative_spread(*sums_of(rng, 25))
         low, _, high = _spread(more * freedom)
-        ends: Sequence[int] = [needed(25, variance * factor, freedom, wanted) for factor in (low, high)]
+        ends: Sequence[int] = [_needed(25, variance * factor, freedom, wanted) for factor in (low, high)]
         missed += not ends[0] <= true <= ends[1]
     assert (missed <= binom.isf(ALARM, 400, 0.05)) == right
 

@@ -23,14 +23,14 @@ from spectheory.measure.decoders import Call
 from spectheory.measure.tokens import encode_prompt
 from spectheory.measure.validation import CHAIN_RULES, JUDGE, TREE_RULES, Setting, Validation, validate
 from spectheory.measure.validation.answer import (
-    CallTime,
     Evidence,
-    TraceExpectation,
+    _budget,
     _by_table,
+    _CallTime,
     _made_by_table,
+    _speedup,
+    _TraceExpectation,
     answer_at,
-    budget,
-    speedup,
 )
 from spectheory.measure.validation.run import _run_once, decoded_rounds
 from spectheory.measure.validation.runs import Run, compare_runs, expected_calls
@@ -278,12 +278,12 @@ def test_damaged_rounds_are_decoded_again(tiny_pair: ModelPair, tmp_path: Path) 
 
 def test_a_part_is_what_it_says() -> None:
     """One cause at a time: only its own part of the budget is not zero."""
-    table = CallTime(np.array([0.5]), np.array([1.1]), np.array([0.1]), 0.05)
+    table = _CallTime(np.array([0.5]), np.array([1.1]), np.array([0.1]), 0.05)
 
-    def parts(made: CallTime = table, timed: CallTime = table, trace: float = 2.0, counted: float = 2.0) -> list[str]:
+    def parts(made: _CallTime = table, timed: _CallTime = table, trace: float = 2.0, counted: float = 2.0) -> list[str]:
         tokens = np.array([[trace], [2.0], [counted]])
-        shares = budget(*tokens, table, made, timed)
-        miss = np.log(speedup(tokens[2], timed) / speedup(tokens[0], table))
+        shares = _budget(*tokens, table, made, timed)
+        miss = np.log(_speedup(tokens[2], timed) / _speedup(tokens[0], table))
         assert np.isclose(sum(shares.values()), miss, atol=1e-12)
         return [name for name, part in shares.items() if abs(part[0]) > 1e-12]
 
@@ -314,10 +314,10 @@ def test_calls_as_made_by_the_table() -> None:
     np.testing.assert_array_equal(copied.drafting, 0.0)
     np.testing.assert_allclose(copied.verifying, (5.0 + 3.0 + 2.0) / 3 / 2)
     one, shares = np.ones(2), np.array([0.0, 1.0])
-    shape = _by_table(table, TraceExpectation(Chain(3, schedule=Copied()), one, shares, {4: shares, 1: 1 - shares}))
+    shape = _by_table(table, _TraceExpectation(Chain(3, schedule=Copied()), one, shares, {4: shares, 1: 1 - shares}))
     np.testing.assert_array_equal(shape.drafting, 0.0)
     np.testing.assert_allclose(shape.verifying, [1.0, 2.5])
-    shape = _by_table(table, TraceExpectation(Chain(3), one, shares, {4: one}))
+    shape = _by_table(table, _TraceExpectation(Chain(3), one, shares, {4: one}))
     np.testing.assert_allclose(shape.drafting, [1.5, 1.75])
     np.testing.assert_allclose(shape.verifying, 2.5)
 

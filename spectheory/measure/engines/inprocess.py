@@ -48,7 +48,7 @@ class InProcess(Engine):
                 limit="it samples its drafts",
                 remedy="leave --drafts out",
             )
-        end = end_of_text(models.target)
+        end = _end_of_text(models.target)
         asked = {
             **self.settings(job),
             "target": str(self._written(models.target, models.work)),
@@ -118,7 +118,7 @@ class InProcess(Engine):
         return EngineError(f"{self.name} {what}", limit=reason, remedy=remedy)
 
 
-def end_of_text(saved: Path) -> list[int]:
+def _end_of_text(saved: Path) -> list[int]:
     """Token ids that end a text, as a saved model's generation settings, else its configuration, say."""
     for name in ("generation_config.json", "config.json"):
         if (saved / name).is_file():

@@ -117,14 +117,14 @@ _NAMES = {"drafts": "calls", "accepted_tokens": "total_accepted", "draft_tokens"
 
 
 @dataclass(frozen=True)
-class Scrape:
+class _Scrape:
     """Counters summed over a server's engines, by name; `positions` is the longest chain, 0 if unknown."""
 
     values: Counter[str]
     positions: int = 0
 
     @classmethod
-    def of(cls, text: str) -> Scrape:
+    def of(cls, text: str) -> _Scrape:
         """The counters of a scrape in Prometheus' text format."""
         values: Counter[str] = Counter()
         positions = 0
@@ -149,7 +149,7 @@ class Scrape:
             ) from error
         return cls(values, positions)
 
-    def since(self, before: Scrape, decodes: str) -> dict[str, Any]:
+    def since(self, before: _Scrape, decodes: str) -> dict[str, Any]:
         """Counts of one request under the names of ``Request``; with `decodes` all passes but the prompt's are calls.
 
         A counter that is smaller than before is refused: the server started anew.
@@ -194,7 +194,7 @@ class ServerEngine(Engine):
 
     def chain(self) -> int | None:
         """The longest chain that the server drafts, by its counters; None if they do not say."""
-        return Scrape.of(self.http.get("/metrics") or "").positions or None
+        return _Scrape.of(self.http.get("/metrics") or "").positions or None
 
     def requests(self, job: Job, models: Models) -> Iterator[Request]:
         """Run the prompts one after another."""
@@ -231,9 +231,9 @@ def send_prompts(http: Http, job: Job) -> Iterator[Request]:
         yield request
 
 
-def _scraped(http: Http) -> Scrape | None:
+def _scraped(http: Http) -> _Scrape | None:
     text = http.get("/metrics")
-    return None if text is None else Scrape.of(text)
+    return None if text is None else _Scrape.of(text)
 
 
 def _reply(http: Http, dialect: Dialect, body: dict[str, Any], name: str) -> Reply:
@@ -258,7 +258,7 @@ def _reply(http: Http, dialect: Dialect, body: dict[str, Any], name: str) -> Rep
 
 
 def _counted(
-    before: Scrape | None, after: Scrape | None, counts: dict[str, Any], dialect: Dialect, name: str
+    before: _Scrape | None, after: _Scrape | None, counts: dict[str, Any], dialect: Dialect, name: str
 ) -> dict[str, Any]:
     """The counts of a request: those in its answer, else the difference of two scrapes; never none."""
     if counts and not dialect.decodes:

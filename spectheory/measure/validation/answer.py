@@ -53,16 +53,16 @@ class RunSums:
     verifying: Floats
     seconds: Floats
 
-    def per_call(self, step: Floats) -> CallTime:
+    def per_call(self, step: Floats) -> _CallTime:
         """Time per call in units of `step` seconds."""
         unit = self.calls * step
-        return CallTime(
+        return _CallTime(
             self.drafting / unit, self.verifying / unit, (self.seconds - self.drafting - self.verifying) / unit
         )
 
 
 @dataclass(frozen=True)
-class TraceExpectation:
+class _TraceExpectation:
     """What a trace predicts of a setting's calls, ``[1 + prompts]`` each; `verified`: shares by the tokens of a target
     pass.
     """
@@ -73,7 +73,7 @@ class TraceExpectation:
     verified: Mapping[int, Floats]
 
 
-def _by_table(table: LatencyTable, known: TraceExpectation) -> CallTime:
+def _by_table(table: LatencyTable, known: _TraceExpectation) -> _CallTime:
     """The mean call by the trace, in the table's own plain steps (C2)."""
     step, verify = table.target_step().best, table.verification(known.shape).best
     # The time of a call is linear in the share of full calls; a head reads all accepted tokens in its first pass.
@@ -81,16 +81,16 @@ def _by_table(table: LatencyTable, known: TraceExpectation) -> CallTime:
     late = (known.tokens_per_call - 1) / most if table.reads_accepted else known.full_share
     without, with_ = (table.call(known.shape, more).best - verify for more in (0.0, float(most)))
     verifying = sum(share * table.target_pass(tokens).best for tokens, share in known.verified.items())
-    return CallTime((without + late * (with_ - without)) / step, np.asarray(verifying) / step)
+    return _CallTime((without + late * (with_ - without)) / step, np.asarray(verifying) / step)
 
 
-def _made_by_table(table: LatencyTable, shape: Shape, runs: Sequence[Run]) -> CallTime:
+def _made_by_table(table: LatencyTable, shape: Shape, runs: Sequence[Run]) -> _CallTime:
     """The calls as they were made, in the table's own plain steps: actual numbers of drafts, full calls as counted."""
     step = table.target_step().best
     rows = [_pass_seconds(table, shape, run) for run in runs]
     drafting, verifying = (left_out(np.array(column)) for column in zip(*rows, strict=True))
     calls = left_out(np.array([float(run.count) for run in runs])) * step
-    return CallTime(drafting / calls, verifying / calls)
+    return _CallTime(drafting / calls, verifying / calls)
 
 
 def _pass_seconds(table: LatencyTable, shape: Shape, run: Run) -> tuple[float, float]:
@@ -117,7 +117,7 @@ def _passes(shape: Shape, call: Call) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class CallTime:
+class _CallTime:
     """Time per call in plain steps, any shape: passes of the draft, passes of the target, and everything else; and the
     time of `plain` decoding outside its passes, per token.
     """
@@ -133,13 +133,13 @@ class CallTime:
         return self.drafting + self.verifying + self.overhead
 
 
-def speedup(tokens: Floats, time: CallTime) -> Floats:
+def _speedup(tokens: Floats, time: _CallTime) -> Floats:
     """Tokens per second relative to plain decoding (C2)."""
     return tokens * (1 + time.plain) / time.total
 
 
-def budget(
-    of_trace: Floats, of_texts: Floats, counted: Floats, predicted: CallTime, made: CallTime, measured: CallTime
+def _budget(
+    of_trace: Floats, of_texts: Floats, counted: Floats, predicted: _CallTime, made: _CallTime, measured: _CallTime
 ) -> dict[str, Floats]:
     """log(measured / predicted speed-up) in parts, which add up to it (exact); ``PARTS`` says what each is.
 
@@ -149,9 +149,9 @@ def budget(
     Examples
     --------
     >>> one = np.ones(1)
-    >>> table, timed = CallTime(0.5 * one, 1.1 * one, 0.1, 0.05), CallTime(0.6 * one, 1.0 * one, 0.2 * one, 0.1)
-    >>> parts = budget(2.0 * one, 2.2 * one, 2.1 * one, table, table, timed)
-    >>> miss = np.log(speedup(2.1 * one, timed) / speedup(2.0 * one, table))
+    >>> table, timed = _CallTime(0.5 * one, 1.1 * one, 0.1, 0.05), _CallTime(0.6 * one, 1.0 * one, 0.2 * one, 0.1)
+    >>> parts = _budget(2.0 * one, 2.2 * one, 2.1 * one, table, table, timed)
+    >>> miss = np.log(_speedup(2.1 * one, timed) / _speedup(2.0 * one, table))
     >>> bool(np.isclose(sum(parts.values()), miss, rtol=1e-12))
     True
     """
@@ -238,14 +238,14 @@ class Evidence:
         assert predicted is not None
         return predicted
 
-    def of_trace(self, setting: Setting) -> TraceExpectation:
+    def of_trace(self, setting: Setting) -> _TraceExpectation:
         """What the trace predicts of the setting's calls."""
         rule, shape = setting.path_rule, setting.drafts
         survival = survival_of(rule, setting.shape or shape, self.trace.columns)
         calls = calls_of_tree(*survival, self.trace.lengths, variance=True)
         counts = calls_by_drafted(self.trace, rule, shape)
         expected = self._of_texts(calls.expected)
-        return TraceExpectation(
+        return _TraceExpectation(
             drafted(rule, shape, counts),
             self._of_texts(self.trace.lengths) / expected,
             self._of_texts(calls.full) / expected,
@@ -370,10 +370,10 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
             by_passes, overhead=table.loop.of(shape) / target_pass, plain=table.loop.plain / target_pass
         )
     made = _made_by_table(table, setting.drafts, evidence.runs(setting))
-    miss = speedup(counted, measured) / speedup(known, predicted)
-    shares = budget(known, here.tokens / left_out(expected), counted, predicted, made, measured)
+    miss = _speedup(counted, measured) / _speedup(known, predicted)
+    shares = _budget(known, here.tokens / left_out(expected), counted, predicted, made, measured)
     return {
-        "measured": interval(speedup(counted, measured)).as_dict(),
+        "measured": interval(_speedup(counted, measured)).as_dict(),
         "passes_alone": interval(passes).as_dict(),
         "machine": float(step[0] / table.target_step().best),
         "remarks": sorted({remark for run in evidence.runs(setting) for remark in run.remarks}),
