@@ -196,7 +196,7 @@ class ReadingAtK:
     k: int
     survival: Interval
     hazard: float | None
-    _tokens_per_call: Interval
+    tokens_per_call: Interval
     basis: Basis
     speedup: Interval | None = None
     first_choices: Interval | None = None

@@ -30,7 +30,7 @@ _SHARE_OF_STARTS = 1 / 8
 """Starts with room for a call that a limit needs, of all positions: fewer are those near the prompts alone."""
 
 
-class _StartsByPosition:
+class StartsByPosition:
     """Starts of calls along a text, chosen by position alone: where k tokens might follow.
 
     Which starts count must not depend on what follows: a text counts as long as it might have become, which is its own
@@ -72,7 +72,7 @@ class TextLimit:
     """
 
     def __init__(self, prompts: Prompts, trace: Trace, ks: Sequence[int]) -> None:
-        self._prompts, self._trace, self._starts = prompts, trace, _StartsByPosition(prompts, trace)
+        self._prompts, self._trace, self._starts = prompts, trace, StartsByPosition(prompts, trace)
         self._ks = [k for k in sorted(set(ks)) if self._starts.enough(k)]
         self._half = 1 - np.minimum(prompts.folds(HALVES), 1)
 
@@ -169,7 +169,7 @@ def one_call_bound(prompts: Prompts, trace: Trace, ks: Sequence[int], *, chains:
     >>> [round(one_call_bound(Prompts(trace.texts), trace, [1], chains=k)[1].best, 4) for k in (1, 2)]
     [1.5066, 1.8488]
     """
-    starts = _StartsByPosition(prompts, trace)
+    starts = StartsByPosition(prompts, trace)
     rooms = {k: starts.with_room(k) for k in ks if k <= within(trace.columns, k)}
     known = {k: whole for k, whole in rooms.items() if whole is not None}
     if not known:

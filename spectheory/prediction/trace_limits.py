@@ -52,7 +52,7 @@ def _claim_of(trace: Trace) -> LimitClaim:
     return WHOLE_DECODING if deepest(trace.columns) is None else BY_START
 
 
-def _fewest_calls(
+def fewest_calls(
     trace: Trace, ks: Sequence[int], *, prefill_emits_token: bool = False, block: Mapping[int, Floats] | None = None
 ) -> dict[int, Floats]:
     """Lower bound on the calls of each text with chains of at most k drafts, ``[texts]`` by k (§12, B7 or L).
@@ -214,7 +214,7 @@ class TraceLimits:
             for rule, calls in pairs
             if type(rule) is BlockVerification and calls.shape.is_chain and not calls.shape.stop
         }
-        fewest = _fewest_calls(self._trace, chains, prefill_emits_token=prefill_emits_token, block=block)
+        fewest = fewest_calls(self._trace, chains, prefill_emits_token=prefill_emits_token, block=block)
         limits = []
         for rule, calls in pairs:
             of_pair = self._means.limits(calls.shape.nodes, self._text[calls.shape.nodes])

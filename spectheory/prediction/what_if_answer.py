@@ -304,7 +304,7 @@ class PromptsNeeded:
     prompts: int
     half_width: float
     wanted: float
-    _needed: Interval
+    needed: Interval
 
 
 @dataclass(frozen=True)

@@ -269,7 +269,7 @@ class Where:
     classes: tuple[Group, ...]
     ids: tuple[Group, ...]
     text: OneText
-    _named: str | None
+    named: str | None
 
 
 def settings_of(plan: Plan, *, all_rules: bool = False) -> list[tuple[PathRule, Shape]]:

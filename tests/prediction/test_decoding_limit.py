@@ -17,7 +17,7 @@ from spectheory.prediction import plan, predict
 from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.paths import calls_of_chains
 from spectheory.prediction.text_limit import TextLimit
-from spectheory.prediction.trace_limits import _fewest_calls, least_calls
+from spectheory.prediction.trace_limits import fewest_calls, least_calls
 from spectheory.reports import prediction_report
 from spectheory.trace import GIVEN_TEXT, TextInfo, Trace
 from spectheory.verification import PATH_RULES
@@ -138,9 +138,9 @@ def test_of_drafts_by_start_it_is_l() -> None:
 
 
 def test_where_there_is_none() -> None:
-    assert _fewest_calls(pair(GIVEN_TEXT), [1, 2]) == {}
+    assert fewest_calls(pair(GIVEN_TEXT), [1, 2]) == {}
     deep = pair(by_start=True)
-    assert set(_fewest_calls(deep, [1, DEPTH, DEPTH + 1])) == {1, DEPTH}
+    assert set(fewest_calls(deep, [1, DEPTH, DEPTH + 1])) == {1, DEPTH}
     wide = predict(replace(deep, provenance={}), PATH_RULES["topk"], Batch(2))
     assert (wide.limits.decoding_by_start, wide.regret) == (None, None)
 

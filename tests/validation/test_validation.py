@@ -28,7 +28,7 @@ from spectheory.measure.validation.answer import (
     _by_table,
     _CallTime,
     _made_by_table,
-    _speedup,
+    _speedup_of_calls,
     _TraceExpectation,
     answer_at,
 )
@@ -283,7 +283,7 @@ def test_a_part_is_what_it_says() -> None:
     def parts(made: _CallTime = table, timed: _CallTime = table, trace: float = 2.0, counted: float = 2.0) -> list[str]:
         tokens = np.array([[trace], [2.0], [counted]])
         shares = _budget(*tokens, table, made, timed)
-        miss = np.log(_speedup(tokens[2], timed) / _speedup(tokens[0], table))
+        miss = np.log(_speedup_of_calls(tokens[2], timed) / _speedup_of_calls(tokens[0], table))
         assert np.isclose(sum(shares.values()), miss, atol=1e-12)
         return [name for name, part in shares.items() if abs(part[0]) > 1e-12]
 

@@ -133,7 +133,7 @@ class _CallTime:
         return self.drafting + self.verifying + self.overhead
 
 
-def _speedup(tokens: Floats, time: _CallTime) -> Floats:
+def _speedup_of_calls(tokens: Floats, time: _CallTime) -> Floats:
     """Tokens per second relative to plain decoding (C2)."""
     return tokens * (1 + time.plain) / time.total
 
@@ -151,7 +151,7 @@ def _budget(
     >>> one = np.ones(1)
     >>> table, timed = _CallTime(0.5 * one, 1.1 * one, 0.1, 0.05), _CallTime(0.6 * one, 1.0 * one, 0.2 * one, 0.1)
     >>> parts = _budget(2.0 * one, 2.2 * one, 2.1 * one, table, table, timed)
-    >>> miss = np.log(_speedup(2.1 * one, timed) / _speedup(2.0 * one, table))
+    >>> miss = np.log(_speedup_of_calls(2.1 * one, timed) / _speedup_of_calls(2.0 * one, table))
     >>> bool(np.isclose(sum(parts.values()), miss, rtol=1e-12))
     True
     """
@@ -370,10 +370,10 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
             by_passes, overhead=table.loop.of(shape) / target_pass, plain=table.loop.plain / target_pass
         )
     made = _made_by_table(table, setting.drafts, evidence.runs(setting))
-    miss = _speedup(counted, measured) / _speedup(known, predicted)
+    miss = _speedup_of_calls(counted, measured) / _speedup_of_calls(known, predicted)
     shares = _budget(known, here.tokens / left_out(expected), counted, predicted, made, measured)
     return {
-        "measured": interval(_speedup(counted, measured)).as_dict(),
+        "measured": interval(_speedup_of_calls(counted, measured)).as_dict(),
         "passes_alone": interval(passes).as_dict(),
         "machine": float(step[0] / table.target_step().best),
         "remarks": sorted({remark for run in evidence.runs(setting) for remark in run.remarks}),
