@@ -6,7 +6,6 @@ import errno
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,27 +24,6 @@ if TYPE_CHECKING:
 
 
 SUFFIXES = (".html", ".htm")
-
-
-@dataclass(frozen=True)
-class Page:
-    """Where the page goes, its title, and what it shows above the tables of the answer."""
-
-    file: Path
-    title: str
-    parts: Callable[[], Sequence[PagePart]]
-
-    @classmethod
-    def asked(cls, file: Path | None, title: str, parts: Callable[[], Sequence[PagePart]] = tuple) -> Page | None:
-        """The page that was asked for, if one was."""
-        return cls(file, title, parts) if file else None
-
-    def write(self, report: Report) -> Path:
-        """Write the page."""
-        from spectheory.pages import write_page
-
-        write_page(report, self.file, title=self.title, parts=self.parts())
-        return self.file
 
 
 def _limited() -> bool:
@@ -90,58 +68,53 @@ def ready_page(file: Path | None) -> None:
         ) from error
 
 
-@dataclass(frozen=True)
-class View:
-    """How much of an answer is printed: all of it, or what comes first; and whether columns are explained."""
-
-    all: bool = False
-    explain: bool = False
-
-    @classmethod
-    def of(cls, question: Any) -> View:
-        """As a command's options say."""
-        return cls(question.all, question.explain)
-
-
-EVERYTHING = View(all=True)
 MORE = "More: --all (every table and note), --explain (what the columns mean)"
 """Where to look further: the last line of a brief answer."""
 
 
 def show(
     report: Report,
+    question: Any,
+    name: str = "",
     *,
-    as_json: bool,
-    file: Path | None = None,
-    figures: Callable[[], list[Path]] = lambda: [],
+    figures: Callable[[Path], list[Path]] = lambda folder: [],
     last: Callable[[], Report] | None = None,
-    page: Page | None = None,
-    view: View = EVERYTHING,
+    title: str = "",
+    parts: Callable[[], Sequence[PagePart]] = tuple,
 ) -> None:
-    """Write the report to a file as JSON, if one is named; print it to stdout; draw its figures and its page.
+    """Show an answer as the options of a command say: ``json``, and those it has of ``out``, ``report``, ``all`` and
+    ``explain``.
+
+    Of a named answer the JSON and the `figures` are written to the folder `out`; the page `report` has a `title`, and
+    `parts` above the tables. A command without ``all`` prints every table.
 
     `last` is a long last step: the report with further pieces, which are printed below the first ones. Files are all
     written even if nobody reads the output to its end. One JSON object is printed, when all of it is known.
     """
-    reader = _Reader()
+    reader, out, page = _Reader(), getattr(question, "out", None), getattr(question, "report", None)
+    how = {"all": getattr(question, "all", True), "explain": getattr(question, "explain", False)}
+    file = out / f"{name}.json" if out and name else None
     if file:
         _write(report, file)
-    if not as_json:
-        reader.show(lambda: _print(report, view))
+    if not question.json:
+        reader.show(lambda: _print(report, **how))
     elif last is None:
         reader.show(lambda: print(_text(report)))
     if not (file or page):
         reader.stay()
-    written = [file, *figures()] if file else []
+    written: list[Path] = [file, *figures(file.parent)] if file else []
     whole = report
     if last is not None:
         whole = last()
         if file:
             _write(whole, file)
         further = whole.pieces[len(report.pieces) :]
-        reader.show(lambda: print(_text(whole)) if as_json else _print_pieces(further, view))
+        reader.show(lambda: print(_text(whole)) if question.json else _print_pieces(further, **how))
     if page:
-        written.append(page.write(whole))
+        from spectheory.pages import write_page
+
+        write_page(whole, page, title=title, parts=parts())
+        written.append(page)
     if written:
         remarks.print(f"written: {', '.join(map(str, written))}", markup=False)
     reader.stay()
@@ -167,12 +140,12 @@ class _Reader:
             raise self._left
 
 
-def _print(report: Report, view: View) -> None:
-    brief = None if view.all else report.brief
+def _print(report: Report, *, all: bool, explain: bool) -> None:
+    brief = None if all else report.brief
     for line in brief.verdict if brief else [report.headline]:
         answers.print(line, style="bold", highlight=False, markup=False)
-    _print_pieces(brief.pieces if brief else report.pieces, view)
-    _paste(report.settings, all=view.all)
+    _print_pieces(brief.pieces if brief else report.pieces, all=all, explain=explain)
+    _paste(report.settings, all=all)
     _dim([*brief.notes, MORE] if brief else report.notes)
 
 
@@ -189,11 +162,11 @@ def _paste(engines: Sequence[EngineSettings], *, all: bool) -> None:
         _dim(settings.remarks if all else [])
 
 
-def _print_pieces(pieces: Sequence[Table | Drawing], view: View) -> None:
+def _print_pieces(pieces: Sequence[Table | Drawing], *, all: bool, explain: bool) -> None:
     for piece in pieces:
         answers.print(for_terminal(piece), highlight=False)
-        _dim(piece.notes if view.all else [])
-        if view.explain and isinstance(piece, Table):
+        _dim(piece.notes if all else [])
+        if explain and isinstance(piece, Table):
             _dim(meanings(piece))
 
 

@@ -1,4 +1,4 @@
-"""The commands: what each says and takes. A command calls ``run_NAME`` of the file of its name, loaded when called."""
+"""The commands: what each says and takes. A command calls ``run_NAME`` of its file, loaded when called."""
 
 from __future__ import annotations
 
@@ -11,31 +11,8 @@ from typing import Annotated, Any, get_type_hints
 from typer import Exit, Option, Typer
 
 import spectheory
+from spectheory.cli import options as of
 from spectheory.cli.grammar import WIDTH, Command
-from spectheory.cli.options import (
-    BoundsOptions,
-    CompareOptions,
-    DoctorOptions,
-    FiguresOptions,
-    GateOptions,
-    ImportOptions,
-    JudgeOptions,
-    MeasureOptions,
-    MeasuringOptions,
-    PairOptions,
-    PlanOptions,
-    PredictOptions,
-    RulesOptions,
-    RunOptions,
-    SamplesOptions,
-    SettingOptions,
-    SweptText,
-    TextOptions,
-    TreeOptions,
-    ValidateOptions,
-    ValidationsOptions,
-    VerifyOptions,
-)
 from spectheory.cli.progress import loading_torch
 from spectheory.cli.statuses import MEANINGS
 
@@ -66,13 +43,16 @@ def _root(
     """Predict what speculative decoding gives a model pair, and the most that anyone could get."""
 
 
-def _add(name: str, *kinds: type) -> None:
-    """Add a command that fills in the dataclasses `kinds` from its options; the first one's docstring is its help."""
+def _add(name: str, *kinds: type, file: str = "") -> None:
+    """Add a command that fills in the dataclasses `kinds` from its options; the first one's docstring is its help.
+
+    It is run by the `file` of its name, or by that of another name.
+    """
 
     def run(**values: Any) -> None:
         filled = [kind(**{f.name: values[f.name] for f in fields(kind)}) for kind in kinds]
         load = loading_torch if name in LOADS_TORCH else import_module
-        raise Exit(getattr(load(f"spectheory.cli.{name}"), f"run_{name}")(*filled) or 0)
+        raise Exit(getattr(load(f"spectheory.cli.{file or name}"), f"run_{name}")(*filled) or 0)
 
     parameters = [each for kind in kinds for each in _parameters(kind)]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
@@ -87,20 +67,20 @@ def _parameters(kind: type) -> Iterator[Parameter]:
         yield Parameter(each.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[each.name])
 
 
-_add("measure", MeasureOptions, PairOptions, SweptText, MeasuringOptions)
-_add("import", ImportOptions)
-_add("predict", PredictOptions, PairOptions, TextOptions, MeasuringOptions)
-_add("plan", PlanOptions)
-_add("validate", ValidateOptions, PairOptions)
-_add("judge", JudgeOptions, PairOptions)
-_add("compare", CompareOptions)
-_add("gate", GateOptions)
-_add("validations", ValidationsOptions)
-_add("rules", RulesOptions)
-_add("bounds", BoundsOptions)
-_add("tree", TreeOptions)
-_add("verify", VerifyOptions)
-_add("figures", FiguresOptions)
-_add("simulate", SettingOptions, RunOptions)
-_add("samples", SamplesOptions)
-_add("doctor", DoctorOptions)
+_add("measure", of.MeasureOptions, of.PairOptions, of.SweptText, of.MeasuringOptions)
+_add("import", of.ImportOptions, file="logs")
+_add("predict", of.PredictOptions, of.PairOptions, of.TextOptions, of.MeasuringOptions)
+_add("plan", of.PlanOptions)
+_add("validate", of.ValidateOptions, of.PairOptions)
+_add("judge", of.JudgeOptions, of.PairOptions)
+_add("compare", of.CompareOptions)
+_add("gate", of.GateOptions, file="compare")
+_add("validations", of.ValidationsOptions)
+_add("rules", of.RulesOptions, file="theory")
+_add("bounds", of.BoundsOptions, file="theory")
+_add("tree", of.TreeOptions, file="theory")
+_add("verify", of.VerifyOptions)
+_add("figures", of.FiguresOptions)
+_add("simulate", of.SettingOptions, of.RunOptions)
+_add("samples", of.SamplesOptions, file="logs")
+_add("doctor", of.DoctorOptions)

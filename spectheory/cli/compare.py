@@ -1,16 +1,17 @@
-"""``spectheory compare``: two runs against each other."""
+"""``spectheory compare`` and ``gate``: two runs against each other, and counts against what is expected of them."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spectheory.cli.answer import Page, View, ready_page, show
+from spectheory.cli.answer import ready_page, show
 from spectheory.cli.console import ready_folder
-from spectheory.cli.options import LATENCY_FILE, CompareOptions
+from spectheory.cli.options import LATENCY_FILE, CompareOptions, GateOptions
+from spectheory.cli.statuses import Status
 from spectheory.cost import LatencyTable
 from spectheory.judging import compare
-from spectheory.reports.difference import difference_report
+from spectheory.judging.acceptance_gate import gate
+from spectheory.reports.difference import difference_report, gate_report
 from spectheory.trace.reading import evidence_file
 
 if TYPE_CHECKING:
@@ -22,32 +23,29 @@ def run_compare(question: CompareOptions) -> None:
     ready_page(question.report)
     if question.out:
         ready_folder(question.out)
+    runs = one, other = question.one, question.other
+    files = [evidence_file(run).with_name(LATENCY_FILE) for run in runs]
     answer = compare(
-        question.one,
-        question.other,
+        one,
+        other,
         k=question.k,
         rule=question.rule,
         texts=question.texts or (),
-        costs=_costs(question.one, question.other),
-        names=_names(question.one, question.other),
+        costs=[LatencyTable.read(file).looped for file in files] if all(file.exists() for file in files) else [],
+        names=(one.name, other.name) if one.name != other.name else (str(one), str(other)),
     )
-    file = question.out / "difference.json" if question.out else None
 
     def parts() -> list[Part]:
         from spectheory.pages.difference import difference_charts
 
         return [*difference_charts(answer)]
 
-    page = Page.asked(question.report, "Comparison", parts)
-    show(difference_report(answer), as_json=question.json, file=file, page=page, view=View.of(question))
+    show(difference_report(answer), question, "difference", title="Comparison", parts=parts)
 
 
-def _names(one: Path, other: Path) -> tuple[str, str]:
-    """What the runs are called: the last parts of their paths, where these differ."""
-    return (one.name, other.name) if one.name != other.name else (str(one), str(other))
-
-
-def _costs(*runs: Path) -> list[LatencyTable]:
-    """The latencies beside both runs; none if one has none."""
-    files = [evidence_file(run).with_name(LATENCY_FILE) for run in runs]
-    return [LatencyTable.read(file).looped for file in files] if all(file.exists() for file in files) else []
+def run_gate(question: GateOptions) -> int:
+    """Show whether an engine's counts passed; the status says so too."""
+    names = (str(question.expect), str(question.counts))
+    answer = gate(question.counts, question.expect, rule=question.rule, alarm=question.alarm, names=names)
+    show(gate_report(answer), question)
+    return Status.DONE if answer.passed else Status.DISAGREEMENT

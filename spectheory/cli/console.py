@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console, ConsoleOptions
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 from rich.tree import Tree
 
 from spectheory.cli.encoding import writable
-from spectheory.cli.fitting import UNLIMITED, fitted
 from spectheory.errors import OutputError
+from spectheory.reports.base import columns_kept
+from spectheory.reports.table import GAP, total
+
+UNLIMITED = 1 << 20
+"""A width that no table reaches."""
 
 
 class _Stream(Console):
@@ -56,23 +61,53 @@ class _Answers(_Stream):
                 self._line(each, **how)
 
     def _print_table(self, table: Table) -> None:
-        fit = fitted(table, self, self.options.max_width)
+        """Words wrap, numbers stay whole, and columns that do not fit are named: dim ones are left out first, then from
+        the right, never the first one.
+        """
+        width, widths = self.options.max_width, [self._widths_of(column) for column in table.columns]
+        least = [lowest for lowest, _ in widths]
+        kept = columns_kept(least, [column.style == "dim" for column in table.columns], width)
+        shown = Table(box=None, pad_edge=False, padding=(0, 0, 0, GAP))
+        for place, wide in zip(kept, _shares([widths[i] for i in kept], width), strict=True):
+            column = table.columns[place]
+            shown.add_column(column.header, justify=column.justify, style=column.style, overflow="fold", width=wide)
+        for cells in zip(*(table.columns[i].cells for i in kept), strict=True):
+            shown.add_row(*cells)
         if table.title:
             self._line(table.title, style="bold", highlight=False)
-        self._line(fit.table)
-        if fit.left_out:
-            self._line(
-                f"Columns left out: {', '.join(fit.left_out)} (all need a terminal {fit.needed} wide).",
-                style="dim",
-                highlight=False,
-                markup=False,
-            )
+        self._line(shown)
+        headings = [str(column.header).replace("-\n", "-") for column in table.columns]  # as broken after a hyphen
+        left_out = [" ".join(each.split()) or "the unnamed one" for i, each in enumerate(headings) if i not in kept]
+        if left_out:
+            said = f"Columns left out: {', '.join(left_out)} (all need a terminal {total(least)} wide)."
+            self._line(said, style="dim", highlight=False, markup=False)
+
+    def _widths_of(self, column: Column) -> tuple[int, int]:
+        """The least width that cuts nothing, and that on one line. Words wrap at blanks; numbers, which stand on the
+        right, and columns marked so do not. Headings always may.
+        """
+        options = self.options.update(max_width=UNLIMITED)
+        header, *cells = (self.measure(each, options=options) for each in (column.header, *column.cells))
+        whole = column.no_wrap or column.justify == "right"
+        least = [cell.maximum if whole else cell.minimum for cell in cells]
+        return max([header.minimum, *least]), max([header.maximum, *(cell.maximum for cell in cells)])
 
     def _line(self, each: Any, **how: Any) -> None:
         super().print(each, soft_wrap=self.endless, **how)
 
     def _width_of(self, tree: Tree) -> int:
         return self.measure(tree, options=self.options.update(max_width=UNLIMITED)).maximum
+
+
+def _shares(widths: Sequence[tuple[int, int]], most: int) -> list[int]:
+    """Natural widths of columns, of which the widest that can give way do so until all fit."""
+    shares = [natural for _, natural in widths]
+    while total(shares) > most:
+        spare = [i for i, (least, _) in enumerate(widths) if shares[i] > least]
+        if not spare:
+            break
+        shares[max(spare, key=shares.__getitem__)] -= 1
+    return [max(1, min(share, most)) for share in shares]
 
 
 class _Remarks(_Stream):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from msgspec import UNSET
 from packaging.requirements import Requirement
 
 import spectheory
@@ -26,21 +26,12 @@ LOOKED_AT = 8
 """Files of a package that are looked for."""
 TOOLS = ("docs", "test")
 """Extras for those who work on spectheory."""
-State = Literal["ok", "missing", "too old", "broken"]
+BROKEN = ("too old", "broken")
+"""States that no user chose; a missing extra is no fault."""
+Package = DoctorJson.Package
 
 
-@dataclass(frozen=True)
-class Package:
-    """A package that spectheory asks for, and what is there; `extra` is empty for what every install needs."""
-
-    extra: str
-    name: str
-    needs: str
-    version: str | None
-    state: State
-
-
-def packages() -> list[Package]:
+def _packages() -> list[Package]:
     """Every package of the plain install and of the extras; none where spectheory itself is not installed."""
     try:
         asked = metadata.requires("spectheory") or []
@@ -55,7 +46,8 @@ def _asked_for(asked: Requirement) -> Iterator[Package]:
     extras = [""] if marker is None or marker.evaluate({"extra": ""}) else _extras()
     for extra in extras:
         if marker is None or marker.evaluate({"extra": extra}):
-            yield Package(extra, asked.name, str(asked.specifier), *_found(asked))
+            version, state = _installed(asked)
+            yield Package(extra=extra, name=asked.name, needs=str(asked.specifier), version=version, state=state)
 
 
 def _extras() -> list[str]:
@@ -63,7 +55,7 @@ def _extras() -> list[str]:
     return [each for each in known if each not in TOOLS]
 
 
-def _found(asked: Requirement) -> tuple[str | None, State]:
+def _installed(asked: Requirement) -> tuple[str | None, Any]:
     """The installed version, and whether it will do; nothing is imported."""
     try:
         version = metadata.version(asked.name)
@@ -76,40 +68,32 @@ def _found(asked: Requirement) -> tuple[str | None, State]:
     return version, "ok" if asked.specifier.contains(version, prereleases=True) else "too old"
 
 
-def machine() -> dict[str, Any]:
-    """Python, the system and the cores of this process."""
-    return {
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        "cores": processors(),
-        "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),
-    }
-
-
-def torch_facts() -> dict[str, Any]:
+def _torch() -> DoctorJson.Torch:
     """Torch's version, threads and devices; its import may fail in any way, which is the answer then."""
     try:
         with working("loading torch"):
             torch = import_module("torch")
         devices = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
         devices += ["mps"] if torch.backends.mps.is_available() else []
-        return {"version": str(torch.__version__), "threads": torch.get_num_threads(), "devices": [*devices, "cpu"]}
+        return DoctorJson.Torch(
+            version=str(torch.__version__), threads=torch.get_num_threads(), devices=[*devices, "cpu"]
+        )
     except (Exception, SystemExit) as error:
         absent = isinstance(error, ModuleNotFoundError) and error.name == "torch"
-        return {"error": "not installed" if absent else _said(error)}
+        return DoctorJson.Torch(error="not installed" if absent else _said(error)[:200])
 
 
-def kernel_cache() -> dict[str, Any]:
+def _kernel_cache() -> DoctorJson.KernelCache:
     """The folder where compiled kernels are kept; null where each process compiles them again."""
     try:
         kernel: Any = import_module("spectheory.kernels.logits")
         loop = next(each for each in vars(kernel).values() if hasattr(each, "py_func"))
-        return {"folder": getattr(loop._cache, "cache_path", None)}
+        return DoctorJson.KernelCache(folder=getattr(loop._cache, "cache_path", None))
     except (Exception, SystemExit) as error:
-        return {"error": _said(error)}
+        return DoctorJson.KernelCache(error=_said(error)[:200])
 
 
-def extensions() -> list[dict[str, Any]]:
+def _extensions() -> list[DoctorJson.Extension]:
     """Rules and formats that installed packages register; `error` says why one is left out."""
     from spectheory.trace.importers import Format, formats
     from spectheory.trace.reading import GROUP as FORMATS_GROUP
@@ -119,7 +103,7 @@ def extensions() -> list[dict[str, Any]]:
 
     kinds = ((RULES_GROUP, Rule, {rule.name for rule in BUILT_IN}), (FORMATS_GROUP, Format, set(formats())))
     return [
-        {"group": group, "name": name, "error": _left_out(entry, taken)}
+        DoctorJson.Extension(group=group, name=name, error=_left_out(entry, taken))
         for group, kind, taken in kinds
         for name, entry in installed(group, kind).items()
     ]
@@ -132,11 +116,7 @@ def _left_out(entry: Any, taken: set[str]) -> str | None:
 
 
 def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
-
-
-BROKEN = ("too old", "broken")
-"""States that no user chose; a missing extra is no fault."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def run_doctor(question: DoctorOptions) -> None:
@@ -147,67 +127,58 @@ def run_doctor(question: DoctorOptions) -> None:
             limit="tokenizers are compared",
             remedy="name both models, or none",
         )
-    pair = (question.target, question.draft) if question.target and question.draft else None
-    report = doctor_report(packages(), torch_facts(), kernel_cache(), pair and _models(*pair))
-    show(report, as_json=question.json)
+    models = _models(question.target, question.draft) if question.target and question.draft else None
+    packages, torch, cache, extensions = _packages(), _torch(), _kernel_cache(), _extensions()
+    wrong = list(dict.fromkeys(_problems(packages, torch, cache, models)))
+    wrong += [f"{each.name} of {each.group} is left out: {each.error}." for each in extensions if each.error]
+    extras = []
+    for name in dict.fromkeys(each.extra for each in packages if each.extra):
+        lacks = [each.name for each in packages if each.extra == name and each.state != "ok"]
+        install = f"pip install 'spectheory[{name}]'"
+        extras.append(DoctorJson.Extra(name=name, ready=not lacks, lacks=lacks, install=install))
+    content = DoctorJson(
+        version=spectheory.__version__,
+        machine=DoctorJson.Machine(
+            python=platform.python_version(),
+            system=platform.platform(),
+            cores=processors(),
+            omp_num_threads=os.environ.get("OMP_NUM_THREADS"),
+        ),
+        packages=packages,
+        extras=extras,
+        torch=torch,
+        kernel_cache=cache,
+        extensions=extensions,
+        models=models or UNSET,
+        problems=wrong,
+    )
+    ready = ", ".join(each.name for each in extras if each.ready) or "none"
+    said = f"{len(wrong)} problem{'s' * (len(wrong) != 1)}" if wrong else "no problem found"
+    headline = f"spectheory {spectheory.__version__}: {said}; extras that are ready: {ready}"
+    missing = [f"For {each.name}: {each.install} (lacks {', '.join(each.lacks)})." for each in extras if each.lacks]
+    show(Report(content, [_facts(content), _table(packages)], headline, [*wrong, *missing]), question)
 
 
-def _models(target: str, draft: str) -> dict[str, Any]:
+def _models(target: str, draft: str) -> DoctorJson.Models:
     """Whether both models use the same token ids; no weights are read."""
-    facts: dict[str, Any] = {"target": target, "draft": draft}
     try:
         load_extra("transformers", extra="models")
         from spectheory.measure.load import shared_tokenizer
         from spectheory.pairs import resolve
 
         tokenizer, head = shared_tokenizer((resolve(target), None), (resolve(draft), None))
-        return facts | {"agree": True, "tokens": len(tokenizer.get_vocab()), "head": head}
-    except SpectheoryError as error:
-        return facts | {"agree": False, "error": str(error)}
+        tokens = len(tokenizer.get_vocab())
+        return DoctorJson.Models(target=target, draft=draft, agree=True, tokens=tokens, head=head)
     except (Exception, SystemExit) as error:  # a broken install fails in any way
-        return facts | {"agree": False, "error": f"{type(error).__name__}: {' '.join(str(error).split())}"}
-
-
-def doctor_report(
-    packages: Sequence[Package],
-    torch: Mapping[str, Any],
-    kernel_cache: Mapping[str, Any],
-    models: Mapping[str, Any] | None = None,
-) -> Report:
-    """The findings in tables; the headline says whether anything is wrong."""
-    extras = [_extra(name, packages) for name in dict.fromkeys(each.extra for each in packages) if name]
-    registered = extensions()
-    wrong = list(dict.fromkeys(_problems(packages, torch, kernel_cache, models)))
-    wrong += [
-        f"{each['name']} of {each['group']} is left out: {each['error']}." for each in registered if each["error"]
-    ]
-    content = {
-        "version": spectheory.__version__,
-        "machine": machine(),
-        "packages": [asdict(each) for each in packages],
-        "extras": extras,
-        "torch": torch,
-        "kernel_cache": kernel_cache,
-        "extensions": registered,
-        **({"models": models} if models else {}),
-        "problems": wrong,
-    }
-    ready = ", ".join(each["name"] for each in extras if each["ready"]) or "none"
-    said = f"{len(wrong)} problem{'s' * (len(wrong) != 1)}" if wrong else "no problem found"
-    headline = f"spectheory {spectheory.__version__}: {said}; extras that are ready: {ready}"
-    missing = [
-        f"For {each['name']}: {each['install']} (lacks {', '.join(each['lacks'])})." for each in extras if each["lacks"]
-    ]
-    return Report(DoctorJson.view(content), [_facts(content), _table(packages)], headline, [*wrong, *missing])
-
-
-def _extra(name: str, packages: Sequence[Package]) -> dict[str, Any]:
-    lacks = [each.name for each in packages if each.extra == name and each.state != "ok"]
-    return {"name": name, "ready": not lacks, "lacks": lacks, "install": f"pip install 'spectheory[{name}]'"}
+        said = str(error) if isinstance(error, SpectheoryError) else _said(error)
+        return DoctorJson.Models(target=target, draft=draft, agree=False, error=said)
 
 
 def _problems(
-    packages: Sequence[Package], torch: Mapping[str, Any], cache: Mapping[str, Any], models: Mapping[str, Any] | None
+    packages: Sequence[Package],
+    torch: DoctorJson.Torch,
+    cache: DoctorJson.KernelCache,
+    models: DoctorJson.Models | None,
 ) -> Iterator[str]:
     """What is wrong, a sentence each with its remedy."""
     if not packages:
@@ -218,35 +189,28 @@ def _problems(
                 each.state, "is missing"
             )
             yield f"{each.name} {words}: pip install --force-reinstall '{each.name}{each.needs}'."
-    if "error" in torch and any(each.name == "torch" and each.state == "ok" for each in packages):
-        yield f"torch is installed and cannot be imported ({torch['error']}): install it again."
-    if "error" in cache:
-        yield f"compiled kernels cannot be loaded ({cache['error']}): install numba again."
-    elif cache["folder"] is None:
+    if torch.error and any(each.name == "torch" and each.state == "ok" for each in packages):
+        yield f"torch is installed and cannot be imported ({torch.error}): install it again."
+    if cache.error:
+        yield f"compiled kernels cannot be loaded ({cache.error}): install numba again."
+    elif cache.folder is None:
         yield "no folder can be written for compiled kernels: set NUMBA_CACHE_DIR, or each process compiles them again."
-    if models and not models["agree"]:
-        yield f"{models['error']}."
+    if models and not models.agree:
+        yield f"{models.error}."
 
 
-def _facts(content: Mapping[str, Any]) -> Table:
-    of, torch, models = content["machine"], content["torch"], content.get("models")
-    omp = of["omp_num_threads"]
+def _facts(content: DoctorJson) -> Table:
+    of, torch, cache, models = content.machine, content.torch, content.kernel_cache, content.models
     rows = [
-        ["Python", of["python"]],
-        ["system", of["system"]],
-        ["cores", f"{of['cores']}" + (f", OMP_NUM_THREADS={omp}" if omp else "")],
-        [
-            "torch",
-            torch.get("error") or f"{torch['version']} on {', '.join(torch['devices'])}, {torch['threads']} threads",
-        ],
-        [
-            "compiled kernels",
-            content["kernel_cache"].get("folder") or content["kernel_cache"].get("error") or "not kept",
-        ],
+        ["Python", of.python],
+        ["system", of.system],
+        ["cores", f"{of.cores}" + (f", OMP_NUM_THREADS={of.omp_num_threads}" if of.omp_num_threads else "")],
+        ["torch", torch.error or f"{torch.version} on {', '.join(torch.devices or ())}, {torch.threads} threads"],
+        ["compiled kernels", cache.folder or cache.error or "not kept"],
     ]
     if models:
-        same = f"{models['tokens']} tokens, the same ids" if models["agree"] else "they do not fit"
-        rows.append(["models", f"{models['target']}, {models['draft']}: {same}"])
+        same = f"{models.tokens} tokens, the same ids" if models.agree else "they do not fit"
+        rows.append(["models", f"{models.target}, {models.draft}: {same}"])
     return Table("This machine", [Column("what", kind="words"), Column("found", kind="words")], rows)
 
 

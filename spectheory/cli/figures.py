@@ -6,12 +6,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from spectheory.checks import in_range, whole
-from spectheory.cli.answer import Page, print_json, ready_page
+from spectheory.cli.answer import print_json, ready_page
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.inputs import MOST_WORKERS
 from spectheory.cli.options import FiguresOptions
 from spectheory.cli.progress import progress
 from spectheory.cli.statuses import Status
+from spectheory.pages import write_page
 from spectheory.pages.figures import figure_pictures, figures_report
 from spectheory.processes import prepare
 from spectheory.reports import Column, Table
@@ -43,7 +44,12 @@ def run_figures(question: FiguresOptions) -> int:
     began = time.perf_counter()
     made = _redrawn(wanted, question) if question.redraw else _made(wanted, question)
     _show(made, question, time.perf_counter() - began)
-    _write_page(made, question)
+    if question.report:
+        images = [next(file for file in one.files if file.suffix == ".svg") for one in made]
+        contents = [one.content for one in made]
+        pictures = figure_pictures(zip(contents, images, strict=True))
+        write_page(figures_report(contents), question.report, title="Figures", parts=pictures)
+        remarks.print(f"written: {question.report}", markup=False)
     return Status.DISAGREEMENT if any(one.disagreements for one in made) else Status.DONE
 
 
@@ -104,13 +110,6 @@ def _show(made: list[Made], question: FiguresOptions, seconds: float) -> None:
         highlight=False,
         markup=False,
     )
-
-
-def _write_page(made: list[Made], question: FiguresOptions) -> None:
-    images = [next(file for file in one.files if file.suffix == ".svg") for one in made]
-    contents = [one.content for one in made]
-    if page := Page.asked(question.report, "Figures", lambda: figure_pictures(zip(contents, images, strict=True))):
-        remarks.print(f"written: {page.write(figures_report(contents))}", markup=False)
 
 
 def _as_dict(made: Made) -> dict[str, Any]:

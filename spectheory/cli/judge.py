@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from spectheory.checks import in_range
-from spectheory.cli.answer import Page, View, ready_page, show
+from spectheory.cli.answer import ready_page, show
 from spectheory.cli.console import ready_folder
 from spectheory.cli.inputs import checked_rules
 from spectheory.cli.options import JudgeOptions, PairOptions
@@ -22,7 +22,6 @@ from spectheory.judging.judgement import judge, stated
 from spectheory.judging.readings import readings
 from spectheory.pages.judgement import judgement_parts
 from spectheory.reports import judgement_report, readings_report
-from spectheory.reports.base import Report
 from spectheory.trace import Trace, read_evidence
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters
@@ -45,8 +44,8 @@ def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
     counted(log, counting_of(log, question.k).k, counters)  # refuses what cannot be judged before the models load
     reread = None if traces else _reader(log, pair)
     answer = judge(log, *traces, rules=rules, k=question.k, counters=counters, reread=reread, stop=stop)
-    page = Page.asked(question.report, "Judgement", lambda: judgement_parts(answer))
-    _answer(judgement_report(answer), question, "judgement", page)
+    parts = partial(judgement_parts, answer)
+    show(judgement_report(answer), question, "judgement", title="Judgement", parts=parts)
     return Status.DISAGREEMENT if answer.refuted or answer.output_refuted or answer.doubtful else Status.DONE
 
 
@@ -79,12 +78,8 @@ def _read_alone(question: JudgeOptions, traces: Sequence[Trace], log: CallLog | 
     report = readings_report({counts.engine or "counts": readings(counts)})
     missing = "Nothing judged, as texts are missing."
     brief = report.brief and replace(report.brief, verdict=[missing, *report.brief.verdict[:1]])
-    _answer(
-        replace(report, headline=f"{missing} {report.headline}", brief=brief),
-        question,
-        "readings",
-        Page.asked(question.report, "Readings"),
-    )
+    report = replace(report, headline=f"{missing} {report.headline}", brief=brief)
+    show(report, question, "readings", title="Readings")
     return Status.DONE
 
 
@@ -96,13 +91,3 @@ def _reader(log: CallLog, pair: PairOptions) -> Reread:
 
     check_ids(log)
     return partial(judged_trace, load_named(pair), log)
-
-
-def _answer(report: Report, question: JudgeOptions, name: str, page: Page | None) -> None:
-    show(
-        report,
-        as_json=question.json,
-        file=question.out / f"{name}.json" if question.out else None,
-        page=page,
-        view=View.of(question),
-    )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from spectheory.answers.plan import ExportJson
 from spectheory.checks import in_range
-from spectheory.cli.answer import Page, View, print_json, ready_page, show
+from spectheory.cli.answer import print_json, ready_page, show
 from spectheory.cli.console import ready_folder, remarks
 from spectheory.cli.inputs import checked_rules, in_commands, remark_engines_left_out
-from spectheory.cli.options import PlanOptions
-from spectheory.cli.plan_bench import run_bench_plan, timed_server
+from spectheory.cli.options import PlanOptions, recorded_files
 from spectheory.cli.plan_inputs import (
     BUILT_IN,
     architecture_of,
@@ -30,12 +31,16 @@ from spectheory.deployment import Draft, Load
 from spectheory.deployment.deployment import Deployment, plan
 from spectheory.deployment.engines import check_one_names_rules
 from spectheory.deployment.exports import Acceptance, counted_acceptance, export_named, planned_acceptance
-from spectheory.deployment.served import acceptance_of_server
+from spectheory.deployment.served import TimedServer, acceptance_of_server, plan_server
+from spectheory.engines.vllm.bench import read_runs
 from spectheory.errors import SettingError
-from spectheory.pages.deployment import deployment_parts
+from spectheory.pages.deployment import deployment_parts, served_charts
 from spectheory.plots.deployment import write_batches, write_ranking
 from spectheory.prediction.plan_answer import named_stops
 from spectheory.reports import deployment_report
+from spectheory.reports.served import served_report
+from spectheory.trace import Trace
+from spectheory.trace.reading import evidence_file, read_files
 
 LONGEST_CHAIN, LARGEST_TREE = 256, 1024
 
@@ -55,9 +60,9 @@ def run_plan(question: PlanOptions) -> None:
         )
     ready_page(question.report)
     if question.export is not None:
-        return run_export(question)
+        return _export(question)
     if question.bench:
-        return run_bench_plan(question)
+        return _plan_server(question)
     rules = checked_rules(question.rule)
     check_one_names_rules(rules, question.engine)
     if question.out:
@@ -68,16 +73,13 @@ def run_plan(question: PlanOptions) -> None:
     drafts = [draft_at(name, path, question) for name, path in named]
     answer = _answer(question, drafts or list(built_in(question)), rules)
     remark_engines_left_out(question.engine, answer.engines)
-    report = deployment_report(answer, trace=in_commands(question.trace))
-    out = question.out
-    file = out / "plan.json" if out else None
     show(
-        report,
-        as_json=question.json,
-        file=file,
-        figures=lambda: _figures(answer, out) if out else [],
-        page=Page.asked(question.report, "Plan", lambda: deployment_parts(answer)),
-        view=View.of(question),
+        deployment_report(answer, trace=in_commands(question.trace)),
+        question,
+        "plan",
+        figures=partial(_figures, answer),
+        title="Plan",
+        parts=partial(deployment_parts, answer),
     )
 
 
@@ -108,7 +110,7 @@ def _figures(answer: Deployment, out: Path) -> list[Path]:
     return [*written, *write_batches(answer.batches, answer.lock_step, out)] if answer.batches else written
 
 
-def run_export(question: PlanOptions) -> None:
+def _export(question: PlanOptions) -> None:
     """Print the options; say on stderr what they are of."""
     if question.report:
         raise SettingError(
@@ -128,10 +130,53 @@ def run_export(question: PlanOptions) -> None:
 def _acceptance(question: PlanOptions, by_batch: bool) -> tuple[Acceptance, str]:
     """Acceptance by position, and k by batch where costs know batches; with words for a remark."""
     if question.bench:
-        return acceptance_of_server(timed_server(question), by_batch=by_batch, contexts=question.context)
+        return acceptance_of_server(_timed_server(question), by_batch=by_batch, contexts=question.context)
     named = sources(question)
     if counts := counted(named, question):
         return counted_acceptance({name: each for name, (_, each) in counts.items()})
     check_shared(question, len(named) or len(BUILT_IN))
     drafts = [draft_at(name, path, question) for name, path in named] or list(built_in(question))
     return planned_acceptance(drafts, checked_rules(question.rule), k_max=question.k_max, by_batch=by_batch)
+
+
+# A server that `vllm bench serve` timed
+
+
+def _plan_server(question: PlanOptions) -> None:
+    """K by concurrency and context."""
+    if question.out:
+        ready_folder(question.out)
+    answer = plan_server(_timed_server(question), question.batch, question.context, tpot=question.tpot)
+    parts = partial(served_charts, answer.choices)
+    show(served_report(answer), question, "plan", title="Plan for a server", parts=parts)
+
+
+def _timed_server(question: PlanOptions) -> TimedServer:
+    """The runs and the trace that options name, fitted."""
+    if question.traces:
+        raise SettingError(
+            "--bench is given with --trace", limit="timed runs are of one draft", remedy="name its trace alone"
+        )
+    runs = [run for path in question.bench or () for file in _files(path) for run in read_runs(file)]
+    rules = checked_rules(question.rule) or []
+    if len(rules) > 1:
+        raise SettingError(f"{len(rules)} rules are given", limit="a server has one", remedy="keep the server's --rule")
+    files = recorded_files(question)
+    trace = read_files([evidence_file(files[0]), *files[1:]]) if files else None
+    if trace is not None and not isinstance(trace, Trace):
+        raise SettingError(
+            f"{files[0]} holds counts of an engine",
+            limit="--bench has counts of its own",
+            remedy="name a trace, or none",
+        )
+    return TimedServer.of(runs, trace and replace(trace, lists=()), *rules, k_max=question.k_max)
+
+
+def _files(path: Path) -> list[Path]:
+    """The results of a folder, printed blocks where it has no JSON; or the file itself."""
+    if not path.is_dir():
+        return [path]
+    results = sorted(path.glob("*.json")) or sorted(path.glob("*.txt"))
+    if not results:
+        raise SettingError(f"{path} holds no results", limit="needs .json of --save-result", remedy="check the folder")
+    return results

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectheory.checks import in_range
-from spectheory.cli.answer import Page, View, ready_page, show
+from spectheory.cli.answer import ready_page, show
 from spectheory.cli.console import ready_folder, remarks
 from spectheory.cli.inputs import (
     checked_rules,
@@ -37,7 +37,7 @@ from spectheory.deployment import EngineSettings, deployable
 from spectheory.deployment.engines import check_one_names_rules, named_engines
 from spectheory.deployment.next_steps import steps_of
 from spectheory.errors import SettingError, TraceError
-from spectheory.pages import Coloured
+from spectheory.pages import Coloured, Commands
 from spectheory.pairs import resolve
 from spectheory.plots import write_figures
 from spectheory.plots.where import write_where
@@ -115,8 +115,7 @@ def _from_acceptance(question: PredictOptions, pair: PairOptions, text: TextOpti
     answer = from_acceptance(question.acceptance, question.c, k_max=question.k_max, counted_k=question.counted_k)
     if question.what_if:
         return show_of_chains(question, answer.rows)
-    file = question.out / "prediction.json" if question.out else None
-    show(acceptance_report(answer), as_json=question.json, file=file, view=View.of(question))
+    show(acceptance_report(answer), question, "prediction")
 
 
 def _measured(
@@ -166,36 +165,30 @@ def _show(
     remark_engines_left_out(question.engine, engines)
     report = partial(prediction_report, answer, engines=engines, trace=in_commands(question.trace))
     if question.where:
-        return show_where(question, pair, trace, answer, report, check)
-    out = question.out
+        return _show_where(question, pair, trace, answer, report, check)
     show(
         report(),
-        as_json=question.json,
-        file=out / "prediction.json" if out else None,
-        figures=lambda: write_figures(answer, out) if out else [],
+        question,
+        "prediction",
+        figures=partial(write_figures, answer),
         last=None if check is None else lambda: report(check=check()),
-        page=_page(question, trace, answer, engines),
-        view=View.of(question),
+        title="Prediction",
+        parts=partial(_parts, question, trace, answer, engines),
     )
 
 
-def _page(question: PredictOptions, trace: Trace, answer: Plan, engines: Sequence[EngineSettings]) -> Page | None:
-    """The page that was asked for: what to do, charts of the plan, and a text with its lost calls."""
+def _parts(question: PredictOptions, trace: Trace, answer: Plan, engines: Sequence[EngineSettings]) -> list[Part]:
+    """What a page shows: what to do, charts of the plan, and a text with its lost calls."""
+    from spectheory.pages.prediction import prediction_charts
 
-    def parts() -> list[Part]:
-        from spectheory.pages import Coloured, Commands
-        from spectheory.pages.prediction import prediction_charts
-
-        best = engines[0].candidate.prediction if engines else answer.best
-        steps = [*steps_of(answer, best, in_commands(question.trace))] if answer.timed else []
-        charts: list[Part] = [*Commands.of(engines, steps), *prediction_charts(answer, engines)]
-        if trace.recorded or answer.best.certified:  # nothing says where its calls end
-            return charts
-        few = of_texts(trace, spread(trace.lengths, np.zeros(len(trace.texts), np.int64))).in_memory()
-        losses = where(few, *settings_of(answer)[-1], strings_of(few, None), prefill_emits_token=question.prefill_token)
-        return [*charts, Coloured.of(losses, len(few.texts), sampled_of=len(trace.texts))]
-
-    return Page.asked(question.report, "Prediction", parts)
+    best = engines[0].candidate.prediction if engines else answer.best
+    steps = [*steps_of(answer, best, in_commands(question.trace))] if answer.timed else []
+    charts: list[Part] = [*Commands.of(engines, steps), *prediction_charts(answer, engines)]
+    if trace.recorded or answer.best.certified:  # nothing says where its calls end
+        return charts
+    few = of_texts(trace, spread(trace.lengths, np.zeros(len(trace.texts), np.int64))).in_memory()
+    losses = where(few, *settings_of(answer)[-1], _strings_of(few, None), prefill_emits_token=question.prefill_token)
+    return [*charts, Coloured.of(losses, len(few.texts), sampled_of=len(trace.texts))]
 
 
 def _asked(question: PredictOptions) -> dict[str, Any]:
@@ -262,7 +255,7 @@ def _changed(options: Any, defaults: Any) -> list[str]:
     return [f"--{name.replace('_', '-')}" for name in given if given[name] != default[name]]
 
 
-def show_where(
+def _show_where(
     question: PredictOptions,
     pair: PairOptions,
     trace: Trace,
@@ -271,25 +264,24 @@ def show_where(
     check: Callable[[], Records] | None,
 ) -> None:
     """The tables of the best settings of a plan; its own answer stays in the JSON."""
-    strings = strings_of(trace, None if pair.target == PairOptions().target else pair.target)
+    strings = _strings_of(trace, None if pair.target == PairOptions().target else pair.target)
     chosen = settings_of(answer, all_rules=bool(question.rule))
     settings = [where(trace, *each, strings, prefill_emits_token=question.prefill_token) for each in chosen]
     few = few_prompts(answer.prompts)
-    out = question.out
-    if out and not question.report:
+    if question.out and not question.report:
         remarks.print("one text with its lost calls in colour: --report FILE.html", markup=False)
     show(
         where_report(settings, report(), few),
-        as_json=question.json,
-        file=out / "prediction.json" if out else None,
-        figures=lambda: write_where(settings, out) if out else [],
+        question,
+        "prediction",
+        figures=partial(write_where, settings),
         last=None if check is None else lambda: where_report(settings, report(check=check()), few),
-        page=Page.asked(question.report, "Where calls are lost", lambda: [Coloured.of(settings[-1], len(trace.texts))]),
-        view=View.of(question),
+        title="Where calls are lost",
+        parts=lambda: [Coloured.of(settings[-1], len(trace.texts))],
     )
 
 
-def strings_of(trace: Trace, target: str | None) -> TokenStrings | None:
+def _strings_of(trace: Trace, target: str | None) -> TokenStrings | None:
     """The strings of the target's tokenizer: of the one that is named, or that the trace was measured with if it is
     still there; None where neither is known. Nothing is downloaded.
     """

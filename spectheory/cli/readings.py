@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from spectheory.checks import in_range
-from spectheory.cli.answer import Page, View, show
+from spectheory.cli.answer import show
 from spectheory.cli.inputs import read_latencies, refuse_idle
 from spectheory.cli.options import LATENCY_FILE, OF_ROOFLINES, Question
 from spectheory.cli.what_if import show_of_chains
@@ -44,7 +45,13 @@ def show_readings(
     """
     refuse_idle(question, TAKEN | (WITH_ROOFLINES if loaded else set()), "an engine's counts", "measure the pair")
     in_range("--k-max", question.k_max, LONGEST)
-    rule, (roofline, load) = one_rule(question.rule), loaded or (None, None)
+    if question.rule and len(question.rule) > 1:
+        raise SettingError(
+            f"{len(question.rule)} rules given with an engine's counts",
+            limit="an engine runs one",
+            remedy="name that one",
+        )
+    rule, (roofline, load) = question.rule[0] if question.rule else "", loaded or (None, None)
 
     def cost_of(path: Path, counts: Counts) -> CostModel | None:
         return roofline or _cost(question, path, counts)
@@ -59,31 +66,14 @@ def show_readings(
     several = [counts for _, counts in logs.values()]
     first = next(iter(logs.values()))
     joint = together(several, cost_of(*first), k_max=question.k_max) if alike(several) else None
-    report = readings_report(by_name, joint)
-    out = question.out
 
     def parts() -> list[Part]:
         from spectheory.pages.vega import curves
 
         return [curves(chart) for chart in readings_charts(by_name, joint)]
 
-    show(
-        report,
-        as_json=question.json,
-        file=out / f"{name}.json" if out else None,
-        figures=lambda: write_readings(by_name, joint, out) if out else [],
-        page=Page.asked(question.report, "Readings", parts),
-        view=View.of(question),
-    )
-
-
-def one_rule(names: Sequence[str] | None) -> str:
-    """The rule that is said to have run; empty if none is."""
-    if names and len(names) > 1:
-        raise SettingError(
-            f"{len(names)} rules given with an engine's counts", limit="an engine runs one", remedy="name that one"
-        )
-    return names[0] if names else ""
+    figures = partial(write_readings, by_name, joint)
+    show(readings_report(by_name, joint), question, name, figures=figures, title="Readings", parts=parts)
 
 
 def _cost(question: Question, path: Path, counts: Counts) -> CostModel | None:

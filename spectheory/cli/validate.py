@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from spectheory.checks import in_range
-from spectheory.cli.answer import Page, View, ready_page, show
+from spectheory.cli.answer import ready_page, show
 from spectheory.cli.console import ready_folder, remarks
 from spectheory.cli.inputs import remark_slower
 from spectheory.cli.loading import earlier_threads, load_named, settings_of
 from spectheory.cli.options import MOST_TEXTS, TEMPERATURES, PairOptions, ValidateOptions
 from spectheory.cli.progress import progress
 from spectheory.cli.statuses import Status
-from spectheory.cli.validations import ANSWER
 from spectheory.cost import LatencyTable
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, Grown, Shape, read_stop
@@ -50,9 +50,7 @@ def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
             )
         in_range("--tokens", question.tokens, LONGEST_TEXT)
         in_range("--k", question.k, LONGEST_CHAIN)
-        from spectheory.cli.validate import run_engines
-
-        return run_engines(question, pair, _prompts(question), question.temperature or TEMPERATURES, question.k or KS)
+        return _run_engines(question, pair, _prompts(question), question.temperature or TEMPERATURES, question.k or KS)
     asked, prompts = _asked(question), _prompts(question)
     ready_folder(question.out)
     threads = earlier_threads(_tables(question.out).values()) if pair.threads is None else pair.threads
@@ -146,11 +144,11 @@ def _answer(answer: dict[str, Any], question: ValidateOptions) -> None:
     """Write the answer and its figure, and show it."""
     show(
         validation_report(answer),
-        as_json=question.json,
-        file=question.out / ANSWER,
-        figures=lambda: write_figure([answer], question.out / "validation"),
-        page=Page.asked(question.report, "Validation", lambda: validation_charts(answer)),
-        view=View.of(question),
+        question,
+        "validation",
+        figures=lambda out: write_figure([answer], out / "validation"),
+        title="Validation",
+        parts=partial(validation_charts, answer),
     )
     slower = {r for at in answer["temperatures"] for each in at["settings"] for r in each["speedup"].get("remarks", ())}
     for remark in sorted(slower):
@@ -159,7 +157,7 @@ def _answer(answer: dict[str, Any], question: ValidateOptions) -> None:
         remark_slower(table, name)
 
 
-def run_engines(
+def _run_engines(
     question: ValidateOptions,
     pair: PairOptions,
     prompts: Sequence[Prompt],
@@ -207,8 +205,7 @@ def run_engines(
             on_progress=lambda what, done, total: bar.update(task, description=what, completed=done, total=total),
         )
     report = engines_report(answer)
-    page = Page.asked(question.report, "Engines")
-    show(report, as_json=question.json, file=question.out / "engines.json", page=page, view=View.of(question))
+    show(report, question, "engines", title="Engines")
     return Status.DONE if report.as_dict()["agree"] else Status.DISAGREEMENT
 
 

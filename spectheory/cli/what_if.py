@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from spectheory.cli.answer import View, show
+from spectheory.cli.answer import show
 from spectheory.cli.inputs import refuse_idle
 from spectheory.cli.options import PredictOptions
 from spectheory.cli.progress import working
@@ -44,11 +44,11 @@ def show_of_chains(question: Any, rows: Iterable[Any], *, counted: bool = False)
 
 
 def _show(question: Any, answer: WhatIf, *, counted: bool = False) -> None:
-    out, costs = question.out, answer.costs
+    costs = answer.costs
     show(
         what_if_report(answer, counted=counted),
-        as_json=question.json,
-        file=out / "what_if.json" if out else None,
-        figures=lambda: write_costs(costs, out) if costs else [],
-        view=View.of(question),
+        question,
+        "what_if",
+        figures=lambda folder: write_costs(costs, folder) if costs else [],
+        title="What if",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -39,7 +40,7 @@ def steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> STEPS:
             stored = json.loads(out.read_text())["n"] if out.exists() else 0
             noted.append(f"{what}: file {stored}, printed {' '.join(capsys.readouterr().out.split())[:14]!r}")
 
-        def figures() -> list[Path]:
+        def figures(_: Path) -> list[Path]:
             state("figures")
             return []
 
@@ -47,7 +48,8 @@ def steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> STEPS:
             state("last")
             return WHOLE
 
-        answer.show(SHORT, as_json=as_json, file=out if file else None, figures=figures, last=last)
+        question = SimpleNamespace(json=as_json, out=tmp_path if file else None)
+        answer.show(SHORT, question, "answer", figures=figures, last=last)
         state("end")
         return noted
 
@@ -91,4 +93,4 @@ def test_without_files_nothing_is_left_to_do(monkeypatch: pytest.MonkeyPatch) ->
         raise AssertionError("nobody reads it")
 
     with pytest.raises(BrokenPipeError):
-        answer.show(SHORT, as_json=False, last=last)
+        answer.show(SHORT, SimpleNamespace(json=False), last=last)

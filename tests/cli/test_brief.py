@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -181,7 +182,7 @@ def test_validations_are_brief(
 ) -> None:
     monkeypatch.setattr(console.answers, "_width", WIDTH)
     report = made()
-    answer.show(report, as_json=False, view=answer.View())
+    answer.show(report, SimpleNamespace(json=False, all=False, explain=False))
     assert report.brief
     agrees(capsys.readouterr().out.splitlines(), list(report.brief.pieces))
     tables = [piece for piece in (*report.pieces, *report.brief.pieces) if isinstance(piece, Table)]

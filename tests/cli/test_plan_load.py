@@ -72,7 +72,7 @@ def test_counts_of_an_engine(tmp_path: Path, on: list[str], capsys: pytest.Captu
 
 
 def test_recorded_lengths(tmp_path: Path, on: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    from spectheory.cli.samples import SamplesOptions, run_samples
+    from spectheory.cli.logs import SamplesOptions, run_samples
 
     run_samples(SamplesOptions(out=tmp_path / "samples"))
     capsys.readouterr()

@@ -71,7 +71,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
         def fail(*_: object) -> None:
             raise error
 
-        monkeypatch.setattr("spectheory.cli.rules.run_rules", fail)
+        monkeypatch.setattr("spectheory.cli.theory.run_rules", fail)
 
     return failing
 
@@ -221,8 +221,8 @@ def test_remarks_that_cannot_be_written_stop_nothing(tmp_path: Path) -> None:
 def test_an_interruption_within_generated_code_has_its_status(tmp_path: Path) -> None:
     """As dataclasses are made while modules load: the interpreter marks it, and would end by the signal."""
     (tmp_path / "interrupted.py").write_text(
-        "import sys\nimport spectheory.cli.rules\nfrom spectheory.cli import main\n"
-        "spectheory.cli.rules.run_rules = lambda *_: exec('raise KeyboardInterrupt')\nsys.exit(main(['rules']))\n"
+        "import sys\nimport spectheory.cli.theory\nfrom spectheory.cli import main\n"
+        "spectheory.cli.theory.run_rules = lambda *_: exec('raise KeyboardInterrupt')\nsys.exit(main(['rules']))\n"
     )
     command = [sys.executable, "-m", "interrupted"]
     ran = subprocess.run(
@@ -237,10 +237,10 @@ def test_an_interruption_within_generated_code_has_its_status(tmp_path: Path) ->
 
 
 SLOW = (
-    "import sys, time\nimport spectheory.cli.rules\nfrom spectheory.cli import main\n"
+    "import sys, time\nimport spectheory.cli.theory\nfrom spectheory.cli import main\n"
     "def slow(*_):\n    print('begun', flush=True)\n    try:\n        time.sleep(30)\n"
     "    finally:\n        time.sleep(0.3)\n"
-    "spectheory.cli.rules.run_rules = slow\nsys.argv[1:] = ['rules']\nsys.exit(main())\n"
+    "spectheory.cli.theory.run_rules = slow\nsys.argv[1:] = ['rules']\nsys.exit(main())\n"
 )
 """A command that works, and tidies up for a while when it is interrupted."""
 
