@@ -17,8 +17,7 @@ from simulations.verdicts.call_programme import fewest_calls
 from simulations.verdicts.markov_calls import markov_call_law
 from simulations.verdicts.predictions import Predicted
 from spectheory.drafting import Chain
-from spectheory.plots.line_ends import name_ends
-from spectheory.plots.style import GREY, LOOKS, PINK, Axes, Figure, Look, caption, note
+from spectheory.plots.style import GREY, LOOKS, PINK, Axes, Figure, Look, caption, name_ends, note
 from spectheory.verification import BlockVerification
 
 TITLE = "Block verification over whole decodings: the most tokens per call, not the lightest tail"

@@ -11,8 +11,21 @@ from simulations.simulators.random_trees import moments, renewal_bounds
 from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import best, curve, dots
 from spectheory.limits import branching_bound
-from spectheory.plots.line_ends import name_ends
-from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, PINK, YELLOW, Axes, Figure, Look, caption, doubling, note
+from spectheory.plots.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    YELLOW,
+    Axes,
+    Figure,
+    Look,
+    caption,
+    doubling,
+    name_ends,
+    note,
+)
 
 TITLE = "Tokens that a drafter who does not sample can predict, and what bounds them"
 STATEMENTS = ("B1", "B2", "B2'", "B3'", "B6")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from spectheory.plots.line_ends import LineEnd
-from spectheory.plots.style import Axes, Look
+from spectheory.plots.style import Axes, LineEnd, Look
 
 Estimate = dict[str, Any]
 """With ``low``, ``best`` and ``high``."""

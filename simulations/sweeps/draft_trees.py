@@ -15,8 +15,7 @@ from simulations.simulators.trees import channel_limit, paths_of, raced_law, tre
 from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.verdicts.predictions import Predicted
 from spectheory.drafting import Batch, Chain, KAry, Shape, optimal_tree
-from spectheory.plots.line_ends import LineEnd, name_ends
-from spectheory.plots.style import BLUE, GREEN, ORANGE, PINK, Axes, Figure, Look, caption, note
+from spectheory.plots.style import BLUE, GREEN, ORANGE, PINK, Axes, Figure, LineEnd, Look, caption, name_ends, note
 
 SEQUENCE, BATCH, K_ARY, OPTIMAL = STRATEGIES = ("sequence", "batch", "k-ary", "tau*")
 

@@ -11,8 +11,7 @@ from simulations.draws import Floats
 from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import curve
 from spectheory import kl_divergence
-from spectheory.plots.line_ends import name_ends
-from spectheory.plots.style import GREY, LOOKS, Figure, Look, caption
+from spectheory.plots.style import GREY, LOOKS, Figure, Look, caption, name_ends
 from spectheory.verification import (
     PoissonRace,
     RaceVerification,

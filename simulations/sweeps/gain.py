@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from simulations.counts import Tally, exact
 from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import curve
-from spectheory.plots.line_ends import name_ends
-from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, Figure, Look, caption, note
+from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, Figure, Look, caption, name_ends, note
 
 TITLE = "What M drafts save at one position, for uniform and Bernoulli pairs"
 STATEMENTS = ("Y3", "R3")

@@ -11,8 +11,7 @@ from simulations.draws import Floats
 from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import curve, dots
 from spectheory import total_variation
-from spectheory.plots.line_ends import key
-from spectheory.plots.style import GREY, LOOKS, Figure, caption, note
+from spectheory.plots.style import GREY, LOOKS, Figure, caption, key, note
 from spectheory.verification import (
     GumbelList,
     IndependentMatch,

@@ -9,8 +9,20 @@ from simulations.counts import Mean
 from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.branching import TARGET
 from simulations.sweeps.curves import best, curve, dots
-from spectheory.plots.line_ends import LineEnd, name_ends
-from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, PINK, Axes, Figure, Look, caption, doubling
+from spectheory.plots.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    Axes,
+    Figure,
+    LineEnd,
+    Look,
+    caption,
+    doubling,
+    name_ends,
+)
 
 TITLE = "Draft trees from imperfect knowledge: what they give and what they lose"
 STATEMENTS = ("B8", "B6")

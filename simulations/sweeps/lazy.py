@@ -11,8 +11,7 @@ from simulations.counts import Mean, Tally
 from simulations.simulators.timing import language_pair
 from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import best, curve
-from spectheory.plots.line_ends import LineEnd, name_ends
-from spectheory.plots.style import BLUE, GREEN, ORANGE, PINK, Axes, Figure, Look, caption, note
+from spectheory.plots.style import BLUE, GREEN, ORANGE, PINK, Axes, Figure, LineEnd, Look, caption, name_ends, note
 
 TITLE = "Time of a race: target first against a clock for every token"
 STATEMENTS = ("R2", "A2")

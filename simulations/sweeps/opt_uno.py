@@ -8,8 +8,7 @@ from simulations.counts import Mean
 from simulations.simulators.biased_texts import PAIRS
 from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import best, curve, dots
-from spectheory.plots.line_ends import name_ends
-from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, PINK, Axes, Figure, Look, caption
+from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, PINK, Axes, Figure, Look, caption, name_ends
 
 TITLE = "Biased decoding of whole texts: OPT against UNO recovery on the built-in pair"
 STATEMENTS = ("Y5", "Y6")

@@ -15,8 +15,7 @@ from simulations.simulators.decoding import acceptance_of, calls_of
 from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import curve, dots
 from simulations.verdicts.predictions import ALARM
-from spectheory.plots.line_ends import LineEnd, name_ends
-from spectheory.plots.style import BLUE, GREY, LOOKS, ORANGE, Axes, Figure, Look, caption
+from spectheory.plots.style import BLUE, GREY, LOOKS, ORANGE, Axes, Figure, LineEnd, Look, caption, name_ends
 from spectheory.prediction.paths import calls_of_chains
 from spectheory.verification.registry import BUILT_IN
 

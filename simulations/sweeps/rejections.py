@@ -14,8 +14,7 @@ from simulations.models.pairs import Pair, chains_of
 from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import curve, dots
 from spectheory.limits import expected_rejections, rejection_profile
-from spectheory.plots.line_ends import LineEnd, name_ends
-from spectheory.plots.style import BLUE, GREY, ORANGE, Axes, Figure, Look, note
+from spectheory.plots.style import BLUE, GREY, ORANGE, Axes, Figure, LineEnd, Look, name_ends, note
 
 TITLE = "Rejections against theory on yin2024's seven-state chains"
 STATEMENTS = ("Y1",)

@@ -12,8 +12,7 @@ from simulations.counts import Mean
 from simulations.simulators.stretch_trees import best_values, entropy_rate
 from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
 from simulations.sweeps.curves import curve, dots
-from spectheory.plots.line_ends import name_ends
-from spectheory.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, Figure, Look, caption, doubling, note
+from spectheory.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, Figure, Look, caption, doubling, name_ends, note
 
 TITLE = "Predicted tokens against log P/h on stationary ergodic text"
 STATEMENTS = ("B9", "B9/stretches")

@@ -13,7 +13,7 @@ from spectheory.cli.options import FiguresOptions
 from spectheory.cli.progress import progress
 from spectheory.cli.statuses import Status
 from spectheory.pages import write_page
-from spectheory.pages.figures import figure_pictures, figures_report
+from spectheory.pages.figures import figure_picture, figures_report
 from spectheory.processes import prepare
 from spectheory.reports import Column, Table
 from spectheory.reports.table import for_terminal
@@ -47,7 +47,7 @@ def run_figures(question: FiguresOptions) -> int:
     if question.report:
         images = [next(file for file in one.files if file.suffix == ".svg") for one in made]
         contents = [one.content for one in made]
-        pictures = figure_pictures(zip(contents, images, strict=True))
+        pictures = list(map(figure_picture, contents, images))
         write_page(figures_report(contents), question.report, title="Figures", parts=pictures)
         remarks.print(f"written: {question.report}", markup=False)
     return Status.DISAGREEMENT if any(one.disagreements for one in made) else Status.DONE

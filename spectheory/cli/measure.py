@@ -56,8 +56,8 @@ from spectheory.pairs import PROMPTS
 from spectheory.plots.measured import write_measured
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.reports import Report
-from spectheory.reports.measured import settings_table
 from spectheory.reports.notes import timing_notes
+from spectheory.reports.optional_tables import settings_table
 from spectheory.reports.table import for_terminal
 from spectheory.trace import TRACE_FILE, Trace
 from spectheory.verification import SuffixDrafts

@@ -35,7 +35,7 @@ from spectheory.deployment.served import TimedServer, acceptance_of_server, plan
 from spectheory.engines.vllm.bench import read_runs
 from spectheory.errors import SettingError
 from spectheory.pages.deployment import deployment_parts, served_charts
-from spectheory.plots.deployment import write_batches, write_ranking
+from spectheory.plots.deployment import write_plan
 from spectheory.prediction.plan_answer import named_stops
 from spectheory.reports import deployment_report
 from spectheory.reports.served import served_report
@@ -77,7 +77,7 @@ def run_plan(question: PlanOptions) -> None:
         deployment_report(answer, trace=in_commands(question.trace)),
         question,
         "plan",
-        figures=partial(_figures, answer),
+        figures=partial(write_plan, answer),
         title="Plan",
         parts=partial(deployment_parts, answer),
     )
@@ -103,11 +103,6 @@ def _answer(question: PlanOptions, drafts: list[Draft], rules: list[str] | None)
             load=load_of(question),
             engines=question.engine,
         )
-
-
-def _figures(answer: Deployment, out: Path) -> list[Path]:
-    written = write_ranking(answer.ranking, out)
-    return [*written, *write_batches(answer.batches, answer.lock_step, out)] if answer.batches else written
 
 
 def _export(question: PlanOptions) -> None:

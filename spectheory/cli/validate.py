@@ -31,7 +31,7 @@ from spectheory.pairs import PROMPTS
 from spectheory.plots.validation import write_figure
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.reports import engines_report, validation_report
-from spectheory.reports.validation_terms import JUDGES
+from spectheory.reports.validation import JUDGES
 from spectheory.verification import GrownMatch, RankRule
 from spectheory.verification.registry import find_rule
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +67,6 @@ _COLUMNS = (
 )
 
 
-def figure_pictures(made: Iterable[tuple[Content, Path]]) -> list[Picture]:
-    """A picture for each figure: its saved content and its SVG file."""
-    return [_picture(content, image) for content, image in made]
-
-
 def figures_report(contents: Sequence[Content]) -> Report:
     """The figures' numbers as an answer: what was compared, and what is drawn."""
     agree = [row["agrees"] for content in contents for row in content["comparisons"]]
@@ -81,7 +76,8 @@ def figures_report(contents: Sequence[Content]) -> Report:
     return Report(_Numbers.view(figures=contents), [], f"{count}: theory and simulation {verdict} comparisons")
 
 
-def _picture(content: Content, image: Path) -> Picture:
+def figure_picture(content: Content, image: Path) -> Picture:
+    """The picture of a figure: its saved content and its SVG file."""
     caption = (CAPTIONS / f"{content['figure']}.md").read_text(encoding="utf-8")
     compared = content["comparisons"]
     setting = f"{content['setting']} setting, seed {content['seed']}, false alarms {content['alarm']:.0e} a figure"

@@ -22,7 +22,7 @@ from spectheory.pages.vega import (
 from spectheory.plots.chart import Series
 from spectheory.plots.style import Look
 from spectheory.plots.validation import looks_in, records, speedups_chart, tokens_chart
-from spectheory.reports.validation_terms import WITHIN
+from spectheory.reports.validation import WITHIN
 
 Content = Mapping[str, Any]
 

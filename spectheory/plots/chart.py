@@ -12,8 +12,19 @@ from dataclasses import dataclass
 from textwrap import fill
 
 from spectheory.intervals import Interval
-from spectheory.plots.line_ends import LineEnd, name_ends
-from spectheory.plots.style import GREY, Artist, Axes, Look, drawable, note, plain_axes, titled, whole_ticks
+from spectheory.plots.style import (
+    GREY,
+    Artist,
+    Axes,
+    LineEnd,
+    Look,
+    drawable,
+    name_ends,
+    note,
+    plain_axes,
+    titled,
+    whole_ticks,
+)
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import cycle
 from pathlib import Path
 
 from spectheory.cost import LatencyTable, LoopedTable
-from spectheory.deployment import BatchChoice, Candidate, LockStepChoice, Ranking
+from spectheory.deployment import BatchChoice, Candidate, Deployment, LockStepChoice, Ranking
 from spectheory.intervals import Interval
 from spectheory.plots.chart import Chart, Dot, Series, rows
-from spectheory.plots.line_ends import LineEnd, name_ends
 from spectheory.plots.prediction import DRAFTED, PLAIN, PREDICTED
 from spectheory.plots.style import (
     GREY,
@@ -18,8 +17,10 @@ from spectheory.plots.style import (
     PALETTE,
     Axes,
     Figure,
+    LineEnd,
     Look,
     doubling,
+    name_ends,
     plain_axes,
     save_figure,
     titled,
@@ -96,10 +97,15 @@ def _circumstances(ranked: Ranking) -> str:
     return ", ".join(filter(None, facts))
 
 
-def write_ranking(ranked: Ranking, folder: Path) -> list[Path]:
-    """Write ``plan``."""
-    height = 1.4 + 0.27 * min(len(ranked.candidates), _MOST_ROWS)
-    return save_figure(lambda figure: ranking(figure.subplots(), ranked), (9.0, height), folder / "plan")
+def write_plan(answer: Deployment, folder: Path) -> list[Path]:
+    """Write ``plan``, and ``batches`` where costs know them."""
+    height = 1.4 + 0.27 * min(len(answer.ranking.candidates), _MOST_ROWS)
+    draw: dict[str, tuple[Callable[[Figure], None], float, float]] = {
+        "plan": (lambda figure: ranking(figure.subplots(), answer.ranking), 9.0, height)
+    }
+    if answer.batches:
+        draw["batches"] = (lambda figure: batches(figure, answer.batches, answer.lock_step), 8.4, 3.6)
+    return [file for name, (how, *size) in draw.items() for file in save_figure(how, (size[0], size[1]), folder / name)]
 
 
 def batches(figure: Figure, choices: Sequence[BatchChoice], together: Sequence[LockStepChoice] = ()) -> None:
@@ -138,8 +144,3 @@ def _apart(batches: Sequence[int]) -> list[int]:
         if batch >= apart * kept[-1]:
             kept.append(batch)
     return kept
-
-
-def write_batches(choices: Sequence[BatchChoice], together: Sequence[LockStepChoice], folder: Path) -> list[Path]:
-    """Write ``batches``."""
-    return save_figure(lambda figure: batches(figure, choices, together), (8.4, 3.6), folder / "batches")

@@ -8,8 +8,20 @@ import numpy as np
 
 from spectheory.cost import LatencyTable
 from spectheory.plots.chart import banded
-from spectheory.plots.line_ends import LineEnd, name_ends
-from spectheory.plots.style import BLUE, GREY, ORANGE, Axes, Figure, Look, note, plain_axes, save_figure, titled
+from spectheory.plots.style import (
+    BLUE,
+    GREY,
+    ORANGE,
+    Axes,
+    Figure,
+    LineEnd,
+    Look,
+    name_ends,
+    note,
+    plain_axes,
+    save_figure,
+    titled,
+)
 from spectheory.trace import Trace
 
 _BINS = 25

@@ -15,7 +15,6 @@ from typing import Any
 
 from spectheory.intervals import Interval
 from spectheory.plots.chart import Chart, Dot, Series, scatter
-from spectheory.plots.line_ends import key
 from spectheory.plots.style import (
     GREY,
     MARKERS,
@@ -26,12 +25,13 @@ from spectheory.plots.style import (
     Figure,
     Look,
     drawable,
+    key,
     looks_of,
     plain_axes,
     save_figure,
     titled,
 )
-from spectheory.reports.validation_terms import pair_name
+from spectheory.reports.validation import pair_name
 from spectheory.verification.registry import BUILT_IN
 
 _FILLS = {"none": "open", "bottom": "half-filled", "full": "filled", "left": "left half", "right": "right half"}

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from spectheory.cost import ConstantRatio
-from spectheory.plots.line_ends import LineEnd, name_ends
-from spectheory.plots.style import BLUE, GREY, Axes, note, plain_axes, save_figure, titled
+from spectheory.plots.style import BLUE, GREY, Axes, LineEnd, name_ends, note, plain_axes, save_figure, titled
 from spectheory.prediction.what_if_answer import CostSweep
 
 _POINTS = 80

@@ -13,8 +13,7 @@ from spectheory.reports.readings import import_report, readings_report
 from spectheory.reports.rules import rules_report
 from spectheory.reports.table import Cell, Column, Drawing, Table
 from spectheory.reports.trees import tree_report
-from spectheory.reports.validation import headline, page, validation_report
-from spectheory.reports.validation_terms import PARTS, SCHEMA
+from spectheory.reports.validation import PARTS, SCHEMA, headline, page, validation_report
 
 __all__ = [
     "PARTS",

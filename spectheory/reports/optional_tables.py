@@ -1,4 +1,6 @@
-"""What options add to a prediction or a plan: adaptive lengths, bias, a check by transformers, recorded lengths."""
+"""What options add to a prediction, a plan or a measurement: adaptive lengths, bias, a check by transformers, recorded
+lengths, settings of sampling beside each other.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,17 @@ from typing import Any
 
 from scipy.special import ndtri
 
+from spectheory.cost import LatencyTable
+from spectheory.deployment.candidates import in_words
 from spectheory.intervals import CONFIDENCE
 from spectheory.judging.comparison import CERTAIN
-from spectheory.prediction import Plan
+from spectheory.prediction import Plan, plan
 from spectheory.prediction.answer import AdaptiveWorth, RecordedReading
 from spectheory.prediction.bias_tradeoff import BiasPoint
 from spectheory.prediction.law import in_deviations
 from spectheory.prediction.per_prompt import PerPrompt
 from spectheory.reports.table import Column, Table
+from spectheory.trace import Trace
 
 # Adaptive lengths (§11)
 
@@ -197,3 +202,29 @@ def recorded_table(readings: Sequence[RecordedReading]) -> Table:
         "of first drafts accepted, at every depth. Both are idealised values. off: by position against by start.",
     )
     return Table.of("What other readings of the log would have said, tokens per call", columns, readings, notes)
+
+
+# Settings of sampling that were measured
+
+
+def settings_table(measured: Mapping[str, tuple[Trace, LatencyTable]]) -> Table:
+    """The best chain of token verification for each setting, by name."""
+    rows = [
+        {
+            "name": name,
+            "best": plan(trace, table, rules="token", trees=False).best,
+            "entropy": float(trace.columns["target_entropy"].mean()),
+            "c": table.ratio,
+        }
+        for name, (trace, table) in measured.items()
+    ]
+    columns = [
+        Column("sampling", kind="names", at="name"),
+        Column("acceptance", at="best.acceptance", meaning="mean over positions of a call's first draft"),
+        Column("entropy", at="entropy", aside=True, meaning="mean entropy of the target, nats"),
+        Column("c", meaning="time of a draft step over that of a target step"),
+        Column("best k", kind="names", at=lambda row: in_words(row["best"].shape)),
+        Column("tokens per call", at="best.tokens_per_call"),
+        Column("speed-up", "x", at="best.speedup"),
+    ]
+    return Table.of("The best chain of token verification, by sampling", columns, rows)

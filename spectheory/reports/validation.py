@@ -13,18 +13,48 @@ from spectheory.answers.judged import ValidationJson
 from spectheory.prediction.over_prompts import FEW, few_prompts
 from spectheory.reports.base import Brief, Report, short
 from spectheory.reports.table import Cell, Column, Table, Value
-from spectheory.reports.validation_terms import (
-    FALSE_ALARMS,
-    FILTERS_JUDGE,
-    JUDGES,
-    PARTS,
-    WITHIN,
-    median_miss,
-    pair_name,
-    shape_name,
-)
 
 Content = Mapping[str, Any]
+
+SCHEMA = 1
+"""Version of ``validation.json``."""
+FALSE_ALARMS = 1e-3
+"""A validation in which every expectation is right reports a disagreement this often at most."""
+WITHIN = 3.0
+"""Standard deviations that a right prediction leaves in 0.27% of comparisons."""
+JUDGE, FILTERS_JUDGE = JUDGES = ("assisted", "assisted-filters")
+"""transformers' assisted generation, which is token verification; the same with its own filters."""
+PARTS = {
+    "texts": "the texts are others than the trace's",
+    "acceptance": "calls counted against those expected of these very texts",
+    "cut": "calls as made against those predicted: fewer drafts where a text ends or a draft has no more, full "
+    "acceptances",
+    "drafting": "draft passes as timed against the table",
+    "verifying": "verifying passes as timed against the table",
+    "overhead": "a call outside the passes (drawing, verifying, moving caches), against the loop in the table",
+    "plain": "plain decoding outside its passes: the same for the denominator",
+}
+"""The parts of the budget and what each holds against what."""
+
+
+def median_miss(misses: Sequence[Mapping[str, float]]) -> float | None:
+    """Median of |measured / predicted - 1|, in per cent."""
+    sizes = [100 * abs(math.expm1(one["best"] / 100)) for one in misses]
+    return float(np.median(sizes)) if sizes else None
+
+
+def _shape_name(record: Mapping[str, Any]) -> str:
+    """A chain by its length, a k-ary tree by its branching; other shapes as they are written."""
+    return str(record["shape"]).removeprefix("chain ").removeprefix("k-ary ")
+
+
+def pair_name(answer: Mapping[str, Any]) -> str:
+    """Target and draft by name."""
+    models = answer["provenance"]
+    return f"{models['target']['name']} with {models['draft']['name']}"
+
+
+# What is shown
 
 _CONTROLS = {"per_position": "z, control", "fixed": "z, always k"}
 """Wrong readings of a record, and the columns that show them."""
@@ -52,7 +82,7 @@ def validation_report(content: Content) -> Report:
     return Report(ValidationJson.view(content), pieces, said, _notes(content), brief)
 
 
-_NAMES = (Column("rule", kind="names"), Column("shape", kind="names", at=shape_name))
+_NAMES = (Column("rule", kind="names"), Column("shape", kind="names", at=_shape_name))
 
 
 def _tokens_table(at: Content) -> Table:
@@ -237,7 +267,7 @@ def _fastest(content: Content) -> Table:
         fastest = {rule: max(records, key=_measured) for rule, records in by_rule.items()}
         for i, (rule, best) in enumerate(sorted(fastest.items(), key=lambda item: -_measured(item[1]))):
             predicted = best["speedup"]["predicted"]
-            values = [short(rule), _largest_z(by_rule[rule]), shape_name(best), best["tokens_per_call"]["best"]]
+            values = [short(rule), _largest_z(by_rule[rule]), _shape_name(best), best["tokens_per_call"]["best"]]
             values += [_measured(best), predicted["best"] if predicted else None]
             rows.append([at["temperature"], *(Cell(value, best=i == 0) for value in values)])
     return Table("The fastest shape of each rule, the fastest rule first", columns, rows)

@@ -17,7 +17,7 @@ from spectheory.plots.style import MARKERS, new_figure
 from spectheory.plots.validation import draw, draw_pairs
 from spectheory.prompts import Prompt
 from spectheory.reports import PARTS, page
-from spectheory.reports.validation_terms import median_miss
+from spectheory.reports.validation import median_miss
 
 PROMPTS = tuple(Prompt(str(i), "", f"t{i % 60 + 1} t9") for i in range(1, 4))
 

@@ -5,7 +5,7 @@ Importing this needs the extra ``models``; :mod:`spectheory.reports` shows resul
 
 from spectheory.measure.validation.run import Validation, validate
 from spectheory.measure.validation.settings import CHAIN_RULES, KS, TREE, TREE_RULES, Setting
-from spectheory.reports.validation_terms import FILTERS_JUDGE, JUDGE
+from spectheory.reports.validation import FILTERS_JUDGE, JUDGE
 
 __all__ = [
     "CHAIN_RULES",

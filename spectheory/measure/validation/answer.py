@@ -33,7 +33,7 @@ from spectheory.prediction import predict
 from spectheory.prediction.over_prompts import NO_LIMITS, interval, left_out
 from spectheory.prediction.paths import calls_of_tree
 from spectheory.prediction.shape_calls import calls_by_drafted, drafted, survival_of
-from spectheory.reports.validation_terms import FALSE_ALARMS, SCHEMA, WITHIN, median_miss
+from spectheory.reports.validation import FALSE_ALARMS, SCHEMA, WITHIN, median_miss
 from spectheory.trace import Trace
 
 # Times of calls, measured and by a latency table

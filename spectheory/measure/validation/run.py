@@ -39,7 +39,7 @@ from spectheory.measure.validation.answer import Evidence, answer, answer_at
 from spectheory.measure.validation.runs import Round, Run, expected_calls
 from spectheory.measure.validation.settings import PLAINLY, HeadLimits, Setting, settings_for
 from spectheory.prompts import Prompt
-from spectheory.reports.validation_terms import JUDGE
+from spectheory.reports.validation import JUDGE
 from spectheory.store import Contents, Store
 from spectheory.trace.calls import CallLog, Request
 from spectheory.verification import SuffixMatch, TokenVerification

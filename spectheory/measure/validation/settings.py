@@ -14,7 +14,7 @@ from spectheory.measure.decoders.methods import Method, check_temperature
 from spectheory.measure.forward import too_deep
 from spectheory.measure.pair import Model
 from spectheory.prediction.shape_calls import drafted
-from spectheory.reports.validation_terms import FILTERS_JUDGE, JUDGE, JUDGES
+from spectheory.reports.validation import FILTERS_JUDGE, JUDGE, JUDGES
 from spectheory.trace import BY_START, COLUMNS, START_RANKS
 from spectheory.verification import GrownMatch, PathRule, RankRule, TokenVerification
 from spectheory.verification.by_start import PREFIX
