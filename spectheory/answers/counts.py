@@ -81,33 +81,32 @@ class ReadingsJson(LogJson, kw_only=True):
     comparisons: Annotated[list[ComparisonJson], says("logs compared at position 1: none of one log")]
 
 
-class TogetherJson(Part, kw_only=True):
-    """Counts of one engine at several k, read together."""
-
-    class AtK(Part):
-        """Chains of k drafts."""
-
-        k: Positive
-        tokens_per_call: Interval
-        alone: Annotated[Interval, says("from the counts of the longest k alone")]
-        counted: bool
-        speedup: Interval | None
-
-    ks: list[Positive]
-    weight: Annotated[Interval, says("0 if matches renew at every miss, 1 if shares are summed")]
-    misfit: Annotated[float, says("largest distance of a counted share from the reading, in standard deviations")]
-    doubtful: Annotated[bool, says("whether the counts do not look like one setting")]
-    rows: list[AtK]
-
-
 class LogsJson(Part, kw_only=True):
     """`spectheory predict LOG LOG --json`, where several logs hold counts and no texts."""
 
     schema, has_headline = 1, True
 
+    class Together(Part):
+        """Counts of one engine at several k, read together."""
+
+        class AtK(Part):
+            """Chains of k drafts."""
+
+            k: Positive
+            tokens_per_call: Interval
+            alone: Annotated[Interval, says("from the counts of the longest k alone")]
+            counted: bool
+            speedup: Interval | None
+
+        ks: list[Positive]
+        weight: Annotated[Interval, says("0 if matches renew at every miss, 1 if shares are summed")]
+        misfit: Annotated[float, says("largest distance of a counted share from the reading, in standard deviations")]
+        doubtful: Annotated[bool, says("whether the counts do not look like one setting")]
+        rows: list[AtK]
+
     logs: Annotated[dict[str, LogJson], says("what each log says, by name")]
     comparisons: Annotated[list[ComparisonJson], says("logs compared at position 1")]
-    together: Maybe[Annotated[TogetherJson, says("one reading of all, if they differ in k alone")]] = UNSET
+    together: Maybe[Annotated[Together, says("one reading of all, if they differ in k alone")]] = UNSET
 
 
 class ImportJson(Part, kw_only=True):

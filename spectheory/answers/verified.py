@@ -5,16 +5,6 @@ from typing import Annotated, Any, Literal
 from spectheory.answers.base import Count, Part, says
 
 
-class FindingJson(Part, kw_only=True):
-    """Outcome of one check, its cases, the least gap and where it is."""
-
-    status: Literal["held", "refuted", "undecided"]
-    cases: Count
-    gap: float | None
-    at: str
-    note: str
-
-
 class ClaimsJson(Part, kw_only=True):
     """`spectheory verify --claim FILE --json`."""
 
@@ -23,17 +13,26 @@ class ClaimsJson(Part, kw_only=True):
     class Claim(Part):
         """A claim, and what was found."""
 
+        class Finding(Part):
+            """Outcome of one check, its cases, the least gap and where it is."""
+
+            status: Literal["held", "refuted", "undecided"]
+            cases: Count
+            gap: float | None
+            at: str
+            note: str
+
         claim: str
         verdict: Literal["refuted", "undecided", "proved for some V", "not refuted"]
         summary: str
         proved_for: list[Count]
         largest: Count
         sizes: list[Count]
-        proofs: dict[str, FindingJson]
+        proofs: dict[str, Finding]
         no_proof: str
-        grid: FindingJson | None
-        search: FindingJson | None
-        wide: FindingJson | None
+        grid: Finding | None
+        search: Finding | None
+        wide: Finding | None
 
     claims: Annotated[list[Claim], says("every claim of the file, with what was found")]
 

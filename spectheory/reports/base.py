@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -140,6 +141,17 @@ def given_ratio(c: float, value: Interval, error: str) -> str:
     if value.kind == "statistical":
         return f"given c = {c:g}: {_ends(value, 'x')} (95% over {error})"
     return f"given c = {c:g}: {range_words(value, 'x') or point(value, 'x')}"
+
+
+def deviations(z: float | None, off: float) -> float:
+    """A difference `off` in standard deviations; None in JSON is infinite, with its sign.
+
+    Examples
+    --------
+    >>> deviations(1.5, 3.0), deviations(None, -2.0)
+    (1.5, -inf)
+    """
+    return math.copysign(math.inf, off) if z is None else float(z)
 
 
 def _ends(value: Interval, unit: str) -> str:

@@ -41,6 +41,7 @@ def deployment_report(answer: Deployment, *, trace: str = "TRACE") -> Report:
     adaptive = [adaptive_table(answer.adaptive)] if answer.adaptive else []
     of = f"{answer.chain.prediction.rule.name}, draft {answer.chain.draft.name}"
     batches = load_tables(answer.load, of) if answer.load else []
+    of_engines = [Column("engine", kind="words"), *_columns("candidate.")]
     pieces = [
         Table.of("Drafts, rules and shapes by speed-up", _columns(), ranking.candidates, best=best),
         *adaptive,
@@ -48,7 +49,7 @@ def deployment_report(answer: Deployment, *, trace: str = "TRACE") -> Report:
         *([_distances_table(answer)] if answer.distances else []),
         *batches,
         *([lock_step_table(answer.lock_step, len(answer.chain.draft.trace.texts))] if answer.lock_step else []),
-        *([_engines_table(answer)] if answer.engines else []),
+        *([Table.of("Under each engine's own rule", of_engines, answer.engines)] if answer.engines else []),
         *([recorded_table(answer.recorded)] if answer.recorded else []),
     ]
     headline = [
@@ -140,11 +141,6 @@ def _distances_table(answer: Deployment) -> Table:
     ]
     others = ["* does not apply to the best setting"] if not all(each.binds for each in answer.distances) else []
     return Table.of(f"Limits and idealised values at {nodes} draft nodes", columns, answer.distances, others)
-
-
-def _engines_table(answer: Deployment) -> Table:
-    columns = [Column("engine", kind="words"), *_columns("candidate.")]
-    return Table.of("Under each engine's own rule", columns, answer.engines)
 
 
 # Batches

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from spectheory.answers.compared import DifferenceJson, GateJson, RunJson, SpeedupsJson
+from spectheory.answers.compared import DifferenceJson, GateJson
 from spectheory.judging.acceptance_gate import POWER, Gate
 from spectheory.judging.difference import FALSE_ALARM, Change, Difference, Speedups
 from spectheory.judging.judgement import Judgement
@@ -30,7 +30,7 @@ def difference_report(answer: Difference) -> Report:
         texts=answer.texts,
         draft=answer.draft,
         rest=answer.rest,
-        speedups=SpeedupsJson.view(answer.speedups) if answer.speedups else None,
+        speedups=DifferenceJson.Speedups.view(answer.speedups) if answer.speedups else None,
     )
     lines = list(_lines(answer))
     tables = [_table(answer)]
@@ -47,8 +47,8 @@ def difference_report(answer: Difference) -> Report:
     return Report(content, tables, "; ".join(lines), notes, Brief.of(lines, tables, [*_noise(answer), *reasons]))
 
 
-def _run(run: Run, judged: Judgement | str) -> RunJson:
-    return RunJson.view(
+def _run(run: Run, judged: Judgement | str) -> DifferenceJson.Run:
+    return DifferenceJson.Run.view(
         run,
         calls=run.calls if run.errors is None else math.nan,
         prompts=len(run.prompts),

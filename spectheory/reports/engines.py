@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from spectheory.answers.judged import EnginesJson
-from spectheory.reports.base import Brief, Report
+from spectheory.reports.base import Brief, Report, deviations
 from spectheory.reports.table import Column, Table, Value
 
 Content = Mapping[str, Any]
@@ -47,11 +46,6 @@ def _nearer(calls: Content) -> float:
     return float(min(max(calls["counted"], calls["expected"]["low"]), calls["expected"]["high"]))
 
 
-def _z(calls: Content) -> float:
-    """In deviations; None in JSON is infinite, with the sign of the difference."""
-    return math.copysign(math.inf, calls["counted"] - _nearer(calls)) if calls["z"] is None else float(calls["z"])
-
-
 def _of_calls(of: Callable[[Content], Value]) -> Callable[[Content], Value]:
     """What is computed from the calls of a run, if it has any."""
     return lambda run: of(run["counts"]["calls"]) if run.get("counts") else None
@@ -73,7 +67,7 @@ _COLUMNS = (
     Column("rule", kind="names", at="counts.rule"),
     Column("calls", meaning="target calls that were counted", at="counts.calls.counted"),
     Column("expected", digits=1, at=_of_calls(_nearer)),
-    Column("z", signed=True, at=_of_calls(_z)),
+    Column("z", signed=True, at=_of_calls(lambda calls: deviations(calls["z"], calls["counted"] - _nearer(calls)))),
     Column("counts", kind="names", at=lambda run: {True: "fit", False: "REFUTED", None: None}[_fits(run)]),
     Column("output", kind="names", at=lambda run: _said(run["output"])),
 )

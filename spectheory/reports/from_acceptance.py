@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from spectheory.answers.theory import AcceptanceJson
 from spectheory.intervals import Interval
@@ -68,7 +67,7 @@ def _tokens(row: AtLength) -> str:
 
 def _table(answer: FromAcceptance, rows: Sequence[AtLength]) -> Table:
     costs = [
-        Column(f"speed-up\nc = {c:g}", "x", at=partial(_speedup, i), aside=c != answer.c)
+        Column(f"speed-up\nc = {c:g}", "x", at=lambda row, i=i: row.speedups[i], aside=c != answer.c)  # type: ignore[misc]
         for i, c in enumerate(answer.cs)
     ]
     columns = [
@@ -78,10 +77,6 @@ def _table(answer: FromAcceptance, rows: Sequence[AtLength]) -> Table:
         *costs,
     ]
     return Table.of(f"Chains of k drafts at acceptance {answer.acceptance:g}", columns, rows, best=answer.safest)
-
-
-def _speedup(index: int, row: AtLength) -> Interval:
-    return row.speedups[index]
 
 
 def _ends(value: Interval, unit: str = "") -> str:

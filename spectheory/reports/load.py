@@ -41,14 +41,11 @@ def targets_table(load: LoadAnswer | None, *, brief: bool = False) -> list[Table
         return []
     columns = _columns()
     columns.insert(1, Column("concurrency", at="batch"))
-    points = [point for point in load.targets if not brief or _near(point.k, load.goodput)]
+    points, best = load.targets, load.goodput
+    if brief and best is not None:  # plain decoding, and the lengths around the best
+        points = [point for point in points if point.k == 0 or abs(point.k - best.k) <= _BESIDE]
     title = f"Within {_targets(load.load)}: the largest concurrency"
-    return [Table.of(title, columns, points, [_GOODPUT], best=load.goodput)]
-
-
-def _near(k: int, best: LoadPoint | None) -> bool:
-    """Whether a k is plain decoding, or one of those around the best."""
-    return k == 0 or best is None or abs(k - best.k) <= _BESIDE
+    return [Table.of(title, columns, points, [_GOODPUT], best=best)]
 
 
 def roofline_words(value: Interval) -> str:
@@ -113,15 +110,18 @@ def _columns() -> list[Column]:
         Column("k", at=lambda one: Cell(one.k)),
         Column("TPOT, ms", at="tpot", meaning="per output token of a request after its first"),
         Column("TTFT, ms", at="ttft", digits=1, meaning="from a request to its first token"),
-        Column("prompts", "%", digits=0, at=_share, aside=True, meaning="share of the time spent on prompts"),
+        Column(
+            "prompts",
+            "%",
+            digits=0,
+            at=lambda point: None if point.prompt_share is None else 100 * point.prompt_share,
+            aside=True,
+            meaning="share of the time spent on prompts",
+        ),
         Column("tokens/s", at="tokens_per_second", digits=0, meaning="output tokens of all requests"),
         Column("requests/s", at="requests_per_second", aside=True, meaning="requests that end"),
         Column("speed-up", "x", at="speedup", meaning="in tokens per second, over plain decoding of as many requests"),
     ]
-
-
-def _share(point: LoadPoint) -> float | None:
-    return None if point.prompt_share is None else 100 * point.prompt_share
 
 
 def _targets(load: Load) -> str:

@@ -19,6 +19,7 @@ from spectheory.prediction.answer import AdaptiveWorth, RecordedReading
 from spectheory.prediction.bias_tradeoff import BiasPoint
 from spectheory.prediction.law import in_deviations
 from spectheory.prediction.per_prompt import PerPrompt
+from spectheory.reports.base import deviations
 from spectheory.reports.table import Column, Table
 from spectheory.trace import Trace
 
@@ -156,7 +157,7 @@ def check_table(records: Records) -> Table:
             meaning="target calls that the trace predicts for these texts",
             at=lambda record: float(record["predicted"]),
         ),
-        Column("diff / s.e.", signed=True, at=_z),
+        Column("diff / s.e.", signed=True, at=lambda each: deviations(each["z"], each["counted"] - each["predicted"])),
         Column("measured", "x", at="measured_speedup"),
         Column("loop without overhead", "x", at="predicted_speedup"),
     ]
@@ -167,12 +168,6 @@ def check_table(records: Records) -> Table:
     ]
     rows = [*records, *([every] if len(records) > 1 else [])]
     return Table.of("Against transformers' assisted generation (token verification)", columns, rows, notes)
-
-
-def _z(record: Mapping[str, Any]) -> float:
-    """The difference in standard errors; None in JSON is infinite, with the sign of the difference."""
-    off = record["counted"] - record["predicted"]
-    return math.copysign(math.inf, off) if record["z"] is None else float(record["z"])
 
 
 # Recorded lengths (§10)

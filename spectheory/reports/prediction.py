@@ -106,10 +106,6 @@ def prediction_report(
     return Report(content, pieces, ". ".join(filter(None, headline)), notes, brief, engines)
 
 
-def _slower(speedup: Interval) -> bool:
-    return speedup.high < 1 and speedup.kind != "estimate"
-
-
 def provisional_report(plan: Plan, *, seconds: float | None, trees_follow: bool) -> Report:
     """The best setting of each rule and kind of shape, the best first; `seconds` are those that the rest takes."""
     best = sorted((max(plan.of(label), key=merit) for label in plan.labels), key=merit, reverse=True)[:_SHOWN]
@@ -169,11 +165,7 @@ def _by_nodes(
         {label: of[nodes] for label, of in of_label.items() if nodes in of}
         for nodes in (sizes if best is None else sizes_shown(sizes, best))
     ]
-    return Table.of(title, [Column("k", at=lambda row: _first(row).shape.nodes), *columns], rows, notes)
-
-
-def _first(row: Sizes) -> Prediction:
-    return next(iter(row.values()))
+    return Table.of(title, [Column("k", at=lambda row: next(iter(row.values())).shape.nodes), *columns], rows, notes)
 
 
 def _column(
@@ -260,7 +252,8 @@ def _best(plan: Plan) -> tuple[str, str]:
     if best.speedup is None:
         known = ", ".join(filter(None, [f"{point(tokens)} tokens per target call", range_words(tokens)]))
         return f"Most tokens per call: {setting}", known
-    says = "Do not speculate; best" if _slower(best.speedup) else "Best"
+    slower = best.speedup.high < 1 and best.speedup.kind != "estimate"
+    says = "Do not speculate; best" if slower else "Best"
     return f"{says}: {setting}: speed-up {point(best.speedup, 'x')}", how_sure(plan.cost, best.speedup, tokens)
 
 

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 
 from spectheory.answers.judged import ValidationJson
 from spectheory.prediction.over_prompts import FEW, few_prompts
-from spectheory.reports.base import Brief, Report, short
+from spectheory.reports.base import Brief, Report, deviations, short
 from spectheory.reports.table import Cell, Column, Table, Value
 
 Content = Mapping[str, Any]
@@ -112,7 +112,7 @@ def _z(record: Content, control: str = "expected") -> Value:
         return None
     if not record["expected"].get("decides", True):
         return f"({other['off']:+.0f} calls)"
-    return math.copysign(math.inf, other["off"]) if other["z"] is None else float(other["z"])
+    return deviations(other["z"], other["off"])
 
 
 def _control(content: Content) -> list[str]:
@@ -266,8 +266,9 @@ def _fastest(content: Content) -> Table:
             by_rule.setdefault(record["rule"], []).append(record)
         fastest = {rule: max(records, key=_measured) for rule, records in by_rule.items()}
         for i, (rule, best) in enumerate(sorted(fastest.items(), key=lambda item: -_measured(item[1]))):
-            predicted = best["speedup"]["predicted"]
-            values = [short(rule), _largest_z(by_rule[rule]), _shape_name(best), best["tokens_per_call"]["best"]]
+            predicted, sizes = best["speedup"]["predicted"], _sizes(by_rule[rule])
+            largest = "inf" if math.inf in sizes else max(sizes, default=None)  # certain calls that differ
+            values = [short(rule), largest, _shape_name(best), best["tokens_per_call"]["best"]]
             values += [_measured(best), predicted["best"] if predicted else None]
             rows.append([at["temperature"], *(Cell(value, best=i == 0) for value in values)])
     return Table("The fastest shape of each rule, the fastest rule first", columns, rows)
@@ -275,12 +276,6 @@ def _fastest(content: Content) -> Table:
 
 def _measured(record: Content) -> float:
     return float(record["speedup"]["measured"]["best"])
-
-
-def _largest_z(records: Sequence[Content]) -> Value:
-    """The largest |z| of the comparisons that decide; infinite where certain calls differ."""
-    sizes = _sizes(records)
-    return "inf" if math.inf in sizes else max(sizes, default=None)
 
 
 def _deciding(records: Sequence[Content]) -> list[Content]:

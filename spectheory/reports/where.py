@@ -139,19 +139,19 @@ def _groups(title: str, what: str, calls: str, rate: Column, groups: Sequence[Gr
 
 def _costliest(losses: Where) -> Table:
     """The tokens of one text at which most calls are lost, with what stands around them."""
+
+    def around(row: Costly) -> str:
+        """A token in brackets, with what stands around it."""
+        before, token, after = (_escaped(part) for part in (row.before, row.token, row.after))
+        return f"{before[-_TOKEN_LETTERS:]}[{token}]{after[:_TOKEN_LETTERS]}"
+
     columns = [
         Column("position", meaning="place of the token in the text"),
         Column("calls lost", digits=3, at="lost"),
-        Column("text", kind="names", at=_around),
+        Column("text", kind="names", at=around),
     ]
     title = f"The costliest tokens of text {losses.text.id}: {_setting(losses)}"
     return Table.of(title, columns, losses.text.costliest)
-
-
-def _around(row: Costly) -> str:
-    """A token in brackets, with what stands around it."""
-    before, token, after = (_escaped(part) for part in (row.before, row.token, row.after))
-    return f"{before[-_TOKEN_LETTERS:]}[{token}]{after[:_TOKEN_LETTERS]}"
 
 
 def _escaped(text: str) -> str:
