@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectheory.answers import Part, plain
-from spectheory.cli.console import answers, remarks
+from spectheory.cli.console import answers, remark
 from spectheory.deployment import EngineSettings
 from spectheory.errors import OutputError, load_extra
 from spectheory.files import strip_control_characters, write_whole
@@ -116,7 +116,7 @@ def show(
         write_page(whole, page, title=title, parts=parts())
         written.append(page)
     if written:
-        remarks.print(f"written: {', '.join(map(str, written))}", markup=False)
+        remark(f"written: {', '.join(map(str, written))}")
     reader.stay()
 
 

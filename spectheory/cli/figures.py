@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spectheory.checks import in_range, whole
 from spectheory.cli.answer import print_json, ready_page
-from spectheory.cli.console import answers, ready_folder, remarks
+from spectheory.cli.console import answers, ready_folder, remark
 from spectheory.cli.inputs import MOST_WORKERS
 from spectheory.cli.options import FiguresOptions
 from spectheory.cli.progress import progress
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from simulations.sweeps.base import Sweep
     from simulations.sweeps.making import Made
 
-_COUNTS = (Column("compared"), Column("agree"))
+_COLUMNS = (
+    *(Column(name, kind="words") for name in ("figure", "statements", "setting")),
+    *(Column("compared"), Column("agree")),
+)
 MOST_SHOWN = 8
 """Disagreements that are named one by one."""
 
@@ -34,6 +37,7 @@ def run_figures(question: FiguresOptions) -> int:
     if not question.redraw:
         prepare(PRELOADED)
     from simulations.sweeps import sweeps
+    from simulations.sweeps.making import redraw
 
     in_range("--workers", question.workers, MOST_WORKERS)
     whole("--seed", question.seed, least=0, remedy="0 is the default")
@@ -42,21 +46,15 @@ def run_figures(question: FiguresOptions) -> int:
     if not question.redraw:
         ready_folder(question.out)
     began = time.perf_counter()
-    made = _redrawn(wanted, question) if question.redraw else _made(wanted, question)
+    made = [redraw(sweep, question.out) for sweep in wanted] if question.redraw else _made(wanted, question)
     _show(made, question, time.perf_counter() - began)
     if question.report:
         images = [next(file for file in one.files if file.suffix == ".svg") for one in made]
         contents = [one.content for one in made]
         pictures = list(map(figure_picture, contents, images))
         write_page(figures_report(contents), question.report, title="Figures", parts=pictures)
-        remarks.print(f"written: {question.report}", markup=False)
+        remark(f"written: {question.report}")
     return Status.DISAGREEMENT if any(one.disagreements for one in made) else Status.DONE
-
-
-def _redrawn(wanted: list[Sweep], question: FiguresOptions) -> list[Made]:
-    from simulations.sweeps.making import redraw
-
-    return [redraw(sweep, question.out) for sweep in wanted]
 
 
 def _made(wanted: list[Sweep], question: FiguresOptions) -> list[Made]:
@@ -74,8 +72,8 @@ def _made(wanted: list[Sweep], question: FiguresOptions) -> list[Made]:
             on_made=lambda made: bar.console.print(f"{made.sweep.name} is made", highlight=False),
         )
         made = making.make()
-    for remark in making.remarks:
-        remarks.print(remark, markup=False)
+    for each in making.remarks:
+        remark(each)
     return made
 
 
@@ -89,8 +87,7 @@ def _show(made: list[Made], question: FiguresOptions, seconds: float) -> None:
         number = len(content["comparisons"])
         agree = f"{number - len(one.disagreements)}" if number else "-"
         rows.append([one.sweep.name, ", ".join(content["statements"]), content["setting"], f"{number}", agree])
-    columns = [*(Column(name, kind="words") for name in ("figure", "statements", "setting")), *_COUNTS]
-    answers.print(for_terminal(Table("Theory against simulation", columns, rows)), highlight=False)
+    answers.print(for_terminal(Table("Theory against simulation", _COLUMNS, rows)), highlight=False)
     for one in made:
         for row in one.disagreements[:MOST_SHOWN]:
             observed = row["observed"]

@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.cli.console import remarks
+from spectheory.cli.console import remark, remarks
 from spectheory.cost import LatencyTable
 from spectheory.deployment import EngineSettings, other_machine
 from spectheory.errors import NOT_NUMBERS, PmfError, SettingError
@@ -142,7 +142,7 @@ def checked_rules(names: list[str] | None) -> list[str] | None:
 def remark_left_out() -> None:
     """Say which rules of installed packages cannot be used."""
     for reason in left_out():
-        remarks.print(reason, markup=False)
+        remark(reason)
 
 
 def read_latencies(file: Path, measured: Mapping[str, Any]) -> LatencyTable:
@@ -156,11 +156,11 @@ def remark_others(table: LatencyTable, file: Path, measured: Mapping[str, Any]) 
     """Say where a table is of another machine or of other models, and which of its passes are slow."""
     machine = other_machine(table.provenance.get("hardware"))
     if machine:
-        remarks.print(f"{file} is of another machine: {machine}; speed-ups are for that one", markup=False)
+        remark(f"{file} is of another machine: {machine}; speed-ups are for that one")
     others = [who for who in ("target", "draft") if _differ(table.provenance.get(who), measured.get(who))]
     if others:
         named = " and ".join(f"{who} {table.provenance[who].get('name')}" for who in others)
-        remarks.print(f"{file} is of other models than the trace: {named}; speed-ups are for those", markup=False)
+        remark(f"{file} is of other models than the trace: {named}; speed-ups are for those")
     remark_slower(table, str(file))
 
 
@@ -168,10 +168,9 @@ def remark_slower(table: LatencyTable, name: str) -> None:
     """Say which passes took longer than one on twice the tokens: something other than their work decided the time."""
     for model, m in table.slower_on_fewer:
         few, many = (getattr(table, model)[tokens].best for tokens in (m, 2 * m))
-        remarks.print(
+        remark(
             f"{name}: the {model}'s pass on {m} tokens takes {few:.3g} s, longer than on {2 * m} ({many:.3g} s); "
-            "speed-ups that need it are those of this slow pass",
-            markup=False,
+            "speed-ups that need it are those of this slow pass"
         )
 
 

@@ -57,7 +57,7 @@ def load_named(options: PairOptions, depth: int | None = None) -> ModelPair:
         threads = use_threads(options.threads)
         pair = source_of(options).load()
     for said in (threads, *pair.remarks, *_beyond_training(pair.draft, depth_of(pair.draft, depth))):
-        remarks.print(said, markup=False)
+        remark(said)
     return pair
 
 

@@ -113,7 +113,7 @@ def _lines(report: Report) -> list[RenderableType]:
 LONGEST_CALL = 64
 
 
-def measured_as(text: TextOptions) -> MeasureSettings:
+def _measured_as(text: TextOptions) -> MeasureSettings:
     """What the options say of the text."""
     return settings_of(
         text,
@@ -140,7 +140,7 @@ def run_measure(question: MeasureOptions, pair: PairOptions, text: SweptText, ho
     if len(texts) == 1:
         _measure(first, out)
         return
-    sessions = {name: replace(first, settings=measured_as(each)) for name, each in texts.items()}
+    sessions = {name: replace(first, settings=_measured_as(each)) for name, each in texts.items()}
     for name, session in sessions.items():
         check_out(session.job, ready_folder(out / name) / TRACE_FILE)
     measured = {}
@@ -162,7 +162,7 @@ def _measure(session: Session, out: Path) -> tuple[Trace, LatencyTable]:
         highlight=False,
     )
     for note in timing_notes(table):
-        remarks.print(note, markup=False)
+        remark(note)
     written = [out / TRACE_FILE, out / LATENCY_FILE, *write_measured(trace, table, out)]
     answers.print(f"written: {', '.join(map(str, written))}", highlight=False, markup=False)
     return trace, table
@@ -212,7 +212,7 @@ class Session:
         in_range("--continuations", text.continuations, MOST_TEXTS)
         in_range("--batch", how.batch, MOST_TEXTS)
         budget = Budget(how.latency_width, how.latency_seconds)
-        settings = measured_as(text)
+        settings = _measured_as(text)
         prompts = read_prompts(text.prompts or PROMPTS)
         runner = runner_of(how, pair, len(prompts))
         return cls(load_named(pair, text.depth), prompts, settings, how, budget, pair.threads, runner)
@@ -306,7 +306,7 @@ class Session:
                     timing.reach(1.0)
         remark_slower(timing.table, str(path))
         for name in timing.table.provenance["read_again"]:
-            remarks.print(f"{name} has no cache that can be cut back: every pass reads its text again", markup=False)
+            remark(f"{name} has no cache that can be cut back: every pass reads its text again")
 
     def _kept(self, path: Path, longest: int) -> LatencyTable | None:
         """The table at `path`; None if there is none, or one of another run."""
@@ -326,9 +326,9 @@ class Session:
             budget=self.budget,
         )
         if other:
-            remarks.print(f"{path} is of another run ({', '.join(other)}): measuring again", markup=False)
+            remark(f"{path} is of another run ({', '.join(other)}): measuring again")
             return None
-        remarks.print(f"latencies were measured before: remove {path} to measure them again", markup=False)
+        remark(f"latencies were measured before: remove {path} to measure them again")
         return table
 
     def check(self, cost: CostModel | None, ks: tuple[int, ...]) -> list[dict[str, Any]]:
@@ -379,7 +379,7 @@ def opened(
     session = Session.load(pair, text, how)
     if question.check:
         check_draft(session.pair)
-    session.require_room(longest_call(question))
+    session.require_room(_longest_call(question))
     folder = ready_folder(question.out or cache_folder() / session.job.fingerprint)
     check_out(session.job, folder / TRACE_FILE)
     return session, folder
@@ -393,10 +393,10 @@ def costs(question: PredictOptions, session: Session, folder: Path) -> Iterator[
     elif question.latency:
         yield Costs.known(read_latencies(question.latency, session.pair.describe()))
     else:
-        with session.timing(folder / LATENCY_FILE, longest=longest_call(question)) as times:
+        with session.timing(folder / LATENCY_FILE, longest=_longest_call(question)) as times:
             yield times
 
 
-def longest_call(question: PredictOptions) -> int:
+def _longest_call(question: PredictOptions) -> int:
     """Tokens of the longest call that is predicted or checked."""
     return max([question.k_max, *(CHECKED_K if question.check else ())]) + 1

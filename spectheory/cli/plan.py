@@ -9,7 +9,7 @@ from pathlib import Path
 from spectheory.answers.plan import ExportJson
 from spectheory.checks import in_range
 from spectheory.cli.answer import print_json, ready_page, show
-from spectheory.cli.console import ready_folder, remarks
+from spectheory.cli.console import ready_folder, remark
 from spectheory.cli.inputs import checked_rules, in_commands, remark_engines_left_out
 from spectheory.cli.options import PlanOptions, recorded_files
 from spectheory.cli.plan_inputs import (
@@ -27,8 +27,8 @@ from spectheory.cli.plan_inputs import (
 from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
 from spectheory.cost import Roofline
-from spectheory.deployment import Draft, Load
-from spectheory.deployment.deployment import Deployment, plan
+from spectheory.deployment import Load
+from spectheory.deployment.deployment import plan
 from spectheory.deployment.engines import check_one_names_rules
 from spectheory.deployment.exports import Acceptance, counted_acceptance, export_named, planned_acceptance
 from spectheory.deployment.served import TimedServer, acceptance_of_server, plan_server
@@ -71,7 +71,18 @@ def run_plan(question: PlanOptions) -> None:
         return show_readings(question, counts, "plan", _costs_of_counts(question))
     check_shared(question, len(named) or len(BUILT_IN))
     drafts = [draft_at(name, path, question) for name, path in named]
-    answer = _answer(question, drafts or list(built_in(question)), rules)
+    drafts = drafts or list(built_in(question))
+    with working("comparing settings"):
+        answer = plan(
+            drafts,
+            rules=rules,
+            stops=question.stop or (),
+            k_max=question.k_max,
+            nodes=question.nodes,
+            passes_alone=question.passes_alone,
+            load=load_of(question),
+            engines=question.engine,
+        )
     remark_engines_left_out(question.engine, answer.engines)
     show(
         deployment_report(answer, trace=in_commands(question.trace)),
@@ -91,20 +102,6 @@ def _costs_of_counts(question: PlanOptions) -> tuple[Roofline, Load] | None:
     return roofline(question, architecture_of(draft, "of the counts") if draft else None), load_of(question)
 
 
-def _answer(question: PlanOptions, drafts: list[Draft], rules: list[str] | None) -> Deployment:
-    with working("comparing settings"):
-        return plan(
-            drafts,
-            rules=rules,
-            stops=question.stop or (),
-            k_max=question.k_max,
-            nodes=question.nodes,
-            passes_alone=question.passes_alone,
-            load=load_of(question),
-            engines=question.engine,
-        )
-
-
 def _export(question: PlanOptions) -> None:
     """Print the options; say on stderr what they are of."""
     if question.report:
@@ -119,7 +116,7 @@ def _export(question: PlanOptions) -> None:
         print_json(ExportJson.view(acceptance, **named))
         return
     print(export.text(options))
-    remarks.print(f"{export.meaning}. From: {words}.", markup=False)
+    remark(f"{export.meaning}. From: {words}.")
 
 
 def _acceptance(question: PlanOptions, by_batch: bool) -> tuple[Acceptance, str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spectheory.cli.console import ready_folder, remarks
+from spectheory.cli.console import ready_folder, remark
 from spectheory.cli.inputs import cache_folder, read_latencies
 from spectheory.cli.options import (
     LATENCY_FILE,
@@ -275,9 +275,7 @@ def draft_at(name: str, path: Path, question: PlanOptions) -> Draft:
     if trace.recorded and unknown:
         free, how = free_part(trace), "--draft-architecture" if question.hardware else "--c"
         if dear := [each for each in drafts_of(trace) if each not in drafts_of(free)]:
-            remarks.print(
-                f"left out, as the costs of their passes are unknown: {', '.join(dear)}; give {how}", markup=False
-            )
+            remark(f"left out, as the costs of their passes are unknown: {', '.join(dear)}; give {how}")
         return Draft(name, free, roofline(question, None) if question.hardware else ConstantRatio(0.0))
     return Draft(name, trace, cost_of(question, name, path, trace))
 

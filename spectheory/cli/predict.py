@@ -12,7 +12,7 @@ import numpy as np
 
 from spectheory.checks import in_range
 from spectheory.cli.answer import ready_page, show
-from spectheory.cli.console import ready_folder, remarks
+from spectheory.cli.console import ready_folder, remark
 from spectheory.cli.inputs import (
     checked_rules,
     in_commands,
@@ -159,7 +159,7 @@ def _show(
     if table and isinstance(passes, LatencyTable):
         remark_others(passes, table, trace.provenance)
     for line in answer.left_out:
-        remarks.print(line, markup=False)
+        remark(line)
     alone = question.rule or question.shape or question.stop or question.bias
     engines = () if alone and not question.engine else deployable(answer, trace, question.engine)
     remark_engines_left_out(question.engine, engines)
@@ -269,7 +269,7 @@ def _show_where(
     settings = [where(trace, *each, strings, prefill_emits_token=question.prefill_token) for each in chosen]
     few = few_prompts(answer.prompts)
     if question.out and not question.report:
-        remarks.print("one text with its lost calls in colour: --report FILE.html", markup=False)
+        remark("one text with its lost calls in colour: --report FILE.html")
     show(
         where_report(settings, report(), few),
         question,
@@ -301,7 +301,7 @@ def _strings_of(trace: Trace, target: str | None) -> TokenStrings | None:
     try:
         return TokenStrings.read(file, ids=ids) if file else None
     except TraceError as error:
-        remarks.print(f"tokens are shown by their ids: {error}", markup=False)
+        remark(f"tokens are shown by their ids: {error}")
         return None
 
 

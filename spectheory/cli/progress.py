@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn, TimeRemainingColumn
 
-from spectheory.cli.console import remarks
+from spectheory.cli.console import remark, remarks
 
 EVERY = 10.0
 """Seconds between two lines."""
@@ -85,7 +85,7 @@ def _lines(state: Callable[[], Iterable[str]]) -> Iterator[None]:
     def say() -> None:
         while not over.wait(EVERY):
             for line in state():
-                remarks.print(line, markup=False)
+                remark(line)
 
     teller = threading.Thread(target=say, daemon=True)
     teller.start()

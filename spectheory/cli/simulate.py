@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from spectheory.checks import in_range, whole
 from spectheory.cli import options as usual
 from spectheory.cli.answer import print_json
-from spectheory.cli.console import answers, ready_folder, remarks
+from spectheory.cli.console import answers, ready_folder, remark
 from spectheory.cli.inputs import MOST_WORKERS, read_numbers
 from spectheory.cli.interrupts import Interrupted, interruptible
 from spectheory.cli.options import RunOptions, SettingOptions
@@ -99,11 +100,6 @@ def _pair(question: SettingOptions) -> Parameters:
     return {name: each[0] for name, each in rows.items()}
 
 
-def _rows(question: SettingOptions) -> Parameters:
-    """Pmfs of several positions."""
-    return dict(_pmfs(question))
-
-
 def _chains(question: SettingOptions) -> Parameters:
     """Transition pmfs; without any, the chains of yin2024."""
     length = {"length": usual.LENGTH if question.length is None else question.length}
@@ -159,10 +155,6 @@ def _ranks(question: SettingOptions) -> Parameters:
     return {**pair, **_number("max_rank", min(usual.MAX_RANK, most))(question)}
 
 
-def _printed(question: SettingOptions) -> Parameters:
-    return {"printed": True} if question.printed else {}
-
-
 def _rank_law(question: SettingOptions) -> Parameters:
     source = _needed(question, "rank_pmf")
     return {"rank_pmf": rank_law(read_numbers(source, "--rank-pmf"), "--rank-pmf").tolist()}
@@ -183,26 +175,16 @@ def _tree(question: SettingOptions) -> Parameters:
     return {"paths": [list(path) for path in shape.tree().paths]}
 
 
-def _rule(names: Callable[[], Iterable[str]]) -> Reader:
+def _rule(module: str, names: str) -> Reader:
+    """A rule that a module of the simulations names; it is loaded when it is asked."""
+
     def read(question: SettingOptions) -> Parameters:
-        rule, known = _needed(question, "rule"), tuple(names())
+        rule, known = _needed(question, "rule"), tuple(getattr(import_module(f"simulations.{module}"), names))
         if rule not in known:
             raise SettingError(f"--rule is {rule!r}", limit=f"is one of {', '.join(known)}", remedy="name one")
         return {"rule": rule}
 
     return read
-
-
-def _all_rules() -> Iterable[str]:
-    from simulations.reference.decoding import ALGORITHMS
-
-    return ALGORITHMS
-
-
-def _single_rules() -> Iterable[str]:
-    from simulations.kernels.candidates import RULES
-
-    return RULES
 
 
 def _biased(question: SettingOptions) -> Parameters:
@@ -276,13 +258,15 @@ SETTINGS: dict[str, Setting] = {
     "recursive-distinct": _LIST,
     "gumbel-list": _GUMBEL,
     "gumbel-list-dense": _GUMBEL,
-    "single": Setting((*_POSITION, "rule"), (_pair, _rule(_single_rules)), 50_000),
+    "single": Setting((*_POSITION, "rule"), (_pair, _rule("kernels.candidates", "RULES")), 50_000),
     "biased": Setting((*_POSITION, "bias", "recovery"), (_biased,), 50_000),
     "tree": Setting(("rank_pmf", "shape", "k"), (_rank_law, _tree), 50_000),
-    "raced-tree": Setting((*_POSITION, "shape", "k"), (_rows, _tree), 20_000),
+    "raced-tree": Setting((*_POSITION, "shape", "k"), (_pmfs, _tree), 20_000),
     "token": _TEXT,
     "block": _TEXT,
-    "decode": Setting((*_CHAIN, "rule", "shape", "k"), (_chains, _rule(_all_rules), _tree), 500),
+    "decode": Setting(
+        (*_CHAIN, "rule", "shape", "k"), (_chains, _rule("reference.decoding", "ALGORITHMS"), _tree), 500
+    ),
     "ngram": Setting(
         ("text", "order", "draft_order", "length", "k"),
         (
@@ -295,7 +279,11 @@ SETTINGS: dict[str, Setting] = {
         10_000,
     ),
     "rejections": Setting(_CHAIN, (_chains,), 10_000),
-    "batch": Setting((*_CHAIN, "drafts", "printed"), (_chains, _number("drafts", usual.DRAFTS), _printed), 10_000),
+    "batch": Setting(
+        (*_CHAIN, "drafts", "printed"),
+        (_chains, _number("drafts", usual.DRAFTS), lambda question: {"printed": True} if question.printed else {}),
+        10_000,
+    ),
     "random-trees": Setting(("target_pmf", "family", "nodes"), (_random_pmfs,), 100),
 }
 """By the names on the command line, which are those of the simulators."""
@@ -306,10 +294,16 @@ LEAST_ALARM = 1e-100
 MOST_ROWS = 8
 """Comparisons of one statement that are shown; the others in a line."""
 _LISTED = ("kind", "a trial is", "batch", "options")
-_COMPARED = [
-    *(Column("", kind="names"), Column("what", kind="words"), Column("id", kind="names"), Column("observed")),
-    *(Column("95% interval", kind="names"), Column("theory"), Column("side", kind="words"), Column("z")),
-]
+_COMPARED = (
+    Column("", kind="names", at=lambda each: "ok" if each else "NO"),
+    Column("what", kind="words", at="predicted.says"),
+    Column("id", kind="names", at="predicted.statement"),
+    Column("observed", at=lambda each: f"{each.observed.best:.4g}"),
+    Column("95% interval", kind="names", at=lambda each: f"{each.observed.low:.4g} to {each.observed.high:.4g}"),
+    Column("theory", at=lambda each: _theory(each.predicted.value)),
+    Column("side", kind="words", at="predicted.side"),
+    Column("z", at=lambda each: f"{each.agreement.z:.1f}"),
+)
 
 
 def run_simulate(question: SettingOptions, run: RunOptions) -> int:
@@ -326,7 +320,13 @@ def _simulated(question: SettingOptions, run: RunOptions) -> int:
     if question.kind == "list":
         _show_kinds(as_json=run.json)
         return Status.DONE
-    setting = _setting(question.kind)
+    if question.kind not in SETTINGS:
+        raise SettingError(
+            f"unknown simulation {question.kind!r}",
+            limit=f"there are {', '.join(SETTINGS)}",
+            remedy="spectheory simulate list says what they are",
+        )
+    setting = SETTINGS[question.kind]
     _check(run)
     from simulations.experiments import PRELOADED
 
@@ -334,23 +334,13 @@ def _simulated(question: SettingOptions, run: RunOptions) -> int:
     if run.out is not None:
         ready_folder(run.out)
     verdict = _judged(question, setting, run)
-    for remark in verdict.remarks:
-        remarks.print(remark, markup=False)
+    for each in verdict.remarks:
+        remark(each)
     if run.json:
         print_json(verdict.as_dict())
     else:
         _show(verdict)
     return Status.DONE if verdict else Status.DISAGREEMENT
-
-
-def _setting(kind: str) -> Setting:
-    if kind not in SETTINGS:
-        raise SettingError(
-            f"unknown simulation {kind!r}",
-            limit=f"there are {', '.join(SETTINGS)}",
-            remedy="spectheory simulate list says what they are",
-        )
-    return SETTINGS[kind]
 
 
 def _check(run: RunOptions) -> None:
@@ -414,7 +404,7 @@ def _show(verdict: Verdict) -> None:
     from simulations.experiments.tasks import registered
 
     title = f"{verdict.tally.trials:,} trials: {registered(verdict.task.kind).trial}"
-    rows: list[list[str]] = []
+    rows: list[Comparison] = []
     shown: dict[str, int] = {}
     rest: dict[str, list[Comparison]] = {}
     for each in verdict.comparisons:
@@ -423,32 +413,18 @@ def _show(verdict: Verdict) -> None:
         if shown[statement] > MOST_ROWS and each:
             rest.setdefault(statement, []).append(each)
         else:
-            rows.append(_row(each))
-    answers.print(for_terminal(Table(title, _COMPARED, rows)), highlight=False)
+            rows.append(each)
+    answers.print(for_terminal(Table.of(title, _COMPARED, rows)), highlight=False)
     for statement, others in rest.items():
         largest = max(abs(each.agreement.z) for each in others)
         answers.print(f"{len(others)} more of {statement}: all agree, largest |z| {largest:.1f}", highlight=False)
-    answers.print(_summary(verdict), style="bold", highlight=False, markup=False)
-
-
-def _summary(verdict: Verdict) -> str:
     made = len(verdict.comparisons)
     wrong = sum(not each for each in verdict.comparisons)
     number = "1 comparison" if made == 1 else f"{made} comparisons"
     outcome = f"disagree in {wrong} of {number}" if wrong else f"agree in {number}"
-    return f"Theory and simulation {outcome} (false alarms: {verdict.alarm:.0e} at most)"
+    summary = f"Theory and simulation {outcome} (false alarms: {verdict.alarm:.0e} at most)"
+    answers.print(summary, style="bold", highlight=False, markup=False)
 
 
-def _row(each: Comparison) -> list[str]:
-    value, observed = each.predicted.value, each.observed
-    theory = f"[{value.low:.4g}, {value.high:.4g}]" if isinstance(value, Interval) else f"{value:.4g}"
-    return [
-        "ok" if each else "NO",
-        each.predicted.says,
-        each.predicted.statement,
-        f"{observed.best:.4g}",
-        f"{observed.low:.4g} to {observed.high:.4g}",
-        theory,
-        each.predicted.side,
-        f"{each.agreement.z:.1f}",
-    ]
+def _theory(value: Interval | float) -> str:
+    return f"[{value.low:.4g}, {value.high:.4g}]" if isinstance(value, Interval) else f"{value:.4g}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from spectheory.checks import in_range
 from spectheory.cli.answer import ready_page, show
-from spectheory.cli.console import ready_folder, remarks
+from spectheory.cli.console import ready_folder, remark
 from spectheory.cli.inputs import remark_slower
 from spectheory.cli.loading import earlier_threads, load_named, settings_of
 from spectheory.cli.options import MOST_TEXTS, TEMPERATURES, PairOptions, ValidateOptions
@@ -90,7 +90,7 @@ def _cut(asked: Validation, pair: ModelPair) -> Validation:
     fitting = tuple(shape for shape in asked.shapes if deepest is None or shape.depth <= deepest)
     if fitting == asked.shapes:
         return asked
-    remarks.print(f"shapes deeper than {deepest} are left out: the head drafts no more in a call", markup=False)
+    remark(f"shapes deeper than {deepest} are left out: the head drafts no more in a call")
     return replace(asked, shapes=fitting or (Chain(deepest or 1),))
 
 
@@ -151,8 +151,8 @@ def _answer(answer: dict[str, Any], question: ValidateOptions) -> None:
         parts=partial(validation_charts, answer),
     )
     slower = {r for at in answer["temperatures"] for each in at["settings"] for r in each["speedup"].get("remarks", ())}
-    for remark in sorted(slower):
-        remarks.print(remark, markup=False)
+    for each in sorted(slower):
+        remark(each)
     for name, table in _tables(question.out).items():
         remark_slower(table, name)
 
@@ -213,9 +213,8 @@ def _read_alike(pair: PairOptions, started: bool) -> ModelPair:
     """The pair in the precision of engines that are started; a server's precision is its user's to know."""
     loaded = load_named(replace(pair, dtype=DTYPE) if started else pair)
     if not started:
-        remarks.print(
+        remark(
             f"The output is read in {loaded.target.dtype}. If the server computes in another type, name it with "
-            "--dtype: otherwise near-ties look like faults.",
-            markup=False,
+            "--dtype: otherwise near-ties look like faults."
         )
     return loaded

@@ -8,7 +8,7 @@ from pathlib import Path
 from reprlib import repr as brief
 from typing import Any
 
-from spectheory.cli.console import answers, ready_folder, remarks
+from spectheory.cli.console import answers, ready_folder, remark
 from spectheory.cli.options import ValidationsOptions
 from spectheory.cli.statuses import Status
 from spectheory.errors import FOREIGN, SettingError, TraceError, reason_of
@@ -33,7 +33,7 @@ def run_validations(question: ValidationsOptions) -> int:
     written = [out / "validation.md", *_figures(contents, out)]
     for folder, one in zip(folders, contents, strict=True):
         answers.print(f"{folder}: {headline(one)}", highlight=False, markup=False)
-    remarks.print(f"written: {', '.join(map(str, written))}", markup=False)
+    remark(f"written: {', '.join(map(str, written))}")
     return Status.DISAGREEMENT if any(one["disagreements"] for one in contents) else Status.DONE
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from spectheory.checks import in_range, one_source
 from spectheory.cli.answer import print_json
-from spectheory.cli.console import answers, ready_folder, remarks
+from spectheory.cli.console import answers, ready_folder, remark, remarks
 from spectheory.cli.inputs import MOST_WORKERS
 from spectheory.cli.options import VerifyOptions
 from spectheory.cli.progress import progress, working
@@ -96,9 +96,9 @@ def _collect(path: Path | None, effort: Effort, keys: list[Key], count: int, che
     from proofs_check.run.verify import verify
 
     with Store(path, CHECKS, {}) if path else nullcontext() as store:
-        known, remark = finished(store, effort) if store else ({}, "")
-        if remark:
-            remarks.print(f"{path}: {remark}")
+        known, said = finished(store, effort) if store else ({}, "")
+        if said:
+            remarks.print(f"{path}: {said}")
         waiting = sum(key not in known for key in keys)
         with progress() as bar:
             task = bar.add_task("checking", total=len(keys))
@@ -161,7 +161,7 @@ def _try_claims(question: VerifyOptions, effort: Effort) -> int:
         elif trials:
             answers.print("\n".join(map(str, trials)), highlight=False, markup=False)
     for each in trouble[:-1]:
-        remarks.print(str(each), markup=False, highlight=False)
+        remark(str(each))
     if trouble:
         raise trouble[-1]
     return Status.DISAGREEMENT if any(trial.verdict == "refuted" for trial in trials) else Status.DONE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spectheory.intervals import Interval
 from spectheory.judging.difference import Difference
 from spectheory.pages.vega import VegaChart, curves, rows
-from spectheory.plots.chart import Chart, Dot, Series
+from spectheory.plots.chart import Chart, Dot, Series, series_in
 from spectheory.plots.style import BLUE, ORANGE, Look
 
 BEYOND, WITHIN = "beyond noise", "within noise"
@@ -45,13 +45,12 @@ def _differences(answer: Difference) -> Chart:
         )
         for place, change in enumerate(answer.changes)
     )
-    groups = {dot.series for dot in dots}
     return Chart(
         "differences",
         "Differences",
         f"{answer.other.name} less {answer.one.name}",
         "",
-        tuple(Series(name, look) for name, look in looks.items() if name in groups),
+        series_in(looks, dots),
         dots,
         words="Tokens per call, and the share of calls that accept a position: the second run less the first, with 95% "
         "intervals. On the broken line both are equal.",

@@ -11,7 +11,7 @@ from spectheory.judging.judgement import Judgement
 from spectheory.judging.standing import FALSE_ALARMS, Standing
 from spectheory.pages.page import Lines, Part
 from spectheory.pages.vega import QUIET, VegaChart, alt, choice, data, ends, numbers, rounded, rows, specified
-from spectheory.plots.chart import Chart, Dot, Series
+from spectheory.plots.chart import Chart, Dot, series_in
 from spectheory.plots.style import BLUE, ORANGE, Look
 from spectheory.reports.judgement import shown
 
@@ -47,13 +47,12 @@ def _calls(answer: Judgement) -> VegaChart:
         )
         for place, one in enumerate(answer.standings)
     )
-    groups = {dot.series for dot in dots}
     chart = Chart(
         "calls",
         "Calls: expected by rule, and counted",
         "calls",
         "",
-        tuple(Series(name, look) for name, look in looks.items() if name in groups),
+        series_in(looks, dots),
         dots,
         words=f"Expected calls of each rule with their 95% intervals; the broken line is the {counted} calls that the "
         "engine counted. A rule is refuted by all its counts together, so one whose calls fit may be.",

@@ -7,8 +7,9 @@ predictions against outcomes; pages by `spectheory/pages/vega.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from textwrap import fill
 
 from spectheory.intervals import Interval
@@ -22,6 +23,7 @@ from spectheory.plots.style import (
     name_ends,
     note,
     plain_axes,
+    save_figure,
     titled,
     whole_ticks,
 )
@@ -128,6 +130,12 @@ class Chart:
         return {each.name: each.look for each in self.series}
 
 
+def series_in(looks: Mapping[str, Look], dots: Iterable[Dot]) -> tuple[Series, ...]:
+    """The series that some dots are of, in the order of their looks."""
+    some = {dot.series for dot in dots}
+    return tuple(Series(name, look) for name, look in looks.items() if name in some)
+
+
 # Pictures
 
 _APART = 0.06
@@ -172,6 +180,19 @@ def curves(ax: Axes, chart: Chart) -> list[Artist]:
     name_ends(ax, labels)
     titled(ax, chart.heading)
     return artists
+
+
+def write_curves(charts: Mapping[str, Chart], folder: Path) -> list[Path]:
+    """Write curves, each chart under its name."""
+    return [
+        file
+        for name, chart in charts.items()
+        for file in save_figure(
+            lambda figure, chart=chart: curves(figure.add_subplot(), chart),  # type: ignore[misc]
+            (8.4, 4.6),
+            folder / name,
+        )
+    ]
 
 
 def rows(ax: Axes, chart: Chart) -> None:

@@ -12,13 +12,11 @@ from spectheory.intervals import Interval
 from spectheory.plots.chart import Chart, Dot, Series, rows
 from spectheory.plots.prediction import DRAFTED, PLAIN, PREDICTED
 from spectheory.plots.style import (
+    DISTINCT,
     GREY,
-    MARKERS,
-    PALETTE,
     Axes,
     Figure,
     LineEnd,
-    Look,
     doubling,
     name_ends,
     plain_axes,
@@ -27,8 +25,6 @@ from spectheory.plots.style import (
     whole_ticks,
 )
 
-_LOOKS = [Look(colour, marker) for colour, marker in zip(PALETTE.values(), MARKERS, strict=False)]
-"""One for each draft model, or for each context."""
 _MOST_ROWS = 24
 
 
@@ -47,7 +43,7 @@ def candidates_chart(ranked: Ranking) -> Chart:
         "Candidates by speed-up",
         "predicted speed-up over plain decoding, with 95% interval",
         "",
-        tuple(Series(name, look) for name, look in zip(drafts, cycle(_LOOKS), strict=False)),
+        tuple(Series(name, look) for name, look in zip(drafts, cycle(DISTINCT), strict=False)),
         tuple(
             Dot(
                 _drafts(one),
@@ -114,7 +110,7 @@ def batches(figure: Figure, choices: Sequence[BatchChoice], together: Sequence[L
     labels: list[LineEnd] = []
     for place, context in enumerate(sorted({choice.context for choice in choices})):
         line = [choice for choice in choices if choice.context == context]
-        at, (colour, marker) = [choice.batch for choice in line], _LOOKS[place % len(_LOOKS)]
+        at, (colour, marker) = [choice.batch for choice in line], DISTINCT[place % len(DISTINCT)]
         lengths.plot(at, [choice.k for choice in line], f"{marker}-", color=colour, markersize=4.5)
         speedups.plot(at, [choice.speedup for choice in line], f"{marker}-", color=colour, markersize=4.5)
         labels.append((at[-1], line[-1].speedup, f"context {context}", colour))

@@ -16,8 +16,8 @@ from spectheory.limits.claims import (
     WHOLE_DECODING,
     LimitClaim,
 )
-from spectheory.plots.chart import Chart, Dot, Line, Series, curves
-from spectheory.plots.style import GREY, Artist, Axes, Look, looks_of, save_figure
+from spectheory.plots.chart import Chart, Dot, Line, Series, curves, write_curves
+from spectheory.plots.style import GREY, Artist, Axes, Look, looks_of
 from spectheory.prediction import Label, Plan, Prediction
 
 _CLAIMS = (WHOLE_DECODING, BY_START, IID_FORMULA, TEXT, IID_BRANCHING, IID_CHANNEL)
@@ -50,17 +50,9 @@ def speedup(ax: Axes, plan: Plan) -> list[Artist]:
 
 def write_figures(plan: Plan, folder: Path) -> list[Path]:
     """Write ``tokens_per_call``, ``trees`` and, with costs, ``speedup``."""
-    figures = {tokens_per_call: plan.chains, trees: plan.trees, speedup: plan.timed}
-    return [
-        file
-        for draw, known in figures.items()
-        if known
-        for file in save_figure(
-            lambda figure, draw=draw: draw(figure.add_subplot(), plan),  # type: ignore[misc]
-            (8.4, 4.6),
-            folder / draw.__name__,
-        )
-    ]
+    of_labels = {"tokens_per_call": plan.chains, "trees": plan.trees}
+    charts = {name: tokens_chart(plan, labels) for name, labels in of_labels.items() if labels}
+    return write_curves(charts | ({"speedup": speedup_chart(plan)} if plan.timed else {}), folder)
 
 
 def tokens_chart(plan: Plan, labels: Sequence[Label]) -> Chart:

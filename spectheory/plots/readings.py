@@ -9,9 +9,9 @@ from pathlib import Path
 from spectheory.intervals import Interval
 from spectheory.judging.readings import ReadingAtK, Readings
 from spectheory.judging.several_k import Together, TogetherAtK
-from spectheory.plots.chart import Chart, Dot, Series, curves
+from spectheory.plots.chart import Chart, Dot, Series, write_curves
 from spectheory.plots.prediction import DRAFTED, PLAIN, PREDICTED
-from spectheory.plots.style import BLACK, MARKERS, PALETTE, Look, save_figure
+from spectheory.plots.style import BLACK, DISTINCT, Look
 
 AtK = ReadingAtK | TogetherAtK
 COUNTED, _COUNTED = "counted", Look(BLACK, "D")
@@ -46,9 +46,8 @@ def _chart(
     reference: tuple[float, str] | None = None,
 ) -> Chart:
     """A line over k for each log, and the k that it counted as a line of their own."""
-    looks = [Look(colour, marker) for colour, marker in zip(PALETTE.values(), MARKERS, strict=False)]
     series, dots = [], []
-    for each, look in zip(rows, cycle(looks), strict=False):
+    for each, look in zip(rows, cycle(DISTINCT), strict=False):
         known = f"{each}: {COUNTED}"
         series += [Series(each, look, each, dashed=True), Series(known, _COUNTED)]
         dots += [Dot(each, Interval.exact(at.k), value(at), each) for at in rows[each]]
@@ -69,12 +68,4 @@ def _chart(
 
 def write_readings(logs: Mapping[str, Readings], joint: Together | None, folder: Path) -> list[Path]:
     """Write ``tokens`` and, with costs, ``speedup``."""
-    return [
-        file
-        for chart in readings_charts(logs, joint)
-        for file in save_figure(
-            lambda figure, chart=chart: curves(figure.add_subplot(), chart),  # type: ignore[misc]
-            (8.4, 4.6),
-            folder / chart.name,
-        )
-    ]
+    return write_curves({chart.name: chart for chart in readings_charts(logs, joint)}, folder)

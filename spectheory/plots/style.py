@@ -53,6 +53,10 @@ class Look(NamedTuple):
     marker: str
 
 
+DISTINCT = tuple(map(Look, PALETTE.values(), MARKERS))
+"""Looks of what is no rule: of drafts, contexts, logs or pairs, one after the other."""
+
+
 def _free(wish: str, all_of_them: Iterable[str], taken: set[str]) -> str:
     """The wish if nothing has it, else the first that nothing has; the wish or the first where all are taken."""
     choices = list(all_of_them)

@@ -14,11 +14,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from spectheory.intervals import Interval
-from spectheory.plots.chart import Chart, Dot, Series, scatter
+from spectheory.plots.chart import Chart, Dot, Series, scatter, series_in
 from spectheory.plots.style import (
+    DISTINCT,
     GREY,
-    MARKERS,
-    PALETTE,
     WIDTH,
     Artist,
     Axes,
@@ -36,8 +35,6 @@ from spectheory.verification.registry import BUILT_IN
 
 _FILLS = {"none": "open", "bottom": "half-filled", "full": "filled", "left": "left half", "right": "right half"}
 """One per temperature, in ascending order, and what the key calls it."""
-_PAIRS = tuple(Look(colour, marker) for colour, marker in zip(PALETTE.values(), MARKERS, strict=False))
-"""One look per pair, where pairs stand together; an eleventh pair has that of the first."""
 _ASSISTED = {"assisted": Look(GREY, "*"), "assisted-filters": Look(GREY, "d")}
 PAIRS_SIZE = (WIDTH, 7.4)
 
@@ -63,7 +60,7 @@ def draw_pairs(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
     """All pairs together: tokens per call, speed-up, and below them the parts of the misses of the speed-ups."""
     grid = figure.add_gridspec(2, 2, height_ratios=(1, 1))
     left, right, below = (figure.add_subplot(place) for place in (grid[0, 0], grid[0, 1], grid[1, :]))
-    looked, fills = list(zip(answers, cycle(_PAIRS), strict=False)), _fills_of(answers)
+    looked, fills = list(zip(answers, cycle(DISTINCT), strict=False)), _fills_of(answers)
     alike = [(answer, dict.fromkeys(looks_in([answer]), look)) for answer, look in looked]
     artists = scatter(left, [tokens_chart(*each) for each in alike], fills)
     artists += scatter(right, [speedups_chart(*each) for each in alike], fills)
@@ -134,8 +131,7 @@ def _compared(
         Dot(record["rule"], _interval(x), _interval(y), record["name"], temperature=temperature)
         for record, temperature, x, y in pairs
     )
-    rules = {dot.series for dot in dots}
-    return tuple(Series(rule, look) for rule, look in looks.items() if rule in rules), dots
+    return series_in(looks, dots), dots
 
 
 def _interval(saved: Content) -> Interval:

@@ -348,7 +348,7 @@ def deployment_notes(answer: Deployment) -> list[str]:
         _IN_LOOP if isinstance(ranking.best.draft.cost, LoopedTable) else "Speed-ups are of passes alone.",
         _OF_ENGINES,
     ]
-    lines += [*not_run(answer), *without_method(drafts), *without_stop(answer.stops)]
+    lines += [*_not_run(answer), *without_method(drafts), *without_stop(answer.stops)]
     for cost in costs[:1]:
         if isinstance(cost, LatencyTable):
             lines.append(
@@ -379,7 +379,7 @@ def deployment_notes(answer: Deployment) -> list[str]:
     return [*lines, *sampled_choices(chosen_on), *few_prompts(min(each.count for each in prompts))]
 
 
-def not_run(answer: Deployment) -> list[str]:
+def _not_run(answer: Deployment) -> list[str]:
     """Where no engine runs the best rule: what the fastest one runs."""
     best, fastest = answer.ranking.best, max(answer.engines, key=lambda each: each.candidate.speedup.best, default=None)
     if fastest is None or any(each.candidate.prediction.rule == best.prediction.rule for each in answer.engines):
