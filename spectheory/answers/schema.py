@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from spectheory.answers import (
-    compared,
     counts,
     doctor,
     judged,
@@ -17,8 +16,6 @@ from spectheory.answers import (
     prediction,
     simulated,
     theory,
-    verified,
-    what_if,
 )
 from spectheory.answers.base import Part
 from spectheory.errors import SettingError
@@ -29,20 +26,20 @@ _ANSWERS: dict[str, tuple[type[Part], str]] = {
     "acceptance": (theory.AcceptanceJson, "predict, from an acceptance rate alone"),
     "bounds": (theory.BoundsJson, "bounds"),
     "calls": (counts.CallsJson, "first line of calls.jsonl"),
-    "claims": (verified.ClaimsJson, "verify --claim"),
-    "comparison": (compared.DifferenceJson, "compare"),
+    "claims": (simulated.ClaimsJson, "verify --claim"),
+    "comparison": (judged.DifferenceJson, "compare"),
     "counters": (counts.CountersJson, "counters"),
     "doctor": (doctor.DoctorJson, "doctor"),
     "engines": (judged.EnginesJson, "validate --engine"),
     "export": (plan.ExportJson, "plan --export"),
     "figure": (simulated.FigureJson, "data of a figure"),
     "figures": (simulated.FiguresJson, "figures"),
-    "gate": (compared.GateJson, "gate"),
+    "gate": (judged.GateJson, "gate"),
     "import": (counts.ImportJson, "import"),
     "judgement": (judged.JudgementJson, "judge"),
     "kinds": (simulated.KindsJson, "simulate list"),
     "latency": (measured.LatencyJson, "measure"),
-    "ledger": (verified.LedgerJson, "verify"),
+    "ledger": (simulated.LedgerJson, "verify"),
     "logs": (counts.LogsJson, "predict and plan, of the counts of several logs"),
     "needs": (theory.NeedsJson, "bounds, before there is a draft"),
     "plan": (plan.PlanJson, "plan"),
@@ -56,7 +53,7 @@ _ANSWERS: dict[str, tuple[type[Part], str]] = {
     "trace": (measured.TraceJson, "trace.parquet"),
     "tree": (theory.TreeJson, "tree"),
     "validation": (judged.ValidationJson, "validate"),
-    "what_if": (what_if.WhatIfJson, "predict --what-if"),
+    "what_if": (prediction.WhatIfJson, "predict --what-if"),
 }
 """By its name: the type of an answer or file, and the title of its schema."""
 _HEADLINE = {

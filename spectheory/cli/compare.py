@@ -36,7 +36,7 @@ def run_compare(question: CompareOptions) -> None:
     )
 
     def parts() -> list[Part]:
-        from spectheory.pages.difference import difference_charts
+        from spectheory.pages.judgement import difference_charts
 
         return [*difference_charts(answer)]
 

@@ -47,7 +47,7 @@ from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.plan_answer import SWEPT, named_shapes, named_stops
 from spectheory.prediction.where import settings_of, where
 from spectheory.reports import Report, prediction_report
-from spectheory.reports.from_acceptance import acceptance_report
+from spectheory.reports.bounds import acceptance_report
 from spectheory.reports.optional_tables import Records
 from spectheory.reports.prediction import provisional_report
 from spectheory.reports.where import where_report

@@ -11,7 +11,7 @@ from spectheory.cli.options import PredictOptions
 from spectheory.cli.progress import working
 from spectheory.cost import CostModel
 from spectheory.errors import SettingError
-from spectheory.plots.what_if import write_costs
+from spectheory.plots.prediction import write_costs
 from spectheory.prediction.what_if_answer import WhatIf, what_if, what_if_counted
 from spectheory.reports.what_if import what_if_report
 from spectheory.trace import Trace

@@ -1,4 +1,4 @@
-"""Causes and charts of a judgement: each rule's calls, and accepted drafts by position, as counted and as expected."""
+"""Charts of a judgement and of a comparison: each rule's calls, and accepted drafts by position, of one run or two."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 from spectheory.intervals import Interval
 from spectheory.judging.comparison import Comparison
+from spectheory.judging.difference import Difference
 from spectheory.judging.judgement import Judgement
 from spectheory.judging.standing import FALSE_ALARMS, Standing
 from spectheory.pages.page import Lines, Part
-from spectheory.pages.vega import QUIET, VegaChart, alt, choice, data, ends, numbers, rounded, rows, specified
-from spectheory.plots.chart import Chart, Dot, series_in
+from spectheory.pages.vega import QUIET, VegaChart, alt, choice, curves, data, ends, numbers, rounded, rows, specified
+from spectheory.plots.chart import Chart, Dot, Series, series_in
 from spectheory.plots.style import BLUE, ORANGE, Look
 from spectheory.reports.judgement import shown
 
@@ -94,3 +95,55 @@ def _interval(one: Comparison) -> Interval:
     """What is expected: its middle, and its 95% interval."""
     reach = REACH * one.deviation
     return Interval(max(0.0, one.low - reach), (one.low + one.high) / 2, one.high + reach, "statistical")
+
+
+# Two runs
+
+BEYOND_NOISE, WITHIN_NOISE = "beyond noise", "within noise"
+
+
+def difference_charts(answer: Difference) -> list[VegaChart]:
+    """The charts of a comparison; of runs without positions the differences alone."""
+    return [*([curves(_shares(answer))] if len(answer.changes) > 1 else []), rows(_differences(answer))]
+
+
+def _shares(answer: Difference) -> Chart:
+    runs = {answer.one.name: "one", answer.other.name: "other"}
+    return Chart(
+        "positions",
+        "Acceptance by position, of both runs",
+        "position i in a call",
+        "share of calls that accept at least i drafts",
+        tuple(Series(name, look) for name, look in zip(runs, (Look(BLUE, "o"), Look(ORANGE, "s")), strict=False)),
+        tuple(
+            Dot(name, Interval.exact(place), Interval.exact(getattr(change, side)), name)
+            for name, side in runs.items()
+            for place, change in enumerate(answer.changes[1:], 1)
+        ),
+        words=f"The share of calls that accept at least i of k = {answer.k} drafts, as counted or as expected.",
+    )
+
+
+def _differences(answer: Difference) -> Chart:
+    looks = {BEYOND_NOISE: Look(ORANGE, "s"), WITHIN_NOISE: Look(BLUE, "o")}
+    dots = tuple(
+        Dot(
+            BEYOND_NOISE if answer.differs(change) else WITHIN_NOISE,
+            change.difference,
+            Interval.exact(place),
+            change.what,
+            says=f"{change.difference.best:+.3f}",
+        )
+        for place, change in enumerate(answer.changes)
+    )
+    return Chart(
+        "differences",
+        "Differences",
+        f"{answer.other.name} less {answer.one.name}",
+        "",
+        series_in(looks, dots),
+        dots,
+        words="Tokens per call, and the share of calls that accept a position: the second run less the first, with 95% "
+        "intervals. On the broken line both are equal.",
+        reference=(0.0, "equal"),
+    )

@@ -10,9 +10,8 @@ from spectheory.reports.engines import engines_report
 from spectheory.reports.judgement import judgement_report
 from spectheory.reports.prediction import prediction_report
 from spectheory.reports.readings import import_report, readings_report
-from spectheory.reports.rules import rules_report
+from spectheory.reports.rules import rules_report, tree_report
 from spectheory.reports.table import Cell, Column, Drawing, Table
-from spectheory.reports.trees import tree_report
 from spectheory.reports.validation import PARTS, SCHEMA, headline, page, validation_report
 
 __all__ = [

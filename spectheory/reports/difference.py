@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from spectheory.answers.compared import DifferenceJson, GateJson
+from spectheory.answers.judged import DifferenceJson, GateJson
 from spectheory.judging.acceptance_gate import POWER, Gate
 from spectheory.judging.difference import FALSE_ALARM, Change, Difference, Speedups
 from spectheory.judging.judgement import Judgement

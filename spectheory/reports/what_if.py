@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from spectheory.answers.what_if import WhatIfJson
+from spectheory.answers.prediction import WhatIfJson
 from spectheory.deployment.candidates import in_words
 from spectheory.prediction import Prediction
 from spectheory.prediction.what_if_answer import CostSweep, PromptsNeeded, WhatIf

@@ -12,8 +12,7 @@ from spectheory.cost import ConstantRatio
 from spectheory.prediction import FromAcceptance, from_acceptance
 from spectheory.prediction.bounds_answer import EarlyAnswer
 from spectheory.reports import Report, bounds_report, prediction_report, rules_report, tree_report
-from spectheory.reports.bounds import early_report
-from spectheory.reports.from_acceptance import acceptance_report
+from spectheory.reports.bounds import acceptance_report, early_report
 from spectheory.trace import Trace
 from tests.cli.theory_cases import Ask, P, Q, ask, full_trace
 from tests.made_up import each

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spectheory.cost import iid_tokens_per_call
 from spectheory.limits.mean_acceptance import least_tokens_per_call, most_tokens_per_call, tokens_per_call_between
 from spectheory.prediction.from_acceptance import from_acceptance
-from spectheory.reports.from_acceptance import acceptance_report
+from spectheory.reports.bounds import acceptance_report
 
 ROUNDING = 1e-9
 

@@ -31,8 +31,8 @@ from spectheory.judging.several_k import together
 from spectheory.pages import Coloured, Commands, VegaChart, write_page
 from spectheory.pages import page as page_file
 from spectheory.pages.deployment import deployment_parts
-from spectheory.pages.difference import difference_charts
 from spectheory.pages.figures import CAPTIONS
+from spectheory.pages.judgement import difference_charts
 from spectheory.pages.page import LETTERS, Picture, Shown, colour
 from spectheory.pages.prediction import LONGEST, RATIOS, batch_chart, cost_chart, prediction_charts
 from spectheory.pages.validation import validation_charts

@@ -6,8 +6,8 @@ import pytest
 
 from spectheory.answers import plain
 from spectheory.cost import ConstantRatio
+from spectheory.plots.prediction import speedup_by_c
 from spectheory.plots.style import new_figure
-from spectheory.plots.what_if import speedup_by_c
 from spectheory.prediction import from_acceptance, what_if
 from spectheory.prediction.what_if_answer import what_if_counted
 from spectheory.reports.what_if import what_if_report
