@@ -19,6 +19,13 @@ from spectheory.cli.statuses import MEANINGS
 LOADS_TORCH = ("measure", "validate")
 """Commands that cannot begin without torch; others load it where they need it."""
 
+FILES = {
+    **dict.fromkeys(("bounds", "rules", "tree"), "theory"),
+    **dict.fromkeys(("import", "samples"), "logs"),
+    "gate": "compare",
+}
+"""Where ``run_NAME`` of a command is, if not in the file of its name."""
+
 app = Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -43,16 +50,13 @@ def _root(
     """Predict what speculative decoding gives a model pair, and the most that anyone could get."""
 
 
-def _add(name: str, *kinds: type, file: str = "") -> None:
-    """Add a command that fills in the dataclasses `kinds` from its options; the first one's docstring is its help.
-
-    It is run by the `file` of its name, or by that of another name.
-    """
+def _add(name: str, *kinds: type) -> None:
+    """Add a command that fills in the dataclasses `kinds` from its options; the first one's docstring is its help."""
 
     def run(**values: Any) -> None:
         filled = [kind(**{f.name: values[f.name] for f in fields(kind)}) for kind in kinds]
         load = loading_torch if name in LOADS_TORCH else import_module
-        raise Exit(getattr(load(f"spectheory.cli.{file or name}"), f"run_{name}")(*filled) or 0)
+        raise Exit(getattr(load(f"spectheory.cli.{FILES.get(name, name)}"), f"run_{name}")(*filled) or 0)
 
     parameters = [each for kind in kinds for each in _parameters(kind)]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
@@ -68,19 +72,19 @@ def _parameters(kind: type) -> Iterator[Parameter]:
 
 
 _add("measure", of.MeasureOptions, of.PairOptions, of.SweptText, of.MeasuringOptions)
-_add("import", of.ImportOptions, file="logs")
+_add("import", of.ImportOptions)
 _add("predict", of.PredictOptions, of.PairOptions, of.TextOptions, of.MeasuringOptions)
 _add("plan", of.PlanOptions)
 _add("validate", of.ValidateOptions, of.PairOptions)
 _add("judge", of.JudgeOptions, of.PairOptions)
 _add("compare", of.CompareOptions)
-_add("gate", of.GateOptions, file="compare")
+_add("gate", of.GateOptions)
 _add("validations", of.ValidationsOptions)
-_add("rules", of.RulesOptions, file="theory")
-_add("bounds", of.BoundsOptions, file="theory")
-_add("tree", of.TreeOptions, file="theory")
+_add("rules", of.RulesOptions)
+_add("bounds", of.BoundsOptions)
+_add("tree", of.TreeOptions)
 _add("verify", of.VerifyOptions)
 _add("figures", of.FiguresOptions)
 _add("simulate", of.SettingOptions, of.RunOptions)
-_add("samples", of.SamplesOptions, file="logs")
+_add("samples", of.SamplesOptions)
 _add("doctor", of.DoctorOptions)

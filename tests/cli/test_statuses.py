@@ -16,7 +16,7 @@ import pytest
 
 import spectheory
 from spectheory.cli import main
-from spectheory.cli.app import app
+from spectheory.cli.app import FILES, app
 from spectheory.cli.statuses import MEANINGS, Status
 from tests.made_up import each
 
@@ -136,7 +136,7 @@ def test_an_interruption_ends_every_command_alike(
         time.sleep(5)
         return 0
 
-    monkeypatch.setattr(f"spectheory.cli.{command}.run_{command}", signalled)
+    monkeypatch.setattr(f"spectheory.cli.{FILES.get(command, command)}.run_{command}", signalled)
     out = ["--out", "x"]
     needed = {
         "measure": out,
