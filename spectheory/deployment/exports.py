@@ -29,11 +29,12 @@ class Acceptance:
     """How calls of k drafts end, and k by batch size if a plan knows it.
 
     `survival` has P(accepted >= i), i = 1..k, at the starts of calls of k drafts (unconditional); `schedule` the rows
-    (first batch, last batch, k).
+    (first batch, last batch, k). `kind` is ``exact`` for the texts of a trace, or ``counted`` by an engine.
     """
 
     survival: tuple[float, ...]
     schedule: tuple[tuple[int, int, int], ...] = ()
+    kind: str = "exact"
 
     @property
     def k(self) -> int:
@@ -160,6 +161,36 @@ _EVERY = (
         },
         _environment,
     ),
+    Export(
+        "tensorrt-llm",
+        "TensorRT-LLM's forced acceptance: accepted drafts per call without the bonus token, in the environment of the "
+        "server; the part after the point is a probability",
+        lambda a: {"TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS": _rounded([a.accepted])[0]},
+        _environment,
+    ),
+    Export(
+        "atom",
+        "ATOM's forced acceptance: k, and tokens per call",
+        lambda a: {"num-speculative-tokens": a.k, "spec-decode-acceptance-length": _rounded([a.length])[0]},
+        _flags,
+    ),
+    Export(
+        "llamacpp",
+        "llama.cpp's synthetic acceptance: k, and unconditional rates by position",
+        lambda a: {"spec-draft-n-max": a.k, "spec-synth-rates": _rounded(a.survival)},
+        _flags,
+    ),
+    Export(
+        "acceptance",
+        "k, survival, tokens per call and their kind as JSON, for other programs",
+        lambda a: {
+            "k": a.k,
+            "survival": _rounded(a.survival),
+            "tokens_per_call": _rounded([a.length])[0],
+            "kind": a.kind,
+        },
+        json.dumps,
+    ),
 )
 EXPORTS: dict[str, Export] = {each.name: each for each in _EVERY}
 """Every format by its name."""
@@ -198,4 +229,4 @@ def counted_acceptance(counts: Mapping[str, Counters | CallLog]) -> tuple[Accept
             limit="an export needs counts by position, or a trace",
             remedy="name one log with counts by position, or a trace",
         )
-    return Acceptance(tuple(survival)), f"{name}, as counted, k = {len(survival)}"
+    return Acceptance(tuple(survival), kind="counted"), f"{name}, as counted, k = {len(survival)}"

@@ -332,9 +332,9 @@ def acceptance_of_server(
     choices = _served_choices(server.fit, server.tokens, every, [context])
     k = choices[0].k or server.tokens[-1].k
     if server.trace is None:
-        of, survival = "counted by the runs", _counted_survival(server.runs, k)
+        of, kind, survival = "counted by the runs", "counted", _counted_survival(server.runs, k)
     else:
-        of = f"{server.rule.name} verification"
+        of, kind = f"{server.rule.name} verification", "exact"
         survival = tuple(survival_at_starts(server.trace, server.rule, k).tolist())
     words = f"{of}, k = {k}, context {context:.0f}"
-    return Acceptance(survival, tuple(batch_ranges(choices)) if by_batch else ()), words
+    return Acceptance(survival, tuple(batch_ranges(choices)) if by_batch else (), kind), words
