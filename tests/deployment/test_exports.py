@@ -62,8 +62,8 @@ def test_texts_are_as_the_tools_read_them() -> None:
     assert written["aiconfigurator"] == "nextn: 3\nnextn_accepted: 1.6"
     assert shlex.split(written["dynamo"]) == ["--aic-nextn", "3", "--aic-nextn-accept-rates", "0.9,0.555556,0.4"]
     assert written["tensorrt-llm"] == "TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS=1.6"
-    assert shlex.split(written["atom"]) == "--num-speculative-tokens 3 --spec-decode-acceptance-length 2.6".split()
-    assert shlex.split(written["llamacpp"]) == "--spec-draft-n-max 3 --spec-synth-rates 0.9,0.5,0.2".split()
+    assert shlex.split(written["atom"]) == ["--num-speculative-tokens", "3", "--spec-decode-acceptance-length", "2.6"]
+    assert shlex.split(written["llamacpp"]) == ["--spec-draft-n-max", "3", "--spec-synth-rates", "0.9,0.5,0.2"]
     small = json.loads(written["acceptance"])
     assert small == {"k": 3, "survival": [0.9, 0.5, 0.2], "tokens_per_call": 2.6, "kind": "exact"}
     pairs = dict(word.split("=") for word in written["sglang"].split())

@@ -194,6 +194,51 @@ def test_the_printed_block_of_many_calls_is_imported(tmp_path: Path) -> None:
     assert (counters.accepted, counters.rounding, counters.survival) == (17822, 5e-5, (0.7617, 0.6158, 0.2364))
 
 
+PASTED = """
+---------------Speculative Decoding---------------
+Acceptance rate (%):                     43.71
+Acceptance length:                       4.50
+Drafts:                                  11043
+Draft tokens:                            88344
+Accepted tokens:                         38611
+Per-position acceptance (%):
+  Position 0:                            76.17
+  Position 1:                            61.58
+  Position 2:                            51.25
+  Position 3:                            42.43
+  Position 4:                            36.40
+  Position 5:                            30.94
+  Position 6:                            27.22
+  Position 7:                            23.65
+"""
+"""The lines on speculation alone, as pasted into vllm#48892."""
+
+
+def test_lines_on_speculation_alone(tmp_path: Path) -> None:
+    counters = read_evidence(saved(tmp_path, PASTED, "pasted.txt"))
+    assert isinstance(counters, Counters)
+    assert (counters.calls, counters.drafted, counters.accepted, counters.k) == (11043, 88344, 38611, 8)
+    assert counters.length == pytest.approx(1 + 38611 / 11043)
+    assert counters.survival[0] == 0.7617
+    with pytest.raises(TextError, match="on speculation alone, without times"):
+        read_runs(tmp_path / "pasted.txt")
+
+
+@each(
+    "change, words",
+    [
+        (("38611", "28611"), "the acceptance rate is 43.71, 28611 of 88344"),
+        (("76.17", "16.17"), "positions sum to"),
+        (("Draft tokens:  ", "Drafting tokens:"), r"lacks lines on speculation \(no 'spec_decode_draft_tokens'\)"),
+        (("Drafts:", "Calls:"), "has no number of drafts"),
+        (("Drafts:  ", PASTED + "Drafts:  "), "holds the lines of 2 runs"),
+    ],
+)
+def test_torn_lines_on_speculation(change: tuple[str, str], words: str, tmp_path: Path) -> None:
+    with pytest.raises(TextError, match=words):
+        read_evidence(saved(tmp_path, PASTED.replace(*change), "pasted.txt"))
+
+
 def test_drafts_without_tokens_are_refused(tmp_path: Path) -> None:
     for drafted, accepted in ((0, 0), (5100, 1e308)):
         counts = {"spec_decode_draft_tokens": drafted, "spec_decode_accepted_tokens": accepted}

@@ -19,6 +19,8 @@ from spectheory.trace.importers.rounded import shares_of
 
 _PREFIX = "spec_decode_"
 _BANNER = "Serving Benchmark Result"
+_BLOCK = "-Speculative Decoding-"
+"""Part of the heading of the printed lines about speculation, which people paste alone."""
 _ALL_DIGITS, _TWO_DIGITS = 1e-6, 0.005 + 1e-6
 """Rounding of percentages in JSON, and in the printed block (half a unit of the second decimal)."""
 _SHARE_DIGITS = 4
@@ -28,16 +30,36 @@ _SHARE_DIGITS = 4
 VLLM_BENCH = Format(
     "vllm-bench",
     lambda head: _looks_like(head),
-    lambda path: counters_of(read_run(path)),
-    title="a result of `vllm bench serve`: `--save-result` or the printed block",
+    lambda path: _counters(path),
+    title="a result of `vllm bench serve`: `--save-result`, or what it prints, its lines on speculation alone too",
     gives="calls, drafted and accepted tokens, survival by position; several runs the time of steps (`plan --bench`)",
     lacks="requests, texts; calls without drafts",
 )
 
 
+def _counters(path: Path) -> Counters:
+    """The totals of the only run, or of the printed lines on speculation where nothing else was pasted."""
+    text = text_of(path)
+    if _BANNER in text or _BLOCK not in text:
+        return counters_of(read_run(path))
+    if (blocks := text.count(_BLOCK)) > 1:
+        raise TextError(
+            f"{path} holds the lines of {blocks} runs", limit="one run is read at a time", remedy="split the file"
+        )
+    try:
+        counts = _counts(_printed(text.partition(_BLOCK)[2], path), path, _TWO_DIGITS)
+    except KeyError as error:
+        raise _refused(path, f"lacks lines on speculation ({reason_of(error)})") from error
+    if not counts:
+        raise _refused(path, "has no number of drafts")
+    return Counters(**counts, k=len(counts["survival"]), engine="vllm", remarks=(PAST_END, NO_DRAFTS))
+
+
 def read_runs(path: Path) -> list[BenchRun]:
     """All runs of a file: one object, a list of them, a line each (--append-result), or a printed block."""
     text = text_of(path)
+    if _BLOCK in text and _BANNER not in text:
+        raise _refused(path, "holds the lines on speculation alone, without times")
     if _BANNER in text:
         return [_run(_printed(block, path), path, _TWO_DIGITS) for block in text.split(_BANNER)[1:]]
     return [_run(entry, path, _ALL_DIGITS) for entry in _objects(text, path)]
@@ -75,7 +97,7 @@ def counters_of(run: BenchRun) -> Counters:
 
 def _looks_like(head: bytes) -> bool:
     named = b'"num_prompts"' in head and b'"max_concurrency"' in head
-    return _BANNER.encode() in head or (named and head.lstrip()[:1] in (b"{", b"["))
+    return _BANNER.encode() in head or _BLOCK.encode() in head or (named and head.lstrip()[:1] in (b"{", b"["))
 
 
 def _objects(text: str, path: Path) -> list[Mapping[str, Any]]:
