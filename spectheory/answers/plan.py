@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET
 
 from spectheory.answers.base import Count, Maybe, Part, Paths, says
-from spectheory.answers.prediction import AdaptiveJson, EngineJson, LimitsJson, RecordedJson
+from spectheory.answers.prediction import AdaptiveJson, EngineJson, LimitsJson, RecordedJson, SettingJson
 from spectheory.intervals import Interval
 
 
@@ -190,3 +190,25 @@ class ExportJson(Part, kw_only=True):
     schedule: Annotated[list[tuple[Count, Count, Count]], says("first batch, last batch, k")]
     options: Annotated[dict[str, Any], says("as the other tool names them")]
     text: Annotated[str, says("what to paste")]
+
+
+class TrainingJson(Part, kw_only=True):
+    """`spectheory plan --trace step0=… --trace step100=… --json`."""
+
+    schema, has_headline = 1, True
+
+    class Step(Part):
+        """What a training step gives."""
+
+        step: Count
+        best: Annotated[SettingJson, says("the fastest chain")]
+        unchanged: Annotated[SettingJson, says("the chain that is fastest at the first step")]
+
+    rule: Annotated[str, says("verification rule", "rule.name")]
+    steps: Annotated[list[Step], says("every training step, in their order")]
+    slope: Annotated[Interval, says("time per token over plain decoding that a step adds; a straight line")]
+    pays_until: Annotated[float | None, says("step at which the line reaches plain decoding")]
+    periods: Annotated[
+        list[tuple[float, float]],
+        says("cost of training the draft over plain decoding of a step's texts, and the best number of steps between"),
+    ]

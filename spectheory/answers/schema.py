@@ -51,6 +51,7 @@ _ANSWERS: dict[str, tuple[type[Part], str]] = {
     "served": (plan.ServedJson, "plan --bench"),
     "simulation": (simulated.SimulationJson, "simulate"),
     "trace": (measured.TraceJson, "trace.parquet"),
+    "training": (plan.TrainingJson, "plan of training steps"),
     "tree": (theory.TreeJson, "tree"),
     "validation": (judged.ValidationJson, "validate"),
     "what_if": (prediction.WhatIfJson, "predict --what-if"),

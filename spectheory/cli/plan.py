@@ -31,6 +31,7 @@ from spectheory.deployment.deployment import plan
 from spectheory.deployment.engines import check_one_names_rules
 from spectheory.deployment.exports import Acceptance, counted_acceptance, export_named, planned_acceptance
 from spectheory.deployment.served import TimedServer, acceptance_of_server, plan_server
+from spectheory.deployment.training import staleness, step_of
 from spectheory.engines.vllm.bench import read_runs
 from spectheory.errors import FOREIGN, SettingError, reason_of
 from spectheory.files import read_text
@@ -41,6 +42,7 @@ from spectheory.prediction.plan_answer import named_stops
 from spectheory.prediction.recorded import drafts_of, free_part
 from spectheory.reports import deployment_report
 from spectheory.reports.served import served_report
+from spectheory.reports.training import training_report
 from spectheory.trace import TRACE_FILE, Trace
 from spectheory.trace.reading import Whole, evidence_file, read_files
 
@@ -71,8 +73,11 @@ def run_plan(question: PlanOptions) -> None:
         ready_folder(question.out)
     if counts := _counted(named, question):
         return show_readings(question, counts, "plan", _costs_of_counts(question))
-    _check_shared(question, len(named) or len(BUILT_IN))
+    training = len(named) > 1 and all(step_of(name) is not None for name, _ in named)
+    _check_shared(question, 1 if training else len(named) or len(BUILT_IN))
     drafts = [_draft_at(name, path, question) for name, path in named]
+    if training:
+        return _run_training(question, drafts)
     drafts = drafts or list(_built_in(question))
     with working("comparing settings"):
         answer = plan(
@@ -94,6 +99,20 @@ def run_plan(question: PlanOptions) -> None:
         title="Plan",
         parts=partial(deployment_parts, answer),
     )
+
+
+def _run_training(question: PlanOptions, drafts: list[Draft]) -> None:
+    """Answer for the steps of a training, which the drafts are named by."""
+    refused = ("stop", "engine", "passes_alone", "tpot", "ttft", "prompt_tokens", "output_tokens")
+    if given := [f"--{name.replace('_', '-')}" for name in refused if getattr(question, name)]:
+        raise SettingError(
+            f"{given[0]} is given with training steps",
+            limit="they are compared by chains of a fixed length",
+            remedy="leave it out, or name the drafts otherwise than step0 and step100",
+        )
+    with working("comparing steps"):
+        answer = staleness(drafts, rules=question.rule, k_max=question.k_max)
+    show(training_report(answer), question, "training", title="A draft by training step")
 
 
 def _costs_of_counts(question: PlanOptions) -> tuple[Roofline, Load] | None:

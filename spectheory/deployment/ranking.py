@@ -232,11 +232,11 @@ def _trees(draft: Draft, rules: Sequence[RankRule], nodes: int, left_out: list[s
             yield Candidate(draft, planned(draft.trace, draft.cost, [rule], [tree]).best)
 
 
-def check_comparable(drafts: Sequence[Draft]) -> None:
+def check_comparable(drafts: Sequence[Draft], *, same_target: bool = True) -> None:
     """Refuse drafts that cannot be ranked against each other.
 
     There must be one at least, names must differ, all are measured or all recorded, and targets, sampling settings and
-    the origin of the texts must be equal as far as the traces say.
+    the origin of the texts must be equal as far as the traces say. Checkpoints of a target are no `same_target`.
     """
     drafts = all_drafts(drafts)
     if not drafts:
@@ -257,7 +257,7 @@ def check_comparable(drafts: Sequence[Draft]) -> None:
                 limit="drafts are ranked on one text under one target, and a log does not name its target",
                 remedy="plan each kind on its own",
             )
-    for what, path in _EQUAL:
+    for what, path in _EQUAL if same_target else _EQUAL[2:]:
         for other in drafts[1:]:
             one, two = _without_unset(first.fact(*path)), _without_unset(other.fact(*path))
             if one != two:

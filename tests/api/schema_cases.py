@@ -24,6 +24,7 @@ SIZES = "FOLDER/config.json"
 ON_H100 = ("--hardware", "H100-SXM", "--target-architecture", SIZES, "--draft-architecture", SIZES)
 REQUESTS = ("--prompt-tokens", 100, "--output-tokens", 50, "--tpot", 20, "--batch", 4)
 CHANGES = ("--what-if", "draft-kl=-10%", "--what-if", "c=0..0.4", "--what-if", "prompts=5%")
+STEPS = ("--trace", "step0=FOLDER/small", "--trace", "step9=FOLDER/small")
 CLAIM = "from proofs_check import Claim, at_most\nONE = Claim('p_1 <= 1', lambda p, q: at_most(p[0], 1))\n"
 
 
@@ -54,6 +55,7 @@ ASKED = [
     Asked("plan", ("plan", "FOLDER/small", "--k-max", 2, "--nodes-max", 2)),
     Asked("plan", ("plan", "FOLDER/full", "--c", 0.1, "--k-max", 2, "--nodes-max", 1, "--stop", "token<0.4")),
     Asked("plan", ("plan", "FOLDER/small", "--k-max", 2, "--nodes-max", 1, *ON_H100, *REQUESTS)),
+    Asked("training", ("plan", *STEPS, "--c", 0.1, "--k-max", 2)),
     Asked("readings", ("plan", "FOLDER/counts.json", *ON_H100, *REQUESTS)),
     Asked("served", ("plan", "--bench", "FOLDER/bench")),
     Asked("served", ("plan", "--bench", "FOLDER/bench", "--tpot", 20)),

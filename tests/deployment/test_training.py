@@ -1,0 +1,94 @@
+"""A draft by training step: the planted line is read back, the period is the least of all, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spectheory.cost import ConstantRatio
+from spectheory.deployment import Draft
+from spectheory.deployment.training import RETRAINING, staleness
+from spectheory.errors import SettingError
+from spectheory.trace import Trace
+from tests.commands import answer, refused
+from tests.made_up import each
+
+C = 0.25
+
+
+def of_acceptance(share: float) -> Trace:
+    """A trace on which every draft of k = 1 is accepted with this probability: p/q is the same at every token."""
+    return Trace.from_log_probabilities([([-1.0] * 400, [-1.0 + math.log(share)] * 400)] * 2)
+
+
+def draft_of(step: int, time: float) -> Draft:
+    """A draft whose time per token is `time` at k = 1: (1 + c) / (1 + acceptance)."""
+    return Draft(f"step{step}", of_acceptance((1 + C) / time - 1), ConstantRatio(C))
+
+
+def test_a_planted_line() -> None:
+    """Time per token grows by 5e-4 a step from .8. Texts end, which moves each value by less than a call in 400."""
+    aged = staleness([draft_of(step, 0.8 + 5e-4 * step) for step in (200, 0, 100)], k_max=1)
+    assert [one.step for one in aged.steps] == [0, 100, 200]
+    assert [1 / one.best.speedup.best for one in aged.steps if one.best.speedup] == pytest.approx(
+        [0.8, 0.85, 0.9], rel=1 / 300
+    )
+    assert aged.slope.best == pytest.approx(5e-4, rel=0.02)
+    assert aged.pays_until == pytest.approx(400, rel=0.02)
+
+
+def test_the_period_is_the_least_of_all() -> None:
+    """Against the sum over the steps of a period, where step j after training costs j times the slope more."""
+    aged = staleness([draft_of(step, 0.8 + 5e-4 * step) for step in (0, 100)], k_max=1)
+    tried = np.arange(1, 400)
+    for cost, period in aged.periods:
+        more = cost / tried + aged.slope.best * (tried - 1) / 2
+        assert abs(tried[more.argmin()] - period) <= 1
+        assert more[min(round(2 * period), 398)] > more.min(), "another period costs more: the check can fail"
+    assert [cost for cost, _ in aged.periods] == list(RETRAINING)
+
+
+def test_a_draft_that_stays_good() -> None:
+    aged = staleness([draft_of(0, 0.85), draft_of(100, 0.8)], k_max=1)
+    assert (aged.pays_until, aged.periods) == (None, ())
+
+
+@each(
+    "names, words",
+    [
+        (["step0"], "drafts are named step0: needs two training steps or more, each once"),
+        (["step0", "step0"], "each once"),
+        (["step0", "late"], "use names as step0 and step100"),
+    ],
+)
+def test_what_are_no_steps(names: list[str], words: str) -> None:
+    with pytest.raises(SettingError, match=words):
+        staleness([replace(draft_of(0, 0.8), name=name) for name in names])
+
+
+def test_one_sampling_and_any_target() -> None:
+    """Checkpoints of a target are compared; texts drawn in another way are not."""
+    one, two = draft_of(0, 0.8), draft_of(100, 0.85)
+
+    def with_facts(draft: Draft, target: str, temperature: float) -> Draft:
+        facts = {"target": {"name": target}, "settings": {"sampling": {"temperature": temperature}}}
+        return replace(draft, trace=Trace(draft.trace.columns, draft.trace.texts, facts))
+
+    assert staleness([with_facts(one, "a", 1.0), with_facts(two, "b", 1.0)], k_max=1).steps
+    with pytest.raises(SettingError, match="step0 and step100 differ in sampling"):
+        staleness([with_facts(one, "a", 1.0), with_facts(two, "b", 0.5)], k_max=1)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for step in (0, 100):
+        of_acceptance(0.8 - step / 1000).write(tmp_path / f"{step}.parquet")
+    traces = [word for step in (0, 100) for word in ("--trace", f"step{step}={tmp_path / f'{step}.parquet'}")]
+    planned = answer(capsys, "plan", *traces, "--c", "0.1", "--k-max", "2")
+    assert [one["step"] for one in planned["steps"]] == [0, 100]
+    assert planned["periods"][0][0] == RETRAINING[0]
+    line = refused(["plan", *traces, "--c", "0.1", "--stop", "token<0.4"], capsys)
+    assert "--stop is given with training steps: they are compared by chains of a fixed length;" in line
