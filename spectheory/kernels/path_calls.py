@@ -145,6 +145,46 @@ def visits(survival: Floats, lengths: Integers, prefill: int, starts: Floats) ->
 
 
 @compiled
+def policy_calls(
+    survival: Floats,
+    lengths: Integers,
+    room: Integers,
+    drafts: Integers,
+    after: Integers,
+    prefill: int,
+    counts: Floats,
+    full: Floats,
+) -> None:
+    """Expected calls of each text by the tokens that they draft, ``[texts, K + 1]``, and those that accept all of them
+    before the end, ``[texts]``, zeros at first (§18).
+
+    State z drafts ``drafts[z]`` tokens, as far as there is `room` ``[N]``, and becomes ``after[z, accepted]``; a text
+    begins in state 0.
+    """
+    reach, end = survival.shape[1] + 2, 0
+    ahead = np.zeros((reach, drafts.size))
+    for text in range(lengths.size):
+        begin, end = end, end + lengths[text]
+        ahead[:] = 0.0
+        if begin + prefill < end:
+            ahead[(begin + prefill) % reach, 0] = 1.0
+        for n in range(begin + prefill, end):
+            for state in range(drafts.size):
+                weight, k = ahead[n % reach, state], drafts[state]
+                if weight == 0.0:
+                    continue
+                ahead[n % reach, state] = 0.0
+                counts[text, min(k, room[n])] += weight
+                above = 1.0
+                for i in range(min(k + 1, end - n - 1)):
+                    below = survival[n, i] if i < k else 0.0
+                    ahead[(n + i + 1) % reach, after[state, i]] += weight * (above - below)
+                    if i == k and k > 0:
+                        full[text] += weight * above
+                    above = below
+
+
+@compiled
 def copied_calls(
     matched: Integers, drafted: Integers, lengths: Integers, most: Integers, k: int, first: int, counts: Integers
 ) -> None:

@@ -23,12 +23,14 @@ from spectheory.cost import CostModel
 from spectheory.cost.model import Ends
 from spectheory.distributions import Floats
 from spectheory.drafting import Chain, Shape
+from spectheory.drafting.history import POLICIES
 from spectheory.drafting.schedules import Cut
 from spectheory.drafting.stopping import STOPPING, StoppingRule, TopBelow
 from spectheory.errors import SettingError, argument
 from spectheory.intervals import Interval
 from spectheory.prediction.answer import AdaptiveWorth
 from spectheory.prediction.call_times import exactly, stopped_seconds, sum_of
+from spectheory.prediction.history import by_history
 from spectheory.prediction.over_prompts import FEW, PARTS, Prompts, deviation, interval
 from spectheory.prediction.paths import by_text
 from spectheory.prediction.prediction import of_calls, planned
@@ -153,7 +155,8 @@ def adaptive_worth(
     fixed = planned(trace, cost, [rule], [Chain(each) for each in range(1, k + 1)], **at).best
     swept = sweep(trace, rule, k, _stopping_grid(trace, thresholds), cost, **at)
     limit = _clairvoyant_speedup(trace, rule, k, cost, tuple(cost.errors()), **at)
-    return AdaptiveWorth(rule, fixed, of_calls(trace, rule, swept, cost, **at), limit)
+    histories = tuple(by_history(trace, rule, kind(most=k), cost, **at) for kind in POLICIES)
+    return AdaptiveWorth(rule, fixed, of_calls(trace, rule, swept, cost, **at), limit, histories=histories)
 
 
 def _stopping_grid(trace: Trace, thresholds: int = THRESHOLDS) -> list[StoppingRule]:

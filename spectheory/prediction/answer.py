@@ -8,6 +8,7 @@ from typing import Any
 
 from spectheory.cost import CostModel
 from spectheory.drafting import Shape
+from spectheory.drafting.history import LengthPolicy
 from spectheory.intervals import Interval
 from spectheory.limits.claims import IID_FORMULA, LimitClaim
 from spectheory.prediction.best_tree import ShapeRequest
@@ -124,12 +125,21 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class ByHistory:
+    """What a policy gives: `prediction`, and `error` of its tokens per call by drawn acceptances (95%; 0: exact)."""
+
+    policy: LengthPolicy
+    prediction: Prediction
+    error: float
+
+
+@dataclass(frozen=True)
 class AdaptiveWorth:
     """The best fixed length, the best stopping rule and the limit of all adaptive lengths, for one verification rule.
 
     `stopped` has the stopping rule that is best on all prompts; each prompt is scored with the rule that is best on
     others. `limit` bounds the speed-up of every adaptive length of at most k drafts (95% over prompts).
-    `draft` names the draft where several are compared.
+    `histories` are lengths that earlier calls decide. `draft` names the draft where several are compared.
     """
 
     rule: PathRule
@@ -137,6 +147,7 @@ class AdaptiveWorth:
     stopped: Prediction
     limit: Interval
     draft: str = ""
+    histories: tuple[ByHistory, ...] = ()
 
     @property
     def worth(self) -> float:

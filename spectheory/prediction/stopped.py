@@ -93,6 +93,12 @@ def _log_weights(rule: PathRule, columns: Columns) -> Floats:
     return chosen if rule.output == "first choice" else np.asarray(chosen - columns["log_target"])
 
 
+def rooms(trace: Trace, k: int) -> Integers:
+    """The most tokens that a call from each position drafts, ``[N]``: k, and one less than its text could still get."""
+    spare = np.minimum(trace.most_tokens - trace.lengths, k)
+    return np.minimum(tokens_left(trace.lengths) - 1 + np.repeat(spare, trace.lengths), k)
+
+
 class Drafted:
     """What all stopping rules of one trace, verification rule and most drafts k share: survival and weights.
 
@@ -103,8 +109,7 @@ class Drafted:
         self.lengths, self.k, self.prefill = trace.lengths, k, prefill_emits_token
         self.left = tokens_left(trace.lengths)
         self.rows = np.arange(len(self.left))
-        spare = np.minimum(trace.most_tokens - trace.lengths, k)
-        self.room = np.minimum(self.left - 1 + np.repeat(spare, trace.lengths), k)
+        self.room = rooms(trace, k)
         self.survival = rule.path_survival(trace.columns, k)
         self.offsets = np.cumsum(self.lengths) - self.lengths
         self.of_text = np.repeat(np.arange(len(self.lengths)), self.lengths)

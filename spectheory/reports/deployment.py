@@ -24,7 +24,7 @@ from spectheory.reports.notes import (
     requests_left_out,
     whole_decoding,
 )
-from spectheory.reports.optional_tables import adaptive_sentence, adaptive_table, recorded_table
+from spectheory.reports.optional_tables import adaptive_sentence, adaptive_tables, recorded_table
 from spectheory.reports.table import Cell, Column, Table, Value
 
 _ENGINES = 2
@@ -38,7 +38,7 @@ _SIDES = {"limit": "upper bound", "reading": "idealised"}
 def deployment_report(answer: Deployment, *, trace: str = "TRACE") -> Report:
     """The plan in tables and as JSON, with settings to paste; `trace` is how the trace is written in commands."""
     ranking, best, engines = answer.ranking, answer.ranking.best, fastest_of_each(answer.engines)
-    adaptive = [adaptive_table(answer.adaptive)] if answer.adaptive else []
+    adaptive = adaptive_tables(answer.adaptive)
     of = f"{answer.chain.prediction.rule.name}, draft {answer.chain.draft.name}"
     batches = load_tables(answer.load, of) if answer.load else []
     of_engines = [Column("engine", kind="words"), *_columns("candidate.")]

@@ -40,7 +40,34 @@ def adaptive_sentence(answers: Sequence[AdaptiveWorth]) -> str:
     )
 
 
-def adaptive_table(answers: Sequence[AdaptiveWorth]) -> Table:
+def adaptive_tables(answers: Sequence[AdaptiveWorth]) -> list[Table]:
+    """What adaptive lengths are worth, and those that earlier calls decide; nothing where none was asked for."""
+    return [_worth_table(answers), _history_table(answers)] if answers else []
+
+
+def _history_table(answers: Sequence[AdaptiveWorth]) -> Table:
+    """A row per rule and policy."""
+    rows = [{"of": answer, "by": each} for answer in answers for each in answer.histories]
+    columns = [
+        *([Column("draft", kind="words", at="of.draft")] if answers[0].draft else []),
+        Column("rule", kind="words", at="of.rule.name"),
+        Column("length by", kind="names", at="by.policy.name"),
+        Column("engine", kind="names", at="by.policy.engine"),
+        Column("tokens per call", at="by.prediction.tokens_per_call"),
+        Column("drafted\nper call", aside=True, at="by.prediction.drafted"),
+        Column("speed-up", "x", at="by.prediction.speedup"),
+        Column("best\nfixed k", "x", meaning="its speed-up", at="of.fixed.speedup", aside=True),
+    ]
+    return Table.of("Lengths that earlier calls decide, one request at a time", columns, rows, _OF_HISTORY)
+
+
+_OF_HISTORY = (
+    "Heuristic: two more drafts after a call that accepted all, else one less (exact for the texts). Moving average: "
+    "one of a few k by the average of accepted drafts; its calls are replayed with drawn acceptances.",
+)
+
+
+def _worth_table(answers: Sequence[AdaptiveWorth]) -> Table:
     """A row per rule: fixed lengths, stopping rules, and the limit of all adaptive lengths."""
     columns = [
         *([Column("draft", kind="words")] if answers[0].draft else []),

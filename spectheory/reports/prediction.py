@@ -37,7 +37,7 @@ from spectheory.reports.notes import (
 from spectheory.reports.optional_tables import (
     Records,
     adaptive_sentence,
-    adaptive_table,
+    adaptive_tables,
     bias_table,
     check_table,
     new_prompts_table,
@@ -86,7 +86,7 @@ def prediction_report(
         engines=engines,
     )
     asked = [
-        *([adaptive_table(adaptive)] if adaptive else []),
+        *adaptive_tables(adaptive),
         *([new_prompts_table(plan, plan.new_prompts)] if plan.new_prompts else []),
         *([bias_table(plan.bias)] if plan.bias else []),
         *([check_table(check)] if check else []),

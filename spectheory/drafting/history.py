@@ -1,0 +1,152 @@
+"""Draft lengths that earlier calls decide: what engines do, each a small state that every call moves."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from spectheory.drafting.tree import at_least_one
+
+
+@dataclass(frozen=True)
+class LengthPolicy(ABC):
+    """A rule for the drafts of the next call from the accepted drafts of those before it (§18).
+
+    `most` is the longest chain. `finite`: whether there are so few states that calls are counted exactly; `kept`:
+    whether the state goes on from one request to the next, as one of a server does.
+    """
+
+    most: int
+
+    name: ClassVar[str]
+    engine: ClassVar[str]
+    finite: ClassVar[bool] = True
+    kept: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        at_least_one("most", self.most)
+
+    @property
+    @abstractmethod
+    def start(self) -> Hashable:
+        """The state before the first call."""
+
+    @abstractmethod
+    def drafts(self, state: Hashable) -> int:
+        """How many tokens a call drafts in this state."""
+
+    @abstractmethod
+    def after(self, state: Hashable, accepted: int) -> Hashable:
+        """The state after a call that accepted so many of its drafts."""
+
+
+@dataclass(frozen=True)
+class Heuristic(LengthPolicy):
+    """transformers' ``num_assistant_tokens_schedule="heuristic_transient"``: two more after a call that accepted all of
+    its drafts, else one less, at least 1. The state is k; a request begins with `first`.
+
+    transformers has no largest k: here it is `most`.
+
+    Examples
+    --------
+    >>> policy = Heuristic(most=16, first=5)
+    >>> policy.after(5, 5), policy.after(5, 4), policy.after(1, 0)
+    (7, 4, 1)
+    """
+
+    first: int = 20
+
+    name: ClassVar[str] = "heuristic"
+    engine: ClassVar[str] = "transformers"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least_one("first", self.first)
+
+    @property
+    def start(self) -> int:
+        """The first k."""
+        return min(self.first, self.most)
+
+    def drafts(self, state: Hashable) -> int:
+        """The state itself."""
+        assert isinstance(state, int)
+        return state
+
+    def after(self, state: Hashable, accepted: int) -> int:
+        """Two more, or one less."""
+        k = self.drafts(state)
+        return min(k + 2, self.most) if accepted == k else max(k - 1, 1)
+
+
+@dataclass(frozen=True)
+class MovingAverage(LengthPolicy):
+    """SGLang's ``--speculative-adaptive`` for one request at a time, with its default settings: k is one of `steps`.
+
+    A moving average of the accepted drafts, ``0.8 average + 0.2 accepted``, begins at k - 1. After ten calls, every
+    fifth one may move k: down while the average is at most the step below less 0.75, else up while it is above k - 0.5.
+    The state is (k, average, calls), and goes on over the requests of a server.
+
+    Source: ``srt/speculative/adaptive_spec_params.py`` of SGLang (November 2026).
+
+    Examples
+    --------
+    >>> policy = MovingAverage(most=16)
+    >>> state = policy.start
+    >>> for accepted in [5] * 15:
+    ...     state = policy.after(state, accepted)
+    >>> policy.drafts(policy.start), policy.drafts(state)
+    (5, 7)
+    """
+
+    steps: tuple[int, ...] = (1, 3, 5, 7)
+
+    name: ClassVar[str] = "moving average"
+    engine: ClassVar[str] = "sglang"
+    finite: ClassVar[bool] = False
+    kept: ClassVar[bool] = True
+    share: ClassVar[float] = 0.2
+    settled: ClassVar[int] = 10
+    every: ClassVar[int] = 5
+    down: ClassVar[float] = 0.75
+    up: ClassVar[float] = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kept = tuple(step for step in sorted(self.steps) if step <= self.most) or (1,)
+        object.__setattr__(self, "steps", kept)
+
+    @property
+    def start(self) -> tuple[int, float, int]:
+        """The middle step, an average of one less, and no calls."""
+        k = self.steps[len(self.steps) // 2]
+        return k, float(k - 1), 0
+
+    def drafts(self, state: Hashable) -> int:
+        """The first number of the state."""
+        assert isinstance(state, tuple)
+        return int(state[0])
+
+    def after(self, state: Hashable, accepted: int) -> tuple[int, float, int]:
+        """The average moves with every call, k with every fifth."""
+        assert isinstance(state, tuple)
+        k, average, calls = state
+        average, calls = (1 - self.share) * average + self.share * accepted, calls + 1
+        if calls > self.settled and (calls - self.settled) % self.every == 0:
+            k = self._moved(k, average)
+        return k, average, calls
+
+    def _moved(self, k: int, average: float) -> int:
+        """The step that the average asks for; down first."""
+        at = before = self.steps.index(k)
+        while at > 0 and average <= self.steps[at - 1] - self.down:
+            at -= 1
+        while at >= before and at < len(self.steps) - 1 and average > self.steps[at] - self.up:
+            at += 1
+        return self.steps[at]
+
+
+POLICIES: list[type[LengthPolicy]] = [Heuristic, MovingAverage]
+"""A new policy is listed here and nowhere else."""

@@ -1,0 +1,120 @@
+r"""Calls whose length earlier calls decide (§18), along a text.
+
+With z the state of a policy, k(z) its drafts and :math:`z'(z, \tau)` the state after :math:`\tau` accepted ones, the
+expected calls from position n are
+
+.. math:: C(n, z) = 1 + \sum_{\tau \le k(z)} P(\tau \mid n, k(z))\, C(n + \tau + 1, z'(z, \tau)),
+
+exact given the text where the states are few. A moving average has too many: its calls are replayed along the texts
+with drawn acceptances, which is exact where every draft is accepted or refused for certain, and else an estimate.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.cost import CostModel
+from spectheory.drafting import Chain
+from spectheory.drafting.history import LengthPolicy
+from spectheory.prediction.answer import ByHistory
+from spectheory.prediction.over_prompts import reach
+from spectheory.prediction.paths import by_text
+from spectheory.prediction.prediction import of_calls
+from spectheory.prediction.shape_calls import ShapeCalls, by_parallel_head, drafted
+from spectheory.prediction.stopped import DraftedLengths, rooms
+from spectheory.trace import Trace
+from spectheory.verification import PathRule
+from spectheory.verification.by_start import within
+
+Floats = NDArray[np.float64]
+REPLAYS = 32
+"""Of every text, where acceptances are drawn."""
+
+
+def by_history(
+    trace: Trace,
+    rule: PathRule,
+    policy: LengthPolicy,
+    cost: CostModel | None = None,
+    *,
+    prefill_emits_token: bool = False,
+    seed: int = 0,
+) -> ByHistory:
+    """Calls, drafted tokens and speed-up of a policy with a memory (§18; exact given the texts, or replayed).
+
+    Ranges are 95% over prompts. The longest chain is no deeper than the trace records its draft.
+
+    Examples
+    --------
+    >>> from spectheory.cost import ConstantRatio
+    >>> from spectheory.drafting.history import Heuristic
+    >>> from spectheory.verification import TokenVerification
+    >>> trace = Trace.from_log_probabilities([([-1.0] * 60, [-1.2] * 60)] * 2)
+    >>> answer = by_history(trace, TokenVerification(), Heuristic(most=8), ConstantRatio(0.05))
+    >>> print(answer.prediction.tokens_per_call, answer.error)
+    3.871 0.0
+    """
+    trace = trace.in_memory()
+    most = within(trace.columns, policy.most)
+    survival = np.ascontiguousarray(rule.path_survival(trace.columns, most))
+    if policy.finite:
+        (counts, full), error = _exactly(survival, trace, policy, int(prefill_emits_token)), 0.0
+    else:
+        counts, full, error = _replayed(survival, trace, policy, int(prefill_emits_token), seed)
+    at_least = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
+    lengths = DraftedLengths(at_least[:, 0], full, *[at_least[:, 1:]] * 4)
+    shape = drafted(rule, Chain(most), parallel=by_parallel_head(trace.provenance))
+    first = by_text(survival[:, 0], trace.lengths)
+    calls = ShapeCalls(shape, shape, lengths.text_calls(prefill_emits_token), first, lengths=[(shape, lengths)])
+    return ByHistory(policy, of_calls(trace, rule, calls, cost, prefill_emits_token=prefill_emits_token), error)
+
+
+def _exactly(survival: Floats, trace: Trace, policy: LengthPolicy, prefill: int) -> tuple[Floats, Floats]:
+    """Expected calls of each text by the tokens that they draft, ``[texts, most + 1]``, and those that accept all."""
+    from spectheory.kernels.path_calls import policy_calls
+
+    most = survival.shape[1]
+    states, places, moves = [policy.start], {policy.start: 0}, list[list[int]]()
+    for state in states:  # grows as states are reached
+        moves.append([])
+        for accepted in range(min(policy.drafts(state), most) + 1):
+            reached = policy.after(state, accepted)
+            if reached not in places:
+                places[reached] = len(states)
+                states.append(reached)
+            moves[-1].append(places[reached])
+    after = np.zeros((len(states), most + 1), np.int64)
+    for at, reached_from in enumerate(moves):
+        after[at, : len(reached_from)] = reached_from
+    drafts = np.array([min(policy.drafts(state), most) for state in states])
+    counts, full = np.zeros((len(trace.lengths), most + 1)), np.zeros(len(trace.lengths))
+    policy_calls(survival, trace.lengths, rooms(trace, most), drafts, after, prefill, counts, full)
+    return counts, full
+
+
+def _replayed(
+    survival: Floats, trace: Trace, policy: LengthPolicy, prefill: int, seed: int
+) -> tuple[Floats, Floats, float]:
+    """The same by replays, texts in their order; and the error of tokens per call."""
+    certain = bool(np.all((survival == 0) | (survival == 1)))
+    replays, most = 1 if certain else REPLAYS, survival.shape[1]
+    rng, room = np.random.default_rng(seed), rooms(trace, most)
+    counts, full = np.zeros((replays, len(trace.lengths), most + 1)), np.zeros((replays, len(trace.lengths)))
+    for replay in range(replays):
+        state, end = policy.start, 0
+        for text, length in enumerate(trace.lengths.tolist()):
+            n, end = end + prefill, end + length
+            state = state if policy.kept else policy.start
+            while n < end:
+                k = min(policy.drafts(state), most)
+                accepted = int((survival[n, :k] > rng.random()).sum())
+                counts[replay, text, min(k, room[n])] += 1
+                full[replay, text] += accepted == k > 0 and end - n - 1 > k
+                state = policy.after(state, accepted)
+                n += accepted + 1
+    tokens = (trace.lengths.sum() - prefill * len(trace.lengths)) / counts.sum(axis=(1, 2))
+    error = 0.0 if certain else reach(math.inf) * float(tokens.std(ddof=1)) / math.sqrt(replays)
+    return counts.mean(axis=0), full.mean(axis=0), error

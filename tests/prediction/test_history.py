@@ -1,0 +1,157 @@
+"""Lengths that earlier calls decide: the recursion backwards, replays, and what an engine does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from spectheory.cost import ConstantRatio
+from spectheory.drafting import Chain
+from spectheory.drafting.history import POLICIES, Heuristic, LengthPolicy, MovingAverage
+from spectheory.errors import SettingError
+from spectheory.prediction import predict
+from spectheory.prediction.adaptive import _clairvoyant_speedup, adaptive_worth
+from spectheory.prediction.history import by_history
+from spectheory.trace import TextInfo, Trace
+from spectheory.verification import ArgmaxDraft, BlockVerification, PathRule, TokenVerification
+from tests.made_up import each
+from tests.toy_drafts import text_trace
+
+TRACE = text_trace(4, 1.0, texts=9, tokens=50)
+C = 0.1
+
+
+@dataclass(frozen=True)
+class Fixed(LengthPolicy):
+    """Always k: a fixed length, written as a policy."""
+
+    name: ClassVar[str] = "fixed"
+    start: ClassVar[int] = 0
+
+    def drafts(self, state: object) -> int:
+        """K."""
+        return self.most
+
+    def after(self, state: object, accepted: int) -> int:
+        """The only state."""
+        return 0
+
+
+class Drawn(Heuristic):
+    """The heuristic, with drawn acceptances."""
+
+    finite = False
+
+
+def backwards(trace: Trace, rule: PathRule, policy: Heuristic) -> tuple[float, float]:
+    """Calls and drafted tokens over all texts, from the end of each text back, by memory of (position, state)."""
+    survival = rule.path_survival(trace.columns, policy.most)
+    total = np.zeros(2)
+    for end, length in zip(np.cumsum(trace.lengths).tolist(), trace.lengths.tolist(), strict=True):
+
+        @cache
+        def ahead(n: int, k: int, end: int = end) -> tuple[float, float]:
+            if n >= end:
+                return 0.0, 0.0
+            reach = [1.0, *survival[n, :k].tolist(), 0.0]
+            calls, drafted = 1.0, float(min(k, end - n - 1))
+            for accepted in range(k + 1):
+                chance = reach[accepted] - reach[accepted + 1]
+                further = ahead(n + accepted + 1, policy.after(k, accepted))
+                calls, drafted = calls + chance * further[0], drafted + chance * further[1]
+            return calls, drafted
+
+        total += ahead(end - length, policy.start)
+    return float(total[0]), float(total[1])
+
+
+@each("rule", [TokenVerification(), BlockVerification(), ArgmaxDraft()])
+@each("first", [1, 20])
+def test_the_recursion_over_states(rule: PathRule, first: int) -> None:
+    """Calls and drafted tokens. Negative control: another first length, and no step up."""
+    policy = Heuristic(most=6, first=first)
+    answer = by_history(TRACE, rule, policy).prediction
+    calls, drafted = backwards(TRACE, rule, policy)
+    assert len(TRACE) / answer.tokens_per_call.best == pytest.approx(calls, rel=1e-12)
+    assert answer.drafted is not None
+    assert answer.drafted.best == pytest.approx(drafted / calls, rel=1e-12)
+    assert abs(backwards(TRACE, rule, Heuristic(most=6, first=3))[0] / calls - 1) > 1e-4
+
+
+def test_a_fixed_length_is_a_policy() -> None:
+    cost, chain = ConstantRatio(C), Chain(4)
+    as_policy = by_history(TRACE, TokenVerification(), Fixed(4), cost).prediction
+    fixed = predict(TRACE, "token", chain, cost)
+    assert as_policy.tokens_per_call.best == pytest.approx(fixed.tokens_per_call.best, rel=1e-12)
+    assert as_policy.speedup is not None
+    assert fixed.speedup is not None
+    assert as_policy.speedup.best == pytest.approx(fixed.speedup.best, rel=0.02), "ends of texts draft less"
+    assert as_policy.speedup.best >= fixed.speedup.best
+
+
+def test_replays_agree_with_the_recursion() -> None:
+    """Within four standard errors of the replays (false alarms: 6e-5). Negative control: a shorter first chain."""
+    exact, drawn = (
+        by_history(TRACE, TokenVerification(), kind(most=6, first=6), seed=1) for kind in (Heuristic, Drawn)
+    )
+    assert exact.error == 0 < drawn.error
+    off = abs(drawn.prediction.tokens_per_call.best - exact.prediction.tokens_per_call.best)
+    assert off < 4 * drawn.error / 1.96
+    other = by_history(TRACE, TokenVerification(), Fixed(2)).prediction.tokens_per_call.best
+    assert abs(other - exact.prediction.tokens_per_call.best) > 4 * drawn.error / 1.96
+
+
+def certain_trace(matches: list[int]) -> Trace:
+    """A trace whose drafts are the text's token for certain, or never."""
+    columns = {"log_target": np.zeros(len(matches)), "log_draft": np.where(matches, 0.0, -np.inf)}
+    return Trace(columns, (TextInfo("0", len(matches)),))
+
+
+def test_the_moving_average_by_hand() -> None:
+    """Replayed once, exactly: long runs of right drafts move k from 5 to 7, runs of wrong ones down to 1.
+
+    The calls are counted here by the description of the engine alone, without the class.
+    """
+    matches = ([1] * 150 + [0] * 150) * 2
+    k, average, calls, n, counts = 5, 4.0, 0, 0, []
+    while n < len(matches):
+        run = next((i for i, match in enumerate(matches[n : n + k]) if not match), min(k, len(matches) - n))
+        counts.append(k)
+        average, calls, n = 0.8 * average + 0.2 * run, calls + 1, n + run + 1
+        if calls > 10 and calls % 5 == 0:
+            lower = [step for step in (1, 3, 5, 7) if step < k]
+            before = k
+            while lower and average <= lower[-1] - 0.75:
+                k = lower.pop()
+            while k == before and k < 7 and average > k - 0.5:
+                k = before = k + 2
+    answer = by_history(certain_trace(matches), TokenVerification(), MovingAverage(most=16))
+    assert answer.error == 0
+    assert len(matches) / answer.prediction.tokens_per_call.best == len(counts)
+    assert {1, 3, 5, 7} >= set(counts) >= {1, 7}
+
+
+@each("rule", [TokenVerification(), BlockVerification()])
+def test_no_policy_beats_the_clairvoyant(rule: PathRule) -> None:
+    cost = ConstantRatio(C)
+    limit = _clairvoyant_speedup(TRACE, rule, 6, cost)
+    for kind in POLICIES:
+        speedup = by_history(TRACE, rule, kind(most=6), cost).prediction.speedup
+        assert speedup is not None
+        assert 0.5 < speedup.best <= limit.best
+
+
+def test_adaptive_answers_have_the_policies() -> None:
+    worth = adaptive_worth(TRACE, TokenVerification(), 4, ConstantRatio(C), thresholds=3)
+    assert [each.policy.engine for each in worth.histories] == ["transformers", "sglang"]
+
+
+def test_bad_lengths() -> None:
+    with pytest.raises(SettingError, match="most is 0"):
+        Heuristic(most=0)
+    with pytest.raises(SettingError, match="first is 0"):
+        Heuristic(most=4, first=0)
