@@ -73,8 +73,8 @@ DFLASH = Fact(
 )
 ADAPTIVE = Fact(
     "--speculative-adaptive",
-    "Changes num-steps of EAGLE3 and NEXTN chains between calls by the accepted lengths of the calls before. It is no "
-    "stopping rule of the draft: not predicted here.",
+    "Changes num-steps of EAGLE3 and NEXTN chains between calls by the accepted lengths of the calls before. "
+    "`--stop best` predicts it for one request at a time.",
     f"{_CHECKED}: `adaptive_unsupported_reason`; sgl-project/sglang#21599, #23336",
 )
 METHODS = ((DRAFT_MODEL, "STANDALONE"), ("eagle3", "EAGLE3"), ("mtp", "NEXTN"), ("dflash", "DFLASH"))

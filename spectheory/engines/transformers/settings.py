@@ -49,7 +49,7 @@ MOVES = Fact(
 )
 HEURISTIC = Fact(
     'num_assistant_tokens_schedule="heuristic"',
-    "k grows by 2 after a call that accepted every draft, and falls by 1 after any other: not predicted here.",
+    "k grows by 2 after a call that accepted every draft, and falls by 1 after any other. `--stop best` predicts it.",
     f"{_SOURCE}: `update_candidate_strategy`",
 )
 OWN_LOOP = Fact(
