@@ -168,22 +168,6 @@ def decoded(run: TreeCall, tree: DraftTree, pair: Pair, start: int, length: int,
         n, last = n + len(step.tokens), step.tokens[-1]
 
 
-def race_with_kept_clocks(clocks: Floats) -> TreeCall:
-    """Calls of the race whose clocks ``[T, V]`` belong to the positions of a text and are kept from call to call."""
-
-    def call(tree: DraftTree, pair: Pair, n: int, last: int, draws: Draws) -> Call:
-        tokens = [last]
-        for at, clock in enumerate(clocks[n : n + tree.depth + 1].tolist(), start=n):
-            output = positions.finish(clock, pair.p(at, tokens[-1]))[0]
-            draft = positions.finish(clock, pair.q(at, tokens[-1]))[0]
-            tokens.append(output)
-            if draft != output:
-                break
-        return Call(tuple(tokens[1:]))
-
-    return call
-
-
 def batch_text(pair: Pair, start: int, length: int, drafts: int, draws: Draws, *, printed: bool = False) -> list[int]:
     """Positions of a text whose token was recovered, decoded with a batch of drafts (yin2024, Algorithm 4).
 

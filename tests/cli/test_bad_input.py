@@ -19,7 +19,7 @@ from spectheory.cli import main
 from spectheory.errors import MissingExtraError, TraceError, load_extra
 from spectheory.trace import TextInfo, Trace
 from spectheory.trace.columns import COLUMNS, REQUIRED
-from tests.cli.plan_cases import CONFIG, latencies, measured
+from tests.cli.plan_cases import latencies, measured
 from tests.commands import refused as refused_line
 
 TWENTY = {f"entry{i}": i for i in range(20)}
@@ -99,11 +99,6 @@ def test_passes_alone_needs_latencies(refused: Refused, tmp_path: Path) -> None:
     assert "--passes-alone is given without latencies" in refused("predict", folder, "--passes-alone")
 
 
-def test_passes_alone_with_latencies_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["predict", str(measured(tmp_path / "measured")), "--passes-alone", "--k-max", "1"]
-    assert main(command) == 0
-
-
 def test_a_validation_is_joined_once(refused: Refused, tmp_path: Path) -> None:
     """However its folder is written."""
     one = tmp_path / "one"
@@ -170,21 +165,6 @@ def test_a_long_value_in_a_latency_table_is_shortened(change: dict[str, Any], re
     assert "entry1" in line, "it begins with the value"
     assert "entry19" not in line
     assert len(line) < LONGEST_LINE
-
-
-def test_a_long_value_in_a_config_is_shortened(refused: Refused, tmp_path: Path) -> None:
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps(CONFIG | {"num_hidden_layers": TWENTY}))
-    architectures = ["--target-architecture", config, "--draft-architecture", config]
-    line = refused("plan", measured(tmp_path / "measured"), "--hardware", "L4", *architectures, but=tmp_path)
-    assert "num_hidden_layers is {'entry0'" in line
-    assert "entry19" not in line
-
-
-def test_a_long_schema_of_a_validation_is_shortened(refused: Refused, tmp_path: Path) -> None:
-    (tmp_path / "validation.json").write_text(json.dumps({"schema": TWENTY}))
-    line = refused("validations", tmp_path, "--out", tmp_path / "out", but=tmp_path)
-    assert "entry19" not in line
 
 
 def test_nothing_to_redraw_makes_no_folder(refused: Refused, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
@@ -22,7 +21,7 @@ from spectheory.prediction.best_tree import BestTree
 from spectheory.prediction.plan_answer import ranked_rules
 from spectheory.reports import prediction_report
 from spectheory.reports.table import for_terminal
-from spectheory.trace import METADATA_KEY, TextInfo, Trace
+from spectheory.trace import TextInfo, Trace
 from tests.commands import refused
 from tests.made_up import each, race_g
 
@@ -44,13 +43,6 @@ def trace_file(tmp_path: Path) -> Path:
     path = tmp_path / "measured" / "trace.parquet"
     Trace(columns, tuple(TextInfo(str(i), 50) for i in range(4)), {"origin": "sampled from the target"}).write(path)
     return path
-
-
-def test_table_headline_and_notes(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["predict", str(trace_file), "--c", "0.1", "--k-max", "3", "--all"]) == 0
-    out, _ = capsys.readouterr()
-    for piece in ("Tokens per target call", "Speed-up over plain decoding", "token", "block", "race", "Pays:", "B6"):
-        assert piece in out
 
 
 def test_folder_of_a_trace_and_json(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,13 +67,6 @@ def test_figures_and_json_are_written(trace_file: Path, tmp_path: Path, capsys: 
     assert names == {"prediction.json", *figures}
     assert (out / "speedup.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((out / "prediction.json").read_text())["k"] >= 1
-
-
-def test_log_probabilities_need_no_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "texts.jsonl"
-    file.write_text('{"target": [-1, -0.5], "draft": [-2, -0.1]}\n{"target": [-1], "draft": [-2]}\n')
-    assert main(["predict", "--logprobs", str(file), "--k-max", "2", "--all"]) == 0
-    assert "Absent, as they need full pmfs" in capsys.readouterr().out.replace("\n", " ")
 
 
 def test_shapes_chosen(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -238,21 +223,6 @@ def test_bad_options(trace_file: Path, arguments: list[str], message: str, capsy
     assert message in refused(["predict", str(trace_file), *arguments], capsys)
 
 
-def test_bad_traces(trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "is missing" in refused(["predict", str(tmp_path / "absent.parquet")], capsys)
-    assert "is missing" in refused(["predict", str(tmp_path)], capsys)
-    torn = tmp_path / "torn.parquet"
-    torn.write_bytes(trace_file.read_bytes()[:-100])
-    assert "truncated" in refused(["predict", str(torn)], capsys)
-    table = pq.read_table(trace_file)
-    header = json.loads(table.schema.metadata[METADATA_KEY])
-    other = tmp_path / "other.parquet"
-    pq.write_table(table.replace_schema_metadata({METADATA_KEY: json.dumps({**header, "schema": 99})}), other)
-    assert "trace schema 99" in refused(["predict", str(other)], capsys)
-    pq.write_table(table.replace_schema_metadata({}), other)
-    assert "no trace" in refused(["predict", str(other)], capsys)
-
-
 def test_output_folder_that_cannot_be_written(
     trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -271,17 +241,6 @@ def test_a_folder_in_the_way_of_an_output_file(
 def test_brackets_in_a_path_are_no_markup(trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", str(trace_file), "--k-max", "1", "--out", str(tmp_path / "a[bold]b")]) == 0
     assert "a[bold]b" in capsys.readouterr().err.replace("\n", "")
-
-
-@pytest.mark.parametrize("seconds", ["0.0", "-1.0", "Infinity", '"x"'])
-def test_bad_latencies(trace_file: Path, seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
-    entry = f'{{"low": {seconds}, "best": {seconds}, "high": {seconds}, "kind": "exact"}}'
-    file = trace_file.with_name("bad.json")
-    file.write_text(
-        f'{{"schema": 1, "context": 1, "provenance": {{}}, "target": {{"1": {entry}}}, '
-        f'"draft": {{"1": {entry}, "2": {entry}}}}}'
-    )
-    assert "not a latency table" in refused(["predict", str(trace_file), "--latency", str(file)], capsys)
 
 
 def test_no_command_and_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,6 @@ import pytest
 from spectheory.cli import main
 from spectheory.pairs import PROMPTS
 from spectheory.trace import Trace
-from tests.made_up import each
 from tests.measure.runner_cases import kept
 
 SHORT = ["--tokens", "12", "--continuations", "1"]
@@ -130,22 +129,6 @@ def test_a_stopped_measurement_loses_nothing(stop: signal.Signals, prompts: Path
     resumed, unbroken = (Trace.read(tmp_path / name / "trace.parquet") for name in ("stopped", "whole"))
     for name, column in unbroken.columns.items():
         assert np.array_equal(resumed.columns[name], column), name
-
-
-@each(
-    "arguments, said",
-    [
-        (["predict"], "pip install 'spectheory[models]'"),
-        (["judge", "nowhere"], "nowhere is missing: there is no such file"),
-    ],
-)
-def test_without_torch_the_extra_is_named_where_it_is_needed(arguments: list[str], said: str) -> None:
-    """Files are looked at before torch is imported, which takes seconds."""
-    code = f"import sys; sys.modules['torch'] = None; from spectheory.cli import main; sys.exit(main({arguments}))"
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert process.returncode == 2
-    assert process.stderr.count("\n") == 1
-    assert said in process.stderr
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import platform
 import re
 from pathlib import Path
@@ -18,34 +17,10 @@ from spectheory.drafting import read_stop
 from spectheory.reports import deployment_report
 from spectheory.trace import Trace
 from tests.cli.plan_cases import CONFIG, asked, latencies, measured
-from tests.commands import refused
 from tests.made_up import each
 
 SAMPLING = [engine for engine in serving_engines() if engine.name != "openvino"]
 """Engines with settings above temperature 0."""
-
-
-def test_plan_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = measured(tmp_path / "small")
-    assert main(["plan", str(folder), "--k-max", "4", "--nodes-max", "8", "--all"]) == 0
-    out, err = capsys.readouterr()
-    words = " ".join(out.split())
-    for piece in (
-        "by speed-up",
-        "values at which the speed-up is 1",
-        "Limits and idealised values at",
-        "engine's own rule",
-    ):
-        assert piece in words
-    for piece in ("Pays: vllm, block verification", "runner-up", "Latencies are of batch 1 and context 64"):
-        assert piece in words
-    (line,) = [line for line in out.splitlines() if line.startswith("vllm serve")]
-    assert line.endswith("}'"), "lines to be pasted are not wrapped"
-    assert line.startswith("vllm serve /path/to/large --speculative-config")
-    assert "Replace /path/to/large and /path/to/small: the trace does not record them." in words
-    assert "An engine's k may differ from the best k above" in words
-    assert all(f" {engine.name} {engine.version} " in words for engine in SAMPLING), "facts are of a version"
-    assert err == ""
 
 
 def test_json_has_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -169,42 +144,12 @@ def test_latencies_of_other_models_are_remarked(tmp_path: Path, capsys: pytest.C
         assert ("latency.json is of other models than the trace: target huge;" in capsys.readouterr().err) == remarked
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"context": "long"}, "context is 'long'"),
-        ({"provenance": ["here"]}, "provenance is ['here']"),
-        (
-            {"target": {"1": {"low": 1e308, "best": 1e308, "high": 1e308, "kind": "exact"}}},
-            "latency on 1 tokens is 1e+308",
-        ),
-        ({"target": {"1": {"low": math.nan, "best": 1.0, "high": 1.0, "kind": "exact"}}}, "low <= best <= high"),
-        ({"schema": 9}, "schema 9"),
-    ],
-)
-def test_a_bad_latency_table_is_one_line(
-    change: dict[str, Any], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = measured(tmp_path / "small")
-    content = json.loads((folder / "latency.json").read_text())
-    (folder / "latency.json").write_text(json.dumps(content | change))
-    line = refused(["plan", str(folder)], capsys)
-    assert words in line
-    assert "not a latency table" in line
-
-
 def test_a_foreign_provenance_says_nothing_of_the_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = measured(tmp_path / "small")
     content = json.loads((folder / "latency.json").read_text())
     (folder / "latency.json").write_text(json.dumps(content | {"provenance": {"hardware": "old"}}))
     assert main(["plan", str(folder), "--k-max", "2", "--nodes-max", "1", "--json"]) == 0
     assert capsys.readouterr().err == ""
-
-
-def test_log_probabilities_with_a_byte_order_mark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "texts.jsonl"
-    file.write_text('{"target": [-1, -1], "draft": [-1, -2]}\r\n' * 2, encoding="utf-8-sig", newline="")
-    assert asked(["--logprobs", str(file), "--c", "0.1"], capsys)["rule"] == "token"
 
 
 def test_no_value_vanishes_on_a_narrow_terminal(

@@ -36,10 +36,6 @@ def tiny(tmp_path: Path, tiny_folders: tuple[Path, Path]) -> list[str]:
     return ["--target", target, "--draft", draft, "--device", "cpu", "--prompts", str(prompts), "--tokens", "8"]
 
 
-def test_ten_seconds_are_the_pace() -> None:
-    assert progress.EVERY == 10
-
-
 def test_a_line_says_how_far_how_long_and_how_much_longer(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,46 +65,6 @@ def test_rules_of_two_pmfs(ask: Ask, k: int) -> None:
         assert accepted == sorted(accepted, reverse=True), "compared at the same number of candidates"
 
 
-def test_r4_is_a_limit_for_iid_candidates_alone(ask: Ask) -> None:
-    """The gap is never negative where R4 is said to be a limit; elsewhere it is negative at one pair at least."""
-    gaps: dict[bool, list[float]] = {True: [], False: []}
-    for p, q in zip(TABLE_P, TABLE_Q, strict=True):
-        for row in ask("rules", "--target-pmf", text_of(p), "--draft-pmf", text_of(q), "--candidates", 2)["rules"]:
-            if row["gap"] is not None:
-                gaps[row["optimum_is_limit"]].append(row["gap"])
-    assert min(gaps[True]) > -EXACT
-    assert min(gaps[False]) < -0.01
-
-
-def test_rank_entropy_stands_beside_kl_only_where_it_bounds_it(ask: Ask, read: Callable[..., str]) -> None:
-    """Distinct tokens at a pair where H(R) is far below KL: no entropy is shown for them."""
-    arguments = ["rules", "--target-pmf", "0.999,0.001", "--draft-pmf", "0.001,0.999", "--candidates", 2]
-    content = ask(*arguments)
-    shown = {name: row["rank_entropy"] for name, row in by_rule(content).items() if row["rank_entropy"]}
-    assert set(shown) == {"poisson", "recursive"}
-    assert all(entropy["low"] >= content["kl"]["best"] for entropy in shown.values())
-    assert "not comparable with KL" in " ".join(read(*arguments, "--all").split())
-
-
-def test_a_table_of_pmfs_gives_means(ask: Ask, tmp_path: Path) -> None:
-    for name, table in (("p", TABLE_P), ("q", TABLE_Q)):
-        np.save(tmp_path / f"{name}.npy", np.array(table))
-    whole = ask("rules", "--target-pmf", tmp_path / "p.npy", "--draft-pmf", tmp_path / "q.npy", "--candidates", 3)
-    single = [
-        ask("rules", "--target-pmf", text_of(p), "--draft-pmf", text_of(q), "--candidates", 3)
-        for p, q in zip(TABLE_P, TABLE_Q, strict=True)
-    ]
-    assert whole["positions"] == 3
-    assert "mean over 3 pairs" in " ".join(whole["notes"])
-    for name, row in by_rule(whole).items():
-        rows = [by_rule(content)[name] for content in single]
-        mean = np.mean([r["acceptance"]["best"] for r in rows])
-        assert row["acceptance"]["best"] == pytest.approx(mean, abs=EXACT), name
-    for name in ("kl", "total_variation"):
-        assert whole[name]["best"] == pytest.approx(np.mean([content[name]["best"] for content in single]), abs=EXACT)
-    assert whole["optimum"]["3"] == pytest.approx(np.mean([c["optimum"]["3"] for c in single]), abs=EXACT)
-
-
 def write_forms(folder: Path) -> dict[str, str]:
     """One pmf in every form that is read."""
     np.save(folder / "p.npy", np.array(P))
@@ -144,27 +103,6 @@ def test_a_draft_that_lacks_a_token(ask: Ask, read: Callable[..., str]) -> None:
     assert "KL is infinite" in " ".join(content["notes"])
     assert by_rule(content)["poisson"]["rank_entropy"] is None
     assert "KL infinite" in read(*arguments)
-
-
-def test_what_would_take_minutes_is_estimated_or_bounded(
-    ask: Ask, read: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With hardly any work allowed: what is shown instead, with its reason, and drawn from the seed."""
-    p, q = "0.4,0.3,0.1,0.1,0.05,0.05", "0.1,0.1,0.3,0.3,0.1,0.1"
-    monkeypatch.setattr("spectheory.verification.base.MOST_WORK", 1 << 7)
-    arguments = ["rules", "--target-pmf", p, "--draft-pmf", q, "--candidates", 3]
-    rough = by_rule(ask(*arguments, "--seed", 1))
-    estimate = rough["recursive-distinct"]
-    assert (estimate["side"], estimate["acceptance"]["kind"]) == ("estimate", "statistical")
-    assert "95% interval" in estimate["reason"]
-    for name in ("race", "gumbel-list"):
-        assert (rough[name]["side"], rough[name]["acceptance"]["kind"]) == ("lower bound", "bound")
-        assert "the bound is" in rough[name]["reason"]
-    assert by_rule(ask(*arguments, "--seed", 1)) == rough
-    assert by_rule(ask(*arguments, "--seed", 2))["recursive-distinct"] != estimate
-    out = read(*arguments, "--seed", 1, "--all")
-    assert re.search(r"^race +lower bound +3 +0\.\d{4} +≤", out, re.M)
-    assert re.search(r"^recursive-distinct +estimate +3 +0\.\d{4}±0\.\d{4} ", out, re.M)
 
 
 def test_rules_of_a_trace(ask: Ask, trace_file: Path) -> None:

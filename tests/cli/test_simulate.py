@@ -208,27 +208,6 @@ def test_a_narrow_interval_ends_a_run(capsys: pytest.CaptureFixture[str]) -> Non
     assert content["comparisons"][0]["alarm"] == pytest.approx(1e-6 / (looks * (looks + 1)) / 7)
 
 
-EDGES = {
-    "tokens of probability zero": ("--target-pmf", "0.5,0,0.5,0", "--draft-pmf", "0.25,0.75,0,0"),
-    "one-hot target": ("--target-pmf", "0,1,0", "--draft-pmf", "0.2,0.3,0.5"),
-    "one-hot draft": ("--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0,1,0"),
-    "both one-hot, apart": ("--target-pmf", "1,0", "--draft-pmf", "0,1"),
-    "a draft without the target's support": ("--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0,0.4,0.6"),
-    "a ratio of 1e300": ("--target-pmf", "0.5,0.5", "--draft-pmf", "1e-300,1"),
-}
-
-
-@each("kind", ["race", "race-dense", "poisson", "recursive", "recursive-distinct", "gumbel-list"])
-@each("edge", EDGES)
-def test_edges_agree_or_are_refused(kind: str, edge: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """What no simulation of arrivals in draft order would end: the Poisson race alone refuses it, in a line."""
-    endless = kind == "poisson" and edge in ("a ratio of 1e300", "one-hot target with a rare draft")
-    if endless:
-        assert refused(["simulate", kind, *EDGES[edge], *FEW], capsys)
-    else:
-        assert ask(capsys, "simulate", kind, *EDGES[edge], *FEW)["agree"] is True
-
-
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "no such kind": (("simulate", "rase"), "unknown simulation 'rase'"),
     "no target": (("simulate", "race"), "--target-pmf is missing"),

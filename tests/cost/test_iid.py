@@ -1,11 +1,10 @@
-"""C1 in closed form, inverted, and its bad settings."""
+"""C1 inverted: the acceptance and the ratio that a speed-up needs, and the best length."""
 
 from __future__ import annotations
 
 import itertools
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -16,13 +15,11 @@ from spectheory.cost import (
     ConstantRatio,
     best_chain_length,
     iid_speedup,
-    iid_tokens_per_call,
     required_acceptance,
     required_ratio,
 )
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
-from spectheory.prediction.paths import calls_of_texts
 
 ROUNDING = 1e-12
 """Horner's rule on at most a hundred terms."""
@@ -34,41 +31,6 @@ alphas, ratios, lengths = st.floats(0, 1), st.floats(0, 2), st.integers(1, 60)
 
 
 # C1
-
-
-@theorem
-@given(alphas, st.integers(1, 30))
-def test_tokens_per_call_are_the_geometric_sum(alpha: float, k: int) -> None:
-    """sum_{i<=k} alpha^i, as fractions of the very float."""
-    exact = sum(Fraction(alpha) ** i for i in range(k + 1))
-    assert iid_tokens_per_call(alpha, k) == pytest.approx(float(exact), rel=ROUNDING)
-
-
-def test_the_closed_form_and_its_limits() -> None:
-    """(1 - alpha^(k+1))/(1 - alpha); alpha = 1 gives k + 1; alpha = 0 gives 1; c = 0 gives the tokens themselves."""
-    assert iid_tokens_per_call(0.8, 4) == pytest.approx((1 - 0.8**5) / 0.2, rel=ROUNDING)
-    assert iid_tokens_per_call(1.0, 7) == 8
-    assert iid_tokens_per_call(0.0, 7) == 1
-    assert iid_speedup(0.7, 5, 0.0) == iid_tokens_per_call(0.7, 5)
-    assert iid_speedup(1.0, 4, 0.25) == 2.5
-    assert iid_speedup(0.5, 1, 0.5) == 1.0
-
-
-def test_one_call_with_iid_acceptances_gives_c1() -> None:
-    """A long text whose every draft is accepted with probability alpha: N / C(0) tends to C1's tokens per call."""
-    tokens, k, alpha = 4000, 4, 0.7
-    survival = np.tile(alpha ** np.arange(1.0, k + 1), (tokens, 1))
-    per_call = tokens / calls_of_texts(survival, np.array([tokens])).expected[0]
-    assert per_call == pytest.approx(iid_tokens_per_call(alpha, k), rel=2 / tokens * k)
-
-
-@theorem
-@given(alphas, ratios, lengths)
-def test_the_best_length_is_the_argmax(alpha: float, c: float, k_max: int) -> None:
-    """No k in 1..k_max gives a larger speed-up."""
-    best = best_chain_length(alpha, c, k_max)
-    assert 1 <= best <= k_max
-    assert all(iid_speedup(alpha, k, c) <= iid_speedup(alpha, best, c) for k in range(1, k_max + 1))
 
 
 def test_the_best_length_where_there_is_no_finite_best() -> None:

@@ -7,7 +7,6 @@ import shlex
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from spectheory.answers import plain
 from spectheory.answers.prediction import EngineJson
 from spectheory.cost import ACCELERATORS, ConstantRatio, Roofline
 from spectheory.deployment import Draft, EngineSettings, engine_settings, serving_engines, without_stop
-from spectheory.deployment.engines import Fact, facts_table
+from spectheory.deployment.engines import Fact
 from spectheory.drafting import Chain, Tree, read_stop
 from spectheory.engines import FOLDERS
 from spectheory.engines.sglang.settings import GrownTree
@@ -238,12 +237,6 @@ def test_an_ensemble_weight_changes_the_output(tiny_pair: Any) -> None:
         plain = text()
         assert text(assistant_model=draft) == plain
         assert text(assistant_model=draft, assistant_ensemble_weight=1e-6) != plain
-
-
-def test_the_page_shows_the_facts() -> None:
-    """The table of the page is the one the settings are made from; to renew it, paste what ``facts_table`` gives."""
-    page = (Path(__file__).parents[2] / "docs" / "engine_settings.md").read_text()
-    assert facts_table(serving_engines()) in page
 
 
 def test_servers_say_what_requests_must_ask_for() -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 import shlex
 
 import numpy as np
 import pytest
 
-from spectheory.deployment.exports import EXPORTS, Acceptance, export_named
-from spectheory.errors import SettingError, TraceError
+from spectheory.deployment.exports import EXPORTS, Acceptance
 from spectheory.prediction.at_starts import survival_at_starts
 from spectheory.trace import Trace
 from spectheory.verification import RULES, PathRule, TokenVerification
@@ -106,15 +104,3 @@ def test_position_one_differs_between_lengths() -> None:
     trace = Trace.from_log_probabilities([(target, draft)] * 2)
     first = [survival_at_starts(trace, TokenVerification(), k)[0] for k in (1, 8)]
     assert first[1] < first[0] - 0.1
-
-
-def test_what_cannot_be_exported() -> None:
-    with pytest.raises(SettingError, match=re.escape("there are vllm-rates, vllm-length, vllm-schedule")):
-        export_named("vllm")
-    with pytest.raises(SettingError, match=r"takes 1\.\.5; lower k_max"):
-        EXPORTS["dynamo"].of(Acceptance((0.5,) * 6))
-    with pytest.raises(SettingError, match="needs k by batch size"):
-        EXPORTS["vllm-schedule"].of(Acceptance((0.5,)))
-    short = Trace.from_log_probabilities([([-1.0] * 3, [-1.0] * 3)])
-    with pytest.raises(TraceError, match="no text has 5 tokens after its first"):
-        survival_at_starts(short, TokenVerification(), 5)

@@ -118,11 +118,6 @@ def test_race_acceptance_of_hard_pairs(name: str) -> None:
     assert race.race_acceptance(p, q) == pytest.approx(float(twin), rel=RELATIVE, abs=0)
 
 
-def test_race_acceptance_of_a_large_vocabulary() -> None:
-    p, q = language_like(16_384)
-    assert close(race.race_acceptance(p, q), race_by_one_sort(p, q), COMPENSATED)
-
-
 @theorem
 @given(pairs(max_tokens=8))
 def test_race_kernels_of_any_pair(pair: tuple[Floats, Floats]) -> None:

@@ -9,7 +9,6 @@ import pytest
 from numpy.typing import NDArray
 
 from spectheory.judging.counting import Counting, past_end, starts_of, torn
-from spectheory.judging.standing import FALSE_ALARMS
 from spectheory.judging.starts import Calls, tilted
 from spectheory.trace.calls import CallLog, Request
 from tests.made_up import each
@@ -60,18 +59,6 @@ def test_rounding_makes_a_few_calls_rare_and_refutes_nothing() -> None:
         comparison = calls.rarities(survival)
         assert comparison is not None
         assert (comparison.counted, comparison.p < 1e-6) == (rejected, refuted)
-
-
-@each("calls, least", [(500, 9), (2000, 16), (10000, 38)])
-def test_so_many_rare_calls_refute(calls: int, least: int) -> None:
-    """The numbers of docs/judging.md, over nine comparisons."""
-    survival = np.tile([1 - 1 / 2000, 0.5], (calls, 1))
-    for rejected in (least - 1, least):
-        counts = np.where(np.arange(calls) % 2, 2, 1)
-        counts[:rejected] = 0
-        comparison = calls_of(counts).rarities(survival)
-        assert comparison is not None
-        assert (9 * comparison.p < FALSE_ALARMS) == (rejected == least)
 
 
 def test_what_a_certain_law_excludes_is_refuted() -> None:

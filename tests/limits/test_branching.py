@@ -118,25 +118,7 @@ def test_a_certain_target_predicts_everything(form: Form) -> None:
         assert branching_bound(1e-9, 1e-6, 17, form) == 17
 
 
-def test_the_base_of_the_published_logarithms_matters() -> None:
-    """B1 with every quantity in bits: slope (1 + mu2/(mu ln 2))/mu; B2 and B2' say the same in every base."""
-    mu, mu2, capacity, base = 1.2, 2.5, 1e6, math.log(2)
-    bits = mu / base, mu2 / base**2
-    # With moments in bits the formula still takes log P in nats; divided by ln 2 it takes it in bits.
-    published = branching_bound(*bits, capacity, "published") / base
-    assert published == pytest.approx((1 + mu2 / (mu * base)) / mu * math.log(capacity), rel=ROUNDING)
-    assert published > 1.2 * branching_bound(mu, mu2, capacity, "published")
-    lorden = math.log2(capacity) / bits[0] + bits[1] / bits[0] ** 2
-    assert lorden == pytest.approx(branching_bound(mu, mu2, capacity, "lorden"), rel=ROUNDING)
-
-
 # The value itself: best trees in random trees
-
-
-@pytest.mark.parametrize("pmf", [[1.0], [1.0, 0.0]], ids=str)
-@pytest.mark.parametrize("capacity", [1, 2, 5, 8])
-def test_the_stationary_tree_of_a_certain_token_is_a_chain(pmf: list[float], capacity: int) -> None:
-    assert stationary_tree_value(pmf, capacity) == capacity
 
 
 @pytest.mark.parametrize("tokens", [2, 5])

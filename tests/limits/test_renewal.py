@@ -233,14 +233,3 @@ def test_the_numeric_form_of_the_branching_bound() -> None:
     certain = StepLaw.from_pmfs([1.0, 0.0])
     assert branching_bound(None, None, 17, "numeric", step_law=certain) == 17
     assert renewal_bound(certain, 17) == renewal_bound(certain, 17, form="plain")
-
-
-@theorem
-@given(pmfs(5), st.integers(1, 300), st.floats(0, 8))
-def test_a_small_largest_t_only_widens(pmf: Floats, capacity: int, max_t: float) -> None:
-    law = StepLaw.from_pmfs(pmf)
-    for form in ("dual", "plain"):
-        full = renewal_bound(law, capacity, form=form, grid=0.02)  # type: ignore[arg-type]
-        cut = renewal_bound(law, capacity, form=form, grid=0.02, max_t=max_t)  # type: ignore[arg-type]
-        assert cut.low <= full.low * (1 + ROUNDING)
-        assert full.high <= cut.high * (1 + ROUNDING)

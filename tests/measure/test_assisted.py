@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,12 +15,10 @@ from spectheory.drafting.history import Heuristic
 from spectheory.errors import SettingError, TextError
 from spectheory.judging.comparison import compare_calls
 from spectheory.measure import (
-    AssistedComparison,
     ModelPair,
     compare_with_assisted,
     count_assisted_calls,
     generate_plain,
-    load_pair,
 )
 from spectheory.measure.assisted import generate
 from spectheory.measure.forward import teacher_forced
@@ -92,19 +87,6 @@ def test_records(tiny_pair: ModelPair) -> None:
     assert record.speedup > 0
 
 
-def test_plain_runs_decide_no_number_of_calls(tiny_pair: ModelPair) -> None:
-    runs: list[tuple[int, int]] = []
-    settings: dict[str, Any] = {"ks": (2,), "tokens": 12, "seed": 1}
-    (every,) = compare_with_assisted(tiny_pair, PROMPTS[:5], Sampling(), **settings)
-    (third,) = compare_with_assisted(
-        tiny_pair, PROMPTS[:5], Sampling(), **settings, plain_every=3, on_progress=lambda *state: runs.append(state)
-    )
-    assert runs == [(i, 7) for i in range(1, 8)]
-    assert (every.tokens, every.counted, every.low) == (third.tokens, third.counted, third.low)
-    assert third.plain_tokens < every.plain_tokens
-    assert third.speedup > 0
-
-
 def test_greedy_calls_are_exact(tiny_pair: ModelPair) -> None:
     """Nothing is random: every call is predicted, and the text is that of plain greedy generation."""
     records = compare_with_assisted(tiny_pair, FEW, Sampling(0), ks=(1, 3), tokens=40)
@@ -150,14 +132,6 @@ def test_the_heuristic_of_transformers() -> None:
         else:
             spread = drawn.error / reach(math.inf) * math.sqrt(REPLAYS) * tokens**2 / len(trace)
             assert abs(counted - tokens) < 6 * spread < abs(counted - fixed)
-
-
-def test_padded_vocabularies(tiny_folders: tuple[Path, Path], save_model: Callable[..., Path], tmp_path: Path) -> None:
-    padded = save_model(tmp_path / "padded", outputs=80, like=tiny_folders[0])
-    pair = load_pair(tiny_folders[0], padded, device="cpu")
-    (record,) = compare_with_assisted(pair, FEW, Sampling(), ks=(3,), tokens=40, seed=2)
-    assert abs(record.z) < BOUND
-    assert pair.draft.network.config.vocab_size == 80
 
 
 def test_number_of_drafts_is_constant(tiny_pair: ModelPair) -> None:
@@ -215,12 +189,3 @@ def test_bad_settings(tiny_pair: ModelPair) -> None:
         generate_plain(tiny_pair, [], Sampling(), tokens=5, seed=0)
     with pytest.raises(TextError, match="the models take 128"):
         generate_plain(tiny_pair, ids, Sampling(), tokens=128, seed=0)
-
-
-def test_z_of_a_record_is_signed() -> None:
-    seconds = {"assisted_seconds": 1.0, "plain_seconds": 2.0}
-    record = AssistedComparison(
-        "calls", 60, 64.0, 64.0, 2.0, 0.05, k=1, tokens=100, full_share=0.3, plain_tokens=100, **seconds
-    )
-    assert record.z == -2
-    assert record.speedup == 2

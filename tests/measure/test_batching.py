@@ -17,13 +17,12 @@ import transformers
 from torch import Tensor
 
 from spectheory.distributions import Sampling
-from spectheory.errors import DeviceMemoryError, SettingError
+from spectheory.errors import DeviceMemoryError
 from spectheory.measure import (
     MeasureSettings,
     Model,
     ModelPair,
     Progress,
-    load_pair,
     machine,
     measure,
     run,
@@ -34,9 +33,7 @@ from spectheory.measure.reading import PreallocatedLayer, Reading, bytes_per_tok
 from spectheory.measure.run import batch_for
 from spectheory.measure.runners import here, local_workers, workers_of
 from spectheory.measure.sampling import draw, sample_together
-from spectheory.pairs import PROMPTS as BUILT_IN
-from spectheory.pairs import resolve
-from spectheory.prompts import Prompt, read_prompts
+from spectheory.prompts import Prompt
 from spectheory.trace import Trace
 from tests.far_device import TwoDevices, moved
 
@@ -132,23 +129,6 @@ def test_workers_divide_what_their_weights_leave(tiny_pair: ModelPair, monkeypat
     assert with_free(3 * weights, local_workers(load, ["cpu"] * 3)) == 1
 
 
-def test_a_measurement_divides_memory_among_its_workers(
-    tiny_pair: ModelPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[int] = []
-
-    class Two:
-        workers = 2
-
-        def __call__(self, *due: Any) -> Any:
-            return here(*due)
-
-    monkeypatch.setattr(run, "batch_for", lambda *_, workers: asked.append(workers) or 3)
-    for runner in (here, Two()):
-        measure(tiny_pair, PROMPTS, SETTINGS, tmp_path / f"{len(asked)}.parquet", runner=runner)
-    assert asked == [0, 2]
-
-
 def test_the_estimate_is_above_what_the_cache_takes(tiny_pair: ModelPair) -> None:
     """Two layers, two heads of 16 numbers, keys and values, four bytes each."""
     cache = cache_of_causal(tiny_pair.target)
@@ -215,11 +195,6 @@ def test_a_target_without_padding_is_named(
     for batch, remarks in ((None, 1), (4, 1), (1, 0)):
         said = remarks_of(tiny_pair, PROMPTS, batch, tmp_path)
         assert said == ["target has no cache: prompts are sampled one after the other"][:remarks]
-
-
-def test_no_batch_is_refused(tiny_pair: ModelPair, tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="batch is 0: must be >= 1"):
-        measure(tiny_pair, PROMPTS, SETTINGS, tmp_path / "trace.parquet", batch=0)
 
 
 def test_a_cache_with_room_is_one_without(tiny_pair: ModelPair) -> None:
@@ -358,15 +333,6 @@ def test_texts_are_those_of_each_prompt_alone(kind: str, pair_of: Callable[[Any]
     if not alone and sorted(lengths)[5] < most:
         assert rows[-1] <= 6, "rows leave once half of the texts have ended"
     assert lists(batched) == lists(each_alone(pair, prompts, **options))
-
-
-def test_texts_of_the_built_in_target() -> None:
-    target = resolve("builtin:target")
-    pair = load_pair(target, target, device="cpu")
-    prompts = [torch.tensor(pair.tokenizer(prompt.text).input_ids) for prompt in read_prompts(BUILT_IN)[:4]]
-    prompts[2], prompts[3] = prompts[2][:5], torch.cat([prompts[3], prompts[2]])
-    options = {"tokens": 12, "count": 2}
-    assert lists(together(pair, prompts, **options)) == lists(each_alone(pair, prompts, **options))
 
 
 def test_texts_do_not_depend_on_the_batch(tiny_pair: ModelPair) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-import torch
 
 from spectheory.reports import PARTS as BUDGET
 
@@ -81,45 +80,3 @@ def test_a_part_that_fails_leaves_its_error(
     assert script.main([*options, "--limit", "-1"]) == 0
     parts = json.loads(out.read_text())["parts"]
     assert "left_out" in parts["memory"]["bfloat16"]
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
-def test_without_a_gpu_nothing_is_done(script: ModuleType, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """A refusal if one is asked for; otherwise the other benchmarks go on."""
-    out = ["--out", str(tmp_path / "found.json")]
-    assert script.main(out) == 0
-    assert script.main([*out, "--device", "cuda"]) == 2
-    assert "no cuda device" in capsys.readouterr().out
-    assert not (tmp_path / "found.json").exists()
-
-
-def test_the_large_pair_and_its_roofline(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many weights as C3 counts, built where they belong in their precision; a pass reads them once."""
-    part, sizes = script.PARTS["latencies"].__globals__, script.SIZES["quick"]
-    monkeypatch.setitem(part, "data_sheet", lambda device: "H200")
-    limit = part["roofline"]("cuda", "bfloat16", sizes, 128)
-    for name, shape in (("target", limit.target), ("draft", limit.draft)):
-        model = part["random_model"](name, getattr(sizes, name), "meta", "bfloat16")
-        assert model.network.num_parameters() == shape.parameters
-        assert {(one.device.type, one.dtype) for one in model.network.parameters()} == {("meta", torch.bfloat16)}
-    assert limit.target.parameters == 8_030_261_248
-    row = part["row"]({"best": 7e-3}, limit.target_pass(1).best)
-    read = 2 * (8_030_261_248 - 128_256 * 4096) + 128 * limit.target.kv_bytes_per_token
-    assert row["over_roofline"] == pytest.approx(7e-3 * 4.8e12 / read)
-    assert part["row"]({"best": 7e-3}, None)["over_roofline"] is None
-    assert part["roofline"]("cuda", "float32", sizes, 128) is None
-
-
-def test_texts_that_part_are_reported(script: ModuleType) -> None:
-    """Where, and by what margin: the last token is replaced by one that the model finds less probable."""
-    part = script.PARTS["texts"].__globals__
-    pair = part["builtin"]("cpu", "float32")
-    prompts = part["prompts_of"](pair, 2)
-    greedy = part["decode"](pair, prompts, part["Method"]("plain"), tokens=5, sampling=part["Sampling"](0))
-    texts = [one.output_ids.tolist() for one in greedy]
-    others = [texts[0], [*texts[1][:-1], (texts[1][-1] + 1) % pair.vocabulary]]
-    (difference,) = part["parted"](pair, prompts, texts, others, False)
-    assert (difference["text"], difference["at"]) == (1, len(texts[1]) - 1)
-    assert difference["margin"] > 100 * difference["spacing"] > 0
-    (shorter,) = part["parted"](pair, prompts, texts, [texts[0], texts[1][:2]], False)
-    assert shorter == {"text": 1, "at": 2, "margin": None, "spacing": None}

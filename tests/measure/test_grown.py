@@ -421,14 +421,6 @@ def test_runs_without_trees_are_those_of_before(tiny_pair: ModelPair, trace: Tra
     assert all(np.array_equal(values, trace.columns[name]) for name, values in without.columns.items())
 
 
-def test_a_perturbed_draft_gives_other_calls(tiny_pair: ModelPair, trace: Trace, tmp_path: Path) -> None:
-    """The control: the target's own trees lie deeper on its texts."""
-    itself = replace(tiny_pair, draft=tiny_pair.target)
-    better = measure(itself, PROMPTS, MeasureSettings(tokens=24, grown=SHAPE.size), tmp_path / "trace.parquet")
-    assert np.array_equal(better.columns["token"], trace.columns["token"])
-    assert predicted(better).tokens_per_call.best > predicted(trace).tokens_per_call.best
-
-
 @pytest.mark.usefixtures("quick_latencies")
 def test_a_validation_decodes_the_trees(tiny_pair: ModelPair, tmp_path: Path) -> None:
     """Given the text nothing is random: counted and expected calls are equal at every temperature."""
@@ -477,13 +469,6 @@ def test_refusals_of_commands(trace: Trace, ask: Callable[[Trace], Any], said: s
     with pytest.raises(SpectheoryError, match=said) as refused:
         ask(trace)
     assert "\n" not in str(refused.value)
-
-
-def test_bad_sizes_are_refused_before_anything_runs() -> None:
-    with pytest.raises(SettingError, match="NODESxTOPxDEPTH"):
-        MeasureSettings(grown="8x2")
-    with pytest.raises(SettingError, match="its passes find 6 nodes"):
-        MeasureSettings(grown="9x2x2")
 
 
 def test_predict_shows_them(trace: Trace, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

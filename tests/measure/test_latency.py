@@ -18,7 +18,7 @@ from spectheory.cost import LatencyTable, LoopedTable, LoopTime
 from spectheory.deployment import Draft
 from spectheory.distributions import Sampling
 from spectheory.drafting import Batch, Chain, Copied, KAry, Shape
-from spectheory.errors import SettingError, TraceError
+from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.measure import Decoded, Method, ModelPair, measure_latency
 from spectheory.measure.decoders import Call
@@ -97,21 +97,6 @@ def test_a_measured_loop_is_kept(tiny_pair: ModelPair, tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text(json.dumps(content))
     old = LatencyTable.read(tmp_path / "old.json")
     assert (old.target, old.draft, old.loop) == (measured.target, measured.draft, None), "older tables have none"
-
-
-@pytest.mark.parametrize("loop", [{"plain": 1.0}, {**dataclasses.asdict(LOOP), "node": -1.0}, [1.0], "fast"])
-def test_a_damaged_loop_is_refused(loop: object, tmp_path: Path) -> None:
-    PASSES.write(tmp_path / "latency.json")
-    content = json.loads((tmp_path / "latency.json").read_text())
-    (tmp_path / "latency.json").write_text(json.dumps({**content, "loop": loop}))
-    with pytest.raises(TraceError, match="is not a latency table"):
-        LatencyTable.read(tmp_path / "latency.json")
-
-
-def test_a_loop_of_no_time_or_forever_is_told_apart() -> None:
-    assert LoopTime(0, 0, 0, 0, 0).of(Chain(9)) == 0
-    with pytest.raises(SettingError, match="the loop's call is inf"):
-        dataclasses.replace(LOOP, call=np.inf)
 
 
 @pytest.mark.parametrize("name", ["plain", "call", "draft_pass", "node", "tree"])

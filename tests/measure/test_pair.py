@@ -6,8 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -135,12 +133,6 @@ def test_faults_of_the_configuration_are_its_own(
     assert f"config.json of {str(folder)!r} cannot be loaded" in refused(folder, folder)
 
 
-@pytest.mark.parametrize("name", ["float64", "half", "int8", "Tensor"])
-def test_other_precisions_are_refused(name: str, tiny_folders: tuple[Path, Path]) -> None:
-    message = refused(*tiny_folders, dtype=name)
-    assert f"dtype is {name!r}: there are auto, float32, bfloat16, float16" in message
-
-
 @pytest.mark.parametrize("layers", [-1, 0])
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
 def test_a_number_of_layers_below_one(kind: str, layers: int, save_model: SaveModel, tmp_path: Path) -> None:
@@ -253,18 +245,6 @@ def test_fingerprint_follows_the_content(save_model: SaveModel, tmp_path: Path) 
     one = load_pair(first, second, device="cpu")
     assert one.target.fingerprint == load_pair(first, first, device="cpu").target.fingerprint
     assert one.target.fingerprint != one.draft.fingerprint
-
-
-def test_without_torch_the_extra_is_named() -> None:
-    code = (
-        "import sys; sys.modules['torch'] = None\n"
-        "from spectheory.errors import MissingExtraError\n"
-        "try:\n    import spectheory.measure\n"
-        "except MissingExtraError as error: print(error)\n"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "needs the extra 'models'" in out
-    assert "pip install" in out
 
 
 def test_copies_have_one_fingerprint_and_other_weights_another(save_model: SaveModel, tmp_path: Path) -> None:

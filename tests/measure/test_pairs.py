@@ -1,15 +1,11 @@
-"""The built-in pair: what is shipped, its split, and what the model card claims."""
+"""The built-in pair: what is shipped, and its split."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import pytest
-
-from benchmarks.training.card import heads_section
 from benchmarks.training.corpus import SourceFile, standard_library
-from spectheory.errors import ModelError
 from spectheory.measure import load_pair
 from spectheory.pairs import HEADS, MODELS, PREFIX, PROMPTS, resolve
 from spectheory.prompts import read_prompts
@@ -52,24 +48,3 @@ def test_the_split_is_by_path_and_prompts_come_from_the_held_out_part() -> None:
     assert all(SourceFile(row["source"], "").held_out for row in rows)
     assert len({row["source"] for row in rows}) == len(rows), "one prompt a file"
     assert len(read_prompts(PROMPTS)) == len(rows)
-
-
-def test_unknown_builtin_model_is_named() -> None:
-    with pytest.raises(
-        ModelError, match="built-in model 'big' does not exist: there are target, draft, distilled, eagle3, dflash"
-    ):
-        resolve("builtin:big")
-
-
-def test_card_has_what_the_training_of_the_heads_recorded() -> None:
-    section = heads_section()
-    assert all(f"`{name}`" in section and f"{facts(name)['parameters']:,}" in section for name in HEADS)
-    assert (PROMPTS.parent / "MODEL_CARD.md").read_text().endswith(section)
-
-
-def test_card_names_every_model_and_its_loss() -> None:
-    card = (PROMPTS.parent / "MODEL_CARD.md").read_text()
-    for name in MODELS:
-        assert f"`{name}`" in card
-        assert f"{facts(name)['held_out_loss_nats_per_token']:.3f}" in card
-        assert f"{facts(name)['parameters']:,}" in card

@@ -1,4 +1,4 @@
-"""Limits over a whole decoding (§12/L, B7): L beside a plain recursion, B7 as block verification's calls, reports."""
+"""Limits over a whole decoding (§12/L, B7): L beside a plain recursion, B7 as block verification's calls."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from spectheory.cli import main
-from spectheory.cost import ConstantRatio
 from spectheory.drafting import Batch, Chain
 from spectheory.prediction import plan, predict
 from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.paths import calls_of_chains
 from spectheory.prediction.text_limit import TextLimit
 from spectheory.prediction.trace_limits import fewest_calls, least_calls
-from spectheory.reports import prediction_report
 from spectheory.trace import GIVEN_TEXT, TextInfo, Trace
 from spectheory.verification import PATH_RULES
 from spectheory.verification.by_start import PREFIX
@@ -143,30 +141,6 @@ def test_where_there_is_none() -> None:
     assert set(fewest_calls(deep, [1, DEPTH, DEPTH + 1])) == {1, DEPTH}
     wide = predict(replace(deep, provenance={}), PATH_RULES["topk"], Batch(2))
     assert (wide.limits.decoding_by_start, wide.regret) == (None, None)
-
-
-def test_the_report_says_it_with_numbers() -> None:
-    answer = plan(pair(), ConstantRatio(0.05), rules=RULES, shapes=CHAINS)
-    notes = " ".join(prediction_report(answer).notes)
-    assert (
-        "No lossless fresh rule on chains of k drafts from this draft needs fewer expected calls than block (B7)"
-        in notes
-    )
-    assert f"token verification needs {100 * best_regret(answer, 'token'):.1f}" in notes
-    assert "B7 does not bind argmax" in notes
-    deep = plan(pair(by_start=True), ConstantRatio(0.05), rules=RULES, shapes=CHAINS)
-    notes = " ".join(prediction_report(deep).notes)
-    assert "a bound that need not be reached (L)" in notes
-    assert f"block verification {100 * best_regret(deep, 'block'):.1f}" in notes
-    given = " ".join(prediction_report(plan(pair(GIVEN_TEXT), rules=RULES, shapes=CHAINS)).notes)
-    assert "No lossless fresh rule" not in given
-
-
-def best_regret(answer: object, rule: str) -> float:
-    """The regret of a rule at the k of the best bound chain."""
-    bound = [p for p in answer.predictions if p.regret is not None]  # type: ignore[attr-defined]
-    k = max(bound, key=lambda p: p.gain).shape.nodes
-    return float(next(p.regret.best for p in bound if p.rule.name == rule and p.shape.nodes == k))
 
 
 @pytest.mark.parametrize("prefill", [0, 1])

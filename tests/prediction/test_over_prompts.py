@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from dataclasses import replace
@@ -15,7 +14,7 @@ from scipy.stats import binom, norm, t
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 from _markov_pairs import samples
-from interval_coverage import STOPPED, Family, covered, heterogeneous, jackknife, mild, percentile, tables, truth
+from interval_coverage import STOPPED, Family, covered, heterogeneous, jackknife, mild, percentile, truth
 
 from spectheory.cost import LatencyTable
 from spectheory.drafting import Chain, Shape
@@ -239,32 +238,6 @@ def test_remarks_are_about_few_prompts() -> None:
     texts = [TextInfo(str(i), 3, prompt=str(i % 3)) for i in range(6)]
     assert Prompts(texts).count == 3
     assert set(Prompts(texts).folds(2)) == {0, 1}
-
-
-def test_the_page_shows_the_benchmark() -> None:
-    results = json.loads((ROOT / "benchmarks/results/interval_coverage.json").read_text())
-    page = (ROOT / "docs/coverage.md").read_text(encoding="utf-8")
-    assert all(part in page for part in "\n".join(tables(results)).split("\n\n"))
-
-
-@pytest.mark.parametrize(
-    ("title", "part", "end", "skewed"),
-    [
-        ("tokens per call, three families", "tokens", "jackknife", False),
-        ("tokens per call, skewed family", "tokens", "jackknife", True),
-        ("speed-up", "speedup", "errors joined", False),
-        ("regret (calls beyond block verification's), three families", "regret", "jackknife", False),
-        ("regret, skewed family", "regret", "jackknife", True),
-        ("drafted tokens under a stopping rule", "drafted", "both", False),
-    ],
-)
-def test_the_summary_is_that_of_the_benchmark(title: str, part: str, end: str, skewed: bool) -> None:
-    """The rows of docs/intervals.md: least and most of the families, at 8 and at 48 prompts."""
-    results = json.loads((ROOT / "benchmarks/results/interval_coverage.json").read_text())[part]
-    shares = [results[name] for name in results if name.endswith(end) and name.startswith("skewed") == skewed]
-    ends = [{f"{pick(each[at] for each in shares):.3f}" for pick in (min, max)} for at in (2, 4)]
-    row = " | ".join([title, *(" to ".join(sorted(each)) for each in ends)])
-    assert f"| {row} |" in (ROOT / "docs/intervals.md").read_text(encoding="utf-8")
 
 
 def test_the_deviation_of_a_value_is_read_from_its_interval() -> None:

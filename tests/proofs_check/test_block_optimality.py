@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 
 from proofs_check.library.cases import random_model
-from proofs_check.run.ledger import ledger
 from proofs_check.theorems.block.block_look_alikes import G, crowded, gadget, right, stopped_early
 from proofs_check.twins.block_values import (
     Goal,
@@ -28,7 +26,6 @@ from proofs_check.twins.block_values import (
     token_masses,
     tokens_after,
 )
-from simulations.sweeps import block as figure
 from simulations.verdicts import call_programme
 from simulations.verdicts.markov_calls import markov_calls
 from spectheory.drafting import Chain
@@ -139,32 +136,3 @@ def test_the_programme_of_the_figure() -> None:
         }
         assert abs(optimum - calls["block"]) < SOLVED
         assert (calls["token"] > optimum + 1e-4) == (k > 1)
-
-
-def test_the_gadget_of_the_figure_is_that_of_the_ledger() -> None:
-    given = gadget(**G)
-    for recipe, before, policy in ((figure.GADGET, 0, given), (figure.REST, 1, stopped_early(given, 1))):
-        law = figure.law_of_calls(recipe)
-        for t in range(5):
-            assert float(beyond(policy, t)) == pytest.approx(law[max(t + 1 - before, 0) :].sum(), abs=1e-12)
-
-
-# The page
-
-
-def test_the_page_names_every_entry() -> None:
-    """The ledger has the look-alikes of the page and no others of B7."""
-    page = PAGE.read_text(encoding="utf-8")
-    entries = [name for name in ledger() if name.split("/")[0] == "B7"]
-    assert len(entries) > 8
-    for name in (*entries, "§7/first-draft", "§10/recut"):
-        assert re.search(rf"(?<![\w/-]){re.escape(name)}(?![\w/-])", page), name
-
-
-def test_counterexamples_on_the_page_are_the_ledgers() -> None:
-    """Numbers of the table that no example on the page shows."""
-    halves = gadget(((Fraction(1, 2),) * 2, (Fraction(1), Fraction(0))), ((0, 1), (Fraction(1, 2),) * 2), 2, 2)  # type: ignore[arg-type]
-    assert [beyond(each, 2) for each in (halves, stopped_early(halves, 1))] == [Fraction(3, 4), Fraction(1, 2)]
-    page = PAGE.read_text(encoding="utf-8")
-    assert "in halves 3/4 against 1/2" in page
-    assert "$k = 3$, $i = 2$: 53/9 against 6" in page

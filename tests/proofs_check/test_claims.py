@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from proofs_check import POSITIVE, Claim, at_least, at_most, equal, is_zero, larger, log
 from proofs_check.evidence.judge import judge, judge_all
-from proofs_check.evidence.search import pair_space, rational, search_claim
+from proofs_check.evidence.search import pair_space, search_claim
 from proofs_check.evidence.solver import prove_claim
 from proofs_check.evidence.symbolic import cited, prove, same, valid
 from proofs_check.library import cases, strategies
-from proofs_check.statement.arithmetic import enclosures
-from proofs_check.statement.claims import Assumption, AssumptionError, ClaimError, Compared, computed
+from proofs_check.statement.claims import Assumption, ClaimError, Compared, computed
 from proofs_check.statement.findings import Effort
 from spectheory.errors import SpectheoryError
 from tests.made_up import each
@@ -70,12 +69,6 @@ def test_more_digits_are_taken_where_they_are_needed() -> None:
     assert judge(scaled, {"x": huge}).status == "held"
     wrong = Claim("x (log(1 + x) - log x) <= 1/2", lambda x: at_most(2 * x * (log(1 + x) - log(x)), 1))
     assert judge(wrong, {"x": huge}).status == "refuted"
-
-
-def test_the_precision_in_force_is_left_alone() -> None:
-    before = enclosures().dps
-    judge(PINSKER, PAIR)
-    assert enclosures().dps == before
 
 
 def test_floats_agree_but_for_their_rounding() -> None:
@@ -176,11 +169,6 @@ def test_a_search_is_the_same_every_time_and_another_when_deep() -> None:
     assert runs[0] == runs[1]
 
 
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=4).filter(lambda w: sum(w) > 0))
-def test_floats_become_exact_pmfs(weights: list[float]) -> None:
-    assert sum(rational(weights)) == 1
-
-
 @pytest.mark.evidence
 @pytest.mark.parametrize("distance_wanted", [Fraction(0), Fraction(1, 7), Fraction(1)])
 def test_pairs_of_a_given_distance(distance_wanted: Fraction) -> None:
@@ -193,30 +181,6 @@ def test_pairs_of_a_given_distance(distance_wanted: Fraction) -> None:
         assert distance(case["p"], case["q"]) == distance_wanted
 
     check()
-
-
-@pytest.mark.parametrize(
-    "strategy",
-    [
-        strategies.markov_chains(2, 2).map(lambda chain: [row for rows in chain for row in rows]),
-        strategies.models(2, 2).map(lambda model: list(model.values())),
-        strategies.ensembles().map(list),
-        strategies.rank_laws().map(lambda law: [law]),
-        strategies.sparse_pmfs(5).map(lambda pmf: [pmf]),
-    ],
-    ids=["chains", "models", "ensembles", "ranks", "sparse"],
-)
-def test_what_is_drawn_sums_to_one(strategy: st.SearchStrategy[list[tuple[Fraction, ...]]]) -> None:
-    @given(strategy)
-    def check(pmfs: list[tuple[Fraction, ...]]) -> None:
-        assert all(sum(pmf) == 1 and min(pmf) >= 0 for pmf in pmfs)
-
-    check()
-
-
-@given(strategies.draft_trees())
-def test_drawn_trees_are_closed(tree: frozenset[tuple[int, ...]]) -> None:
-    assert all(path[:-1] in tree | {()} for path in tree)
 
 
 # Bad input
@@ -233,12 +197,6 @@ def test_bad_parts_of_a_claim_are_named() -> None:
     for seed in (-1, "x"):
         with pytest.raises(SpectheoryError, match="seed"):
             Effort(seed=seed)  # type: ignore[arg-type]
-
-
-def test_a_search_whose_draws_never_meet_the_assumption_says_which() -> None:
-    never = Assumption("p0 is 7", lambda p, q: p[0] == 7)
-    with pytest.raises(AssumptionError, match="p0 is 7"):
-        search_claim(Claim("c", lambda p, q: at_most(0, 1), (never,)), strategies.exact_pairs(), Effort())
 
 
 def test_a_claim_may_fail_while_its_comparisons_are_drawn() -> None:

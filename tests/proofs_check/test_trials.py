@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
 from proofs_check import (
     POSITIVE,
@@ -27,10 +26,8 @@ from proofs_check import (
     try_claim,
 )
 from proofs_check.evidence.judge import judge
-from proofs_check.evidence.search import pair_space, search_claim
 from proofs_check.evidence.solver import prove_claim
 from proofs_check.evidence.symbolic import valid
-from proofs_check.library import cases
 from proofs_check.library.wide import SIZES, wide_search
 from proofs_check.statement import fractions
 from proofs_check.statement.claims import Compared
@@ -171,23 +168,6 @@ def test_a_claim_that_fails_next_to_a_face_is_refuted() -> None:
     assert judge(below_its_bound(Fraction(0)), known).status == "held"
 
 
-def test_the_optimiser_walks_next_to_faces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No draw helps, and none of its walks through softmaxes refutes the claim."""
-    monkeypatch.setattr("proofs_check.evidence.search.STARTS", (16, 200))
-    flat = st.just({"p": (Fraction(1, 3),) * 3, "q": (Fraction(1, 3),) * 3})
-    claim = below_its_bound(Fraction(1, 10**4))
-    for faces, status in ((False, "held"), (True, "refuted")):
-        assert search_claim(claim, flat, Effort(), (pair_space(3, faces=faces),)).status == status
-
-
-def test_pairs_next_to_faces_have_small_shares_for_zeros() -> None:
-    seen = list(cases.near_faces(3, 2))
-    assert {"p": (Fraction(1, 10**7), 1 - Fraction(1, 10**7)), "q": (Fraction(0), Fraction(1))} in seen
-    for pmf in (pmf for case in seen for pmf in case.values()):
-        assert sum(pmf) == 1
-        assert all(share in (0, *cases.NEAR) or share > Fraction(1, 4) for share in pmf)
-
-
 def test_a_claim_that_takes_too_long_on_many_tokens_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time for larger vocabularies is bounded: of a claim in 2^V steps the last size is the one reached."""
     monkeypatch.setattr("proofs_check.library.wide.SECONDS", (0.0, 0.0))
@@ -290,27 +270,6 @@ BAD: dict[str, tuple[Claim, str]] = {
         "meets the assumption 'p sums to 2'",
     ),
 }
-
-TRIALS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
-    "no claim": ((None,), {}, "is no Claim"),
-    "no effort": ((PINSKER,), {"effort": 1}, "is no Effort"),
-    **{
-        f"tokens {tokens!r}": ((PINSKER,), {"tokens": tokens}, "needs integers in 1..8")
-        for tokens in ((), (0,), (-1,), (2.5,), ("a",), (True,), "23", 3, None)
-    },
-}
-
-
-@each("name", TRIALS)
-def test_bad_trials_are_named_in_one_line(name: str) -> None:
-    arguments, named, fragment = TRIALS[name]
-    refused(lambda: try_claim(*arguments, **named), SpectheoryError, fragment)
-
-
-def test_the_assumption_that_no_case_met_is_the_one_named() -> None:
-    never = Assumption("p sums to 2", lambda p, q: sum(p) == 2)
-    with pytest.raises(AssumptionError, match="p sums to 2"):
-        try_claim(Claim("c", lambda p, q: at_most(0, 1), (POSITIVE, never)))
 
 
 @each("claim, fragment", BAD.values())

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
@@ -111,60 +108,6 @@ def test_checks_that_a_dying_worker_takes_with_it_are_run_again(deaths: int) -> 
 
     (checked,) = verify.verify([("A3/look-alike", 0)], Effort(), processes=2, pools=pool)
     assert checked.outcome == "refuted"
-
-
-SLOW = """
-import os, sys, time
-from pathlib import Path
-from proofs_check.run import verify
-
-def begun(folder):
-    (Path(folder) / str(os.getpid())).touch()
-    time.sleep(600)
-
-if __name__ == "__main__":
-    with verify.workers(2) as pool:
-        for _ in range(2):
-            pool.submit(begun, sys.argv[1])
-        time.sleep(600)
-"""
-
-
-def test_workers_do_not_outlive_their_parent(tmp_path: Path) -> None:
-    """However it ends: interrupted, terminated or killed."""
-    path = tmp_path / "slow.py"
-    path.write_text(SLOW)
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-    parents, children = {}, {}
-    for sent in signals:
-        (tmp_path / sent.name).mkdir()
-        command = [sys.executable, str(path), str(tmp_path / sent.name)]
-        parents[sent] = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    limit = time.monotonic() + 180
-    for sent in signals:
-        while len(list((tmp_path / sent.name).iterdir())) < 2:
-            assert time.monotonic() < limit
-            time.sleep(0.05)
-        children[sent] = [int(begun.name) for begun in (tmp_path / sent.name).iterdir()]
-        assert all(alive(child) for child in children[sent])
-    for sent, parent in parents.items():
-        parent.send_signal(sent)
-    for parent in parents.values():
-        parent.wait(timeout=30)
-    for _ in range(100):
-        left = {sent.name: [child for child in children[sent] if alive(child)] for sent in signals}
-        if not any(left.values()):
-            break
-        time.sleep(0.1)
-    assert not any(left.values()), left
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that only waits to be counted does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 # The record

@@ -20,11 +20,10 @@ from simulations.experiments.collect import Failure, run_batch
 from simulations.experiments.tasks import Task, registered, task
 from simulations.kernels.markov_decoding import horizon_rejections
 from simulations.models.pairs import paper_chains as bed
-from simulations.simulators.positions import output_law
-from simulations.sweeps import Scale, batch, gain, pareto, rejections
+from simulations.sweeps import Scale, gain, pareto, rejections
 from simulations.verdicts.predictions import Predicted, compare, predictions
 from spectheory import total_variation
-from spectheory.limits import biased_loss, expected_rejections, rejection_probability, rejection_profile, uno_loss
+from spectheory.limits import biased_loss, expected_rejections, uno_loss
 from spectheory.verification import RecursiveRejection
 from tests.simulations import laws
 
@@ -70,27 +69,6 @@ def test_rejections_and_outputs_are_those_of_theory(name: str, recovery: str) ->
     """Y6 for the rejections, Y5 for the law of the output."""
     parameters, tally = simulated(name, recovery)
     assert all(compare(tally, predictions("biased", parameters), ALARM))
-
-
-def test_the_predicted_law_has_the_predicted_loss() -> None:
-    """Two closed forms of Y5: the law that is compared is as far from the target as the loss says."""
-    for p, q in PAIRS.values():
-        b = an_accept(p, q)
-        for recovery, loss in (("optimal", biased_loss), ("target", uno_loss)):
-            law = output_law(p, q, b, recovery)
-            assert float(total_variation(law, p)) == pytest.approx(float(loss(p, q, b)), abs=1e-15)
-
-
-def test_unos_loss_depends_on_the_rejections_alone() -> None:
-    """So that one curve is drawn: where q > p it is q(D) - c - (1 - c) p(D), elsewhere b is 1."""
-    for p, q in PAIRS.values():
-        more = q > p
-        for seed in range(5):
-            b = an_accept(p, q, seed)
-            c = float(rejection_probability(p, q, b))
-            rest = np.maximum(q[~more] - (1 - c) * p[~more], 0).sum()
-            expected = q[more].sum() - c - (1 - c) * p[more].sum() + rest
-            assert float(uno_loss(p, q, b)) == pytest.approx(expected, abs=1e-15)
 
 
 def test_the_plug_in_bias_holds_its_loss() -> None:
@@ -148,12 +126,6 @@ def test_checkpoints_rise_to_the_trials(checkpoints: list[int]) -> None:
     assert failure.error.endswith("must rise from 1 or more to 10; end at the trials")
 
 
-def test_positions_may_be_left_out() -> None:
-    parameters = {"chains": "yin2024", "length": 5, "drafts": 2, "positions": False}
-    assert set(done(task("batch", parameters, seed=1, trials=10)).counts) == {"texts"}
-    assert len(predictions("batch", parameters)) == 1
-
-
 def test_the_law_of_rejections_has_the_mean_y1() -> None:
     """And the spread that texts have; a text's law is that of the counts, cell by cell."""
     law = rejections.law_of_rejections(bed(50))
@@ -189,20 +161,3 @@ def test_gains_are_those_of_recursive_rejection() -> None:
             formula = gain.uniform_gain(value, m) if uniform else gain.bernoulli_gain(value, gain.TARGET_SHARE, m)
             assert float(formula) == pytest.approx(float(np.sum(law[1:m])), abs=1e-14)
     assert float(gain.uniform_gain(2.0, 3)) != pytest.approx(float(gain.bernoulli_gain(0.5, 0.0, 2)))
-
-
-def test_one_position_of_a_batch_gains_the_same() -> None:
-    """Algorithm 4 at T = 1, draft uniform on twice the tokens: TV less the gain is what is left."""
-    p, q = np.array([0.5, 0.5, 0.0, 0.0]), np.full(4, 0.25)
-    for m in (2, 4):
-        profile = rejection_profile(np.tile(p, (4, 1)), np.tile(q, (4, 1)), q, drafts=m, horizon=1)
-        assert 0.5 - float(profile[0]) == pytest.approx(float(gain.uniform_gain(2.0, m)), abs=1e-15)
-
-
-@pytest.mark.parametrize("sweep", [rejections, batch, gain, pareto])
-def test_figures_ask_for_whole_batches(sweep: Any) -> None:
-    """So that both settings count exactly the trials that their pages state."""
-    for full in (False, True):
-        asked = sweep.asks(Scale(full=full))
-        assert len({one.label for one in asked}) == len(asked)
-        assert all(one.trials % one.task.trials == 0 for one in asked)

@@ -5,7 +5,6 @@ Two sets of comparisons have a false-alarm rate of `ALARM` each (means by Studen
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,9 @@ from numpy.typing import NDArray
 from simulations.counts import Mean
 from simulations.draws import Stream, words
 from simulations.simulators.biased_texts import Trio, accepted_with, texts_of
-from simulations.sweeps.opt_uno import table
 from simulations.verdicts.predictions import Predicted, compare, predictions
 from spectheory.errors import SettingError
-from spectheory.limits import biased_loss, mixture_target, uno_loss
+from spectheory.limits import biased_loss, uno_loss
 from tests.simulations.model_cases import PROMPTS, pmf_of
 
 Floats = NDArray[np.float64]
@@ -72,14 +70,6 @@ def test_trials_are_those_of_the_twin(trio: Trio, form: str, amount: float) -> N
     assert {"opt: loss", "uno: loss", "judge: plain"} <= tally.moments.keys() & sums.keys()
 
 
-def test_shares_output_the_mixture() -> None:
-    p, q = np.array([0.6, 0.3, 0.1]), np.array([0.2, 0.3, 0.5])
-    accept = accepted_with(p, q, "share", 0.25)
-    excess = np.maximum(p - q, 0)
-    law = accept * q + (1 - (accept * q).sum()) * excess / excess.sum()
-    np.testing.assert_allclose(law, mixture_target(p, q, 0.25), rtol=1e-12)
-
-
 @pytest.mark.parametrize("amount", [0.0, 0.1])
 def test_the_statements_hold_along_texts(trio: Trio, amount: float) -> None:
     parameters = {"form": "threshold", "amount": amount, "tokens": 6}
@@ -94,8 +84,3 @@ def test_bad_settings_are_one_clear_line(trio: Trio) -> None:
     for wrong in ({"form": "none"}, {"amount": 1.5}, {"tokens": 0}, {"tokens": 10_000}):
         with pytest.raises(SettingError, match="must"):
             texts_of(trio, {"form": "share", "amount": 0.5, "tokens": 4, **wrong}, 2, words(1))
-
-
-def test_the_page_has_the_table_of_the_figure() -> None:
-    made = json.loads((DOCS / "figures" / "opt_uno.json").read_text(encoding="utf-8"))
-    assert f"\n{table(made['data'])}\n" in (DOCS / "figures" / "tables.md").read_text(encoding="utf-8")

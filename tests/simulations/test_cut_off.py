@@ -1,16 +1,13 @@
-"""Runs that are cut off: deaths, faults, interrupts, kills; Dask; bad settings."""
+"""Runs that are cut off: deaths, faults, interrupts; bad settings."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +19,7 @@ from simulations.experiments.results import read_results
 from simulations.experiments.tasks import Task, task
 from spectheory.errors import SettingError, ShapeError, WorkerError
 from tests.sim_toys import BATCH, COIN, P, coins
-from tests.simulations.collect_cases import BY_COUNT, BY_WIDTH, alone, run_here, threads
+from tests.simulations.collect_cases import BY_COUNT, alone, run_here, threads
 
 # Runs that are cut off
 
@@ -57,17 +54,6 @@ def test_workers_that_always_die_are_an_error(tmp_path: Path) -> None:
         collect([wanted], stop=BY_COUNT, executor=mine)
 
 
-def test_executors_that_take_nothing_are_an_error() -> None:
-    """Each new one is broken before it has a batch: the run ends."""
-
-    class Broken(Executor):
-        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-            raise BrokenExecutor("dead")
-
-    with pytest.raises(WorkerError, match="batches yet to come"):
-        collect([coins()], stop=BY_COUNT, executor=Broken)
-
-
 def test_a_fault_names_its_batch_and_keeps_the_others(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     wanted = task("sloppy of the tests", {"returns": "none"}, seed=1, trials=BATCH)
@@ -87,19 +73,6 @@ def test_errors_travel_from_workers(pool: Executor) -> None:
     with pytest.raises(WorkerError, match=r"batch \d of coin of the tests .* failed \(KeyError: 'p'\)") as caught:
         collect([bad, one], stop=BY_COUNT, executor=pool)
     assert "\n" not in str(caught.value)
-
-
-def test_an_interrupt_keeps_what_is_finished(tmp_path: Path) -> None:
-    path = tmp_path / "results.jsonl"
-
-    def stop_after_two(_: Task, tally: Tally) -> None:
-        if tally.size == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        collect([coins()], stop=BY_COUNT, results=path, executor=threads(1), in_flight=1, progress=stop_after_two)
-    assert set(read_results(path).of(coins())) >= {0, 1}
-    assert collect([coins()], stop=BY_COUNT, results=path, executor=threads(1))[coins()] == alone(coins(), 7)
 
 
 def test_an_interrupt_waits_for_what_runs(tmp_path: Path) -> None:
@@ -169,64 +142,6 @@ def test_an_interrupt_does_not_wait_for_ever(by_caller: bool, monkeypatch: pytes
     finally:
         for process in processes:
             process.kill()
-
-
-KILLED = """
-from pathlib import Path
-import sys
-from simulations.experiments.collect import collect
-from simulations.experiments.collect import Stop
-from tests.sim_toys import BATCH, coins
-if __name__ == "__main__":
-    collect([coins(sleep=0.05)], stop=Stop(trials=40 * BATCH), results=Path(sys.argv[1]), workers=2)
-"""
-
-
-def test_a_kill_loses_nothing_that_was_finished(tmp_path: Path) -> None:
-    """SIGKILL in the middle of a run of 40 batches: its rows stand, its workers leave, a rerun ends it."""
-    path, script = tmp_path / "results.jsonl", tmp_path / "killed.py"
-    script.write_text(KILLED)
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    run = subprocess.Popen([sys.executable, str(script), str(path)], stderr=subprocess.PIPE, env=env)
-    wanted = coins(sleep=0.05)
-    limit = time.monotonic() + 60
-    while len(read_results(path).of(wanted)) < 5:
-        assert run.poll() is None, run.communicate()[1]
-        assert time.monotonic() < limit
-        time.sleep(0.02)
-    run.send_signal(signal.SIGKILL)
-    run.communicate(timeout=60)  # the workers hold the other end: it ends when they have left
-    kept = read_results(path).of(wanted)
-    assert 5 <= len(kept) < 40
-    assert all(tally == run_here(wanted, batch) for batch, tally in kept.items())
-    tallies = collect([wanted], stop=Stop(trials=12 * BATCH), results=path, executor=threads(4))
-    assert tallies[wanted] == alone(wanted, 12)
-
-
-# Dask
-
-
-def test_two_machines_of_dask(tmp_path: Path) -> None:
-    """A cluster of two worker processes gives the numbers of one process, also when one of them dies."""
-    distributed = pytest.importorskip("distributed", reason="needs the extra 'distributed'")
-    path = tmp_path / "results.jsonl"
-    mortal, deaths = mortals(tmp_path, 1)
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", local_directory=str(tmp_path)
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        executor = client.get_executor()
-        tallies = collect([coins(1), coins(2)], stop=BY_COUNT, results=path, executor=executor, in_flight=4)
-        by_width = collect([coins(1)], stop=BY_WIDTH, executor=executor, in_flight=4)
-        survived = collect([mortal], stop=BY_COUNT, executor=executor, in_flight=2)
-        with pytest.raises(WorkerError, match="KeyError: 'p'"):
-            collect([task(COIN, {}, seed=1, trials=1)], stop=BY_COUNT, executor=executor)
-    assert [tallies[t] for t in (coins(1), coins(2))] == [alone(t, 7) for t in (coins(1), coins(2))]
-    assert not list(deaths.iterdir())
-    assert survived[mortal] == alone(mortal, 7)
-    assert by_width[coins(1)] == collect([coins(1)], stop=BY_WIDTH, executor=threads(1))[coins(1)]
 
 
 # Settings

@@ -106,10 +106,6 @@ def test_samples_outside_their_range_are_noticed() -> None:
     assert bernstein(Moments.of([0.0, 1.0, 0.0, 1.0]), 0.0, 1.0).best == 0.5
 
 
-def test_the_width_of_nothing_seen_is_infinite() -> None:
-    assert exact(0, 5).relative_width == math.inf
-
-
 def test_looking_after_every_batch() -> None:
     """A fair coin in batches of 5, stopped when a 95% interval is narrow: every path with its probability.
 
@@ -234,13 +230,6 @@ def test_rounding_of_a_mean_is_no_disagreement() -> None:
     assert not agrees(Tally.of(9, samples={"x": [0.0] * 9}), Mean("x"), 1e-300, ALARM), "0 has no rounding"
 
 
-def test_evidence_by_hand() -> None:
-    agreement = agrees(counted(60, 100), Share("heads"), 0.5, 0.05)
-    assert agreement.z == pytest.approx(2.0)
-    assert (agreement.agrees, agreement.observed, agreement.predicted, agreement.alarm) == (True, 0.6, (0.5, 0.5), 0.05)
-    assert (agreement.below, agreement.above) == pytest.approx((0.21, 0.21), abs=0.005)
-
-
 # The coin
 
 
@@ -293,16 +282,3 @@ def test_questions_that_make_no_sense(quantity: Any, predicted: float, alarm: fl
     with pytest.raises(SettingError) as caught:
         agrees(tossed(), quantity, predicted, alarm)
     assert "\n" not in str(caught.value)
-
-
-def test_settings_of_estimates() -> None:
-    for successes, trials, confidence in ((3, 2, 0.9), (-1, 2, 0.9), (0, 0, 0.9), (1, 2, 1.0), (1, 2, 0.0)):
-        with pytest.raises(SettingError):
-            exact(successes, trials, confidence)
-    with pytest.raises(SettingError, match="needs 2"):
-        student(Moments.of([1.0]))
-    for low, high in ((None, 1.0), (1.0, None), (1.0, 1.0)):
-        with pytest.raises(SettingError, match="low < high"):
-            Mean("time", low, high)
-    with pytest.raises(SettingError, match="a share counts a trial once"):
-        agrees(counted(5, 2), Share("heads"), 0.5, ALARM)

@@ -9,7 +9,7 @@ import numpy as np
 from simulations.draws import Stream, words
 from simulations.reference.decoding import ALGORITHMS, DraftTree, Pair
 from simulations.reference.pictured import Pictured, race_pictured, rejection_pictured
-from simulations.sweeps.example import DRAFT, LAST, PATHS, SEEDS, TARGET, decisions, places
+from simulations.sweeps.example import DRAFT, LAST, PATHS, SEEDS, TARGET
 from tests.made_up import each
 
 PAIR, TREE = Pair(np.array(TARGET), np.array(DRAFT)), DraftTree(PATHS)
@@ -44,29 +44,3 @@ def test_coins_decide() -> None:
             assert tried == (node.coin is not None)
             if node.coin is not None and node.chance is not None:
                 assert (node.decision == "accepted") == (node.coin < node.chance)
-
-
-def test_the_first_arrivals_are_drafted_and_output() -> None:
-    for seed in range(RUNS):
-        for race in race_pictured(TREE, PAIR, LAST, seed).races:
-            assert race.output == int(np.argmin(race.target))
-            assert race.candidates == np.argsort(race.draft, kind="stable")[: len(race.candidates)].tolist()
-
-
-def test_the_saved_seeds_show_every_kind_of_decision() -> None:
-    seen = {node.decision for rule in PICTURED for node in PICTURED[rule](TREE, PAIR, LAST, SEEDS[rule]).nodes}
-    assert seen == {"accepted", "rejected", "not output", "not tried"}
-
-
-def test_decisions_of_a_tree() -> None:
-    """Each node leads to two places; no place is led to twice."""
-    led = list(decisions(PATHS))
-    assert len(led) == 2 * len(PATHS)
-    assert ((1, 1), (1, 2), False) in led
-    assert ((1, 2), (1, 0), False) in led
-    assert ((1, 2), (1, 2, 1), True) in led
-    goals = [goal for _, goal, _ in led]
-    assert len(goals) == len(set(goals))
-    at = places(PATHS)
-    assert set(at) == {*PATHS, (), *(goal for goal in goals if goal[-1] == 0)}
-    assert len(set(at.values())) == len(at), "no two stand in one place"

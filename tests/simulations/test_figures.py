@@ -1,4 +1,4 @@
-"""The figures of the docs: each is the pure function of its saved tallies that it says it is, and has its page.
+"""The figures of the docs: each is the pure function of its saved tallies that it says it is.
 
 Closed forms are worked out again from the saved tallies and must give the saved data; nothing is drawn at random here.
 """
@@ -86,19 +86,6 @@ def test_what_is_saved_is_what_the_command_asks_for(name: str) -> None:
     for one in asks:
         assert differences(rows[one.label]["task"], json.loads(json.dumps(one.task.as_dict()))) == [], one.label
         assert rows[one.label]["trials"] >= one.trials > rows[one.label]["trials"] - one.task.trials
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_figure_has_its_page(name: str) -> None:
-    page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
-    assert f"spectheory figures {name} --full --seed {SEED} --out docs/figures" in page
-    assert f"]({name}.svg)" in page or f"]({name}.png)" in page
-    assert f"]({name}.json)" in page
-    for statement in saved(name)["statements"]:
-        assert statement in page, statement
-    for part in ("**What it shows", "**Made by"):
-        assert part in page, part
-    assert f"]({name}.md)" in (DOCS / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("full", [False, True])

@@ -24,14 +24,11 @@ from simulations.simulators.model_races import (
     model_races,
     path_predictions,
     path_theorem,
-    pmfs_along,
     raced_ranks,
-    texts,
 )
 from simulations.simulators.trees import paths_of, tree_of
 from simulations.verdicts.predictions import Predicted, compare
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree
-from spectheory.errors import SettingError
 from spectheory.verification import PoissonRace, RaceVerification
 
 ALARM = 1e-9
@@ -171,22 +168,3 @@ def test_other_texts_are_caught() -> None:
     """Negative control: the theorem along other texts of the same prompts."""
     other = path_theorem({**PARAMETERS, "text_seed": 6})
     assert not all(compare(raced(), path_predictions(other, raced().trials), ALARM))
-
-
-def test_texts_depend_on_their_recipe_alone() -> None:
-    def outputs(**change: Any) -> list[list[int]]:
-        return [text.output.tolist() for text in texts({**PARAMETERS, **change})]
-
-    both = outputs()
-    assert outputs(prompts=[31]) == both[2:]
-    assert outputs(text_seed=6) != both
-    assert all(len(text) == 16 for text in both)
-    target, draft, tokens = pmfs_along(PARAMETERS, texts(PARAMETERS)[0])
-    assert target.shape == draft.shape == (16, 512)
-    assert (target[np.arange(16), tokens] > 0).all()
-    np.testing.assert_allclose([target.sum(axis=1), draft.sum(axis=1)], 1, atol=1e-5)  # float32
-
-
-def test_bad_recipes_are_one_clear_line() -> None:
-    with pytest.raises(SettingError, match="a prompt is 48"):
-        model_races({**PARAMETERS, "prompts": [48]}, 2, words(1))

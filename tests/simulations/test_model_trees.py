@@ -1,4 +1,4 @@
-"""Best trees of a language model: kernel against a twin that reads every prefix anew, brute force, and exact bounds.
+"""Best trees of a language model: kernel against a twin that reads every prefix anew, and exact bounds.
 
 Kernel and twin read the same tokens in other orders, so that float32 rounds their pmfs otherwise: weights agree to
 `ROUNDING`. Three sets of comparisons have a rate of false alarms of `ALARM` each (means by Student's approximation).
@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ import simulations.simulators  # noqa: F401  registers them
 from simulations.counts import Mean, Tally
 from simulations.draws import Stream, uniform, words
 from simulations.experiments.tasks import registered
-from simulations.models.families import FAMILIES, population
+from simulations.models.families import FAMILIES
 from simulations.models.model_growth import Reader, grow, sample
 from simulations.reference.trees import PmfAfter, heaviest_prefixes, model_trial
 from simulations.simulators.model_trees import Target, trees_of
@@ -83,22 +81,6 @@ def test_trees_are_those_of_the_twin(target: Target, pmf_after: PmfAfter) -> Non
         assert len({len(prefix) for _, prefix in prefixes}) > 2, "trees that branch and go deep"
 
 
-def test_trees_are_those_of_brute_force(target: Target, pmf_after: PmfAfter) -> None:
-    """All prefixes of up to three of the eight likeliest tokens: none other weighs as much as what was taken."""
-    texts, weights = grown(target, [2, 2, 2, 2], 4)
-    for prompt, text, row in zip(PROMPTS[:2], texts, weights, strict=False):
-        before = (*prompt, *text[:2])
-        known = {(): pmf_after(before)}
-        everything = list(known[()])
-        for depth in (1, 2):
-            for prefix in product(range(target.vocabulary), repeat=depth):
-                weight = np.prod([known[prefix[:i]][y] if prefix[:i] in known else 0.0 for i, y in enumerate(prefix)])
-                if weight >= row[-1] * (1 - ROUNDING):  # no child of a lighter one is among the heaviest
-                    known[prefix] = pmf_after([*before, *prefix])
-                    everything += list(weight * known[prefix])
-        np.testing.assert_allclose(row, sorted(everything, reverse=True)[:4], rtol=ROUNDING)
-
-
 def test_trials_are_those_of_the_twin(target: Target, pmf_after: PmfAfter) -> None:
     """Prompt, start, every token of the text, and what is made of them."""
     state = words(29)
@@ -126,28 +108,6 @@ def test_trials_are_those_of_the_twin(target: Target, pmf_after: PmfAfter) -> No
     for name, values in expected.items():
         assert tally.moments[name].mean == pytest.approx(np.mean(values), abs=ROUNDING), name
         assert tally.moments[name].variance == pytest.approx(np.var(values, ddof=1), abs=30 * ROUNDING), name
-
-
-@pytest.mark.parametrize("family", list(FAMILIES)[1:4])
-def test_independent_pmfs_give_the_random_tree(family: str) -> None:
-    """A model that answers every prefix with the next pmf of a list grows the tree that draws them in that order."""
-    pmfs, capacity = population(family, 60, 12), 40
-    reader = Reader(ListedPmfs(pmfs), 12, [[0]])
-    weights = grow([reader], [reader.first], np.array([0]), capacity).weights[0]
-    listed = iter(pmfs)
-    expected = [weight for weight, _ in heaviest_prefixes(lambda _: next(listed), (), capacity)]
-    np.testing.assert_allclose(weights[0], expected, rtol=1e-12)
-
-
-class ListedPmfs:
-    """A network that answers its n-th reading with the logarithm of the n-th pmf."""
-
-    def __init__(self, pmfs: Floats) -> None:
-        self.rows = iter(pmfs)
-
-    def __call__(self, **_: Any) -> SimpleNamespace:
-        """Logits of one row; nothing is kept."""
-        return SimpleNamespace(logits=torch.from_numpy(np.log(next(self.rows)))[None, None], past_key_values=None)
 
 
 def test_the_bound_of_the_text_holds(tally: Tally) -> None:
@@ -182,12 +142,6 @@ def test_random_trees_know_their_families() -> None:
             if one.statement in ("B3'", "best tree")
         ]
         assert not any(compare(tally, wrong, ALARM))
-
-
-def test_given_pmfs_are_taken() -> None:
-    parameters = {"pmfs_given": [[0.75, 0.25]], "capacities": [1, 3]}
-    tally = registered("random-trees").run(parameters, 5, words(1))
-    assert [tally.moments[name].mean for name in ("P=1", "P=3")] == [0.75, 1.734375]
 
 
 def test_bad_settings_are_one_clear_line(target: Target) -> None:

@@ -19,9 +19,7 @@ from simulations.kernels.block_decoding import block_calls
 from simulations.kernels.markov_decoding import ngram_tables, tabled_calls, token_calls
 from simulations.models.ngram import (
     Automaton,
-    automaton,
     file_parameters,
-    ngram,
     ngram_pair,
     ngram_pair_of,
     text_of,
@@ -30,7 +28,7 @@ from simulations.models.ngram import (
 from simulations.models.pairs import CallCounts
 from simulations.simulators import decoding
 from simulations.verdicts.predictions import Agreement, agrees
-from spectheory.errors import SettingError, ShapeError, SpectheoryError, TextError
+from spectheory.errors import SettingError, SpectheoryError, TextError
 
 ALARM = 1e-10
 
@@ -184,21 +182,6 @@ def test_bad_pairs_are_refused(settings: dict[str, Any], error: type[SpectheoryE
     assert "\n" not in str(caught.value)
 
 
-def test_bad_models_are_refused() -> None:
-    for tokens, vocabulary, error in (
-        ([0, 2], 2, TextError),
-        ([-1, 1], 2, TextError),
-        ([0.5, 1], 2, TextError),
-        ([[0, 1]], 2, TextError),
-        ([0, 1], 0, SettingError),
-    ):
-        with pytest.raises(error) as caught:
-            ngram(tokens, vocabulary, order=1)
-        assert "\n" not in str(caught.value)
-    with pytest.raises(ShapeError):
-        automaton(ngram([0, 1], 2, order=1), ngram([0, 1], 3, order=1))
-
-
 @pytest.mark.parametrize(
     ("parameters", "error"),
     [
@@ -216,9 +199,3 @@ def test_bad_recipes_are_refused(parameters: dict[str, Any], error: type[Specthe
     with pytest.raises(error) as caught:
         ngram_pair_of({**parameters, "sha256": "0", "order": 2, "draft_order": 1})
     assert "\n" not in str(caught.value)
-
-
-def test_recipes_need_orders_and_a_hash() -> None:
-    for missing in ("order", "draft_order", "sha256"):
-        with pytest.raises(SettingError):
-            ngram_pair_of({name: value for name, value in BISECT.items() if name != missing})

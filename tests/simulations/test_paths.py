@@ -18,14 +18,13 @@ import pytest
 
 import simulations.simulators  # noqa: F401  registers
 from proofs_check.agreement.path_cases import CHAINS, RANKED, TREES
-from proofs_check.algorithms.enumeration import Decoding, Model, given_text, text_law
-from proofs_check.theorems.path.call_counts import moments, numbers
+from proofs_check.algorithms.enumeration import Decoding, Model
+from proofs_check.theorems.path.call_counts import moments
 from proofs_check.twins.tree_theorem import depth
 from simulations.counts import Mean, Tally
 from simulations.draws import Stream, words
 from simulations.experiments.collect import run_batch
 from simulations.experiments.tasks import registered, task
-from simulations.models.ngram import text_parameters
 from simulations.reference.decoding import ALGORITHMS, DraftTree, Pair, decoded
 from simulations.simulators.decoding import acceptance_of, calls_of
 from simulations.verdicts.markov_calls import markov_calls
@@ -138,15 +137,6 @@ def test_states_of_an_automaton_give_the_mean_over_texts(rule: str) -> None:
     assert of_texts.variance == pytest.approx(square - mean**2, abs=1e-11)
 
 
-def test_enumerated_calls_given_a_text_are_those_of_the_whole_law() -> None:
-    """The oracle against itself: the mean over texts of the calls given the text."""
-    target, draft, length, k = next(small_cases())
-    law = Decoding(CHAINS["block"].algorithm, k, length).law(model(target), model(draft))
-    texts = text_law(model(target), length)
-    mean = sum(share * moments(numbers(given_text(law, text)))[0] for text, share in texts.items())
-    assert mean == sum(share * len(accepted) for (_, accepted), share in law.items())
-
-
 def test_what_cannot_be_predicted_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = Tree.from_paths([(1,), (2,)])
     for rule in ("token", "block", "independent"):
@@ -211,13 +201,6 @@ def test_kernels_take_the_calls_that_are_predicted(kind: str) -> None:
     survival = np.broadcast_to(alpha ** np.arange(1.0, 5.0), (40, 4))
     iid = float(calls_of_chains(survival, np.array([40]), [4])[4].expected[0])
     assert not agrees(tally, Mean("calls", 1, 40), iid, ALARM), "the mean acceptance must miss"
-
-
-def test_ngram_models_take_the_calls_that_are_predicted() -> None:
-    parameters = {**text_parameters("json.decoder"), "order": 2, "draft_order": 1, "length": 30, "k": 3}
-    tally = simulated("ngram", parameters, 100_000)
-    assert all(compare(tally, predictions("ngram", parameters), ALARM))
-    assert not agrees(tally, Mean("calls", 1, 30), calls_of("ngram", {**parameters, "k": 2}).expected, ALARM)
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,21 @@
-"""Rejections along long texts against Y1 and Y3; bad input."""
+"""Rejections along long texts against Y1 and Y3."""
 
 from __future__ import annotations
 
 import math
 from functools import cache
-from itertools import product
 
 import numpy as np
 import pytest
 
-from proofs_check.theorems.rejections.batch_recursion import left_after, profile
 from simulations.draws import words
 from simulations.kernels.batch_rejection import batch_rejections
 from simulations.kernels.markov_decoding import (
     horizon_rejections,
-    token_calls,
 )
-from simulations.models.ngram import BYTES, byte_tokens, ngram, text_of, text_parameters
 from simulations.models.pairs import RejectionCounts
 from spectheory.limits import expected_calls, expected_rejections
 from spectheory.limits.rejections import rejection_profile
-from tests.simulations.decoding_cases import model, tenths_chain
 from tests.simulations.laws import ALARM, Counts, Floats, straying
 
 HORIZON, REJECTED_TEXTS = 50, 200_000
@@ -80,40 +75,3 @@ def test_rejections_and_calls_of_the_papers_chains() -> None:
     )
     assert not mean_strays(before.texts, float(expected_calls(*bed())) - 1)
     assert mean_strays(before.texts, float(expected_rejections(*bed()))), "negative control: 1 + all rejections"
-
-
-def test_calls_to_the_horizon_are_one_and_the_rejections_before_the_end() -> None:
-    """The two kernels decode the same texts from the same stream."""
-    counts = token_calls(*bed(), length=HORIZON, k=HORIZON, texts=REJECTED_TEXTS, state=words(7))
-    assert counts.accepted.sum() == REJECTED_TEXTS + rejections(0).positions[:-1].sum()
-
-
-BATCH_TEXTS = 300_000
-"""A share of texts is known to 0.007."""
-
-
-def test_a_recursion_that_starts_at_zero_is_caught() -> None:
-    """Negative control: Y3 with f(empty) = 0 loses the first round's gain."""
-    (p, target), (q, draft) = tenths_chain(3, 3, 3), tenths_chain(4, 3, 3)
-    prefixes = [prefix for n in range(3) for prefix in product(range(3), repeat=n)]
-    p_table, q_table = ({prefix: model(chain)(prefix) for prefix in prefixes} for chain in (p, q))
-    counts = batch_rejections(target, draft, [1, 0, 0], length=3, drafts=2, texts=BATCH_TEXTS, state=words(10))
-    shares = [
-        np.array([float(term) for term in profile(p_table, q_table, left_after(2), first=first)]) for first in (1, 0)
-    ]
-    assert straying(counts.positions, shares[0], BATCH_TEXTS) == []
-    assert 0 in straying(counts.positions, shares[1], BATCH_TEXTS)
-
-
-# Bigrams of real text
-
-
-def test_rejections_on_real_text() -> None:
-    """Two bigram models of the same bytes: Y1 at every position, to 0.011; another draft's is seen."""
-    text = byte_tokens(text_of(text_parameters("statistics")))
-    models = [ngram(text, BYTES, order=2, weight=weight) for weight in (0.98, 0.6, 0.7)]
-    p, q, other = (np.stack([model.pmf((x,)) for x in range(BYTES)]) for model in models)
-    start = np.bincount(text, minlength=BYTES) / text.size
-    counts = horizon_rejections(p, q, start, length=10, texts=100_000, state=words(12))
-    assert straying(counts.positions, rejection_profile(p, q, start, horizon=10), 100_000) == []
-    assert len(straying(counts.positions, rejection_profile(p, other, start, horizon=10), 100_000)) == 10

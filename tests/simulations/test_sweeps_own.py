@@ -25,9 +25,9 @@ from simulations.counts import Mean, Share, Tally
 from simulations.draws import words
 from simulations.experiments.collect import run_batch
 from simulations.experiments.tasks import Task, registered, task
-from simulations.kernels.candidates import RULES, kseq, single_draft
+from simulations.kernels.candidates import RULES
 from simulations.simulators.rank_entropy import mean_shortfall, seen_entropy
-from simulations.simulators.timing import KERNELS, language_pair
+from simulations.simulators.timing import KERNELS
 from simulations.sweeps import Scale, entropy, lazy, sweeps
 from simulations.verdicts.predictions import agrees, compare, predictions
 from spectheory.errors import SettingError
@@ -76,15 +76,6 @@ def test_simulators_agree_with_theory(name: str, kind: str, setting: dict[str, A
     predicted = predictions(kind, parameters)
     assert len(predicted) >= 2
     assert [str(one.agreement) for one in compare(tally, predicted, ALARM * len(predicted)) if not one] == []
-
-
-def test_equal_pmfs_are_accepted_and_disjoint_ones_not() -> None:
-    """k-SEQ at both ends, where the root is of order k or where there is none."""
-    for name, accepted in (("equal", 1000), ("disjoint", 0)):
-        p, q = PAIRS[name]
-        for k in (1, 2, 7):
-            assert kseq(p, q, k, 1000, state=words(1))[:-1].sum() == accepted
-        assert single_draft(p, q, "token", 1000, state=words(1))[1].sum() == accepted
 
 
 def test_wrong_laws_are_caught() -> None:
@@ -155,13 +146,6 @@ def test_times_are_measured(kernel: str, monkeypatch: pytest.MonkeyPatch) -> Non
     tally = run(task("race-timing", setting, seed=1, trials=5))
     assert tally.trials == 5
     assert {name: moments.mean for name, moments in tally.moments.items()} == {"nanoseconds": 7.0, "call": 107.0}
-
-
-def test_pairs_have_the_ratio_asked_for() -> None:
-    for ratio in (1e3, 1e10, 1e300):
-        p, q = language_pair(2**12, 0.5, ratio)
-        assert np.max(p / q) == pytest.approx(ratio, rel=0.05)
-        assert p[p / q > ratio / 2].sum() == pytest.approx(0.01, abs=0.005)
 
 
 # Figures

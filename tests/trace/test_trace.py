@@ -136,15 +136,6 @@ def test_damaged_files_are_named_in_one_line(case: str, tmp_path: Path) -> None:
     assert DAMAGE[case] in one_line(caught)
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    """A file stands where the folder should be: an error in one line, and the file is untouched."""
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(OutputError) as caught:
-        trace(2).write(tmp_path / "file" / "pair.parquet")
-    assert "cannot be written" in one_line(caught)
-    assert (tmp_path / "file").read_text() == "in the way"
-
-
 def test_a_path_that_is_a_folder(tmp_path: Path) -> None:
     (tmp_path / "pair.parquet").mkdir()
     with pytest.raises(OutputError, match="cannot be written"):

@@ -12,12 +12,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from spectheory.cost import ConstantRatio
 from spectheory.errors import TraceError
-from spectheory.prediction import plan, predict
-from spectheory.prediction.best_tree import BestTree
 from spectheory.trace import METADATA_KEY, REQUIRED, TRACE_FILE, TextInfo, Trace
-from spectheory.verification import RecursiveRejection
 from tests.made_up import one_line, same, trace
 
 
@@ -107,22 +103,3 @@ def test_the_system_says_why_a_file_cannot_be_read(tmp_path: Path) -> None:
     path.symlink_to(path)
     with pytest.raises(TraceError, match=r"pair.parquet cannot be read \(Too many levels of symbolic links\)"):
         Trace.read(path)
-
-
-def test_a_trace_is_shown_in_a_line() -> None:
-    """However long it is; its numbers are not."""
-    assert repr(trace(2, 3, origin="given")) == "<Trace: 5 tokens in 2 texts, 8 columns, text given>"
-    assert len(repr(trace(*[40] * 500))) < 80
-
-
-def test_predictions_are_shown_in_a_line() -> None:
-    """Whatever the shape; a plan shows its best alone."""
-    texts = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40), ([-1.0] * 40, [-1.1] * 40)])
-    law = {"rejection_rank": np.full((80, 8), 0.12)}
-    ranking = plan(Trace({**texts.columns, **law}, texts.texts), ConstantRatio(0.1))
-    assert repr(ranking).startswith(f"<Plan: {len(ranking.predictions)} predictions, best <Prediction: token, chain")
-    assert f"speed-up {ranking.best.speedup}" in repr(ranking)
-    wide = predict(Trace({**texts.columns, **law}, texts.texts), RecursiveRejection(), BestTree(64))
-    for shown in (repr(ranking), repr(ranking.best), repr(wide)):
-        assert len(shown) < 160
-        assert "\n" not in shown

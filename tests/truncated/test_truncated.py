@@ -214,15 +214,6 @@ def test_the_other_end_is_attained_by_tails_that_avoid_each_other() -> None:
     assert count >= 10
 
 
-def test_the_other_end_is_loose_where_tails_must_meet() -> None:
-    """Three tokens, one known to each side: the tails share one place, TV is 1/2 at most, the interval says 1."""
-    target, draft = TopLogProbs([0], [math.log(0.5)], 3), TopLogProbs([1], [math.log(0.5)], 3)
-    assert not tails_can_avoid_each_other(target, draft)
-    value = MONOTONE["total variation"][1]
-    assert max(value(p, q) for p in corners(target) for q in corners(draft)) == 0.5
-    assert truncated.total_variation(target, draft).high == 1.0
-
-
 def test_finite_far_ends_are_certain() -> None:
     """Two unseen tokens of the draft with more mass than one can hold: KL and its kin are bounded."""
     rng = np.random.default_rng(6)

@@ -188,19 +188,6 @@ def test_everything_known_is_exact() -> None:
     assert known.high == pytest.approx(whole.high, abs=CHECKED)
 
 
-@pytest.mark.parametrize("name", QUANTITIES)
-def test_intervals_close_as_the_lists_grow(name: str) -> None:
-    rng = np.random.default_rng(12)
-    logits = 4 * rng.standard_normal(300)
-    p, q = (np.exp(x) / np.exp(x).sum() for x in (logits, logits + rng.standard_normal(300)))
-    widths = []
-    for m in (3, 30, 150):
-        ends = QUANTITIES[name][0](TopLogProbs.from_pmf(p, m), TopLogProbs.from_pmf(q, m))
-        widths.append(ends.high - ends.low)
-    assert widths[0] > 3 * widths[1] > 9 * widths[2]
-    assert widths[2] < 0.02
-
-
 @settings(theorem, max_examples=60)
 @given(pairs(), st.integers(1, 6), st.integers(0, 2**32 - 1))
 def test_the_stated_error_covers_the_server(pair: tuple[Floats, Floats], m: int, seed: int) -> None:

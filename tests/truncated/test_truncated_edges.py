@@ -192,13 +192,6 @@ def test_impossible_tokens_are_knowledge() -> None:
     assert open_.range(0)[1] <= ROUNDING
 
 
-def test_disjoint_lists() -> None:
-    target, draft = TopLogProbs([0], [math.log(0.9)], 10), TopLogProbs([1], [math.log(0.8)], 10)
-    assert truncated.acceptance(TokenVerification(), target, draft).low == 0.0
-    assert truncated.acceptance(TokenVerification(), target, draft).high == pytest.approx(0.3, abs=ROUNDING)
-    assert truncated.acceptance(GreedyMatch(), target, draft).best == 0.0
-
-
 def test_a_wrong_cap_is_found_out() -> None:
     """Negative control: the sampled token's probability taken as the cap, and completions leave every interval."""
     p, q = np.array([0.4, 0.3, 0.2, 0.08, 0.02]), np.array([0.1, 0.35, 0.3, 0.15, 0.1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +19,6 @@ from spectheory.verification import (
     PathRule,
     RankRule,
     Rule,
-    TokenVerification,
 )
 
 V = 40
@@ -86,11 +84,3 @@ def test_given_the_output_the_interval_holds_the_value(rule: PathRule, k: int) -
             certified = truncated.acceptance_given(rule, *(TopLogProbs.from_pmf(pmf, m) for pmf in (p, q)), token, k)
             assert certified.low - ROUNDING <= value <= certified.high + ROUNDING
         assert certified.high - certified.low <= ROUNDING
-
-
-def test_a_rule_of_ones_own_has_no_entry() -> None:
-    @dataclass(frozen=True)
-    class Own(TokenVerification):
-        name = "own"
-
-    assert Own() not in TABLE

@@ -14,10 +14,9 @@ from spectheory.drafting import Chain, KAry
 from spectheory.measure import MeasureSettings, ModelPair
 from spectheory.measure.validation import Validation, validate
 from spectheory.plots.style import MARKERS, new_figure
-from spectheory.plots.validation import draw, draw_pairs
+from spectheory.plots.validation import draw_pairs
 from spectheory.prompts import Prompt
-from spectheory.reports import PARTS, page
-from spectheory.reports.validation import median_miss
+from spectheory.reports import page
 
 PROMPTS = tuple(Prompt(str(i), "", f"t{i % 60 + 1} t9") for i in range(1, 4))
 
@@ -58,16 +57,6 @@ def test_the_page_says_what_the_answers_say(validation: dict[str, Any]) -> None:
     assert line[1] == f"{record['tokens_per_call']['best']:.3f}"
     assert line[2] == f"{record['expected']['tokens_per_call']:.3f}"
     assert line[5] == f"{record['speedup']['measured']['best']:.2f}"
-
-
-def test_the_figure_shows_every_part_of_the_budget(validation: dict[str, Any]) -> None:
-    figure = new_figure((12, 4))
-    assert draw_pairs(figure, [validation, validation])
-    right = figure.axes[2]
-    assert [label.get_text() for label in right.get_yticklabels()] == [*PARTS, "in all"]
-    settings = [record for each in validation["temperatures"] for record in each["settings"]]
-    in_all = [line for line in right.get_lines() if line.get_marker() == "o"][len(PARTS)]
-    assert sorted(in_all.get_xdata()) == sorted(record["speedup"]["miss"]["best"] for record in settings)
 
 
 def test_the_command_joins_folders(
@@ -111,14 +100,6 @@ def test_a_filling_is_a_temperature_and_no_pair_is_left_out(validation: dict[str
     assert (dots.count("none"), dots.count("bottom")) == (settings[0], settings[1] * 8)
 
 
-def test_one_temperature_is_filled(validation: dict[str, Any]) -> None:
-    figure = new_figure((12, 4))
-    draw(figure, [{**validation, "temperatures": validation["temperatures"][1:]}])
-    left, right = figure.axes
-    assert right.get_title("left") == "temperature 0.8"
-    assert {line.get_fillstyle() for line in left.get_lines() if line.get_marker() in MARKERS} == {"full"}
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -137,24 +118,3 @@ def test_bad_folders_are_one_line(
     err = capsys.readouterr().err
     assert message in " ".join(err.split())
     assert len(err.strip().splitlines()) == 1
-
-
-def test_the_page_in_the_repository_is_that_of_its_data() -> None:
-    """docs/figures/validation.md and the counts of README and docs/built_in_pair.md, from the answers beside it."""
-    docs = Path(__file__).parents[2] / "docs" / "figures"
-    answers = [
-        json.loads((docs / "validation" / name / "validation.json").read_text())
-        for name in ("distilled", "draft", "small")
-    ]
-    assert (docs / "validation.md").read_text() == page(answers)
-    readme, pair = (
-        " ".join(path.read_text().split()) for path in (docs.parents[1] / "README.md", docs.parent / "built_in_pair.md")
-    )
-    compared, beyond = (sum(one[name] for one in answers) for name in ("comparisons", "beyond_3"))
-    assert f"Of {compared} comparisons {beyond or 'none'} has |z| above 3 and none is refuted" in pair
-    assert f"{beyond or 'none'} of {compared} comparisons is more than 3 standard deviations off" in readme
-    assert sum(one["disagreements"] for one in answers) == 0
-    speedups = [s["speedup"] for one in answers for at in one["temperatures"] for s in at["settings"]]
-    miss = median_miss([one["miss"] for one in speedups if "miss" in one])
-    assert f"median miss {miss:.1f}%" in readme
-    assert f"miss by {miss:.1f}% in the median" in pair

@@ -134,15 +134,6 @@ def test_what_rounding_does_not_touch_decides(judged: Callable[..., dict[str, An
     assert judged({(0.8, TOKEN): 15}, target="bfloat16", draft="bfloat16")["disagreements"] == 1
 
 
-def test_files_of_older_versions_decide(judged: Callable[..., dict[str, Any]]) -> None:
-    newer = judged({})
-    older = copy.deepcopy(newer)
-    for each in older["temperatures"]:
-        for record in each["settings"]:
-            del record["expected"]["decides"], record["expected"]["off"]
-    assert page([older]) == page([newer])
-
-
 def test_nothing_may_decide(judged: Callable[..., dict[str, Any]]) -> None:
     validation = judged({}, target="bfloat16")
     (cold, _) = validation["temperatures"]
@@ -151,18 +142,6 @@ def test_nothing_may_decide(judged: Callable[..., dict[str, Any]]) -> None:
     assert (none["comparisons"], none["disagreements"], none["beyond_3"]) == (0, 0, 0)
     assert "no comparison that decides" in headline(none)
     assert page([none])
-
-
-@pytest.mark.usefixtures("quick_latencies")
-def test_a_command_with_16_bits(tiny_folders: tuple[Path, Path], tmp_path: Path) -> None:
-    command = [
-        *("validate", "--target", str(tiny_folders[0]), "--draft", str(tiny_folders[1]), "--device", "cpu"),
-        *("--dtype", "bfloat16", "--rule", "argmax", "--rule", "lookup", "--k", "3", "--temperature", "0"),
-        *("--prompts", str(_prompt_file(tmp_path)), "--tokens", "8"),
-    ]
-    assert main([*command, "--out", str(tmp_path / "out")]) == 0
-    content = (tmp_path / "out" / "validation.json").read_text()
-    assert content.count('"decides": false') == content.count('"decides": true') == 1
 
 
 def _prompt_file(folder: Path) -> Path:

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
-import torch
 from hypothesis import example, given, settings
 
 from proofs_check.library.strategies import Floats, extreme_pairs, pairs, theorem
@@ -257,12 +256,6 @@ def test_the_false_form_cannot_be_asked_for(rule: Rule, why: str) -> None:
 def test_infinite_ranks_have_infinite_closed_forms() -> None:
     assert expected_log_rank([0.5, 0.5], [1.0, 0.0]) == Interval.exact(math.inf)
     assert poisson_rank_entropy_given([0.5, 0.5], [1.0, 0.0]) == math.inf
-
-
-def test_entropies_of_a_pair_take_tensors() -> None:
-    p, q = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
-    for function in (poisson_rank_entropy, recursive_rank_entropies, partial(entropy_at_least_kl, PoissonRace())):
-        assert function(torch.tensor(p), torch.tensor(q)) == function(p, q)
 
 
 def test_moments_of_a_block_of_ranks() -> None:
