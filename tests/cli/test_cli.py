@@ -1,4 +1,4 @@
-"""The command line on recorded traces: answers, bad input, exit status. What needs models is in test_cli_models.py."""
+"""The command line on recorded traces: answers, files, exit status; what needs models is in test_models.py."""
 
 from __future__ import annotations
 
@@ -186,41 +186,6 @@ def test_what_an_engine_runs_leads(trace_file: Path, capsys: pytest.CaptureFixtu
     assert [each["engine"] for each in json.loads(capsys.readouterr().out)["engines"]] == ["transformers"]
     assert main([*asked, "--rule", "block"]) == 0
     assert capsys.readouterr().out.startswith("Best: block verification")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--k-max", "0"], "--k-max is 0: must be >= 1"),
-        (["--k-max", "x"], "--k-max"),
-        (["--rule", "magic"], "rule 'magic' is unknown: there are token, block"),
-        (["--rule", "greedy"], "rule 'greedy' cannot be predicted"),
-        (["--c", "-1"], "c is -1: must be >= 0"),
-        (["--check"], "--check is given with a recorded trace"),
-        (["--latency", "absent.json"], "absent.json is not a latency table"),
-        (["--c", "1", "--latency", "x"], "--c and --latency are both given"),
-        (["--logprobs", "x"], "a trace and --logprobs are both given"),
-        (["--acceptance", "0.8"], "a trace and --acceptance are both given"),
-        (["--counted-k", "4"], "a trace and --acceptance are both given"),
-        (["--nonsense"], "nonsense"),
-        (["--temperature", "0.5"], "--temperature given with a recorded trace"),
-        (["--target", "x", "--top-p", "7"], "--target, --top-p given with a recorded trace"),
-        (["--seed", "1"], "--seed given with a recorded trace: they only affect measuring, and this trace is already"),
-        (["--k-max", "2000000"], "--k-max is 2000000"),
-        (["--c", "1e308"], "c is 1e+308: must be >= 0 and below 1e+100"),
-        (["--c", "inf"], "c is inf: must be >= 0 and below 1e+100"),
-        (["--shape", "star"], "shape 'star' is unknown: there are chain, batch, tree"),
-        (["--shape", "1,1-1-1"], "path 1-1-1 has no parent"),
-        (["--shape", "2x0"], "branching is 0"),
-        (["--rule", "token", "--shape", "2x2"], "token verification is asked for k-ary 2x2"),
-        (["--rule", "race", "--shape", "2x2"], "the trace has no race_rank"),
-        (["--engine", "foo"], "--engine is 'foo': must be one of transformers, vllm"),
-        (["--bias", "1.5"], "bias share is 1.5"),
-        (["--bias", "0.5"], "the trace has no total_variation"),
-    ],
-)
-def test_bad_options(trace_file: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert message in refused(["predict", str(trace_file), *arguments], capsys)
 
 
 def test_output_folder_that_cannot_be_written(

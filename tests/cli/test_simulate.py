@@ -1,4 +1,4 @@
-"""`spectheory simulate`: what it counts and says, what it keeps, and bad input in a line."""
+"""`spectheory simulate`: what it counts and says, and what it keeps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from spectheory.cli import console, main
 from spectheory.cli.simulate import SETTINGS
 from tests.cli.simulate_cases import FEW, PAIR, ask
 from tests.commands import refused
-from tests.made_up import each
 
 
 @pytest.fixture(autouse=True)
@@ -206,76 +205,6 @@ def test_a_narrow_interval_ends_a_run(capsys: pytest.CaptureFixture[str]) -> Non
     assert 1000 < trials < 10_000
     looks = trials // 1000
     assert content["comparisons"][0]["alarm"] == pytest.approx(1e-6 / (looks * (looks + 1)) / 7)
-
-
-BAD: dict[str, tuple[tuple[str, ...], str]] = {
-    "no such kind": (("simulate", "rase"), "unknown simulation 'rase'"),
-    "no target": (("simulate", "race"), "--target-pmf is missing"),
-    "no pmf": (("simulate", "race", "--target-pmf", "0.5,0.6", "--draft-pmf", "0.5,0.5"), "--target-pmf sums to 1.1"),
-    "other sizes": (("simulate", "race", "--target-pmf", "1", "--draft-pmf", "0.5,0.5"), "one vocabulary"),
-    "two rows": (("simulate", "race", "--target-pmf", "ROWS", "--draft-pmf", "ROWS"), "--target-pmf has 2 rows"),
-    "a ratio beyond the floats": (
-        ("simulate", "race", "--target-pmf", "0.5,0.5", "--draft-pmf", "1e-310,1"),
-        "target/draft at token 0",
-    ),
-    "no trials": (("simulate", "race", *PAIR, "--trials", "0"), "--trials is 0"),
-    "negative trials": (("simulate", "race", *PAIR, "--trials", "-5"), "--trials is -5"),
-    "a mean of one trial": (("simulate", "token", "--trials", "1"), "need 2 for an interval"),
-    "no batch": (("simulate", "race", *PAIR, "--batch-size", "0"), "--batch-size is 0"),
-    "no workers": (("simulate", "race", *PAIR, "--workers", "0"), "--workers is 0"),
-    "a negative seed": (("simulate", "race", *PAIR, "--seed", "-1"), "--seed is -1"),
-    "no alarm": (("simulate", "race", *PAIR, "--alarm", "0"), "--alarm is 0"),
-    "no width": (("simulate", "race", *PAIR, "--width", "0"), "--width is 0"),
-    "no rank": (("simulate", "race", *PAIR, "--max-rank", "0"), "--max-rank is 0"),
-    "no rule": (("simulate", "single", *PAIR), "--rule is missing"),
-    "another rule": (("simulate", "single", *PAIR, "--rule", "tree"), "--rule is 'tree'"),
-    "a share above one": (("simulate", "biased", *PAIR, "--bias", "1.5"), "--bias is 1.5"),
-    "another recovery": (("simulate", "biased", *PAIR, "--bias", "1", "--recovery", "x"), "--recovery is 'x'"),
-    "no shape": (("simulate", "tree", "--rank-pmf", "1", "--shape", "oak"), "shape 'oak' is unknown"),
-    "k beside a shape": (("simulate", "tree", "--rank-pmf", "1", "--shape", "2x1", "--k", "3"), "leave --k out"),
-    "a rank the law lacks": (("simulate", "tree", "--rank-pmf", "0.5,0.5", "--shape", "3"), "ranks stop at 2"),
-    "a chain that is none": (("simulate", "token", "--target-pmf", "1", "--draft-pmf", "ROWS"), "one vocabulary"),
-    "no length": (("simulate", "token", "--length", "0"), "--length is 0"),
-    "a text too long": (("simulate", "token", "--length", "100000"), "--length is 100000"),
-    "too many drafts": (("simulate", "tree", "--rank-pmf", "1", "--k", "1000"), "the shape has 1000 nodes"),
-    "a tree too large": (("simulate", "tree", "--rank-pmf", "1", "--shape", "1000x1000x1000"), "nodes"),
-    "first tokens of two rows": (
-        ("simulate", "token", "--target-pmf", "ROWS", "--draft-pmf", "ROWS", "--initial", "ROWS"),
-        "--initial has 2 rows",
-    ),
-    "arrivals without end": (("simulate", "poisson", "--target-pmf", "0.5,0.5", "--draft-pmf", "1,1e-12"), "arrivals"),
-    "an empty target": (("simulate", "race", "--target-pmf", "", "--draft-pmf", "1"), "--target-pmf is empty"),
-    "no kind": (("simulate",), "Missing argument 'KIND'"),
-    "no text": (("simulate", "ngram"), "--text is missing"),
-    "no such text": (("simulate", "ngram", "--text", "no.such.module"), "no.such.module"),
-    "no such file": (("simulate", "ngram", "--text", "no.txt"), "--text is 'no.txt': must be a text file, a module"),
-    "no such family": (("simulate", "random-trees", "--family", "elves"), "elves"),
-    "a family and pmfs": (("simulate", "random-trees", "--family", "x", "--target-pmf", "1"), "leave one out"),
-    "no nodes": (("simulate", "random-trees", "--target-pmf", "1", "--nodes", "0"), "--nodes is 0"),
-    "results that are a folder": (("simulate", "race", *PAIR, "--out", "FOLDERS"), "results.jsonl"),
-    "results on a device": (("simulate", "race", *PAIR, "--out", "/dev/full"), "cannot be written (File exists)"),
-    "results of another kind": (("simulate", "race", *PAIR, "--out", "FOLDER"), "holds no results"),
-    "no such figure": (("figures", "mona-lisa"), "no figure is called 'mona-lisa'"),
-    "no workers for figures": (("figures", "race", "--workers", "0"), "--workers is 0"),
-    "a negative seed for figures": (("figures", "race", "--seed", "-1"), "seed is -1"),
-    "no place for figures": (("figures", "race", "--out", "OTHER/x"), "cannot be written"),
-    "nothing to redraw": (("figures", "race", "--redraw", "--out", "FOLDER"), "race.json cannot be read"),
-}
-
-
-@each("name", BAD)
-def test_bad_input_is_one_line(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments, message = BAD[name]
-    (tmp_path / "ROWS").write_text("0.5 0.5\n0.5 0.5\n")
-    (tmp_path / "OTHER").write_text("not results\n")
-    (tmp_path / "FOLDERS" / "results.jsonl").mkdir(parents=True, exist_ok=True)
-    (tmp_path / "FOLDER").mkdir(exist_ok=True)
-    (tmp_path / "FOLDER" / "results.jsonl").write_text("not results\n")
-    words = [
-        str(tmp_path / word) if word.split("/")[0] in ("ROWS", "OTHER", "FOLDER", "FOLDERS") else word
-        for word in arguments
-    ]
-    assert message in refused([*words], capsys)
 
 
 def test_results_of_another_version_are_left_alone(

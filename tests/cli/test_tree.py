@@ -1,4 +1,4 @@
-"""`spectheory tree`: its numbers against slow forms, narrow terminals, bad input to the three commands."""
+"""`spectheory tree`: its numbers against slow forms, narrow terminals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import pytest
 from spectheory.trace import SAMPLED_TEXT, TextInfo, Trace
 from tests.cli.theory_cases import EXACT, TABLE_P, Ask, P, Q, full_trace, text_of
 from tests.commands import refused
-from tests.made_up import each
 
 PRINTED = 0.05
 """Calls are stated to one digit after the point."""
@@ -204,107 +203,6 @@ def test_tables_fit_a_narrow_terminal(read: Callable[..., str], trace_file: Path
                 sum(bool(re.search(r"\d\.\d{2,4}(±\d\.\d+| \[[\d., ]+\])?[*†]? *-?$| -$", line)) for line in lines)
                 >= rows
             )
-
-
-BAD_INPUT = [
-    (["rules"], "no input is given: needs one of a trace, --target-pmf with --draft-pmf"),
-    (["rules", "T", "--target-pmf", "1"], "a trace and --target-pmf with --draft-pmf are given"),
-    (["rules", "--target-pmf", "1"], "--draft-pmf is missing"),
-    (["rules", "--draft-pmf", "1"], "--target-pmf is missing"),
-    (["rules", "T", "--candidates", "0"], "--candidates is 0: must be in 1..1024"),
-    (["rules", "T", "--seed", "-1"], "seed is -1"),
-    (["rules", "absent"], "absent is missing"),
-    (
-        ["rules", "--target-pmf", "0.5,0.4", "--draft-pmf", "1,0"],
-        "--target-pmf sums to 0.9, 0.1 too little: must sum to 1",
-    ),
-    (["rules", "--target-pmf", "1,0", "--draft-pmf", "0.7,0.4"], "--draft-pmf sums to 1.1, 0.1 too much"),
-    (["rules", "--target-pmf", "1,0", "--draft-pmf", "1,nan"], "--draft-pmf[1] is nan"),
-    (["rules", "--target-pmf", "-0.5,1.5", "--draft-pmf", "1,0"], "--target-pmf[0] is -0.5"),
-    (["rules", "--target-pmf", "inf,0", "--draft-pmf", "1,0"], "--target-pmf[0] is inf"),
-    (["rules", "--target-pmf", "0.5,0.5", "--draft-pmf", "1"], "target has 2 tokens and draft 1"),
-    (
-        ["rules", "--target-pmf", "0.5,half", "--draft-pmf", "1"],
-        "--target-pmf '0.5,half' is neither numbers nor a file",
-    ),
-    (["rules", "--target-pmf", "", "--draft-pmf", "1"], "--target-pmf is empty"),
-    (["rules", "--target-pmf", "FOLDER", "--draft-pmf", "1"], "Is a directory"),
-    (["rules", "--target-pmf", "table.npy", "--draft-pmf", "two.npy"], "--target-pmf has 3 rows and --draft-pmf 2"),
-    (["rules", "--target-pmf", "off.npy", "--draft-pmf", "1,0"], "--target-pmf row 1 sums to 0.5, 0.5 too little"),
-    (["rules", "--target-pmf", "cube.npy", "--draft-pmf", "1,0"], "--target-pmf is an array (1, 1, 1) of float64"),
-    (["rules", "--target-pmf", "words.npy", "--draft-pmf", "1,0"], "--target-pmf is an array (1,) of str32"),
-    (["rules", "--target-pmf", "torn.npy", "--draft-pmf", "1,0"], "cannot be read"),
-    (["rules", "--target-pmf", "empty.txt", "--draft-pmf", "1,0"], "it holds no list of numbers"),
-    (["rules", "--target-pmf", "words.txt", "--draft-pmf", "1,0"], "line 2 is not a row of numbers"),
-    (["rules", "--target-pmf", "ragged.txt", "--draft-pmf", "1,0"], "its rows differ in length"),
-    (["rules", "--target-pmf", "bad.json", "--draft-pmf", "1,0"], "an entry is no number"),
-    (["rules", "--target-pmf", "object.json", "--draft-pmf", "1,0"], "it holds no list of numbers"),
-    (["rules", "--target-pmf", "torn.json", "--draft-pmf", "1,0"], "cannot be read"),
-    (["rules", "--target-pmf", "nan.json", "--draft-pmf", "1,0"], "--target-pmf[0] is nan"),
-    (["bounds"], "no input is given"),
-    (["bounds", "T", "--mu", "1", "--mu2", "2"], "a trace and --mu with --mu2 are given"),
-    (["bounds", "--mu", "1"], "--mu2 is missing"),
-    (["bounds", "--mu2", "1"], "--mu is missing"),
-    (["bounds", "--mu", "2", "--mu2", "3"], "mu is 2, mu2 is 3: needs mu >= 0 and mu2 >= mu^2"),
-    (["bounds", "--mu", "nan", "--mu2", "3"], "must be finite"),
-    (["bounds", "--mu", "1", "--mu2", "3", "--nodes", "0"], "--nodes is 0"),
-    (["bounds", "--mu", "1", "--mu2", "3", "--trees", "9"], "--trees is given without --target-pmf"),
-    (["bounds", "--target-pmf", "table.npy", "--trees", "0"], "--trees is 0"),
-    (["bounds", "--target-pmf", "table.npy", "--trees", "1"], "trees is 1: must be >= 2"),
-    (["bounds", "--target-pmf", "table.npy", "--trees", "99999", "--nodes", "9999"], "that would take many minutes"),
-    (["bounds", "--rank-pmf", "0.9,0.2"], "--rank-pmf sums to 1.1, 0.1 too much: must sum to at most 1"),
-    (["bounds", "--rank-pmf", "0,0"], "--rank-pmf is zero everywhere"),
-    (["bounds", "--rank-pmf", "table.npy"], "--rank-pmf holds 3 rows"),
-    (["bounds", "--rank-pmf", "0.5", "--nodes", "999999"], "--nodes is 999999"),
-    (["rules", "--target-pmf", "0.5,,0.5", "--draft-pmf", "0.5,0.5"], "'0.5,,0.5' is neither numbers nor a file"),
-    (["tree"], "no input is given: needs one of a trace, --rank-pmf"),
-    (["tree", "T", "--rank-pmf", "0.5"], "a trace and --rank-pmf are given"),
-    (
-        ["tree", "T", "--rule", "magic"],
-        "rule 'magic' is unknown: there are token, block, race",
-    ),
-    (["tree", "T", "--rule", "token"], "rule 'token' has no ranks"),
-    (["tree", "T", "--max-width", "2"], "--max-width is given with a trace"),
-    (["tree", "--rank-pmf", "0.5", "--rule", "race"], "--rule is given without a trace"),
-    (["tree", "--rank-pmf", "0.5", "--nodes", "0"], "--nodes is 0"),
-    (["tree", "--rank-pmf", "0.5", "--max-depth", "0"], "--max-depth is 0"),
-    (["tree", "--rank-pmf", "0.1,0.2", "--consecutive", "--max-width", "2"], "max width is 2"),
-    (["tree", "--rank-pmf", "0.5,nan"], "--rank-pmf[1] is nan"),
-]
-
-
-def write_bad_files(folder: Path) -> None:
-    np.save(folder / "table.npy", np.array(TABLE_P))
-    np.save(folder / "two.npy", np.array(TABLE_P[:2]))
-    np.save(folder / "off.npy", np.array([[1.0, 0.0], [0.5, 0.0]]))
-    np.save(folder / "cube.npy", np.ones((1, 1, 1)))
-    np.save(folder / "words.npy", np.array(["a"]))
-    (folder / "torn.npy").write_bytes((folder / "table.npy").read_bytes()[:100])
-    for name, text in {
-        "empty.txt": "",
-        "words.txt": "0.5\nhalf\n",
-        "ragged.txt": "0.5 0.5\n1.0\n",
-        "bad.json": '[0.5, "0.5"]',
-        "object.json": '{"pmf": [1]}',
-        "torn.json": "[0.5, ",
-        "nan.json": "[NaN, 1]",
-    }.items():
-        (folder / name).write_text(text)
-
-
-@each("arguments, message", BAD_INPUT)
-def test_bad_input(
-    arguments: list[str],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    write_bad_files(tmp_path)
-    (tmp_path / "FOLDER").mkdir(exist_ok=True)
-    full_trace(tmp_path / "T")
-    monkeypatch.chdir(tmp_path)
-    assert message in refused(arguments, capsys)
 
 
 def test_a_folder_without_a_trace_and_a_trace_without_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,7 +26,6 @@ from proofs_check.statement.findings import Effort, Finding
 from spectheory.cli import console, main
 from spectheory.errors import SettingError
 from spectheory.store import Store
-from tests.made_up import each
 
 CASES: list[dict[str, Any]] = [{"x": Fraction(n, 7)} for n in range(8)]
 TRUE = Claim("x <= 1", lambda x: at_most(x, 1))
@@ -216,38 +215,3 @@ def test_an_interrupted_run_shows_what_is_finished(run: Run, monkeypatch: pytest
     assert "1 not run; 1 check in" in " ".join(out.split())
     assert "checks did not run" in " ".join(out.split())
     assert "interrupted" in err
-
-
-BAD: dict[str, tuple[list[str], str]] = {
-    "an unknown id": (["A33"], "did you mean A3"),
-    "an unknown paper": (["--paper", "kobus"], "did you mean kobus2025"),
-    "an unknown kind": (["--evidence", "magic"], "symbolic, exact, certified, search"),
-    "no worker": (["--workers", "0"], "must be in 1.."),
-    "a negative seed": (["--seed", "-1"], "must be an integer >= 0"),
-    "no evidence of the kind": (["A3/look-alike", "--evidence", "certified"], "none of the statements"),
-    "no claim file": (["--claim", "nowhere.py"], "needs a Python file"),
-    "a claim and an id": (["A3", "--claim", "nowhere.py"], "needs one of"),
-    "a claim that breaks": (["--claim", "{folder}/breaks.py"], "ZeroDivisionError"),
-    "a file without claims": (["--claim", "{folder}/empty.py"], "defines no claim"),
-    "a claim and a kind": (["--evidence", "exact", "--claim", "nowhere.py"], "needs one of"),
-    "a claim file that exits": (["--claim", "{folder}/exits.py"], "SystemExit"),
-    "a device as record": (["A3/look-alike", "--out", "/dev/full"], "cannot be written"),
-    "a claim that is no number": (["--claim", "{folder}/number.py"], "needs at_most"),
-    "an unwritable record": (["A3/look-alike", "--out", "/proc/none"], "cannot be"),
-    "a folder as record": (["A3/look-alike", "--out", "{folder}/taken"], "Is a directory"),
-}
-
-
-@each("case", BAD)
-def test_bad_input_is_one_line(case: str, run: Run, tmp_path: Path) -> None:
-    (tmp_path / "breaks.py").write_text("1 / 0")
-    (tmp_path / "empty.py").write_text("")
-    (tmp_path / "taken" / "checks.jsonl").mkdir(parents=True, exist_ok=True)
-    (tmp_path / "exits.py").write_text("import sys\nsys.exit(0)")
-    (tmp_path / "number.py").write_text("from proofs_check import Claim\nc = Claim('c', lambda p, q: p[0])")
-    arguments, fragment = BAD[case]
-    status, out, err = run(*(argument.format(folder=tmp_path) for argument in arguments))
-    assert (status, out) == (2, "")
-    assert fragment in err
-    assert err.startswith("spectheory: ")
-    assert err.count("\n") == 1
