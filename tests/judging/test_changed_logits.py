@@ -89,6 +89,13 @@ FAULTS = [
 ]
 
 
+def test_a_cut_lets_in_no_token_that_is_cut_already() -> None:
+    """Where five tokens are kept, a cut to ten changes nothing; one to three does."""
+    stated = Sampling(1.0, top_k=5)
+    assert not _cut_to(10).differs(stated)
+    assert _cut_to(3).steps(stated) == (replace(stated, top_k=3),)
+
+
 @each("sampling, target, draft, cause", FAULTS)
 def test_an_engine_that_samples_otherwise_is_found_out(
     sampling: Sampling, target: LogitChange | None, draft: LogitChange, cause: str
