@@ -1,8 +1,9 @@
-"""Bad numbers at the doors of the calculators: a named error before anything is allocated or summed."""
+"""Bad numbers at the doors of the calculators: a named error before anything is allocated; errors travel whole."""
 
 from __future__ import annotations
 
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -10,14 +11,8 @@ import pytest
 import torch
 
 from spectheory.checks import real, whole
-from spectheory.cost.iid import (
-    best_chain_length,
-    iid_operations,
-    iid_speedup,
-    iid_tokens_per_call,
-    required_acceptance,
-)
-from spectheory.errors import SettingError
+from spectheory.cost.iid import best_chain_length, iid_operations, iid_speedup, iid_tokens_per_call, required_acceptance
+from spectheory.errors import LogitsError, MissingExtraError, SettingError, SpectheoryError
 from tests.made_up import each
 
 HUGE = 10**400
@@ -73,3 +68,18 @@ def test_the_best_length_of_any_range(alpha: float, c: float) -> None:
         assert every[best_chain_length(alpha, c, k_max) - 1] == pytest.approx(max(every), rel=1e-14)
     longest = best_chain_length(alpha, c, 10**9)
     assert longest == 10**9 if c == 0 < alpha or c < alpha == 1 else longest < 10**4
+
+
+ERRORS = [
+    SettingError("k is 0", limit="must be >= 1", remedy="use 1"),
+    LogitsError("row 3 is NaN", limit="needs numbers", remedy="look at the model", row=3),
+    MissingExtraError("z3 is not installed", limit="needs the extra 'proofs'", remedy="install it"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_error_travels_whole(error: SpectheoryError) -> None:
+    """Workers hand their errors to the parent."""
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
+    assert str(error).count("\n") == 0

@@ -1,4 +1,4 @@
-"""B7 in its twins: masses, values and the linear programmes over all policies, which must be able to tell."""
+"""B7 and L in their twins: masses, values and the linear programmes over all policies, which must be able to tell."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from proofs_check.library.cases import random_model
+from proofs_check.statement.findings import Effort
 from proofs_check.theorems.block.block_look_alikes import G, crowded, gadget, right, stopped_early
+from proofs_check.theorems.path.start_survival import by_start, certain_head, from_start, heads, least_of_text, policies
 from proofs_check.twins.block_values import (
     Goal,
     Problem,
@@ -26,6 +28,7 @@ from proofs_check.twins.block_values import (
     token_masses,
     tokens_after,
 )
+from proofs_check.twins.path_theorem import block_survival, calls
 from simulations.verdicts import call_programme
 from simulations.verdicts.markov_calls import markov_calls
 from spectheory.drafting import Chain
@@ -75,9 +78,9 @@ def test_the_programme_finds_less_where_calls_need_not_be_fresh() -> None:
 def test_the_programme_knows_plain_decoding_and_perfect_drafts() -> None:
     """Disjoint drafts cost a call per token; drafts that are always right ceil(N/(k+1))."""
     one, other = (Fraction(1), Fraction(0)), (Fraction(0), Fraction(1))
-    for draft, calls in ((other, 5), (one, 2)):
+    for draft, number in ((other, 5), (one, 2)):
         given = texts(lambda _: one, lambda _, draft=draft: draft, 2, 5)  # type: ignore[misc]
-        assert abs(fewest_calls(given) - calls) < SOLVED
+        assert abs(fewest_calls(given) - number) < SOLVED
 
 
 def test_a_policy_may_not_repeat_its_text() -> None:
@@ -136,3 +139,26 @@ def test_the_programme_of_the_figure() -> None:
         }
         assert abs(optimum - calls["block"]) < SOLVED
         assert (calls["token"] > optimum + 1e-4) == (k > 1)
+
+
+def test_the_counterexample_of_heads() -> None:
+    """From 0 drafts right, wrong; from 1 right, right; from 2 and 3 wrong: block 3 calls, L and the best policy 2."""
+    case = certain_head((1, 2, 0, 0), 2)
+    target, head = case["target"], case["head"]
+    text = (0, 0, 0, 0)
+    given = Problem(target.__getitem__, lambda start: from_start(head, start), lambda _: 2, lambda t: len(t) >= 4, 2)
+    assert calls(by_start(block_survival, target.__getitem__, head, text), 2, 4)[0] == 3
+    assert least_of_text("block", target, head, 2, text) == 2
+    assert fewest_calls(given) == pytest.approx(2)
+
+
+def test_no_policy_needs_fewer() -> None:
+    """L is below the optimum and near it; the same recursion on token verification's survival is not below."""
+    slack, wrong = [], 0
+    for case in heads(Effort()):
+        (compared,) = policies("block", **case)
+        slack.append(float(compared.right - compared.left))
+        (other,) = policies("token", **case)
+        wrong += other.left > other.right
+    assert 0 <= min(slack) <= max(slack) < 0.02, "calls, of at most 4"
+    assert wrong > 3

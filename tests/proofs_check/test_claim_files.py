@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spectheory.cli import main
-from tests.proofs_check.test_trials import TRIED
+from tests.proofs_check.test_claims import TRIED
 
 pytestmark = pytest.mark.usefixtures("brief")
 

@@ -1,15 +1,17 @@
-"""The illustration of draft trees: what it shows is what the algorithms return, and its decisions follow the rule."""
+"""The illustrations: draft trees are what the algorithms return, and the recorded run of decoding repeats."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 
 from simulations.draws import Stream, words
 from simulations.reference.decoding import ALGORITHMS, DraftTree, Pair
 from simulations.reference.pictured import Pictured, race_pictured, rejection_pictured
 from simulations.sweeps.example import DRAFT, LAST, PATHS, SEEDS, TARGET
+from simulations.sweeps.schematic import METHODS, SEED, recorded, run
 from tests.made_up import each
 
 PAIR, TREE = Pair(np.array(TARGET), np.array(DRAFT)), DraftTree(PATHS)
@@ -44,3 +46,18 @@ def test_coins_decide() -> None:
             assert tried == (node.coin is not None)
             if node.coin is not None and node.chance is not None:
                 assert (node.decision == "accepted") == (node.coin < node.chance)
+
+
+CALLS = {name: recorded()["methods"][name] for name in METHODS}
+
+
+@pytest.mark.evidence
+def test_the_run_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same tokens and calls again; negative control: another seed gives others."""
+    fields = ("drafted", "depth", "accepted", "last", "output")
+    monkeypatch.setattr("simulations.sweeps.schematic.REPEATS", 1)
+    expected = {name: [[call[each] for each in fields] for call in CALLS[name]] for name in METHODS}
+    for seed, same in ((SEED, True), (SEED + 1, False)):
+        monkeypatch.setattr("simulations.sweeps.schematic.SEED", seed)
+        again = {name: [[call[each] for each in fields] for call in calls] for name, calls in run()["methods"].items()}
+        assert (again == expected) is same

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +16,34 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from spectheory.cost import LatencyTable
+from spectheory.drafting import Chain, read_stop
 from spectheory.errors import OutputError, SpectheoryError, TextError, TraceError
 from spectheory.intervals import Interval
-from spectheory.trace import COLUMNS, METADATA_KEY, RECORDED_RANKS, TextInfo, Trace
+from spectheory.prediction import plan
+from spectheory.prediction.paths import calls_of_texts
+from spectheory.prediction.stopped import stopped_survival
+from spectheory.trace import (
+    COLUMNS,
+    MEASURED,
+    METADATA_KEY,
+    RECORDED_RANKS,
+    REQUIRED,
+    SCHEMA_VERSION,
+    TRACE_FILE,
+    Column,
+    TextInfo,
+    Trace,
+    read_any,
+)
 from spectheory.trace.calls import CallLog, Request
+from spectheory.trace.columns import BY_START
 from spectheory.trace.counters import Counters
-from tests.made_up import columns, one_line, same, trace
+from spectheory.trace.parts import PartStore, concatenate
+from spectheory.verification import PATH_RULES, Columns
+from tests.made_up import columns, head_columns, one_line, same, trace
 
 NAN = math.nan
 
@@ -267,3 +290,323 @@ def test_log_probabilities_of_every_array() -> None:
     record = Trace.from_log_probabilities([(half, [-math.inf, -0.5])])
     assert record.columns["log_target"].tolist() == FINE
     assert record.columns["log_draft"].tolist() == [-math.inf, -0.5]
+
+
+def test_a_folder_is_read_by_the_name_of_its_trace(tmp_path: Path) -> None:
+    written = trace(2, 3)
+    written.write(tmp_path / TRACE_FILE)
+    assert same(Trace.read(tmp_path), written)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(TraceError) as caught:
+        Trace.read(tmp_path / "empty")
+    assert f"{tmp_path / 'empty' / TRACE_FILE} is missing" in one_line(caught)
+
+
+WRONG_TEXTS = {
+    "tokens": (-1, 0, 2.0, "2", True, None),
+    "id": (3, None),
+    "prompt": (["p"],),
+    "category": (1.5,),
+    "ended": ("no", 1, None),
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in WRONG_TEXTS.items() for v in values])
+def test_texts_of_other_kinds_are_refused(name: str, value: Any, tmp_path: Path) -> None:
+    path = tmp_path / "pair.parquet"
+    trace(2).write(path)
+    table = pq.read_table(path)
+    header = json.loads(table.schema.metadata[METADATA_KEY])
+    header["texts"][0][name] = value
+    pq.write_table(table.replace_schema_metadata({METADATA_KEY: json.dumps(header).encode()}), path)
+    with pytest.raises(TraceError) as caught:
+        Trace.read(path)
+    assert f"{name} of text " in one_line(caught)
+    assert f"is {value!r}" in one_line(caught)
+    assert str(path) in one_line(caught)
+
+
+def test_a_column_that_is_there_twice(tmp_path: Path) -> None:
+    path = tmp_path / "pair.parquet"
+    trace(2).write(path)
+    table = pq.read_table(path)
+    pq.write_table(table.append_column("log_target", table.column("log_target")), path)
+    with pytest.raises(TraceError) as caught:
+        Trace.read(path)
+    assert f"{path} has 2 columns 'log_target'" in one_line(caught)
+
+
+OUT_OF_MEMORY = """
+import resource, sys
+from pathlib import Path
+import pyarrow.parquet
+from spectheory.cost import ConstantRatio
+from spectheory.errors import TraceError
+from spectheory.prediction import plan, predict
+from spectheory.prediction.shape_calls import BestTree
+from spectheory.trace import Trace
+pyarrow.set_cpu_count(1)
+pyarrow.set_io_thread_count(1)
+pyarrow.parquet.read_table(Path(sys.argv[1]), columns=["log_draft"], partitioning=None)  # threads have started
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[2]),) * 2)
+try:
+    print(len(Trace.read(Path(sys.argv[1]))))
+except TraceError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits a process by its address space")
+def test_a_good_file_that_does_not_fit_says_so(tmp_path: Path) -> None:
+    """The same file in the same process, with 64 MB to spare and with 4 GB."""
+    rows = 10_000_000
+    path = tmp_path / "pair.parquet"
+    Trace({name: np.full(rows, -1.0) for name in REQUIRED}, (TextInfo("a", rows),)).write(path)
+
+    def read_within(room: int) -> str:
+        command = [sys.executable, "-c", OUT_OF_MEMORY, str(path), str(room)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert f"{path} does not fit in memory" in read_within(64 << 20)
+    assert read_within(4 << 30) == str(rows)
+
+
+def test_the_system_says_why_a_file_cannot_be_read(tmp_path: Path) -> None:
+    """A link to itself: neither missing nor truncated."""
+    path = tmp_path / "pair.parquet"
+    path.symlink_to(path)
+    with pytest.raises(TraceError, match=r"pair.parquet cannot be read \(Too many levels of symbolic links\)"):
+        Trace.read(path)
+
+
+def text_part(index: int) -> Trace:
+    """The trace of one text."""
+    return Trace(columns(index + 2, seed=index), (TextInfo(f"text {index}", index + 2),))
+
+
+def kept(final: Path, *indices: int, fingerprint: str = "fingerprint one") -> Path:
+    """The file of a run that stored these parts."""
+    with PartStore(final, fingerprint) as store:
+        for index in indices:
+            store.keep(index, text_part(index))
+    return store.path
+
+
+@pytest.fixture
+def final(tmp_path: Path) -> Path:
+    return tmp_path / "out" / "pair.parquet"
+
+
+def test_a_killed_run_resumes(final: Path) -> None:
+    """Parts may arrive in any order and in several runs; they are as they were."""
+    kept(final, 2, 0)
+    with PartStore(final, "fingerprint one") as again:
+        assert sorted(again.parts) == [0, 2]
+        again.keep(1, text_part(1))
+        assert same(concatenate(again.some(range(3)), {}), concatenate([text_part(i) for i in range(3)], {}))
+        assert again.began(4, 2) == (4, 2)
+    with PartStore(final, "fingerprint one") as third:
+        assert third.began(8, 1) == (4, 2), "as the measurement began"
+
+
+def test_a_part_stored_twice_counts_once(final: Path) -> None:
+    with PartStore(final, "fingerprint one") as store:
+        store.keep(0, text_part(1))
+        store.keep(0, text_part(0))
+        assert same(*store.some([0]), text_part(0))
+
+
+def test_a_trace_of_parts_alone_is_refused(tmp_path: Path) -> None:
+    """As ``predict --quick`` leaves it."""
+    path = kept(tmp_path / TRACE_FILE, 0)
+    for read in (Trace.read, read_any):
+        with pytest.raises(TraceError, match="its measurement is unfinished"):
+            read(tmp_path)
+    path.unlink()
+    with pytest.raises(TraceError, match="is missing"):
+        Trace.read(tmp_path)
+
+
+def test_parts_of_other_settings_are_refused(final: Path) -> None:
+    before = kept(final, 0).read_bytes()
+    other = PartStore(final, "fingerprint two")
+    for use in (other.check, other.__enter__):
+        with pytest.raises(TraceError) as caught:
+            use()
+        assert "holds an unfinished measurement with other settings" in one_line(caught)
+    assert other.path.read_bytes() == before, "nothing was cut"
+
+
+def test_parts_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OutputError, match="cannot be written"):
+        kept(tmp_path / "file" / "pair.parquet")
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1 half a file\n"])
+def test_a_damaged_part_is_measured_again(damage: bytes, final: Path) -> None:
+    """Whichever part it is; what is whole is kept."""
+    path = kept(final, 0, 1, 2)
+    head, *rows = path.read_bytes().splitlines(keepends=True)
+    for index in range(3):
+        path.write_bytes(b"".join([head, *rows[:index], damage, *rows[index + 1 :]]))
+        with PartStore(final, "fingerprint one") as store:
+            assert sorted(store.parts) == [each for each in range(3) if each != index]
+            store.keep(index, text_part(index))
+            assert same(*store.some([index]), text_part(index))
+
+
+def test_a_part_that_is_damaged_later_is_not_left_out(final: Path) -> None:
+    """After it was looked at: no trace is made without it."""
+    path = kept(final, 0, 1)
+    with PartStore(final, "fingerprint one") as store:
+        content = path.read_bytes()
+        for other in (content[: len(content) // 2], content[:-600] + b"A" * 600):
+            path.write_bytes(other)
+            with pytest.raises(TraceError, match=r"row 3 of .* is damaged"):
+                store.some([0, 1])
+
+
+MOST_BYTES = 400
+"""Of a start with 8 depths: 40 MB for 100,000 starts."""
+DEPTH = 8
+
+
+def write_plainly(written: Trace, path: Path, schema: int = SCHEMA_VERSION) -> Path:
+    """A file with pyarrow's own encodings."""
+    arrays = {
+        name: pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), values.shape[1])
+        if values.ndim == 2
+        else pa.array(values)
+        for name, values in written.columns.items()
+    }
+    texts = [asdict(text) for text in written.texts]
+    header = {"schema": schema, "provenance": dict(written.provenance), "texts": texts}
+    pq.write_table(pa.table(arrays).replace_schema_metadata({METADATA_KEY: json.dumps(header).encode()}), path)
+    return path
+
+
+def head(tokens: int = 60, seed: int = 1) -> Trace:
+    """A trace of a draft head, of texts of 20 tokens."""
+    texts = tuple(TextInfo(f"text {i}", 20, prompt=f"p{i}") for i in range(tokens // 20))
+    return Trace(head_columns(tokens, DEPTH, seed), texts, {"settings": {"depth": DEPTH}})
+
+
+@pytest.mark.parametrize("schema", [SCHEMA_VERSION - 1, SCHEMA_VERSION + 1])
+def test_another_schema_is_refused_in_one_line(schema: int, tmp_path: Path) -> None:
+    path = write_plainly(trace(3), tmp_path / "new.parquet", schema)
+    with pytest.raises(TraceError) as caught:
+        Trace.read(path)
+    assert f"has trace schema {schema}: this version reads schema {SCHEMA_VERSION}" in one_line(caught)
+
+
+@pytest.mark.parametrize("kind", ["sampled", "greedy", "single precision"])
+def test_a_trace_by_position_takes_no_more_bytes_than_written_plainly(kind: str, tmp_path: Path) -> None:
+    """Numbers that hardly repeat, those of temperature 0, which are nearly all equal, and widened ones."""
+    written = trace(700, 800)
+    columns = dict(written.columns)
+    if kind == "greedy":
+        zeros = np.zeros(1500)
+        columns |= {"log_target": zeros, "log_draft": zeros, "kl": zeros, "race_g": zeros + 0.5}
+        columns["rejection_rank"] = np.tile(np.eye(1, RECORDED_RANKS), (1500, 1))
+    if kind == "single precision":
+        columns = {n: c.astype(np.float32).astype(float) if c.dtype.kind == "f" else c for n, c in columns.items()}
+    given = Trace(columns, written.texts)
+    given.write(path := tmp_path / "new.parquet")
+    old = write_plainly(given, tmp_path / "old.parquet")
+    assert path.stat().st_size <= old.stat().st_size
+    assert same(Trace.read(path), given)
+
+
+def test_columns_by_start_survive_the_disk(tmp_path: Path) -> None:
+    """Counts and truth values exactly, numbers to their bits, columns by position with all of theirs."""
+    written = head()
+    written.write(path := tmp_path / "head.parquet")
+    read = Trace.read(path)
+    assert (read.depth, read.texts) == (DEPTH, written.texts)
+    for name, values in read.columns.items():
+        given = written.columns[name]
+        assert values.shape == given.shape
+        if name not in BY_START or values.dtype.kind != "f":
+            assert np.array_equal(values, given), name
+        else:
+            assert values.dtype == np.float64
+            assert np.array_equal(values == 0, given == 0)
+            np.testing.assert_allclose(values, given.astype(np.float32), rtol=2.0 ** -COLUMNS[name].bits)
+    read.write(path)
+    assert same(Trace.read(path), read), "written again, nothing changes"
+
+
+def test_types_on_disk(tmp_path: Path) -> None:
+    """By start numbers are float32 and ranks of the smallest type, one list of K entries per row."""
+    head().write(path := tmp_path / "head.parquet")
+    types = {field.name: str(field.type) for field in pq.read_schema(path)}
+    assert types["start_log_draft"] == f"fixed_size_list<element: float>[{DEPTH}]"
+    assert types["start_draft_rank"] == f"fixed_size_list<element: uint8>[{DEPTH}]"
+    assert types["start_race_rank"].startswith("fixed_size_list<element: fixed_size_list<element: float>[4]")
+    assert types["log_draft"] == "double"
+
+
+def test_infinities_and_the_ends_of_a_range_are_stored(tmp_path: Path) -> None:
+    """What the draft cannot draw, what it is certain of, and numbers beyond single precision."""
+    q = np.array([[-np.inf, 0.0, -1e-30, -700.0]])
+    columns = {"log_target": np.array([-0.5]), "log_draft": q[:, 0], "start_log_draft": q}
+    g = np.array([[np.inf, 0.0, 1e-30, 1e300]])
+    Trace(columns | {"start_race_g": g}, (TextInfo("a", 1),)).write(path := tmp_path / "a.parquet")
+    read = Trace.read(path).columns
+    np.testing.assert_allclose(read["start_log_draft"], q, rtol=2.0 ** -COLUMNS["start_log_draft"].bits)
+    assert read["start_race_g"][0, [0, 1, 3]].tolist() == [np.inf, 0.0, np.inf]
+
+
+def filler(column: Column, tokens: int, rng: np.random.Generator) -> Any:
+    """Possible values of a column that has no relation to others, in the precision of a measurement."""
+    if column.kind == "integer":
+        return rng.geometric(0.3, tokens)
+    values = rng.dirichlet(np.ones(9), tokens)[:, : column.widths[1]] if column.widths else rng.random(tokens)
+    return values.astype(np.float32).astype(np.float64)
+
+
+def test_the_bytes_of_a_head(tmp_path: Path) -> None:
+    """All columns of a measurement by start and by position, of numbers that never repeat."""
+    tokens, rng = 6000, np.random.default_rng(3)
+    written = head(tokens)
+    beside = {name: filler(COLUMNS[name], tokens, rng) for name in MEASURED if name not in written.columns}
+    beside["target_second_moment"] += 1  # at least the square of the entropy
+    beside["lookup_drafted"] += beside["lookup_match"]
+    Trace({**beside, **written.columns}, written.texts).write(path := tmp_path / "head.parquet")
+    assert set(pq.read_schema(path).names) == {*MEASURED, *BY_START}
+    assert path.stat().st_size <= MOST_BYTES * tokens
+
+
+def test_what_the_disk_rounds_hardly_moves_calls(tmp_path: Path) -> None:
+    """Tokens per call of every rule and k agree to a few millionths; twelve bits fewer would be seen."""
+    written = head(400)
+    written.write(path := tmp_path / "head.parquet")
+    chains = [Chain(k) for k in range(1, DEPTH + 1)]
+
+    def off(other: Trace) -> float:
+        both = (plan(given, shapes=chains).predictions for given in (written, other))
+        return max(abs(a.tokens_per_call.best / b.tokens_per_call.best - 1) for a, b in zip(*both, strict=True))
+
+    assert 0 < off(Trace.read(path)) < 1e-5
+    coarse = written.columns["start_log_draft"].astype(np.float16).astype(float)
+    first = {"log_draft": coarse[:, 0], "start_log_draft": coarse}
+    assert off(Trace({**written.columns, **first}, written.texts)) > 1e-5
+
+
+def test_what_the_disk_rounds_hardly_moves_stopped_calls(tmp_path: Path) -> None:
+    """Calls of stopping rules agree to a thousandth, as decisions change next to the threshold alone."""
+    written = head(8000)
+    written.write(path := tmp_path / "head.parquet")
+    stops = [read_stop(f"{kind}{at / 10}") for kind in ("top<", "entropy>") for at in range(1, 10)]
+
+    def calls(columns: Columns) -> NDArray[np.float64]:
+        laws = (stopped_survival(PATH_RULES["block"], stop, DEPTH, columns) for stop in stops)
+        return np.array([calls_of_texts(law, written.lengths).expected.sum() for law in laws])
+
+    exact = calls(written.columns)
+    assert np.abs(calls(Trace.read(path).columns) / exact - 1).max() < 1e-3
+    names = ("start_draft_top", "start_draft_entropy")
+    seven_bits = {name: np.round(written.columns[name] * 2**7) / 2**7 for name in names}
+    assert np.abs(calls({**written.columns, **seven_bits}) / exact - 1).max() > 1e-3
