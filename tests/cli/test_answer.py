@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -70,27 +69,3 @@ def test_json_is_one_object_with_the_last_step(steps: STEPS) -> None:
         "last: file 1, printed ''",
         "end: file 2, printed '{ \"schema\": 1,'",
     ]
-
-
-@pytest.fixture
-def nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    def left(*_: Any, **__: Any) -> None:
-        raise BrokenPipeError
-
-    monkeypatch.setattr("spectheory.cli.answer.answers.print", left)
-
-
-@pytest.mark.usefixtures("nobody_reads")
-def test_files_are_written_though_the_reader_left(steps: STEPS, tmp_path: Path) -> None:
-    with pytest.raises(BrokenPipeError):
-        steps(as_json=False)
-    assert json.loads((tmp_path / "answer.json").read_text())["n"] == 2
-
-
-@pytest.mark.usefixtures("nobody_reads")
-def test_without_files_nothing_is_left_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    def last() -> Report:
-        raise AssertionError("nobody reads it")
-
-    with pytest.raises(BrokenPipeError):
-        answer.show(SHORT, SimpleNamespace(json=False), last=last)

@@ -15,10 +15,6 @@ import numpy as np
 import pytest
 
 from spectheory import files
-from spectheory.cli import main
-from spectheory.errors import MissingExtraError, TraceError, load_extra
-from spectheory.trace import TextInfo, Trace
-from spectheory.trace.columns import COLUMNS, REQUIRED
 from tests.cli.plan_cases import latencies, measured
 from tests.commands import refused as refused_line
 
@@ -92,22 +88,6 @@ def test_continuations_have_a_limit(refused: Refused, tmp_path: Path) -> None:
     assert "--continuations is 100000000: must be in 1..1024" in line
 
 
-def test_passes_alone_needs_latencies(refused: Refused, tmp_path: Path) -> None:
-    folder = measured(tmp_path / "measured")
-    assert "--passes-alone is given with --c" in refused("predict", folder, "--passes-alone", "--c", 0.1)
-    (folder / "latency.json").unlink()
-    assert "--passes-alone is given without latencies" in refused("predict", folder, "--passes-alone")
-
-
-def test_a_validation_is_joined_once(refused: Refused, tmp_path: Path) -> None:
-    """However its folder is written."""
-    one = tmp_path / "one"
-    one.mkdir()
-    for again in (one, tmp_path / "two" / ".." / "one"):
-        assert "is given twice" in refused("validations", one, again, "--out", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize("command", ["predict", "plan"])
 @pytest.mark.parametrize(
     ("content", "reason"),
@@ -167,37 +147,9 @@ def test_a_long_value_in_a_latency_table_is_shortened(change: dict[str, Any], re
     assert len(line) < LONGEST_LINE
 
 
-def test_nothing_to_redraw_makes_no_folder(refused: Refused, tmp_path: Path) -> None:
-    pytest.importorskip("numba")
-    pytest.importorskip("matplotlib")
-    assert "race.json cannot be read" in refused("figures", "race", "--redraw", "--out", tmp_path / "nowhere")
-    assert not (tmp_path / "nowhere").exists()
-
-
-@pytest.mark.parametrize(("name", "text"), [("p.txt", "0.5 0.5\n"), ("p.json", "[0.5, 0.5]")])
-def test_a_pmf_with_a_byte_order_mark_is_read(
-    name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / name).write_text(text, encoding="utf-8-sig")
-    assert main(["rules", "--target-pmf", str(tmp_path / name), "--draft-pmf", "0.5,0.5"]) == 0
-    assert capsys.readouterr().err == ""
-
-
 def test_objects_of_numpy_are_refused_without_advice_to_load_them(refused: Refused, tmp_path: Path) -> None:
     np.save(tmp_path / "objects.npy", np.array([{}, 1], dtype=object), allow_pickle=True)
     line = refused("rules", "--target-pmf", tmp_path / "objects.npy", "--draft-pmf", "1", but=tmp_path)
     assert "(holds Python objects, not only numbers; it is never loaded)" in line
     (tmp_path / "other.npy").write_bytes(b"something else")
     assert "magic string" in refused("rules", "--target-pmf", tmp_path / "other.npy", "--draft-pmf", "1")
-
-
-def test_lengths_of_many_columns_are_shortened() -> None:
-    columns = {name: np.zeros(3 if name in REQUIRED else 2) for name in COLUMNS}
-    with pytest.raises(TraceError, match=r"columns of other lengths: \{.+, \.\.\.\}") as refusal:
-        Trace(columns, (TextInfo("a", 3),))
-    assert len(str(refusal.value)) < LONGEST_LINE
-
-
-def test_a_missing_part_of_the_base_install_names_no_extra() -> None:
-    with pytest.raises(MissingExtraError, match=r"pip install spectheory$"):
-        load_extra("spectheory_no_such_module", extra=None)

@@ -195,26 +195,6 @@ def test_output_folder_that_cannot_be_written(
     assert "cannot be written" in refused(["predict", str(trace_file), "--out", str(tmp_path / "file" / "x")], capsys)
 
 
-def test_a_folder_in_the_way_of_an_output_file(
-    trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "out" / "prediction.json").mkdir(parents=True)
-    assert main(["predict", str(trace_file), "--out", str(tmp_path / "out")]) == 2
-    assert "prediction.json cannot be written" in capsys.readouterr().err
-
-
-def test_brackets_in_a_path_are_no_markup(trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["predict", str(trace_file), "--k-max", "1", "--out", str(tmp_path / "a[bold]b")]) == 0
-    assert "a[bold]b" in capsys.readouterr().err.replace("\n", "")
-
-
-def test_no_command_and_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"]) == 0
-    assert "predict" in capsys.readouterr().out
-    assert "unknown" in refused(["unknown"], capsys)
-    assert "--out" in refused(["measure"], capsys)
-
-
 def test_latencies_of_short_calls_leave_out_the_speedup(
     trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

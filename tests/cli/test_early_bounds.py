@@ -9,11 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectheory.cli import main
 from spectheory.cost import iid_speedup
 from spectheory.cost.iid import draft_needed
 from tests.cli.theory_cases import EXACT, Ask
-from tests.commands import refused
 
 
 def test_cross_entropies(ask: Ask) -> None:
@@ -68,31 +66,6 @@ def test_the_target_s_own_scores(ask: Ask, tmp_path: Path) -> None:
     assert set(from_scores["columns"]) == {"text", "numeric"}, "a draft is not known, so nothing is said of it"
     assert from_scores["rows"] == ask("bounds", "--target-logprobs", paired)["rows"]
     assert from_scores["nats_per_token"] == pytest.approx(-np.mean(texts), rel=EXACT)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--c", "1"], "--c is given without --need"),
-        (["--draft-nats", "2"], "--draft-nats is given without --target-nats"),
-        (["--target-nats", "2", "--draft-nats", "1"], "--draft-nats is 1, below --target-nats 2"),
-        (["--target-nats", "nan"], "--target-nats is nan: must be >= 0 and finite"),
-        (["--target-nats", "2", "--nodes", "4"], "--nodes is given with entropies"),
-        (["--target-nats", "3", "--vocabulary", "2"], "must be in [0, log 2 = 0.693147] nats"),
-        (["--need", "2"], "--need is given without --c"),
-        (["--need", "20", "--c", "0.1"], "which allows 0.909091 to 8.78378"),
-        (["--need", "2", "--c", "0.1", "--k", "1"], "which allows 0.909091 to 1.81818"),
-        (["--need", "2", "--c", "0.1", "--mu", "1"], "--mu with --mu2 and --target-nats or --need are given"),
-        (["--target-logprobs", "nowhere.jsonl"], "nowhere.jsonl"),
-    ],
-)
-def test_bad_input(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert words in refused(["bounds", *arguments], capsys)
-
-
-def test_help_names_the_speed_up(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bounds", "--help"]) == 0
-    assert "the acceptance that a draft of cost --c needs" in " ".join(capsys.readouterr().out.split())
 
 
 def test_lengths_that_cannot_give_it_are_left_out() -> None:

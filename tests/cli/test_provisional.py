@@ -228,13 +228,6 @@ def test_parts_of_another_measurement_are_refused_before_anything_is_measured(
     assert "with other settings" in capsys.readouterr().err
 
 
-def test_quick_with_a_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from tests.cli.plan_cases import measured
-
-    assert main(["predict", str(measured(tmp_path / "x")), "--quick"]) == 2
-    assert "--quick is given with a recorded trace" in capsys.readouterr().err
-
-
 def test_the_rest_takes_as_long_as_the_prompts_measured_here(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("spectheory.cli.measure.time.monotonic", lambda: now[0])

@@ -85,22 +85,6 @@ def test_adapting_is_worth_nothing_where_plain_decoding_is_faster(recorded: Path
         assert ".. " not in content["headline"]
 
 
-@each(
-    "stop, fragment",
-    [
-        ("token<1.5", "the threshold of token< is 1.5: needs a probability, > 0 and <= 1"),
-        ("entropy>-1", "the threshold of entropy> is -1: needs nats"),
-        ("token>0.4", "the stopping rule is 'token>0.4': there are token<0.4, top<0.4, entropy>2"),
-        ("learned", "the stopping rule is 'learned'"),
-        ("token<many", "the stopping rule is 'token<many'"),
-        ("top<0.4", "top<0.4 cannot be predicted: the trace has no draft_top"),
-    ],
-)
-@each("command", ["predict", "plan"])
-def test_rules_that_are_refused(command: str, stop: str, fragment: str, recorded: Path, capsys: Any) -> None:
-    assert fragment in refused([command, str(recorded), "--c", "0.1", "--k-max", "3", "--stop", stop], capsys)
-
-
 def greedy(path: Path, **columns: Any) -> Path:
     """A trace of temperature 0: one-hot q, right in about two thirds of the positions."""
     rows = 160
@@ -139,11 +123,6 @@ def test_greedy_calls_and_sweeps(tmp_path: Path, capsys: Any) -> None:
     assert per_call["chain k=3, token<0.4"] < per_call["chain k=3"] == per_call["chain k=3, top<0.1"]
     assert main(["predict", *asked, "best", "--json"]) == 0
     assert "entropy" not in json.loads(capsys.readouterr().out)["adaptive"][0]["stopped"]["shape"]
-
-
-def test_drawable_texts_have_no_remark(recorded: Path, capsys: Any) -> None:
-    assert main(["predict", str(recorded), "--stop", "token<0.4", "--k-max", "2"]) == 0
-    assert "q = 0" not in capsys.readouterr().err
 
 
 def test_sweeps_that_are_refused(tmp_path: Path, recorded: Path, capsys: Any) -> None:

@@ -13,7 +13,6 @@ import pytest
 
 from spectheory.trace import SAMPLED_TEXT, TextInfo, Trace
 from tests.cli.theory_cases import EXACT, TABLE_P, Ask, P, Q, full_trace, text_of
-from tests.commands import refused
 
 PRINTED = 0.05
 """Calls are stated to one digit after the point."""
@@ -203,10 +202,3 @@ def test_tables_fit_a_narrow_terminal(read: Callable[..., str], trace_file: Path
                 sum(bool(re.search(r"\d\.\d{2,4}(±\d\.\d+| \[[\d., ]+\])?[*†]? *-?$| -$", line)) for line in lines)
                 >= rows
             )
-
-
-def test_a_folder_without_a_trace_and_a_trace_without_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "is missing" in refused(["bounds", str(tmp_path)], capsys)
-    full_trace(tmp_path / "trace.parquet", drop=("race_rank", "draft_rank"))
-    assert "the trace has no race_rank" in refused(["tree", str(tmp_path)], capsys)
-    assert "the trace has no draft_rank" in refused(["tree", str(tmp_path), "--rule", "topk"], capsys)

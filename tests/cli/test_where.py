@@ -13,7 +13,6 @@ from spectheory.pairs import resolve
 from spectheory.trace import SAMPLED_TEXT, SOURCES, TextInfo, Trace
 from spectheory.trace.samples import SAMPLES
 from tests.commands import answer, refused
-from tests.made_up import each
 
 TEXTS, TOKENS = 8, 40
 
@@ -77,15 +76,6 @@ def test_strings_of_a_named_target(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "--target" in " ".join(by_frequency["notes"])
     named = answer(capsys, "predict", gone, "--where", "--k-max", "2", "--target", resolve("builtin:target"))
     assert "word start" in [group["name"] for group in named["where"][0]["classes"]]
-
-
-@each("arguments, words", [
-    (("--where", "--target", "/nowhere"), "nothing is downloaded"),
-    (("--target", "x"), "--target given with a recorded trace"),
-    (("--where", "--bias", "0.1", "--stop", "best", "--c", "0.1"), "--bias and --stop best given with --where"),
-])  # fmt: skip
-def test_refused(arguments: tuple[str, ...], words: str, measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert words in refused(["predict", measured, *arguments], capsys)
 
 
 def test_counts_have_no_starts(capsys: pytest.CaptureFixture[str]) -> None:

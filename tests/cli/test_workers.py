@@ -17,7 +17,6 @@ from spectheory.cli.options import MeasuringOptions, PairOptions, TextOptions
 from spectheory.measure import Progress, measure
 from spectheory.pairs import PROMPTS
 from spectheory.prompts import read_prompts
-from spectheory.trace import Trace
 from tests.commands import refused
 from tests.measure.runner_cases import assert_equal_bytes, kept
 
@@ -37,13 +36,6 @@ def test_what_is_refused(
     command: str, given: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert said in refused([command, "--out", tmp_path, *given.split()], capsys)
-
-
-def test_recorded_traces_are_not_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "trace.parquet"
-    Trace.from_log_probabilities([([-0.5, -1.0], [-0.7, -0.9])]).write(path)
-    assert "--workers given with a recorded trace" in refused(["predict", path, "--workers", "2"], capsys)
-    assert "--scheduler given with a recorded trace" in refused(["predict", path, "--scheduler", "a"], capsys)
 
 
 def test_what_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-import spectheory
 from spectheory.cli import console, main
 from spectheory.errors import TextError, TraceError
 from spectheory.judging.judgement import judge
-from spectheory.reports import judgement_report
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import Counters
@@ -22,7 +20,7 @@ from spectheory.verification.registry import path_rule
 from tests.commands import answer
 from tests.commands import refused as refused_line
 from tests.judging.toy_engines import ToyEngine, dead_beyond, read, toy_pair
-from tests.made_up import all_refused, each
+from tests.made_up import all_refused
 
 PAIR = toy_pair(3)
 ENGINE = ToyEngine(PAIR)
@@ -72,31 +70,6 @@ def test_the_json_has_counts_expectations_and_verdicts(
     assert calls["z"] == pytest.approx((calls["counted"] - calls["expected"]["low"]) / calls["deviation"])
     assert [one["calls"]["z"] for one in content["rules"] if one["rule"] == "argmax"] == [None], "infinite"
     assert json.loads((tmp_path / "out" / "judgement.json").read_text()) == content
-
-
-@each(
-    "options, asked",
-    [
-        ([], {}),
-        (["--rule", "token", "--rule", "block"], {"rules": ["token", "block"]}),
-        (["--temperature", "1", "--engine-dtype", "float32"], {"temperature": 1.0, "engine_dtype": "float32"}),
-    ],
-)
-def test_python_judges_what_the_command_judges(
-    options: list[str], asked: dict[str, Any], files: Files, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log, trace = files()
-    shown = answered(capsys, 0, log, trace, *options)
-    assert shown == json.loads(json.dumps(judgement_report(spectheory.judge(log, trace, **asked)).as_dict()))
-
-
-def test_an_infinite_z_has_the_sign_of_its_difference() -> None:
-    """Of a rule that leaves nothing to chance: in the table as in the chart."""
-    judgement = judge(LOG, TRACE)
-    (calls,) = (one.calls for one in judgement.standings if one.rule == "argmax")
-    sign = "+" if calls.counted > calls.high else "-"
-    (row,) = (row for row in judgement_report(judgement).pieces[0].texts if row[0] == "argmax")
-    assert row[4] == f"{sign}inf"
 
 
 def test_a_stated_rule_that_does_not_run_is_status_1(files: Files, capsys: pytest.CaptureFixture[str]) -> None:

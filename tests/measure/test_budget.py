@@ -200,17 +200,6 @@ def test_a_decoding_ends_after_its_calls(tiny_pair: ModelPair, method: Method) -
         decode(tiny_pair, [prompt], method, tokens=3, calls=0)
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf"])
-@pytest.mark.parametrize(("option", "named"), [("width", "width of latencies"), ("seconds", "time for latencies")])
-def test_bad_values_are_refused(
-    option: str, named: str, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["measure", "--out", str(tmp_path / "out"), f"--latency-{option}", value]) == 2
-    said = capsys.readouterr().err.strip()
-    assert f"the {named}" in said
-    assert f"is {value}: must be > 0" in said
-
-
 def test_the_command_keeps_to_its_budget(
     tiny_folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -252,26 +241,6 @@ def test_a_kept_table_is_measured_again_if_it_is_wider_than_asked(
     kept = replace(tiny_table, provenance={**tiny_table.provenance, "rounds": rounds})
     reasons = differences(kept, tiny_pair, context=4, longest=2, sampling=Sampling(), budget=asked)
     assert reasons == (("width of its intervals",) if again else ())
-
-
-def test_the_command_measures_again_for_a_narrower_width(
-    tiny_folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In little time, and without figures."""
-    monkeypatch.setattr("spectheory.cli.predict.write_figures", lambda *_: [])
-    prompts = tmp_path / "prompts.jsonl"
-    prompts.write_text(json.dumps({"question_id": 1, "category": "", "turns": ["t1 t2 t3"]}) + "\n")
-    pair = ["--target", str(tiny_folders[0]), "--draft", str(tiny_folders[1]), "--device", "cpu"]
-    text = ["--prompts", str(prompts), "--tokens", "6", "--continuations", "1", "--out", str(tmp_path / "out")]
-    command = ["predict", *pair, *text, "--k-max", "2", "--json"]
-    for width, seconds, said in (
-        ("1e6", "0.001", ""),
-        ("1e6", "0.001", "measured before"),
-        ("1e-9", "0.01", "(width of its intervals): measuring again"),
-    ):
-        assert main([*command, "--latency-width", width, "--latency-seconds", seconds]) == 0
-        assert said in capsys.readouterr().err.replace("\n", " ")
-    assert LatencyTable.read(tmp_path / "out" / "latency.json").provenance["rounds"]["wanted"]["width"] == 1e-9
 
 
 # What answers say

@@ -12,7 +12,6 @@ import pytest
 import torch
 
 import spectheory.measure.machine as threads
-from spectheory.cli import main
 from spectheory.cli.loading import earlier_threads
 from spectheory.cost import LatencyTable
 from spectheory.errors import SettingError
@@ -140,19 +139,6 @@ def test_a_run_goes_on_with_the_threads_it_began_with() -> None:
     for machine, expected in (({"system": "Plan9 mips"}, None), (hardware(), 5)):
         provenance = {"hardware": machine | {"threads": 5}}
         assert earlier_threads([LatencyTable({1: second}, {1: second, 2: second}, 8, provenance)]) == expected
-
-
-def test_the_command_line_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    prompt = '{"question_id": %d, "category": "c", "turns": ["def main():"]}\n'
-    (tmp_path / "question.jsonl").write_text(prompt % 1 + prompt % 2)
-    command = ["predict", "--prompts", str(tmp_path / "question.jsonl"), "--tokens", "4", "--k-max", "1"]
-    command += ["--continuations", "1", "--c", "0.1", "--json", "--out", str(tmp_path / "out")]
-    assert main([*command, "--threads", "1"]) == 0
-    assert "torch runs on 1 thread (as asked)" in capsys.readouterr().err
-    assert main([*command, "--threads", "4096"]) == 2
-    err = capsys.readouterr().err
-    assert "threads is 4096" in err
-    assert len(err.splitlines()) == 1
 
 
 def test_what_others_use_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import re
 import sys
 from collections.abc import Iterator
@@ -15,10 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulations.sweeps import NAMES
 from spectheory.answers import Part
 from spectheory.cli import main
-from spectheory.cli import validate as validate_command
 from spectheory.cost import ACCELERATORS, ConstantRatio, LatencyTable, Roofline
 from spectheory.cost.table import LoopTime
 from spectheory.deployment import BatchChoice, Draft, deployable
@@ -28,12 +25,11 @@ from spectheory.intervals import Interval
 from spectheory.judging import compare
 from spectheory.judging.readings import readings
 from spectheory.judging.several_k import together
-from spectheory.pages import Coloured, Commands, VegaChart, write_page
+from spectheory.pages import Coloured, VegaChart, write_page
 from spectheory.pages import page as page_file
 from spectheory.pages.deployment import deployment_parts
-from spectheory.pages.figures import CAPTIONS
 from spectheory.pages.judgement import difference_charts
-from spectheory.pages.page import LETTERS, Picture, Shown, colour
+from spectheory.pages.page import LETTERS
 from spectheory.pages.prediction import LONGEST, RATIOS, batch_chart, cost_chart, prediction_charts
 from spectheory.pages.validation import validation_charts
 from spectheory.pages.vega import MARKS, QUIET
@@ -44,7 +40,7 @@ from spectheory.plots.style import GREY, MARKERS, PALETTE, looks_of
 from spectheory.plots.validation import draw
 from spectheory.prediction import plan
 from spectheory.prediction.where import where
-from spectheory.reports import Column, Report, Table
+from spectheory.reports import Report
 from spectheory.trace.counters import Counters
 from spectheory.verification import TokenVerification
 from tests.commands import refused
@@ -59,7 +55,6 @@ from tests.pages.page_cases import (
     planned,
     written,
 )
-from tests.toy_server import affine, sweep
 
 LARGEST = 6_000_000
 """Bytes of a page at most."""
@@ -103,26 +98,6 @@ def test_a_token_may_be_half_a_letter_or_endless(tmp_path: Path) -> None:
     assert f">{'x' * LETTERS}…</span>" in page
 
 
-def test_every_figure_has_a_caption() -> None:
-    assert [name for name in NAMES if not (CAPTIONS / f"{name}.md").is_file()] == []
-
-
-def test_a_caption_is_read(tmp_path: Path) -> None:
-    picture = Picture("a", "A", tmp_path, "# Title\n\n![What is\nseen](a.svg)\n\nSee **this** [page](b.md).\n")
-    assert picture.alt == "What is\nseen"
-    assert picture.words.strip() == "<p>See <strong>this</strong> page.</p>"
-    assert Picture("a", "A", tmp_path).alt == "A"
-
-
-def test_colours_run_from_orange_over_clear_to_blue() -> None:
-    assert [colour(share) for share in (0.0, 0.25, 0.5, 0.75)] == [
-        "rgb(213 94 0 / 60%)",
-        "rgb(213 94 0 / 30%)",
-        "rgb(86 180 233 / 0%)",
-        "rgb(86 180 233 / 30%)",
-    ]
-
-
 def test_the_slider_has_a_length_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = planned(made_up_trace(), 0.1)
     assert "are drawn" not in cost_chart(answer, answer.chains).words
@@ -131,13 +106,6 @@ def test_the_slider_has_a_length_at_most(monkeypatch: pytest.MonkeyPatch) -> Non
     cut = cost_chart(answer, answer.chains)
     assert "at most 11 tokens are drawn" in cut.words
     assert '"k": 12' not in json.dumps(cut.spec)
-
-
-def test_the_sliders_of_batches_have_a_length_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    lengths = [[BatchChoice(1, 0, k, 1.0, 1.0, 1.0) for k in range(4)]]
-    assert "are drawn" not in batch_chart(lengths, "token", "draft", (1, 0)).words
-    monkeypatch.setattr("spectheory.pages.prediction.LONGEST", 2)
-    assert "at most 2 tokens are drawn" in batch_chart(lengths, "token", "draft", (1, 0)).words
 
 
 @each("window, longest", [(None, 131072), (8192, 8192), (300, 1024)])
@@ -206,20 +174,6 @@ def test_a_chart_is_a_table_too() -> None:
     assert len(list(csv.DictReader(io.StringIO(cost.csv)))) == len(answer.predictions) * len({*RATIOS, 0.1})
 
 
-@each("sentence, words, command", [
-    ("where calls are lost: spectheory predict a/b.parquet --where", "where calls are lost",
-     "spectheory predict a/b.parquet --where"),
-    ("time the pair: spectheory measure", "time the pair", "spectheory measure"),
-    ("a better draft is needed: spectheory bounds --need 1.2 --c C says how good",
-     "a better draft is needed: spectheory bounds --need 1.2 --c C says how good",
-     "spectheory bounds --need 1.2 --c C"),
-    ("about 30 prompts give ±5%", "about 30 prompts give ±5%", ""),
-])  # fmt: skip
-def test_a_command_is_found_in_a_sentence(sentence: str, words: str, command: str) -> None:
-    (part,) = Commands.of([], [sentence])
-    assert part.commands == [(words, command)]
-
-
 def test_a_context_beyond_what_the_target_was_trained_for_is_marked() -> None:
     lengths = [[BatchChoice(1, context, k, 1.0, 1.0, 1.0) for k in range(4)] for context in (1024, 131072)]
     marked = json.dumps(batch_chart(lengths, "token", "draft", (1, 1024), window=8192).spec)
@@ -274,14 +228,6 @@ def test_every_command_has_its_page(
         assert numbers == json.loads(capsys.readouterr().out)
 
 
-def test_validate_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(validate_command, "validate", lambda *_, **__: VALIDATION)
-    file = tmp_path / "page.html"
-    assert main(["validate", "--out", str(tmp_path / "out"), "--report", str(file)]) == 0
-    settings = sum(len(at["settings"]) for at in VALIDATION["temperatures"])
-    assert f"agree in all {settings} comparisons" in file.read_text()
-
-
 def test_counts_have_a_page(tmp_path: Path) -> None:
     log = tmp_path / "counts.json"
     Counters(calls=100, drafted=200, accepted=90, survival=(0.6, 0.3), k=2).write(log)
@@ -321,13 +267,6 @@ def test_two_runs_have_a_page(tmp_path: Path) -> None:
     assert shares == pytest.approx([0.7, 0.3, 0.6, 0.3])
     assert [row["series"] for row in differences] == ["within noise", "beyond noise", "within noise"]
     assert float(differences[1]["after.json less before.json, high"]) == difference.changes[1].difference.high
-
-
-def test_a_server_has_a_page(tmp_path: Path) -> None:
-    law = affine(8e-3, 2e-4, 2e-7, 4e-4, 6e-4, 2.5e-4, 2e-8)
-    runs = sweep(tmp_path, law, (0, 1, 3), survival=(0.8, 0.6, 0.4), output=33)
-    assert main(["plan", "--bench", str(runs), "--report", str(tmp_path / "page.html")]) == 0
-    assert "Best k by concurrency" in (tmp_path / "page.html").read_text()
 
 
 def test_a_rule_has_one_colour_on_page_and_figure() -> None:
@@ -437,12 +376,3 @@ def test_an_answer_too_large_for_a_page_is_refused(
     said = capsys.readouterr().err.splitlines()[-1]
     assert re.match("spectheory: the report takes .* MB.*use --json", said)
     assert not (tmp_path / "page.html").exists()
-
-
-def test_infinite_numbers_sort_as_such() -> None:
-    """A script reads these words as numbers."""
-    column = Column("z", signed=True)
-    assert [row[0][:2] for row in Shown(Table("t", [column], [[-math.inf], [math.inf]])).rows] == [
-        ("-inf", "-Infinity"),
-        ("+inf", "Infinity"),
-    ]

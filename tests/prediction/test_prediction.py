@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -185,22 +184,6 @@ def test_missing_columns_and_settings_are_named() -> None:
         predict(trace, TokenVerification(), Chain(1), 0.1)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="k is 0"):
         Chain(0)
-
-
-def test_json_has_the_fixed_names() -> None:
-    content = prediction_report(plan(full_trace(np.random.default_rng(12)), ConstantRatio(0.1))).as_dict()
-    for name in ("tokens_per_call", "accepted_length", "speedup"):
-        assert set(content[name]) == {"low", "best", "high", "kind"}
-    assert set(content) >= {"rule", "shape", "best", "limits", "provenance"}
-    assert json.loads(json.dumps(content, allow_nan=False)) == content
-
-
-def test_headline_says_when_not_to_speculate() -> None:
-    trace = full_trace(np.random.default_rng(13))
-    dear, cheap, none = (prediction_report(plan(trace, c)).headline for c in (*map(ConstantRatio, (5.0, 0.05)), None))
-    assert dear.startswith("Do not speculate")
-    assert cheap.startswith("Best:")
-    assert "Most tokens per call" in none
 
 
 def test_limits_of_texts_that_end_by_themselves() -> None:

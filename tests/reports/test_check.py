@@ -81,11 +81,3 @@ def test_nothing_random_and_yet_a_difference_is_written_as_null() -> None:
 def test_an_infinite_difference_has_a_sign() -> None:
     for counted, sign in ((600, "-inf"), (620, "+inf")):
         assert check_table([record(1, counted, 610.0, 1.0) | {"z": None}]).texts[0][4] == sign
-
-
-def test_the_last_row_joins_all() -> None:
-    table = check_table(RECORDS)
-    assert table.texts[-1][0] == "all"
-    assert table.texts[-1][4] == "+0.00"
-    assert f"{100 * of_all(RECORDS)['found']:.1f}%" in table.notes[0]
-    assert len(check_table(RECORDS[:1]).rows) == 1, "one k needs no such row"

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from spectheory.plots.style import LOOKS, MARKERS, PALETTE, Look, looks_of, style_sheet
+from spectheory.plots.style import LOOKS, MARKERS, PALETTE, looks_of
 from spectheory.verification import TokenVerification
 from spectheory.verification.registry import BUILT_IN, DEFAULT_RULES, DEFAULT_TREE_RULES, VALIDATED_RULES
 
@@ -92,29 +92,3 @@ class Toy(TokenVerification):
 
     name: ClassVar[str] = "toy"
     colour: ClassVar[str] = ""
-
-
-def test_a_new_rule_gets_a_look_of_its_own() -> None:
-    looks = looks_of([Toy(), *DEFAULT_RULES])
-    assert looks["token"] == LOOKS["token"] == Look(PALETTE["blue"], "o")
-    others = [look for name, look in looks.items() if name != "toy"]
-    assert looks["toy"].colour not in {look.colour for look in others}
-    assert looks["toy"].marker not in {look.marker for look in others}
-
-
-def test_the_style_sheet_is_asked_for() -> None:
-    import matplotlib
-    from matplotlib import style
-
-    before = dict(matplotlib.rcParams)
-    with style.context(style_sheet()):
-        colours = [each["color"] for each in matplotlib.rcParams["axes.prop_cycle"]]
-        assert colours == list(PALETTE.values())
-        assert not matplotlib.rcParams["axes.spines.top"]
-    assert dict(matplotlib.rcParams) == before
-
-
-def test_a_rule_that_comes_again_keeps_its_look() -> None:
-    """As with every k of it on a page: with 16 predictions of token it was drawn in the last free colour."""
-    often = [rule for rule in DEFAULT_RULES for _ in range(16)]
-    assert looks_of(often) == looks_of(DEFAULT_RULES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,42 +9,11 @@ from matplotlib import rcParams
 
 from spectheory import plan
 from spectheory.cost import ConstantRatio, LatencyTable
-from spectheory.deployment import BatchChoice, Draft
-from spectheory.deployment.ranking import rank_drafts
 from spectheory.intervals import Interval
 from spectheory.plots import tokens_per_call
-from spectheory.plots.deployment import batches, ranking
 from spectheory.plots.measured import acceptance, latencies
 from spectheory.plots.style import new_figure
 from spectheory.trace import TextInfo, Trace
-
-
-def test_a_ranking_shows_every_candidate_in_order() -> None:
-    drafts = [
-        Draft(name, Trace.from_log_probabilities([([-1.0] * 30, [-1.0 - gap] * 30)] * 2), ConstantRatio(c))
-        for name, gap, c in (("small", 0.4, 0.05), ("large", 0.1, 0.15))
-    ]
-    ranked = rank_drafts(drafts)
-    ax = new_figure((8, 4)).subplots()
-    ranking(ax, ranked)
-    rows = zip((label.get_text() for label in ax.get_yticklabels()), ranked.candidates, strict=True)
-    assert all(f"draft {c.draft.name}, {row}" == c.setting for row, c in rows)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["draft model “large”", "draft model “small”"]
-    shown = [text.get_text() for text in ax.texts]
-    assert shown[:-1] == [f"{c.speedup.best:.2f}x" for c in ranked.candidates]
-    assert ax.yaxis_inverted(), "the fastest on top"
-
-
-def test_sizes_of_batches_do_not_run_into_each_other() -> None:
-    sizes = [1, 8, 1000, 1024, 2000, 4096]
-    left, right = new_figure((8.4, 3.6)), new_figure((8.4, 3.6))
-    for figure, given in ((left, sizes), (right, [2**i for i in range(9)])):
-        batches(figure, [BatchChoice(size, 0, 2, 2.0, 1.5, 100.0) for size in given])
-        figure.draw_without_rendering()
-        labels = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]
-        assert all(one.x1 < other.x0 for one, other in pairwise(labels))
-        assert all(float(tick).is_integer() for tick in figure.axes[0].get_yticks())
-    assert [label.get_text() for label in right.axes[0].get_xticklabels()] == [str(2**i) for i in range(9)]
 
 
 def test_measured_shares_add_up_and_passes_are_in_milliseconds() -> None:

@@ -44,18 +44,6 @@ def shown(piece: Table | Drawing) -> str:
     return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
 
 
-def test_brackets_in_names_are_no_markup() -> None:
-    table = Table("[bold]t", [Column("draft [a]", kind="words"), Column("n")], [[Cell("[red]x", best=True), 1]])
-    out = shown(table)
-    for words in ("[bold]t", "draft [a]", "[red]x"):
-        assert words in out
-
-
-def test_a_row_that_does_not_fit_its_columns_is_refused() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        _ = Table("t", [Column("a")], [[1, 2]]).texts
-
-
 def test_a_column_reads_objects_and_mappings() -> None:
     """The best row is set off; what a mapping lacks is None, what an object lacks is a fault of the table."""
     columns = [Column("low"), Column("k", at=lambda each: Cell(each.high, "≤ ")), Column("the kind", at="kind")]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from spectheory.errors import SpectheoryError, TextError
-from spectheory.trace import Trace, read_any, read_evidence, read_files
+from spectheory.trace import Trace, read_files
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import COUNTERS_FILE, Counters, pooled
 from spectheory.trace.importers import formats
@@ -97,14 +97,6 @@ def test_of_two_scrapes_the_difference_is_taken() -> None:
     )
 
 
-def test_files_are_written_and_read(tmp_path: Path) -> None:
-    for name in HELD:
-        sample(name).write(tmp_path / name / COUNTERS_FILE)
-        assert read_evidence(tmp_path / name) == sample(name)
-    with pytest.raises(SpectheoryError, match="holds totals of an engine: this needs a trace"):
-        read_any(tmp_path / "speculators.csv")
-
-
 @each(
     "change",
     [
@@ -123,12 +115,6 @@ def test_files_are_written_and_read(tmp_path: Path) -> None:
 def test_counters_of_other_types_are_refused(change: dict[str, Any], tmp_path: Path) -> None:
     content = {"spectheory": "spectheory counters", "schema": 1, **change}
     (tmp_path / COUNTERS_FILE).write_text(json.dumps(content))
-    refused(lambda: Counters.read(tmp_path / COUNTERS_FILE), TextError, "holds no counters")
-
-
-@each("content", ["{", "[]", '{"spectheory": "spectheory counters", "schema": 9}', '{"a": 1}'])
-def test_other_files_are_no_counters(content: str, tmp_path: Path) -> None:
-    (tmp_path / COUNTERS_FILE).write_text(content)
     refused(lambda: Counters.read(tmp_path / COUNTERS_FILE), TextError, "holds no counters")
 
 
@@ -316,14 +302,6 @@ BAD = {
     "another length in a table": ("speculators", CSV.replace(",2.80", ",3.80"), "length of 3.80333, its counts 2.8"),
     "bytes": ("vllm-log", "\ud800", "not UTF-8"),
 }
-
-
-@each("format, content, message", BAD.values())
-def test_bad_input_is_one_line(format: str, content: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "log").write_text(content, errors="surrogatepass")
-    with pytest.raises(SpectheoryError, match=message) as caught:
-        counters_of(tmp_path / "log", format)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_scrape_cut_in_a_long_line_is_one_short_line(tmp_path: Path) -> None:

@@ -55,16 +55,3 @@ def test_faults_name_file_and_line(line: str, named: str, tmp_path: Path) -> Non
     assert "\n" not in message
     assert f"{file}, line 2" in message
     assert named in message
-
-
-@pytest.mark.parametrize(("content", "named"), [(b"", "is empty"), (b"\n \n", "is empty"), (b"\xff\xfe", "cannot be")])
-def test_unreadable_files(content: bytes, named: str, tmp_path: Path) -> None:
-    file = tmp_path / "question.jsonl"
-    file.write_bytes(content)
-    with pytest.raises(TextError, match=named):
-        read_prompts(file)
-
-
-def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(TextError, match="is missing"):
-        read_prompts(tmp_path / "nothing.jsonl")

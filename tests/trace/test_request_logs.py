@@ -218,24 +218,6 @@ def test_counts_of_zero_are_written_and_read_back(tmp_path: Path) -> None:
     assert CallLog.read(tmp_path / "calls.jsonl").requests == (nothing, Request("b", calls=0, tokens=0))
 
 
-@each("header", [None, {"k": 0}, {"k": "3"}, {"provenance": 3}, {"temperature": "a"}, {"schema": 2}])
-def test_torn_settings_of_a_call_log_are_refused_in_one_line(header: Json | None, tmp_path: Path) -> None:
-    whole = {"spectheory": "spectheory calls", "schema": 1, **(header or {})}
-    (tmp_path / "calls.jsonl").write_text("" if header is None else json.dumps(whole))
-    with pytest.raises(TextError) as caught:
-        read_evidence(tmp_path / "calls.jsonl", "calls")
-    assert one_line(caught)
-
-
-@each("line", [{"by_drafted": [1]}, {"accepted": 3}, {"prompt": "x"}, {"drafted": [5000]}, {"seconds": -1}, {"new": 1}])
-def test_torn_requests_of_a_call_log_are_refused_in_one_line(line: Json, tmp_path: Path) -> None:
-    header = {"spectheory": "spectheory calls", "schema": 1}
-    (tmp_path / "calls.jsonl").write_text(json.dumps(header) + "\n" + json.dumps({"id": "a", **line}))
-    with pytest.raises(TextError) as caught:
-        read_evidence(tmp_path / "calls.jsonl", "calls")
-    assert one_line(caught)
-
-
 def test_counts_may_exceed_a_text_by_one_call(tmp_path: Path) -> None:
     """Of k drafts and one token more; the prompt's token counts where its pass emits one."""
     for surplus, prefill in ((3, True), (4, False)):
