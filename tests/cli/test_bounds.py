@@ -1,7 +1,8 @@
-"""`spectheory bounds`: its numbers against slow forms."""
+"""`spectheory bounds` against its calculators: of moments, pmfs and traces, and before there is a draft."""
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spectheory.cost import iid_speedup
+from spectheory.cost.iid import draft_needed
 from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.text_limit import one_call_bound
 from spectheory.trace import GIVEN_TEXT, SAMPLED_TEXT, Trace
@@ -153,3 +156,63 @@ def test_text_of_unknown_origin_is_assumed_sampled(origin: Any, ask: Ask, tmp_pa
     full_trace(path, origin=origin)
     notes = " ".join(ask("bounds", path, "--nodes", 4)["notes"])
     assert ("limits assume that the target sampled it" in notes) == (origin != SAMPLED_TEXT)
+
+
+def test_cross_entropies(ask: Ask) -> None:
+    content = ask("bounds", "--target-nats", 1.9, "--draft-nats", 2.3, "--vocabulary", 50_000)
+    values = {name: each["value"] for name, each in content["readings"].items()}
+    distance = math.sqrt(0.4 / 2)
+    assert values["acceptance"] == pytest.approx(1 - distance, rel=EXACT)
+    assert values["race_acceptance"] == pytest.approx((1 - distance) / (1 + distance), rel=EXACT)
+    assert values["first_choice_least"] == pytest.approx(math.exp(-1.9), rel=EXACT)
+    misses = 1 - values["first_choice_most"]
+    fano = -misses * math.log(misses / 49_999) - (1 - misses) * math.log(1 - misses)
+    assert fano == pytest.approx(1.9, rel=1e-9)
+    sides = {name: each["side"] for name, each in content["readings"].items()}
+    assert sides["acceptance"] == "lower bound"
+    assert sides["first_choice_most"] == "upper bound"
+    assert "perplexity 9.974 against 6.686" in content["headline"]
+    assert any("is not a KL divergence and gives no bound" in note for note in content["notes"])
+
+
+def test_a_wanted_speed_up(ask: Ask) -> None:
+    content = ask("bounds", "--need", 2, "--c", 0.1)
+    assert [each["k"] for each in content["needed"]] == list(range(2, 65))
+    for each in content["needed"]:
+        assert iid_speedup(each["acceptance"], each["k"], 0.1) == pytest.approx(2.0, rel=1e-9)
+    least = content["least"]
+    assert least["acceptance"] == min(each["acceptance"] for each in content["needed"])
+    assert least["k"] == 4
+    ratios = np.linspace(0, 1, 1001)
+    brute = next(a for a in ratios if max(iid_speedup(float(a), k, 0.1) for k in range(1, 65)) >= 2)
+    assert abs(brute - least["acceptance"]) <= 1e-3
+    (only,) = ask("bounds", "--need", 2, "--c", 0.1, "--k", 8)["needed"]
+    assert only in content["needed"]
+
+
+@pytest.mark.parametrize(("draft", "words"), [(1.95, "which is assured"), (2.3, "not assured")])
+def test_needs_beside_entropies(draft: float, words: str, ask: Ask) -> None:
+    content = ask("bounds", "--need", 2, "--c", 0.1, "--target-nats", 1.9, "--draft-nats", draft)
+    assert content["headline"].endswith(f"{words}.")
+    assured = content["readings"]["acceptance"]["value"] >= content["least"]["acceptance"]
+    assert assured == (draft - 1.9 <= content["least"]["divergence"]) == (words == "which is assured")
+
+
+def test_the_target_s_own_scores(ask: Ask, tmp_path: Path) -> None:
+    """B6 needs the target alone: it is that of a trace, whatever draft that has."""
+    rng = np.random.default_rng(0)
+    texts = [(-rng.exponential(1.0, 60)).tolist() for _ in range(10)]
+    alone, paired = tmp_path / "alone.jsonl", tmp_path / "paired.jsonl"
+    alone.write_text("\n".join(json.dumps({"target": text}) for text in texts))
+    paired.write_text("\n".join(json.dumps({"target": text, "draft": [-3.0] * 60}) for text in texts))
+    from_scores, beside = ask("bounds", "--target-logprobs", alone), ask("bounds", paired)
+    assert [row["text"] for row in from_scores["rows"]] == [row["text"] for row in beside["rows"]]
+    assert set(from_scores["columns"]) == {"text", "numeric"}, "a draft is not known, so nothing is said of it"
+    assert from_scores["rows"] == ask("bounds", "--target-logprobs", paired)["rows"]
+    assert from_scores["nats_per_token"] == pytest.approx(-np.mean(texts), rel=EXACT)
+
+
+def test_lengths_that_cannot_give_it_are_left_out() -> None:
+    """Two drafts give at most 3 tokens a call: 3/(2c+1) times plain decoding."""
+    assert [each.k for each in draft_needed(2.4, 0.1, [1, 2, 3, 4])] == [2, 3, 4]
+    assert [each.k for each in draft_needed(2.6, 0.1, [1, 2, 3, 4])] == [3, 4]

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from rich.console import Console
 
 from spectheory.cli import main
-from spectheory.cost import ConstantRatio, LatencyTable
-from spectheory.deployment import deployable
-from spectheory.drafting import Batch, Chain, KAry, Tree
+from spectheory.cost import LatencyTable
 from spectheory.intervals import Interval
 from spectheory.prediction import plan
 from spectheory.prediction.best_tree import BestTree
@@ -23,7 +20,7 @@ from spectheory.reports import prediction_report
 from spectheory.reports.table import for_terminal
 from spectheory.trace import TextInfo, Trace
 from tests.commands import refused
-from tests.made_up import each, race_g
+from tests.made_up import race_g
 
 
 @pytest.fixture
@@ -128,47 +125,6 @@ def test_trees_of_distinct_candidates_take_the_place_of_iid_ones(
     assert Console(width=400).measure(for_terminal(prediction_report(answer).pieces[0])).maximum <= 110
     assert main(["predict", str(trace_file), "--rule", "recursive", "--k-max", "2", "--json"]) == 0
     assert {p["rule"] for p in json.loads(capsys.readouterr().out)["predictions"]} == {"recursive"}
-
-
-@each(
-    "options, asked",
-    [
-        ([], {}),
-        (["--c", "0.1"], {"cost": ConstantRatio(0.1)}),
-        (["--c", "0"], {"cost": ConstantRatio(0.0)}),
-        (["--c", "2", "--k-max", "3"], {"cost": ConstantRatio(2.0), "k_max": 3}),
-        (["--k-max", "1"], {"k_max": 1}),
-        (["--k-max", "40"], {"k_max": 40}),
-        (["--k-max", "5", "--rule", "token", "--rule", "race"], {"k_max": 5, "rules": ["token", "race"]}),
-        (["--rule", "block"], {"rules": ["block"]}),
-        (["--rule", "race"], {"rules": ["race"]}),
-        (["--rule", "recursive", "--k-max", "4"], {"rules": ["recursive"], "k_max": 4}),
-        (["--shape", "chain", "--k-max", "2"], {"shapes": [Chain(1), Chain(2)]}),
-        (["--shape", "2x2", "--rule", "recursive"], {"shapes": [KAry((2, 2))], "rules": ["recursive"]}),
-        (["--shape", "2x2"], {"shapes": [KAry((2, 2))]}),
-        (["--shape", "2x1x1", "--c", "0.1"], {"shapes": [KAry((2, 1, 1))], "cost": ConstantRatio(0.1)}),
-        (["--shape", "1,2,1-1"], {"shapes": [Tree.from_paths([(1,), (2,), (1, 1)])]}),
-        (["--shape", "tree", "--k-max", "3"], {"shapes": [BestTree(1), BestTree(2), BestTree(3)]}),
-        (["--shape", "batch", "--k-max", "2"], {"shapes": [Batch(1), Batch(2)]}),
-        (["--shape", "2x2", "--shape", "batch", "--k-max", "1"], {"shapes": [KAry((2, 2)), Batch(1)]}),
-        (["--prefill-token"], {"prefill_emits_token": True}),
-        (["--c", "0.2", "--prefill-token"], {"cost": ConstantRatio(0.2), "prefill_emits_token": True}),
-        (
-            ["--prefill-token", "--rule", "token", "--k-max", "2"],
-            {"prefill_emits_token": True, "rules": ["token"], "k_max": 2},
-        ),
-    ],
-)
-def test_python_answers_what_the_command_answers(
-    options: list[str], asked: dict[str, Any], trace_file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["predict", str(trace_file), *options, "--json"]) == 0
-    content = json.loads(capsys.readouterr().out)
-    trace = Trace.read(trace_file)
-    answer = plan(trace, **asked)
-    engines = () if {"rules", "shapes"} & asked.keys() else deployable(answer, trace)
-    assert bool(engines) == (asked.keys() <= {"cost", "k_max", "prefill_emits_token"} and "cost" in asked)
-    assert content == json.loads(json.dumps(prediction_report(answer, engines=engines).as_dict()))
 
 
 def test_what_an_engine_runs_leads(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:

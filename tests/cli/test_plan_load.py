@@ -25,7 +25,6 @@ HEAD = {
     "draft_vocab_size": 32000,
     "transformer_layer_config": {**CONFIG, "num_hidden_layers": 1},
 }
-LENGTHS = """{"id": 0, "ngram": [0, 1, 0, 2, 1, 0], "draft": [2, 1, 0, 2, 1, 0], "n_tokens": 6}\n"""
 
 
 @pytest.fixture

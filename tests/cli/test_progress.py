@@ -1,10 +1,14 @@
-"""Long work without a terminal: a line on stderr every few seconds, from every command that shows a bar on one."""
+"""Long work: a line on stderr every few seconds, from every command that shows a bar; the line before torch loads."""
 
 from __future__ import annotations
 
 import ast
 import json
+import os
+import pty
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -122,3 +126,48 @@ def test_no_command_has_a_bar_of_its_own(names_called: Callable[[Path], set[str]
         bars = {"Bar", "Progress", "status", "track"} & names_called(path)
         assert not bars or path.name == "progress.py", path
     assert {"Bar", "status"} <= names_called(CLI / "progress.py"), "the control: they are found where they are"
+
+
+COMMANDS = {
+    "measure": ["measure", "--out", "measured"],
+    "validate": ["validate", "--out", "validated"],
+    "predict": ["predict"],
+    "doctor": ["doctor"],
+}
+PROBE = """
+import sys
+from spectheory.cli import main
+
+
+class Unfinished:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            raise SystemExit(9)
+
+
+sys.meta_path.insert(0, Unfinished())
+main({arguments})
+"""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_terminal_says_that_torch_is_loaded_before_it_is(command: str, tmp_path: Path) -> None:
+    """The import of torch ends the process here, so that what was written came before it."""
+    leader, follower = pty.openpty()
+    probe = [sys.executable, "-c", PROBE.replace("{arguments}", repr(COMMANDS[command]))]
+    env = {**os.environ, "TERM": "xterm", "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(probe, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=follower):
+        os.close(follower)
+        said = b""
+        while part := read(leader):
+            said += part
+    os.close(leader)
+    assert b"loading torch" in said
+
+
+def read(leader: int) -> bytes:
+    """What the terminal got; nothing once the process has ended."""
+    try:
+        return os.read(leader, 4096)
+    except OSError:
+        return b""

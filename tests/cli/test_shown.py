@@ -1,4 +1,4 @@
-"""What the commands show: on terminals of any width, through pipes, and in encodings without mathematical signs."""
+"""What the commands show: on terminals of any width, through pipes, in any encoding; names that steer a terminal."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from pathlib import Path
 import pytest
 
 from spectheory.cli import console, main
-from tests.cli.plan_cases import measured
+from spectheory.files import STEERING
+from spectheory.trace import TextInfo, Trace
+from tests.cli.plan_cases import latencies, measured
 from tests.cli.theory_cases import full_trace
-from tests.commands import answer
+from tests.commands import answer, refused
+from tests.made_up import each
 
 WIDE = 400
 """A terminal on which every table of these questions stands whole."""
@@ -91,13 +94,6 @@ def test_a_cut_number_would_be_seen() -> None:
     assert cut_numbers("k  token\n1  1.77±\n    0.01", "k  token\n1  1.77±0.01")
 
 
-def test_the_width_that_is_named_is_enough(shown: Callable[[str, int], str]) -> None:
-    """And one column less is too narrow."""
-    needed = max(int(match[1]) for match in LEFT_OUT.findall(" ".join(shown("predict", 40).split())))
-    assert "Columns left out" not in shown("predict", needed)
-    assert "Columns left out" in shown("predict", needed - 1)
-
-
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_nothing_is_longer_than_a_usual_terminal(name: str, shown: Callable[[str, int], str]) -> None:
     """Settings to paste alone: they stand on one line each."""
@@ -161,12 +157,6 @@ def test_an_encoding_without_the_signs_gets_plain_ones(name: str, question: Call
     assert len({line.index("+-") for line in rows}) <= 1
 
 
-def test_latin_1_keeps_what_it_has(question: Callable[[str], list[str]]) -> None:
-    out = through_pipe(question("predict"), PYTHONIOENCODING="latin-1").stdout
-    assert "±" in out
-    assert "B6 <=" in out
-
-
 def test_bad_input_is_named_in_ascii(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "spectheory", "predict", str(tmp_path / "trébuchet≤")],
@@ -199,3 +189,42 @@ def test_a_real_terminal_has_its_width(question: Callable[[str], list[str]]) -> 
     lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in read.decode().splitlines()]
     assert max(map(len, lines)) <= 50
     assert "Columns left out" in " ".join(lines)
+
+
+NAME = "\x1b[2J\x1b]0;title\x07\x9b31m\u202e\u200f\x00\r[bold]$\\frac{$<b>\ud800"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A measurement in which every name is this one."""
+    names = {"target": {"name": NAME, "fingerprint": "f"}, "draft": {"name": NAME}, "engine": NAME}
+    whole = full_trace(tmp_path / "trace.parquet", **names)
+    texts = tuple(TextInfo(f"{NAME}{i}", t.tokens, prompt=f"{NAME}{i // 2}") for i, t in enumerate(whole.texts))
+    Trace(whole.columns, texts, whole.provenance).write(tmp_path / "trace.parquet")
+    latencies(tmp_path / "latency.json")
+    return tmp_path
+
+
+@each(
+    "command, more",
+    [
+        ("predict", ["--all"]),
+        ("predict", ["--where", "--all"]),
+        ("predict", ["--report", "FOLDER/page.html"]),
+        ("plan", ["--nodes-max", "1", "--all"]),
+        ("plan", ["--nodes-max", "1", "--json"]),
+        ("plan", ["--nodes-max", "1", "--out", "FOLDER/out", "--report", "FOLDER/page.html"]),
+    ],
+)
+def test_nothing_steers_the_terminal(
+    command: str, more: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [word.replace("FOLDER", str(folder)) for word in more]
+    assert main([command, str(folder), "--k-max", "2", *asked]) == 0
+    said = "".join(capsys.readouterr())
+    assert said
+    assert not set(map(ord, said)) & set(STEERING)
+
+
+def test_an_error_does_not_either(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no?[2J is missing" in refused(["predict", "no\x1b[2J"], capsys)

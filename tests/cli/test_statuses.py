@@ -207,17 +207,6 @@ def test_a_closed_or_full_stderr_changes_no_status(pmfs: str, status: Status, st
     assert ("token" in ran.stdout) == (status == Status.DONE)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
-def test_remarks_that_cannot_be_written_stop_nothing(tmp_path: Path) -> None:
-    logprobs = tmp_path / "texts.jsonl"
-    logprobs.write_text('{"target": [-1, -0.5], "draft": [-2, -0.1]}\n' * 2)
-    command = [*RULES[:3], "predict", "--logprobs", str(logprobs), "--k-max", "2", "--out", str(tmp_path / "out")]
-    with Path("/dev/full").open("w") as full:
-        ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=full, text=True, check=False)
-    assert ran.returncode == Status.DONE
-    assert "token" in ran.stdout
-
-
 def test_an_interruption_within_generated_code_has_its_status(tmp_path: Path) -> None:
     """As dataclasses are made while modules load: the interpreter marks it, and would end by the signal."""
     (tmp_path / "interrupted.py").write_text(

@@ -12,8 +12,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs_check.library.strategies import Floats, theorem
-from spectheory.distributions import Sampling, as_floats, ratio, validate_pair, validate_pmf
+from proofs_check.library.strategies import theorem
+from spectheory.distributions import Sampling, as_floats, ratio, validate_pmf
 from spectheory.errors import LogitsError, ShapeError
 from tests.made_up import each
 
@@ -249,13 +249,3 @@ def test_what_comes_in_decides_what_goes_out() -> None:
     assert as_floats(torch.ones(2, dtype=torch.bfloat16)).dtype == torch.bfloat16
     pmf = torch.tensor([0.5, 0.5], dtype=torch.bfloat16)
     assert validate_pmf(pmf) is pmf
-
-
-def test_a_pair_needs_one_vocabulary_and_fitting_batches() -> None:
-    with pytest.raises(ShapeError, match="target has 2 tokens and draft 3"):
-        validate_pair([0.5, 0.5], [0.5, 0.25, 0.25])
-    target: Floats = np.full((4, 1, 2), 0.5)
-    p, q, xp = validate_pair(target, np.full((3, 2), 0.5))
-    assert p is target
-    assert q.shape == (3, 2)
-    assert xp.__name__.endswith("numpy")

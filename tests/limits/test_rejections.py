@@ -20,7 +20,6 @@ from spectheory.limits import (
     batch_limit,
     expected_rejections,
     rejection_profile,
-    rejections_of_text,
 )
 
 ROUNDING = 1e-12
@@ -139,13 +138,6 @@ def test_a_horizon_repeats_one_matrix() -> None:
 
 
 # From text
-
-
-def test_values_without_lengths_are_one_text() -> None:
-    """And a text may have no token."""
-    values = np.random.default_rng(2).random(12)
-    assert rejections_of_text(values) == pytest.approx(rejections_of_text(values, [4, 4, 4]).sum())
-    np.testing.assert_array_equal(rejections_of_text([0.5, 0.25], [0, 2, 0]), [0, 0.75, 0])
 
 
 def test_mixed_precisions_take_the_wider() -> None:

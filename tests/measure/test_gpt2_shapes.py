@@ -68,12 +68,3 @@ def test_published_gpt2() -> None:
     left_out = 1024 * 768 + 12 * (3 + 1 + 4 + 1) * 768 + (2 * 12 + 1) * 768  # positions; biases of matrices, of norms
     assert ModelShape.from_config(published).parameters == 124_439_808 - left_out
     assert left_out < 0.01 * 124_439_808
-
-
-BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "negative": ({"n_layer": -1}, "n_layer is -1: must be in 1..1e+09"),
-    "zero": ({"n_head": 0}, "n_head is 0: must be in 1..1e+09"),
-    "no number": ({"n_embd": "wide"}, "n_embd is 'wide': needs one whole number"),
-    "a negative width": ({"n_inner": -5}, "n_inner is -5: must be"),
-    "heads that do not fit": ({"n_head": 7}, "n_embd is 48 with n_head 7 and no head_dim"),
-}

@@ -14,7 +14,6 @@ from spectheory.prediction.stopped import Drafted, DraftedLengths, _surely_stopp
 from spectheory.verification import PATH_RULES, Columns, PathRule
 from tests.prediction.toy_pair import TOKENS, K, Pair, decoded
 
-Floats = NDArray[np.float64]
 ENUMERATED = 1e-12
 """Sums of a few thousand products of probabilities in double precision."""
 STOPS = ["token<0.3", "token<0.5", "top<0.5", "top<0.7", "entropy>0.9", "entropy>0.5"]

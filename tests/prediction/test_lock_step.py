@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from spectheory import Trace
-from spectheory.errors import SettingError
 from spectheory.prediction.lock_step import (
     plainly_unfinished,
     rounds_of_batch,
@@ -22,7 +20,7 @@ from spectheory.prediction.over_prompts import interval
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.trace import TextInfo
 from spectheory.verification import TokenVerification
-from tests.made_up import each, refused, trace
+from tests.made_up import each, trace
 
 ROUNDING = 1e-9
 SIGMA = 6.2
@@ -139,11 +137,3 @@ def test_the_interval_leaves_out_whole_prompts() -> None:
     assert rounds.kind == "statistical"
     np.testing.assert_allclose((rounds.low, rounds.high), (expected.low, expected.high), rtol=ROUNDING)
     assert slowest(named, rule, 3, 3).kind == "estimate", "fewer than 8 prompts for each text of a batch"
-
-
-def test_bad_batches_are_refused() -> None:
-    left = unfinished(texts(), LENGTHS)
-    refused(lambda: rounds_of_draws(left, 0), SettingError, "batch")
-    refused(lambda: slowest_of_distinct(left, 5), SettingError, "there are 4")
-    with pytest.raises(SettingError, match="batch"):
-        slowest(trace(10, 10), TokenVerification(), 2, 0)

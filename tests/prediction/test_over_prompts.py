@@ -27,7 +27,6 @@ from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import RecursiveRejection
 
-ROOT = Path(__file__).parents[2]
 EXACT = 1e-12
 CONTROLS = 3000
 FALSE_ALARM = 1e-8

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,7 +33,6 @@ from simulations.verdicts.markov_calls import markov_calls
 from spectheory.drafting import Chain
 from spectheory.verification import BlockVerification, TokenVerification
 
-PAGE = Path(__file__).parents[2] / "docs" / "block_optimality.md"
 SOLVED = 1e-8
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-import pickle
 import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import pytest
-import sympy
-import z3
 from hypothesis import find, given
 from hypothesis import strategies as st
 
@@ -35,7 +32,6 @@ from proofs_check.evidence.symbolic import cited, prove, same, valid
 from proofs_check.library import cases, strategies
 from proofs_check.library.wide import SIZES, wide_search
 from proofs_check.statement import fractions
-from proofs_check.statement.arithmetic import enclosures
 from proofs_check.statement.claims import Assumption, ClaimError, Compared, computed
 from proofs_check.statement.findings import Effort, Finding
 from spectheory.errors import SpectheoryError
@@ -533,21 +529,3 @@ BAD: dict[str, tuple[Claim, str]] = {
 @each("claim, fragment", BAD.values())
 def test_bad_claims_are_named_in_one_line(claim: Claim, fragment: str) -> None:
     refused(lambda: try_claim(claim), SpectheoryError, fragment)
-
-
-def test_they_mix_with_what_is_exact() -> None:
-    third, half = Fraction(1, 3), fractions.Fraction(1, 2)
-    for sum_ in (third + half, half + third):
-        assert type(sum_) is type(third)
-        assert sum_ == fractions.Fraction(5, 6)
-        assert hash(sum_) == hash(fractions.Fraction(5, 6))
-    assert pickle.loads(pickle.dumps(third)) == third
-    assert sympy.sympify(third) == sympy.Rational(1, 3)
-    assert z3.simplify(third * z3.Real("x") == z3.Real("x") * z3.Q(1, 3))
-    assert bool(enclosures().mpf(third) * 3 - 1 < Fraction(1, 10**9))
-
-
-@pytest.mark.parametrize("of", [lambda x: 0.5 * x, lambda x: x + 0.5])
-def test_a_float_among_them_is_named_and_refused(of) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(ClaimError, match=r"compares .* \(float\)"):
-        judge(Claim("c", lambda x: at_most(of(x), 1)), {"x": Fraction(1, 3)})

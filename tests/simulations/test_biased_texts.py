@@ -5,7 +5,6 @@ Two sets of comparisons have a false-alarm rate of `ALARM` each (means by Studen
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from tests.simulations.model_cases import PROMPTS, pmf_of
 Floats = NDArray[np.float64]
 
 ROUNDING, ALARM = 1e-4, 1e-9
-DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")

@@ -331,22 +331,3 @@ def test_bad_pairs_are_refused(settings: dict[str, Any], error: type[SpectheoryE
     with pytest.raises(error) as caught:
         ngram_pair(**good | settings)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "error"),
-    [
-        ({"text": "no_such_module"}, TextError),
-        ({"text": "numpy"}, TextError),
-        ({"text": "sys"}, TextError),
-        ({"text": "json..decoder"}, TextError),
-        ({"text": None}, TextError),
-        ({"file": "/no/such/file"}, TextError),
-        ({"text": "bisect", "file": "too"}, SettingError),
-        ({}, SettingError),
-    ],
-)
-def test_bad_recipes_are_refused(parameters: dict[str, Any], error: type[SpectheoryError]) -> None:
-    with pytest.raises(error) as caught:
-        ngram_pair_of({**parameters, "sha256": "0", "order": 2, "draft_order": 1})
-    assert "\n" not in str(caught.value)

@@ -30,7 +30,7 @@ from simulations.simulators.decoding import acceptance_of, calls_of
 from simulations.verdicts.markov_calls import markov_calls
 from simulations.verdicts.predictions import accepted_counts, agrees, compare, predictions
 from spectheory.drafting import Chain, Tree
-from spectheory.errors import SettingError, ShapeError
+from spectheory.errors import SettingError
 from spectheory.prediction.paths import calls_of_chains
 from spectheory.verification import RULES
 
@@ -201,27 +201,3 @@ def test_kernels_take_the_calls_that_are_predicted(kind: str) -> None:
     survival = np.broadcast_to(alpha ** np.arange(1.0, 5.0), (40, 4))
     iid = float(calls_of_chains(survival, np.array([40]), [4])[4].expected[0])
     assert not agrees(tally, Mean("calls", 1, 40), iid, ALARM), "the mean acceptance must miss"
-
-
-@pytest.mark.parametrize(
-    ("rule", "paths", "message"),
-    [
-        ("tokens", [[1]], "known are token"),
-        ("token", [[1], [2]], "one candidate"),
-        ("block", [[2]], "one candidate"),
-        ("recursive", [[2]], "left out"),
-        ("race", [[1, 1]], "parent"),
-        ("race", [], "parent"),
-        ("race", [[0]], "parent"),
-    ],
-)
-def test_trees_that_a_rule_does_not_take(rule: str, paths: list[list[int]], message: str) -> None:
-    decode = registered("decode").run
-    with pytest.raises(SettingError, match=message):
-        decode({**CHAINS_GIVEN, "rule": rule, "paths": paths}, 1, words(1))
-
-
-def test_chains_that_do_not_fit() -> None:
-    decode = registered("decode").run
-    with pytest.raises(ShapeError, match="steps"):
-        decode({**CHAINS_GIVEN, "target": [TARGET] * 3, "rule": "token", "paths": [[1]]}, 1, words(1))

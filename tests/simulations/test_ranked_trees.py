@@ -17,7 +17,7 @@ from simulations.kernels.ranked_trees import TreeCounts, raced_tree, ranked_tree
 from simulations.reference.decoding import walk
 from simulations.reference.drawing import exact_law
 from simulations.reference.positions import race
-from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, exit_law, survival
+from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, exit_law
 from tests.made_up import each
 from tests.simulations.laws import ROUNDED, Counts, Floats, apart, straying
 
@@ -46,13 +46,6 @@ PAIRS: dict[str, tuple[Any, Any]] = {
     "draft lacks a token": ([0.3, 0.1, 0.2, 0.4], [0.2, 0.5, 0.3, 0.0]),
     "three pairs": (ROWS[0], ROWS[1]),
 }
-
-
-def disagreements(counts: TreeCounts, shape: Shape, law: Any) -> int:
-    """Cells of the exit law and of the survivals of depth that stray."""
-    reached = counts.accepted[::-1].cumsum()[::-1][1:]
-    deep = straying(reached, survival(shape, law), CALLS)
-    return len(straying(counts.exits, exit_law(shape, law)) + deep)
 
 
 @cache

@@ -304,6 +304,14 @@ BAD = {
 }
 
 
+@each("format, content, message", BAD.values())
+def test_bad_input_is_one_line(format: str, content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(content, errors="surrogatepass")
+    with pytest.raises(SpectheoryError, match=message) as caught:
+        counters_of(tmp_path / "log", format)
+    assert "\n" not in str(caught.value)
+
+
 def test_a_scrape_cut_in_a_long_line_is_one_short_line(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(SCRAPE + "# TYPE x " + "y" * 3000)
     with pytest.raises(SpectheoryError, match="is no whole scrape") as caught:

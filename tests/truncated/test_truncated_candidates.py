@@ -374,9 +374,6 @@ def test_what_the_draft_cannot_draw_is_not_accepted() -> None:
     assert truncated.acceptance(RaceVerification(), target, draft, 10).low == pytest.approx(0.5, abs=ROUNDING)
 
 
-Pair = tuple[TopLogProbs, TopLogProbs]
-
-
 # Laws of the rank
 
 
@@ -508,19 +505,3 @@ def test_the_largest_entropy_of_a_rank_that_is_two_once_in_a_while(share: float)
         entropy = -(1 - e) * mpmath.log(1 - e) - e * mpmath.log(e)
         largest = truncated.largest_rank_entropy(math.nextafter(float(e * mpmath.log(2)), math.inf))
         assert entropy <= largest <= entropy * (1 + 1e-8)
-
-
-# Edges
-
-
-ONE_OF_EACH: Pair = (TopLogProbs([0], [math.log(0.5)], 5), TopLogProbs([0], [math.log(0.5)], 6))
-
-EVERY: tuple[Callable[[TopLogProbs, TopLogProbs, int], object], ...] = (
-    partial(truncated.acceptance, RecursiveRejection()),
-    partial(truncated.acceptance, KSeq()),
-    partial(truncated.acceptance, GumbelList()),
-    truncated.gumbel_list_acceptance_bound,
-    partial(truncated.acceptance, RaceVerification()),
-    partial(truncated.rank_pmf, PoissonRace()),
-    partial(truncated.rank_pmf, RecursiveRejection()),
-)

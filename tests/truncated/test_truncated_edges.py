@@ -1,8 +1,11 @@
-"""§9: one pmf, matching rules, laws given the output, edges and bad input."""
+"""§9: one pmf, matching rules, orders that are open, rounded values, every rule's interval, edges and bad input."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,15 +15,24 @@ from hypothesis import strategies as st
 from proofs_check.library.strategies import Floats, pairs, theorem
 from proofs_check.theorems.path.completions import corners
 from spectheory import truncated
-from spectheory.errors import ShapeError
+from spectheory.divergences import total_variation
+from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.intervals import Interval
 from spectheory.limits import branching_bound
 from spectheory.truncated import TopLogProbs
+from spectheory.truncated.rules import TABLE
 from spectheory.verification import (
+    PATH_RULES,
     ArgmaxDraft,
+    BiasedVerification,
     GreedyMatch,
+    GumbelList,
     IndependentMatch,
+    KSeq,
+    PathRule,
     RaceVerification,
+    RankRule,
+    Rule,
     TokenVerification,
     TopKMatch,
 )
@@ -37,8 +49,6 @@ from tests.truncated.truncated_cases import (
     slow_hockey,
     slow_rank,
 )
-
-Pair = tuple[TopLogProbs, TopLogProbs]
 
 
 def slow_entropy(p: Floats, power: int = 1) -> float:
@@ -256,3 +266,190 @@ def test_mean_over_positions() -> None:
 def log(*values: float) -> Floats:
     with np.errstate(divide="ignore"):
         return np.log(values)
+
+
+OPEN = Interval(0.0, 0.5, 1.0, "bound")
+ROUNDED = 6e-4
+
+
+def printed(pmf: list[float], m: int, error: float = ROUNDED) -> TopLogProbs:
+    """The m first tokens of a pmf with three digits."""
+    top = np.argsort(-np.array(pmf), kind="stable")[:m]
+    return TopLogProbs(top, np.round(np.log(np.array(pmf)[top]), 3), len(pmf), error=error)
+
+
+def test_rounded_equals_are_not_ordered() -> None:
+    """Two draft masses print as -0.916: either may be the first choice."""
+    target, draft = printed([0.2, 0.5, 0.3], 3), printed([0.39999, 0.40001, 0.2], 3)
+    for rule in (ArgmaxDraft(), TopKMatch()):
+        for token in (0, 1):
+            assert truncated.acceptance_given(rule, target, draft, token) == OPEN
+        assert truncated.acceptance_given(rule, target, draft, 2) == Interval.exact(0.0)
+        ends = truncated.acceptance(rule, target, draft)
+        assert (ends.low, ends.high) == pytest.approx((0.2, 0.5), abs=0.01)
+    assert truncated.acceptance(GreedyMatch(), target, draft) == OPEN
+    assert truncated.acceptance_given(TopKMatch(), target, draft, 1, 2) == Interval.exact(1.0)
+
+
+@pytest.mark.parametrize(("apart", "kind"), [(0.0009, "bound"), (0.0021, "exact")])
+def test_masses_further_apart_than_the_error_are_ordered(apart: float, kind: str) -> None:
+    first = 0.4 * np.exp(apart)
+    draft = TopLogProbs([0, 1, 2], np.log([0.4, first, 0.6 - first]), 3, error=5e-4)
+    assert truncated.acceptance_given(ArgmaxDraft(), draft, draft, 1).kind == kind
+    assert truncated.acceptance(GreedyMatch(), draft, draft).kind == kind
+
+
+def test_an_unlisted_token_may_tie_with_the_last_listed_one() -> None:
+    """Token 0 may have 1/4 like the listed token 2, and then comes before it; token 3 comes after."""
+    target = TopLogProbs.from_pmf([0.25, 0.25, 0.25, 0.25], 4)
+    tied, ordered = TopLogProbs([1, 2], np.log([0.5, 0.25]), 4), TopLogProbs([0, 1], np.log([0.5, 0.25]), 4)
+    assert truncated.acceptance_given(TopKMatch(), target, tied, 2, 2) == OPEN
+    assert truncated.acceptance_given(TopKMatch(), target, tied, 0, 2) == OPEN
+    assert truncated.acceptance_given(TopKMatch(), target, tied, 3, 2) == Interval.exact(0.0)
+    assert truncated.acceptance_given(TopKMatch(), target, ordered, 1, 2) == Interval.exact(1.0)
+    assert truncated.acceptance_given(TopKMatch(), target, ordered, 2, 2) == Interval.exact(0.0)
+
+
+def test_full_lists_without_ties_decide_everything() -> None:
+    p, q = [0.2, 0.5, 0.3, 0.0], [0.39, 0.41, 0.2, 0.0]
+    with np.errstate(divide="ignore"):
+        target, draft = (TopLogProbs(range(4), np.log(pmf), 4, error=1e-6) for pmf in (p, q))
+    for k in (1, 2, 3):
+        within = [truncated.acceptance_given(TopKMatch(), target, draft, token, k) for token in range(3)]
+        assert [each.kind for each in within] == ["exact"] * 3
+        ends = truncated.acceptance(TopKMatch(), target, draft, k)
+        assert ends.high - ends.low < 1e-5
+        assert ends.low <= float(np.sum(TopKMatch().rank_pmf(p, q, k))) <= ends.high
+    assert truncated.acceptance(GreedyMatch(), target, draft) == Interval.exact(1.0)
+
+
+TOKENS, STEP = 12, 1e-3
+ERROR = STEP / 2
+"""What rounding to three digits after the point takes or adds at most."""
+
+QUANTITIES: dict[str, tuple[Callable[[TopLogProbs, TopLogProbs], Interval], Callable[[Floats, Floats], float]]] = {
+    "tv": (truncated.total_variation, lambda p, q: float(total_variation(p, q))),
+    **{
+        rule.name: (partial(truncated.acceptance, rule), lambda p, q, rule=rule: float(rule.acceptance(p, q)))
+        for rule in (TokenVerification(), RaceVerification())
+    },
+}
+
+
+def rounded(pmf: Floats, m: int, error: float = ERROR, extra: int | None = None) -> TopLogProbs:
+    """What a server tells that rounds to three digits; `extra` is a token asked for beside the top m."""
+    top = np.argsort(-pmf, kind="stable")[:m]
+    more = np.array([extra] if extra is not None and extra not in top else [], dtype=np.int64)
+    logs, others = (np.round(np.log(pmf[ids]) / STEP) * STEP for ids in (top, more))
+    return TopLogProbs(top, logs, len(pmf), more, others, error=error)
+
+
+def pmfs(seed: int, count: int) -> Floats:
+    """Peaked and flat ones, the flattest nearly uniform."""
+    rng = np.random.default_rng(seed)
+    return np.stack([rng.dirichlet(np.full(TOKENS, 10.0 ** rng.uniform(-0.5, 4))) for _ in range(count)])
+
+
+@pytest.mark.parametrize("m", [1, 3, TOKENS - 1, TOKENS])
+def test_honest_rounding_is_let_in(m: int) -> None:
+    """Every list; with `error` left at 0 many long lists are refused, so the tolerance is needed."""
+    refused = 0
+    for number, pmf in enumerate(pmfs(1, 250)):
+        top = rounded(pmf, m, extra=number % TOKENS)
+        assert top.miss <= math.expm1(ERROR) + 1e-12
+        try:
+            rounded(pmf, m, error=0.0, extra=number % TOKENS)
+        except PmfError:
+            refused += 1
+    assert refused > 20 or m < TOKENS - 1
+
+
+def test_certainty_rounded_up_is_let_in() -> None:
+    """A probability of nearly one, and a log-probability that rounding brought above zero."""
+    assert TopLogProbs([0], [4e-4], 5, error=ERROR).probabilities.tolist() == [1.0]
+    with pytest.raises(PmfError, match="token 0 has log-probability"):
+        TopLogProbs([0], [4e-4], 5, error=1e-4)
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+@pytest.mark.parametrize("m", [3, TOKENS - 1, TOKENS])
+def test_intervals_hold_the_unrounded_values(name: str, m: int) -> None:
+    interval, value = QUANTITIES[name]
+    p, q = pmfs(2, 150), pmfs(3, 150)
+    for target, draft in zip(p, q, strict=True):
+        certified = interval(rounded(target, m), rounded(draft, m))
+        assert certified.low <= value(target, draft) <= certified.high
+
+
+@pytest.mark.parametrize("factor", [1.002, 0.998])
+def test_more_than_rounding_is_refused(factor: float) -> None:
+    """Negative control: all probabilities too large, or too small, by four times what rounding explains."""
+    logs = np.log(np.full(TOKENS, factor / TOKENS))
+    with pytest.raises(PmfError, match="have mass"):
+        TopLogProbs(range(TOKENS), logs, TOKENS, error=ERROR)
+    TopLogProbs(range(TOKENS), logs, TOKENS, error=4 * ERROR + 1e-5)
+
+
+V = 40
+LISTED = (1, 5, 20, V)
+EVERY = (*PATH_RULES.values(), KSeq(), GumbelList(), BiasedVerification(0.1))
+WITHOUT = {"lookup", "suffix", "grown", "biased"}
+LOOSE = 1e-9
+
+
+def a_pair(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    logits = 2 * rng.standard_normal(V)
+    p, q = (np.exp(x) / np.exp(x).sum() for x in (logits, logits + rng.standard_normal(V)))
+    return p, q
+
+
+def test_rules_without_an_entry_are_named_and_refused() -> None:
+    top = TopLogProbs.from_pmf(a_pair(0)[0], 5)
+    assert {rule.name for rule in EVERY if rule not in TABLE} == WITHOUT
+    for rule in (rule for rule in EVERY if rule.name in WITHOUT):
+        with pytest.raises(SettingError, match=f"rule '{rule.name}' has no certified interval") as caught:
+            truncated.acceptance(rule, top, top)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("rule", list(TABLE), ids=lambda rule: rule.name)
+def test_the_interval_holds_the_value_and_closes(rule: Rule) -> None:
+    """With 1, 5, 20 and all tokens listed; the interval of another pair's lists does not hold it (control)."""
+    missed = 0
+    for seed in range(6):
+        p, q = a_pair(seed)
+        widths = []
+        for m in LISTED:
+            target, draft = (TopLogProbs.from_pmf(pmf, m) for pmf in (p, q))
+            certified, value = truncated.acceptance(rule, target, draft), float(rule.acceptance(p, q))
+            assert certified.low - LOOSE <= value <= certified.high + LOOSE
+            widths.append(certified.high - certified.low)
+        assert widths[-1] <= LOOSE
+        assert all(b <= a + LOOSE for a, b in pairwise(widths))
+        other = truncated.acceptance(rule, *(TopLogProbs.from_pmf(pmf, 20) for pmf in a_pair(seed + 100)))
+        missed += not other.low <= value <= other.high
+    assert missed > 0
+
+
+GIVEN = [
+    (rule, k)
+    for rule, known in TABLE.items()
+    if known.given and isinstance(rule, PathRule)
+    for k in (1, 3)
+    if k <= known.most_given
+]
+
+
+@pytest.mark.parametrize(("rule", "k"), GIVEN, ids=lambda value: getattr(value, "name", str(value)))
+def test_given_the_output_the_interval_holds_the_value(rule: PathRule, k: int) -> None:
+    p, q = a_pair(3)
+    for token in (int(np.argmax(p)), int(np.argsort(-p)[10]), int(np.argmin(p))):
+        value = float(np.asarray(rule.acceptance_given(p, q))[token])
+        if k > 1:
+            assert isinstance(rule, RankRule)
+            value = float(np.sum(rule.rank_pmf_given(p, q, token, k)))
+        for m in LISTED:
+            certified = truncated.acceptance_given(rule, *(TopLogProbs.from_pmf(pmf, m) for pmf in (p, q)), token, k)
+            assert certified.low - LOOSE <= value <= certified.high + LOOSE
+        assert certified.high - certified.low <= LOOSE

@@ -1,17 +1,23 @@
-"""A1, A2 and A4: acceptance rates against definitions, and the bounds between them (A3)."""
+"""A1, A2 and A4: acceptance rates against definitions, and the bounds between them (A3) to their last digits."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
+from numpy.typing import NDArray
 
 from proofs_check.algorithms import enumeration
+from proofs_check.forms.divergences import overlap, reciprocal, similarity
+from proofs_check.library import cases
 from proofs_check.library.strategies import Floats, extreme_pairs, pairs, theorem
+from proofs_check.statement.arithmetic import floats
 from proofs_check.twins import oracle
+from proofs_check.twins.oracle import MP, exactly
 from spectheory import chi_square, harmonic_mean_similarity, kl_divergence, total_variation
 from spectheory.verification import (
     RULES,
@@ -22,6 +28,7 @@ from spectheory.verification import (
     RaceVerification,
     Rule,
     TokenVerification,
+    race_inequalities,
 )
 from tests.made_up import each
 
@@ -50,7 +57,7 @@ def fractions(weights: tuple[int, ...]) -> enumeration.Pmf:
     return tuple(Fraction(weight, sum(weights)) for weight in weights)
 
 
-def floats(pmf: enumeration.Pmf) -> Floats:
+def in_floats(pmf: enumeration.Pmf) -> Floats:
     return np.array([float(share) for share in pmf])
 
 
@@ -154,8 +161,8 @@ def test_the_false_look_alike_stays_refuted() -> None:
     race = sum((share for (i, j), share in enumeration.race_coupling(p, q).items() if i == j), Fraction(0))
     assert similarity / (2 - similarity) == Fraction(4, 5)
     assert race == Fraction(2, 3)
-    s = float(harmonic_mean_similarity(floats(p), floats(q)))
-    assert s / (2 - s) > RaceVerification().acceptance(floats(p), floats(q)) + 0.13
+    s = float(harmonic_mean_similarity(in_floats(p), in_floats(q)))
+    assert s / (2 - s) > RaceVerification().acceptance(in_floats(p), in_floats(q)) + 0.13
 
 
 def test_wrong_formulas_are_caught() -> None:
@@ -182,3 +189,31 @@ def test_ratios_beyond_the_floats_are_silent_and_right() -> None:
     assert float(TokenVerification().acceptance_given(q, p)[0]) == 1.0
     assert np.isfinite(kl_divergence(p, q))
     assert chi_square(p, q) == np.inf
+
+
+PREFIX_ROUNDING = 1e-14
+"""Sums of a few dozen products of order one, and the race's prefix sums."""
+
+
+@pytest.mark.parametrize(("tokens", "total"), [(2, 6), (3, 4)])
+def test_bounds_in_fractions(tokens: int, total: int) -> None:
+    for p, q in product(cases.grid(tokens, total), repeat=2):
+        distance, alike = 1 - overlap(p, q), similarity(p, q)
+        exact = alike / 2, reciprocal(p, q), (1 - distance) / (1 + distance), 1 - distance, alike
+        np.testing.assert_allclose(race_inequalities(floats(p), floats(q)), floats(exact), rtol=PREFIX_ROUNDING, atol=0)
+
+
+@given(pairs())
+def test_the_race_lies_between(pair: tuple[NDArray[np.float64], NDArray[np.float64]]) -> None:
+    bounds = race_inequalities(*pair)
+    race = RaceVerification().acceptance(*pair)
+    assert max(bounds[:3]) <= race * (1 + PREFIX_ROUNDING) + PREFIX_ROUNDING
+    assert race <= min(bounds[3:]) * (1 + PREFIX_ROUNDING) + PREFIX_ROUNDING
+
+
+@pytest.mark.parametrize("name", sorted(extreme_pairs()))
+def test_reciprocals_at_fifty_digits(name: str) -> None:
+    p, q = extreme_pairs()[name]
+    terms = (1 / (1 / a + 1 / b - 1) for a, b in zip(exactly(p), exactly(q), strict=True) if a * b > 0)
+    exact = MP.fsum(terms)
+    assert abs(MP.mpf(float(race_inequalities(p, q).reciprocals)) - exact) <= 1e-13 * exact
