@@ -75,7 +75,7 @@ def cut_numbers(narrow: str, wide: str) -> set[str]:
     return set(NUMBER.findall(LEFT_OUT.sub("", " ".join(narrow.split())))) - set(NUMBER.findall(wide))
 
 
-@pytest.mark.parametrize("width", [30, 40, 60, 80])
+@pytest.mark.parametrize("width", [30, 60])
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_no_number_is_cut(name: str, width: int, shown: Callable[[str, int], str]) -> None:
     """A narrow terminal shows numbers of the wide one alone; a column that is not there is named."""

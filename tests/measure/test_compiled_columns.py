@@ -28,7 +28,7 @@ EQUAL = 1e-6
 """Relative and absolute, of both twins in single precision."""
 DOUBLE = 1e-11
 """The same in double precision, but for what both estimate to single precision."""
-SIZE, ROWS = 5000, 8
+SIZE, ROWS = 5000, 4
 KINDS = ("random", "peaked", "equal", "nearly equal", "nearly disjoint", "excluded", "improbable")
 
 

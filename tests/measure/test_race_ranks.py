@@ -19,7 +19,7 @@ from proofs_check.twins import race_ranks
 from proofs_check.twins.oracle import MP, exactly
 from spectheory.distributions import Sampling
 from spectheory.drafting import Tree
-from spectheory.errors import SettingError, ShapeError, TraceError
+from spectheory.errors import SettingError, TraceError
 from spectheory.measure.columns import rejection, statistics
 from spectheory.measure.columns.noise import position_keys, text_key, uniforms
 from spectheory.measure.columns.rejection import SEQUENCES
@@ -208,15 +208,6 @@ def test_a_recorded_law() -> None:
     columns["race_rank"] = np.array([[0.5, 0.6], [0.0, 0.0]])
     with pytest.raises(TraceError, match=r"sums to 1\.1"):
         RACE.rank_law(columns, 2)
-
-
-def test_bad_input() -> None:
-    with pytest.raises(SettingError, match="max_rank is 0"):
-        RACE.rank_pmf([1.0], [1.0], 0)
-    with pytest.raises(ShapeError, match=r"token is 3: ids are 0\.\.1"):
-        RACE.rank_pmf_given([0.5, 0.5], [0.5, 0.5], 3, 1)
-    with pytest.raises(ShapeError, match="do not broadcast"):
-        RACE.rank_pmf_given(np.full((2, 2), 0.5), [0.5, 0.5], np.zeros(3, dtype=int), 1)
 
 
 KEYS = 4_000

@@ -15,7 +15,6 @@ from simulations.counts import Mean
 from simulations.draws import Stream, words
 from simulations.simulators.biased_texts import Trio, accepted_with, texts_of
 from simulations.verdicts.predictions import Predicted, compare, predictions
-from spectheory.errors import SettingError
 from spectheory.limits import biased_loss, uno_loss
 from tests.simulations.model_cases import PROMPTS, pmf_of
 
@@ -76,9 +75,3 @@ def test_the_statements_hold_along_texts(trio: Trio, amount: float) -> None:
     wrong = [Predicted("UNO pays no more than OPT", "none", Mean("uno: excess"), 0.0)] if amount == 0 else []
     wrong.append(Predicted("OPT rejects as often as the lossless rule", "none", Mean("opt: rejections"), 0.99))
     assert not any(compare(tally, wrong, ALARM)), "negative control"
-
-
-def test_bad_settings_are_one_clear_line(trio: Trio) -> None:
-    for wrong in ({"form": "none"}, {"amount": 1.5}, {"tokens": 0}, {"tokens": 10_000}):
-        with pytest.raises(SettingError, match="must"):
-            texts_of(trio, {"form": "share", "amount": 0.5, "tokens": 4, **wrong}, 2, words(1))

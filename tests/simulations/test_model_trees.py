@@ -26,7 +26,6 @@ from simulations.reference.trees import PmfAfter, heaviest_prefixes, model_trial
 from simulations.simulators.model_trees import Target, trees_of
 from simulations.sweeps import branching, imperfect
 from simulations.verdicts.predictions import Predicted, compare, predictions
-from spectheory.errors import SettingError
 
 torch = pytest.importorskip("torch")
 
@@ -142,16 +141,6 @@ def test_random_trees_know_their_families() -> None:
             if one.statement in ("B3'", "best tree")
         ]
         assert not any(compare(tally, wrong, ALARM))
-
-
-def test_bad_settings_are_one_clear_line(target: Target) -> None:
-    for wrong in ({"capacities": [2, 1, 5, 9]}, {"thresholds": [1.0]}):
-        with pytest.raises(SettingError, match="must ascend"):
-            trees_of(target, {**PARAMETERS, **wrong}, 2, words(1))
-    with pytest.raises(SettingError, match="must fit 128 tokens"):
-        trees_of(target, {**PARAMETERS, "starts": 120}, 2, words(1))
-    with pytest.raises(SettingError, match="there are Dirichlet"):
-        registered("random-trees").run({"family": "none", "pmfs": 2, "tokens": 2, "capacities": [1]}, 1, words(1))
 
 
 @pytest.mark.parametrize("sweep", [branching, imperfect])

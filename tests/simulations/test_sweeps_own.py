@@ -22,7 +22,6 @@ from scipy.stats import binom
 import simulations.simulators  # noqa: F401  registers the kinds
 from proofs_check.library.strategies import Floats
 from simulations.counts import Mean, Share, Tally
-from simulations.draws import words
 from simulations.experiments.collect import run_batch
 from simulations.experiments.tasks import Task, registered, task
 from simulations.kernels.candidates import RULES
@@ -30,7 +29,6 @@ from simulations.simulators.rank_entropy import mean_shortfall, seen_entropy
 from simulations.simulators.timing import KERNELS
 from simulations.sweeps import Scale, entropy, lazy, sweeps
 from simulations.verdicts.predictions import agrees, compare, predictions
-from spectheory.errors import SettingError
 from spectheory.plots.style import new_figure
 from spectheory.verification import KSeq, TokenVerification
 from tests.made_up import each
@@ -192,12 +190,3 @@ def test_the_lazy_figure_needs_few_points(monkeypatch: pytest.MonkeyPatch) -> No
     data = small("lazy")
     assert (len(data["size"]), len(data["ratio"])) == (6, 11)
     assert [sweep.name for sweep in sweeps() if sweep.alone] == ["lazy"]
-
-
-# The door
-
-
-def test_bad_input_is_one_clear_line() -> None:
-    for kind, setting in (("race-timing", {"kernel": "fast"}), ("rank-entropy", {"rule": "fast"})):
-        with pytest.raises(SettingError, match="is 'fast': there are"):
-            registered(kind).run(setting, 1, words(1))
