@@ -19,6 +19,7 @@ from spectheory.judging.readings import (
     FROM_MEAN,
     _calls_of,
     _first_choice_bounds,
+    _share_of_calls,
     first_draft_gap,
     readings,
 )
@@ -350,3 +351,11 @@ def test_totals_have_the_error_of_calls_that_accept_all_or_nothing() -> None:
     row = readings(Counters(calls=400, accepted=800, drafted=1600, k=4), k_max=4).rows[3].tokens_per_call
     assert row.best == pytest.approx(3)
     assert row.high - row.best == pytest.approx(1.959964 * 2 / 20)
+
+
+def test_a_share_of_calls_has_wilsons_interval() -> None:
+    """Under the probability at each end the share is 1.96 deviations away."""
+    for share, calls in ((0.1, 20), (0.7, 55)):
+        interval = _share_of_calls(share, calls)
+        for p in (interval.low, interval.high):
+            assert abs(share - p) == pytest.approx(reach(np.inf) * np.sqrt(p * (1 - p) / calls))
