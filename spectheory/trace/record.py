@@ -19,7 +19,7 @@ from spectheory.errors import SpectheoryError, TextError, TraceError, load_extra
 from spectheory.trace import parquet
 from spectheory.trace.checks import Fault, faults
 from spectheory.trace.columns import COLUMNS, REQUIRED
-from spectheory.trace.logits import columns_of_logits
+from spectheory.trace.logits import check_sampled, columns_of_logits, log_of_others
 from spectheory.trace.on_disk import BLOCK, LIST_COLUMNS, OnDisk, from_columns, rows_of, stored, to_columns, whole_texts
 from spectheory.trace.text_info import GIVEN_TEXT, SAMPLED_TEXT, TextInfo
 from spectheory.truncated.top import TopLogProbs
@@ -201,7 +201,9 @@ class Trace:
         Of one text logits are ``[T, V]`` and `tokens` ``[T]``: row t holds the logits from which token t was, or would
         have been, drawn. In the output of a model that read the whole sequence it is the row of the token before. For
         several texts pass lists of these, or ``[B, T, V]`` and ``[B, T]``. `sampling` are the settings of both models,
-        temperature 1 by default; `sampled` says whether the target sampled the texts with them (None: unknown).
+        temperature 1 by default; `sampled` says whether the target sampled the texts with them (None: unknown). Texts
+        that are said to be sampled, and look as if they were not, are refused (of the target's own with probability
+        1e-6 at most).
 
         The columns are those of a measurement, computed in double precision by their definitions. Missing are drafts
         copied from the prompt, which is not given, and ``distinct_rank``, which is an estimate.
@@ -240,6 +242,10 @@ class Trace:
         infos = tuple(TextInfo(n, len(t["token"]), ended=e) for n, t, e in zip(names, texts, ends, strict=True))
         origin = {} if sampled is None else {"origin": SAMPLED_TEXT if sampled else GIVEN_TEXT}
         columns = {column: np.concatenate([text[column] for text in texts]) for column in texts[0]}
+        if sampled:
+            logs = [log_of_others(p, x, sampling) for p, x in zip(parts[0], parts[2], strict=True)]
+            others = {other: np.concatenate([each[other] for each in logs]) for other in logs[0]}
+            check_sampled(columns["log_target"], {"the draft": columns["log_draft"], **others})
         return cls(columns, infos, {"source": "logits", "settings": {"sampling": asdict(sampling)}, **origin})
 
     def write(self, path: str | Path) -> None:

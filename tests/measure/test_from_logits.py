@@ -63,6 +63,27 @@ def test_several_texts_and_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_array_equal(np.concatenate([one.columns[name] for one in alone]), values)
 
 
+@each("fault", ["", "swapped", "shifted", "greedy", "hotter"])
+def test_texts_of_another_sampler_are_refused(fault: str) -> None:
+    """512 tokens, refused at a rate of 1e-6; without a fault nothing is, nor where nothing is said of the sampler."""
+    rng = np.random.default_rng(0)
+    target = 2 * rng.normal(size=(8, 64, 50))
+    draft, tokens = target + rng.normal(size=target.shape), np.argmax(target + rng.gumbel(size=target.shape), -1)
+    if fault == "swapped":
+        target, draft = draft, target
+    elif fault == "shifted":
+        tokens = np.roll(tokens, 1, axis=1)
+    elif fault:
+        tokens = np.argmax(target + (fault == "hotter") * 3 * rng.gumbel(size=target.shape), -1)
+    if not fault:
+        assert Trace.from_logits(target, draft, tokens, sampled=True).provenance["origin"] == "sampled from the target"
+        return
+    who = {"swapped": "the draft", "greedy": "a sharper target"}.get(fault, "a flatter target|the draft")
+    with pytest.raises(TextError, match=f"({who}) explains the texts better than the target, by .* nats"):
+        Trace.from_logits(target, draft, tokens, sampled=True)
+    assert len(Trace.from_logits(target, draft, tokens)) == tokens.size
+
+
 ROW = np.log([[0.5, 0.5]])
 
 
@@ -73,6 +94,7 @@ ROW = np.log([[0.5, 0.5]])
         ((ROW, ROW, [0, 1]), TextError, "logits (1, 2) and (1, 2) for tokens (2,)"),
         ((ROW, np.zeros((1, 3)), [0]), TextError, "logits (1, 2) and (1, 3)"),
         (([ROW], [ROW, ROW], [[0]]), TextError, "there are 1, 2, 1 texts"),
+        ((np.exp(ROW), ROW, [0]), TextError, "these are probabilities"),
         ((np.array([[np.nan, 0.0]]), ROW, [0]), LogitsError, ""),
         ((np.array([[-np.inf, 0.0]]), ROW, [0]), TraceError, "log_target"),
     ],
