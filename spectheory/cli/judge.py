@@ -8,7 +8,7 @@ from functools import partial
 
 from spectheory.checks import in_range
 from spectheory.cli.answer import ready_page, show
-from spectheory.cli.console import ready_folder
+from spectheory.cli.console import ready_folder, remark
 from spectheory.cli.inputs import checked_rules
 from spectheory.cli.options import JudgeOptions, PairOptions
 from spectheory.cli.predict import LONGEST_CHAIN
@@ -43,6 +43,8 @@ def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
     log = stated(log, **{name: getattr(question, name) for name in SETTINGS})
     counted(log, counting_of(log, question.k).k, counters)  # refuses what cannot be judged before the models load
     reread = None if traces else _reader(log, pair)
+    if reread and pair == PairOptions():
+        remark("judged against the built-in pair: name the engine's models with --target and --draft")
     answer = judge(log, *traces, rules=rules, k=question.k, counters=counters, reread=reread, stop=stop)
     parts = partial(judgement_parts, answer)
     show(judgement_report(answer), question, "judgement", title="Judgement", parts=parts)

@@ -129,7 +129,7 @@ def required_acceptance(speedup: float, k: int | None, c: float, *, k_max: int =
     if not low <= speedup <= high:
         raise SettingError(
             f"a speed-up of {speedup:g} with k={_named(lengths)} and c={c:g}",
-            limit=f"needs 1 <= S(kc+1) <= k+1, which allows {low:g} to {high:g}",
+            limit=f"accepting no draft gives {low:.3g}, and every draft {high:.3g}",
             remedy="ask for less, or for another k or c" if speedup > high else "any acceptance rate gives more",
         )
     return min(_solve_alpha(speedup, n, c) for n in lengths if speedup <= iid_speedup(1.0, n, c))

@@ -10,6 +10,7 @@ from typing import Any
 
 from spectheory.cost import ModelShape, Roofline
 from spectheory.deployment.candidates import DRAFT_MODEL, Draft
+from spectheory.errors import argument
 
 _SAME = 0.03
 """Numbers of parameters that differ by less, in proportion, are one model's: sizes leave out biases and positions."""
@@ -37,6 +38,12 @@ def mismatches(draft: Draft, contexts: Sequence[int] = ()) -> list[str]:
     drafting = cost.draft if cost.draft and not cost.draft.fusion and draft.kind == DRAFT_MODEL else None
     compared = {"target": cost.target, "draft": drafting}
     said = [_other(who, model, draft) for who, model in compared.items() if model is not None]
+    if drafting and drafting.parameters > cost.target.parameters:
+        sizes = " and ".join(f"{model.parameters / 1e6:.4g}M" for model in (drafting, cost.target))
+        said.append(f"draft and target have {sizes} parameters: are they exchanged?")
+    elif drafting and said[0] and not said[1]:  # the target alone is another one
+        option = argument("cost.draft", "--draft-architecture")
+        said.append(f"the draft is the trace's, {drafting.parameters / 1e6:.4g}M parameters: see {option}")
     window, longest = window_of(draft), max([*contexts, cost.context])
     if window is not None and longest > window:
         said.append(f"context {longest} exceeds the {window} tokens that the target was trained for")

@@ -61,6 +61,11 @@ def room_words(load: LoadAnswer | None) -> str:
     return f"Does not fit into memory: batch {', '.join(large)}" if large else ""
 
 
+def missed(load: LoadAnswer | None) -> bool:
+    """Whether nothing meets the targets that were asked for: then that is the answer."""
+    return load is not None and load.load.targeted and load.goodput is None
+
+
 def load_sentence(load: LoadAnswer | None) -> str:
     """The goodput and that of plain decoding; empty without targets."""
     if load is None or not load.load.targeted:

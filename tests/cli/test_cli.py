@@ -240,7 +240,7 @@ def test_bad_options(trace_file: Path, arguments: list[str], message: str, capsy
 
 def test_bad_traces(trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "is missing" in refused(["predict", str(tmp_path / "absent.parquet")], capsys)
-    assert "is missing" in refused(["predict", str(tmp_path)], capsys)
+    assert "holds no trace.parquet" in refused(["predict", str(tmp_path)], capsys)
     torn = tmp_path / "torn.parquet"
     torn.write_bytes(trace_file.read_bytes()[:-100])
     assert "truncated" in refused(["predict", str(torn)], capsys)

@@ -128,7 +128,7 @@ def test_the_verdict_does_not_contradict_its_table(capsys: pytest.CaptureFixture
     """Rows beyond the served k are faster here: the verdict says what it ranges over, and how to see further."""
     assert main(["predict", str(SCRAPE), "--c", "0.05"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "Pays up to the served k: k = 3: speed-up 2.54x over plain decoding"
+    assert lines[0] == "Pays: k = 3 (k above 3 not counted): speed-up 2.54x over plain decoding"
     assert lines[1] == "given c = 0.05: 2.50x to 2.58x (95% over calls); counted 2.92 at k = 3"
     assert any("serve with k above 3, the largest that was counted" in line for line in lines)
 

@@ -220,6 +220,14 @@ def test_a_command_is_found_in_a_sentence(sentence: str, words: str, command: st
     assert part.commands == [(words, command)]
 
 
+def test_a_plan_says_what_to_do_next() -> None:
+    """The lines of the first screen, with their commands."""
+    answer = deploy([Draft("d", made_up_trace(), ConstantRatio(0.1))], k_max=2, nodes=1)
+    (steps,) = (part for part in deployment_parts(answer, "a/b") if isinstance(part, Commands) and part.name == "next")
+    assert steps.commands[-1] == ("where calls are lost", "spectheory predict a/b --where")
+    assert any("set --k-max 4" in words for words, _ in steps.commands)
+
+
 def test_a_context_beyond_what_the_target_was_trained_for_is_marked() -> None:
     lengths = [[BatchChoice(1, context, k, 1.0, 1.0, 1.0) for k in range(4)] for context in (1024, 131072)]
     marked = json.dumps(batch_chart(lengths, "token", "draft", (1, 1024), window=8192).spec)
@@ -254,7 +262,7 @@ def test_predict_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "one loses as many calls" in file.read_text()
 
 
-@each("name, parts", [("plan", ["run", "candidates", "batches", "tokens", "speedup", "cost"]),
+@each("name, parts", [("plan", ["run", "next", "candidates", "batches", "tokens", "speedup", "cost"]),
                       ("judge", ["causes", "calls", "positions"]), ("validate", ["calls", "tokens", "speedups"]),
                       ("figures", ["batch", "entropy"])])  # fmt: skip
 def test_every_command_has_its_page(
