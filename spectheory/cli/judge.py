@@ -43,9 +43,9 @@ def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
     log = stated(log, **{name: getattr(question, name) for name in SETTINGS})
     counted(log, counting_of(log, question.k).k, counters)  # refuses what cannot be judged before the models load
     reread = None if traces else _reader(log, pair)
+    answer = judge(log, *traces, rules=rules, k=question.k, counters=counters, reread=reread, stop=stop)
     if reread and pair == PairOptions():
         remark("judged against the built-in pair: name the engine's models with --target and --draft")
-    answer = judge(log, *traces, rules=rules, k=question.k, counters=counters, reread=reread, stop=stop)
     parts = partial(judgement_parts, answer)
     show(judgement_report(answer), question, "judgement", title="Judgement", parts=parts)
     return Status.DISAGREEMENT if answer.refuted or answer.output_refuted or answer.doubtful else Status.DONE
