@@ -238,5 +238,6 @@ class GateJson(Part, kw_only=True):
     counted: Annotated[float, says("tokens per call", "difference.tokens.other")]
     limit: Annotated[float, says("lowest tokens per call that pass")]
     smallest: Annotated[float, says("smallest loss, as a share, that fails with probability 0.9")]
+    independent: Annotated[bool, says("calls of totals count as independent: alarm and smallest are lower bounds")]
     paired: Annotated[Count, says("prompts that both have", "difference.paired")]
     clustering: Annotated[float, says("factor by which the variance of totals was raised", "difference.clustering")]

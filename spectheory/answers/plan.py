@@ -65,7 +65,7 @@ class LoadPointJson(Part):
     k: Annotated[Count, says("drafts of a call; 0 is plain decoding")]
     tokens_per_call: float
     tpot: Annotated[float, says("milliseconds per output token of a request after its first")]
-    ttft: Annotated[float | None, says("milliseconds to the first token; null without lengths of requests")]
+    ttft: Annotated[float | None, says("milliseconds to the first token; null where not known")]
     tokens_per_second: Annotated[float, says("output tokens of all requests")]
     requests_per_second: float | None
     prompt_share: Annotated[float | None, says("of the time, spent on passes over prompts")]
@@ -167,7 +167,9 @@ class ServedJson(Part, kw_only=True):
         UNSET
     )
     targets: Maybe[
-        Annotated[list[LoadPointJson], says("by k, the largest concurrency within --tpot, which gives its goodput")]
+        Annotated[
+            list[LoadPointJson], says("by k, the largest concurrency within --tpot and --ttft, which gives its goodput")
+        ]
     ] = UNSET
     tokens_per_call: Annotated[dict[str, Interval], says("by k")]
     basis: Annotated[str, says("where tokens per call come from")]

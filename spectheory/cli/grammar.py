@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from typer import BadParameter
 from typer.core import TyperCommand
 
 from spectheory.cli.examples import EXAMPLES
 from spectheory.cli.vocabulary import GROUPS, HELP
 from spectheory.errors import SettingError
 
+_UsageError: Any = BadParameter.__mro__[1]
+"""What the command-line library raises for a line that it cannot read."""
 WIDTH = 120
 """Help is not wider than this."""
 NAMES = 26
@@ -23,7 +26,32 @@ class Command(TyperCommand):
         """Parse the command line."""
         for each in self.get_params(ctx):
             self._refuse_twice(ctx, each, args)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, [*args])  # which it empties
+        except BadParameter as error:
+            raise _unread(error, args, str(self.name)) from error
+        except _UsageError as error:
+            raise self._misplaced(error, ctx) from error
+
+    def _misplaced(self, error: Any, ctx: Any) -> Exception:
+        """An option of other commands, or a second file; any other refusal as it is."""
+        if "unexpected extra argument" in error.message:
+            return SettingError(
+                f"{self.name} is given {error.message.rpartition('(')[2].rstrip(').')} too",
+                limit=f"that is more than it takes: see spectheory {self.name} -h",
+                remedy="leave it out; spectheory import FILE FILE --out FOLDER joins logs, or two scrapes of a server",
+            )
+        if not hasattr(error, "possibilities"):
+            return error
+        option = error.option_name
+        known = {each.name: _options(each) for each in ctx.find_root().command.commands.values()}
+        others = [name for name, options in known.items() if option in options]
+        near = [each for each in known[self.name] if each.startswith(option)] or list(error.possibilities or ())
+        return SettingError(
+            f"{self.name} has no {option}",
+            limit=f"it is an option of {', '.join(others)}" if others else f"see spectheory {self.name} -h",
+            remedy=f"write {' or '.join(near)}" if near else "leave it out" + ", or ask that command" * bool(others),
+        )
 
     def _refuse_twice(self, ctx: Any, param: Any, args: list[str]) -> None:
         """Refuse an option given twice that other commands repeat: the last value alone would count."""
@@ -53,6 +81,32 @@ class Command(TyperCommand):
                 formatter.write(
                     f"{'':{formatter.current_indent}}{line}\n{'':{formatter.current_indent + 4}}{meaning}\n"
                 )
+
+
+_NUMBERS = {"integer": "a whole number such as 1000", "number": "a number such as 0.8", "float": "a number such as 0.8"}
+"""Words of the command-line library for what it could not read, and examples."""
+
+
+def _unread(error: BadParameter, args: list[str], command: str) -> Exception:
+    """What is no number, or missing, with an example; any other refusal as it is."""
+    if type(error).__name__ == "MissingParameter" and command in EXAMPLES:
+        said, example = error.format_message().rstrip("."), EXAMPLES[command][0][0]
+        return SettingError(said[0].lower() + said[1:], limit="it has no default", remedy=f"write it as in {example}")
+    needs = next((example for word, example in _NUMBERS.items() if word in error.message), None)
+    if needs is None or error.param is None:
+        return error
+    name, known = error.param.opts[0], []
+    for arg, following in zip(args, [*args[1:], ""], strict=True):
+        option, equals, value = arg.partition("=")
+        known += [value if equals else following] if option in error.param.opts else []
+    return SettingError(
+        f"{name} is {' and '.join(known)}", limit=f"needs {needs}", remedy="write digits, without % or units"
+    )
+
+
+def _options(command: Any) -> list[str]:
+    """The options of a command as they are written."""
+    return [written for each in command.params if each.param_type_name == "option" for written in each.opts]
 
 
 def repeatable(app: Any) -> set[str]:

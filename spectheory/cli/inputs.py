@@ -19,6 +19,7 @@ from spectheory.deployment import EngineSettings, other_machine
 from spectheory.errors import NOT_NUMBERS, PmfError, SettingError
 from spectheory.files import read_text
 from spectheory.prediction.plan_answer import named_rules
+from spectheory.trace.samples import PAIR
 from spectheory.verification.registry import left_out
 
 MOST_WORKERS = 1024
@@ -155,7 +156,7 @@ def read_latencies(file: Path, measured: Mapping[str, Any]) -> LatencyTable:
 def remark_others(table: LatencyTable, file: Path, measured: Mapping[str, Any]) -> None:
     """Say where a table is of another machine or of other models, and which of its passes are slow."""
     machine = other_machine(table.provenance.get("hardware"))
-    if machine:
+    if machine and file.parent != PAIR:  # it is known to be recorded
         remark(f"{file} is of another machine: {machine}; speed-ups are for that one")
     others = [who for who in ("target", "draft") if _differ(table.provenance.get(who), measured.get(who))]
     if others:

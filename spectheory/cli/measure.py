@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -50,7 +50,7 @@ from spectheory.measure.job import Measurement, measurement_of, stages_of
 from spectheory.measure.latency import kept_beside
 from spectheory.measure.machine import threads_in_use, use_threads
 from spectheory.measure.rounds import Budget
-from spectheory.measure.run import check_out, run_measurement
+from spectheory.measure.run import check_out, run_measurement, run_together
 from spectheory.measure.runners import Runner, here, works_here
 from spectheory.pairs import PROMPTS
 from spectheory.plots.measured import write_measured
@@ -132,30 +132,62 @@ CHECK_TOKENS, PLAIN_EVERY = 80, 3
 def run_measure(question: MeasureOptions, pair: PairOptions, text: SweptText, how: MeasuringOptions) -> None:
     """Measure a pair into a folder, or one for each setting of sampling, and say in short what was found.
 
-    Settings share the loaded models. Their texts are draws of different pmfs, so that no pass over a text is shared,
-    and the decoding loop is timed as each samples.
+    Settings share the loaded models, and the passes over given texts. Texts that are sampled are draws of different
+    pmfs, so that no pass over them is shared; the decoding loop is timed as each setting samples.
     """
     texts, out = text.each, ready_folder(question.out)
     first = Session.load(pair, next(iter(texts.values())), how)
     if len(texts) == 1:
-        _measure(first, out)
+        _say(*_measured(first, out), out)
         return
-    sessions = {name: replace(first, settings=_measured_as(each)) for name, each in texts.items()}
-    for name, session in sessions.items():
-        check_out(session.job, ready_folder(out / name) / TRACE_FILE)
+    sessions = {out / name: replace(first, settings=_measured_as(each)) for name, each in texts.items()}
+    for folder, session in sessions.items():
+        check_out(session.job, ready_folder(folder) / TRACE_FILE)
+    together = text.given_text and works_here(first.runner)
+    shared = dict(zip(sessions, _measured_together(sessions), strict=True)) if together else {}
     measured = {}
-    for name, session in sessions.items():
-        answers.print(f"{name}:", highlight=False)
-        measured[name] = _measure(session, out / name)
+    for folder, session in sessions.items():
+        answers.print(f"{folder.name}:", highlight=False)
+        measured[folder.name] = shared.get(folder) or _measured(session, folder)
+        _say(*measured[folder.name], folder)
     answers.print(for_terminal(settings_table(measured)), highlight=False)
-    remarks.print("each setting has its own texts and its own latencies: differences of speed-ups hold both errors")
+    whose = "the same texts" if text.given_text else "its own texts"
+    remarks.print(f"each setting has {whose} and its own latencies: differences of speed-ups hold both errors")
 
 
-def _measure(session: Session, out: Path) -> tuple[Trace, LatencyTable]:
+def _measured(session: Session, out: Path) -> tuple[Trace, LatencyTable]:
     """Measure one setting of sampling into a folder."""
     with session.timing(out / LATENCY_FILE, longest=LONGEST_CALL) as known:
         trace = session.trace(out / TRACE_FILE, on_idle=known.reach)
-    table = LatencyTable.read(out / LATENCY_FILE)
+    return trace, LatencyTable.read(out / LATENCY_FILE)
+
+
+def _measured_together(sessions: Mapping[Path, Session]) -> list[tuple[Trace, LatencyTable]]:
+    """Measure settings that read the same given texts, each into its folder, by one pass over each text."""
+    jobs = {out / TRACE_FILE: session.job for out, session in sessions.items()}
+
+    def reach_all(share: float) -> None:
+        for known in timings:
+            known.reach(share)
+
+    with ExitStack() as opened:
+        timings = [
+            opened.enter_context(session.timing(out / LATENCY_FILE, longest=LONGEST_CALL))
+            for out, session in sessions.items()
+        ]
+        bar = opened.enter_context(progress())
+        task = bar.add_task(f"measuring prompts at {len(jobs)} settings")
+        traces = run_together(
+            jobs,
+            on_progress=lambda state: bar.update(task, completed=state.done, total=state.total),
+            on_remark=remark,
+            on_idle=reach_all,
+        )
+    return [(trace, LatencyTable.read(out / LATENCY_FILE)) for trace, out in zip(traces, sessions, strict=True)]
+
+
+def _say(trace: Trace, table: LatencyTable, out: Path) -> None:
+    """What was measured, in short, and where it is written."""
     answers.print(
         f"{len(trace)} positions in {len(trace.texts)} texts; {_acceptance(trace)}; "
         f"target entropy {trace.columns['target_entropy'].mean():.3f} nats; draft step / target step {table.ratio:.3f}",
@@ -165,7 +197,6 @@ def _measure(session: Session, out: Path) -> tuple[Trace, LatencyTable]:
         remark(note)
     written = [out / TRACE_FILE, out / LATENCY_FILE, *write_measured(trace, table, out)]
     answers.print(f"written: {', '.join(map(str, written))}", highlight=False, markup=False)
-    return trace, table
 
 
 def _acceptance(trace: Trace) -> str:

@@ -25,7 +25,7 @@ from spectheory.cli.options import (
 )
 from spectheory.cli.progress import working
 from spectheory.cli.readings import Counts, show_readings
-from spectheory.cost import ACCELERATORS, ConstantRatio, CostModel, ModelShape, Roofline
+from spectheory.cost import Accelerator, ConstantRatio, CostModel, ModelShape, Roofline
 from spectheory.deployment import BATCHES, Draft, Load
 from spectheory.deployment.deployment import plan
 from spectheory.deployment.engines import check_one_names_rules
@@ -97,7 +97,7 @@ def run_plan(question: PlanOptions) -> None:
         "plan",
         figures=partial(write_plan, answer),
         title="Plan",
-        parts=partial(deployment_parts, answer),
+        parts=partial(deployment_parts, answer, in_commands(question.trace)),
     )
 
 
@@ -120,7 +120,7 @@ def _costs_of_counts(question: PlanOptions) -> tuple[Roofline, Load] | None:
     if question.hardware is None:
         return None
     draft = question.draft_architecture
-    return _roofline(question, _architecture_of(draft, "of the counts") if draft else None), _load_of(question)
+    return _roofline(question, _architecture_of(draft, "counts") if draft else None), _load_of(question)
 
 
 def _export(question: PlanOptions) -> None:
@@ -159,7 +159,8 @@ def _plan_server(question: PlanOptions) -> None:
     """K by concurrency and context."""
     if question.out:
         ready_folder(question.out)
-    answer = plan_server(_timed_server(question), question.batch, question.context, tpot=question.tpot)
+    targets = {"tpot": question.tpot, "ttft": question.ttft}
+    answer = plan_server(_timed_server(question), question.batch, question.context, **targets)
     parts = partial(served_charts, answer.choices)
     show(served_report(answer), question, "plan", title="Plan for a server", parts=parts)
 
@@ -228,11 +229,11 @@ def _check_costs(question: PlanOptions) -> None:
         )
     defaults = PlanOptions()
     idle = [f"--{n.replace('_', '-')}" for n in OF_ROOFLINES if getattr(question, n) != getattr(defaults, n)]
-    idle = [name for name in idle if not (question.bench and name in ("--batch", "--context", "--tpot"))]
+    idle = [name for name in idle if not (question.bench and name in ("--batch", "--context", "--tpot", "--ttft"))]
     if idle and question.hardware is None:
         reasons = {
             "--c": "c is of one batch, where verification costs one step; at larger ones it costs more",
-            "--bench": "runs are of one server, and do not say what a prompt's pass takes",
+            "--bench": "runs are of one server, and of requests of their own lengths",
         }
         raise SettingError(
             f"{', '.join(idle)} given without --hardware",
@@ -250,11 +251,12 @@ def _check_costs(question: PlanOptions) -> None:
 
 
 def _check_hardware(question: PlanOptions) -> None:
-    if question.hardware not in ACCELERATORS:
+    Accelerator.named(question.hardware or "")
+    if question.link_latency and question.devices == 1:
         raise SettingError(
-            f"accelerator {question.hardware!r} is unknown",
-            limit=f"there are {', '.join(ACCELERATORS)}",
-            remedy="name one, or measure latencies",
+            "--link-latency is given without --devices",
+            limit="one device exchanges nothing",
+            remedy="say how many with --devices, or leave it out",
         )
     if question.target_architecture is None:
         raise SettingError(
@@ -292,8 +294,9 @@ def _roofline(question: PlanOptions, draft: Path | None) -> Roofline:
     """The roofline that is asked for, with the draft of this config; free drafts without one."""
     assert question.hardware is not None
     assert question.target_architecture is not None
-    card, load = ACCELERATORS[question.hardware], _load_of(question)
+    card, load = Accelerator.named(question.hardware), _load_of(question)
     weights = [question.weights, question.draft_weights or question.weights]
+    peaks = [question.peak or (stored if stored in card.peak else "bf16") for stored in weights]
     target, drafting = (
         ModelShape.from_config(_read_config(path), weights=stored, kv_cache=question.kv_cache) if path else None
         for path, stored in zip((question.target_architecture, draft), weights, strict=True)
@@ -305,8 +308,9 @@ def _roofline(question: PlanOptions, draft: Path | None) -> Roofline:
         replace(card, overhead=question.overhead, link_latency=question.link_latency),
         context=load.contexts[0],
         batch=load.batches[0] if question.batch else 1,
-        dtype=question.peak or (question.weights if question.weights in card.peak else "bf16"),
+        dtype=peaks[0],
         devices=question.devices,
+        draft_dtype=peaks[1],
     )
 
 

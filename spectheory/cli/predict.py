@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 
 LONGEST_CHAIN = 1024
-ACCEPTANCE_TAKES = ("acceptance", "counted_k", "what_if", "c", "k_max", "json", "out", "all", "explain")
+ACCEPTANCE_TAKES = ("acceptance", "counted_k", "what_if", "c", "k_max", "json", "out", "report", "all", "explain")
 
 
 def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, how: MeasuringOptions) -> None:
@@ -112,10 +112,11 @@ def _from_acceptance(question: PredictOptions, pair: PairOptions, text: TextOpti
         refuse_idle(given, [], "an acceptance rate", "give a trace in its place")
     if question.acceptance is None:
         raise SettingError("--counted-k is given alone", limit="it says of what --acceptance is", remedy="add the rate")
+    ready_page(question.report)
     answer = from_acceptance(question.acceptance, question.c, k_max=question.k_max, counted_k=question.counted_k)
     if question.what_if:
         return show_of_chains(question, answer.rows)
-    show(acceptance_report(answer), question, "prediction")
+    show(acceptance_report(answer), question, "prediction", title="From an acceptance rate")
 
 
 def _measured(

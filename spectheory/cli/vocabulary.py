@@ -190,7 +190,7 @@ DRAFT_ARCHITECTURE = option(
 WEIGHTS = option("--weights", "TYPE", ROOFLINE, "Weights of the target as served: fp32, bf16, fp8, int8 or int4.")
 DRAFT_WEIGHTS = option("--draft-weights", "TYPE", ROOFLINE, "Weights of the draft as served.")
 KV_CACHE = option("--kv-cache", "TYPE", ROOFLINE, "Keys and values as stored: bf16, fp8, int8 or int4.")
-PEAK = option("--peak", "TYPE", ROOFLINE, "Type of the arithmetic: bf16 or fp8.")
+PEAK = option("--peak", "TYPE", ROOFLINE, "Type of both models' arithmetic: bf16 or fp8; else as each has its weights.")
 DEVICES = option("--devices", "INT", ROOFLINE, "Accelerators that share both models: tensor parallelism.")
 LINK_LATENCY = option("--link-latency", "SECONDS", ROOFLINE, "Fixed time of each all-reduce between devices.")
 OVERHEAD = option("--overhead", "SECONDS", ROOFLINE, "Fixed time added to each pass.")
@@ -204,7 +204,7 @@ CONTEXT = option("--context", "INT", ROOFLINE, "Cached tokens of a sequence; set
 PROMPT_TOKENS = option("--prompt-tokens", "INT", ROOFLINE, "Tokens of a request's prompt; with --output-tokens.")
 OUTPUT_TOKENS = option("--output-tokens", "INT", ROOFLINE, "Tokens that a request outputs; with --prompt-tokens.")
 TPOT = option("--tpot", "MS", ROOFLINE, "Longest time per output token: shows which k meets it at which concurrency.")
-TTFT = option("--ttft", "MS", ROOFLINE, "Longest time to the first token; with the lengths of requests.")
+TTFT = option("--ttft", "MS", ROOFLINE, "Longest time to the first token; with the lengths of requests, or --bench.")
 
 TARGET = option("--target", "MODEL", PAIR, "Target model: local folder, hub id, or builtin:target.")
 DRAFT = option(

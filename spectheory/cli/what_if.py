@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spectheory.cli.answer import show
 from spectheory.cli.inputs import refuse_idle
@@ -11,13 +11,17 @@ from spectheory.cli.options import PredictOptions
 from spectheory.cli.progress import working
 from spectheory.cost import CostModel
 from spectheory.errors import SettingError
-from spectheory.plots.prediction import write_costs
+from spectheory.plots.chart import write_curves
+from spectheory.plots.prediction import costs_chart
 from spectheory.prediction.what_if_answer import WhatIf, what_if, what_if_counted
 from spectheory.reports.what_if import what_if_report
 from spectheory.trace import Trace
 
+if TYPE_CHECKING:
+    from spectheory.pages import Part
+
 TAKEN = {"trace", "logprobs", "draft_log", "what_if", "rule", "shape", "k_max", "c", "latency", "passes_alone"}
-TAKEN |= {"prefill_token", "json", "out", "all", "explain"}
+TAKEN |= {"prefill_token", "json", "out", "all", "explain", "report"}
 
 
 def check_what_if(question: PredictOptions, *, recorded: bool) -> None:
@@ -45,10 +49,17 @@ def show_of_chains(question: Any, rows: Iterable[Any], *, counted: bool = False)
 
 def _show(question: Any, answer: WhatIf, *, counted: bool = False) -> None:
     costs = answer.costs
+
+    def parts() -> list[Part]:
+        from spectheory.pages.vega import curves
+
+        return [curves(costs_chart(costs))] if costs else []
+
     show(
         what_if_report(answer, counted=counted),
         question,
         "what_if",
-        figures=lambda folder: write_costs(costs, folder) if costs else [],
+        figures=lambda folder: write_curves({"speedup_by_c": costs_chart(costs)}, folder) if costs else [],
         title="What if",
+        parts=parts,
     )

@@ -129,7 +129,7 @@ def required_acceptance(speedup: float, k: int | None, c: float, *, k_max: int =
     if not low <= speedup <= high:
         raise SettingError(
             f"a speed-up of {speedup:g} with k={_named(lengths)} and c={c:g}",
-            limit=f"needs 1 <= S(kc+1) <= k+1, which allows {low:g} to {high:g}",
+            limit=f"accepting no draft gives {low:.3g}, and every draft {high:.3g}",
             remedy="ask for less, or for another k or c" if speedup > high else "any acceptance rate gives more",
         )
     return min(_solve_alpha(speedup, n, c) for n in lengths if speedup <= iid_speedup(1.0, n, c))
@@ -281,7 +281,7 @@ def draft_needed(speedup: float, c: float, ks: Sequence[int] = range(1, K_MAX + 
     Raises
     ------
     SettingError
-        If no length gives the speed-up.
+        If no length gives the speed-up, or plain decoding does.
 
     Examples
     --------
@@ -291,7 +291,8 @@ def draft_needed(speedup: float, c: float, ks: Sequence[int] = range(1, K_MAX + 
     """
     rows, refused = [], None
     ks = [checked_length(k) for k in several("ks", ks, remedy="range(1, 17) is one")]
-    speedup, c = amount("the speed-up", speedup, positive=True, remedy="1 is plain decoding"), checked_ratio(c)
+    speedup = real("the speed-up", speedup, lambda s: s > 1, limit="must be > 1", remedy="plain decoding gives 1")
+    c = checked_ratio(c)
     if not ks:
         raise SettingError("there is no length", limit="needs one at least", remedy="range(1, 17) is one")
     for k in ks:

@@ -10,9 +10,10 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from typing import Any
 
-from spectheory.checks import BEYOND, MOST_EXACT, amount, choice, instance, real, several, whole
+from spectheory.checks import BEYOND, MOST_EXACT, amount, choice, instance, real, several, shown, whole
 from spectheory.cost.architecture import ModelShape
 from spectheory.cost.model import Ends, PassCost, check_share
 from spectheory.drafting import Shape
@@ -87,6 +88,26 @@ class Accelerator:
         """Operations per second in one type."""
         known = sorted(self.peak)
         return self.peak[choice(f"the type on {self.name}", dtype, known, remedy="make an Accelerator with its peak")]
+
+    @staticmethod
+    def named(name: str) -> Accelerator:
+        """The one of that name in :data:`ACCELERATORS`, in capital or small letters.
+
+        Examples
+        --------
+        >>> Accelerator.named("h100-sxm").name
+        'NVIDIA H100 SXM'
+        """
+        known = {each.casefold(): each for each in ACCELERATORS}
+        written = instance("the accelerator", name, str, remedy="H100-SXM is one").casefold()
+        if written in known:
+            return ACCELERATORS[known[written]]
+        near = [each for each in known if written and written in each] or get_close_matches(written, known)
+        raise SettingError(
+            f"accelerator {shown(name)} is unknown",
+            limit=f"there are {', '.join(ACCELERATORS)}",
+            remedy=f"write {' or '.join(known[each] for each in near)}" if near else "name one, or measure latencies",
+        )
 
 
 ACCELERATORS: dict[str, Accelerator] = {
@@ -263,7 +284,8 @@ class Roofline(PassCost):
     have either sign: shares of the peak that are equal in all passes cancel, overheads do not. The stated error
     (:meth:`errors`) is :data:`VERIFYING_OFF` of verification and :data:`DRAFTING_OFF` of draft passes, either way;
     overheads that are not given are not in it. Weights are read once
-    per pass, the cache once per sequence and pass; tokens of a draft tree cost the same as those of a chain. Both
+    per pass, the cache once per sequence and pass; tokens of a draft tree cost the same as those of a chain. The target
+    computes in the type `dtype`, the draft in `draft_dtype`, without one in the same. Both
     models are divided among all `devices`. :attr:`room` says how many sequences fit into memory. Mixtures of experts
     are not modelled (:class:`ModelShape`).
 
@@ -287,6 +309,7 @@ class Roofline(PassCost):
     batch: int = 1
     dtype: str = "bf16"
     devices: int = 1
+    draft_dtype: str | None = None
     target_time: RooflineTime = field(init=False, repr=False, compare=False)
     draft_time: RooflineTime | None = field(init=False, repr=False, compare=False)
 
@@ -294,11 +317,15 @@ class Roofline(PassCost):
         whole("batch", self.batch, most=MOST_EXACT, remedy="count sequences")
         instance("target", self.target, ModelShape, remedy="spectheory.cost.ModelShape.from_config makes one")
         times = [
-            None if model is None else RooflineTime.of(model, self.accelerator, self.context, self.dtype, self.devices)
-            for model in (self.target, self.draft)
+            None if model is None else RooflineTime.of(model, self.accelerator, self.context, dtype, self.devices)
+            for model, dtype in ((self.target, self.dtype), (self.draft, self._draft_dtype))
         ]
         object.__setattr__(self, "target_time", times[0])
         object.__setattr__(self, "draft_time", times[1])
+
+    @property
+    def _draft_dtype(self) -> str:
+        return self.dtype if self.draft_dtype is None else self.draft_dtype
 
     @property
     def reads_accepted(self) -> bool:
@@ -343,13 +370,14 @@ class Roofline(PassCost):
         The longer of reading the weights and computing, as any pass; keys and values that it writes are not counted.
         """
         tokens = whole("tokens of the prompt", tokens, least=0, most=MOST_EXACT, remedy="count tokens")
-        models = [self.target, *([self.draft] if drafted and self.draft else [])]
-        return sum(self._over_prompt(model, tokens) for model in models) if tokens else 0.0
+        models = [(self.target, self.dtype)]
+        models += [(self.draft, self._draft_dtype)] if drafted and self.draft else []
+        return sum(self._over_prompt(model, tokens, dtype) for model, dtype in models) if tokens else 0.0
 
-    def _over_prompt(self, model: ModelShape, tokens: int) -> float:
+    def _over_prompt(self, model: ModelShape, tokens: int, dtype: str) -> float:
         card, (link, latency) = self.accelerator, _exchange(model, self.accelerator, self.devices)
         reading = model.read_bytes / self.devices / card.bandwidth
-        computing = model.operations_of_prompt(tokens) / self.devices / card.peak_of(self.dtype)
+        computing = model.operations_of_prompt(tokens) / self.devices / card.peak_of(dtype)
         return max(reading, computing) + tokens * link + latency + card.overhead
 
 

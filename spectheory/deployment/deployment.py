@@ -13,10 +13,11 @@ from spectheory.cost import Roofline
 from spectheory.deployment.batches import BatchChoice, chain_calls
 from spectheory.deployment.break_even import BreakEven, Distance, break_even, distances
 from spectheory.deployment.candidates import Candidate, Draft, all_drafts
-from spectheory.deployment.engines import EngineSettings, check_one_names_rules, engine_settings
+from spectheory.deployment.engines import EngineSettings, check_one_names_rules, engine_settings, fastest_of_each
 from spectheory.deployment.load import Load, LoadAnswer, under_load
 from spectheory.deployment.lock_step import MOST_TOGETHER, LockStepChoice, lock_step_lengths
 from spectheory.deployment.mismatch import mismatches
+from spectheory.deployment.next_steps import next_steps
 from spectheory.deployment.ranking import Ranking, check_comparable, rank_drafts
 from spectheory.drafting import StoppingRule
 from spectheory.drafting.tree import at_least_one
@@ -63,6 +64,17 @@ class Deployment:
     def batches(self) -> Sequence[BatchChoice]:
         """The best lengths by batch and context."""
         return self.load.batches if self.load else ()
+
+    @property
+    def leading(self) -> Candidate:
+        """The fastest setting that an engine runs, or else the best of all."""
+        return next((each.candidate for each in fastest_of_each(self.engines)), self.ranking.best)
+
+    def next_steps(self, trace: str = "TRACE") -> list[str]:
+        """What narrows or improves the answer, a sentence each; `trace` is how the trace is written in commands."""
+        first = self.leading
+        tried = self.k_max if first.kind == "chain" else self.nodes
+        return [*next_steps(first.prediction, first.draft.cost, tried=tried, prompts=self.prompts, trace=trace)]
 
     @property
     def prompts(self) -> int:

@@ -144,7 +144,8 @@ class EngineSettings:
     """Settings of one engine for one draft, with the prediction under the engine's own verification rule.
 
     `version` is the engine's version that the settings are for; `paste` is a command line or code with the `options`;
-    `remarks` state the rule and what is uncertain, one sentence each. `needs` is what the engine must run besides.
+    `remarks` state the rule and what is uncertain, one sentence each. `needs` is what the line rests on: k
+    by the number of sequences, where it varies, and what the engine must run.
     """
 
     engine: str

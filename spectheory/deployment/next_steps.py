@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
-from spectheory.cost.model import PassCost
+from spectheory.drafting import Chain, Copied
 from spectheory.intervals import Interval
 from spectheory.limits.claims import BY_START, TEXT, WHOLE_DECODING
 from spectheory.prediction import Plan, Prediction
@@ -38,12 +38,12 @@ def why_not_more(best: Prediction, cost: CostModel | None) -> str:
     if shape.stop:  # what a call drafts and takes is decided by its drafts
         return accepted
     call, step = cost.call(shape).best, cost.target_step().best
-    target = cost.verification(shape).best if isinstance(cost, PassCost) else step
+    free = cost.call(Chain(shape.nodes, schedule=Copied())).best  # as a call that copies its drafts
     everything = cost.speedup(Interval.exact(shape.depth + 1.0), shape).best
     said = [f"{accepted} (if all drafts were: {everything:.2f}x)"]
-    if call > target:
-        share = (call - target) / call
-        said.append(f"drafting takes {share:.0%} of a call (if free: {tokens * step / target:.2f}x)")
+    if shape.passes and call > free:
+        share = (call - free) / call
+        said.append(f"drafting takes {share:.0%} of a call (if free: {tokens * step / free:.2f}x)")
     for claim in (WHOLE_DECODING, BY_START, TEXT):
         if claim.key in best.rule.bound_by and (most := best.compared(claim)):
             said.append(f"{claim.words}, k = {shape.nodes}: {most:.2f} tokens per call")

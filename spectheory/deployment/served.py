@@ -281,11 +281,14 @@ def plan_server(
     contexts: Sequence[float] | None = None,
     *,
     tpot: float | None = None,
+    ttft: float | None = None,
 ) -> ServedAnswer:
     """The best length for every concurrency and context, by default those of the runs.
 
-    `tpot` is the longest time per output token, in milliseconds: the answer's `load` has the largest concurrency of the
-    runs' range at which each length meets it, at the first context.
+    `tpot` and `ttft` are the longest times per output token and to the first one, in milliseconds: the answer's `load`
+    has the largest concurrency of the runs' range at which each length meets them, at the first context. Times to first
+    tokens are means of the runs at that context, waiting included, on a line between their concurrencies; of a length
+    that did not run those of the next longer one (an estimate).
     """
     fit, trace, rule = server.fit, server.trace, server.rule
     sizes, cached = sorted(set(batches or _measured_at(fit.runs, fit)[0])), server.contexts(contexts)
@@ -297,24 +300,57 @@ def plan_server(
         together = lock_step_lengths(trace, rule, cost, ks=ks, batches=sizes, contexts=cached, prefill_emits_token=True)
     basis = f"{rule.name} verification on the trace, exact for its texts" if trace else OF_RUNS
     texts = len(trace.texts) if trace else 0
-    load = None if tpot is None else _within(server, cached[0], Load(tpot=tpot))
+    load = None if tpot is None and ttft is None else _within(server, cached[0], tpot, ttft)
     return ServedAnswer(choices, server.tokens, fit, server.runs, basis, together, texts, load)
 
 
-def _within(server: TimedServer, context: float, load: Load) -> LoadAnswer:
-    """The largest concurrency within a target, of plain decoding and of each length; times grow with it."""
+def _within(server: TimedServer, context: float, tpot: float | None, ttft: float | None) -> LoadAnswer:
+    """The largest concurrency within the targets, of plain decoding and of each length."""
     (least, most), targets = server.fit.batches, []
-    assert load.tpot is not None
+    runs = [run for run in server.runs if abs(run.context / context - 1) <= _NEAR]
+    load = Load(tpot=tpot) if ttft is None else _timed_requests(server, runs, context, tpot, ttft)
     for k, tokens in [(0, 1.0), *((each.k, each.per_call.best) for each in server.tokens)]:
-        points = [_point_at(ServedCost(server.fit, batch, context), k, tokens) for batch in range(least, most + 1)]
-        targets += [point for point in points if point.tpot <= load.tpot][-1:]
+        for batch in range(most, least - 1, -1):
+            first = _first_token(runs, k, batch)
+            point = _point_at(ServedCost(server.fit, batch, context), k, tokens, first)
+            if (tpot is None or point.tpot <= tpot) and (ttft is None or (first is not None and first <= ttft)):
+                targets.append(point)
+                break
     return LoadAnswer(load, (), (), targets)
 
 
-def _point_at(cost: ServedCost, k: int, tokens: float) -> LoadPoint:
+def _timed_requests(
+    server: TimedServer, runs: Sequence[BenchRun], context: float, tpot: float | None, ttft: float
+) -> Load:
+    """The targets, of requests as long as those that the runs at this context sent."""
+    if not runs:
+        known = ", ".join(f"{each:.0f}" for each in server.contexts(None))
+        raise SettingError(
+            f"no run has context {context:.0f}",
+            limit="times to first tokens are those of runs at one context",
+            remedy=f"name one of {known} with {argument('contexts', '--context')}",
+        )
+    requests = sum(run.completed for run in runs)
+    lengths = {
+        name: round(sum(getattr(run, name) for run in runs) / requests) for name in ("input_tokens", "output_tokens")
+    }
+    return Load(tpot=tpot, ttft=ttft, prompt_tokens=lengths["input_tokens"], output_tokens=lengths["output_tokens"])
+
+
+def _first_token(runs: Sequence[BenchRun], k: int, batch: int) -> float | None:
+    """Mean milliseconds to a first token; None outside the concurrencies that ran."""
+    longer = [run for run in runs if (run.k >= k if k else not run.k)]
+    same = [(run.concurrency or 0, run.ttft) for run in longer if run.k == min(each.k for each in longer)]
+    at = sorted({concurrency for concurrency, _ in same})
+    if not at or not at[0] <= batch <= at[-1]:
+        return None
+    return 1e3 * float(np.interp(batch, at, [np.mean([time for b, time in same if b == each]) for each in at]))
+
+
+def _point_at(cost: ServedCost, k: int, tokens: float, first: float | None) -> LoadPoint:
     plain = cost.target_step().best
     step = cost.call(Chain(k)).best / tokens if k else plain
-    return LoadPoint(cost.batch, k, tokens, 1e3 * step, None, cost.batch / step, None, None, plain / step)
+    return LoadPoint(cost.batch, k, tokens, 1e3 * step, first, cost.batch / step, None, None, plain / step)
 
 
 def acceptance_of_server(

@@ -39,6 +39,13 @@ class Gate:
         return tokens.one - tokens.slack + float(stdtrit(tokens.freedom, self.alarm)) * tokens.deviation
 
     @property
+    def independent(self) -> bool:
+        """Whether calls of totals without prompts had to be taken as independent, as nothing says how prompts differ:
+        `alarm` and `smallest` are lower bounds then.
+        """
+        return self.difference.totals and self.difference.clustering == 1
+
+    @property
     def passed(self) -> bool:
         """Whether the counts are no lower."""
         return self.difference.tokens.other >= self.limit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import stdtr
@@ -105,6 +105,11 @@ class Difference:
         return self.one.k
 
     @property
+    def totals(self) -> bool:
+        """Whether a run has counts of one prompt, or without prompts: the spread over prompts is not in them."""
+        return any(len(run.prompts) < 2 and run.errors is None for run in (self.one, self.other))
+
+    @property
     def tokens(self) -> Change:
         """Tokens per call."""
         return self.changes[0]
@@ -117,16 +122,10 @@ class Difference:
 def difference(one: Run, other: Run) -> Difference:
     """The changes from one run to another."""
     clustering = np.maximum(one.clustering, other.clustering)
-    totals = any(len(run.prompts) < 2 and run.errors is None for run in (one, other))
     variances = np.maximum(variance(one, other), _of_rare(one, other))
     noise = Noise(np.sqrt(variances), min(one.freedom, other.freedom), one.slack + other.slack)
-    return Difference(
-        one,
-        other,
-        noise.changes(one.shares, other.shares),
-        len(_shared(one, other)),
-        float(clustering[0]) if totals else 1.0,
-    )
+    answer = Difference(one, other, noise.changes(one.shares, other.shares), len(_shared(one, other)))
+    return replace(answer, clustering=float(clustering[0])) if answer.totals else answer
 
 
 def _of_rare(one: Run, other: Run) -> Floats:

@@ -74,6 +74,12 @@ class Stated:
                 limit='needs {"k": 3, "tokens_per_call": 2.4}, or the JSON of a prediction',
                 remedy="correct the file",
             ) from error
+        if content.get("drafted") is not None:
+            raise TextError(
+                f"{path} states {content.get('shape')}, which a stopping rule ends",
+                limit="runs are compared by calls of as many drafts each",
+                remedy="compare the answer for a fixed length",
+            )
         return stated
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -174,34 +174,59 @@ def teacher_forced(
     the first draft, and the prompt has two tokens or more. Past the end of the text no draft is accepted: q is 0 there,
     the rank V, TV 1.
     """
-    chosen = depth_of(pair.draft, depth)
-    columns_of = _Statistics(sampling, race, sampled, key, name, better_drafts)
+    statistics = Statistics(sampling, race, sampled, key, name, better_drafts)
+    (columns,) = read_text(
+        pair, prompt_ids, output_ids, [statistics], chunk=chunk, stop_at_end=stop_at_end, depth=depth
+    )
+    return columns
+
+
+def read_text(
+    pair: ModelPair,
+    prompt_ids: Tensor,
+    output_ids: Tensor,
+    statistics: Sequence[Statistics],
+    *,
+    chunk: int,
+    stop_at_end: bool,
+    depth: int | None,
+) -> list[dict[str, NDArray[Any]]]:
+    """:func:`teacher_forced` for each of some statistics of one text: both models read it once."""
+    chosen, name = depth_of(pair.draft, depth), statistics[0].name
     if chosen is None:
         logits = paired_logits(pair, prompt_ids, output_ids, chunk=chunk, name=name)
-        parts = [columns_of.positions(target, draft, tokens, done) for target, draft, tokens, done in logits]
+        parts = [[each.positions(*rows) for each in statistics] for rows in logits]
     else:
         check_prompt(pair.draft, name, len(prompt_ids))
         check_window(name, len(prompt_ids), len(output_ids), pair.window)
-        parts = [
-            columns_of.starts(calls, chosen)
-            for calls in starts(pair, prompt_ids, output_ids, depth=chosen, chunk=chunk)
-        ]
-    columns = {column: torch.cat([part[column] for part in parts]).numpy() for column in parts[0]}
-    impossible = columns["log_target"] == -math.inf
-    if impossible.any():
-        at = int(impossible.argmax())
-        raise ImpossibleTextError(
-            f"text {name!r}, token {at + 1} (id {int(columns['token'][at])}) has target probability 0",
-            limit="the settings must be able to output the text",
-            remedy="use the temperature and filters that made it",
-        )
-    ends = pair.end_of_text if stop_at_end else ()
-    return {**columns, **lookup_columns(prompt_ids.cpu(), output_ids.cpu(), ends)}
+        calls = starts(pair, prompt_ids, output_ids, depth=chosen, chunk=chunk)
+        parts = [_of_starts(statistics, each, chosen) for each in calls]
+    copied = lookup_columns(prompt_ids.cpu(), output_ids.cpu(), pair.end_of_text if stop_at_end else ())
+    return [each.whole(of_one) | copied for each, of_one in zip(statistics, zip(*parts, strict=True), strict=True)]
+
+
+def _of_starts(statistics: Sequence[Statistics], calls: _Starts, depth: int) -> list[dict[str, Tensor]]:
+    """The columns by position, which are those of the first draft, and those by start and depth."""
+    first = next(calls.drafts)
+    count, outputs = first.shape
+    columns = [each.positions(calls.target[:count], first, calls.tokens[:count], calls.done) for each in statistics]
+    deep = [[each] for each in columns]
+    for i, draft in enumerate(calls.drafts, start=1):
+        rows = slice(i, i + count)
+        target, tokens = calls.target[rows], calls.tokens[rows]
+        if len(target):
+            for each, parts in zip(statistics, deep, strict=True):
+                parts.append(each.columns(target, draft[: len(target)], tokens, calls.done + i, by_start=True))
+    names = [name for name in BY_START if name.removeprefix(PREFIX) in columns[0]]
+    return [
+        parts[0] | {name: _stacked(name.removeprefix(PREFIX), parts, depth, outputs) for name in names}
+        for parts in deep
+    ]
 
 
 @dataclass(frozen=True)
-class _Statistics:
-    """The columns of rows of logits, on the CPU."""
+class Statistics:
+    """The columns of rows of logits, on the CPU; fields as :func:`teacher_forced` has them."""
 
     sampling: Sampling
     race: bool
@@ -213,29 +238,30 @@ class _Statistics:
     def positions(self, target: Tensor, draft: Tensor, tokens: Tensor, done: int) -> dict[str, Tensor]:
         """The columns by position."""
         keys = position_keys(self.key, done, len(tokens))
-        return self._columns(target, draft, tokens, done, keys=keys, better_drafts=self.better_drafts)
+        return self.columns(target, draft, tokens, done, keys=keys, better_drafts=self.better_drafts)
 
-    def starts(self, calls: _Starts, depth: int) -> dict[str, Tensor]:
-        """The columns by position, which are those of the first draft, and those by start and depth."""
-        first = next(calls.drafts)
-        count, outputs = first.shape
-        columns = self.positions(calls.target[:count], first, calls.tokens[:count], calls.done)
-        deep = [columns]
-        for i, draft in enumerate(calls.drafts, start=1):
-            rows = slice(i, i + count)
-            target, tokens = calls.target[rows], calls.tokens[rows]
-            if len(target):
-                deep.append(self._columns(target, draft[: len(target)], tokens, calls.done + i, by_start=True))
-        names = [name for name in BY_START if name.removeprefix(PREFIX) in columns]
-        return columns | {name: _stacked(name.removeprefix(PREFIX), deep, depth, outputs) for name in names}
-
-    def _columns(self, target: Tensor, draft: Tensor, tokens: Tensor, done: int, **options: Any) -> dict[str, Tensor]:
+    def columns(self, target: Tensor, draft: Tensor, tokens: Tensor, done: int, **options: Any) -> dict[str, Tensor]:
+        """The columns of rows of both models' logits, `done` tokens after the first."""
         fewer = f"--chunk {max(1, len(tokens) // 2)}"
         with naming_the_text(self.name, done), enough_memory("the columns", f"{len(tokens)} positions at once", fewer):
             statistics = position_statistics(
                 target, draft, tokens, self.sampling, race=self.race, sampled=self.sampled, **options
             )
         return {column: values.cpu() for column, values in statistics.items()}
+
+    def whole(self, parts: Sequence[dict[str, Tensor]]) -> dict[str, NDArray[Any]]:
+        """The columns of a text from those of its parts; the settings must be able to output it."""
+        columns = {column: torch.cat([part[column] for part in parts]).numpy() for column in parts[0]}
+        impossible = columns["log_target"] == -math.inf
+        if impossible.any():
+            at = int(impossible.argmax())
+            raise ImpossibleTextError(
+                f"text {self.name!r}, token {at + 1} (id {int(columns['token'][at])}) has target probability 0 at "
+                f"temperature {self.sampling.temperature:g}",
+                limit="the settings must be able to output the text",
+                remedy="use the temperature and filters that made it",
+            )
+        return columns
 
 
 def _stacked(name: str, deep: list[dict[str, Tensor]], depth: int, outputs: int) -> Tensor:

@@ -21,7 +21,7 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Grown
 from spectheory.errors import SettingError, TextError, argument
 from spectheory.measure.columns.noise import text_key
-from spectheory.measure.forward import check_prompt, depth_of, teacher_forced
+from spectheory.measure.forward import Statistics, check_prompt, depth_of, read_text
 from spectheory.measure.grown import grown_columns
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
@@ -128,32 +128,32 @@ def texts_of(
     )
 
 
-def trace_of(pair: ModelPair, encoded: Encoded, texts: Sequence[Tensor], settings: MeasureSettings) -> Trace:
-    """The trace of one prompt's texts."""
-    traces, prompt = [], encoded.prompt
+def traces_of(
+    pair: ModelPair, encoded: Encoded, texts: Sequence[Tensor], settings: Sequence[MeasureSettings]
+) -> list[Trace]:
+    """The traces of one prompt's texts under settings that differ in sampling alone; each text is read once."""
+    first, prompt = settings[0], encoded.prompt
+    traces: list[list[Trace]] = [[] for _ in settings]
     for j, text in enumerate(texts):
         name = prompt.id if len(texts) == 1 else f"{prompt.id}#{j + 1}"
-        columns = teacher_forced(
+        same = first.race, encoded.given is None, text_key(first.seed, encoded.place, j), name, first.better_drafts
+        columns = read_text(
             pair,
             encoded.ids,
             text,
-            settings.sampling,
-            chunk=settings.chunk,
-            race=settings.race,
-            sampled=encoded.given is None,
-            stop_at_end=settings.stop_at_end,
-            key=text_key(settings.seed, encoded.place, j),
-            name=name,
-            depth=settings.depth,
-            better_drafts=settings.better_drafts,
+            [Statistics(each.sampling, *same) for each in settings],
+            chunk=first.chunk,
+            stop_at_end=first.stop_at_end,
+            depth=first.depth,
         )
-        if settings.grown is not None:
-            shape = Grown.sized_as(settings.grown)
-            columns |= grown_columns(pair, encoded.ids, text, shape, chunk=settings.chunk, name=name)
-        ended = settings.stop_at_end and int(text[-1]) in pair.end_of_text
+        grown = {}
+        if first.grown is not None:
+            grown = grown_columns(pair, encoded.ids, text, Grown.sized_as(first.grown), chunk=first.chunk, name=name)
+        ended = first.stop_at_end and int(text[-1]) in pair.end_of_text
         info = TextInfo(name, len(text), prompt.id, prompt.category, ended, len(encoded.ids))
-        traces.append(Trace(columns, (info,)))
-    return concatenate(traces, {})
+        for parts, each in zip(traces, columns, strict=True):
+            parts.append(Trace(each | grown, (info,)))
+    return [concatenate(parts, {}) for parts in traces]
 
 
 _ELSEWHERE = ("chunk", "depth", "better_drafts")

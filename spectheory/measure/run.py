@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from spectheory.measure.job import (
     measurement_of,
     provenance_of,
     stages_of,
+    traces_of,
 )
 from spectheory.measure.machine import free_bytes, most_threads, threads_in_use, use_threads
 from spectheory.measure.pair import Model, ModelPair
@@ -169,11 +170,50 @@ def run_measurement(
             return trace
         with PartStore(out, job.fingerprint) as store:
             fitting = batch or batch_for(job.pair, job.prompts, job.settings, workers=workers_of(runner))
-            together, threads = store.began(fitting, threads_in_use())
-            if threads != threads_in_use():
-                remark(f"{use_threads(min(threads, most_threads()))}: so this measurement began")
+            together = _begun(store, fitting, remark)
             idle = on_idle if works_here(runner) else None
             return _Run(job, out, store, runner, report, remark, idle).run(together, batch, quick, on_stage)
+
+
+def _begun(store: PartStore, batch: int, remark: Callable[[str], None]) -> int:
+    """The batch with which a measurement began, if it did, and its threads from now on."""
+    batch, threads = store.began(batch, threads_in_use())
+    if threads != threads_in_use():
+        remark(f"{use_threads(min(threads, most_threads()))}: so this measurement began")
+    return batch
+
+
+def run_together(
+    jobs: Mapping[Path, Measurement],
+    *,
+    on_progress: Callable[[Progress], None] | None = None,
+    on_remark: Callable[[str], None] | None = None,
+    on_idle: Callable[[float], None] | None = None,
+) -> list[Trace]:
+    """:func:`run_measurement` of jobs that read the same given texts under different sampling, each into its file.
+
+    Both models read each text once for all jobs, here; a job alone gives the same numbers. What is finished is kept
+    for each.
+    """
+    report, remark = on_progress or (lambda _: None), on_remark or (lambda _: None)
+    idle, first = on_idle or (lambda _: None), next(iter(jobs.values()))
+    with ExitStack() as opened:
+        left = {out: job for out, job in jobs.items() if not out.exists()}
+        for out in left:
+            opened.enter_context(sole_writer(out))
+        stores = [opened.enter_context(PartStore(out, job.fingerprint)) for out, job in left.items()]
+        for store in stores:
+            _begun(store, 1, remark)
+        due = [each for each in first.prompts if any(each.place not in store.parts for store in stores)]
+        total = len(first.prompts)
+        for done, encoded in enumerate(due, total - len(due) + 1):
+            assert encoded.given is not None, "texts are given"
+            traces = traces_of(first.pair, encoded, [encoded.given], [job.settings for job in left.values()])
+            for store, trace in zip(stores, traces, strict=True):
+                store.keep(encoded.place, trace)
+            report(Progress(done, total, total - len(due)))
+            idle(done / total)
+    return [run_measurement(job, out) for out, job in jobs.items()]
 
 
 def check_out(job: Measurement, out: Path) -> None:

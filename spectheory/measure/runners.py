@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from spectheory.errors import ModelError, SettingError, WorkerError, load_extra
-from spectheory.measure.job import Encoded, MeasureSettings, texts_of, trace_of
+from spectheory.measure.job import Encoded, MeasureSettings, texts_of, traces_of
 from spectheory.measure.machine import cpu_quota, find_device, versions
 from spectheory.measure.pair import ModelPair
 from spectheory.processes import DEATHS, WHY_WORKERS_DIE, allowed_cores, begin, share_of, starting_on
@@ -93,7 +93,8 @@ def _perform(
     """Do a task; `remark` takes what the user should know of it."""
     if isinstance(task, Sample):
         return texts_of(pair, task.prompts, settings, remark=remark)
-    return trace_of(pair, task.prompt, task.texts, settings)
+    (trace,) = traces_of(pair, task.prompt, task.texts, [settings])
+    return trace
 
 
 def here(

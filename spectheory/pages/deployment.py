@@ -27,9 +27,10 @@ _TRAINED = "The target was trained for {window} tokens: the slider has longer co
 _UNKNOWN = "For which contexts the target was trained is not known: acceptance beyond them is not that of the trace."
 
 
-def deployment_parts(answer: Deployment) -> list[Part]:
-    """Settings to paste, the fastest first, and the charts of a plan."""
-    charts: list[Part] = [*Commands.of(_fastest(answer)), rows(candidates_chart(answer.ranking))]
+def deployment_parts(answer: Deployment, trace: str = "TRACE") -> list[Part]:
+    """Settings to paste, the fastest first, what to do next with the `trace`, and the charts of a plan."""
+    charts: list[Part] = [*Commands.of(_fastest(answer), answer.next_steps(trace))]
+    charts.append(rows(candidates_chart(answer.ranking)))
     if answer.batches:
         charts.append(_batches(answer.chain, answer.batches, answer.k_max))
     return [*charts, *_chains(answer)]

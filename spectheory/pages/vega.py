@@ -78,7 +78,8 @@ def curves(chart: Chart) -> VegaChart:
     """A line, markers and a band for each series, which the legend picks; limits can be chosen."""
     rows = [{"rule": dot.name, "k": dot.x.best} | ends(dot.y) for dot in chart.dots]
     picked = alt.selection_point(name="picked", fields=["rule"], bind="legend")
-    base = data(rows).encode(x=whole(chart.across), color=colour(chart.series))
+    across = whole(chart.across) if chart.whole else alt.X("k:Q", title=chart.across, scale=alt.Scale(nice=False))
+    base = data(rows).encode(x=across, color=colour(chart.series))
     faint, clear = alt.value(_FAINT), alt.value(0.0)
     opacity = alt.when("!intervals").then(clear).when("!picked.rule").then(faint)
     opacity = opacity.when(picked).then(alt.value(_BAND)).otherwise(clear)
@@ -92,7 +93,7 @@ def curves(chart: Chart) -> VegaChart:
         shape=marker(chart.series),
         strokeDash=alt.StrokeDash("rule:N", title=None, scale=dashes),
         opacity=alt.condition(picked, alt.value(1.0), alt.value(0.1)),
-        tooltip=["rule:N", "k:Q", *numbers("best", "low", "high")],
+        tooltip=["rule:N", alt.Tooltip("k:Q", title=chart.across.partition(",")[0]), *numbers("best", "low", "high")],
     )
     layers = alt.layer(bands, lines).add_params(picked, alt.param(name="intervals", value=True, **_switch(chart)))
     if chart.reference:

@@ -111,6 +111,11 @@ class Chart:
         return [dot for dot in self.dots if dot.series == series]
 
     @property
+    def whole(self) -> bool:
+        """Whether all x are whole numbers."""
+        return all(float(dot.x.best).is_integer() for dot in self.dots)
+
+    @property
     def rows(self) -> list[dict[str, str | float]]:
         """Its numbers as a table: a row for each dot, with its intervals, and for each point of its lines."""
         axes = {axis: title for axis, title in (("x", self.across), ("y", self.up)) if title}
@@ -172,9 +177,10 @@ def curves(ax: Axes, chart: Chart) -> list[Artist]:
         value, name = chart.reference
         artists.append(ax.axhline(value, color=GREY, linewidth=1.0, linestyle=":"))
         labels.append((max(dot.x.best for dot in chart.dots), value, name, GREY))
-    ax.set_xlim(1.0 - _ROOM, max(2.0, *(x for x, *_ in labels)) + _ROOM)
+    if chart.whole:
+        ax.set_xlim(1.0 - _ROOM, max(2.0, *(x for x, *_ in labels)) + _ROOM)
+        ax.xaxis.set_major_locator(whole_ticks())
     ax.set_ylim(ax.get_ylim())
-    ax.xaxis.set_major_locator(whole_ticks())
     ax.set_xlabel(chart.across)
     ax.set_ylabel(chart.up)
     name_ends(ax, labels)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import cycle
 from pathlib import Path
 
-import numpy as np
-
 from spectheory.cost import ConstantRatio
+from spectheory.deployment.candidates import in_words
 from spectheory.intervals import Interval
 from spectheory.limits.claims import (
     BY_START,
@@ -21,20 +21,7 @@ from spectheory.limits.claims import (
     LimitClaim,
 )
 from spectheory.plots.chart import Chart, Dot, Line, Series, curves, write_curves
-from spectheory.plots.style import (
-    BLUE,
-    GREY,
-    Artist,
-    Axes,
-    LineEnd,
-    Look,
-    looks_of,
-    name_ends,
-    note,
-    plain_axes,
-    save_figure,
-    titled,
-)
+from spectheory.plots.style import BLACK, GREY, MARKERS, PALETTE, Artist, Axes, Look, looks_of
 from spectheory.prediction import Label, Plan, Prediction
 from spectheory.prediction.what_if_answer import CostSweep
 
@@ -195,43 +182,29 @@ def _lines(
 
 # By cost ratio
 
-_POINTS = 80
-"""Values of c at which a curve is drawn."""
+_FASTEST = "the fastest"
 
 
-def speedup_by_c(ax: Axes, costs: CostSweep) -> None:
-    """A grey curve for each setting that is the fastest somewhere, and the fastest at each c with its interval."""
-    cs = np.linspace(costs.rows[0].c, costs.rows[-1].c, _POINTS)
-    ends: list[LineEnd] = []
-    curves = []
-    for row in {(row.rule, str(row.shape)): row for row in costs.rows}.values():
-        speedups = [ConstantRatio(float(c)).speedup(row.tokens_per_call, row.shape).best for c in cs]
-        curves.append(speedups)
-        ax.plot(cs, speedups, color=GREY, linewidth=1.0)
-        name = f"k = {row.shape.nodes}" if row.shape.is_chain else str(row.shape)
-        ends.append((float(cs[-1]), speedups[-1], f"{row.rule}, {name}" if row.rule else name, GREY))
-    at, best = [row.c for row in costs.rows], [row.speedup for row in costs.rows]
-    ax.plot(cs, np.max(curves, axis=0), color=BLUE)
-    ax.plot(at, [each.best for each in best], "o", color=BLUE, markersize=4.5)
-    ax.vlines(at, [each.low for each in best], [each.high for each in best], color=BLUE, linewidth=1.8, alpha=0.6)
-    ax.axhline(1.0, color=GREY, linewidth=1.0, linestyle=":")
-    note(ax, "plain decoding", (0, 1.0), (3, 3), xycoords=("axes fraction", "data"))
-    if math.isfinite(costs.pays_below) and cs[0] <= costs.pays_below <= cs[-1]:
-        ax.axvline(costs.pays_below, color=GREY, linewidth=1.0, linestyle=":")
-        note(
-            ax,
-            f"pays up to c = {costs.pays_below:.3g}",
-            (costs.pays_below, 0),
-            (3, 4),
-            xycoords=("data", "axes fraction"),
-        )
-    ax.set_xlabel("c, time of a draft pass over that of a target step")
-    ax.set_ylabel("speed-up over plain decoding")
-    titled(ax, "The fastest setting at each cost ratio; grey: each of them at every c")
-    plain_axes(ax)
-    name_ends(ax, ends)
-
-
-def write_costs(costs: CostSweep, folder: Path) -> list[Path]:
-    """Write ``speedup_by_c``."""
-    return save_figure(lambda figure: speedup_by_c(figure.add_subplot(), costs), (8.4, 4.6), folder / "speedup_by_c")
+def costs_chart(costs: CostSweep) -> Chart:
+    """A curve over c for each setting that is the fastest somewhere, and the fastest at each c with its interval."""
+    settings = {f"{row.rule}, {in_words(row.shape)}".removeprefix(", "): row for row in costs.rows}
+    looks = cycle([Look(colour, marker) for colour, marker in zip(PALETTE.values(), MARKERS, strict=False)])
+    series = [Series(name, look, name, dashed=True) for name, look in zip(settings, looks, strict=False)]
+    dots = [Dot(_FASTEST, Interval.exact(row.c), row.speedup, _FASTEST) for row in costs.rows]
+    for name, row in settings.items():
+        for c in (each.c for each in costs.rows):
+            speedup = ConstantRatio(c).speedup(row.tokens_per_call, row.shape)
+            dots.append(Dot(name, Interval.exact(c), Interval.exact(speedup.best), name))
+    pays = f"pays up to c = {costs.pays_below:.3g}" if math.isfinite(costs.pays_below) else "some drafts need no pass"
+    return Chart(
+        "costs",
+        "Speed-up at each cost ratio",
+        "c, time of a draft pass over that of a target step",
+        PREDICTED,
+        (*series, Series(_FASTEST, Look(BLACK, "D"))),
+        tuple(dots),
+        words=f"Diamonds: the fastest setting at each c, with its interval. Dashed: each of them at every c; {pays}.",
+        assumes=("A draft pass costs c target steps, a call's verification one; measured latencies do not enter.",),
+        heading=f"The fastest setting at each cost ratio (diamonds); {pays}",
+        reference=PLAIN,
+    )

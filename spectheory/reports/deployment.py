@@ -10,12 +10,11 @@ from spectheory.deployment import BreakEven, Candidate, EngineSettings, LockStep
 from spectheory.deployment.candidates import DO_NOT
 from spectheory.deployment.deployment import Deployment
 from spectheory.deployment.engines import fastest_of_each
-from spectheory.deployment.next_steps import next_steps
 from spectheory.limits.claims import footnotes
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.reports.base import LONGEST_NAME, MOST_ROWS, Brief, Report, point, short
 from spectheory.reports.first_screen import PAYS, engines_table, how_sure, last_notes, verdict
-from spectheory.reports.load import best_lengths_table, load_sentence, load_tables, room_words
+from spectheory.reports.load import best_lengths_table, load_sentence, load_tables, missed, room_words
 from spectheory.reports.notes import (
     QUIET,
     deployment_notes,
@@ -173,11 +172,11 @@ def _brief(answer: Deployment, engines: Sequence[EngineSettings], asked: Sequenc
     best, cost = answer.ranking.best.prediction, answer.ranking.best.draft.cost
     timing = disturbed_words(best, cost)
     warned, goodput = _warned(answer), load_sentence(answer.load)
-    lines = [*warned, *_verdict(answer, engines), goodput, timing, requests_left_out(best.provenance, answer.recorded)]
+    said = _verdict(answer, engines)
+    first = [goodput, *said] if missed(answer.load) else [*said, goodput]
+    lines = [*warned, *first, timing, requests_left_out(best.provenance, answer.recorded)]
     quiet = [QUIET] if best.disturbed else []
-    leading = engines[0].candidate if engines else answer.ranking.best
-    tried = answer.k_max if leading.kind == "chain" else answer.nodes
-    steps = next_steps(leading.prediction, leading.draft.cost, tried=tried, prompts=answer.prompts, trace=trace)
+    leading, steps = answer.leading, answer.next_steps(trace)
     notes = [*heavy_tail(answer.recorded, best), *quiet, *few_prompts(answer.prompts)]
     most = _ENGINES if asked else None
     shown = engines_table(engines, several=_several(answer), most=most) or [_fastest(answer)]

@@ -193,9 +193,11 @@ def gate_report(answer: Gate) -> Report:
     tokens = answer.difference.tokens
     verdict = "Passed" if answer.passed else "FAILED"
     side = "not below" if answer.passed else "below"
+    least = "at least " if answer.independent else ""
     lines = [
         f"{verdict}: {tokens.other:.3f} tokens per call counted, {side} {answer.limit:.3f} (expected {tokens.one:.3f})",
-        f"False-alarm rate {answer.alarm:g}; a loss of {answer.smallest:.1%} fails with probability {POWER:g}",
+        f"False-alarm rate {least}{answer.alarm:g}; a loss of {least}{answer.smallest:.1%} fails with probability "
+        f"{POWER:g}",
     ]
     content, noise = GateJson.view(answer), _noise(answer.difference)
     return Report(content, [], ". ".join(lines) + ".", noise, Brief.of(lines, [], noise))

@@ -12,7 +12,7 @@ from spectheory.answers.counts import ComparisonJson, ImportJson, LogJson, LogsJ
 from spectheory.judging.readings import BEYOND, ReadingAtK, Readings, first_draft_gap
 from spectheory.judging.several_k import Together
 from spectheory.reports.base import Brief, Report, given_ratio, point, range_words, short, sizes_shown
-from spectheory.reports.load import load_sentence, load_tables, roofline_words, room_words
+from spectheory.reports.load import load_sentence, load_tables, missed, roofline_words, room_words
 from spectheory.reports.notes import NO_COST, ROOFLINE_ERROR, guessed_notes
 from spectheory.reports.table import Cell, Column, Table
 from spectheory.trace.calls import CallLog
@@ -139,18 +139,30 @@ def _said(log: Readings) -> list[str]:
     if best is None or best.speedup is None:
         return [counted]
     pays = "No k pays; best" if best.speedup.best <= 1 else "Pays" if best.speedup.low > 1 else "May pay"
-    among = " up to the served k" if log.best_beyond else ""
-    first = f"{pays}{among}: k = {best.k}: speed-up {point(best.speedup, 'x')} over plain decoding"
+    pays = "At most, if drafts are free" if log.free and best.speedup.best > 1 else pays
+    beyond = f" (k above {log.k} not counted)" if log.best_beyond and not log.free else ""
+    first = f"{pays}: k = {best.k}{beyond}: speed-up {point(best.speedup, 'x')} over plain decoding"
     if log.c:
         known = given_ratio(log.c, best.speedup, log.noise)
         counted = f"counted {length:.2f} at k = {log.k}" if length is not None else ""
     else:
         known = roofline_words(best.speedup) if log.load else range_words(best.speedup, "x")
     if log.free:
-        known = f"Free drafts (--draft-architecture): {known}"
+        known = f"{known}; name the draft: --draft-architecture"
         counted = ""
-    loaded = filter(None, [room_words(log.load), load_sentence(log.load)])
-    return [first, *loaded, "; ".join(filter(None, [known, counted]))]
+    loaded = [room_words(log.load), load_sentence(log.load)]
+    first_lines = [*loaded, first] if missed(log.load) else [first, *loaded]
+    return [*filter(None, first_lines), "; ".join(filter(None, [known, counted])), *_over_served(log, best)]
+
+
+def _over_served(log: Readings, best: ReadingAtK) -> list[str]:
+    """What the best k gains on the one that was served, and which others are as likely the best."""
+    served, rows = log.counted.speedup, log.rows[: log.k]
+    if best.speedup is None or served is None or best.k == log.k:
+        return []
+    near = [row.k for row in rows if row.speedup and row.speedup.best >= best.speedup.low]
+    gain = f"{best.speedup.best / served.best - 1:+.0%} over k = {log.k} as served ({point(served, 'x')})"
+    return [f"{gain}; k = {min(near)}..{max(near)} lie within its range" if len(near) > 1 else gain]
 
 
 def _content(log: Readings) -> LogJson:
@@ -182,7 +194,7 @@ def _shown(log: Readings) -> tuple[ReadingAtK, ...]:
 def _table(name: str, log: Readings, *, brief: bool = False) -> Table:
     rows = _shown(log)
     if brief and log.best:
-        sizes = sizes_shown((row.k for row in rows), log.best.k)
+        sizes = {*sizes_shown((row.k for row in rows), log.best.k), log.k}
         rows = tuple(row for row in rows if row.k in sizes)
     columns = [
         Column("k"),

@@ -32,6 +32,12 @@ _SLOW_CLIENT = (
 )
 
 
+_FIRST = (
+    "TTFT: the mean of the runs at that context, waiting included, on a line between their concurrencies; of a k that "
+    "did not run that of the next longer one. An estimate, and no percentile."
+)
+
+
 def served_report(answer: ServedAnswer) -> Report:
     """The plan in tables and as JSON."""
     ks = answer.fit.ks
@@ -41,6 +47,7 @@ def served_report(answer: ServedAnswer) -> Report:
         *_NOTES,
         *([_ONE_K.format(ks[0])] if len(ks) == 1 and ks[0] > 1 else []),
         *([_SLOW_CLIENT.format(", ".join(idle))] if idle else []),
+        *([_FIRST] if answer.load else []),
         *_not_as_run(answer),
     ]
     sentences = _sentences(answer)

@@ -26,6 +26,8 @@ from spectheory.verification.recursive import RecursiveRejection
 Columns = dict[str, NDArray[Any]]
 ENTRIES = 1 << 22
 """Logits of one model at once: 32 MB in double precision."""
+_ROUNDED = 1e-2
+"""How far sums of probabilities are from 1, in half precision over a vocabulary."""
 
 
 def columns_of_logits(target: Any, draft: Any, tokens: Any, sampling: Sampling, name: str) -> Columns:
@@ -56,6 +58,13 @@ def columns_of_logits(target: Any, draft: Any, tokens: Any, sampling: Sampling, 
     parts = []
     for block in (slice(start, start + rows) for start in range(0, len(ids), rows)):
         p, q = (as_numpy(logits[block], f"logits of {name}", TextError) for logits in (target, draft))
+        for model, logits in (("target", p), ("draft", q)):
+            if (logits >= 0).all() and (abs(logits.sum(axis=1) - 1) < _ROUNDED).all():
+                raise TextError(
+                    f"the {model}'s rows of {name} are >= 0 and sum to 1",
+                    limit="needs logits, and these are probabilities",
+                    remedy="pass their natural logarithms",
+                )
         parts.append(_columns(p, q, ids[block], sampling))
     return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
 

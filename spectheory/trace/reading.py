@@ -33,13 +33,14 @@ KINDS: dict[type, str] = {
 """What each kind of evidence is called."""
 GROUP = "spectheory.formats"
 """Entry points of packages that bring formats."""
-_LOOKED_AT = 1 << 20
-"""Bytes by which a format recognises its files."""
+_LOOKED_AT, _BEGINNING = 1 << 20, 200
+"""Bytes by which a format recognises its files, and those that name the unit of a latency table."""
 
 
 def _named(path: Path) -> Path:
     """The path itself, or that of the recorded trace which ``builtin:`` names."""
-    return PAIR if str(path) == BUILT_IN else path
+    written = str(path).casefold()
+    return PAIR if f"{written.removesuffix(':')}:" == BUILT_IN and not path.exists() else path
 
 
 def evidence_file(path: Path) -> Path:
@@ -57,6 +58,12 @@ def evidence_file(path: Path) -> Path:
     if len(logs) > 1:
         names = ", ".join(str(each.relative_to(path)) for each in logs)
         raise TraceError(f"{path} holds {len(logs)} call logs ({names})", limit="needs one", remedy="name its file")
+    if not (files or logs or any(path.glob(f"{TRACE_FILE}*"))):
+        raise TraceError(
+            f"{path} holds no {TRACE_FILE}, {CALLS_FILE} or {COUNTERS_FILE}",
+            limit="needs a file, or a folder of spectheory measure, import or validate",
+            remedy="name one file in it",
+        )
     return [*files, *logs, path / TRACE_FILE][0]
 
 
@@ -118,6 +125,12 @@ def format_of(path: Path, name: str | None = None) -> Format:
             head = opened.read(_LOOKED_AT).removeprefix(codecs.BOM_UTF8)
     except OSError:
         return TRACE  # says why it cannot be read
+    if b'"unit": "seconds"' in head[:_BEGINNING]:
+        raise TraceError(
+            f"{file} is a latency table",
+            limit="it has times of passes, and no text",
+            remedy=f"name a trace, and this as {argument('its cost', '--latency of predict or plan')}",
+        )
     for each in all_formats().values():
         if each.recognises(head):
             return each
@@ -144,6 +157,11 @@ def _nature(head: bytes) -> str:
         with suppress(*FOREIGN):
             content = loaded_json(part)
             entry = content[0] if isinstance(content, list) and content else content
+            names = {str(name).casefold() for name in entry} if isinstance(entry, dict) else set()
+            if names >= {"target", "draft"}:
+                return "is not written as log-probabilities are: an object a line, with the keys target and draft"
+            if "choices" in names:
+                return "holds answers without counts of drafts: serve with --per-request-spec-decode-metrics"
             keys = f"the keys {brief(list(entry))[1:-1]}" if isinstance(entry, dict) and entry else "no keys"
             return f"is of an unknown format, JSON with {keys}"
     return f"is of an unknown format, text that begins with {brief(text)}"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spectheory.cli import console, main
-from spectheory.cost import ConstantRatio, LatencyTable
+from spectheory.cost import ConstantRatio, LatencyTable, LoopTime
 from spectheory.deployment import Draft, deployable
 from spectheory.deployment import plan as deployed
 from spectheory.deployment.next_steps import next_steps, why_not_more
@@ -135,6 +135,18 @@ def test_why_not_more_has_the_speed_ups_of_better_drafts() -> None:
     assert best.limits.decoding is not None
     assert f"any lossless rule with this draft, k = 4: {best.limits.decoding.best:.2f} tokens" in said
     assert why_not_more(best, None) == ""
+
+
+def test_drafting_counts_the_loop_around_draft_passes() -> None:
+    """Passes of 1 and 0.1, a loop of 0.3 a call with drafts: free drafts save all but a step and what copying takes."""
+    trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40), ([-1.0] * 40, [-1.1] * 40)])
+    step, draft = Interval.exact(1.0), Interval.exact(0.1)
+    loop = LoopTime(plain=0.1, call=0.2, draft_pass=0.05, node=0.0, tree=0.0)
+    cost = LatencyTable({1: step, 3: step}, {1: draft, 2: draft}, 8, loop=loop).looped
+    best = next(p for p in plan(trace, cost, rules="token", k_max=2).predictions if p.shape == Chain(2))
+    free, call = 1 + 0.1, 1 + 2 * 0.1 + 0.2 + 2 * 0.05
+    said = why_not_more(best, cost)
+    assert f"drafting takes {1 - free / call:.0%} of a call (if free: {best.tokens_per_call.best:.2f}x)" in said
 
 
 def test_settings_are_of_what_was_asked() -> None:

@@ -85,6 +85,23 @@ def test_each_setting_of_sampling_is_measured_as_alone(
 
 
 @pytest.mark.usefixtures("quick_latencies")
+def test_settings_of_given_texts_share_their_passes(
+    few: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [json.loads(line) for line in few.read_text().splitlines()]
+    few.write_text("".join(json.dumps(row | {"output": "def sum(a, b): return a"}) + "\n" for row in rows))
+    same = ["measure", "--prompts", str(few), "--tokens", "8", "--given-text"]
+    assert main([*same, "--temperature", "0.7", "--out", str(tmp_path / "one")]) == 0
+    monkeypatch.setattr("spectheory.measure.run.here", None)  # nothing is read for one setting alone
+    assert main([*same, "--temperature", "0.7", "--temperature", "1", "--out", str(tmp_path / "both")]) == 0
+    said = capsys.readouterr()
+    assert "each setting has the same texts and its own latencies" in said.err
+    both, one = (Trace.read(tmp_path / folder) for folder in ("both/temperature-0.7", "one"))
+    assert both.provenance["fingerprint"] == one.provenance["fingerprint"]
+    assert all((both.columns[name] == one.columns[name]).all() for name in one.columns)
+
+
+@pytest.mark.usefixtures("quick_latencies")
 def test_live_prediction_with_check(few: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Counted and predicted calls differ by less than 6 standard errors (a normal tail of 2e-9, three times)."""
     out = tmp_path / "out"

@@ -52,6 +52,13 @@ def test_a_server_is_planned_from_its_runs_alone(bench: Path, tmp_path: Path, as
     assert json.loads((tmp_path / "plan.json").read_text()) == content
 
 
+def test_a_target_for_first_tokens_is_that_of_the_runs(ask: Callable[..., str]) -> None:
+    quiet = CAPTURED.with_name("bench_serve_quiet")
+    lines = ask("--bench", quiet, "--ttft", 300).splitlines()
+    assert any("ms to the first" in line for line in lines[:4])
+    assert all(point["ttft"] <= 300 for point in json.loads(ask("--bench", quiet, "--ttft", 300, "--json"))["targets"])
+
+
 def test_a_trace_gives_the_tokens(bench: Path, tmp_path: Path, ask: Callable[..., str]) -> None:
     """Batches and contexts between the runs may be asked for; the rule is token verification unless named."""
     folder = measured(tmp_path / "small")
@@ -127,6 +134,9 @@ def test_the_schedule_of_a_roofline(tmp_path: Path, ask: Callable[..., str]) -> 
         (["--bench", "BENCH", "--batch", "64"], "batch is 64: runs cover 1 to 16"),
         (["--bench", "BENCH", "--context", "9999"], "context is 9999: runs cover"),
         (["--bench", "BENCH", "--overhead", "1"], "--overhead given without --hardware"),
+        (["--bench", "BENCH", "--ttft", "9", "--context", "500"], "no run has context 500"),
+        (["--bench", "BENCH", "--ttft", "0"], "--ttft is 0"),
+        (["--bench", "BENCH", "--prompt-tokens", "9"], "runs are of one server, and of requests of their own lengths"),
         (["TRACE", "--bench", "BENCH", "--rule", "token", "--rule", "block"], "2 rules are given: a server has one"),
         (["TRACE", "--export", "triton"], "export 'triton' is unknown: there are vllm-rates"),
         (["TRACE", "--export", "vllm-schedule"], "needs k by batch size"),

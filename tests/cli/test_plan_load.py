@@ -31,7 +31,7 @@ HEAD = {
 def on(tmp_path: Path) -> list[str]:
     """Arguments of a roofline."""
     (tmp_path / "config.json").write_text(json.dumps(CONFIG | {"max_position_embeddings": 8192}))
-    return ["--hardware", "H100-SXM", f"--target-architecture={tmp_path}", "--batch", "32", "--context", "4096"]
+    return ["--hardware", "h100-sxm", f"--target-architecture={tmp_path}", "--batch", "32", "--context", "4096"]
 
 
 def drafted(folder: Path, config: dict[str, Any]) -> str:
@@ -63,10 +63,11 @@ def test_counts_of_an_engine(tmp_path: Path, on: list[str], capsys: pytest.Captu
         (choice,) = answer["batches"]  # type: ignore[misc]
         assert (choice["batch"], choice["context"]) == (32, 4096)
     lines = shown([log, *on], capsys)
-    assert any("Free drafts (--draft-architecture)" in line for line in lines[:3])
+    assert "if drafts are free: k = " in lines[0]
+    assert any("name the draft: --draft-architecture" in line for line in lines[:3])
     assert "with the roofline's error" in " ".join(lines[:3])
     lines = shown([log, *on, "--rule", "lookup"], capsys)
-    assert not any("Free drafts" in line for line in lines), "lookup has no draft model"
+    assert not any("drafts are free" in line for line in lines), "lookup has no draft model"
     assert "Best k by batch and context" in " ".join(shown([SAMPLES / "vllm_metrics.txt", *on], capsys))
 
 
@@ -106,15 +107,22 @@ def test_a_trace_of_the_named_pair_has_no_warning(capsys: pytest.CaptureFixture[
     assert "warnings" not in default
     other = asked(["builtin:", *target, "--draft-architecture", resolve("builtin:target"), *few], capsys)
     assert other["warnings"] == ["trace of another draft: 0.6642M parameters; here 5.412M"]
+    one, two = (resolve(f"builtin:{name}") for name in ("draft", "target"))
+    exchanged = asked(
+        ["builtin:", *target[:2], "--target-architecture", one, "--draft-architecture", two, *few], capsys
+    )
+    said: Any = exchanged["warnings"]
+    assert "draft and target have 5.412M and 0.6642M parameters: are they exchanged?" in said
 
 
 def test_a_trace_of_another_pair_is_said_first(on: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     few = ["--k-max", "2", "--nodes-max", "1", "--rule", "token", "--context", "16384"]
     lines = shown(["builtin:", *on[:-2], *few], capsys)
     assert lines[0] == "Trace of another target: 512 outputs, 5.412M parameters; here 128256, 8030M"
-    assert lines[1] == "Context 16384 exceeds the 8192 tokens that the target was trained for"
-    assert lines[2] == "Does not fit into memory: batch 32 at context 16384"
-    assert lines[3].startswith("Pays: ")
+    assert lines[1] == "The draft is the trace's, 0.6642M parameters: see --draft-architecture"
+    assert lines[2] == "Context 16384 exceeds the 8192 tokens that the target was trained for"
+    assert lines[3] == "Does not fit into memory: batch 32 at context 16384"
+    assert lines[4].startswith("Pays: ")
     longest = shown(["builtin:", "--hardware", "L4", "--target-architecture", resolve("builtin:target"), *few], capsys)
     assert longest[0] == "Context 16384 exceeds the 256 tokens that the target was trained for", "as the trace says"
 
@@ -133,7 +141,7 @@ def test_targets_and_goodput(tmp_path: Path, on: list[str], capsys: pytest.Captu
     )
     card = ACCELERATORS["H100-SXM"]
     linked = type(card)(**{**vars(card), "link_latency": 1e-6})
-    cost = Roofline(*models, linked, context=1000, batch=32, dtype="fp8", devices=2)
+    cost = Roofline(*models, linked, context=1000, batch=32, dtype="fp8", devices=2, draft_dtype="bf16")
     load = Load(batches=[32], prompt_tokens=800, output_tokens=400, tpot=20, ttft=80)
     answer = plan([Draft("small", read_any(folder), cost)], k_max=3, nodes=1, load=load)
     assert answer.load is not None
@@ -146,7 +154,9 @@ def test_targets_and_goodput(tmp_path: Path, on: list[str], capsys: pytest.Captu
     assert lines[2].startswith(f"Goodput: k = {goodput.k}, {goodput.tokens_per_second:.0f} tokens/s at concurrency")
     assert "Within 20 ms per token and 80 ms to the first: the largest concurrency" in lines
     impossible = shown([*arguments, "--tpot", "0.001"], capsys)
-    assert any(line.startswith("No k, and not plain decoding, gives 0.001 ms per token") for line in impossible[:3])
+    assert any(
+        line.startswith("Out of reach at any concurrency: 0.001 ms per token; the least is ") for line in impossible[:3]
+    )
 
 
 def test_a_timed_server_within_a_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,4 +171,4 @@ def test_a_timed_server_within_a_target(tmp_path: Path, capsys: pytest.CaptureFi
     fit: Any = content["fit"]
     plain = fit["terms"]["a step"] + fit["terms"]["a sequence"] * points[0]["batch"]
     assert points[0]["tpot"] == pytest.approx(1e3 * plain, rel=0.05), "and a cached token, which is nearly free here"
-    assert "--ttft given without --hardware" in refused(["plan", "--bench", str(folder), "--ttft", "9"], capsys)
+    assert "--devices given without --hardware" in refused(["plan", "--bench", str(folder), "--devices", "2"], capsys)

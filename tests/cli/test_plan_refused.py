@@ -95,7 +95,8 @@ def test_without_a_trace_the_built_in_drafts_are_measured(
         ([*ON_H200, "--kv-cache", "fp6"], "kv_cache is 'fp6'"),
         ([*ON_H200, "--devices", "3"], "must divide the attention heads of each model, 32 of one; use 1"),
         ([*ON_H200, "--devices", "0"], "devices is 0"),
-        ([*ON_H200, "--link-latency", "-1"], "the link_latency of NVIDIA H200 SXM is -1"),
+        ([*ON_H200, "--link-latency", "1e-6"], "--link-latency is given without --devices"),
+        ([*ON_H200, "--devices", "2", "--link-latency", "-1"], "the link_latency of NVIDIA H200 SXM is -1"),
         ([*ON_H200, "--peak", "fp4"], "the type on NVIDIA H200 SXM is 'fp4'"),
         ([*ON_H200, "--tpot", "0"], "--tpot is 0"),
         ([*ON_H200, "--tpot", "nan"], "--tpot is nan"),
@@ -109,7 +110,21 @@ def test_without_a_trace_the_built_in_drafts_are_measured(
         ([*ON_H200, "--overhead", "1e308"], "must be >= 0 and below 1000"),
         ([*ON_H200, "--target-architecture", "TRACE/latency.json"], "the config has no num_hidden_layers"),
         ([*ON_H200, "--target-architecture", "LIST"], "cannot be read (no JSON object)"),
-        (["TRACE", "--c", "fast"], "valid number"),
+        (["TRACE", "--c", "80%"], "--c is 80%: needs a number such as 0.8; write digits, without % or units"),
+        (["TRACE", "--c=fast"], "--c is fast: needs a number such as 0.8"),
+        (["TRACE", "--k-max", "1e3"], "--k-max is 1e3: needs a whole number such as 1000"),
+        (["TRACE", "--acceptance", "0.8"], "plan has no --acceptance: it is an option of predict"),
+        (
+            ["TRACE", "--k", "5"],
+            "plan has no --k: it is an option of validate, judge, compare, bounds, simulate; write --k",
+        ),
+        (["TRACE", "--zzz"], "plan has no --zzz: see spectheory plan -h; leave it out"),
+        (["TRACE", "second.txt"], "plan is given second.txt too: that is more than it takes"),
+        (["HOLLOW"], "holds no trace.parquet, calls.jsonl or counters.json: needs a file, or a folder"),
+        (
+            ["TRACE/latency.json"],
+            "latency.json is a latency table: it has times of passes, and no text; name a trace, and this as --latency",
+        ),
     ],
 )
 def test_bad_input_is_one_line(
@@ -121,6 +136,8 @@ def test_bad_input_is_one_line(
     folders |= {"CONFIG": tmp_path / "config.json", "LIST": tmp_path / "list.json"}
     folders["CONFIG"].write_text(json.dumps(CONFIG))
     folders["LIST"].write_text("[1]")
+    folders["HOLLOW"] = tmp_path / "hollow"
+    folders["HOLLOW"].mkdir(exist_ok=True)
     for name, folder in folders.items():
         arguments = [argument.replace(name, str(folder)) for argument in arguments]
     assert words in refused(["plan", *arguments], capsys)

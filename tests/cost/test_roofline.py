@@ -37,6 +37,14 @@ ROUNDING = 1e-12
 SMALL = ModelShape.from_config(PUBLISHED["meta-llama/Llama-3.2-1B"][0])
 
 
+def test_accelerators_are_named_in_any_case() -> None:
+    for name, card in ACCELERATORS.items():
+        assert Accelerator.named(name.lower()) is card
+    for near, remedy in (("H100", "; write H100-SXM"), ("h2000", "; write H200"), ("Z80", "; name one, or")):
+        with pytest.raises(SettingError, match=f"accelerator '{near}' is unknown: there are .*{remedy}"):
+            Accelerator.named(near)
+
+
 # C3: time
 
 
@@ -136,6 +144,17 @@ def test_the_pass_of_a_prompt_by_hand() -> None:
     assert cost.prompt_pass(2000, drafted=True) == pytest.approx(sum(computed))
     assert cost.prompt_pass(1) == pytest.approx(LARGE.read_bytes / card.bandwidth + 2e-4), "a short one reads weights"
     assert cost.prompt_pass(0) == 0
+
+
+def test_each_model_computes_in_its_own_type() -> None:
+    """Many sequences are compute-bound: the passes of each model take half as long in fp8, and the other's stay."""
+    fast, slow = (Roofline(LARGE, SMALL, CARD, 0, batch=4000, dtype=dtype) for dtype in ("fp8", "bf16"))
+    mixed = Roofline(LARGE, SMALL, CARD, 0, batch=4000, dtype="fp8", draft_dtype="bf16")
+    assert mixed.target_step() == fast.target_step() != slow.target_step()
+    assert mixed.draft_pass(1) == slow.draft_pass(1) != fast.draft_pass(1)
+    of_drafts = [each.prompt_pass(2000, drafted=True) - each.prompt_pass(2000) for each in (mixed, slow, fast)]
+    assert of_drafts[0] == pytest.approx(of_drafts[1], ROUNDING)
+    assert of_drafts[0] > 1.5 * of_drafts[2]
 
 
 @pytest.mark.parametrize(

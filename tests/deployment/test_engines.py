@@ -74,11 +74,13 @@ def test_vllm_json_is_the_one_pasted() -> None:
 
 def test_vllm_lengths_by_batch() -> None:
     cost = Roofline(LARGE, SMALL, ACCELERATORS["H100-SXM"], context=0)
-    options = engines_of(Draft("small", text_trace(4, 0.7), cost), k_max=6)["vllm"].options
+    settings = engines_of(Draft("small", text_trace(4, 0.7), cost), k_max=6)["vllm"]
+    options = settings.options
     ranges = options["num_speculative_tokens_per_batch_size"]
     assert [first for first, _, _ in ranges] == [1, *(last + 1 for _, last, _ in ranges[:-1])]
     assert ranges[-1][1] == 256
     assert options["num_speculative_tokens"] == max(k for _, _, k in ranges)
+    assert settings.needs.startswith(f"k by sequences together: {ranges[0][2]} for 1 to {ranges[0][1]}, ")
 
 
 def test_vllm_takes_first_choices_where_they_are_faster() -> None:

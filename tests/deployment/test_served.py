@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from dataclasses import replace
@@ -15,15 +16,17 @@ from spectheory.cost.served import ServedCost, fit_server
 from spectheory.deployment import batch_ranges
 from spectheory.deployment.served import (
     ServedChoice,
+    TimedServer,
     _as_run,
     _served_choices,
     _step_time,
     _tokens_of_runs,
     _tokens_of_trace,
+    plan_server,
 )
 from spectheory.drafting import Chain
 from spectheory.engines.vllm.bench import read_run
-from spectheory.errors import TextError
+from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.prediction import predict
 from spectheory.trace.counters import BenchRun
@@ -82,6 +85,36 @@ def test_best_lengths_are_those_of_brute_force(runs: list[BenchRun]) -> None:
     assert [(b, k) for first, last, k in ranges for b in range(first, last + 1)] == [
         (choice.batch, choice.k) for choice in choices[:16]
     ]
+
+
+@each("tpot, ttft", [(None, 30.5), (6.0, 30.5), (9.0, 24.5), (None, 1e-3), (None, 1e3)])
+def test_the_largest_concurrency_within_both_targets(runs: list[BenchRun], tpot: float | None, ttft: float) -> None:
+    """First tokens of 10 ms, 1 ms more for each request and 2 ms for each draft, on a line between the runs; against
+    every concurrency. k = 2 and 4 did not run and wait as long as 3 and 5. Control: at 1e-3 ms nothing is within.
+    """
+
+    def first(batch: float, k: int) -> float:
+        return 10 + batch + 2 * k
+
+    timed = [replace(run, ttft=1e-3 * first(run.concurrency or 0, run.k)) for run in runs]
+    server = TimedServer.of(timed)
+    answer = plan_server(server, tpot=tpot, ttft=ttft).load
+    assert answer is not None
+    assert (answer.load.prompt_tokens, answer.load.output_tokens) == (100, 65)
+    tokens = {0: 1.0} | {each.k: each.per_call.best for each in server.tokens}
+    expected = {}
+    for k, batch in itertools.product(tokens, range(1, 17)):
+        per_token = 1e3 * server.fit.seconds(batch, server.contexts(None)[0], k).best / tokens[k]
+        waited = first(batch, {2: 3, 4: 5}.get(k, k))
+        if waited <= ttft and (tpot is None or per_token <= tpot):
+            expected[k] = (batch, pytest.approx(per_token), pytest.approx(waited))
+    assert {each.k: (each.batch, each.tpot, each.ttft) for each in answer.targets} == expected
+    assert bool(expected) is (ttft > 1)
+
+
+def test_first_tokens_are_known_at_contexts_that_ran(runs: list[BenchRun]) -> None:
+    with pytest.raises(SettingError, match=r"no run has context 500: .* name one of 132, 1032 with contexts"):
+        plan_server(TimedServer.of(runs), contexts=[500], ttft=10)
 
 
 PREFILL = 6e-3

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
 import re
 import shlex
@@ -16,21 +15,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from spectheory.cli import main
-from tests.cost.roofline_cases import PUBLISHED
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-SIZES = {"llama-8b": "meta-llama/Llama-3.1-8B", "llama-1b": "meta-llama/Llama-3.2-1B"}
-"""Folders of the examples with a published config.json."""
+_CONFIG = re.compile(r"^echo '(\{.*\})' > ([\w-]+)/config.json$", re.MULTILINE)
+"""A line of a page that writes sizes of a model."""
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _HEAD = re.compile(r" \| head -n (\d+)$")
 
 
 def prepare(folder: Path) -> None:
     """What a reader has beside the commands: the logs that ship, two measured pairs, and sizes of models."""
-    for name, published in SIZES.items():
+    for config, name in _CONFIG.findall((ROOT / "docs" / "how_to" / "does_it_pay_at_batch_32.md").read_text()):
         (folder / name).mkdir()
-        (folder / name / "config.json").write_text(json.dumps(PUBLISHED[published][0]))
+        (folder / name / "config.json").write_text(config)
     (folder / "measured").symlink_to(ROOT / "docs" / "figures" / "pair")
     printed("spectheory samples --out samples", folder)
 

@@ -21,7 +21,7 @@ from spectheory.judging.counting import Counting
 from spectheory.judging.difference import FALSE_ALARM, Change, difference
 from spectheory.judging.readings import readings
 from spectheory.judging.runs import Run, expected_run
-from spectheory.reports.difference import difference_report
+from spectheory.reports.difference import difference_report, gate_report
 from spectheory.trace import TextInfo, Trace
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import Counters, pooled
@@ -411,6 +411,28 @@ def test_the_commands_answer_as_python_does(tmp_path: Path, capsys: pytest.Captu
         assert main(["gate", str(counted), "--expect", str(expected), "--json"]) == status
         assert json.loads(capsys.readouterr().out)["passed"] is not bool(status)
     assert "absent" in refused(["compare", before, tmp_path / "absent"], capsys)
+
+
+def test_an_answer_of_a_stopping_rule_is_refused(tmp_path: Path) -> None:
+    """Its calls draft as many tokens as the rule lets; the same answer of a fixed length is compared."""
+    path, log = tmp_path / "prediction.json", Counters(calls=4000, survival=(0.8, 0.6, 0.5))
+    stated = {"k": 3, "shape": "chain k=3, token<0.3", "tokens_per_call": 2.9}
+    path.write_text(json.dumps(stated | {"drafted": 2.1}))
+    with pytest.raises(
+        TextError, match=r"states chain k=3, token<0\.3, which a stopping rule ends: .* for a fixed length"
+    ):
+        compare(path, log)
+    path.write_text(json.dumps(stated))
+    assert compare(path, log).tokens.difference.best == pytest.approx(0.0)
+
+
+def test_a_gate_of_totals_says_that_its_rates_are_lower_bounds() -> None:
+    """Nothing says how prompts differ; a trace does, so that its gate is at the stated rate."""
+    totals = Counters(calls=4000, survival=(0.8, 0.6, 0.5))
+    for expect, independent in ((totals, True), (trace_of(prompts_of(np.random.default_rng(3), 0.6)), False)):
+        answer = gate(totals, expect)
+        assert answer.independent is independent
+        assert ("False-alarm rate at least 0.001" in gate_report(answer).headline) is independent
 
 
 def test_a_run_of_one_prompt_is_not_called_totals() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spectheory.measure import MeasureSettings, ModelPair, load_pair, runners
-from spectheory.measure.job import trace_of
+from spectheory.measure.job import traces_of
 from spectheory.prompts import Prompt
 from spectheory.store import read_rows
 from spectheory.trace import Trace
@@ -32,15 +32,15 @@ class Source:
     def load(self, device: str | None) -> ModelPair:
         """Load the pair."""
         if self.deaths is not None:
-            runners.trace_of = self._mortal  # type: ignore[attr-defined]  # in a process of its own
+            runners.traces_of = self._mortal  # type: ignore[attr-defined]  # in a process of its own
         return load_pair(self.target, self.draft, device=device or "cpu")
 
-    def _mortal(self, pair: ModelPair, encoded: runners.Encoded, *others: object) -> Trace:
+    def _mortal(self, pair: ModelPair, encoded: runners.Encoded, *others: object) -> list[Trace]:
         if encoded.prompt.id == MORTAL:
             for death in Path(str(self.deaths)).iterdir():
                 death.unlink()
                 os.kill(os.getpid(), signal.SIGKILL)
-        return trace_of(pair, encoded, *others)  # type: ignore[arg-type]
+        return traces_of(pair, encoded, *others)  # type: ignore[arg-type]
 
 
 def deaths(folder: Path, count: int) -> str:

@@ -73,6 +73,8 @@ ROW = np.log([[0.5, 0.5]])
         ((ROW, ROW, [0, 1]), TextError, "logits (1, 2) and (1, 2) for tokens (2,)"),
         ((ROW, np.zeros((1, 3)), [0]), TextError, "logits (1, 2) and (1, 3)"),
         (([ROW], [ROW, ROW], [[0]]), TextError, "there are 1, 2, 1 texts"),
+        ((np.exp(ROW), ROW, [0]), TextError, "these are probabilities"),
+        ((ROW, np.exp(ROW), [0]), TextError, "these are probabilities"),
         ((np.array([[np.nan, 0.0]]), ROW, [0]), LogitsError, ""),
         ((np.array([[-np.inf, 0.0]]), ROW, [0]), TraceError, "log_target"),
     ],
@@ -81,3 +83,24 @@ def test_what_is_refused(given: tuple[Any, ...], error: type[Exception], fragmen
     with pytest.raises((error, TextError)) as refused:
         Trace.from_logits(*given)
     assert fragment in str(refused.value)
+
+
+def test_texts_that_the_target_did_not_sample_are_refused() -> None:
+    """Fifty right traces pass (rate 50 x 2e-6 = 1e-4 at most), each mistake with the same logits is refused; a text of
+    three tokens is too short to say, and what nobody claims to be sampled is taken.
+    """
+    rng = np.random.default_rng(8)
+    for _ in range(50):
+        target = 1.5 * rng.normal(size=(200, 20))
+        draft = target + 0.8 * rng.normal(size=target.shape)
+        tokens = (target + rng.gumbel(size=target.shape)).argmax(axis=-1)
+        Trace.from_logits(target, draft, tokens, sampled=True)
+    shifted, first = (target[1:], draft[1:], tokens[:-1]), (target, draft, target.argmax(axis=-1))
+    hotter = target, draft, (target / 3 + rng.gumbel(size=target.shape)).argmax(axis=-1)
+    for mistake in ((draft, target, tokens), shifted, first, hotter):
+        with pytest.raises(TextError, match="models exchanged"):
+            Trace.from_logits(*mistake, sampled=True)
+        Trace.from_logits(*mistake, sampled=False)
+        Trace.from_logits(*(part[:3] for part in mistake), sampled=True)
+    Trace.from_logits(*first, sampling=Sampling(0), sampled=True)
+    assert Trace.from_logits(draft, target, tokens).provenance["draft_ahead"] > 0

@@ -18,11 +18,14 @@ import spectheory.measure.job as measure_texts
 from spectheory.distributions import Sampling
 from spectheory.errors import ModelError, SettingError, TextError, TraceError
 from spectheory.measure import MeasureSettings, ModelPair, Progress, fingerprint_of_run, measure
+from spectheory.measure.job import measurement_of
 from spectheory.measure.machine import most_threads
+from spectheory.measure.run import run_together
 from spectheory.prompts import Prompt
 from spectheory.trace import MEASURED, Trace
 from spectheory.trace.parquet import parts_of
 from tests.measure.runner_cases import assert_equal_bytes, kept
+from tests.toy_heads import with_head
 
 PROMPTS = tuple(Prompt(f"q{i}", "even" if i % 2 == 0 else "odd", f"t{i} t{i + 1} t7") for i in range(1, 7))
 SETTINGS = MeasureSettings(tokens=25, count=2, seed=3)
@@ -180,6 +183,36 @@ def test_given_text(tiny_pair: ModelPair, tmp_path: Path) -> None:
         measure(tiny_pair, PROMPTS, settings, tmp_path / "other.parquet")
     with pytest.raises(TextError, match=r"text 'a', token 1 .* probability 0"):
         measure(tiny_pair, prompts, dataclasses.replace(settings, sampling=Sampling(0)), tmp_path / "other.parquet")
+
+
+@pytest.mark.parametrize("head", [False, True])
+def test_given_texts_are_read_once_for_all_settings(head: bool, tiny_pair: ModelPair, tmp_path: Path) -> None:
+    """Each setting has the bytes of its measurement alone, also where an earlier run finished a prompt of one."""
+    pair = with_head(tiny_pair) if head else tiny_pair
+    prompts = [Prompt(f"q{i}", "", f"t{i} t2", output="t1 t2 t3") for i in range(1, 4)]
+    every = [Sampling(0.7), Sampling(), Sampling(1.5)]
+    settings = [MeasureSettings(sampling, tokens=4, given_text=True, seed=5, grown="2x2x1") for sampling in every]
+    alone, passes = [], []
+    hook = pair.target.network.register_forward_pre_hook(lambda *_: passes.append(1))
+    for i, each in enumerate(settings):
+        alone.append(measure(pair, prompts, each, tmp_path / f"alone-{i}"))
+    single, passes[:] = len(passes), []
+
+    def stop(progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    jobs = {tmp_path / f"{i}": measurement_of(pair, prompts, each) for i, each in enumerate(settings)}
+    with pytest.raises(KeyboardInterrupt):
+        measure(pair, prompts, settings[1], tmp_path / "1", on_progress=stop)
+    passes[:] = []
+    traces = run_together(jobs)
+    hook.remove()
+    assert 3 * len(passes) == single
+    for trace, expected, out in zip(traces, alone, jobs, strict=True):
+        assert_equal_bytes(trace, expected)
+        assert_equal_bytes(Trace.read(out), expected)
+    assert traces[0].columns["log_target"].tolist() != traces[1].columns["log_target"].tolist(), "the control"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2", "alone-0", "alone-1", "alone-2"]
 
 
 def test_bad_input_is_named_before_any_work(tiny_pair: ModelPair, tmp_path: Path) -> None:

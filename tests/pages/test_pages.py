@@ -25,7 +25,7 @@ from spectheory.intervals import Interval
 from spectheory.judging import compare
 from spectheory.judging.readings import readings
 from spectheory.judging.several_k import together
-from spectheory.pages import Coloured, VegaChart, write_page
+from spectheory.pages import Coloured, Commands, VegaChart, write_page
 from spectheory.pages import page as page_file
 from spectheory.pages.deployment import deployment_parts
 from spectheory.pages.judgement import difference_charts
@@ -174,6 +174,14 @@ def test_a_chart_is_a_table_too() -> None:
     assert len(list(csv.DictReader(io.StringIO(cost.csv)))) == len(answer.predictions) * len({*RATIOS, 0.1})
 
 
+def test_a_plan_says_what_to_do_next() -> None:
+    """The lines of the first screen, with their commands."""
+    answer = deploy([Draft("d", made_up_trace(), ConstantRatio(0.1))], k_max=2, nodes=1)
+    (steps,) = (part for part in deployment_parts(answer, "a/b") if isinstance(part, Commands) and part.name == "next")
+    assert steps.commands[-1] == ("where calls are lost", "spectheory predict a/b --where")
+    assert any("set --k-max 4" in words for words, _ in steps.commands)
+
+
 def test_a_context_beyond_what_the_target_was_trained_for_is_marked() -> None:
     lengths = [[BatchChoice(1, context, k, 1.0, 1.0, 1.0) for k in range(4)] for context in (1024, 131072)]
     marked = json.dumps(batch_chart(lengths, "token", "draft", (1, 1024), window=8192).spec)
@@ -208,7 +216,7 @@ def test_predict_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "one loses as many calls" in file.read_text()
 
 
-@each("name, parts", [("plan", ["run", "candidates", "batches", "tokens", "speedup", "cost"]),
+@each("name, parts", [("plan", ["run", "next", "candidates", "batches", "tokens", "speedup", "cost"]),
                       ("judge", ["causes", "calls", "positions"]), ("validate", ["calls", "tokens", "speedups"]),
                       ("figures", ["batch", "entropy"])])  # fmt: skip
 def test_every_command_has_its_page(

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from spectheory.answers import plain
+from spectheory.cli import main
 from spectheory.cost import ConstantRatio
-from spectheory.plots.prediction import speedup_by_c
-from spectheory.plots.style import new_figure
+from spectheory.pages.vega import curves
+from spectheory.plots.chart import write_curves
+from spectheory.plots.prediction import costs_chart
 from spectheory.prediction import from_acceptance, what_if
 from spectheory.prediction.what_if_answer import what_if_counted
 from spectheory.reports.what_if import what_if_report
@@ -49,15 +55,27 @@ def test_a_certain_range_is_sure_to_pay() -> None:
     assert "now" not in report.as_dict()
 
 
-def test_the_picture_has_each_best_setting_and_the_fastest_at_each_c() -> None:
+def test_the_chart_has_each_best_setting_and_the_fastest_at_each_c(tmp_path: Path) -> None:
+    """Drawn on a page and as a picture, each setting is below the fastest, and equal to it where it is the fastest."""
     costs = what_if(TRACE, "c=0.05..1.5").costs
     assert costs is not None
-    ax = new_figure((6, 4)).add_subplot()
-    speedup_by_c(ax, costs)
+    chart = costs_chart(costs)
+    assert {dot.name for dot in chart.dots} == {each.name for each in chart.series}, "a page groups by names"
+    fastest = chart.of("the fastest")
+    assert [dot.y for dot in fastest] == [row.speedup for row in costs.rows]
     settings = {row.shape.nodes for row in costs.rows}
-    assert len(settings) > 1
-    fastest, best, plain_decoding, ends = ax.get_lines()[len(settings) :][:4]  # a curve for each setting comes first
-    assert list(best.get_ydata()) == [row.speedup.best for row in costs.rows]
-    assert fastest.get_ydata()[[0, -1]].tolist() == [best.get_ydata()[0], best.get_ydata()[-1]]
-    assert plain_decoding.get_ydata()[0] == 1
-    assert ends.get_xdata()[0] == pytest.approx(costs.pays_below)
+    assert 1 < len(settings) == len(chart.series) - 1
+    heights = np.array([[dot.y.best for dot in chart.of(each.name)] for each in chart.series[:-1]])
+    assert heights.max(axis=0) == pytest.approx([row.speedup.best for row in costs.rows])
+    assert f"pays up to c = {costs.pays_below:.3g}" in chart.words
+    assert "c, time of a draft pass over that of a target step" in json.dumps(curves(chart).spec)
+    assert [file.stem for file in write_curves({"speedup_by_c": chart}, tmp_path)] == ["speedup_by_c"] * 2
+
+
+def test_a_change_has_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert main(["predict", "--acceptance", "0.8", "--what-if", "c=0.05..0.4", "--report", str(page)]) == 0
+    text = page.read_text()
+    assert "Sure to pay up to c = " in text
+    assert "The fastest setting at each c" in text
+    assert "Speed-up at each cost ratio" in text

@@ -18,13 +18,17 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from spectheory.cost import LatencyTable
+from spectheory.cost import ConstantRatio, LatencyTable
+from spectheory.deployment import Draft
+from spectheory.deployment.mismatch import mismatches
 from spectheory.drafting import Chain, read_stop
 from spectheory.errors import OutputError, TextError, TraceError
 from spectheory.intervals import Interval
 from spectheory.prediction import plan
 from spectheory.prediction.paths import calls_of_texts
+from spectheory.prediction.remarks import doubts
 from spectheory.prediction.stopped import stopped_survival
+from spectheory.reports import prediction_report
 from spectheory.trace import (
     COLUMNS,
     MEASURED,
@@ -563,3 +567,39 @@ def test_what_the_disk_rounds_hardly_moves_stopped_calls(tmp_path: Path) -> None
     names = ("start_draft_top", "start_draft_entropy")
     seven_bits = {name: np.round(written.columns[name] * 2**7) / 2**7 for name in names}
     assert np.abs(calls({**written.columns, **seven_bits}) / exact - 1).max() > 1e-3
+
+
+def test_exchanged_models_are_seen_and_right_texts_are_not() -> None:
+    """Texts of 1 and of 400 tokens, 200 of each, drawn from p: log q/p says nothing of one (rate 1e-6 each, 4e-4 in
+    all), and of each long one exchanged. Texts drawn at temperature 0, with log-probabilities of 0, are no doubt.
+    """
+    rng = np.random.default_rng(3)
+    p, q = rng.dirichlet([0.5] * 8, size=(2, 400))
+    for tokens in (1, 400):
+        for _ in range(200):
+            at = np.arange(tokens), [rng.choice(8, p=row) for row in p[:tokens]]
+            text = np.log(p[at]), np.log(q[at])
+            assert "draft_ahead" not in Trace.from_log_probabilities([text]).provenance
+            exchanged = Trace.from_log_probabilities([text[::-1]])
+            assert ("draft_ahead" in exchanged.provenance) == (tokens > 1)
+    assert exchanged.provenance["draft_ahead"] == pytest.approx(float((text[0] - text[1]).mean()))
+    answer, (said,) = plan(exchanged, k_max=2), doubts(exchanged.provenance)
+    assert prediction_report(answer).brief.verdict[0] == said
+    assert (
+        prediction_report(answer).as_dict()["warnings"] == mismatches(Draft("a", exchanged, ConstantRatio(0))) == [said]
+    )
+    first = Trace.from_log_probabilities([([0.0] * 400, [-1.0] * 400)])
+    assert first.provenance == {"source": "log-probabilities"}
+
+
+def test_equal_texts_are_of_one_prompt() -> None:
+    """Copies of a text narrow no interval; a text of certain tokens may be that of another prompt."""
+    one, other = ([-1.0, -0.5], [-1.2, -0.7]), ([-1.0, -0.5], [-1.2, -0.8])
+    trace = Trace.from_log_probabilities([one, other, one, one], ids=["a", "b", "c", "d"])
+    assert [text.prompt for text in trace.texts] == ["", "", "a", "a"]
+    assert trace.provenance["repeated_texts"] == 2
+    alone, copied = (plan(Trace.from_log_probabilities([one] * n), k_max=2) for n in (1, 9))
+    assert alone.best.tokens_per_call == copied.best.tokens_per_call
+    assert "Texts that equal an earlier one: 8" in " ".join(prediction_report(copied).brief.notes)
+    certain = Trace.from_log_probabilities([([0.0], [0.0])] * 2)
+    assert [text.prompt for text in certain.texts] == ["", ""]

@@ -141,8 +141,10 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
         options["num_speculative_tokens"] = max(best.shape.nodes, *(k for _, _, k in ranges))
         options["num_speculative_tokens_per_batch_size"] = [list(part) for part in ranges]
     settings = ask.settings(ENGINE, best, options, _serve(ask, options), _remarks(ask, best))
+    by_batch = ", ".join(f"{k} for {first} to {last}" for first, last, k in ranges)
     on_cpu = ask.draft.fact("target", "device") == "cpu" and not (ask.greedy or isinstance(ask.draft.cost, Roofline))
-    needs = [*([_V2] if best.rule.name == BLOCK else []), *([_NO_CPU] if on_cpu else [])]
+    needs = [f"k by sequences together: {by_batch}"] if len(ranges) > 1 else []
+    needs += [*([_V2] if best.rule.name == BLOCK else []), *([_NO_CPU] if on_cpu else [])]
     return replace(settings, needs="; ".join(needs))
 
 
