@@ -51,7 +51,9 @@ def _history_table(answers: Sequence[AdaptiveWorth]) -> Table:
     columns = [
         *([Column("draft", kind="words", at="of.draft")] if answers[0].draft else []),
         Column("rule", kind="words", at="of.rule.name"),
-        Column("length by", kind="names", at="by.policy.name"),
+        Column(
+            "length by", kind="names", at="by.policy.name", meaning="what sets the drafts of a call from calls before"
+        ),
         Column("engine", kind="names", at="by.policy.engine"),
         Column("tokens per call", at="by.prediction.tokens_per_call"),
         Column("drafted\nper call", aside=True, at="by.prediction.drafted"),
