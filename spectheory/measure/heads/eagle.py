@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from transformers import Cache
 
-from spectheory.measure.heads.checkpoint import AutoregressiveHead, HeadConfig, family_of, mask_of
+from spectheory.measure.heads.checkpoint import FAMILIES, AutoregressiveHead, HeadConfig, family_of, mask_of
 
 
 class Eagle(AutoregressiveHead):
@@ -20,7 +20,7 @@ class Eagle(AutoregressiveHead):
 
     kind: ClassVar[str] = "eagle"
     fields: ClassVar[dict[str, Any]] = {"fusion_bias": False}
-    families: ClassVar[tuple[str, ...]] = ("llama", "qwen2", "qwen3")
+    families: ClassVar[tuple[str, ...]] = tuple(FAMILIES)
     first_position: ClassVar[int] = 0
 
     def __init__(self, config: HeadConfig, layers: tuple[int, ...], **of_target: Any) -> None:

@@ -16,11 +16,12 @@ import transformers
 
 from spectheory.cost.architecture import LAYER_FIELDS, MARK
 from spectheory.errors import ModelError
+from spectheory.measure.heads.checkpoint import FAMILIES
 
 Raw = Mapping[str, Any]
 """A config.json."""
 Names = Collection[str]
-"""Names of the weights of a folder; empty where no file of a hub's model is there yet."""
+"""Names of the weights of a folder."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +117,11 @@ def as_speculators(
     if unknown:
         remarks += (f"config.json of the head {name!r} has fields that are not known here: {', '.join(unknown)}",)
     if trained is None:
-        remarks += (f"config.json of the head {name!r} does not say how many drafts it was trained for: {usual} here",)
-    fields |= {LAYER_FIELDS.get(kind): layers} if layers else {}
+        remarks += (
+            f"config.json of the head {name!r} does not say how many drafts it was trained for; {usual} are assumed",
+        )
+    layer_field = LAYER_FIELDS.get(kind)
+    fields |= {layer_field: layers} if layer_field and layers else {}
     method = {"proposal_type": "greedy", "speculative_tokens": usual if trained is None else trained}
     config = {
         MARK: kind,
@@ -159,7 +163,6 @@ SPECULATORS = Format(
 
 
 _IDS = "eagle_aux_hidden_state_layer_ids"
-_PLAIN = ("llama", "qwen2", "qwen3")
 _UNROLLED = 7
 """Steps of EAGLE-3's training where config.json does not say: the default of its authors' code and of SpecForge."""
 _TREE = 5
@@ -174,9 +177,9 @@ _DEPTHS = 8
 
 def _family_of(raw: Raw, names: Names, name: str) -> str:
     """The family of layers of an EAGLE head, by its weights: whatever the target, most say llama."""
-    if raw.get("model_type", "llama") not in _PLAIN:
+    if str(raw.get("model_type", "llama")) not in FAMILIES:
         what = f"layers of the family {brief(raw['model_type'])}"
-        raise _unreadable(name, what, f"those of {', '.join(_PLAIN)} are read", "use a head with such layers")
+        raise _unreadable(name, what, f"those of {', '.join(FAMILIES)} are read", "use a head with such layers")
     ends = {each.partition("self_attn.")[2] for each in names}
     if "q_norm.weight" in ends:
         return "qwen3"
@@ -197,8 +200,8 @@ def _eagle3(raw: Raw, names: Names, name: str) -> HeadFiles:
         limit = f"{_IDS} beside it counts hidden states and gives {brief(raw[_IDS])}"
         raise _unreadable(name, f"eagle_config for the hidden states {counted}", limit, "correct the file")
     remark = (
-        f"eagle_config of the head {name!r} counts outputs of layers: hidden states {counted} are read, as in SGLang; "
-        "vLLM reads no eagle_config and takes its default layers"
+        f"eagle_config of the head {name!r} counts outputs of layers: hidden states {counted} are read, as in training "
+        "and in SGLang; vLLM adds no one to these ids"
     )
     parallel = "mask_hidden" in names or "peagle" in architectures(raw)
     mask = {"mask_token_id": _mask_of(raw, name)} if parallel else {}
@@ -257,14 +260,14 @@ def _is_eagle1(raw: Raw, names: Names) -> bool:
 EAGLE3 = Format(
     "EAGLE-3, P-EAGLE",
     "SafeAILab/EAGLE, SpecForge, ModelOpt, DeepSpec",
-    "an architecture with `Eagle3` or `PEagle`; `midlayer.hidden_norm` or `layers.0.hidden_norm`",
+    "an architecture with `Eagle3` or `PEagle`, or a `hidden_norm` in the first layer",
     _is_eagle3,
     _eagle3,
 )
 EAGLE1 = Format(
     "EAGLE-1, EAGLE-2",
     "SafeAILab/EAGLE",
-    "an architecture with `Eagle`; `fc` beside `layers.0.self_attn`, without `norm`",
+    "an architecture with `Eagle`, or `fc` and `layers.0` without `norm`",
     _is_eagle1,
     _eagle1,
 )
@@ -274,16 +277,20 @@ EAGLE1 = Format(
 
 
 _CONFIDENCE = ("enable_confidence_head", "confidence_head_with_markov")
-_OF_DFLASH = ("mask_token_id", "target_layer_ids", "block_size")
 
 
-def dflash_fields(raw: Raw, name: str, *, other: Collection[str] = ()) -> dict[str, Any]:
-    """Fields `mask_token_id`, `target_layer_ids`, `block_size` and `other` of a DFlash backbone, in `dflash_config` or
-    beside it; refuses switches of networks that are not read.
+def dflash_files(
+    kind: str, raw: Raw, names: Names, name: str, *, from_anchor: bool, fields: Mapping[str, str] | None = None
+) -> HeadFiles:
+    """A head of a DFlash backbone whose fields are in `dflash_config` or beside it, layers counted by their outputs.
+
+    `from_anchor` is whether the anchor's slot drafts too; `fields` are further fields of the kind, with their names in
+    the file. A switch in `dflash_config` that nobody reads is refused: it makes another network.
     """
     said = part(raw, "dflash_config", name)
-    taken = {*_OF_DFLASH, *other}
-    odd = sorted(f for f, value in said.items() if f not in taken and is_set(value) and value != "dflash")
+    read = {"mask_token_id": "mask_token_id", "block_size": "block_size", **(fields or {})}
+    taken = {*read.values(), "target_layer_ids", "projector_type"}
+    odd = sorted(field for field, value in said.items() if field not in taken and is_set(value))
     if odd:
         what = f"dflash_config.{odd[0]} = {brief(said[odd[0]])}"
         raise _unreadable(name, what, "it makes another network, which is not read", "use a head without it")
@@ -291,25 +298,25 @@ def dflash_fields(raw: Raw, name: str, *, other: Collection[str] = ()) -> dict[s
     if "sliding_attention" in kinds if isinstance(kinds, list) else raw.get("use_sliding_window"):
         limit = "in this format a window counts from each slot, in that of speculators from the anchor"
         raise _unreadable(name, "layers with a sliding window", limit, "use a head with full attention")
-    return {field: said.get(field, raw.get(field)) for field in taken}
-
-
-def _dflash(raw: Raw, names: Names, name: str) -> HeadFiles:
-    said, anchored = dflash_fields(raw, name), "dspark" in architectures(raw)
-    size = said["block_size"]
+    values = {ours: said.get(theirs, raw.get(theirs)) for ours, theirs in read.items()}
+    size = values["block_size"]
     return as_speculators(
-        "dflash",
+        kind,
         raw,
         name,
         their_names(names),
         family="qwen3",
-        trained=size - (not anchored) if type(size) is int else 0,
-        layers=after_outputs(said["target_layer_ids"], "target_layer_ids", name),
-        known={"dflash_config", "target_layer_ids", "markov_rank", "markov_head_type", *_CONFIDENCE, *_TRAINING},
-        block_size=size,
-        mask_token_id=said["mask_token_id"],
-        sample_from_anchor=anchored,
+        trained=size - (not from_anchor) if type(size) is int else 0,
+        layers=after_outputs(said.get("target_layer_ids", raw.get("target_layer_ids")), "target_layer_ids", name),
+        known={"dflash_config", *taken, "markov_rank", "markov_head_type", *_CONFIDENCE, *_TRAINING},
+        sample_from_anchor=from_anchor,
+        **values,
     )
+
+
+def _dflash(raw: Raw, names: Names, name: str) -> HeadFiles:
+    """DeepSpec trains DFlash as its DSpark without a Markov head: the anchor's slot drafts."""
+    return dflash_files("dflash", raw, names, name, from_anchor="dspark" in architectures(raw))
 
 
 def _is_dflash(raw: Raw, names: Names) -> bool:
@@ -323,7 +330,7 @@ def _is_dflash(raw: Raw, names: Names) -> bool:
 DFLASH = Format(
     "DFlash",
     "z-lab, SpecForge, ModelOpt, DeepSpec",
-    "`DFlashDraftModel`, or `dflash_config`; of DeepSpec `Qwen3DSparkModel` without a Markov head",
+    "an architecture with `DFlash`, `dflash_config`, or `Qwen3DSparkModel` without a Markov head",
     _is_dflash,
     _dflash,
 )
@@ -343,7 +350,8 @@ _WEIGHTS = ("fc.", "midlayer.", "d2t", "t2d", "markov_head.", "confidence_head."
 def sign_of_head(raw: Raw, names: Names) -> str | None:
     """What shows that a folder holds a head, whatever its format; None for a model."""
     listed = raw.get("architectures")
-    named = [str(a) for a in listed if any(p in str(a).lower() for p in _ARCHITECTURES)] if listed else []
+    every = [str(each) for each in listed] if isinstance(listed, list) else []
+    named = [each for each in every if any(part in each.lower() for part in _ARCHITECTURES)]
     field = next((field for field in _FIELDS if raw.get(field) is not None), None)
     weight = min((name for name in names if name.startswith(_WEIGHTS)), default=None)
     if named or field:

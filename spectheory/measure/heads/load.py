@@ -118,7 +118,7 @@ def head_files(source: str | Path, revision: str | None = None) -> HeadFiles | N
             limit=f"there are {'; '.join(form.title for form in FORMATS)}",
             remedy="save it in one of them",
         )
-    return form and form.read(raw, names, name)
+    return None if form is None else form.read(raw, names, name)
 
 
 def _name_of(source: str | Path) -> str:
