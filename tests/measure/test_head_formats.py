@@ -118,7 +118,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "two meanings": (EAGLE, {"norm_output": False}, "in SpecForge it is the norm before the output matrix, in vLLM"),
     "latent attention": (EAGLE, {"model_type": "kimi_k2"}, "'kimi_k2': those of llama, qwen2, qwen3 are read"),
     "model type in a list": (EAGLE, {"model_type": ["llama"]}, "layers of the family ['llama']"),
-    "drafts in words": ("EAGLE-3 of DeepSpec", {"ttt_length": "many"}, "speculative_tokens = 'many'"),
+    "drafts in words": ("EAGLE-3 of DeepSpec", {"ttt_length": "many"}, "'many' drafts of a call: it must be"),
     "moving frequencies": (EAGLE, {"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}, "rope_type 'dynamic'"),
     "moving frequencies of EAGLE-1": (
         "EAGLE-1 with biases of queries",
@@ -128,6 +128,8 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "no mask token": (PARALLEL, {"mask_token_id": None}, "no mask_token_id: a P-EAGLE head drafts from mask tokens"),
     "mask token beyond": (PARALLEL, {"mask_token_id": 64}, "needs an id of the target's vocabulary"),
     "no layers": (BLOCK, {"dflash_config": {"mask_token_id": 5}}, "the dflash head names no layers"),
+    "a block of its anchor": (BLOCK, {"block_size": 1}, "0 drafts of a call"),
+    "a block without end": (BLOCK, {"block_size": 10**9}, "a block has an anchor and 1 to 1024 drafts"),
     "no block": (BLOCK, {"block_size": None}, "block_size = None: it must be a whole number"),
     "causal slots": (BLOCK, {"dflash_config": OF_DFLASH | {"causal": True}}, "dflash_config.causal = True: it makes"),
     "sinks": (BLOCK, {"dflash_config": OF_DFLASH | {"attention_sink_bias": True}}, "attention_sink_bias = True"),

@@ -60,7 +60,7 @@ def architectures(raw: Raw) -> str:
 
 
 def their_names(names: Names, **prefixes: str) -> dict[str, str]:
-    """The names in files by those in the format of speculators, of which `prefixes` differ: ``midlayer="layers.0"``."""
+    """Names in files by those in the format of speculators, which differ in `prefixes`, as ``midlayer="layers.0"``."""
     first = {name: name.partition(".")[0] for name in names}
     return {prefixes.get(each, each) + name.removeprefix(each): name for name, each in first.items()}
 
@@ -74,7 +74,7 @@ def after_outputs(listed: Any, field: str, name: str) -> list[int] | None:
     return [each + 1 for each in listed]
 
 
-def part(raw: Raw, field: str, name: str) -> Raw:
+def _part(raw: Raw, field: str, name: str) -> Raw:
     """A group of fields of config.json; empty where it has none."""
     value = raw.get(field)
     if value is not None and not isinstance(value, Mapping):
@@ -120,6 +120,8 @@ def as_speculators(
         remarks += (
             f"config.json of the head {name!r} does not say how many drafts it was trained for; {usual} are assumed",
         )
+    elif type(trained) is not int or trained < 1:
+        raise _unreadable(name, f"{brief(trained)} drafts of a call", "it must be a whole number of at least 1")
     layer_field = LAYER_FIELDS.get(kind)
     fields |= {layer_field: layers} if layer_field and layers else {}
     method = {"proposal_type": "greedy", "speculative_tokens": usual if trained is None else trained}
@@ -142,7 +144,7 @@ def _unreadable(name: str, what: str, limit: str, remedy: str = "save or downloa
     return ModelError(f"{name!r}: config.json has {what}", limit=limit, remedy=remedy)
 
 
-def is_set(value: Any) -> bool:
+def _is_set(value: Any) -> bool:
     """Whether a field switches something on."""
     return value is not None and value is not False and value != 0
 
@@ -188,7 +190,7 @@ def _family_of(raw: Raw, names: Names, name: str) -> str:
 
 def _eagle3(raw: Raw, names: Names, name: str) -> HeadFiles:
     """`eagle_config` and `target_layer_ids` count outputs; the field beside, as in vLLM, what layers read."""
-    eagle = part(raw, "eagle_config", name)
+    eagle = _part(raw, "eagle_config", name)
     if eagle.get("use_aux_hidden_state") is False:
         what = "use_aux_hidden_state = False"
         raise _unreadable(name, what, "an EAGLE-3 head reads several hidden states", "use a head with fc.weight")
@@ -224,7 +226,7 @@ def _eagle3(raw: Raw, names: Names, name: str) -> HeadFiles:
 
 
 def _mask_of(raw: Raw, name: str) -> Any:
-    fields = {**raw, **part(raw, "dflash_config", name)}
+    fields = {**raw, **_part(raw, "dflash_config", name)}
     mask = next((fields[field] for field in _MASKS if fields.get(field) is not None), None)
     if mask is None:
         limit = "a P-EAGLE head drafts from mask tokens, and SpecForge keeps their id in its training settings alone"
@@ -287,10 +289,10 @@ def dflash_files(
     `from_anchor` is whether the anchor's slot drafts too; `fields` are further fields of the kind, with their names in
     the file. A switch in `dflash_config` that nobody reads is refused: it makes another network.
     """
-    said = part(raw, "dflash_config", name)
+    said = _part(raw, "dflash_config", name)
     read = {"mask_token_id": "mask_token_id", "block_size": "block_size", **(fields or {})}
     taken = {*read.values(), "target_layer_ids", "projector_type"}
-    odd = sorted(field for field, value in said.items() if field not in taken and is_set(value))
+    odd = sorted(field for field, value in said.items() if field not in taken and _is_set(value))
     if odd:
         what = f"dflash_config.{odd[0]} = {brief(said[odd[0]])}"
         raise _unreadable(name, what, "it makes another network, which is not read", "use a head without it")
@@ -306,7 +308,7 @@ def dflash_files(
         name,
         their_names(names),
         family="qwen3",
-        trained=size - (not from_anchor) if type(size) is int else 0,
+        trained=size - (not from_anchor) if type(size) is int else 1,
         layers=after_outputs(said.get("target_layer_ids", raw.get("target_layer_ids")), "target_layer_ids", name),
         known={"dflash_config", *taken, "markov_rank", "markov_head_type", *_CONFIDENCE, *_TRAINING},
         sample_from_anchor=from_anchor,
@@ -322,7 +324,7 @@ def _dflash(raw: Raw, names: Names, name: str) -> HeadFiles:
 def _is_dflash(raw: Raw, names: Names) -> bool:
     said = raw.get("dflash_config")
     projector = said.get("projector_type") if isinstance(said, Mapping) else None
-    more = any(is_set(raw.get(field)) for field in ("markov_rank", "enable_confidence_head"))
+    more = any(_is_set(raw.get(field)) for field in ("markov_rank", "enable_confidence_head"))
     named = "dflash" in architectures(raw) or isinstance(said, Mapping) or "qwen3dspark" in architectures(raw)
     return named and not more and projector in (None, "dflash")
 
