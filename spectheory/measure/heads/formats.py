@@ -144,6 +144,11 @@ def _unreadable(name: str, what: str, limit: str, remedy: str = "save or downloa
     return ModelError(f"{name!r}: config.json has {what}", limit=limit, remedy=remedy)
 
 
+def _switched(field: str, value: Any, name: str) -> ModelError:
+    limit = "it makes another network, which is not read"
+    return _unreadable(name, f"{field} = {brief(value)}", limit, "use a head without it")
+
+
 def _is_set(value: Any) -> bool:
     """Whether a field switches something on."""
     return value is not None and value is not False and value != 0
@@ -169,6 +174,11 @@ _UNROLLED = 7
 """Steps of EAGLE-3's training where config.json does not say: the default of its authors' code and of SpecForge."""
 _TREE = 5
 """Drafts of a call of EAGLE-1, whose training has one step: the depth of its authors' trees."""
+_OF_MODELOPT = {
+    **dict.fromkeys(("use_aux_hidden_state", "use_input_layernorm_in_first_layer", "use_last_layernorm"), True),
+    **{"next_layer_regular": True, "use_mtp_layernorm": False, "parallel_draft_step": 1},
+}
+"""Switches of `eagle_config` as the network has them."""
 _MASKS = ("mask_token_id", "pard_token", "ptd_token_id")
 """Names of the mask token of P-EAGLE, as vLLM reads them."""
 _TRAINING = ("num_anchors", "step_loss_decay", "draft_num_hidden_layers", "num_target_layers")
@@ -191,9 +201,10 @@ def _family_of(raw: Raw, names: Names, name: str) -> str:
 def _eagle3(raw: Raw, names: Names, name: str) -> HeadFiles:
     """`eagle_config` and `target_layer_ids` count outputs; the field beside, as in vLLM, what layers read."""
     eagle = _part(raw, "eagle_config", name)
-    if eagle.get("use_aux_hidden_state") is False:
-        what = "use_aux_hidden_state = False"
-        raise _unreadable(name, what, "an EAGLE-3 head reads several hidden states", "use a head with fc.weight")
+    read = (_IDS, "parallel_draft_heads_num_layers")
+    odd = [f for f, v in eagle.items() if f not in read and v is not None and v != _OF_MODELOPT.get(f, False)]
+    if odd:
+        raise _switched(f"eagle_config.{odd[0]}", eagle[odd[0]], name)
     if raw.get("norm_output") is not None:
         limit = "in SpecForge it is the norm before the output matrix, in vLLM that of the state fed back"
         raise _unreadable(name, "norm_output", limit, "save the head in the format of speculators")
@@ -294,8 +305,7 @@ def _dflash_files(
     taken = {*read.values(), "target_layer_ids", "projector_type"}
     odd = sorted(field for field, value in said.items() if field not in taken and _is_set(value))
     if odd:
-        what = f"dflash_config.{odd[0]} = {brief(said[odd[0]])}"
-        raise _unreadable(name, what, "it makes another network, which is not read", "use a head without it")
+        raise _switched(f"dflash_config.{odd[0]}", said[odd[0]], name)
     kinds = raw.get("layer_types")
     if "sliding_attention" in kinds if isinstance(kinds, list) else raw.get("use_sliding_window"):
         limit = "in this format a window counts from each slot, in that of speculators from the anchor"
