@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from huggingface_hub.errors import LocalEntryNotFoundError
 from torch import Tensor
 
 from spectheory.errors import ModelError
-from spectheory.measure import ModelPair, load_pair
+from spectheory.measure import ModelPair, load_pair, model_files
 from spectheory.measure.heads.base import HiddenStates
 from spectheory.measure.heads.load import FORMATS
 from spectheory.measure.model_files import quiet
@@ -209,6 +210,28 @@ def test_pickles_run_no_code(
     with pytest.raises(ModelError, match=r"weights of .* cannot be loaded "):
         load_pair(target, head, device="cpu")
     assert not Path("harm").exists()
+
+
+def test_weights_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A head that its weights alone give away is known before anything else is downloaded: one file of names."""
+    case, asked = CASES["EAGLE-1 of its authors"], list[str]()
+    tensors = tensors_of(case)
+    folder = saved(tmp_path / "head", case, tensors)
+
+    def download(source: str, name: str, revision: str | None = None) -> str:
+        asked.append(name)
+        if not (folder / name).is_file():
+            raise LocalEntryNotFoundError(name)
+        return str(folder / name)
+
+    monkeypatch.setattr(model_files, "hub_answers", lambda: True)
+    monkeypatch.setattr(model_files, "hf_hub_download", download)
+    names = model_files.weight_map("someone/head", None)
+    assert names == dict.fromkeys(tensors, PICKLE)
+    assert asked == ["model.safetensors", "model.safetensors.index.json", PICKLE]
+    read = model_files.read_weights("someone/head", None, {"ours": "fc.weight"})
+    assert list(read) == ["ours"]
+    assert torch.equal(read["ours"], tensors["fc.weight"])
 
 
 def test_the_page_has_every_format() -> None:
