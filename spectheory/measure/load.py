@@ -12,7 +12,7 @@ import transformers
 from tokenizers import Tokenizer
 
 from spectheory.errors import ModelError
-from spectheory.measure.heads.load import head_remarks, is_head, load_head, refuse_as_model
+from spectheory.measure.heads.load import head_files, head_remarks, load_head
 from spectheory.measure.machine import find_device
 from spectheory.measure.model_files import (
     check_folder,
@@ -25,7 +25,7 @@ from spectheory.measure.model_files import (
     quiet,
     reason_of_foreign,
     weight_files,
-    weight_names,
+    weight_map,
 )
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import cache_of_causal
@@ -59,8 +59,8 @@ def load_pair(
     machine), or spread by a `device_map` of transformers (needs accelerate). A revision is a branch, tag or commit on
     the hub.
 
-    A draft whose config.json has `speculators_model_type` is a head that reads the target's hidden states
-    (:func:`~spectheory.measure.heads.load.load_head`): the target's tokenizer, precision and device are its own.
+    A draft in one of the formats of heads (:func:`~spectheory.measure.heads.load.head_files`) reads the target's hidden
+    states: the target's tokenizer, precision and device are its own.
     """
     if device is not None and device_map is not None:
         raise ModelError("device and device map are given", limit="use one of them", remedy="leave out the device")
@@ -106,10 +106,15 @@ def shared_tokenizer(target: tuple[str | Path, str | None], draft: tuple[str | P
     with quiet():
         for source, revision in (target, draft):
             check_folder(source, revision)
-        head = is_head(*draft)
+        if head_files(*target):
+            raise ModelError(
+                f"{str(target[0])!r} is a draft head",
+                limit="a head reads the hidden states of a target and cannot be one",
+                remedy="give it as the draft",
+            )
+        head = head_files(*draft) is not None
         causal = (target,) if head else (target, draft)
         for each in causal:  # refuse an unusable configuration before another loader fails on it
-            refuse_as_model(*each)
             _from_pretrained(transformers.AutoConfig, "config.json", *each)
         tokenizers = [_from_pretrained(transformers.AutoTokenizer, "tokenizer", *each) for each in causal]
     return _same_tokenizer(tokenizers[0], tokenizers[-1], str(target[0]), str(draft[0])), head
@@ -118,7 +123,7 @@ def shared_tokenizer(target: tuple[str | Path, str | None], draft: tuple[str | P
 def _read_whole(draft: Model, source: str | Path) -> list[str]:
     """A remark about a draft that has MTP layers beside its own."""
     beyond = _layers_beyond(draft.network.config.get_text_config())
-    if not any(_is_mtp(name, beyond) for name in weight_names(source, draft.revision)):
+    if not any(_is_mtp(name, beyond) for name in weight_map(source, draft.revision)):
         return []
     return [
         f"{draft.name!r} has MTP layers, and was read whole, as a draft model: "

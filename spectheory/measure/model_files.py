@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import urllib.parse
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from reprlib import repr as brief
@@ -15,7 +16,8 @@ from typing import Any
 
 import torch
 from huggingface_hub import constants as hub
-from huggingface_hub import try_to_load_from_cache
+from huggingface_hub import hf_hub_download, try_to_load_from_cache
+from huggingface_hub.errors import EntryNotFoundError
 from huggingface_hub.utils import logging as hub_logging
 from safetensors import safe_open
 from transformers.utils import logging as transformers_logging
@@ -234,33 +236,74 @@ def moving_rope(config: Any) -> tuple[str, int] | None:
     return None
 
 
-def weight_names(source: str | Path, revision: str | None) -> frozenset[str]:
-    """Names of all weights of a folder, or of a model in the hub's cache; none where no file is there yet."""
-    files = ((file_of(source, name, revision), read) for name, read in _READERS.items())
-    file, read = next(((file, read) for file, read in files if file), (None, None))
-    if file is None or read is None:
-        return frozenset()
-    return guarded(source, "weights", lambda: frozenset(map(str, read(file))))
+def weight_map(source: str | Path, revision: str | None) -> dict[str, str]:
+    """The file of each weight of a folder or a model on the hub, by the weight's name.
+
+    As by transformers, the first of the usual files counts; of a folder without any, all files of weights.
+    """
+    usual = ((file, read) for name, read in _READERS.items() if (file := _fetched(source, name, revision)))
+    others = [(path, _safe) for path in weight_files(Path(source))] if is_local(source) else []
+    first = next(usual, None)
+
+    def read_all() -> dict[str, str]:
+        return {name: file for path, read in ([first] if first else others) for name, file in read(path).items()}
+
+    return guarded(source, "weights", read_all)
 
 
-def in_shards(source: str | Path, revision: str | None) -> bool:
-    """Whether the weights of a model are in several files."""
-    return any(file_of(source, name, revision) for name, read in _READERS.items() if read is _indexed)
+def read_weights(source: str | Path, revision: str | None, names: Mapping[str, str]) -> dict[str, torch.Tensor]:
+    """Tensors of a folder or a model on the hub, by other names: `names` are those in its files. No code is run."""
+
+    def tensors() -> dict[str, torch.Tensor]:
+        files, read = weight_map(source, revision), dict[str, torch.Tensor]()
+        for name in sorted({files[theirs] for theirs in names.values()}):
+            here = {ours: theirs for ours, theirs in names.items() if files[theirs] == name}
+            path = _fetched(source, name, revision)
+            assert path is not None
+            if path.suffix == ".bin":
+                loaded = _pickled(path, "cpu")
+                read |= {ours: loaded[theirs] for ours, theirs in here.items()}
+            else:
+                with safe_open(path, framework="pt") as file:
+                    read |= {ours: file.get_tensor(theirs) for ours, theirs in here.items()}
+        return read
+
+    return guarded(source, "weights", tensors)
 
 
-def _indexed(file: Path) -> list[str]:
-    return list(json.loads(file.read_text(encoding="utf-8"))["weight_map"])
+def _fetched(source: str | Path, name: str, revision: str | None) -> Path | None:
+    """A model's file as :func:`file_of`, downloaded where the hub has it and this machine does not."""
+    here = file_of(source, name, revision)
+    if here is not None or is_local(source) or not hub_answers():
+        return here
+
+    def download() -> Path | None:
+        with contextlib.suppress(EntryNotFoundError):
+            return Path(hf_hub_download(str(source), name, revision=revision))
+        return None
+
+    return guarded(source, name, download)
 
 
-def _safe(file: Path) -> list[str]:
+def _pickled(file: Path, device: str) -> dict[str, torch.Tensor]:
+    """Tensors of a pickle, read without running its code."""
+    content = torch.load(file, map_location=device, weights_only=True, mmap=zipfile.is_zipfile(file))
+    return {str(name): value for name, value in content.items() if isinstance(value, torch.Tensor)}
+
+
+def _indexed(file: Path) -> dict[str, str]:
+    return dict(json.loads(file.read_text(encoding="utf-8"))["weight_map"])
+
+
+def _safe(file: Path) -> dict[str, str]:
     with safe_open(file, framework="pt") as weights:
-        return list(weights.keys())
+        return dict.fromkeys(weights.keys(), file.name)
 
 
 _READERS = {
     "model.safetensors": _safe,
     "model.safetensors.index.json": _indexed,
-    "pytorch_model.bin": lambda file: list(torch.load(file, map_location="meta", weights_only=True, mmap=True)),
+    "pytorch_model.bin": lambda file: dict.fromkeys(_pickled(file, "meta"), file.name),
     "pytorch_model.bin.index.json": _indexed,
 }
 """Files that name all weights; the first that is there is read, as by transformers."""

@@ -37,7 +37,8 @@ Ask = Callable[..., dict[str, Any]]
 def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the page's files, half.py to tally.py, on Python's path; those of an engine follow."""
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for name, block in zip(("half", "coin", "comb", "surprise", "medusa", "tally"), blocks[:6], strict=True):
+    names = ("half", "coin", "comb", "surprise", "medusa", "hydra", "tally")
+    for name, block in zip(names, blocks[: len(names)], strict=True):
         (tmp_path / f"{name}.py").write_text(block, encoding="utf-8")
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(tmp_path)
@@ -284,6 +285,30 @@ def test_a_kind_of_head(
         "validate", *pair, "--device", "cpu", "--rule", "argmax", "--k", 3, "--temperature", 0, "--out", toys / "v"
     )
     assert (checked["comparisons"], checked["disagreements"]) == (1, 0)
+
+
+def test_a_format_of_heads(toys: Path, tiny_folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One function and its line: the same head from another tool's files, and without the line no model."""
+    from safetensors.torch import load_file, save_file
+
+    from spectheory.errors import ModelError
+    from spectheory.measure import load_pair
+    from spectheory.measure.heads import load
+    from tests.measure.heads_made import config_of, made_head, save_head
+
+    monkeypatch.setitem(load.HEADS, "medusa", importlib.import_module("medusa").Medusa)
+    raw = config_of("medusa", {"model_type": "llama"})
+    folder = save_head(toys / "head", made_head(raw), raw)
+    theirs = {**raw["transformer_layer_config"], "architectures": ["Hydra"], "heads": 4, "draft_vocab_size": None}
+    (folder / "config.json").write_text(json.dumps(theirs))
+    weights = {name.replace("layers.", "heads."): t for name, t in load_file(folder / "model.safetensors").items()}
+    save_file(weights, folder / "model.safetensors")
+    with pytest.raises(ModelError):
+        load_pair(tiny_folders[0], folder, device="cpu")
+    monkeypatch.setattr(load, "FORMATS", (*load.FORMATS, importlib.import_module("hydra").HYDRA))
+    head = load_pair(tiny_folders[0], folder, device="cpu").draft.head
+    assert head is not None
+    assert (head.kind, head.trained) == ("medusa", 4)
 
 
 def test_what_lacks_a_decoder() -> None:

@@ -45,6 +45,9 @@ def refused(target: Path, draft: Path) -> str:
 
 LAYERS = {"target_layer_ids": [1, 3], "mask_token_id": 5}
 HEADS: dict[str, dict[str, Any]] = {
+    "DFlash": {"architectures": ["DFlashDraftModel"], "block_size": 7, "dflash_config": LAYERS},
+    "EAGLE-1": {"architectures": ["EagleLlamaForCausalLM"]},
+    "EAGLE-3": {"architectures": ["LlamaForCausalLMEagle3"], "eagle_config": {}},
     "DSpark of DeepSpec": {"architectures": ["Qwen3DSparkModel"], "markov_rank": 4, "block_size": 7, **LAYERS},
     "DSpark of SpecForge": {"architectures": ["DSparkDraftModel"], "dflash_config": {"projector_type": "dspark"}},
     "Domino": {"architectures": ["DFlashDraftModel"], "dflash_config": {"projector_type": "domino", **LAYERS}},
@@ -62,16 +65,17 @@ HEADS: dict[str, dict[str, Any]] = {
 def test_heads_with_a_tokenizer_are_no_plain_models(
     kind: str, save_model: SaveModel, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    folder = save_model(tmp_path_factory.mktemp("head") / "head")
+    root = tmp_path_factory.mktemp("head")
+    folder, plain = save_model(root / "head"), save_model(root / "plain")
     assert load_pair(folder, folder, device="cpu").remarks == (), "without the fields it is a plain model"
     edited(folder, **HEADS[kind])
     for lack in (None, "tokenizer.json"):
         if lack:
             (folder / lack).unlink()
-        said = refused(folder, folder)
-        assert "is a head" in said
-        assert "in another format" in said
-        assert "tokenizer" not in said
+        for target in (folder, plain):
+            said = refused(target, folder)
+            assert any(words in said for words in ("is a head (", "is a draft head", "head 'head' ", "mask tokens"))
+            assert "tokenizer" not in said
 
 
 def test_weights_that_the_model_does_not_have(folder: Path) -> None:
@@ -81,7 +85,7 @@ def test_weights_that_the_model_does_not_have(folder: Path) -> None:
     )
 
 
-@each("name", ["fc.weight", "midlayer.hidden_norm.weight", "d2t", "markov_head.markov_w1.weight"])
+@each("name", ["fc.weight", "midlayer.other.weight", "d2t", "markov_head.markov_w1.weight"])
 def test_heads_that_only_their_weights_give_away(
     name: str, save_model: SaveModel, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -127,91 +131,6 @@ def test_other_layers_are_no_mtp_layers(
 def test_towers_of_other_inputs_are_left_out(folder: Path) -> None:
     with_weights(folder, "visual.blocks.0.weight", "vision_tower.patch.weight", "multi_modal_projector.weight")
     assert load_pair(folder, folder, device="cpu").remarks == ()
-
-
-EAGLE3 = {"architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama", "num_hidden_layers": 1}
-EAGLE3 |= {"draft_vocab_size": 32, "rope_theta": 5e4}
-_LAYER = (
-    "self_attn.q_proj",
-    "self_attn.k_proj",
-    "self_attn.v_proj",
-    "self_attn.o_proj",
-    "mlp.gate_proj",
-    "mlp.up_proj",
-)
-_LAYER += ("mlp.down_proj", "input_layernorm", "hidden_norm", "post_attention_layernorm")
-NAMES = [*(f"midlayer.{part}.weight" for part in _LAYER), "fc.weight", "norm.weight", "lm_head.weight", "d2t", "t2d"]
-"""Configuration and weights of an EAGLE-3 head as its authors save it."""
-IDS = "eagle_aux_hidden_state_layer_ids"
-NAMED = {"eagle_config": {IDS: [1, 3, 4]}}
-CONVERTED = "--algorithm eagle3 --verifier TARGET"
-GIVEN = f"""{CONVERTED} --algorithm-kwargs '{{"{IDS}": [2, 4, 5]}}'"""
-ADVICE: dict[str, tuple[dict[str, Any], list[str], str]] = {
-    "EAGLE-3 of the usual layers": (EAGLE3, NAMES, CONVERTED),
-    "EAGLE-3 with ids": (EAGLE3 | NAMED, NAMES, GIVEN),
-    "EAGLE-3 with ids beside": (EAGLE3 | {IDS: [2, 4, 5]}, NAMES, GIVEN),
-    "EAGLE-3 without an architecture": (EAGLE3 | NAMED | {"architectures": None}, NAMES, GIVEN),
-    "EAGLE-3 with a layer by another name": (EAGLE3 | NAMED, [n.replace("midlayer", "layers.0") for n in NAMES], GIVEN),
-    "EAGLE-3 with the norm before the residual": (
-        EAGLE3 | NAMED | {"norm_before_residual": True},
-        [*NAMES, "embed_tokens.weight"],
-        f"""{GIVEN[:-2]}, "norm_before_residual": true}}'""",
-    ),
-    "EAGLE-3 with ids of inputs or of outputs": (EAGLE3 | {"eagle_config": {IDS: [2, 3, 4]}}, NAMES, ""),
-    "EAGLE-3 of four states": (EAGLE3 | {"eagle_config": {IDS: [1, 2, 3, 4]}}, NAMES, ""),
-    "EAGLE-3 of two layers": (EAGLE3 | NAMED | {"num_hidden_layers": 2}, NAMES, ""),
-    "EAGLE-3 of Qwen's layers": (EAGLE3 | NAMED | {"model_type": "qwen3"}, NAMES, ""),
-    "EAGLE-3 with rope under its newer name": (EAGLE3 | NAMED | {"rope_parameters": {"rope_theta": 5e4}}, NAMES, ""),
-    "EAGLE-3 without draft_vocab_size": (EAGLE3 | NAMED | {"draft_vocab_size": None}, NAMES, ""),
-    "EAGLE-3 with biases": (EAGLE3 | NAMED, [*NAMES, "midlayer.self_attn.q_proj.bias"], ""),
-    "EAGLE-3 with norms of queries": (EAGLE3 | NAMED, [*NAMES, "midlayer.self_attn.q_norm.weight"], ""),
-    "EAGLE-3 with a norm less": (EAGLE3 | NAMED, [n for n in NAMES if "input_layernorm" not in n], ""),
-    "strange eagle_config": (EAGLE3 | {"eagle_config": [1]}, NAMES, ""),
-    "EAGLE-3 with strange ids": (EAGLE3 | {"eagle_config": {IDS: [1.5]}}, NAMES, ""),
-    "EAGLE-3 of one state": (EAGLE3 | {"eagle_config": {"use_aux_hidden_state": False}}, NAMES, ""),
-    "DFlash": (
-        {"architectures": ["DFlashDraftModel"], "dflash_config": {"target_layer_ids": [-1, 9]}, "block_size": 16},
-        ["fc.weight"],
-        """--algorithm dflash --verifier TARGET --algorithm-kwargs '{"aux_hidden_state_layer_ids": [0, 10]}'""",
-    ),
-    "DFlash without a block": ({"dflash_config": {"target_layer_ids": [-1, 9]}}, ["fc.weight"], ""),
-    "DFlash without ids": ({"architectures": ["DFlashDraftModel"], "dflash_config": None}, ["fc.weight"], ""),
-    "DFlash with strange ids": ({"dflash_config": {"target_layer_ids": "all"}, "block_size": 16}, ["fc.weight"], ""),
-    "EAGLE-1": ({"architectures": ["EagleLlamaForCausalLM"]}, ["fc.weight"], ""),
-    **{kind: (HEADS[kind], NAMES, "") for kind in ("P-EAGLE", "Domino", "DSpark of DeepSpec", "Medusa")},
-}
-"""Fields and weights of a head in another format, and the command that converts it; none where it takes no such format.
-
-Converted by speculators 0.9.0 itself, the heads without a command were refused, or became other heads without an error.
-"""
-
-
-def foreign(folder: Path, fields: dict[str, Any], names: list[str]) -> Path:
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps(fields))
-    save_file({name: torch.ones(2) for name in names}, folder / "model.safetensors", metadata={"format": "pt"})
-    return folder
-
-
-@each("kind", list(ADVICE))
-def test_how_a_head_is_converted(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    fields, names, command = ADVICE[kind]
-    folder = foreign(tmp_path_factory.mktemp("head") / "head", fields, names)
-    said = refused(folder, folder)
-    if command:
-        assert f"; convert it first: speculators convert {folder} " in said
-        assert said.endswith(command)
-    else:
-        assert "speculators convert" not in said
-        assert "use a head in the format of speculators" in said
-
-
-def test_a_head_in_several_files_is_not_converted(tmp_path: Path) -> None:
-    folder = foreign(tmp_path / "head", EAGLE3 | NAMED, NAMES)
-    (folder / "model.safetensors").rename(folder / "model-1.safetensors")
-    index = {"weight_map": dict.fromkeys(NAMES, "model-1.safetensors")}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    assert "speculators convert" not in refused(folder, folder)
 
 
 SMALL = {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 16}

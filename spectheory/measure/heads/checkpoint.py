@@ -1,5 +1,5 @@
-"""Heads in the format of speculators: their configuration, read and checked, the tensors that all have, and how those
-read a text that read their own drafts.
+"""Heads as the format of speculators has them: their configuration, read and checked, the tensors that all have, and
+how those read a text that read their own drafts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Family:
     rotary: Any
 
 
-FAMILIES = {"llama": ("llama", "Llama", ""), "qwen3": ("qwen3", "Qwen3", "")}
+FAMILIES = {"llama": ("llama", "Llama", ""), "qwen2": ("qwen2", "Qwen2", ""), "qwen3": ("qwen3", "Qwen3", "")}
 """Model types of plain transformers: module in transformers, and how the names of its classes begin."""
 HYBRID = {
     "qwen3_next": ("qwen3_next", "Qwen3Next", ""),
