@@ -58,7 +58,7 @@ def depth_of(draft: Model, depth: int | None) -> int | None:
     if depth is None:
         return min(head.trained, most)
     if not isinstance(depth, int) or not 1 <= depth <= most:
-        why = "its pass drafts no more" if head.parallel else "beyond, training and engines give it different states"
+        why = "its pass drafts no more" if head.parallel else "it has a module for each"
         why = f": {why}" if head.deepest else ""
         raise SettingError(
             f"--depth is {depth}",

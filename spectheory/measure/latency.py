@@ -121,7 +121,7 @@ class WarmHead:
         """Seconds of the passes of a chain, one after the other; of a parallel head the same pass several times."""
         if not isinstance(self.reading, AutoregressiveReading) or self.head.deepest == 1:
             return [self.run(tokens, keep=1) for _ in range(BURST)]
-        return [self._first(tokens, 1), *self._extended([tokens] * (BURST - 1))]
+        return [self._first(tokens, 1), *self._extended([tokens] * (min(BURST, self.head.deepest or BURST) - 1))]
 
     def _first(self, pairs: int, drafts: int) -> float:
         """Seconds of reading pairs and drafting after the last."""

@@ -95,8 +95,9 @@ class Twin:
     def __init__(self, weights: Mapping[str, Any], raw: Mapping[str, Any]) -> None:
         self.w = {name: np.asarray(value, float) for name, value in weights.items()}
         self.raw, self.block = raw, raw["transformer_layer_config"]
-        self.mtp = raw["speculators_model_type"] == "mtp"
+        self.mtp = raw.get("speculators_model_type", "mtp") == "mtp"
         self.layers = 1 if self.mtp else int(self.block["num_hidden_layers"])
+        self.normed, self.module = raw.get("mtp_fed_normed", True), 0
 
     def drafts(self, hidden: Any, following: Sequence[int], drafted: Sequence[int]) -> Floats:
         """Logits ``[1 + drafted, V]`` after the last pair, and after each drafted token below it."""
@@ -125,11 +126,13 @@ class Twin:
     def _cell(self, state: Floats, embedded: Floats, position: int, seen: Any) -> Floats:
         """The state of one cell, which sees all cells before it."""
         if self.mtp:
-            name = "mtp_layers.0"
+            name = f"mtp_layers.{self.module}"
+            embedded = 0 * embedded if self.raw.get("mtp_zero_first") and position == 0 else embedded
             both = [self._norm(f"{name}.token_layernorm", embedded), self._norm(f"{name}.hidden_layernorm", state)]
+            both = both[::-1] if self.raw.get("mtp_hidden_states_first") else both
             x = self.w[f"{name}.input_proj.weight"] @ np.concatenate(both)
             x = self._rest(name, x, self._norm(f"{name}.input_layernorm", x), position, seen[0])
-            return self._norm(f"{name}.final_layernorm", x)
+            return self._norm(f"{name}.final_layernorm", x) if self.normed else x
         x = state
         for i in range(self.layers):
             name, reads = f"layers.{i}", x
@@ -174,13 +177,30 @@ class Twin:
 
     def _logits(self, state: Floats) -> Floats:
         """-inf for ids that the head cannot draft."""
-        normed = state if self.mtp or self.raw.get("norm_output") else self._norm("norm", state)
+        last = f"mtp_layers.{self.module}.final_layernorm" if self.mtp else "norm"
+        normed = state if (self.normed if self.mtp else self.raw.get("norm_output")) else self._norm(last, state)
         logits = self.w["lm_head.weight"] @ normed
         if "d2t" not in self.w:
             return logits
         full = np.full(len(self.w["t2d"]), -np.inf)
         full[(np.arange(len(logits)) + self.w["d2t"]).astype(int)] = logits
         return full
+
+
+class ModulesTwin(Twin):
+    """Module m reads the states of the module before it at every pair, with the token m places further."""
+
+    def drafts(self, hidden: Any, following: Sequence[int], drafted: Sequence[int]) -> Floats:
+        """Logits ``[1 + drafted, V]`` after the last pair, by one module after the other."""
+        states, tokens, logits = list(np.asarray(hidden, float)), [*following, *drafted], []
+        for self.module in range(1 + len(drafted)):
+            seen: list[list[tuple[Floats, Floats]]] = [[]]
+            states = [
+                self._cell(states[row], self.w["embed_tokens.weight"][tokens[row + self.module]], row, seen)
+                for row in range(len(following))
+            ]
+            logits.append(self._logits(states[-1]))
+        return np.array(logits)
 
 
 class PEagleTwin(Twin):

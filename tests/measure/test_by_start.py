@@ -41,7 +41,7 @@ PROMPTS = tuple(Prompt(f"q{i}", "", f"t{i} t{i + 1} t7") for i in range(1, 5))
 
 
 class MadeMtp(ToyHead):
-    """A head that was trained for four drafts, of which one can be measured."""
+    """A head that names four drafts, of which it makes one."""
 
     def __init__(self, target: Any) -> None:
         super().__init__(target, trained=4, deepest=1)
@@ -234,7 +234,7 @@ def test_the_fingerprint_knows_the_depth_of_heads_alone(tiny_pair: ModelPair, mo
     [
         (ToyParallelHead, 7, r"--depth is 7: the head 'toy head' is measured to 1\.\.6 drafts.* pass drafts no more"),
         (ToyHead, 65, r"--depth is 65: .* 1\.\.64 drafts"),
-        (MadeMtp, 2, r"1\.\.1 drafts in a call: beyond, training and engines give it different states"),
+        (MadeMtp, 2, r"1\.\.1 drafts in a call: it has a module for each"),
         (ToyHead, 0, r"--depth is 0: .* 1\.\.64 drafts"),
         (None, 3, "--depth is 3 for the draft 'draft': its pmfs depend on the position alone"),
     ],

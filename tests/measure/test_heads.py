@@ -14,7 +14,7 @@ from spectheory.measure import ModelPair
 from spectheory.measure.heads.base import HiddenStates
 from spectheory.measure.heads.checkpoint import AutoregressiveHead
 from tests.made_up import each
-from tests.measure.heads_made import DRAFTED, Twin, V, config_of, made_head, made_text
+from tests.measure.heads_made import DRAFTED, ModulesTwin, Twin, V, config_of, made_head, made_text
 
 LAYERS = (2, 0, 1)
 """The last one, the embeddings and the one between, out of order."""
@@ -84,6 +84,7 @@ CLOSE = 1e-5
 PAIRS, DEPTH = 12, 4
 LLAMA: dict[str, Any] = {"model_type": "llama"}
 GQA: dict[str, Any] = {"num_key_value_heads": 2}
+MODULES: dict[str, Any] = {"num_nextn_predict_layers": DEPTH}
 CASES = {
     "eagle3": config_of("eagle3"),
     "llama": config_of("eagle3", LLAMA, norm_before_residual=True),
@@ -94,6 +95,10 @@ CASES = {
     "two layers of llama": config_of("eagle3", LLAMA | {"num_hidden_layers": 2}),
     "mtp": config_of("mtp"),
     "mtp, shared keys": config_of("mtp", GQA | {"num_hidden_layers": 2}),
+    "mtp, states fed back before the norm": config_of("mtp", mtp_fed_normed=False),
+    "mtp, states first": config_of("mtp", mtp_hidden_states_first=True, mtp_zero_first=True),
+    "mtp, modules": config_of("mtp", GQA, **MODULES),
+    "mtp, modules before the norm": config_of("mtp", mtp_fed_normed=False, mtp_zero_first=True, **MODULES),
 }
 every_case = each("name", list(CASES))
 
@@ -103,6 +108,11 @@ def made(name: str) -> tuple[AutoregressiveHead, Tensor, Tensor, int]:
     head = made_head(CASES[name])
     assert isinstance(head, AutoregressiveHead)
     return head, *made_text(head, PAIRS), head.deepest or DEPTH
+
+
+def twin_of(name: str, head: AutoregressiveHead) -> Twin:
+    """The network of a head written out once more."""
+    return (ModulesTwin if "modules" in name else Twin)(head.weights(), CASES[name])
 
 
 def at_once(head: AutoregressiveHead, hidden: Tensor, text: Tensor, starts: Tensor, depth: int) -> Tensor:
@@ -140,7 +150,7 @@ def test_many_starts_are_as_one_after_the_other(name: str) -> None:
 def test_numpy_gives_the_same(name: str) -> None:
     head, hidden, text, depth = made(name)
     starts = torch.tensor([0, 3, PAIRS - depth - 1])
-    twin = Twin(head.weights(), CASES[name])
+    twin = twin_of(name, head)
     for start, ours in zip(starts.tolist(), at_once(head, hidden, text, starts, depth), strict=True):
         drafts = text[start + 2 : start + depth + 1].tolist()
         theirs = twin.drafts(hidden, text[1 : start + 2].tolist(), drafts)
@@ -185,13 +195,12 @@ def test_a_text_is_read_in_any_pieces(name: str) -> None:
     whole.read(hidden, text[1:])
     for part in torch.arange(PAIRS).split(5):
         pieces.read(hidden[part], text[part + 1])
-        if head.deepest is None:
-            pieces.extend(torch.tensor([-1]), torch.tensor([1]))  # forgotten at the next piece
+        pieces.extend(torch.tensor([-1]), torch.tensor([1]))  # forgotten at the next piece
     assert pieces.pairs == whole.pairs == PAIRS
     assert apart(pieces.first(torch.arange(PAIRS)), whole.first(torch.arange(PAIRS))) < CLOSE
 
 
-@each("name", [name for name in CASES if not name.startswith("mtp")])
+@every_case
 def test_a_tree_is_its_paths(name: str) -> None:
     head, hidden, text, _ = made(name)
     reading = head.reading()
@@ -200,7 +209,7 @@ def test_a_tree_is_its_paths(name: str) -> None:
     level1 = reading.extend(torch.tensor([-6, -6]), torch.tensor([7, 8]))
     level2 = reading.extend(torch.tensor([0, 1, 0]), torch.tensor([9, 9, 10]))
     level3 = reading.extend(torch.tensor([2]), torch.tensor([11]))
-    twin = Twin(head.weights(), CASES[name])
+    twin = twin_of(name, head)
     for node, logits in enumerate(torch.cat([level1, level2, level3])):
         theirs = twin.drafts(hidden, text[1:7].tolist(), paths[node])[-1]
         assert apart(logits, torch.tensor(theirs)) < CLOSE
@@ -216,12 +225,14 @@ def test_ids_that_cannot_be_drafted(name: str) -> None:
     assert int(head.t2d.sum()) == DRAFTED
 
 
-def test_mtp_drafts_one_token() -> None:
-    head, hidden, text, _ = made("mtp")
-    assert head.deepest == head.trained == 1
-    assert head.config.trained == 4  # what its file says
-    with pytest.raises(SettingError, match="different states; use k = 1"):
-        at_once(head, hidden, text, torch.tensor([0]), 2)
+def test_depths_of_mtp() -> None:
+    """One module drafts any number of tokens, several one each."""
+    one, several = made("mtp")[0], made("mtp, modules")[0]
+    assert (one.deepest, one.trained) == (None, 4)
+    assert several.deepest == several.trained == DEPTH
+    hidden, text = made_text(several, PAIRS)
+    with pytest.raises(SettingError, match="5 drafts in a call are asked for: this mtp head drafts at most 4; use"):
+        at_once(several, hidden, text, torch.tensor([0]), DEPTH + 1)
 
 
 def test_weights_of_the_target_are_none_of_the_head() -> None:

@@ -70,6 +70,11 @@ def folder_of(name: str, target: Path, root: Path) -> Path:
     return save_head(root / name.replace(" ", "-"), made_head(raw), raw, without=shared)
 
 
+def depth_of(head: Any) -> int:
+    """Depths that the package drafts as engines do: beyond the first, its MTP trainer attends to keys of that depth."""
+    return 1 if head.kind == "mtp" else head.deepest or DEPTH
+
+
 @pytest.mark.evidence
 def test_the_package_gives_the_same_logits(
     tiny_pair: ModelPair, tiny_folders: tuple[Path, Path], tmp_path: Path
@@ -88,7 +93,7 @@ def test_the_package_gives_the_same_logits(
         read = head.final_norm(hidden) if head.kind == "mtp" else hidden
         np.savez(folder / "input.npz", hidden=read.detach().numpy(), text=text.numpy())
         files = {part: str(folder / f"{part}.npz") for part in ("input", "output")}
-        jobs.append({"folder": str(folder), "depth": head.deepest or DEPTH, **files})
+        jobs.append({"folder": str(folder), "depth": depth_of(head), **files})
     (tmp_path / "jobs.json").write_text(json.dumps(jobs))
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
@@ -107,6 +112,6 @@ def test_the_package_gives_the_same_logits(
             assert not ours[..., ~head.t2d].isfinite().any(), name
             ours = ours[..., head.t2d]
         assert len(starts) >= TOKENS - DEPTH - 4, name
-        assert depth == (head.deepest or DEPTH), name
+        assert depth == depth_of(head), name
         assert float((ours - judged).abs().max()) < CLOSE * float(judged.std()), name
         assert float((ours[1:] - judged[:-1]).abs().max()) > 0.1, name  # control: the next start differs

@@ -259,11 +259,11 @@ def mask_token_of(config: HeadConfig) -> int:
 
 
 def check_depth(head: Head, depth: int) -> None:
-    """Refuse more drafts than one pass of the head gives."""
+    """Refuse more drafts than the head gives."""
     if head.deepest is not None and depth > head.deepest:
         raise SettingError(
             f"{depth} drafts in a call are asked for",
-            limit=f"one pass of this {head.kind} head drafts at most {head.deepest}",
+            limit=f"this {head.kind} head drafts at most {head.deepest}",
             remedy=f"use at most {head.deepest}",
         )
 
@@ -374,7 +374,7 @@ class CheckpointHead(Head):
 # Reading a text by a head that reads its own drafts: pairs first, then drafted nodes below them
 
 
-_PIECE = 512
+PIECE = 512
 """Pairs read in one pass; it bounds the mask."""
 
 
@@ -425,7 +425,7 @@ class CellsReading(HeadReading):
         self.forget()
         if not len(following):
             return
-        for states, tokens in zip(hidden.split(_PIECE), following.split(_PIECE), strict=True):
+        for states, tokens in zip(hidden.split(PIECE), following.split(PIECE), strict=True):
             before, self.pairs = self.pairs, self.pairs + len(tokens)
             cells = torch.arange(self.pairs, device=self._device)
             cells_read = cells[before:]
@@ -465,12 +465,6 @@ class _PairsReading(CellsReading, AutoregressiveReading):
     @torch.no_grad()
     def extend(self, parents: Tensor, tokens: Tensor) -> Tensor:
         """Read drafts; see :meth:`~spectheory.measure.heads.base.Extending.extend`."""
-        if self._head.deepest == 1:
-            raise SettingError(
-                f"more than one draft in a call of the {self._head.kind} head is asked for",
-                limit="beyond the first, training and engines give it different states",
-                remedy="use k = 1",
-            )
         parents = parents.to(self._device)
         above = torch.where(parents < 0, -1 - parents, parents + self.pairs)
         old, s = len(self._above), len(parents)
