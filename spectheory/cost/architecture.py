@@ -120,6 +120,8 @@ def _head_dim(config: Mapping[str, Any], sizes: Mapping[str, int]) -> int:
 
 MARK = "speculators_model_type"
 """The field that says a configuration is a head's, and of which kind."""
+NATIVE = "mtp"
+"""The draft's name that means the MTP modules of the target's own checkpoint; ``mtp:FOLDER`` are those of another."""
 LAYER_FIELDS = {
     "eagle3": "eagle_aux_hidden_state_layer_ids",
     "peagle": "eagle_aux_hidden_state_layer_ids",

@@ -11,8 +11,10 @@ import torch
 import transformers
 from tokenizers import Tokenizer
 
+from spectheory.cost.architecture import NATIVE
 from spectheory.errors import ModelError
 from spectheory.measure.heads.load import head_files, head_remarks, load_head
+from spectheory.measure.heads.native import Source, native_source
 from spectheory.measure.machine import find_device
 from spectheory.measure.model_files import (
     check_folder,
@@ -60,11 +62,13 @@ def load_pair(
     the hub.
 
     A draft in one of the formats of heads (:func:`~spectheory.measure.heads.load.head_files`) reads the target's hidden
-    states: the target's tokenizer, precision and device are its own.
+    states: the target's tokenizer, precision and device are its own. So do the MTP modules of the target's checkpoint,
+    the draft ``mtp``, or of another, ``mtp:FOLDER``.
     """
     if device is not None and device_map is not None:
         raise ModelError("device and device map are given", limit="use one of them", remedy="leave out the device")
     named = (target, target_revision), (draft, draft_revision)
+    native = native_source(*named)
     place = None if device_map is not None else find_device(device)
     if dtype not in DTYPES:
         raise ModelError(f"dtype is {dtype!r}", limit=f"there are {', '.join(DTYPES)}", remedy="use one of them")
@@ -82,11 +86,12 @@ def load_pair(
                     remedy="download or save the model again",
                 ) from error
         if head:
-            loaded.append(load_head(draft, loaded[0], revision=draft_revision))
+            source, revision = native or named[1]
+            loaded.append(load_head(source, loaded[0], revision=revision, native=native is not None))
     vocabulary = _common_vocabulary(tokenizer, *loaded)
     said = [
         f"weights of {model.name!r} are pickled (.bin): tensors were read and no code was run"
-        for source, model in zip((target, draft), loaded, strict=True)
+        for source, model in zip((target, native[0] if native else draft), loaded, strict=True)
         if _has_pickles(source, model.revision)
     ]
     for model in loaded[: len(causal)]:
@@ -101,10 +106,11 @@ def load_pair(
     return ModelPair(loaded[0], loaded[1], tokenizer, vocabulary, tuple(dict.fromkeys(said)))
 
 
-def shared_tokenizer(target: tuple[str | Path, str | None], draft: tuple[str | Path, str | None]) -> tuple[Any, bool]:
+def shared_tokenizer(target: Source, draft: Source) -> tuple[Any, bool]:
     """The tokenizer that two models (each with its revision) agree on, and whether the draft is a head; no weights."""
+    native = native_source(target, draft)
     with quiet():
-        for source, revision in (target, draft):
+        for source, revision in (target, native or draft):
             check_folder(source, revision)
         if head_files(*target):
             raise ModelError(
@@ -112,7 +118,7 @@ def shared_tokenizer(target: tuple[str | Path, str | None], draft: tuple[str | P
                 limit="a head reads the hidden states of a target and cannot be one",
                 remedy="give it as the draft",
             )
-        head = head_files(*draft) is not None
+        head = head_files(*(native or draft), native=native is not None) is not None
         causal = (target,) if head else (target, draft)
         for each in causal:  # refuse an unusable configuration before another loader fails on it
             _from_pretrained(transformers.AutoConfig, "config.json", *each)
@@ -127,7 +133,7 @@ def _read_whole(draft: Model, source: str | Path) -> list[str]:
         return []
     return [
         f"{draft.name!r} has MTP layers, and was read whole, as a draft model: "
-        "an engine that drafts with the MTP layers alone gives other drafts, in less time"
+        f"the draft {NATIVE} (of the target) or {NATIVE}:FOLDER is the MTP layers alone, as engines draft with them"
     ]
 
 

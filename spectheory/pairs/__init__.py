@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spectheory.cost.architecture import NATIVE
 from spectheory.errors import ModelError
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HEADS", "MODELS", "PROMPTS", "PairSource", "resolve"]
 
-PREFIX = "builtin:"
+PREFIX, _OF_MTP = "builtin:", f"{NATIVE}:"
 MODELS = ("target", "draft", "distilled")
 HEADS = ("eagle3", "dflash")
 """Draft heads over the hidden states of the target, in the format of speculators."""
@@ -24,15 +25,17 @@ PROMPTS = _STDLIB / "question.jsonl"
 
 
 def resolve(name: str) -> str:
-    """The folder of a built-in model such as ``builtin:target``; any other name is returned unchanged.
+    """The folder of a built-in model such as ``builtin:target``, also after ``mtp:``; other names are unchanged.
 
     Examples
     --------
-    >>> resolve("some/model")
-    'some/model'
+    >>> resolve("some/model"), resolve("mtp:some/model")
+    ('some/model', 'mtp:some/model')
     >>> resolve("builtin:draft").endswith("draft")
     True
     """
+    if name.startswith(_OF_MTP):
+        return _OF_MTP + resolve(name.removeprefix(_OF_MTP))
     if not name.startswith(PREFIX):
         return name
     model = name.removeprefix(PREFIX)
@@ -75,5 +78,9 @@ class PairSource:
         """The same with whole paths of folders, for processes that work in another folder."""
         from spectheory.measure.model_files import is_local
 
-        target, draft = (str(Path(name).resolve()) if is_local(name) else name for name in (self.target, self.draft))
-        return replace(self, target=target, draft=draft)
+        def whole(name: str) -> str:
+            if name.startswith(_OF_MTP):
+                return _OF_MTP + whole(name.removeprefix(_OF_MTP))
+            return str(Path(name).resolve()) if name != NATIVE and is_local(name) else name
+
+        return replace(self, target=whole(self.target), draft=whole(self.draft))

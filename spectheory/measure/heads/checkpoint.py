@@ -42,11 +42,17 @@ HYBRID = {
     "qwen3_5_moe_text": ("qwen3_5_moe", "Qwen3_5Moe", "Text"),
 }
 """Model types with layers of full attention among others, and what stands before ``RotaryEmbedding`` there."""
+WITH_MTP = {
+    "qwen2": ("qwen2", "Qwen2", ""),
+    "deepseek_v3": ("deepseek_v3", "DeepseekV3", ""),
+    "glm4_moe": ("glm4_moe", "Glm4Moe", ""),
+}
+"""Further model types whose checkpoints have MTP modules."""
 
 
 def family_of(block: Any) -> Family:
     """The family of a configuration."""
-    folder, begin, rotary = (FAMILIES | HYBRID)[block.model_type]
+    folder, begin, rotary = (FAMILIES | HYBRID | WITH_MTP)[block.model_type]
     module = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
     names = f"{begin}DecoderLayer", f"{begin}RMSNorm", f"{begin}{rotary}RotaryEmbedding"
     return Family(*(getattr(module, name) for name in names))

@@ -13,6 +13,7 @@ from reprlib import repr as brief
 from typing import Any
 
 import transformers
+from torch import Tensor
 
 from spectheory.cost.architecture import LAYER_FIELDS, MARK
 from spectheory.errors import ModelError
@@ -29,12 +30,13 @@ class HeadFiles:
     """A head as speculators would have saved it.
 
     `config` is its config.json, `tensors` the name in its files of each tensor of the network, those that the network
-    does not know among them, `remarks` are sentences for the user.
+    does not know among them, `remarks` are sentences for the user. `assemble` makes the network's tensors of those.
     """
 
     config: Raw
     tensors: Mapping[str, str]
     remarks: tuple[str, ...] = ()
+    assemble: Callable[[dict[str, Tensor]], dict[str, Tensor]] = dict
 
 
 @dataclass(frozen=True)

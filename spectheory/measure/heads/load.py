@@ -11,7 +11,7 @@ import torch
 import transformers
 from torch import Tensor
 
-from spectheory.cost.architecture import MARK
+from spectheory.cost.architecture import MARK, NATIVE
 from spectheory.errors import ModelError
 from spectheory.measure.heads.checkpoint import CheckpointHead, HeadConfig
 from spectheory.measure.heads.dflash import DFlash
@@ -19,6 +19,7 @@ from spectheory.measure.heads.eagle import Eagle
 from spectheory.measure.heads.eagle3 import Eagle3, PEagle
 from spectheory.measure.heads.formats import DFLASH, EAGLE1, EAGLE3, SPECULATORS, Format, HeadFiles, sign_of_head
 from spectheory.measure.heads.mtp import Mtp
+from spectheory.measure.heads.native import native_files
 from spectheory.measure.model_files import (
     check_counts,
     check_folder,
@@ -106,11 +107,13 @@ FORMATS: tuple[Format, ...] = (
 """Formats of heads; the first that fits reads the head."""
 
 
-def head_files(source: str | Path, revision: str | None = None) -> HeadFiles | None:
+def head_files(source: str | Path, revision: str | None = None, *, native: bool = False) -> HeadFiles | None:
     """A folder or a model on the hub as a draft head, in the format that its config.json and weights show; None for a
-    model. A head in another format is refused by its name.
+    model. Its MTP modules, if they are asked for (`native`). A head in another format is refused by its name.
     """
     raw, names, name = _raw(source, revision), weight_map(source, revision), _name_of(source)
+    if native:
+        return native_files(raw, names, name)
     form = next((form for form in FORMATS if form.fits(raw, names)), None)
     if form is None and (sign := sign_of_head(raw, names)):
         raise ModelError(
@@ -130,16 +133,18 @@ def load_head(
     target: Model,
     *,
     revision: str | None = None,
+    native: bool = False,
     dtype: torch.dtype | None = None,
     device: torch.device | None = None,
 ) -> Model:
     """Load a head for a target, in the target's precision and on its device by default.
 
-    Embeddings and output matrix that the checkpoint lacks are the target's: the target that the checkpoint names need
-    not be there. `network` of the model is a :class:`~spectheory.measure.heads.base.Head`.
+    `native` are the MTP modules in the checkpoint of a model. Embeddings and output matrix that the checkpoint lacks
+    are the target's: the target that the checkpoint names need not be there. `network` of the model is a
+    :class:`~spectheory.measure.heads.base.Head`.
     """
     check_folder(source, revision)
-    name, files = _name_of(source), head_files(source, revision)
+    name, files = _name_of(source), head_files(source, revision, native=native)
     if files is None:
         raise ModelError(f"{name!r} is a model", limit="needs a draft head", remedy="load it with load_pair")
     said = files.config.get(MARK)
@@ -153,7 +158,7 @@ def load_head(
     config = kind.configured(files.config, name)
     config = replace(config, remarks=(*config.remarks, *files.remarks))
     layers = _check_target(config, kind, target, name)
-    weights = read_weights(source, revision, files.tensors)
+    weights = files.assemble(read_weights(source, revision, files.tensors))
     head = _build(kind, config, layers, target, weights, name)
     for parameter in head.parameters():  # position embeddings stay in float32
         parameter.data = parameter.data.to(dtype or target.network.dtype)
@@ -161,12 +166,12 @@ def load_head(
     head.take(weights)
     windows = [w for w in (getattr(config.block, "max_position_embeddings", None), target.window) if w is not None]
     return Model(
-        name=name,
+        name=f"{name}-{NATIVE}" if native else name,
         revision=files.config.get("_commit_hash"),
         network=head.eval().requires_grad_(False),
         outputs=head.vocabulary,
         window=min(windows, default=None),
-        fingerprint=fingerprint_of(source, config.block),
+        fingerprint=fingerprint_of(source, config.block) + NATIVE * native,
         source=str(Path(source).resolve()) if is_local(source) else str(source),
     )
 
@@ -227,6 +232,13 @@ def _check_target(config: HeadConfig, kind: type[CheckpointHead], target: Model,
     return layers
 
 
+def _shared(key: str, weights: dict[str, Tensor], of_target: Tensor) -> Tensor | None:
+    """The target's matrix where the checkpoint has none or a copy of it, which is left out; else None."""
+    if key in weights and weights[key].shape == of_target.shape and torch.equal(weights[key].to(of_target), of_target):
+        del weights[key]
+    return None if key in weights else of_target
+
+
 def _build(
     kind: type[CheckpointHead],
     config: HeadConfig,
@@ -237,8 +249,8 @@ def _build(
 ) -> CheckpointHead:
     """The network, with the target's matrices where the checkpoint has none; checks names and sizes of all tensors."""
     ids = _drafted_ids(config, weights, name)
-    embeddings = None if "embed_tokens.weight" in weights else target.network.get_input_embeddings().weight
-    outputs = None if "lm_head.weight" in weights else target.network.get_output_embeddings().weight
+    embeddings = _shared("embed_tokens.weight", weights, target.network.get_input_embeddings().weight)
+    outputs = _shared("lm_head.weight", weights, target.network.get_output_embeddings().weight)
     if outputs is not None and ids is not None:
         outputs = outputs[ids.to(outputs.device)]
     if (embeddings is not None or outputs is not None) and config.width != config.target_width:

@@ -17,6 +17,7 @@ from spectheory.measure.heads.base import AutoregressiveReading, HeadReading
 from spectheory.measure.heads.checkpoint import (
     HYBRID,
     PIECE,
+    WITH_MTP,
     AutoregressiveHead,
     Family,
     HeadConfig,
@@ -76,7 +77,7 @@ class Mtp(AutoregressiveHead):
         FED_NORMED: True,
         ZERO_FIRST: False,
     }
-    families: ClassVar[tuple[str, ...]] = ("qwen3", *HYBRID)
+    families: ClassVar[tuple[str, ...]] = ("qwen3", *HYBRID, *WITH_MTP)
     blocks_named: ClassVar[str] = "mtp_layers"
     first_position: ClassVar[int] = 0
 
