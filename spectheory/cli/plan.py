@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from spectheory.cli.options import (
 from spectheory.cli.progress import working
 from spectheory.cli.readings import Counts, show_readings
 from spectheory.cost import Accelerator, ConstantRatio, CostModel, ModelShape, Roofline
+from spectheory.cost.architecture import MARK, NATIVE
 from spectheory.deployment import BATCHES, Draft, Load
 from spectheory.deployment.deployment import plan
 from spectheory.deployment.engines import check_one_names_rules
@@ -120,7 +121,8 @@ def _costs_of_counts(question: PlanOptions) -> tuple[Roofline, Load] | None:
     if question.hardware is None:
         return None
     draft = question.draft_architecture
-    return _roofline(question, _architecture_of(draft, "counts") if draft else None), _load_of(question)
+    sizes = _read_config(_architecture_of(draft, "counts")) if draft else None
+    return _roofline(question, sizes), _load_of(question)
 
 
 def _export(question: PlanOptions) -> None:
@@ -278,7 +280,7 @@ def _cost_of(question: PlanOptions, name: str, trace_file: Path | None, trace: T
     if question.c is not None:
         return ConstantRatio(question.c)
     if question.hardware is not None:
-        return _roofline(question, _draft_architecture(question, name, trace))
+        return _roofline(question, _draft_config(question, name, trace))
     beside = trace_file.with_name(LATENCY_FILE) if trace_file else None
     file = question.latency or beside
     if file is None or not (question.latency or file.exists()):
@@ -290,7 +292,7 @@ def _cost_of(question: PlanOptions, name: str, trace_file: Path | None, trace: T
     return read_latencies(file, trace.provenance)
 
 
-def _roofline(question: PlanOptions, draft: Path | None) -> Roofline:
+def _roofline(question: PlanOptions, draft: Mapping[str, Any] | None) -> Roofline:
     """The roofline that is asked for, with the draft of this config; free drafts without one."""
     assert question.hardware is not None
     assert question.target_architecture is not None
@@ -298,8 +300,8 @@ def _roofline(question: PlanOptions, draft: Path | None) -> Roofline:
     weights = [question.weights, question.draft_weights or question.weights]
     peaks = [question.peak or (stored if stored in card.peak else "bf16") for stored in weights]
     target, drafting = (
-        ModelShape.from_config(_read_config(path), weights=stored, kv_cache=question.kv_cache) if path else None
-        for path, stored in zip((question.target_architecture, draft), weights, strict=True)
+        ModelShape.from_config(config, weights=stored, kv_cache=question.kv_cache) if config else None
+        for config, stored in zip((_read_config(question.target_architecture), draft), weights, strict=True)
     )
     assert target is not None
     return Roofline(
@@ -323,8 +325,16 @@ def _load_of(question: PlanOptions) -> Load:
     )
 
 
+def _draft_config(question: PlanOptions, name: str, trace: Trace) -> Mapping[str, Any] | None:
+    """The draft's config; none where no draft is a model. That of MTP modules may be their model's."""
+    path = _draft_architecture(question, name, trace)
+    config, draft = None if path is None else _read_config(path), trace.provenance.get("draft")
+    native = config is not None and isinstance(draft, dict) and draft.get("kind") == NATIVE and MARK not in config
+    return {MARK: NATIVE, "transformer_layer_config": config} if native else config
+
+
 def _draft_architecture(question: PlanOptions, name: str, trace: Trace) -> Path | None:
-    """The draft's config: that of an option, else of the model that was measured; none where no draft is a model."""
+    """Where the draft's config is: an option, else the model that was measured; none where no draft is a model."""
     if question.draft_architecture:
         return _architecture_of(question.draft_architecture, name)
     sources = trace.provenance.get("sources")

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from spectheory.checks import choice, instance, several
+from spectheory.cost.architecture import NATIVE
 from spectheory.deployment.candidates import (
     DO_NOT,
     DRAFT_MODEL,
@@ -260,6 +261,11 @@ class Ask:
     def head(self) -> bool:
         """Whether the draft is a head that reads the target's hidden states."""
         return self.draft.kind != DRAFT_MODEL
+
+    @property
+    def native(self) -> bool:
+        """Whether the draft is the MTP modules of the target's own checkpoint, which engines read with the target."""
+        return self.draft.kind == NATIVE and self.drafter.source == self.target.source
 
     @property
     def parallel(self) -> bool:

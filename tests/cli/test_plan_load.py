@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 
 from spectheory.cli import main
 from spectheory.cost import ACCELERATORS, ModelShape, Roofline
+from spectheory.cost.architecture import MARK
 from spectheory.deployment import Draft, Load, plan
 from spectheory.pairs import resolve
+from spectheory.trace import Trace
 from spectheory.trace.counters import Counters
 from spectheory.trace.reading import read_any
 from tests.cli.plan_cases import CONFIG, asked, measured
@@ -172,3 +175,19 @@ def test_a_timed_server_within_a_target(tmp_path: Path, capsys: pytest.CaptureFi
     plain = fit["terms"]["a step"] + fit["terms"]["a sequence"] * points[0]["batch"]
     assert points[0]["tpot"] == pytest.approx(1e3 * plain, rel=0.05), "and a cached token, which is nearly free here"
     assert "--devices given without --hardware" in refused(["plan", "--bench", str(folder), "--devices", "2"], capsys)
+
+
+def test_mtp_modules_cost_a_layer_of_their_model(
+    tmp_path: Path, on: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the config is the model's, as in the format of speculators; a draft model of that config is all of it."""
+    folder = measured(tmp_path / "measured")
+    trace = Trace.read(folder / "trace.parquet")
+    whole, own = drafted(tmp_path, CONFIG), drafted(tmp_path, {MARK: "mtp", "transformer_layer_config": CONFIG})
+    speedups = []
+    for kind, config in ((None, whole), ("mtp", whole), ("mtp", own)):
+        draft = {**trace.provenance["draft"], **({"kind": kind} if kind else {})}
+        replace(trace, provenance={**trace.provenance, "draft": draft}).write(folder / "trace.parquet")
+        answer: Any = asked([str(folder), *on, config, "--k-max", "3", "--nodes-max", "1"], capsys)
+        speedups.append(answer["speedup"]["best"])
+    assert speedups[0] < 1 < speedups[1] == speedups[2]

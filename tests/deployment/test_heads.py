@@ -75,6 +75,20 @@ def test_each_engine_names_the_method(kind: str, temperature: float) -> None:
     assert all(f"for {kind} drafts" in said[0] and name in said[0] for name in missing if said)
 
 
+def test_modules_of_the_targets_checkpoint_have_no_path_of_their_own() -> None:
+    """SGLang takes the target's; another folder's modules are named as any head."""
+    trace = head("mtp")
+    own = replace(trace, provenance={**trace.provenance, "sources": {"target": "/large", "draft": "/large"}})
+    paste = {name: settings.paste for name, settings in of_engines(own).items()}
+    assert "model" not in of_engines(own)["vllm"].options
+    assert "speculative_model" not in paste["tensorrt-llm"]
+    assert "-md" not in shlex.split(paste["llama.cpp"])
+    assert "--speculative-draft-model-path /large" in paste["sglang"]
+    other = {name: settings.paste for name, settings in of_engines(trace).items()}
+    assert all("/head" in other[name] for name in ("vllm", "sglang", "tensorrt-llm"))
+    assert "-md" in shlex.split(other["llama.cpp"])
+
+
 def test_a_parallel_head_has_no_steps_and_first_choices() -> None:
     """DFlash drafts a block; sampled marginals are not pasted, as no engine was seen to draft them."""
     engines = of_engines(head("dflash"))

@@ -50,9 +50,9 @@ ORDER = Fact(
 GGUF = Fact("-m, -md", "Reads GGUF files: convert both models first, in the type they were measured in.", "run")
 HEADS = Fact(
     "--spec-type draft-eagle3, draft-mtp or draft-dflash",
-    "Heads by kind, as GGUF files that are converted with the target's folder; there is none for P-EAGLE. They are "
-    "taken to draft first choices like a draft model.",
-    "documentation, ggml-org/llama.cpp#18039, #22673, #22105; not run",
+    "Heads by kind, as GGUF files that are converted with the target's folder; there is none for P-EAGLE. MTP modules "
+    "of the target's checkpoint are in its own file. They are taken to draft first choices like a draft model.",
+    "documentation, ggml-org/llama.cpp#18039, #22673, #22105, #25589; not run",
 )
 METHODS = (
     (DRAFT_MODEL, "draft-simple"),
@@ -80,7 +80,8 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
     if not ask.greedy:
         options |= {"top-k": sampling.top_k or 0, "top-p": sampling.top_p or 1.0, "min-p": sampling.min_p or 0}
     files = [f"{model.name.rpartition('/')[2]}.gguf" for model in (ask.target, ask.drafter)]
-    paste = command(["llama-server", "-m", files[0], "-md", files[1]], options)
+    drafter = [] if ask.native else ["-md", files[1]]
+    paste = command(["llama-server", "-m", files[0], *drafter], options)
     remarks = [FIRST_CHOICES.as_rule, *([HEADS.does] if ask.head else []), GGUF.does]
     remarks += [P_MIN.does] if best.shape.stop else []
     if not ask.greedy:

@@ -44,8 +44,8 @@ MIN_P = Fact(
 )
 HEADS = Fact(
     "--speculative-algorithm EAGLE3, NEXTN or DFLASH",
-    "Heads by kind (NEXTN is MTP), with the path of the head. EAGLE3 and NEXTN draft first choices like STANDALONE, in "
-    "chains or grown trees. There is none for P-EAGLE.",
+    "Heads by kind (NEXTN is MTP), with the path of the head, or of the target for the MTP modules in it. EAGLE3 and "
+    "NEXTN draft first choices like STANDALONE, in chains or grown trees. There is none for P-EAGLE.",
     f"{_CHECKED}; P-EAGLE: sgl-project/sglang#23171, open",
 )
 SAMPLED = Fact(

@@ -21,9 +21,9 @@ SAMPLED = Fact(
 DTYPE = Fact("LLM(dtype, revision)", "The type and the commit of the target.", "documentation; not run")
 HEADS = Fact(
     "Eagle3DecodingConfig, MTPDecodingConfig, DFlashDecodingConfig",
-    "Heads by kind; they draft first choices like a draft model, DFlash all of them in one pass. There is none for "
-    "P-EAGLE.",
-    "documentation of 1.3.0rc27, NVIDIA/TensorRT-LLM#15775; not run",
+    "Heads by kind; they draft first choices like a draft model, DFlash all of them in one pass. MTP modules of the "
+    "target's checkpoint need no model. There is none for P-EAGLE.",
+    "documentation of 1.3.0rc27 and its example, NVIDIA/TensorRT-LLM#15775; not run",
 )
 LENGTHS = Fact(
     "draft_len_schedule, acceptance_rate_threshold",
@@ -45,7 +45,8 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
     best, config = ask.drafted(ARGMAX), ENGINE.method(ask.draft.kind)
     if best is None or config is None:
         return None
-    options: dict[str, Any] = {"max_draft_len": best.shape.nodes, "speculative_model": ask.drafter.source}
+    options: dict[str, Any] = {"max_draft_len": best.shape.nodes}
+    options |= {} if ask.native else {"speculative_model": ask.drafter.source}
     target = ask.target
     model = {"model": target.source, "revision": target.revision, "dtype": target.dtype}
     paste = "\n".join(

@@ -82,9 +82,10 @@ HEADS = Fact(
 )
 MTP = Fact(
     "use_mtp=True",
-    "Drafts with the MTP layers of the target's own checkpoint, one token per layer whatever num_assistant_tokens is; "
-    "token verification, of first choices with do_sample=False. No settings here.",
-    f"{_SOURCE}: `MTPCandidateGenerator`, `MtpModel`; not run",
+    "Drafts with the MTP modules in the target's checkpoint (DeepSeek-V3, GLM-4.5 and others), one token per module "
+    "whatever num_assistant_tokens is; token verification, of first choices with do_sample=False. States are fed back "
+    "after the last norm, and the embedding at position 0 is read. No settings here.",
+    f"{_SOURCE}: `MTPCandidateGenerator`; `MtpModel` run by a test",
 )
 DFLASH = Fact(
     'speculation_type="dflash"',

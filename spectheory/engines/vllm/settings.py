@@ -100,8 +100,16 @@ LOOKUP_NGRAM_METHOD = Fact(
 )
 HEADS = Fact(
     '"method": "eagle3", "mtp" or "dflash"',
-    "Heads by kind, with the path of the head as model. Like draft models they draft first choices by default.",
-    "documentation of speculative decoding; not run",
+    "Heads by kind, with the path of the head as model; MTP modules in the target's checkpoint need no path. Like "
+    "draft models they draft first choices by default.",
+    "documentation of speculative decoding and of MTP; not run",
+)
+MTP = Fact(
+    '"method": "mtp", num_speculative_tokens',
+    "One module is applied again for every further draft, several modules draft one token each. Those of DeepSeek and "
+    "GLM feed their states back before the last norm; they and MiMo's read no embedding at position 0.",
+    f"{_READ} `deepseek_mtp.py`, `glm4_moe_mtp.py`, `qwen3_next_mtp.py`, `mimo_mtp.py` (k = 1 alone), "
+    "`multi_module_mtp/speculator.py`; not run",
 )
 PARALLEL = Fact(
     '"parallel_drafting": true',
@@ -118,7 +126,7 @@ METHODS = (
 )
 """The method of each kind of draft."""
 _VERIFYING = (FIRST_CHOICES, SAMPLED, BY_BLOCK, V2_ALONE, MATCHED, CUT, MIN_P)
-_DRAFTING = (HEADS, PARALLEL, BY_BATCH, NO_STOP, DTYPE, CPU_BUILD, LOOKUP_NGRAM_METHOD, SUFFIX_METHOD)
+_DRAFTING = (HEADS, MTP, PARALLEL, BY_BATCH, NO_STOP, DTYPE, CPU_BUILD, LOOKUP_NGRAM_METHOD, SUFFIX_METHOD)
 DRAWN = {TOKEN: ("probabilistic", "standard"), BLOCK: ("probabilistic", "block"), ARGMAX: ("greedy", "standard")}
 """vLLM's names for sampling and rejecting drafts under each rule."""
 
@@ -128,8 +136,8 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
     best = ask.drafted(ARGMAX) if ask.parallel else ask.drafted(TOKEN, BLOCK, ARGMAX)
     if best is None:
         return None
-    options: dict[str, Any] = {"model": ask.drafter.source}
-    if ask.drafter.revision:
+    options: dict[str, Any] = {} if ask.native else {"model": ask.drafter.source}
+    if ask.drafter.revision and not ask.native:
         options["revision"] = ask.drafter.revision
     options |= {"method": ENGINE.method(ask.draft.kind), "num_speculative_tokens": best.shape.nodes}
     if ask.draft.kind == "peagle":

@@ -50,7 +50,7 @@ _LAYOUTS = (
 _FAMILIES = {"mimo": "qwen2"}
 """Model types that transformers lacks, and the layers that they have."""
 _USUAL = 3
-"""Drafts of a call by one module where nothing else is asked for: the steps of SGLang's recipes for these models."""
+"""Drafts of a call by one module where nothing else is asked for: llama.cpp's default of ``--spec-draft-n-max``."""
 _SHARED = ("embed_tokens.weight", "lm_head.weight")
 
 
