@@ -173,6 +173,18 @@ def test_modules_of_another_folder(saved: Callable[..., Path], tmp_path: Path, m
     assert "the draft mtp (of the target) or mtp:FOLDER is the MTP layers alone" in whole.remarks[0]
 
 
+def test_modules_of_mimo_beside_its_layers_as_qwen2(saved: Callable[..., Path], tmp_path: Path) -> None:
+    """As transformers has no MiMo, the target has its layers under another name; the modules are read from its own."""
+    folder = saved("qwen2", 2)
+    mimo = shutil.copytree(folder, tmp_path / "mimo")
+    raw = json.loads((mimo / "config.json").read_text())
+    (mimo / "config.json").write_text(json.dumps(raw | {"model_type": "mimo", "auto_map": {"AutoConfig": "mimo.Mimo"}}))
+    theirs, own = (load_pair(folder, draft, device="cpu").draft.network.weights() for draft in (f"mtp:{mimo}", "mtp"))
+    assert theirs.keys() == own.keys()
+    assert all(torch.equal(theirs[name], own[name]) for name in own)
+    assert "needs its own code" in refused(mimo, "mtp")
+
+
 def test_copies_of_the_targets_matrices_take_no_memory(saved: Callable[..., Path], tmp_path: Path) -> None:
     """Others are the head's own, the same for all of its modules."""
     folder = shutil.copytree(saved("glm4_moe", 2), tmp_path / "model")
