@@ -201,7 +201,7 @@ def test_configurations_that_are_refused(
         ({"num_nextn_predict_layers": 0}, "num_nextn_predict_layers = 0: a head has 1 to 64 modules"),
         ({"num_nextn_predict_layers": 10**9}, "num_nextn_predict_layers = 1000000000: a head has 1 to 64 modules"),
         ({"mtp_zero_first": 1}, "mtp_zero_first = 1: it must be true or false"),
-        ({"block": {"model_type": "llama"}}, "layers of qwen3 or qwen3_next"),
+        ({"block": {"model_type": "llama"}}, "layers of qwen2 or qwen3 or qwen3_next"),
     ],
 )
 def test_mtp_heads_that_are_refused(

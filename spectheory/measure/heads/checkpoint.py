@@ -36,23 +36,19 @@ class Family:
 
 FAMILIES = {"llama": ("llama", "Llama", ""), "qwen2": ("qwen2", "Qwen2", ""), "qwen3": ("qwen3", "Qwen3", "")}
 """Model types of plain transformers: module in transformers, and how the names of its classes begin."""
-HYBRID = {
+WITH_MTP = {
     "qwen3_next": ("qwen3_next", "Qwen3Next", ""),
     "qwen3_5_text": ("qwen3_5", "Qwen3_5", "Text"),
     "qwen3_5_moe_text": ("qwen3_5_moe", "Qwen3_5Moe", "Text"),
-}
-"""Model types with layers of full attention among others, and what stands before ``RotaryEmbedding`` there."""
-WITH_MTP = {
-    "qwen2": ("qwen2", "Qwen2", ""),
     "deepseek_v3": ("deepseek_v3", "DeepseekV3", ""),
     "glm4_moe": ("glm4_moe", "Glm4Moe", ""),
 }
-"""Further model types whose checkpoints have MTP modules."""
+"""Model types of which MTP modules alone have layers, and what stands before ``RotaryEmbedding`` there."""
 
 
 def family_of(block: Any) -> Family:
     """The family of a configuration."""
-    folder, begin, rotary = (FAMILIES | HYBRID | WITH_MTP)[block.model_type]
+    folder, begin, rotary = (FAMILIES | WITH_MTP)[block.model_type]
     module = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
     names = f"{begin}DecoderLayer", f"{begin}RMSNorm", f"{begin}{rotary}RotaryEmbedding"
     return Family(*(getattr(module, name) for name in names))

@@ -15,7 +15,6 @@ from transformers import Cache, DynamicCache
 from spectheory.errors import ModelError
 from spectheory.measure.heads.base import AutoregressiveReading, HeadReading
 from spectheory.measure.heads.checkpoint import (
-    HYBRID,
     PIECE,
     WITH_MTP,
     AutoregressiveHead,
@@ -77,7 +76,7 @@ class Mtp(AutoregressiveHead):
         FED_NORMED: True,
         ZERO_FIRST: False,
     }
-    families: ClassVar[tuple[str, ...]] = ("qwen3", *HYBRID, *WITH_MTP)
+    families: ClassVar[tuple[str, ...]] = ("qwen2", "qwen3", *WITH_MTP)
     blocks_named: ClassVar[str] = "mtp_layers"
     first_position: ClassVar[int] = 0
 
