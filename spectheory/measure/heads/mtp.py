@@ -144,6 +144,8 @@ class _ModulesReading(AutoregressiveReading):
     Row r of module m is pair r with the token m places further. Below place t, row t - m + 1 of module m is the first
     whose token is a draft. So a node of depth d has d rows of module d: t - d + 1 to t, with its path's tokens.
 
+    Rows of the text are read in module m together with the first drafts in it: a call takes a pass of each module.
+
     A level has the place ``[n]`` and the path ``[n, d]`` of each node of depth d; the rows of its nodes follow those of
     the text, node after node. `_nodes` has depth and number in the level of each node. Places are level 0.
     """
@@ -157,6 +159,7 @@ class _ModulesReading(AutoregressiveReading):
         self._keys: Any = DynamicCache()
         self._states = [like.new_empty(0, head.config.width) for _ in head.blocks]
         self._following = torch.empty(0, dtype=torch.int64, device=like.device)
+        self._text = [0 for _ in head.blocks]  # rows of the text that each module has read
         self.forget()
 
     @torch.no_grad()
@@ -166,12 +169,8 @@ class _ModulesReading(AutoregressiveReading):
         old, self.pairs = self.pairs, self.pairs + len(following)
         self._following = torch.cat([self._following, following.to(self._following)])
         fused = self._head.fuse(hidden.to(self._states[0]))
-        for m in range(len(self._states)):
-            rows = self._range(max(0, old - m), self._of_text(m))
-            for part in rows.split(PIECE) if len(rows) else ():
-                states = self._states[m - 1][part] if m else fused[part - old]
-                seen = part[:, None] >= self._range(0, int(part[-1]) + 1)
-                self._step(m, states, self._following[part + m], part, seen)
+        for part in _pieces(self._range(old, self.pairs)):
+            self._read_rows(0, fused[part - old], part)
         self.forget()
 
     @torch.no_grad()
@@ -191,19 +190,25 @@ class _ModulesReading(AutoregressiveReading):
         check_depth(self._head, d + 1)
         places, paths = (part[numbers] for part in self._levels[above])
         paths = torch.cat([paths, tokens.to(self._device)[:, None]], dim=1)
-        drafted = self._of_text(above) + numbers[:, None] * above + self._range(0, above)
+        drafted = self._text[above] + numbers[:, None] * above + self._range(0, above)
         states = self._states[above][torch.cat([(places[:, None] - above).clamp(min=0), drafted], dim=1)]
         known, count = self._levels[d], len(self._levels[d][0])
         new = torch.stack([torch.full_like(places, d), self._range(count, count + len(places))], dim=1)
         self._nodes = torch.cat([self._nodes, new])
         self._levels[d] = torch.cat([known[0], places]), torch.cat([known[1], paths])
-        parts = self._range(0, len(places)).split(max(1, PIECE // d))
-        return torch.cat([self._drafted(d, places[part], states[part], paths[part]) for part in parts])
+        *pieces, late = _pieces(self._range(self._text[d], max(self._text[d], self.pairs - d))) or [places[:0]]
+        for piece in pieces:
+            self._read_rows(d, self._states[above][piece], piece)
+        logits = []
+        for part in self._range(0, len(places)).split(max(1, PIECE // d)):
+            logits.append(self._drafted(d, places[part], states[part], paths[part], late))
+            late = late[:0]
+        return torch.cat(logits)
 
     def forget(self) -> None:
         """Forget all drafted nodes."""
         for m, states in enumerate(self._states):
-            if (drafted := len(states) - self._of_text(m)) > 0:
+            if drafted := len(states) - self._text[m]:
                 self._keys.layers[m].crop(-drafted)
                 self._states[m] = states[:-drafted]
         none = self._following[:0]
@@ -211,18 +216,32 @@ class _ModulesReading(AutoregressiveReading):
         self._levels = [(none, none.view(0, d)) for d in range(len(self._states))]
         self._levels[0] = self._range(0, self.pairs), self._following.view(-1, 1)[:, :0]
 
-    def _drafted(self, d: int, places: Tensor, states: Tensor, paths: Tensor) -> Tensor:
-        """Logits ``[n, V]`` after nodes, from the states ``[n, d, width]`` that their rows read."""
+    def _drafted(self, d: int, places: Tensor, states: Tensor, paths: Tensor, late: Tensor) -> Tensor:
+        """Logits ``[n, V]`` after nodes, from the states ``[n, d, width]`` that their rows read.
+
+        The rows `late` ``[l]`` of the text are read with them.
+        """
+        self._text[d] += len(late)
         rows = (places[:, None] + self._range(1 - d, 1)).flatten()
-        text, old, new = self._of_text(d), len(self._states[d]), self._range(0, len(rows))
+        text, new = self._range(0, self._text[d]), self._range(0, len(rows))
+        last = torch.cat([late, places.repeat_interleave(d) - d])  # the last row of the text that each row sees
         inside = (new // d == new[:, None] // d) & (new <= new[:, None]) & (rows >= 0)  # none is before the text
-        seen = [
-            self._range(0, text) <= places.repeat_interleave(d)[:, None] - d,
-            torch.zeros(len(rows), old - text, dtype=torch.bool, device=self._device),
-            inside | (new == new[:, None]),
-        ]
-        outputs = self._step(d, states.flatten(0, 1), paths.flatten(), rows.clamp(min=0), torch.cat(seen, dim=1))
-        return self._head.logits(outputs.view(*states.shape)[:, -1], d)
+        seen = torch.zeros(len(last), len(self._states[d]) + len(last), dtype=torch.bool, device=self._device)
+        seen[:, : len(text)] = text <= last[:, None]
+        seen[len(late) :, -len(rows) :] = inside | (new == new[:, None])
+        outputs = self._step(
+            d,
+            torch.cat([self._states[d - 1][late], states.flatten(0, 1)]),
+            torch.cat([self._following[late + d], paths.flatten()]),
+            torch.cat([late, rows.clamp(min=0)]),
+            seen,
+        )
+        return self._head.logits(outputs[len(late) :].view(*states.shape)[:, -1], d)
+
+    def _read_rows(self, m: int, states: Tensor, rows: Tensor) -> None:
+        """Read rows of the text in module m."""
+        self._text[m] += len(rows)
+        self._step(m, states, self._following[rows + m], rows, rows[:, None] >= self._range(0, self._text[m]))
 
     def _step(self, m: int, states: Tensor, tokens: Tensor, rows: Tensor, seen: Tensor) -> Tensor:
         """States of new rows of module m."""
@@ -230,9 +249,10 @@ class _ModulesReading(AutoregressiveReading):
         self._states[m] = torch.cat([self._states[m], outputs])
         return outputs
 
-    def _of_text(self, m: int) -> int:
-        """Rows of the text in module m, whose tokens are all known."""
-        return max(0, self.pairs - m)
-
     def _range(self, begin: int, end: int) -> Tensor:
-        return torch.arange(begin, max(begin, end), device=self._device)
+        return torch.arange(begin, end, device=self._device)
+
+
+def _pieces(rows: Tensor) -> list[Tensor]:
+    """Rows of one pass each; none where there are none."""
+    return list(rows.split(PIECE)) if len(rows) else []

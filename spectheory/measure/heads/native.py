@@ -109,7 +109,7 @@ _FIELDS = (FED_NORMED, HIDDEN_FIRST, ZERO_FIRST)
 
 def _by_our_names(layout: _Layout, text: Raw, names: Names) -> dict[str, str]:
     """The names in files of all tensors of MTP modules, by those in the format of speculators."""
-    first = text.get("num_hidden_layers") if layout.counts_on else 0
+    first: Any = text.get("num_hidden_layers") if layout.counts_on else 0
     tensors = {}
     for name in names if type(first) is int else ():
         begin = re.match(layout.begins, name)
