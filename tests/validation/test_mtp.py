@@ -13,7 +13,8 @@ import pytest
 from spectheory.drafting import Chain
 from spectheory.measure import ModelPair, load_pair
 from spectheory.measure.validation import Validation
-from spectheory.measure.validation.runs import compare_runs, decoded_rounds
+from spectheory.measure.validation.run import decoded_rounds
+from spectheory.measure.validation.runs import compare_runs
 from tests.measure.native_made import save_native, save_near
 from tests.validation.validation_cases import HOW, PROMPTS, WARM
 
