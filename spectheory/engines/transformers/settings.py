@@ -85,7 +85,7 @@ MTP = Fact(
     "Drafts with the MTP modules in the target's checkpoint (DeepSeek-V3, GLM-4.5 and others), one token per module "
     "whatever num_assistant_tokens is; token verification, of first choices with do_sample=False. States are fed back "
     "after the last norm, and the embedding at position 0 is read. No settings here.",
-    f"{_SOURCE}: `MTPCandidateGenerator`; `MtpModel` run by a test",
+    f"run by a test; {_SOURCE}: `MTPCandidateGenerator`, `MtpModel`",
 )
 DFLASH = Fact(
     'speculation_type="dflash"',
