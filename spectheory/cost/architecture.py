@@ -123,7 +123,7 @@ MARK = "speculators_model_type"
 LAYER_FIELDS = {
     "eagle3": "eagle_aux_hidden_state_layer_ids",
     "peagle": "eagle_aux_hidden_state_layer_ids",
-    "dflash": "aux_hidden_state_layer_ids",
+    **dict.fromkeys(("dflash", "dspark", "domino"), "aux_hidden_state_layer_ids"),
     "mtp": None,
 }
 """Kinds whose sizes are known, and the field that names the hidden states of the target; MTP reads the last one."""

@@ -15,6 +15,8 @@ from spectheory.cost.architecture import MARK
 from spectheory.errors import ModelError
 from spectheory.measure.heads.checkpoint import CheckpointHead, HeadConfig
 from spectheory.measure.heads.dflash import DFlash
+from spectheory.measure.heads.domino import Domino
+from spectheory.measure.heads.dspark import DSpark
 from spectheory.measure.heads.eagle import Eagle
 from spectheory.measure.heads.eagle3 import Eagle3, PEagle
 from spectheory.measure.heads.formats import DFLASH, EAGLE1, EAGLE3, SPECULATORS, Format, HeadFiles, sign_of_head
@@ -91,6 +93,8 @@ HEADS: dict[str, type[CheckpointHead]] = {
         Eagle3,
         PEagle,
         DFlash,
+        DSpark,
+        Domino,
         Mtp,
         Eagle,
     )
