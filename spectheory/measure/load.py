@@ -12,7 +12,7 @@ import transformers
 from tokenizers import Tokenizer
 
 from spectheory.errors import ModelError
-from spectheory.measure.heads.load import head_files, head_remarks, load_head
+from spectheory.measure.heads.load import head_files, head_remarks, load_head, no_block
 from spectheory.measure.machine import find_device
 from spectheory.measure.model_files import (
     check_folder,
@@ -50,6 +50,7 @@ def load_pair(
     device_map: Any = None,
     target_revision: str | None = None,
     draft_revision: str | None = None,
+    block: int | None = None,
 ) -> ModelPair:
     """Load target and draft, each a local folder or a name on the Hugging Face hub.
 
@@ -60,7 +61,8 @@ def load_pair(
     the hub.
 
     A draft in one of the formats of heads (:func:`~spectheory.measure.heads.load.head_files`) reads the target's hidden
-    states: the target's tokenizer, precision and device are its own.
+    states: the target's tokenizer, precision and device are its own. `block` is the number of slots that a DFlash,
+    DSpark or Domino head drafts at once, by default that of its training.
     """
     if device is not None and device_map is not None:
         raise ModelError("device and device map are given", limit="use one of them", remedy="leave out the device")
@@ -70,6 +72,8 @@ def load_pair(
         raise ModelError(f"dtype is {dtype!r}", limit=f"there are {', '.join(DTYPES)}", remedy="use one of them")
     with quiet():
         tokenizer, head = shared_tokenizer(*named)
+        if not head and block is not None:
+            raise no_block(block, str(draft))
         causal = named[:1] if head else named
         loaded = [_load(*each, dtype, place, device_map) for each in causal]
         for model in loaded:
@@ -82,7 +86,7 @@ def load_pair(
                     remedy="download or save the model again",
                 ) from error
         if head:
-            loaded.append(load_head(draft, loaded[0], revision=draft_revision))
+            loaded.append(load_head(draft, loaded[0], revision=draft_revision, block=block))
     vocabulary = _common_vocabulary(tokenizer, *loaded)
     said = [
         f"weights of {model.name!r} are pickled (.bin): tensors were read and no code was run"

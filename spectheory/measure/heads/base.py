@@ -64,6 +64,7 @@ class Head(nn.Module, ABC):
       embeddings, the number of layers is the last layer's output before the final norm.
     - `trained`: drafts per call that its configuration names.
     - `deepest`: most drafts of a call; None where there is no such limit.
+    - `block_size`: slots that are drafted at once; None of heads without. Another number gives other logits.
     - `vocabulary`: V of the target, the ids of its logits. Ids that the head cannot draft have the logit -inf.
     """
 
@@ -72,6 +73,7 @@ class Head(nn.Module, ABC):
     layers: tuple[int, ...]
     trained: int
     deepest: int | None
+    block_size: int | None = None
     vocabulary: int
 
     @abstractmethod

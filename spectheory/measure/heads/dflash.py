@@ -103,6 +103,7 @@ class DFlash(CheckpointHead):
     windows: ClassVar[bool] = True
     anchored: ClassVar[str] = "sample_from_anchor"
     deepest: int
+    block_size: int
 
     def __init__(self, config: HeadConfig, layers: tuple[int, ...], **of_target: Any) -> None:
         super().__init__(config, layers, **of_target)
