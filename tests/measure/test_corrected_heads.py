@@ -231,3 +231,42 @@ def test_a_saved_head_drafts_the_same(name: str, tiny_pair: ModelPair, tmp_path:
 def test_fields_of_no_head_are_refused(kind: str, fields: dict[str, Any], said: str) -> None:
     with pytest.raises(ModelError, match=said):
         made_head(config_of(kind, **fields))
+
+
+def in_their_format(raw: dict[str, Any]) -> dict[str, Any]:
+    """config.json as DeepSpec (fields beside those of the layers) or SpecForge (`dflash_config`) writes it."""
+    ids = [layer - 1 for layer in raw["aux_hidden_state_layer_ids"]]
+    names = {"block_size", "markov_rank", "markov_head_type", "enable_confidence_head", "confidence_head_with_markov"}
+    names |= {"shift_label", "pure_draft_prefix_len", "emb_dim", "gru_hidden_dim", "mask_token_id"}
+    fields = {"target_layer_ids": ids, **{name: raw[name] for name in sorted(names & raw.keys())}}
+    if raw["speculators_model_type"] == "domino":
+        of_kind = {"dflash_config": {"projector_type": "domino", **fields}, "block_size": fields.pop("block_size")}
+        return {**raw["transformer_layer_config"], "architectures": ["DFlashDraftModel"], **of_kind}
+    fields = {"enable_confidence_head": True, "confidence_head_with_markov": True, **fields}
+    fields |= {} if fields["enable_confidence_head"] else {"confidence_head_with_markov": None}
+    return {**raw["transformer_layer_config"], "architectures": ["Qwen3DSparkModel"], "num_anchors": 8, **fields}
+
+
+@pytest.mark.parametrize(
+    "name", ["vanilla", "gated", "rnn", "no confidence", "domino", "domino, shifted", "domino, shifted, later"]
+)
+def test_a_head_as_its_authors_save_it(name: str, tiny_pair: ModelPair, tmp_path: Path) -> None:
+    """The same drafts, layers and drafts of a call as in the format of speculators; layers count outputs there."""
+    head = made_head(CASES[name])
+    folder = save_head(tmp_path / "head", head, in_their_format(CASES[name]))
+    loaded = load_head(folder, tiny_pair.target).network
+    assert (loaded.kind, loaded.layers, loaded.deepest) == (head.kind, head.layers, head.deepest)
+    assert loaded.trained == head.deepest
+    assert torch.equal(drafts_of(loaded)[0], drafts_of(head)[0])
+
+
+def test_dspark_of_specforge(tiny_pair: ModelPair, tmp_path: Path) -> None:
+    """Its fields are in `dflash_config`, one of its training among them."""
+    theirs = in_their_format(CASES["vanilla"])
+    moved = {name: theirs.pop(name) for name in ("mask_token_id", "target_layer_ids", "markov_rank")}
+    moved |= {"projector_type": "dspark", "markov_head_type": "vanilla", "enable_confidence_head": True}
+    moved |= {"confidence_head_with_markov": True, "confidence_head_alpha": 1.0}
+    raw = {**theirs, "architectures": ["DSparkDraftModel"], "dflash_config": moved}
+    head = made_head(CASES["vanilla"])
+    loaded = load_head(save_head(tmp_path / "head", head, raw), tiny_pair.target).network
+    assert torch.equal(drafts_of(loaded)[0], drafts_of(head)[0])

@@ -12,6 +12,7 @@ from spectheory.errors import ModelError
 from spectheory.measure.heads.checkpoint import HeadConfig
 from spectheory.measure.heads.corrected import CorrectedHead
 from spectheory.measure.heads.dflash import DFlash
+from spectheory.measure.heads.formats import Format, HeadFiles, Names, Raw, dflash_files, projector_of
 
 
 class Domino(CorrectedHead):
@@ -56,3 +57,18 @@ class Domino(CorrectedHead):
         memory = self.prefix_gru(self.embed(tokens)[:, None], memory[None].contiguous())[1][0]
         more = self.embed_proj(torch.cat([outputs, memory], dim=-1))
         return self.drafted_logits(outputs) + torch.where(depths[:, None] < self.prefix, 0.0, more), memory
+
+
+def _files(raw: Raw, names: Names, name: str) -> HeadFiles:
+    said = raw["dflash_config"]
+    fields = {field: field for field in ("shift_label", "pure_draft_prefix_len", "emb_dim", "gru_hidden_dim")}
+    return dflash_files("domino", raw, names, name, from_anchor=said.get("shift_label") is True, fields=fields)
+
+
+DOMINO = Format(
+    "Domino",
+    "SpecForge",
+    "`dflash_config.projector_type` of `domino`",
+    lambda raw, names: projector_of(raw) == "domino",
+    _files,
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from reprlib import repr as brief
 from typing import Any, ClassVar
 
@@ -14,6 +15,15 @@ from spectheory.errors import ModelError
 from spectheory.measure.heads.checkpoint import HeadConfig
 from spectheory.measure.heads.corrected import CorrectedHead
 from spectheory.measure.heads.dflash import DFlash
+from spectheory.measure.heads.formats import (
+    Format,
+    HeadFiles,
+    Names,
+    Raw,
+    architectures,
+    dflash_files,
+    projector_of,
+)
 
 MARKOV = ("vanilla", "gated", "rnn")
 """Kinds of the Markov bias."""
@@ -112,3 +122,24 @@ def _faults(fields: Mapping[str, Any], drafted: int) -> Iterator[tuple[str, str]
         yield "markov_rank = 0 and confidence_head_with_markov", "the confidence reads the Markov head"
     if form == "rnn" and not fields["sample_from_anchor"]:
         yield "markov_head_type = 'rnn' without sample_from_anchor", "its state begins at a slot that drafts"
+
+
+_OFF = {"markov_rank": 0, "enable_confidence_head": False}
+"""What a file says by leaving it out."""
+
+
+def _files(raw: Raw, names: Names, name: str) -> HeadFiles:
+    """The anchor's slot drafts; the weight of the confidence in training is read by nobody."""
+    heads = ("markov_rank", "markov_head_type", "enable_confidence_head", "confidence_head_with_markov")
+    fields = {field: field for field in (*heads, "confidence_head_alpha", "dspark_draft_topk")}
+    files = dflash_files("dspark", raw, names, name, from_anchor=True, fields=fields)
+    return replace(files, config={**_OFF, **files.config})
+
+
+DSPARK = Format(
+    "DSpark",
+    "DeepSpec, SpecForge",
+    "an architecture with `DSpark` and a Markov or confidence head, or `dflash_config.projector_type` of `dspark`",
+    lambda raw, names: "dspark" in architectures(raw) or projector_of(raw) == "dspark",
+    _files,
+)

@@ -16,8 +16,8 @@ from spectheory.cost.architecture import MARK
 from spectheory.errors import ModelError, SettingError, argument
 from spectheory.measure.heads.checkpoint import CheckpointHead, HeadConfig
 from spectheory.measure.heads.dflash import DFlash
-from spectheory.measure.heads.domino import Domino
-from spectheory.measure.heads.dspark import DSpark
+from spectheory.measure.heads.domino import DOMINO, Domino
+from spectheory.measure.heads.dspark import DSPARK, DSpark
 from spectheory.measure.heads.eagle import Eagle
 from spectheory.measure.heads.eagle3 import Eagle3, PEagle
 from spectheory.measure.heads.formats import DFLASH, EAGLE1, EAGLE3, SPECULATORS, Format, HeadFiles, sign_of_head
@@ -107,6 +107,8 @@ FORMATS: tuple[Format, ...] = (
     EAGLE3,
     EAGLE1,
     DFLASH,
+    DSPARK,
+    DOMINO,
 )
 """Formats of heads; the first that fits reads the head."""
 
