@@ -206,6 +206,15 @@ def test_more_drafts_than_slots_are_refused(head: CheckpointHead) -> None:
         list(reading.depths(torch.arange(2), torch.zeros(2, head.deepest, dtype=torch.int64), head.deepest + 1))
 
 
+@pytest.mark.parametrize("name", ["rnn", "domino, later"])
+def test_half_precision_runs_and_stays_near(name: str) -> None:
+    exact, _ = drafts_of(made_head(CASES[name]))
+    for dtype in (torch.bfloat16, torch.float16):
+        half, _ = drafts_of(made_head(CASES[name]).to(dtype))
+        assert half.dtype == dtype
+        assert float((half.float() - exact).square().mean() / exact.square().mean()) < 0.03**2
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_saved_head_drafts_the_same(name: str, tiny_pair: ModelPair, tmp_path: Path) -> None:
     head = made_head(CASES[name])
