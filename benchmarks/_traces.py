@@ -45,7 +45,7 @@ def made_up(
         "start_race_g": g,
         **{PREFIX + name: law[..., :START_RANKS] for name, law in ranks.items()},
     }
-    assert set(starts) == set(BY_START)
+    assert {*starts, "start_confidence"} == set(BY_START)
     firsts = {name.removeprefix(PREFIX): _single(values[:, 0]) for name, values in starts.items()}
     firsts |= {name: law[:, 0] for name, law in ranks.items()}
     others = {name: _filler(name, rng, positions) for name in MEASURED if name not in firsts}

@@ -74,6 +74,7 @@ def head_columns(tokens: int, depth: int, seed: int = 1) -> dict[str, NDArray[An
         "start_log_draft": log_draft,
         "start_draft_entropy": rng.random(ahead.shape),
         "start_draft_top": np.maximum(np.exp(log_draft), rng.random(ahead.shape)),
+        "start_confidence": rng.random(ahead.shape),
         "start_draft_rank": rng.geometric(0.5, ahead.shape),
         "start_greedy_agreement": rng.random(ahead.shape) < 0.6,
         "start_total_variation": rng.random(ahead.shape),
@@ -82,7 +83,7 @@ def head_columns(tokens: int, depth: int, seed: int = 1) -> dict[str, NDArray[An
         "start_race_rank": law(1 / (1 + g)),
     }
     assert set(starts) == set(BY_START)
-    firsts = {name.removeprefix(PREFIX): values[:, 0] for name, values in starts.items()}
+    firsts = {name.removeprefix(PREFIX): values[:, 0] for name, values in starts.items() if name != "start_confidence"}
     return {"log_target": log_target, **firsts, **starts}
 
 

@@ -33,6 +33,7 @@ class PairOptions:
     threads: Annotated[int | None, shown(the.THREADS, "as many as cores are free")] = None
     target_revision: Annotated[str | None, the.TARGET_REVISION] = None
     draft_revision: Annotated[str | None, the.DRAFT_REVISION] = None
+    block: Annotated[int | None, shown(the.BLOCK, "as many as the head was trained with")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -220,6 +220,12 @@ DEVICE_MAP = option("--device-map", "NAME", PAIR, "Device map of transformers, s
 THREADS = option("--threads", "INT", PAIR, "Number of threads of torch.")
 TARGET_REVISION = option("--target-revision", "NAME", PAIR, "Hub revision of the target.")
 DRAFT_REVISION = option("--draft-revision", "NAME", PAIR, "Hub revision of the draft.")
+BLOCK = option(
+    "--block",
+    "INT",
+    PAIR,
+    "Slots that a DFlash, DSpark or Domino head drafts at once; engines use as many as k needs.",
+)
 
 PROMPTS = option("--prompts", "FILE", TEXT, "JSON lines of prompts, like Spec-Bench's question.jsonl.")
 FIRST = option("--first", "INT", TEXT, "Decode only this many prompts, from the first on.")

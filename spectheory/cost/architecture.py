@@ -125,12 +125,14 @@ NATIVE = "mtp"
 LAYER_FIELDS = {
     "eagle3": "eagle_aux_hidden_state_layer_ids",
     "peagle": "eagle_aux_hidden_state_layer_ids",
-    "dflash": "aux_hidden_state_layer_ids",
+    **dict.fromkeys(("dflash", "dspark", "domino"), "aux_hidden_state_layer_ids"),
     "mtp": None,
 }
 """Kinds whose sizes are known, and the field that names the hidden states of the target; MTP reads the last one."""
 _USUAL = 3
 """Hidden states that an EAGLE-3 head reads where its configuration names none."""
+_RANK = 256
+"""Rank of a DSpark head's bias where its configuration names none."""
 
 
 def _head_shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,7 +152,8 @@ def _head_shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
     if kind == "mtp":  # the configuration is the target's, and the head one layer like its
         sizes["layers"] = 1
     of_target = _size_in(config, "target_hidden_size") if config.get("target_hidden_size") else sizes["hidden"]
-    return sizes | {"tied": True, "fusion": _fused(kind, config, sizes["hidden"], of_target) + _wider(kind, sizes)}
+    beside = _wider(kind, sizes) + _corrections(kind, config, sizes)
+    return sizes | {"tied": True, "fusion": _fused(kind, config, sizes["hidden"], of_target) + beside}
 
 
 def _fused(kind: str, config: Mapping[str, Any], hidden: int, of_target: int) -> int:
@@ -169,6 +172,22 @@ def _wider(kind: str, sizes: Mapping[str, Any]) -> int:
     return int(sizes["hidden"] * sizes["head_dim"] * (sizes["heads"] + 2 * sizes["kv_heads"])) if wide else 0
 
 
+def _corrections(kind: str, config: Mapping[str, Any], sizes: Mapping[str, Any]) -> int:
+    """Weights that correct a draft of a DSpark or Domino head by the tokens before it.
+
+    Drafts are corrected one after the other, and read them again; here a pass reads them once.
+    """
+    hidden, drafted = sizes["hidden"], sizes["vocabulary"]
+    if kind == "domino":
+        memory, inner = (_size_in(config, name) for name in ("gru_hidden_dim", "emb_dim"))
+        return int(3 * memory * (hidden + memory) + inner * (hidden + memory + drafted))
+    if kind != "dspark" or config.get("markov_rank") == 0:
+        return 0
+    rank = _size_in({"markov_rank": _RANK, **config}, "markov_rank")
+    mixing = {"gated": hidden + rank, "rnn": 3 * (2 * rank + hidden)}.get(str(config.get("markov_head_type")), 0)
+    return int(rank * (drafted + mixing))
+
+
 @dataclass(frozen=True)
 class ModelShape:
     """Sizes of a dense decoder-only transformer with gated MLPs (SwiGLU) and grouped-query attention (C3).
@@ -183,7 +202,7 @@ class ModelShape:
     stored: 2 for 16 bits, 1 for 8, 0.5 for 4. `bytes_per_output` are those of embedding and output matrix, which
     engines leave in 16 bits where they quantise the layers; None is as the others. `window` is the longest text that
     the model was trained for, None if unknown. `fusion` counts further weights that a draft head multiplies a token by:
-    to join hidden states of its target, and to attend to embeddings beside them; 0 is no head.
+    to join hidden states of its target, to attend to embeddings beside them, and to correct drafts; 0 is no head.
 
     Examples
     --------

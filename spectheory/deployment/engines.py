@@ -273,6 +273,22 @@ class Ask:
         return by_parallel_head(self.draft.trace.provenance)
 
     @property
+    def marginal(self) -> bool:
+        """Whether all tokens of a call are drafted at once, none by those before it."""
+        return self.parallel and self.draft.kind not in ("dspark", "domino")
+
+    def smaller_block(self, best: Prediction) -> list[str]:
+        """A remark where an engine drafts a block of fewer slots than the trace's, which has other logits."""
+        block, deepest = (self.draft.fact("draft", name) for name in ("block", "deepest"))
+        if not block or best.shape.nodes == deepest:
+            return []
+        slots = block - deepest + best.shape.nodes
+        return [
+            f"An estimate: the trace is of blocks of {block} slots, and the engine drafts {slots} for k = "
+            f"{best.shape.nodes}. Measure with --block {slots}."
+        ]
+
+    @property
     def types_differ(self) -> bool:
         """Whether the models were measured in different types."""
         types = {self.target.dtype, self.drafter.dtype} - {None}

@@ -61,9 +61,9 @@ class StoppingRule(ABC):
         """Whether drafting stops at each position, ``[N]``, if the drafts up to there equal the text."""
 
     @abstractmethod
-    def stops_at(self, pmf: NDArray[np.float64], token: int) -> bool:
-        """Whether drafting stops at one position, from the draft's pmf ``[V]`` and the token drafted from it; at
-        temperature 0 from the plain softmax.
+    def stops_at(self, pmf: NDArray[np.float64], token: int, confidence: float | None = None) -> bool:
+        """Whether drafting stops at one position, from the draft's pmf ``[V]`` (at temperature 0 the plain softmax),
+        the token drafted from it, and the confidence that a head gives it.
         """
 
     def check_temperature(self, temperature: float) -> None:
@@ -109,7 +109,7 @@ class TokenBelow(StoppingRule):
         below, top = np.asarray(columns[self.reads] < np.log(self.threshold)), columns.get(TopBelow.reads)
         return below if top is None else np.asarray(below | (top < self.threshold))
 
-    def stops_at(self, pmf: NDArray[np.float64], token: int) -> bool:
+    def stops_at(self, pmf: NDArray[np.float64], token: int, confidence: float | None = None) -> bool:
         """Whether q of the token is below."""
         return bool(pmf[token] < self.threshold)
 
@@ -131,7 +131,7 @@ class TopBelow(StoppingRule):
         """Where the largest q is below."""
         return np.asarray(columns[self.reads] < self.threshold)
 
-    def stops_at(self, pmf: NDArray[np.float64], token: int) -> bool:
+    def stops_at(self, pmf: NDArray[np.float64], token: int, confidence: float | None = None) -> bool:
         """Whether the largest q is below."""
         return bool(pmf.max() < self.threshold)
 
@@ -161,13 +161,42 @@ class EntropyAbove(StoppingRule):
         """Where the entropy is above."""
         return np.asarray(columns[self.reads] > self.threshold)
 
-    def stops_at(self, pmf: NDArray[np.float64], token: int) -> bool:
+    def stops_at(self, pmf: NDArray[np.float64], token: int, confidence: float | None = None) -> bool:
         """Whether the entropy is above."""
         support = pmf[pmf > 0]
         return bool(-(support @ np.log(support)) > self.threshold)
 
 
-STOPPING: list[type[StoppingRule]] = [TokenBelow, TopBelow, EntropyAbove]
+class ConfidenceBelow(StoppingRule):
+    """Stop before a token that the head's own confidence, a probability of being accepted, is below the threshold
+    (§11).
+
+    A DSpark head makes it of the tokens before, so that stopping is lossless. It reads no pmf of the draft.
+
+    Examples
+    --------
+    >>> ConfidenceBelow(0.6).stops({"confidence": np.array([0.7, 0.5])}).tolist()
+    [False, True]
+    """
+
+    name: ClassVar[str] = "confidence"
+    sign: ClassVar[str] = "<"
+    reads: ClassVar[str] = "confidence"
+
+    def stops(self, columns: Columns) -> NDArray[np.bool_]:
+        """Where the confidence is below."""
+        return np.asarray(columns[self.reads] < self.threshold)
+
+    def stops_at(self, pmf: NDArray[np.float64], token: int, confidence: float | None = None) -> bool:
+        """Whether the confidence is below; a draft without one is refused."""
+        if confidence is None:
+            raise SettingError(
+                f"{self} is asked for", limit="the draft has no confidence", remedy="stop by token or top"
+            )
+        return confidence < self.threshold
+
+
+STOPPING: list[type[StoppingRule]] = [TokenBelow, TopBelow, EntropyAbove, ConfidenceBelow]
 """A new stopping rule is listed here and nowhere else."""
 
 
@@ -193,7 +222,7 @@ def written() -> str:
     Examples
     --------
     >>> written()
-    'token<0.4, top<0.4, entropy>2'
+    'token<0.4, top<0.4, entropy>2, confidence<0.4'
     """
     return ", ".join(f"{kind.name}{kind.sign}{kind.remedy.split()[0]}" for kind in STOPPING)
 

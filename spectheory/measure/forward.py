@@ -17,7 +17,7 @@ from spectheory.errors import ImpossibleTextError, LogitsError, SettingError, Te
 from spectheory.measure.columns.noise import DEFAULT_KEY, position_keys
 from spectheory.measure.columns.statistics import position_statistics
 from spectheory.measure.copied import lookup_columns
-from spectheory.measure.heads.base import PAIR_BEFORE, Head, HiddenStates
+from spectheory.measure.heads.base import PAIR_BEFORE, Head, HeadReading, HiddenStates
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import Reading, enough_memory, read_last
 from spectheory.measure.tokens import check_window
@@ -31,13 +31,14 @@ class _Starts:
 
     `target` ``[rows, V]`` are the target's logits at these tokens and at those after them, as far as the text goes and
     the drafts reach; `tokens` ``[rows]`` is the text there. `drafts` gives the head's logits ``[starts, V]`` of one
-    depth after the other, and has to be read to its end. Draft i of call s is about row s + i - 1.
+    depth after the other, with its confidence in these drafts, and has to be read to its end. Draft i of call s is
+    about row s + i - 1.
     """
 
     done: int
     target: Tensor
     tokens: Tensor
-    drafts: Iterator[Tensor]
+    drafts: Iterator[tuple[Tensor, Tensor | None]]
 
 
 def depth_of(draft: Model, depth: int | None) -> int | None:
@@ -109,11 +110,9 @@ def starts(pair: ModelPair, prompt_ids: Tensor, output_ids: Tensor, *, depth: in
             earlier = output_ids[at.clamp(max=len(output_ids) - 1)].to(device)
             rows = slice(begin, min(end + depth - 1, known))
             pairs = torch.arange(begin, end, device=device) + len(prompt_ids) - PAIR_BEFORE
-            drafts = reading.depths(pairs, earlier, depth)
+            drafts = _logits(pair, reading, reading.depths(pairs, earlier, depth), end - begin)
             tokens = output_ids[rows].to(logits.device)
-            yield _Starts(
-                begin, kept[rows.start - begun : rows.stop - begun], tokens, _logits(pair, drafts, end - begin)
-            )
+            yield _Starts(begin, kept[rows.start - begun : rows.stop - begun], tokens, drafts)
         kept, begun = kept[whole_calls - begun :], whole_calls
 
 
@@ -134,14 +133,16 @@ def _target_passes(
                 yield logits if followed else None, states.take()[0, -len(piece) :], read
 
 
-def _logits(pair: ModelPair, drafts: Iterator[Tensor], calls: int) -> Iterator[Tensor]:
-    """The head's logits, cut to the tokenizer's ids and beside the target's."""
+def _logits(
+    pair: ModelPair, reading: HeadReading, drafts: Iterator[Tensor], calls: int
+) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """The head's logits, cut to the tokenizer's ids and beside the target's, and its confidence."""
     while True:
         with enough_memory(repr(pair.draft.name), f"{calls} starts at once", "a smaller --chunk"):
             logits = next(drafts, None)
         if logits is None:
             return
-        yield logits[:, : pair.vocabulary].to(pair.target.device)
+        yield logits[:, : pair.vocabulary].to(pair.target.device), reading.confidence
 
 
 def teacher_forced(
@@ -207,20 +208,20 @@ def read_text(
 
 def _of_starts(statistics: Sequence[Statistics], calls: _Starts, depth: int) -> list[dict[str, Tensor]]:
     """The columns by position, which are those of the first draft, and those by start and depth."""
-    first = next(calls.drafts)
+    first, sure = next(calls.drafts)
     count, outputs = first.shape
     columns = [each.positions(calls.target[:count], first, calls.tokens[:count], calls.done) for each in statistics]
-    deep = [[each] for each in columns]
-    for i, draft in enumerate(calls.drafts, start=1):
-        rows = slice(i, i + count)
-        target, tokens = calls.target[rows], calls.tokens[rows]
+    deep = [[each | _confidence(sure, count)] for each in columns]
+    for i, (draft, sure) in enumerate(calls.drafts, start=1):
+        target, tokens = (each[i : i + count] for each in (calls.target, calls.tokens))
         if len(target):
             for each, parts in zip(statistics, deep, strict=True):
-                parts.append(each.columns(target, draft[: len(target)], tokens, calls.done + i, by_start=True))
-    names = [name for name in BY_START if name.removeprefix(PREFIX) in columns[0]]
+                of_depth = each.columns(target, draft[: len(target)], tokens, calls.done + i, by_start=True)
+                parts.append(of_depth | _confidence(sure, len(target)))
+    names = [name for name in BY_START if name.removeprefix(PREFIX) in deep[0][0]]
     return [
-        parts[0] | {name: _stacked(name.removeprefix(PREFIX), parts, depth, outputs) for name in names}
-        for parts in deep
+        alone | {name: _stacked(name.removeprefix(PREFIX), parts, depth, outputs) for name in names}
+        for alone, parts in zip(columns, deep, strict=True)
     ]
 
 
@@ -262,6 +263,11 @@ class Statistics:
                 remedy="use the temperature and filters that made it",
             )
         return columns
+
+
+def _confidence(sure: Tensor | None, rows: int) -> dict[str, Tensor]:
+    """The column of a head that has a confidence, cut to the rows within the text."""
+    return {} if sure is None else {"confidence": sure[:rows].cpu()}
 
 
 def _stacked(name: str, deep: list[dict[str, Tensor]], depth: int, outputs: int) -> Tensor:

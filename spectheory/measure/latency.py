@@ -23,7 +23,7 @@ from spectheory.cost.table import ROUNDS
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
-from spectheory.measure.heads.base import AutoregressiveReading, HiddenStates, ParallelReading
+from spectheory.measure.heads.base import AutoregressiveReading, HiddenStates
 from spectheory.measure.loop_time import AS_MODELS_DO, time_loop
 from spectheory.measure.machine import Watch, free_bytes, hardware, versions, wait_for
 from spectheory.measure.pair import Model, ModelPair
@@ -112,14 +112,14 @@ class WarmHead:
 
     def run(self, tokens: int, keep: int) -> float:
         """Seconds of one pass on `tokens`, with logits after all of them (`keep`) or after the last."""
-        if isinstance(self.reading, AutoregressiveReading) and keep > 1 and self.head.deepest != 1:
+        if not self.head.parallel and keep > 1 and self.head.deepest != 1:
             return self._extended([tokens])[0]
         drafts = min(tokens, self._most) if self.head.parallel else 1
         return self._first(tokens - drafts + 1, drafts)
 
     def burst(self, tokens: int) -> list[float]:
         """Seconds of the passes of a chain, one after the other; of a parallel head the same pass several times."""
-        if not isinstance(self.reading, AutoregressiveReading) or self.head.deepest == 1:
+        if self.head.parallel or self.head.deepest == 1:
             return [self.run(tokens, keep=1) for _ in range(BURST)]
         return [self._first(tokens, 1), *self._extended([tokens] * (min(BURST, self.head.deepest or BURST) - 1))]
 
@@ -132,10 +132,7 @@ class WarmHead:
 
         def work() -> None:
             reading.read(hidden, self._some_tokens(pairs))
-            if isinstance(reading, ParallelReading):
-                reading.block(last, drafts)
-            elif isinstance(reading, AutoregressiveReading):
-                reading.first(last)
+            list(reading.depths(last, self._some_tokens(drafts - 1)[None], drafts))
 
         return seconds_of(work, self.model.device)
 

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 from spectheory.cost.architecture import NATIVE
 from spectheory.errors import ModelError
-from spectheory.measure.heads.load import head_files, head_remarks, load_head
+from spectheory.measure.heads.load import head_files, head_remarks, load_head, no_block
 from spectheory.measure.heads.native import Source, native_source
 from spectheory.measure.machine import find_device
 from spectheory.measure.model_files import (
@@ -52,6 +52,7 @@ def load_pair(
     device_map: Any = None,
     target_revision: str | None = None,
     draft_revision: str | None = None,
+    block: int | None = None,
 ) -> ModelPair:
     """Load target and draft, each a local folder or a name on the Hugging Face hub.
 
@@ -63,7 +64,8 @@ def load_pair(
 
     A draft in one of the formats of heads (:func:`~spectheory.measure.heads.load.head_files`) reads the target's hidden
     states: the target's tokenizer, precision and device are its own. So do the MTP modules of the target's checkpoint,
-    the draft ``mtp``, or of another, ``mtp:FOLDER``.
+    the draft ``mtp``, or of another, ``mtp:FOLDER``. `block` is the number of slots that a DFlash, DSpark or Domino
+    head drafts at once, by default that of its training.
     """
     if device is not None and device_map is not None:
         raise ModelError("device and device map are given", limit="use one of them", remedy="leave out the device")
@@ -74,6 +76,8 @@ def load_pair(
         raise ModelError(f"dtype is {dtype!r}", limit=f"there are {', '.join(DTYPES)}", remedy="use one of them")
     with quiet():
         tokenizer, head = shared_tokenizer(*named)
+        if not head and block is not None:
+            raise no_block(block, str(draft))
         causal = named[:1] if head else named
         loaded = [_load(*each, dtype, place, device_map) for each in causal]
         for model in loaded:
@@ -87,7 +91,7 @@ def load_pair(
                 ) from error
         if head:
             source, revision = native or named[1]
-            loaded.append(load_head(source, loaded[0], revision=revision, native=native is not None))
+            loaded.append(load_head(source, loaded[0], revision=revision, native=native is not None, block=block))
     vocabulary = _common_vocabulary(tokenizer, *loaded)
     said = [
         f"weights of {model.name!r} are pickled (.bin): tensors were read and no code was run"

@@ -49,6 +49,7 @@ class Model:
         facts: dict[str, Any] = {}
         if head := self.head:
             facts = {"kind": head.kind, "parallel": head.parallel, "layers": list(head.layers), "trained": head.trained}
+            facts |= {"block": head.block_size, "deepest": head.deepest} if head.block_size else {}
         return {
             "name": self.name,
             "revision": self.revision,

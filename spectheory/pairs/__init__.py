@@ -66,6 +66,7 @@ class PairSource:
     device_map: str | None = None
     target_revision: str | None = None
     draft_revision: str | None = None
+    block: int | None = None
 
     def load(self, device: str | None = None) -> ModelPair:
         """Load the pair, on `device` if that is given."""

@@ -25,7 +25,7 @@ from spectheory.distributions import Floats
 from spectheory.drafting import Chain, Shape
 from spectheory.drafting.history import POLICIES
 from spectheory.drafting.schedules import Cut
-from spectheory.drafting.stopping import STOPPING, StoppingRule, TopBelow
+from spectheory.drafting.stopping import STOPPING, StoppingRule, TokenBelow, TopBelow
 from spectheory.errors import SettingError, argument
 from spectheory.intervals import Interval
 from spectheory.prediction.answer import AdaptiveWorth
@@ -160,13 +160,13 @@ def adaptive_worth(
 
 
 def _stopping_grid(trace: Trace, thresholds: int = THRESHOLDS) -> list[StoppingRule]:
-    """Stopping rules of every kind that the trace has a column for, at quantiles of it; at temperature 0 by the plain
-    softmax alone, where ``token<`` compares what ``top<`` does.
+    """Stopping rules of every kind that the trace has a column for, at quantiles of it; at temperature 0 ``token<``
+    compares what ``top<`` does.
     """
     stops: list[StoppingRule] = []
     greedy = trace.sampling is not None and trace.sampling.temperature == 0
     for kind in (kind for kind in STOPPING if kind.greedy or not greedy):
-        read = TopBelow.reads if greedy else kind.reads
+        read = TopBelow.reads if greedy and kind is TokenBelow else kind.reads
         if not missing(trace.columns, [kind.reads, read]):
             stops += map(kind, _quantiles(kind, trace.columns, read, thresholds))
     if not stops:

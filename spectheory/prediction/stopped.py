@@ -234,7 +234,7 @@ def check_stops(rule: PathRule, stop: StoppingRule, columns: Columns, sampling: 
         raise TraceError(
             f"{stop} cannot be predicted{where}: the trace has no {lacks[0]}",
             limit=f"a threshold of {stop.name} is compared with it{where}",
-            remedy=f"measure the pair again{other}",
+            remedy=f"measure again, with a draft that gives it{other}",
         )
 
 

@@ -182,6 +182,9 @@ COLUMNS: dict[str, Column] = {
     "start_draft_top": _by_start(
         _share("largest probability q, at temperature 0 of the plain softmax, by start and depth (§10, §11)"), _FEW_BITS
     ),
+    "start_confidence": _by_start(
+        _share("probability of being accepted that a head gives its draft, by start and depth (§10, §11)"), _FEW_BITS
+    ),
     "start_greedy_agreement": _by_start(
         Column("whether the most probable tokens agree, by start and depth (§10)", "truth value"), _ALL_BITS
     ),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import defaultdict
+from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, StoppingRule, read_stop
@@ -23,7 +25,15 @@ from spectheory.measure.decoders.verifiers import Pmfs, Source, Verdict, recursi
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.prediction.stopped import drafted_along
 from spectheory.verification import PATH_RULES
-from tests.decoders.test_head_law import HANDMADE, _Handmade, pmfs_by_start, readers_with
+from tests.decoders.test_head_law import (
+    HANDMADE,
+    PROMPT,
+    _Handmade,
+    _HandmadeReading,
+    pmfs_by_start,
+    readers_with,
+    state_after,
+)
 from tests.decoders.test_law import (
     EXACT,
     along,
@@ -109,6 +119,69 @@ def test_heads_stop_by_start_and_depth(rule: str, stop: StoppingRule, k: int, ki
         assert math.isclose(count, calls_of_texts(survival * drafted, np.array([TOKENS])).expected[0], abs_tol=EXACT)
         off.append(count - calls_of_texts(survival, np.array([TOKENS])).expected[0])
     assert max(off) > 1e-3
+
+
+class _Confident(_Handmade):
+    """A head with a confidence in each draft, made of what it knows before the draft."""
+
+    def reading(self) -> Any:
+        return _ConfidentReading(self)
+
+
+class _ConfidentReading(_HandmadeReading):
+    def first(self, pairs: Tensor) -> Tensor:
+        self.confidence = torch.sigmoid(3 * self.states[pairs, 0])
+        return super().first(pairs)
+
+    def extend(self, parents: Tensor, tokens: Tensor) -> Tensor:
+        logits = super().extend(parents, tokens)
+        self.confidence = torch.sigmoid(3 * self.nodes[-len(tokens) :, 0])
+        return logits
+
+
+def confidences(text: tuple[int, ...], k: int) -> Floats:
+    """The confidence ``[N, k]`` in each draft of calls from every start along a text, from single calls."""
+    whole = [*PROMPT, *text]
+    hidden = torch.stack([state_after(tuple(whole[: i + 1])) for i in range(len(whole) - 1)])
+    made = np.zeros((len(text), k))
+    for n in range(len(text)):
+        reading, last = _Confident().reading(), len(PROMPT) + n - 2
+        reading.read(hidden[: last + 1], torch.tensor(whole[1 : last + 2]))
+        reading.first(torch.tensor([last]))
+        made[n, 0] = reading.confidence.item()
+        for i in range(1, min(k, len(text) - n)):
+            above = torch.tensor([-1 - last if i == 1 else i - 2])
+            reading.extend(above, torch.tensor([text[n + i - 1]]))
+            made[n, i] = reading.confidence.item()
+    return made
+
+
+@pytest.mark.parametrize("rule", ["token", "block"])
+def test_a_confidence_stops_a_call_and_changes_no_text(rule: str) -> None:
+    """The text is the target's, and its calls those of drafts up to the first below; else others."""
+    k, stop = 2, read_stop("confidence<0.5")
+    with torch.inference_mode():
+        mass, calls = counted(Method(rule, Chain(k, stop=stop)), readers=readers_with(_Confident, k))
+        assert distance(mass, target_law(TOKENS)) < EXACT
+        off = []
+        for text, count in calls.items():
+            p, _ = along(text, (1, 2))
+            q, sure = pmfs_by_start(_Confident, text, k), confidences(text, k)
+            survival, lengths = np.zeros((TOKENS, k)), np.array([TOKENS])
+            for n in range(TOKENS):
+                here = slice(0, min(k, TOKENS - n))
+                of_text = text[n : n + here.stop]
+                law = chain_survival(PATH_RULES[rule], here.stop, of_text, p[n : n + here.stop], q[n, here])
+                survival[n, here] = law[0]
+            drafted = np.logical_and.accumulate(sure >= stop.threshold, axis=1)
+            assert math.isclose(count, calls_of_texts(survival * drafted, lengths).expected[0], abs_tol=EXACT)
+            off.append(count - calls_of_texts(survival, lengths).expected[0])
+    assert max(off) > 1e-3
+
+
+def test_a_draft_without_a_confidence_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"confidence<0.5 is asked for: the draft has no confidence; stop by token"):
+        counted(Method("token", Chain(2, stop=read_stop("confidence<0.5"))), readers=readers_with(_Handmade, 2))
 
 
 def test_an_end_of_text_in_the_drafts() -> None:

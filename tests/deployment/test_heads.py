@@ -32,15 +32,23 @@ METHODS = {
     "peagle": {"vllm": "eagle3"},
     "dflash": {"vllm": "dflash", "sglang": "DFLASH", "llama.cpp": "draft-dflash"},
     "mtp": {"vllm": "mtp", "sglang": "NEXTN", "llama.cpp": "draft-mtp"},
+    "dspark": {"vllm": "dspark", "sglang": "DSPARK", "llama.cpp": "draft-dspark"},
+    "domino": {"sglang": "DFLASH"},
 }
-CLASSES = {"eagle3": "Eagle3DecodingConfig", "dflash": "DFlashDecodingConfig", "mtp": "MTPDecodingConfig"}
+BLOCKS = ("dflash", "dspark", "domino")
+CLASSES = {
+    "eagle3": "Eagle3DecodingConfig",
+    "dflash": "DFlashDecodingConfig",
+    "mtp": "MTPDecodingConfig",
+    "dspark": "DSparkDecodingConfig",
+}
 
 
 def head(kind: str, seed: int = 4, *, grown: bool = False, **settings: Any) -> Trace:
     """A trace of a draft of this kind; text_trace is one by position, which a head of one draft is too."""
     trace = text_trace(seed, 0.7, **settings)
     provenance: dict[str, Any] = {**trace.provenance, "sources": {"target": "/large", "draft": "/head"}}
-    provenance["draft"] = {**provenance["draft"], "parallel": kind in ("dflash", "peagle")}
+    provenance["draft"] = {**provenance["draft"], "parallel": kind in (*BLOCKS, "peagle")}
     if kind != "draft model":
         provenance["draft"]["kind"] = kind
     columns = dict(trace.columns)
@@ -65,6 +73,8 @@ def test_each_engine_names_the_method(kind: str, temperature: float) -> None:
         "llama.cpp": lambda options: options["spec-type"],
     }
     assert {name: named[name](engines[name].options) for name in named if name in engines} == METHODS[kind]
+    if "vllm" not in METHODS[kind]:
+        return
     words = shlex.split(engines["vllm"].paste)
     assert json.loads(words[-1]) == engines["vllm"].options
     assert engines["vllm"].options["model"] == "/head"
@@ -98,6 +108,30 @@ def test_a_parallel_head_has_no_steps_and_first_choices() -> None:
     assert not {"speculative-num-steps", "speculative-eagle-topk"} & set(options)
     assert engines["vllm"].options["draft_sample_method"] == "greedy"
     assert any("one pass" in line for line in engines["vllm"].remarks)
+
+
+def test_a_dspark_head_is_sampled_and_its_block_is_the_drafts() -> None:
+    """Its drafts depend on those before, so that engines sample them; SGLang has no tokens to count then."""
+    engines = of_engines(head("dspark"))
+    assert engines["vllm"].candidate.prediction.rule.name in ("token", "block")
+    assert engines["sglang"].candidate.prediction.rule.name == "token"
+    options, shape = engines["sglang"].options, engines["sglang"].candidate.prediction.shape
+    assert options["speculative-dspark-block-size"] == shape.nodes
+    assert not {"speculative-num-draft-tokens", "speculative-use-rejection-sampling"} & set(options)
+
+
+@each("kind", BLOCKS)
+def test_a_smaller_block_than_the_traces_is_an_estimate(kind: str) -> None:
+    """It says how to measure the engine's; nothing is said where the drafts are those of the block."""
+    trace = head(kind)
+    for deepest in range(1, 5):
+        draft = {**trace.provenance["draft"], "block": deepest + 1, "deepest": deepest}
+        measured = replace(trace, provenance={**trace.provenance, "draft": draft})
+        for name, settings in of_engines(measured).items():
+            k = settings.candidate.prediction.shape.nodes
+            said = [line for line in settings.remarks if "--block" in line]
+            assert said == [] if k == deepest else f"blocks of {deepest + 1} slots" in said[0], name
+            assert not said or said[0].endswith(f"Measure with --block {k + 1}.")
 
 
 def test_sampled_drafts_of_sglang_are_for_heads_that_read_their_drafts() -> None:

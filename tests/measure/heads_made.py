@@ -224,6 +224,11 @@ class DFlashTwin(Twin):
 
     def drafts(self, hidden: Any, following: Sequence[int], drafted: Sequence[int]) -> Floats:
         """Logits ``[1 + drafted, V]`` of the block after the last pair, whatever was drafted."""
+        logits = [self._logits(x) for x in self.block_after(hidden, following)]
+        return np.array(logits if self.raw.get("sample_from_anchor") else logits[1:])[: len(drafted) + 1]
+
+    def block_after(self, hidden: Any, following: Sequence[int]) -> list[Floats]:
+        """What each slot of the block after the last pair gives, before the last norm."""
         anchor, size = len(following), self.raw["block_size"]
         context = [self._norm("hidden_norm", self._fused(each)) for each in np.asarray(hidden, float)[:anchor]]
         ids = [following[-1], *[self.raw["mask_token_id"]] * (size - 1)]
@@ -240,8 +245,7 @@ class DFlashTwin(Twin):
                 self._rest(name, x, reads[j], anchor + j, before + inside[:j] + ([] if causal else inside[j + 1 :]))
                 for j, x in enumerate(slots)
             ]
-        logits = [self._logits(x) for x in slots]
-        return np.array(logits if self.raw.get("sample_from_anchor") else logits[1:])[: len(drafted) + 1]
+        return slots
 
     def _kept(self, name: str, x: Floats, position: int) -> tuple[Floats, Floats]:
         """Key and value of a cell."""

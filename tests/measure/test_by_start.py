@@ -36,6 +36,8 @@ from tests.toy_heads import TOYS, ToyHead, ToyParallelHead, with_head
 
 PROMPT, OUTPUT = torch.arange(1, 24) % 64, (torch.arange(24) * 7 + 3) % 64
 CACHE = 2e-4
+RECORDED = tuple(name for name in BY_START if name != "start_confidence")
+"""Of a head without a confidence."""
 """As in test_forward.py: cached and whole attention add in other orders."""
 PROMPTS = tuple(Prompt(f"q{i}", "", f"t{i} t{i + 1} t7") for i in range(1, 5))
 
@@ -88,7 +90,7 @@ def test_starts_equal_single_calls(
     pair, sampling = with_head(tiny_pair, kind), Sampling(temperature)
     columns = teacher_forced(pair, PROMPT, OUTPUT, sampling, chunk=chunk, depth=depth)
     for start, single in expected(pair, sampling, depth):
-        for name in BY_START:
+        for name in RECORDED:
             row = columns[name][start]
             assert row.shape[0] == depth
             values = single[name.removeprefix("start_")].numpy()
@@ -122,8 +124,8 @@ def test_a_draft_with_its_own_sampling() -> None:
 @pytest.mark.parametrize("kind", TOYS)
 def test_the_columns_by_position_are_those_of_the_first_draft(kind: type[ToyHead], tiny_pair: ModelPair) -> None:
     columns = teacher_forced(with_head(tiny_pair, kind), PROMPT, OUTPUT, Sampling(), chunk=9, depth=3)
-    assert set(columns) == {*MEASURED, *BY_START}
-    for name in BY_START:
+    assert set(columns) == {*MEASURED, *RECORDED}
+    for name in RECORDED:
         first = columns[name.removeprefix("start_")]
         first = first[:, :4] if first.ndim == 2 else first
         np.testing.assert_allclose(columns[name][:, 0], first, rtol=1e-6, err_msg=name)
@@ -141,7 +143,7 @@ def test_past_the_text_nothing_is_accepted(tiny_pair: ModelPair) -> None:
     """As many starts as there are tokens, and a last call of which only the first draft lies in the text."""
     columns = teacher_forced(with_head(tiny_pair), PROMPT, OUTPUT[:2], Sampling(), depth=4)
     assert columns["start_log_draft"].shape == (2, 4)
-    past = {name: columns[name][1, 1:] for name in BY_START}
+    past = {name: columns[name][1, 1:] for name in RECORDED}
     assert (past["start_log_draft"] == -math.inf).all()
     assert (past["start_draft_rank"] == 64).all()
     assert (past["start_total_variation"] == 1).all()
@@ -208,7 +210,7 @@ def test_interrupted_and_resumed_is_the_same(kind: type[ToyHead], tiny_pair: Mod
     with pytest.raises(KeyboardInterrupt):
         measure(pair, PROMPTS, settings, out, on_progress=stop)
     resumed = measure(pair, PROMPTS, settings, out)
-    assert set(whole.columns) == set(Trace.read(out).columns) == {*MEASURED, *BY_START}
+    assert set(whole.columns) == set(Trace.read(out).columns) == {*MEASURED, *RECORDED}
     for name, values in whole.columns.items():
         assert values.dtype == resumed.columns[name].dtype
         assert values.tobytes() == resumed.columns[name].tobytes(), name

@@ -266,8 +266,25 @@ def head_config(kind: str, **fields: Any) -> dict[str, Any]:
     return {"speculators_model_type": kind, "transformer_layer_config": BLOCK, **fields}
 
 
-@pytest.mark.parametrize(("kind", "drafted"), [("eagle3", 20), ("peagle", 20), ("dflash", 50), ("mtp", None)])
-def test_sizes_of_a_head_are_those_of_its_network(kind: str, drafted: int | None) -> None:
+NET = {"gru_hidden_dim": 12, "emb_dim": 24}
+
+
+@pytest.mark.parametrize(
+    ("kind", "drafted", "fields"),
+    [
+        ("eagle3", 20, {}),
+        ("peagle", 20, {"mask_token_id": 3}),
+        ("dflash", 50, {"mask_token_id": 3, "block_size": 4}),
+        ("dspark", 20, {"mask_token_id": 3}),
+        ("dspark", 50, {"mask_token_id": 3, "markov_rank": 8, "markov_head_type": "gated"}),
+        ("dspark", 50, {"mask_token_id": 3, "markov_rank": 8, "markov_head_type": "rnn"}),
+        ("dspark", 50, {"mask_token_id": 3, "markov_rank": 0, "enable_confidence_head": False}),
+        ("domino", 20, {"mask_token_id": 3, **NET}),
+        ("mtp", None, {}),
+    ],
+    ids=str,
+)
+def test_sizes_of_a_head_are_those_of_its_network(kind: str, drafted: int | None, fields: dict[str, Any]) -> None:
     """Weights that a token is multiplied by, from the configuration and from the network itself."""
     small = BLOCK | {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_key_value_heads": 2}
     small |= {"head_dim": 16, "vocab_size": 50, "num_hidden_layers": 2, "model_type": "qwen3"}
@@ -276,12 +293,12 @@ def test_sizes_of_a_head_are_those_of_its_network(kind: str, drafted: int | None
     raw = head_config(kind, **pruned) | {"transformer_layer_config": small, "speculators_version": "0.9.0"}
     raw |= {"speculators_config": {"proposal_methods": [{"speculative_tokens": 3}]}}
     raw |= {made.layer_field: [1, 2, 3]} if made.layer_field else {}
-    raw |= {"mask_token_id": 3} if kind in ("dflash", "peagle") else {}
-    raw |= {"block_size": 4} if kind == "dflash" else {}
+    raw |= fields
     config = made.configured(raw, "head")
     network = made(config, config.layers or (3,))
-    matrices = {name: p.numel() for name, p in network.named_parameters() if p.ndim == 2 and "embed" not in name}
-    matrices = {name: n for name, n in matrices.items() if "mask" not in name}
+    matrices = {name: p.numel() for name, p in network.named_parameters() if p.ndim == 2}
+    apart = ("mask", "embed_tokens", "markov_w1", "confidence_head")  # rows, and one number a draft
+    matrices = {name: n for name, n in matrices.items() if not any(part in name for part in apart)}
     assert ModelShape.from_config(raw).multiplied == sum(matrices.values()), matrices
 
 
@@ -299,19 +316,22 @@ def test_a_roofline_of_a_head() -> None:
 
 @pytest.mark.parametrize("config", [head_config("medusa"), {"speculators_model_type": "eagle3"}])
 def test_heads_of_unknown_sizes(config: dict[str, Any]) -> None:
-    with pytest.raises(SettingError, match=r"the config is of a head of kind .*known are eagle3, peagle, dflash, mtp"):
+    with pytest.raises(
+        SettingError, match=r"the config is of a head of kind .*known are eagle3, peagle, dflash, dspark, domino, mtp"
+    ):
         ModelShape.from_config(config)
 
 
 STRANGE = ("x", "", {"a": 1}, [1], [[1]], 1e300, 10**300, -1, 0, True, 1.5, math.inf, math.nan)
 
 
-@pytest.mark.parametrize("kind", ["eagle3", "dflash", "mtp", None])
+@pytest.mark.parametrize("kind", ["eagle3", "dflash", "dspark", "domino", "mtp", None])
 def test_strange_values_in_a_config(kind: str | None) -> None:
     """Sizes, or one clear line: whatever stands where a number, a name or a list belongs."""
     fields = {"draft_vocab_size": 1000, "target_hidden_size": 4096, "num_experts": None, **BLOCK}
     fields |= {"layer_types": None, "n_inner": None, "tie_word_embeddings": None, "speculators_model_type": kind}
     fields |= {"eagle_aux_hidden_state_layer_ids": [1, 2], "aux_hidden_state_layer_ids": [1, 2]}
+    fields |= {"markov_rank": 4, "markov_head_type": "rnn", **NET}
     said = []
     for field, value in itertools.product(fields, STRANGE):
         plain = {name: known for name, known in {**fields, field: value}.items() if known is not None}

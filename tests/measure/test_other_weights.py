@@ -49,8 +49,16 @@ HEADS: dict[str, dict[str, Any]] = {
     "EAGLE-1": {"architectures": ["EagleLlamaForCausalLM"]},
     "EAGLE-3": {"architectures": ["LlamaForCausalLMEagle3"], "eagle_config": {}},
     "DSpark of DeepSpec": {"architectures": ["Qwen3DSparkModel"], "markov_rank": 4, "block_size": 7, **LAYERS},
-    "DSpark of SpecForge": {"architectures": ["DSparkDraftModel"], "dflash_config": {"projector_type": "dspark"}},
-    "Domino": {"architectures": ["DFlashDraftModel"], "dflash_config": {"projector_type": "domino", **LAYERS}},
+    "DSpark of SpecForge": {
+        "architectures": ["DSparkDraftModel"],
+        "block_size": 7,
+        "dflash_config": {"projector_type": "dspark", "markov_rank": 4, **LAYERS},
+    },
+    "Domino": {
+        "architectures": ["DFlashDraftModel"],
+        "block_size": 7,
+        "dflash_config": {"projector_type": "domino", "emb_dim": 4, "gru_hidden_dim": 4, **LAYERS},
+    },
     "no architecture": {"architectures": None, "markov_rank": 4, **LAYERS},
     "EAGLE-3 by its vocabulary": {"draft_vocab_size": 32},
     "P-EAGLE": {"architectures": ["PEagleDraftModel"], "draft_vocab_size": 64},

@@ -10,7 +10,7 @@ import pytest
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.cost.table import LoopTime
 from spectheory.drafting import Chain, Parallel, Shape, StoppingRule, read_stop
-from spectheory.drafting.stopping import EntropyAbove, TokenBelow, TopBelow
+from spectheory.drafting.stopping import STOPPING, EntropyAbove, TokenBelow, TopBelow
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.prediction import plan, predict
@@ -251,9 +251,9 @@ def test_what_adapting_is_worth() -> None:
     assert answer.worth == pytest.approx(answer.limit.best / answer.fixed.speedup.best - 1)
     # Right drafts: 4 calls of 4 drafts and 5 tokens; wrong ones: plain steps.
     assert answer.limit.best == pytest.approx(360 / (240 + 6 * 4 * 1.8 - 0))
-    assert {type(stop).name for stop in _stopping_grid(head(), 4)} == {"token", "top", "entropy"}
+    assert {type(stop).name for stop in _stopping_grid(head(), 4)} == {kind.name for kind in STOPPING}
     without = Trace({n: c for n, c in head().columns.items() if "draft_top" not in n}, head().texts)
-    assert {type(stop).name for stop in _stopping_grid(without, 4)} == {"token", "entropy"}
+    assert {type(stop).name for stop in _stopping_grid(without, 4)} == {"token", "entropy", "confidence"}
 
 
 def stopped(rule: str, given: Trace, stop: str = "token<0.4") -> None:

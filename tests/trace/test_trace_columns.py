@@ -45,6 +45,7 @@ def real(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory) -> Path
     )
     columns = {**judged_trace(tiny_pair, log).columns, **measured.columns, **by_start(measured.columns, DEPTH)}
     copied = {name: np.zeros((12, 2) if COLUMNS[name].widths else 12, np.int16) for name in COPIED}
+    columns["start_confidence"] = np.full((12, DEPTH), 0.5)
     replace(measured, columns={**columns, **copied}).write(path)
     assert set(pq.read_schema(path).names) == set(COLUMNS)
     return path

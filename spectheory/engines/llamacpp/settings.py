@@ -49,16 +49,18 @@ ORDER = Fact(
 )
 GGUF = Fact("-m, -md", "Reads GGUF files: convert both models first, in the type they were measured in.", "run")
 HEADS = Fact(
-    "--spec-type draft-eagle3, draft-mtp or draft-dflash",
-    "Heads by kind, as GGUF files that are converted with the target's folder; there is none for P-EAGLE. MTP modules "
-    "of the target's checkpoint are in its own file. They are taken to draft first choices like a draft model.",
-    "documentation, ggml-org/llama.cpp#18039, #22673, #22105, #25589; not run",
+    "--spec-type draft-eagle3, draft-mtp, draft-dflash or draft-dspark",
+    "Heads by kind, as GGUF files that are converted with the target's folder; there is none for P-EAGLE and Domino. "
+    "MTP modules of the target's checkpoint are in its own file. They are taken to draft first choices like a draft "
+    "model; DFlash and DSpark draft as many slots as n-max needs.",
+    "documentation, ggml-org/llama.cpp#18039, #22673, #22105, #25173, #25589; not run",
 )
 METHODS = (
     (DRAFT_MODEL, "draft-simple"),
     ("eagle3", "draft-eagle3"),
     ("mtp", "draft-mtp"),
     ("dflash", "draft-dflash"),
+    ("dspark", "draft-dspark"),
 )
 """The type of each kind of draft."""
 _FACTS = (FIRST_CHOICES, LENGTH, P_MIN, N_MIN, SAMPLED, HEADS, DEFAULTS, ORDER, GGUF)
@@ -82,7 +84,7 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
     files = [f"{model.name.rpartition('/')[2]}.gguf" for model in (ask.target, ask.drafter)]
     drafter = [] if ask.native else ["-md", files[1]]
     paste = command(["llama-server", "-m", files[0], *drafter], options)
-    remarks = [FIRST_CHOICES.as_rule, *([HEADS.does] if ask.head else []), GGUF.does]
+    remarks = [FIRST_CHOICES.as_rule, *([HEADS.does] if ask.head else []), *ask.smaller_block(best), GGUF.does]
     remarks += [P_MIN.does] if best.shape.stop else []
     if not ask.greedy:
         remarks += [f"With spec-draft-sampling probabilistic: {SAMPLED.clause}", DEFAULTS.does]

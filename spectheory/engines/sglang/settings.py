@@ -71,15 +71,36 @@ DFLASH = Fact(
     "target's probability.",
     f"{_CHECKED}: `compute_dflash_sampling_correct_drafts_and_bonus`; sgl-project/sglang#23553",
 )
+DSPARK = Fact(
+    "--speculative-algorithm DSPARK --speculative-dspark-block-size",
+    "A DSpark head drafts a block of dspark-block-size tokens from left to right, first choices at temperature 0, else "
+    "sampled ones, which token verification accepts. Its scheduler may verify fewer by their confidence and the load: "
+    "not predicted here.",
+    "source: `dspark_components/dspark_draft_sampler.py`; not run",
+)
+DOMINO = Fact(
+    "--speculative-algorithm DFLASH, Domino",
+    "A Domino head is a DFLASH one. It drafts first choices; above tensor-parallel 1 those among a pool of candidates, "
+    "which is not predicted here.",
+    "source: `domino_utils.py`; not run",
+)
 ADAPTIVE = Fact(
     "--speculative-adaptive",
     "Changes num-steps of EAGLE3 and NEXTN chains between calls by the accepted lengths of the calls before. "
     "`--stop best` predicts it for one request at a time.",
     f"{_CHECKED}: `adaptive_unsupported_reason`; sgl-project/sglang#21599, #23336",
 )
-METHODS = ((DRAFT_MODEL, "STANDALONE"), ("eagle3", "EAGLE3"), ("mtp", "NEXTN"), ("dflash", "DFLASH"))
+METHODS = (
+    (DRAFT_MODEL, "STANDALONE"),
+    ("eagle3", "EAGLE3"),
+    ("mtp", "NEXTN"),
+    ("dflash", "DFLASH"),
+    ("dspark", "DSPARK"),
+    ("domino", "DFLASH"),
+)
 """The algorithm of each kind of draft."""
-_FACTS = (FIRST_CHOICES, GREEDY, REFUSED, MATCHED, GROWN, ADAPTIVE, HEADS, SAMPLED, BLOCK, DFLASH, MIN_P, DTYPE)
+_VERIFYING = (FIRST_CHOICES, GREEDY, REFUSED, MATCHED, GROWN, ADAPTIVE)
+_DRAFTING = (HEADS, SAMPLED, BLOCK, DFLASH, DSPARK, DOMINO, MIN_P, DTYPE)
 
 
 @dataclass(frozen=True)
@@ -131,7 +152,8 @@ class GrownTree(Shape):
 
 def _with_draft(ask: Ask) -> EngineSettings | None:
     """The fastest of a tree and a chain of first choices, and for heads a sampled chain."""
-    rules = (TOKEN, ARGMAX) if ask.head and not ask.parallel else (ARGMAX,)
+    samples = ask.draft.kind == "dspark"
+    rules = (TOKEN,) if samples else (TOKEN, ARGMAX) if ask.head and not ask.parallel else (ARGMAX,)
     known = [p for p in (ask.drafted(*rules), None if ask.parallel else _tree(ask)) if p is not None]
     algorithm = ENGINE.method(ask.draft.kind)
     if not known or algorithm is None:
@@ -145,8 +167,9 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
         "speculative-draft-model-path": drafter.source,
         **({"speculative-draft-model-revision": drafter.revision} if drafter.revision else {}),
         **_size(ask, best.shape),
-        **({"speculative-use-rejection-sampling": True} if best.rule.name == TOKEN and not ask.greedy else {}),
     }
+    if best.rule.name == TOKEN and not (ask.greedy or samples):
+        options["speculative-use-rejection-sampling"] = True
     words = ["python", "-m", "sglang.launch_server", "--model-path", target.source]
     return ask.settings(ENGINE, best, options, command(words, options), _remarks(ask, best))
 
@@ -154,6 +177,8 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
 def _size(ask: Ask, shape: Shape) -> dict[str, Any]:
     """Steps, top and tokens; a head that drafts in one pass has the last alone."""
     top = shape.top if isinstance(shape, GrownTree | Grown) else 1
+    if ask.draft.kind == "dspark":
+        return {"speculative-dspark-block-size": shape.nodes}
     steps = {} if ask.parallel else {"speculative-num-steps": shape.depth, "speculative-eagle-topk": top}
     return {**steps, "speculative-num-draft-tokens": shape.nodes + 1}
 
@@ -171,15 +196,16 @@ def _tree(ask: Ask) -> Prediction | None:
 
 
 def _remarks(ask: Ask, best: Prediction) -> list[str]:
-    heads = [DFLASH.does if ask.parallel else HEADS.does] if ask.head else []
-    types = [*heads, *([DTYPE.does] if ask.types_differ else [])]
+    of_kind = {"dflash": [DFLASH], "dspark": [DSPARK], "domino": [DFLASH, DOMINO]}.get(ask.draft.kind, [HEADS])
+    heads = [fact.does for fact in of_kind] if ask.head else []
+    types = [*heads, *ask.smaller_block(best), *([DTYPE.does] if ask.types_differ else [])]
     grown = [GROWN.does] if isinstance(best.shape, GrownTree | Grown) else []
     if ask.greedy:
         alone = "A greedy trace ranks no second choices: a tree is predicted where it was measured with --grow."
         return [MATCHED.as_rule, *(grown or [alone]), ask.requests, *types]
     if best.rule.name == TOKEN:
-        return [SAMPLED.as_rule, ask.requests, *types]
+        return [*([] if DSPARK in of_kind else [SAMPLED.as_rule]), ask.requests, *types]
     return [FIRST_CHOICES.as_rule, GREEDY.does, *([] if ask.head else [REFUSED.does]), *grown, ask.requests, *types]
 
 
-ENGINE = ServingEngine("sglang", "0.5.23", _FACTS, methods=METHODS, makers=(_with_draft,))
+ENGINE = ServingEngine("sglang", "0.5.23", (*_VERIFYING, *_DRAFTING), methods=METHODS, makers=(_with_draft,))

@@ -20,9 +20,9 @@ SAMPLED = Fact(
 )
 DTYPE = Fact("LLM(dtype, revision)", "The type and the commit of the target.", "documentation; not run")
 HEADS = Fact(
-    "Eagle3DecodingConfig, MTPDecodingConfig, DFlashDecodingConfig",
-    "Heads by kind; they draft first choices like a draft model, DFlash all of them in one pass. MTP modules of the "
-    "target's checkpoint need no model. There is none for P-EAGLE.",
+    "Eagle3DecodingConfig, MTPDecodingConfig, DFlashDecodingConfig, DSparkDecodingConfig",
+    "Heads by kind; they draft first choices like a draft model, DFlash and DSpark in one pass. MTP modules of the "
+    "target's checkpoint need no model. There is none for P-EAGLE and Domino.",
     "documentation of 1.3.0rc27 and its example, NVIDIA/TensorRT-LLM#15775; not run",
 )
 LENGTHS = Fact(
@@ -36,6 +36,7 @@ METHODS = (
     ("eagle3", "Eagle3DecodingConfig"),
     ("mtp", "MTPDecodingConfig"),
     ("dflash", "DFlashDecodingConfig"),
+    ("dspark", "DSparkDecodingConfig"),
 )
 """The class of each kind of draft."""
 
@@ -58,7 +59,7 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
             "speculative_config=speculation)",
         ]
     )
-    remarks = [FIRST_CHOICES.as_rule, *([HEADS.does] if ask.head else [])]
+    remarks = [FIRST_CHOICES.as_rule, *([HEADS.does] if ask.head else []), *ask.smaller_block(best)]
     if not ask.greedy:
         remarks.append(f"With use_rejection_sampling=True: {SAMPLED.clause}")
     return ask.settings(ENGINE, best, options, paste, [*remarks, ask.requests])

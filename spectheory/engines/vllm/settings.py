@@ -117,23 +117,31 @@ PARALLEL = Fact(
     "parallel heads at first choices, the default.",
     "documentation, vllm-project/vllm#32887; sampled marginals: not run",
 )
+DSPARK = Fact(
+    '"method": "dspark"',
+    "A DSpark head with the vanilla Markov bias drafts a block of k slots (one more without sample_from_anchor), from "
+    "left to right; sampled drafts are verified against their corrected pmfs. With dspark_draft_topk in the head's "
+    "config.json only the likeliest ids before the bias are drafted: a trace of that head has it.",
+    "source: `spec_decode/dspark/speculator.py`; not run",
+)
 METHODS = (
     (DRAFT_MODEL, "draft_model"),
     ("eagle3", "eagle3"),
     ("peagle", "eagle3"),
     ("mtp", "mtp"),
     ("dflash", "dflash"),
+    ("dspark", "dspark"),
 )
 """The method of each kind of draft."""
 _VERIFYING = (FIRST_CHOICES, SAMPLED, BY_BLOCK, V2_ALONE, MATCHED, CUT, MIN_P)
-_DRAFTING = (HEADS, MTP, PARALLEL, BY_BATCH, NO_STOP, DTYPE, CPU_BUILD, LOOKUP_NGRAM_METHOD, SUFFIX_METHOD)
+_DRAFTING = (HEADS, MTP, PARALLEL, DSPARK, BY_BATCH, NO_STOP, DTYPE, CPU_BUILD, LOOKUP_NGRAM_METHOD, SUFFIX_METHOD)
 DRAWN = {TOKEN: ("probabilistic", "standard"), BLOCK: ("probabilistic", "block"), ARGMAX: ("greedy", "standard")}
 """vLLM's names for sampling and rejecting drafts under each rule."""
 
 
 def _with_draft(ask: Ask) -> EngineSettings | None:
     """The fastest chain under one of its rules, with the length by batch size where costs depend on the batch."""
-    best = ask.drafted(ARGMAX) if ask.parallel else ask.drafted(TOKEN, BLOCK, ARGMAX)
+    best = ask.drafted(ARGMAX) if ask.marginal else ask.drafted(TOKEN, BLOCK, ARGMAX)
     if best is None:
         return None
     options: dict[str, Any] = {} if ask.native else {"model": ask.drafter.source}
@@ -173,8 +181,9 @@ def _ranges(ask: Ask, best: Prediction) -> Sequence[tuple[int, int, int]]:
 
 
 def _remarks(ask: Ask, best: Prediction) -> list[str]:
-    heads = [HEADS.does] if ask.head else []
-    types = [*heads, *([PARALLEL.does] if ask.parallel else []), *([DTYPE.does] if ask.types_differ else [])]
+    heads = [*([HEADS.does] if ask.head else []), *([PARALLEL.does] if ask.marginal else []), *ask.smaller_block(best)]
+    heads += [DSPARK.does] if ask.draft.kind == "dspark" else []
+    types = [*heads, *([DTYPE.does] if ask.types_differ else [])]
     if ask.greedy:
         return [MATCHED.as_rule, ask.requests, *types]
     runs = {TOKEN: SAMPLED, BLOCK: BY_BLOCK, ARGMAX: FIRST_CHOICES}

@@ -203,7 +203,7 @@ def draft_until_stop(
         (read,) = yield [node]
         pmf = np.eye(1, len(read), int(read.argmax()))[0] if greedy else read
         tokens = candidates(pmf, 1, tree, node, source)
-        stops = bool(tokens) and stop.stops_at(read, tokens[0])
+        stops = bool(tokens) and stop.stops_at(read, tokens[0], tree.confidence.get(node))
         if not tokens or (stops and not stop.keeps):
             return
         tree.pmfs[node] = pmf

@@ -481,16 +481,25 @@ class HeadReader(Reader):
         if reading.pairs <= last:
             self._read(row, last + 1 - reading.pairs)
         if isinstance(reading, AutoregressiveReading):
-            if ROOT in nodes:  # it is requested without others
-                return reading.first(state.tensor([last]))[:, : self.vocabulary]
-            parents = [-1 - last if tree.parents[node] == ROOT else state.drafted[tree.parents[node]] for node in nodes]
-            state.drafted |= zip(nodes, range(len(state.drafted), len(state.drafted) + len(nodes)), strict=True)
-            tokens = state.tensor([tree.tokens[node] for node in nodes])
-            return reading.extend(state.tensor(parents), tokens)[:, : self.vocabulary]
+            logits = self._below(state, last, tree, nodes, reading)
+            if reading.confidence is not None:
+                tree.confidence |= zip(nodes, reading.confidence.tolist(), strict=True)
+            return logits[:, : self.vocabulary]
         assert isinstance(reading, ParallelReading)
         if state.block is None:
             state.block = reading.block(state.tensor([last]), self.depth)[0, :, : self.vocabulary]
         return state.block[[0 if node == ROOT else tree.depths[node] for node in nodes]]
+
+    @staticmethod
+    def _below(
+        state: _HeadText, last: int, tree: DraftTree, nodes: Sequence[int], reading: AutoregressiveReading
+    ) -> Tensor:
+        """Logits after nodes that are read, or after the last pair."""
+        if ROOT in nodes:  # it is requested without others
+            return reading.first(state.tensor([last]))
+        parents = [-1 - last if tree.parents[node] == ROOT else state.drafted[tree.parents[node]] for node in nodes]
+        state.drafted |= zip(nodes, range(len(state.drafted), len(state.drafted) + len(nodes)), strict=True)
+        return reading.extend(state.tensor(parents), state.tensor([tree.tokens[node] for node in nodes]))
 
     def _read(self, row: int, count: int) -> None:
         """Read the next pairs of a text."""

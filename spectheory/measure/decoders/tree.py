@@ -18,7 +18,7 @@ ROOT = -1
 
 class DraftTree:
     """Drafted tokens, each below its parent (:data:`ROOT`: the text so far); `pmfs` are the draft's after nodes it has
-    read.
+    read, `confidence` what a head says there of the next draft.
     """
 
     def __init__(self) -> None:
@@ -27,6 +27,7 @@ class DraftTree:
         self.ranks: list[int] = []
         self.depths: list[int] = []
         self.pmfs: dict[int, Floats] = {}
+        self.confidence: dict[int, float] = {}
         self.is_chain = True
         self._children: dict[int, list[int]] = {}
         self._chosen: list[int] | None = None

@@ -59,11 +59,12 @@ class Head(nn.Module, ABC):
     """A draft head.
 
     - `kind`: its name in configurations and engines, as ``eagle3``.
-    - `parallel`: whether one pass gives all depths, each independent of the drafts before it.
+    - `parallel`: whether one pass of its network gives all depths.
     - `layers`: the hidden states of the target that it reads, by the number of layers before each: 0 are the
       embeddings, the number of layers is the last layer's output before the final norm.
     - `trained`: drafts per call that its configuration names.
     - `deepest`: most drafts of a call; None where there is no such limit.
+    - `block_size`: slots that are drafted at once; None of heads without. Another number gives other logits.
     - `vocabulary`: V of the target, the ids of its logits. Ids that the head cannot draft have the logit -inf.
     """
 
@@ -72,6 +73,7 @@ class Head(nn.Module, ABC):
     layers: tuple[int, ...]
     trained: int
     deepest: int | None
+    block_size: int | None = None
     vocabulary: int
 
     @abstractmethod
@@ -94,9 +96,14 @@ class Head(nn.Module, ABC):
 
 
 class HeadReading(ABC):
-    """A head in the middle of one text: it has read the first `pairs` pairs. All methods run without gradients."""
+    """A head in the middle of one text: it has read the first `pairs` pairs. All methods run without gradients.
+
+    `confidence` ``[s]`` is what the head says of the drafts whose logits it gave last: their probability of being
+    accepted (§11). None of heads that say nothing.
+    """
 
     pairs: int = 0
+    confidence: Tensor | None = None
 
     @abstractmethod
     def read(self, hidden: Tensor, following: Tensor) -> None:

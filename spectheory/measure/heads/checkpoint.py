@@ -164,13 +164,14 @@ def _refuse(name: str, what: str, limit: str, remedy: str = "save or download th
     raise ModelError(f"{name!r}: config.json has {what}", limit=limit, remedy=remedy)
 
 
+_TYPES: Mapping[type, str] = {bool: "true or false", int: "a whole number", str: "a word"}
+
+
 def _typed(raw: Mapping[str, Any], field: str, default: Any, name: str) -> Any:
     value = raw.get(field, default)
-    wanted = bool if isinstance(default, bool) else int
+    wanted = int if default is None else type(default)
     if type(value) is not wanted and not (value is None and default is None):
-        _refuse(
-            name, f"{field} = {brief(value)}", "it must be " + ("true or false" if wanted is bool else "a whole number")
-        )
+        _refuse(name, f"{field} = {brief(value)}", f"it must be {_TYPES[wanted]}")
     return value
 
 
@@ -365,7 +366,14 @@ class CheckpointHead(Head):
 
     def target_logits(self, outputs: Tensor) -> Tensor:
         """Logits ``[..., V]`` of normed outputs ``[..., width]``; -inf for ids that the head cannot draft."""
-        logits = linear(outputs, self.lm_head.weight)
+        return self.in_vocabulary(self.drafted_logits(outputs))
+
+    def drafted_logits(self, outputs: Tensor) -> Tensor:
+        """Logits ``[..., drafted]`` of normed outputs ``[..., width]``."""
+        return linear(outputs, self.lm_head.weight)
+
+    def in_vocabulary(self, logits: Tensor) -> Tensor:
+        """Logits ``[..., V]`` of those of the ids that the head can draft; -inf for others."""
         if self.d2t is None:
             return logits
         ids = self.d2t + torch.arange(len(self.d2t), device=self.d2t.device)

@@ -3,9 +3,9 @@
 A block has `block_size` slots: its anchor, which is the last token of the text, and mask tokens. All slots see each
 other and the hidden states before the anchor, each projected once per layer. Slot i drafts the token at its own
 position, i after the anchor; with `sample_from_anchor` it drafts the token after its position. The block is drafted
-whole, as it was trained, so that the logits of a depth do not depend on how many drafts a call takes. For k below the
-trained number vLLM drafts a block of 1 + k slots instead, and so does SGLang unless its block size is set apart. Such
-a block has other logits; a checkpoint whose `block_size` is 1 + k measures them.
+whole, so that the logits of a depth do not depend on how many drafts a call takes. They depend on the number of slots:
+for k below the trained number vLLM drafts a block of as many slots as k drafts need, and so does SGLang unless its
+block size is set apart. The `block` of :func:`~spectheory.measure.heads.load.load_head` measures such blocks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from transformers.models.qwen3.modeling_qwen3 import Qwen3DecoderLayer, Qwen3RMS
 
 from spectheory.cost.architecture import LAYER_FIELDS
 from spectheory.errors import ModelError
-from spectheory.measure.heads.base import ParallelReading
+from spectheory.measure.heads.base import HeadReading, ParallelReading
 from spectheory.measure.heads.checkpoint import (
     FAMILIES,
     MOST_DRAFTS,
@@ -86,7 +86,7 @@ class DFlash(CheckpointHead):
 
     All layers are Qwen3's, whichever family the configuration names. A layer of sliding attention sees the hidden
     states of the `sliding_window` positions before the anchor, and within its block only the slots before, unless
-    `sliding_window_non_causal` is set.
+    `sliding_window_non_causal` is set. `anchored` is the field that says whether the anchor's slot drafts.
     """
 
     kind: ClassVar[str] = "dflash"
@@ -101,17 +101,19 @@ class DFlash(CheckpointHead):
     layer_field: ClassVar[str | None] = LAYER_FIELDS["dflash"]
     families: ClassVar[tuple[str, ...]] = tuple(FAMILIES)
     windows: ClassVar[bool] = True
+    anchored: ClassVar[str] = "sample_from_anchor"
     deepest: int
+    block_size: int
 
     def __init__(self, config: HeadConfig, layers: tuple[int, ...], **of_target: Any) -> None:
         super().__init__(config, layers, **of_target)
         self.block_size, self.mask_token = config.fields["block_size"], mask_token_of(config)
-        self.first_slot = 0 if config.fields["sample_from_anchor"] else 1
+        self.first_slot = 0 if config.fields[self.anchored] else 1
         self.deepest = self.block_size - self.first_slot
         self.trained = min(self.trained, self.deepest)
         if not 1 <= self.deepest <= MOST_DRAFTS:
             raise ModelError(
-                f"the dflash head has block_size = {brief(self.block_size)}",
+                f"the {self.kind} head has block_size = {brief(self.block_size)}",
                 limit=f"a block has an anchor and 1 to {MOST_DRAFTS} drafts",
                 remedy="save or download the head again",
             )
@@ -134,7 +136,7 @@ class DFlash(CheckpointHead):
             remedy="save or download the head again",
         )
 
-    def reading(self) -> _DFlashReading:
+    def reading(self) -> HeadReading:
         """Start reading a text."""
         return _DFlashReading(self)
 
@@ -175,7 +177,7 @@ class DFlash(CheckpointHead):
         return cos.view(shape), sin.view(shape)
 
 
-class _DFlashReading(ParallelReading):
+class BlockReading(HeadReading):
     """Keys and values of each layer for the pairs' hidden states; a block's pass adds nothing to them."""
 
     def __init__(self, head: DFlash) -> None:
@@ -195,17 +197,24 @@ class _DFlashReading(ParallelReading):
         self._following = torch.cat([self._following, following.to(self._following)])
         self.pairs += len(hidden)
 
+    def _outputs(self, pairs: Tensor) -> Tensor:
+        """Normed outputs ``[s, deepest, width]`` of the slots that draft, of the blocks after the pairs ``[s]``."""
+        head = self._head
+        scores = head.config.block.num_attention_heads * head.block_size * (self.pairs + head.block_size)
+        parts = pairs.to(self._following.device).split(max(1, SCORES // scores))
+        return torch.cat([self._block_after(part) for part in parts])[:, head.first_slot :]
+
+    def _block_after(self, pairs: Tensor) -> Tensor:
+        head, read = self._head, int(pairs.max()) + 1
+        contexts = [(keys[:, :read], values[:, :read]) for keys, values in self._contexts]
+        return head.states(head.slots(self._following[pairs]), pairs + 1, contexts)
+
+
+class _DFlashReading(BlockReading, ParallelReading):
+    """All drafts of a block come from one pass."""
+
     @torch.no_grad()
     def block(self, pairs: Tensor, depth: int) -> Tensor:
         """Logits of drafts 1..depth; see :meth:`~spectheory.measure.heads.base.ParallelReading.block`."""
-        head = self._head
-        check_depth(head, depth)
-        scores = head.config.block.num_attention_heads * head.block_size * (self.pairs + head.block_size)
-        parts = pairs.to(self._following.device).split(max(1, SCORES // scores))
-        return torch.cat([self._drafts(part, depth) for part in parts])
-
-    def _drafts(self, pairs: Tensor, depth: int) -> Tensor:
-        head, read = self._head, int(pairs.max()) + 1
-        contexts = [(keys[:, :read], values[:, :read]) for keys, values in self._contexts]
-        states = head.states(head.slots(self._following[pairs]), pairs + 1, contexts)
-        return head.target_logits(states[:, head.first_slot : head.first_slot + depth])
+        check_depth(self._head, depth)
+        return self._head.target_logits(self._outputs(pairs)[:, :depth])

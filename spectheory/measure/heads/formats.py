@@ -55,7 +55,7 @@ class Format:
     read: Callable[[Raw, Names, str], HeadFiles]
 
 
-def _architectures(raw: Raw) -> str:
+def architectures(raw: Raw) -> str:
     """The architectures that a config.json names, in small letters."""
     listed = raw.get("architectures")
     return " ".join(map(str, listed)).lower() if isinstance(listed, list) else ""
@@ -218,7 +218,7 @@ def _eagle3(raw: Raw, names: Names, name: str) -> HeadFiles:
         f"eagle_config of the head {name!r} counts outputs of layers: hidden states {counted} are read, as in training "
         "and in SGLang; vLLM adds no one to these ids"
     )
-    parallel = "mask_hidden" in names or "peagle" in _architectures(raw)
+    parallel = "mask_hidden" in names or "peagle" in architectures(raw)
     mask = {"mask_token_id": _mask_of(raw, name)} if parallel else {}
     switches = ("norm_before_residual", "norm_before_fc", "fc_norm")
     return as_speculators(
@@ -263,13 +263,13 @@ def _eagle1(raw: Raw, names: Names, name: str) -> HeadFiles:
 
 
 def _is_eagle3(raw: Raw, names: Names) -> bool:
-    named = any(part in _architectures(raw) for part in ("eagle3", "peagle"))
+    named = any(part in architectures(raw) for part in ("eagle3", "peagle"))
     return named or any(name.endswith((".hidden_norm.weight", "mask_hidden")) for name in names)
 
 
 def _is_eagle1(raw: Raw, names: Names) -> bool:
     first = any(name.startswith("layers.0.self_attn.") for name in names)
-    return "eagle" in _architectures(raw) or ("fc.weight" in names and first and "norm.weight" not in names)
+    return "eagle" in architectures(raw) or ("fc.weight" in names and first and "norm.weight" not in names)
 
 
 EAGLE3 = Format(
@@ -294,13 +294,14 @@ EAGLE1 = Format(
 _CONFIDENCE = ("enable_confidence_head", "confidence_head_with_markov")
 
 
-def _dflash_files(
+def dflash_files(
     kind: str, raw: Raw, names: Names, name: str, *, from_anchor: bool, fields: Mapping[str, str] | None = None
 ) -> HeadFiles:
     """A head of a DFlash backbone whose fields are in `dflash_config` or beside it, layers counted by their outputs.
 
     `from_anchor` is whether the anchor's slot drafts too; `fields` are further fields of the kind, with their names in
-    the file. A switch in `dflash_config` that nobody reads is refused: it makes another network.
+    the file, left out where it does not say them. A switch in `dflash_config` that nobody reads is refused: it makes
+    another network.
     """
     said = _part(raw, "dflash_config", name)
     read = {"mask_token_id": "mask_token_id", "block_size": "block_size", **(fields or {})}
@@ -313,6 +314,7 @@ def _dflash_files(
         limit = "in this format a window counts from each slot, in that of speculators from the anchor"
         raise _unreadable(name, "layers with a sliding window", limit, "use a head with full attention")
     values = {ours: said.get(theirs, raw.get(theirs)) for ours, theirs in read.items()}
+    values = {ours: value for ours, value in values.items() if value is not None or ours not in (fields or {})}
     size = values["block_size"]
     return as_speculators(
         kind,
@@ -330,14 +332,19 @@ def _dflash_files(
 
 def _dflash(raw: Raw, names: Names, name: str) -> HeadFiles:
     """DeepSpec trains DFlash as its DSpark without a Markov head: the anchor's slot drafts."""
-    return _dflash_files("dflash", raw, names, name, from_anchor="dspark" in _architectures(raw))
+    return dflash_files("dflash", raw, names, name, from_anchor="dspark" in architectures(raw))
+
+
+def projector_of(raw: Raw) -> Any:
+    """What a head of a DFlash backbone has beside it, by `dflash_config`; None where it does not say."""
+    said = raw.get("dflash_config")
+    return said.get("projector_type") if isinstance(said, Mapping) else None
 
 
 def _is_dflash(raw: Raw, names: Names) -> bool:
-    said = raw.get("dflash_config")
-    projector = said.get("projector_type") if isinstance(said, Mapping) else None
+    said, projector = raw.get("dflash_config"), projector_of(raw)
     more = any(_is_set(raw.get(field)) for field in ("markov_rank", "enable_confidence_head"))
-    named = "dflash" in _architectures(raw) or isinstance(said, Mapping) or "qwen3dspark" in _architectures(raw)
+    named = "dflash" in architectures(raw) or isinstance(said, Mapping) or "qwen3dspark" in architectures(raw)
     return named and not more and projector in (None, "dflash")
 
 

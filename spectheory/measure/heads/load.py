@@ -11,10 +11,13 @@ import torch
 import transformers
 from torch import Tensor
 
+from spectheory.checks import whole
 from spectheory.cost.architecture import MARK, NATIVE
-from spectheory.errors import ModelError
+from spectheory.errors import ModelError, SettingError, argument
 from spectheory.measure.heads.checkpoint import CheckpointHead, HeadConfig
 from spectheory.measure.heads.dflash import DFlash
+from spectheory.measure.heads.domino import DOMINO, Domino
+from spectheory.measure.heads.dspark import DSPARK, DSpark
 from spectheory.measure.heads.eagle import Eagle
 from spectheory.measure.heads.eagle3 import Eagle3, PEagle
 from spectheory.measure.heads.formats import DFLASH, EAGLE1, EAGLE3, SPECULATORS, Format, HeadFiles, sign_of_head
@@ -92,6 +95,8 @@ HEADS: dict[str, type[CheckpointHead]] = {
         Eagle3,
         PEagle,
         DFlash,
+        DSpark,
+        Domino,
         Mtp,
         Eagle,
     )
@@ -103,6 +108,8 @@ FORMATS: tuple[Format, ...] = (
     EAGLE3,
     EAGLE1,
     DFLASH,
+    DSPARK,
+    DOMINO,
 )
 """Formats of heads; the first that fits reads the head."""
 
@@ -136,12 +143,14 @@ def load_head(
     native: bool = False,
     dtype: torch.dtype | None = None,
     device: torch.device | None = None,
+    block: int | None = None,
 ) -> Model:
     """Load a head for a target, in the target's precision and on its device by default.
 
     `native` are the MTP modules in the checkpoint of a model. Embeddings and output matrix that the checkpoint lacks
     are the target's: the target that the checkpoint names need not be there. `network` of the model is a
-    :class:`~spectheory.measure.heads.base.Head`.
+    :class:`~spectheory.measure.heads.base.Head`. `block` are the slots of a head that drafts blocks, at most those of
+    its training: engines that draft fewer tokens draft a smaller block.
     """
     check_folder(source, revision)
     name, files = _name_of(source), head_files(source, revision, native=native)
@@ -155,7 +164,7 @@ def load_head(
             remedy="use one of them",
         )
     kind = HEADS[said]
-    config = kind.configured(files.config, name)
+    config = _sized(kind, kind.configured(files.config, name), block, name)
     config = replace(config, remarks=(*config.remarks, *files.remarks))
     layers = _check_target(config, kind, target, name)
     weights = files.assemble(read_weights(source, revision, files.tensors))
@@ -171,8 +180,28 @@ def load_head(
         network=head.eval().requires_grad_(False),
         outputs=head.vocabulary,
         window=min(windows, default=None),
-        fingerprint=fingerprint_of(source, config.block) + NATIVE * native,
+        fingerprint=fingerprint_of(source, config.block) + NATIVE * native + (f"-{block}" if block else ""),
         source=str(Path(source).resolve()) if is_local(source) else str(source),
+    )
+
+
+def _sized(kind: type[CheckpointHead], config: HeadConfig, block: int | None, name: str) -> HeadConfig:
+    """The configuration with as many slots as are asked for."""
+    if block is None:
+        return config
+    if not issubclass(kind, DFlash):
+        raise no_block(block, name)
+    most, least = config.fields["block_size"], 1 if config.fields[kind.anchored] else 2
+    whole(argument("block"), block, least=least, most=most, remedy=f"this head was trained with {most} slots")
+    return replace(config, fields={**config.fields, "block_size": block})
+
+
+def no_block(block: int, name: str) -> SettingError:
+    """The refusal of a number of slots for another draft."""
+    return SettingError(
+        f"{argument('block')} is {block} for the draft {name!r}",
+        limit="heads of the kinds dflash, dspark and domino draft a block of slots",
+        remedy="leave it out",
     )
 
 

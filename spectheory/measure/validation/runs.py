@@ -24,7 +24,7 @@ from spectheory.prediction.shape_calls import survival_of
 from spectheory.prediction.stopped import Drafted, lengths_of_calls
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import PathRule, RankRule, SuffixMatch
-from spectheory.verification.by_start import by_position, deepest
+from spectheory.verification.by_start import by_position, deepest, missing
 from spectheory.verification.suffix import OWN_TEXT
 
 CONTROLS = ("per_position", "fixed")
@@ -93,7 +93,9 @@ def expected_calls(
             columns |= suffix_columns([(prompt_ids.cpu(), text.cpu())], OWN_TEXT, pair.end_of_text)
         readings.append(survival_of(rule, shape, columns)[0])
         if rule.uses_draft and shape.depth > 1 and deepest(columns) is not None:
-            controls.append(survival_of(rule, shape, by_position(columns))[0])
+            firsts = by_position(columns)
+            if not (shape.stop and missing(firsts, [shape.stop.reads])):
+                controls.append(survival_of(rule, shape, firsts)[0])
         if shape.stop:
             fixed.append(survival_of(rule, Chain(shape.depth), columns)[0])
     expected = replace(ExpectedCalls.of(readings), per_position=ExpectedCalls.of(controls) if controls else None)
