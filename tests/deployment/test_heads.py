@@ -28,6 +28,7 @@ from tests.toy_drafts import table, text_trace
 GROWN = Grown(6, 2, 3)
 METHODS = {
     "draft model": {"vllm": "draft_model", "sglang": "STANDALONE", "llama.cpp": "draft-simple"},
+    "eagle": {"vllm": "eagle", "sglang": "EAGLE"},
     "eagle3": {"vllm": "eagle3", "sglang": "EAGLE3", "llama.cpp": "draft-eagle3"},
     "peagle": {"vllm": "eagle3"},
     "dflash": {"vllm": "dflash", "sglang": "DFLASH", "llama.cpp": "draft-dflash"},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ LLAMA = {
     "max_position_embeddings": 128,
 }
 QWEN3 = LLAMA | {"model_type": "qwen3", "head_dim": 8, "layer_types": ["full_attention"], "rope_theta": 1e6}
+BLOCKS = ("dflash", "dspark", "domino")
 IDS = "eagle_aux_hidden_state_layer_ids"
 
 
@@ -45,6 +46,7 @@ class Case:
     beside: tuple[str, ...] = ()
     file: str = "model.safetensors"
     trained: int = 7
+    more: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 MODELOPT = {"use_aux_hidden_state": True, "use_input_layernorm_in_first_layer": True, "use_last_layernorm": True}
@@ -53,6 +55,13 @@ EAGLE3 = {**LLAMA, **WIDE, "architectures": ["LlamaForCausalLMEagle3"], "draft_v
 OF_DFLASH = {"mask_token_id": 5, "target_layer_ids": [1, 3, 5]}
 DFLASH = {**QWEN3, **WIDE, "architectures": ["DFlashDraftModel"], "block_size": 5, "num_target_layers": LAYERS}
 DEEPSPEC = {**QWEN3, **WIDE, "target_layer_ids": [1, 2, 3, 4, 5], "num_target_layers": LAYERS}
+RANK, INNER, GRU = 6, 10, 7
+MARKOV = {"markov_w1.weight": (V, RANK), "markov_w2.weight": (V, RANK)}
+GATED = MARKOV | {"gate_proj.weight": (RANK, WIDTH + RANK), "gate_proj.bias": (RANK,)}
+JOINT = MARKOV | {"joint_proj.weight": (3 * RANK, 2 * RANK + WIDTH), "joint_proj.bias": (3 * RANK,)}
+DOMINO = {"prefix_gru.weight_ih_l0": (3 * GRU, WIDTH), "prefix_gru.weight_hh_l0": (3 * GRU, GRU)}
+DOMINO |= {"embed_proj.0.weight": (INNER, WIDTH + GRU), "embed_proj.2.weight": (V, INNER)}
+NET = {"projector_type": "domino", "emb_dim": INNER, "gru_hidden_dim": GRU, **OF_DFLASH}
 PICKLE = "pytorch_model.bin"
 CASES = {
     "EAGLE-1 of its authors": Case(
@@ -128,6 +137,45 @@ CASES = {
         beside=("embed_tokens", "lm_head"),
         trained=5,
     ),
+    "DSpark of DeepSpec": Case(
+        {**DEEPSPEC, "architectures": ["Qwen3DSparkModel"], "block_size": 4, "mask_token_id": 5, "num_anchors": 8}
+        | {"markov_rank": RANK, "markov_head_type": "gated"}
+        | {"enable_confidence_head": True, "confidence_head_with_markov": True},
+        *("dspark", (2, 3, 4, 5, 6), "dspark", "layers.0", ()),
+        beside=("embed_tokens", "lm_head"),
+        trained=4,
+        more={f"markov_head.{name}": shape for name, shape in GATED.items()}
+        | {"confidence_head.proj.weight": (1, WIDTH + RANK), "confidence_head.proj.bias": (1,)},
+    ),
+    "DSpark of SpecForge": Case(
+        {**DFLASH, "architectures": ["DSparkDraftModel"], "block_size": 4}
+        | {"dflash_config": OF_DFLASH | {"projector_type": "dspark", "markov_rank": RANK, "attention_mode": "gqa"}}
+        | {"confidence_head_alpha": 1.0},
+        *("dspark", (2, 4, 6), "dspark"),
+        trained=4,
+        more={f"logit_head.markov_head.{name}": shape for name, shape in MARKOV.items()}
+        | {"logit_head.confidence_head.proj.weight": (1, WIDTH), "logit_head.confidence_head.proj.bias": (1,)},
+    ),
+    "DSpark of ModelOpt": Case(
+        {**DFLASH, "block_size": 4}
+        | {"dflash_config": OF_DFLASH | {"projector_type": "dspark", "markov_rank": RANK, "markov_head_type": "rnn"}}
+        | {"shift_label": True, "use_confidence_head": True},
+        *("dspark", (2, 4, 6), "dspark"),
+        trained=4,
+        more=JOINT | {"confidence_proj.weight": (1, WIDTH + RANK), "confidence_proj.bias": (1,)},
+    ),
+    "Domino of SpecForge": Case(
+        {**DFLASH, "architectures": ["DominoDraftModel"], "dflash_config": NET | {"pure_draft_prefix_len": 1}},
+        *("domino", (2, 4, 6), "domino"),
+        trained=4,
+        more={f"logit_head.{name}": shape for name, shape in DOMINO.items()},
+    ),
+    "Domino of ModelOpt": Case(
+        {**DFLASH, "dflash_config": NET | {"shift_label": True, "causal": False}, "emb_dim": INNER, "block_size": 4},
+        *("domino", (2, 4, 6), "domino"),
+        trained=4,
+        more=DOMINO,
+    ),
 }
 
 
@@ -159,12 +207,13 @@ def tensors_of(case: Case, seed: int = 0) -> dict[str, Tensor]:
         if i == 0 and case.network in ("eagle3", "peagle"):
             shapes[f"{at}.hidden_norm.weight"] = (width,)
     shapes |= {} if case.network == "eagle1" else {"norm.weight": (width,)}
-    shapes |= {"hidden_norm.weight": (width,)} if case.network == "dflash" else {}
+    shapes |= {"hidden_norm.weight": (width,)} if case.network in BLOCKS else {}
     shapes |= {f"fc_norm.{i}.weight": (WIDTH,) for i in range(3)} if raw.get("fc_norm") else {}
     more = {"fc.bias": (width,), "mask_hidden": (1, 1, read)}
     shapes |= {name: shape for name, shape in more.items() if name in case.beside}
     sizes = {"embed_tokens": (V, width), "lm_head": (drafted, width)}
     shapes |= {f"{name}.weight": shape for name, shape in sizes.items() if name in case.beside}
+    shapes |= case.more
     tensors = {name: torch.randn(shape, generator=generator) / shape[-1] ** 0.5 for name, shape in shapes.items()}
     tensors |= {
         name: 1 + 0.3 * torch.randn(t.shape, generator=generator) for name, t in tensors.items() if "norm" in name
@@ -271,12 +320,40 @@ class Plain:
         for i in range(self.raw["num_hidden_layers"]):
             reads = normed(x, self.w[f"layers.{i}.input_layernorm.weight"])
             x = self.layer(i, x, reads, n + torch.arange(size), torch.ones(size, n + size, dtype=torch.bool), context)
-        return x if "Qwen3DSparkModel" in self.raw["architectures"] else x[1:]
+        said = {**self.raw, **self.raw.get("dflash_config", {})}
+        from_anchor = said.get("shift_label") or self.case.network == "dspark"
+        return x if from_anchor or "Qwen3DSparkModel" in self.raw["architectures"] else x[1:]
+
+    def corrections(self, outputs: Tensor, tokens: Tensor) -> Tensor:
+        """What is added to the logits of drafts, from the outputs of their slots and the tokens before them."""
+        parts = {name.rpartition("_head.")[2]: tensor for name, tensor in self.w.items()}
+        said = {**self.raw, **self.raw.get("dflash_config", {})}
+        s, g, more = torch.zeros(RANK).double(), torch.zeros(GRU).double(), []
+        for i, (z, token) in enumerate(zip(outputs, tokens, strict=True)):
+            if self.case.network == "dspark":
+                mixed = before = parts["markov_w1.weight"][token]
+                if "gate_proj.bias" in parts:
+                    gate = parts["gate_proj.weight"] @ torch.cat([z, before]) + parts["gate_proj.bias"]
+                    mixed = gate.sigmoid() * before
+                if "joint_proj.bias" in parts:
+                    joint = parts["joint_proj.weight"] @ torch.cat([s, before, z]) + parts["joint_proj.bias"]
+                    gate, new, out = joint[:RANK].sigmoid(), joint[RANK : 2 * RANK].tanh(), joint[2 * RANK :]
+                    s, mixed = gate * s + (1 - gate) * new, out.tanh()
+                more.append(parts["markov_w2.weight"] @ mixed)
+            else:
+                into = parts["prefix_gru.weight_ih_l0"] @ self.w["embed_tokens.weight"][token]
+                back = parts["prefix_gru.weight_hh_l0"] @ g
+                reset, update = ((into + back)[part * GRU : (part + 1) * GRU].sigmoid() for part in (0, 1))
+                g = (1 - update) * (into[2 * GRU :] + reset * back[2 * GRU :]).tanh() + update * g
+                inner = parts["embed_proj.0.weight"] @ torch.cat([z, g])
+                net = parts["embed_proj.2.weight"] @ (inner.sigmoid() * inner)
+                more.append(net if i >= said.get("pure_draft_prefix_len", 0) else 0 * net)
+        return torch.stack(more)
 
     def drafts(self, hidden: Tensor, text: Tensor) -> Tensor:
         """Logits ``[DEPTH, V]`` after hidden states ``[n, ...]`` and text of n + DEPTH tokens."""
         n = len(hidden)
-        if self.case.network == "dflash":
+        if self.case.network in BLOCKS:
             outputs = self.block(hidden, int(text[n]))[:DEPTH]
         elif self.case.network == "peagle":
             masks = self.w["mask_hidden"][0].expand(DEPTH - 1, -1)
@@ -291,4 +368,6 @@ class Plain:
         outputs = outputs if self.case.network == "eagle1" else normed(outputs, self.w["norm.weight"])
         logits = torch.full((DEPTH, V), -torch.inf, dtype=torch.float64)
         logits[:, self.ids] = outputs @ self.w["lm_head.weight"].T
+        if self.case.network in ("dspark", "domino"):
+            logits += self.corrections(outputs, text[n : n + DEPTH])
         return logits

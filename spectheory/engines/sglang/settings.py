@@ -92,6 +92,7 @@ ADAPTIVE = Fact(
 )
 METHODS = (
     (DRAFT_MODEL, "STANDALONE"),
+    ("eagle", "EAGLE"),
     ("eagle3", "EAGLE3"),
     ("mtp", "NEXTN"),
     ("dflash", "DFLASH"),

@@ -99,7 +99,7 @@ LOOKUP_NGRAM_METHOD = Fact(
     f"{_READ} `ngram_proposer.py`, `spec_decode/ngram/speculator.py`, `SpeculativeConfig`; not run",
 )
 HEADS = Fact(
-    '"method": "eagle3", "mtp" or "dflash"',
+    '"method": "eagle", "eagle3", "mtp" or "dflash"',
     "Heads by kind, with the path of the head as model; MTP modules in the target's checkpoint need no path. Like "
     "draft models they draft first choices by default.",
     "documentation of speculative decoding and of MTP; not run",
@@ -126,6 +126,7 @@ DSPARK = Fact(
 )
 METHODS = (
     (DRAFT_MODEL, "draft_model"),
+    ("eagle", "eagle"),
     ("eagle3", "eagle3"),
     ("peagle", "eagle3"),
     ("mtp", "mtp"),

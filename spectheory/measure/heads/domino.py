@@ -67,7 +67,7 @@ def _files(raw: Raw, names: Names, name: str) -> HeadFiles:
 
 DOMINO = Format(
     "Domino",
-    "SpecForge",
+    "SpecForge, ModelOpt",
     "`dflash_config.projector_type` of `domino`",
     lambda raw, names: projector_of(raw) == "domino",
     _files,

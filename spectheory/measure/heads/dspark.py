@@ -124,21 +124,23 @@ def _faults(fields: Mapping[str, Any], drafted: int) -> Iterator[tuple[str, str]
         yield "markov_head_type = 'rnn' without sample_from_anchor", "its state begins at a slot that drafts"
 
 
-_OFF = {"markov_rank": 0, "enable_confidence_head": False}
-"""What a file says by leaving it out."""
-
-
 def _files(raw: Raw, names: Names, name: str) -> HeadFiles:
-    """The anchor's slot drafts; the weight of the confidence in training is read by nobody."""
+    """The anchor's slot drafts, and a confidence is there if its weights are, where the file does not say it.
+
+    It reads the token before in ModelOpt; in SpecForge only where the file says so.
+    """
     heads = ("markov_rank", "markov_head_type", "enable_confidence_head", "confidence_head_with_markov")
-    fields = {field: field for field in (*heads, "confidence_head_alpha", "dspark_draft_topk")}
-    files = dflash_files("dspark", raw, names, name, from_anchor=True, fields=fields)
-    return replace(files, config={**_OFF, **files.config})
+    fields = {field: field for field in (*heads, "dspark_draft_topk")}
+    known = ("use_confidence_head", "confidence_head_alpha", "attention_mode", "shift_label")
+    files = dflash_files("dspark", raw, names, name, from_anchor=True, fields=fields, known=known)
+    sure, by_token = (any(part in each for each in names) for part in ("confidence_", "confidence_proj."))
+    unsaid = {"markov_rank": 0, "enable_confidence_head": sure, "confidence_head_with_markov": by_token}
+    return replace(files, config={**unsaid, **files.config})
 
 
 DSPARK = Format(
     "DSpark",
-    "DeepSpec, SpecForge",
+    "DeepSpec, SpecForge, ModelOpt",
     "an architecture with `DSpark` and a Markov or confidence head, or `dflash_config.projector_type` of `dspark`",
     lambda raw, names: "dspark" in architectures(raw) or projector_of(raw) == "dspark",
     _files,

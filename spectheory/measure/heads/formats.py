@@ -64,7 +64,7 @@ def architectures(raw: Raw) -> str:
 def their_names(names: Names, **prefixes: str) -> dict[str, str]:
     """Names in files by those in the format of speculators, which differ in `prefixes`, as ``midlayer="layers.0"``."""
     first = {name: name.partition(".")[0] for name in names}
-    return {prefixes.get(each, each) + name.removeprefix(each): name for name, each in first.items()}
+    return {(prefixes.get(each, each) + name.removeprefix(each)).lstrip("."): name for name, each in first.items()}
 
 
 def after_outputs(listed: Any, field: str, name: str) -> list[int] | None:
@@ -294,18 +294,30 @@ EAGLE1 = Format(
 _CONFIDENCE = ("enable_confidence_head", "confidence_head_with_markov")
 
 
+_OF_MODULES = {part: f"markov_head.{part}" for part in ("markov_w1", "markov_w2", "gate_proj", "joint_proj")}
+"""ModelOpt saves these without the name of their module; older files of SpecForge have another module around all."""
+_OF_MODULES |= {"confidence_proj": "confidence_head.proj", "logit_head": ""}
+
+
 def dflash_files(
-    kind: str, raw: Raw, names: Names, name: str, *, from_anchor: bool, fields: Mapping[str, str] | None = None
+    kind: str,
+    raw: Raw,
+    names: Names,
+    name: str,
+    *,
+    from_anchor: bool,
+    fields: Mapping[str, str] | None = None,
+    known: Collection[str] = (),
 ) -> HeadFiles:
     """A head of a DFlash backbone whose fields are in `dflash_config` or beside it, layers counted by their outputs.
 
     `from_anchor` is whether the anchor's slot drafts too; `fields` are further fields of the kind, with their names in
-    the file, left out where it does not say them. A switch in `dflash_config` that nobody reads is refused: it makes
-    another network.
+    the file, left out where it does not say them; `known` are fields that change no draft. A switch in `dflash_config`
+    that nobody reads is refused: it makes another network.
     """
     said = _part(raw, "dflash_config", name)
     read = {"mask_token_id": "mask_token_id", "block_size": "block_size", **(fields or {})}
-    taken = {*read.values(), "target_layer_ids", "projector_type"}
+    taken = {*read.values(), "target_layer_ids", "projector_type", *known}
     odd = sorted(field for field, value in said.items() if field not in taken and _is_set(value))
     if odd:
         raise _switched(f"dflash_config.{odd[0]}", said[odd[0]], name)
@@ -320,7 +332,7 @@ def dflash_files(
         kind,
         raw,
         name,
-        their_names(names),
+        their_names(names, **_OF_MODULES),
         family="qwen3",
         trained=size - (not from_anchor) if type(size) is int else 1,
         layers=after_outputs(said.get("target_layer_ids", raw.get("target_layer_ids")), "target_layer_ids", name),
