@@ -200,6 +200,7 @@ class PredictionJson(SettingJson, kw_only=True):
         Annotated[Count, says("tokens that trees and thresholds were chosen on, where that is a sample")]
     ] = UNSET
     provisional: Maybe[Annotated[dict[str, Any], says("prompts that were measured so far, and of how many")]] = UNSET
+    warnings: Maybe[Annotated[list[str], says("what makes the numbers doubtful")]] = UNSET
     provenance: Annotated[dict[str, Any], says("models, sampling, text, versions and machine")]
     in_loop: Annotated[bool, says("whether speed-ups count the decoding loop around the passes")]
     bias: Annotated[list[Bias], says("tokens per call against bias, with --bias")]

@@ -11,13 +11,15 @@ from typing import Any
 from spectheory.cost import ModelShape, Roofline
 from spectheory.deployment.candidates import DRAFT_MODEL, Draft
 from spectheory.errors import argument
+from spectheory.prediction.remarks import doubts
 
 _SAME = 0.03
 """Numbers of parameters that differ by less, in proportion, are one model's: sizes leave out biases and positions."""
 
 
 def mismatches(draft: Draft, contexts: Sequence[int] = ()) -> list[str]:
-    """What contradicts a plan by a roofline, a sentence each: other models than those of the trace, long contexts.
+    """What contradicts a plan, a sentence each: texts that the draft explains better; with a roofline other models than
+    those of the trace, long contexts.
 
     Vocabulary and numbers of parameters are compared, as far as the trace records them. A context is long beyond what
     the target was trained for, by its ``config.json``, else by the trace.
@@ -32,16 +34,17 @@ def mismatches(draft: Draft, contexts: Sequence[int] = ()) -> list[str]:
     >>> mismatches(Draft("small", trace, cost))
     ['context 9000 exceeds the 8192 tokens that the target was trained for']
     """
-    cost = draft.cost
+    cost, said = draft.cost, doubts(draft.trace.provenance)
     if not isinstance(cost, Roofline):
-        return []
+        return said
     drafting = cost.draft if cost.draft and not cost.draft.fusion and draft.kind == DRAFT_MODEL else None
     compared = {"target": cost.target, "draft": drafting}
-    said = [_other(who, model, draft) for who, model in compared.items() if model is not None]
+    other = {who: _other(who, model, draft) for who, model in compared.items() if model is not None}
+    said += other.values()
     if drafting and drafting.parameters > cost.target.parameters:
         sizes = " and ".join(f"{model.parameters / 1e6:.4g}M" for model in (drafting, cost.target))
         said.append(f"draft and target have {sizes} parameters: are they exchanged?")
-    elif drafting and said[0] and not said[1]:  # the target alone is another one
+    elif drafting and other["target"] and not other["draft"]:
         option = argument("cost.draft", "--draft-architecture")
         said.append(f"the draft is the trace's, {drafting.parameters / 1e6:.4g}M parameters: see {option}")
     window, longest = window_of(draft), max([*contexts, cost.context])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from spectheory.distributions import Floats
-from spectheory.judging.starts import TILTS
+from spectheory.intervals import martingale_p
 from spectheory.trace import IMPOSSIBLE, READ, Trace
 
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95)
@@ -151,11 +151,10 @@ def _evidence(u: Floats) -> float:
 
 
 def _martingale(steps: Floats, variances: Floats, tilted: Tilted, **about: Any) -> OutputTest:
-    r"""The z of a martingale with these steps and conditional variances, and a p-value that holds for any steps.
+    """The z of a martingale with these steps and conditional variances, and a p-value that holds for any steps.
 
-    For every exponent t, :math:`\exp(t M - t^2 (\sum X^2 + 2 \sum \sigma^2) / 6)` is a supermartingale, as
-    :math:`\exp(x - x^2/6) \le 1 + x + x^2/3`. By Ville's inequality 1 over the mean over :data:`TILTS` is a p-value. A
-    normal z has none: where the target is nearly certain, two rare tokens are six deviations.
+    The p-value is :func:`~spectheory.intervals.martingale_p`. A normal z has none: where the target is nearly certain,
+    two rare tokens are six deviations.
 
     `tilted` gives the mean, the variance and the mean square of the steps when their law is tilted: by it the smallest
     departure is computed under the alternative.
@@ -163,7 +162,7 @@ def _martingale(steps: Floats, variances: Floats, tilted: Tilted, **about: Any) 
     n, spread = len(steps), math.sqrt(max(float(variances.sum()), 0.0))
     total = float(steps.sum())
     z = total / spread if spread > 0 else (0.0 if abs(total) < _EDGE * n else math.copysign(math.inf, total))
-    p = _delyon(total, float((steps**2).sum()), spread**2) if math.isfinite(z) else 0.0
+    p = martingale_p(total, float((steps**2).sum()), spread**2) if math.isfinite(z) else 0.0
     return OutputTest(
         statistic=z,
         symbol="z",
@@ -174,12 +173,6 @@ def _martingale(steps: Floats, variances: Floats, tilted: Tilted, **about: Any) 
         tokens=n,
         **about,
     )
-
-
-def _delyon(total: float, squares: float, variance: float) -> float:
-    """The p-value of a sum of steps: its bets on every tilt."""
-    logs = TILTS * total - TILTS**2 * (squares + 2 * variance) / 6
-    return math.exp(-max(float(np.logaddexp.reduce(logs)) - math.log(len(TILTS)), 0.0))
 
 
 Tilted = Callable[[float], tuple[float, float, float]]
@@ -194,7 +187,7 @@ def _least(tilted: Tilted, n: int, variance: float, side: int) -> float:
     def outcome(tilt: float) -> tuple[bool, float]:
         mean, spread, square = tilted(side * tilt)
         total = n * abs(mean) - special.ndtri(POWER) * math.sqrt(max(n * spread, 0.0))
-        return total > 0 and _delyon(total, n * square, variance) < FALSE_ALARM, abs(mean)
+        return total > 0 and martingale_p(total, n * square, variance) < FALSE_ALARM, abs(mean)
 
     low, high = 0.0, 2.0**-12
     while not outcome(high)[0]:

@@ -15,15 +15,13 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from spectheory.distributions import Floats
+from spectheory.intervals import TILTS
 from spectheory.judging.comparison import CERTAIN, Comparison
 from spectheory.judging.counting import Counting, starts_of
 from spectheory.prediction.law import in_deviations, moves_of
 from spectheory.trace.calls import CallLog
 
 Integers = NDArray[np.int64]
-
-TILTS = np.concatenate([-(2.0 ** np.arange(-8, 4)), 2.0 ** np.arange(-8, 4)])
-"""Exponents of the alternatives that a sum is tested against: log-odds from 1/256 to 8, each up to a factor two."""
 
 RARE = 1e-3
 """An outcome of smaller chance may be an engine's rounding: on its own it refutes nothing."""

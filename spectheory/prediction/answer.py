@@ -14,6 +14,7 @@ from spectheory.limits.claims import IID_FORMULA, LimitClaim
 from spectheory.prediction.best_tree import ShapeRequest
 from spectheory.prediction.bias_tradeoff import BiasPoint
 from spectheory.prediction.per_prompt import Largest, PerPrompt
+from spectheory.prediction.remarks import doubts
 from spectheory.prediction.trace_limits import Limits
 from spectheory.verification import PathRule
 
@@ -218,6 +219,11 @@ class Plan:
     def timed(self) -> bool:
         """Whether costs were given, so that there are speed-ups."""
         return self.best.speedup is not None
+
+    @property
+    def warnings(self) -> list[str]:
+        """What makes the numbers doubtful, a sentence each."""
+        return doubts(self.best.provenance)
 
     @property
     def labels(self) -> list[Label]:

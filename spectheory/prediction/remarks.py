@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spectheory.trace import GIVEN_TEXT, SAMPLED_TEXT
+from spectheory.trace import AHEAD, GIVEN_TEXT, REPEATED, SAMPLED_TEXT
 
 OF_FIRST_DRAFT = "They are about a call's first draft: later ones have other pmfs (§10)."
 GIVEN = "The text was given, not sampled from the target: the numbers are for that text as output."
+_AHEAD = (
+    "Texts that the target sampled have a larger probability under the draft, as these have, with probability 1e-6 at "
+    "most: the two are exchanged, or the target did not sample the texts."
+)
 _UNKNOWN = "The trace does not say where its text is from: limits assume that the target sampled it."
 
 
@@ -22,13 +26,30 @@ def sampled_choices(tokens: int | None) -> list[str]:
     ]
 
 
-def given(provenance: Mapping[str, Any]) -> list[str]:
-    """Whether the text was not the target's own."""
-    return [GIVEN] if provenance.get("origin") == GIVEN_TEXT else []
+def doubts(provenance: Mapping[str, Any]) -> list[str]:
+    """What makes the numbers of a trace of log-probabilities doubtful: it is said before the answer.
+
+    Examples
+    --------
+    >>> doubts({"draft_ahead": 0.4})
+    ['The draft explains the texts better, by 0.4 nats a token: models exchanged?']
+    """
+    ahead = provenance.get(AHEAD)
+    return [f"The draft explains the texts better, by {ahead:.2g} nats a token: models exchanged?"] if ahead else []
+
+
+def about_texts(provenance: Mapping[str, Any]) -> list[str]:
+    """What changes the reading of texts: they are not the target's own, they are equal, the draft explains them."""
+    same = provenance.get(REPEATED)
+    return [
+        *([GIVEN] * (provenance.get("origin") == GIVEN_TEXT)),
+        *([f"Texts that equal an earlier one: {same}; intervals take them as its prompt's."] if same else []),
+        *([_AHEAD] if provenance.get(AHEAD) else []),
+    ]
 
 
 def origin(provenance: Mapping[str, Any]) -> list[str]:
     """What limits assume of where the text is from, unless the target is known to have sampled it."""
     if provenance.get("origin") != GIVEN_TEXT and provenance.get("source") == "log-probabilities":
         return ["From log-probabilities alone: limits assume that the target sampled the text."]
-    return given(provenance) or ([] if provenance.get("origin") == SAMPLED_TEXT else [_UNKNOWN])
+    return about_texts(provenance) or ([] if provenance.get("origin") == SAMPLED_TEXT else [_UNKNOWN])

@@ -20,7 +20,7 @@ from spectheory.errors import SettingError, ShapeError, SpectheoryError, argumen
 from spectheory.intervals import Interval
 from spectheory.prediction.certified import by_lists, ends_of, hull
 from spectheory.prediction.over_prompts import FEW, Prompts, few_prompts, ratio
-from spectheory.prediction.remarks import OF_FIRST_DRAFT, given
+from spectheory.prediction.remarks import OF_FIRST_DRAFT, about_texts
 from spectheory.trace import Trace
 from spectheory.trace.reading import given_trace
 from spectheory.truncated import bounds_given
@@ -144,7 +144,7 @@ def _of_trace(trace: Trace, k: int, rules: Sequence[Rule]) -> RulesAnswer:
             for rule in rules
             if isinstance(rule, RankRule) and rule.estimated and rule.recorded_in in trace.columns
         ),
-        *given(trace.provenance),
+        *about_texts(trace.provenance),
         *few_prompts(prompts.count),
         'R4 and H(R) beside KL need full pmfs. "-": not known from this trace.',
     ]

@@ -23,7 +23,7 @@ from spectheory.prediction.best_tree import cross_fitted, searched_laws, text_tr
 from spectheory.prediction.means import MeanLaws
 from spectheory.prediction.over_prompts import PARTS, Prompts, few_prompts, ratio
 from spectheory.prediction.paths import PathLaws, calls_of_tree, tokens_left, tree_survival, visits_of, weights_of_nodes
-from spectheory.prediction.remarks import given
+from spectheory.prediction.remarks import about_texts
 from spectheory.prediction.trace_limits import Limits
 from spectheory.trace import RECORDED_RANKS, Trace
 from spectheory.trace.reading import given_trace
@@ -215,4 +215,4 @@ def _notes(trace: Trace, rule: RankRule, prompts: int, chain: int, nodes: int) -
     ]
     if chain < nodes:
         notes.append(f"The chain has {chain} nodes, as deep as the limit of depth and the trace allow.")
-    return [*notes, *given(trace.provenance), *few_prompts(prompts)]
+    return [*notes, *about_texts(trace.provenance), *few_prompts(prompts)]

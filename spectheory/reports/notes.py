@@ -32,7 +32,7 @@ from spectheory.prediction.guessed_ratio import AtRatio
 from spectheory.prediction.over_prompts import Prompts, few_prompts
 from spectheory.prediction.per_prompt import HEAVY
 from spectheory.prediction.recorded import BEST
-from spectheory.prediction.remarks import given, origin, sampled_choices
+from spectheory.prediction.remarks import about_texts, origin, sampled_choices
 from spectheory.prediction.shape_calls import by_parallel_head
 from spectheory.reports.base import short
 from spectheory.trace import LEFT_OUT, PROVISIONAL
@@ -368,7 +368,7 @@ def deployment_notes(answer: Deployment) -> list[str]:
     lines += [f"Left out: {what}" for what in ranking.left_out]
     if len({draft.fact("prompts", "sha256") for draft in drafts}) > 1:
         lines.append("The drafts were measured on different prompts: part of their difference is the text's.")
-    lines += next(filter(None, (given(draft.trace.provenance) for draft in drafts)), [])
+    lines += next(filter(None, (about_texts(draft.trace.provenance) for draft in drafts)), [])
     if drafts[0].fact("settings", "sampling", "min_p"):
         able = [engine.name for engine in serving_engines() if engine.takes_min_p]
         lines.append(f"Measured with min-p, which holds where drafts are verified in these engines: {', '.join(able)}.")

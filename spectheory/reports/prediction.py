@@ -17,7 +17,7 @@ from spectheory.prediction import Label, Plan, Prediction
 from spectheory.prediction.answer import RecordedReading, merit
 from spectheory.prediction.guessed_ratio import AtRatio, other_ratios
 from spectheory.prediction.over_prompts import few_prompts
-from spectheory.prediction.remarks import given
+from spectheory.prediction.remarks import about_texts
 from spectheory.reports.base import WIDTH, Brief, Report, point, range_words, short, sizes_shown
 from spectheory.reports.first_screen import engines_table, how_sure, last_notes, verdict
 from spectheory.reports.meanings import TERMS, claimed
@@ -93,7 +93,7 @@ def prediction_report(
     ]
     words = provisional_words(best.provenance) or requests_left_out(best.provenance, recorded)
     adapted = adaptive_sentence(adaptive) if adaptive else ""
-    headline = [words, "; ".join(_verdict(plan, engines)), disturbed_words(best, plan.cost), adapted]
+    headline = [*plan.warnings, words, "; ".join(_verdict(plan, engines)), disturbed_words(best, plan.cost), adapted]
     timing = timing_notes(plan.cost) if isinstance(plan.cost, LatencyTable) else []
     notes = [*prediction_notes(plan, in_loop, recorded), *timing, *guessed_notes(guessed)]
     pieces = [
@@ -230,12 +230,12 @@ def _brief(
         *([_CERTIFIED] if any(p.certified for p in plan.predictions) else []),
         *([] if plan.timed else [NO_COST]),
         *guessed_notes(guessed),
-        *given(provenance),
+        *about_texts(provenance),
         *([QUIET] if plan.best.disturbed else []),
         *([] if provisional else few_prompts(plan.prompts)),
         *last_notes(best, plan.cost, steps_of(plan, best, trace)),
     ]
-    lines = [*_verdict(plan, engines), disturbed_words(plan.best, plan.cost)]
+    lines = [*plan.warnings, *_verdict(plan, engines), disturbed_words(plan.best, plan.cost)]
     shown = engines_table(engines) or [_few_rules(plan)]
     return Brief.of([*lines, requests_left_out(provenance, plan.recorded)], [*shown, *asked], notes)
 

@@ -17,6 +17,7 @@ from spectheory.trace.parquet import METADATA_KEY, SCHEMA_VERSION
 from spectheory.trace.reading import read_any, read_evidence, read_files, trace_file
 from spectheory.trace.record import TRACE_FILE, Trace
 from spectheory.trace.text_info import (
+    AHEAD,
     GIVEN_TEXT,
     IMPOSSIBLE,
     LAYERS,
@@ -24,12 +25,14 @@ from spectheory.trace.text_info import (
     PROVISIONAL,
     READ,
     RECORDED,
+    REPEATED,
     SAMPLED_TEXT,
     SOURCES,
     TextInfo,
 )
 
 __all__ = [
+    "AHEAD",
     "BY_START",
     "COLUMNS",
     "DISTINCT_RANKS",
@@ -45,6 +48,7 @@ __all__ = [
     "READ",
     "RECORDED",
     "RECORDED_RANKS",
+    "REPEATED",
     "REQUIRED",
     "SAMPLED_TEXT",
     "SCHEMA_VERSION",

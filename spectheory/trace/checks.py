@@ -11,12 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.errors import TextError
+from spectheory.intervals import martingale_p
 from spectheory.trace.columns import BY_START, COLUMNS, REQUIRED, ROUNDING
+from spectheory.trace.text_info import TextInfo
 from spectheory.verification.by_start import PREFIX, deepest
 
 Columns = Mapping[str, NDArray[Any]]
 Bad = NDArray[np.bool_]
 
+_CHANCE = 1e-6
+"""Probability that texts are said not to be sampled from the target, though they are."""
 _FAR = 1e30
 """Ratios p/q beyond it may overflow single precision in the sums behind ``race_g``."""
 
@@ -49,6 +54,52 @@ def faults(columns: Columns) -> Iterator[Fault]:
     for relation in _RELATIONS:
         if {relation.column, *relation.beside} <= set(known):
             yield from relation.check(known)
+
+
+def repeated(texts: Sequence[TextInfo], columns: Columns) -> list[str]:
+    """The id of the earlier text that each equals in tokens and log-probabilities; empty for new ones.
+
+    Texts with fewer than two log-probabilities below 0, as at temperature 0, say too little to be equal.
+    """
+    seen, ids, end = dict[bytes, str](), [], 0
+    for text in texts:
+        start, end = end, end + text.tokens
+        here = [columns[name][start:end] for name in (*REQUIRED, "token") if name in columns]
+        telling = len(np.unique(here[0][here[0] < 0])) > 1
+        first = seen.setdefault(b"".join(each.tobytes() for each in here), text.id) if telling else text.id
+        ids.append("" if first == text.id else first)
+    return ids
+
+
+def draft_ahead(columns: Columns) -> float:
+    r"""Nats per token by which the draft explains texts better than the target, if more than chance; else 0.
+
+    On texts sampled from the target :math:`\prod_n q(x_n) / p(x_n)` has mean 1 at most, whatever the pmfs and the
+    lengths are, so by Markov's inequality its logarithm exceeds log(1e6) with probability 1e-6 at most.
+    """
+    with np.errstate(invalid="ignore"):
+        ratios = columns["log_draft"] - columns["log_target"]
+    return float(ratios.mean()) if ratios.sum() > -math.log(_CHANCE) else 0.0
+
+
+def refuse_foreign(columns: Columns) -> None:
+    """Refuse texts said to be sampled from the target that are not; right ones with probability 2e-6 at most.
+
+    The likelihood ratio to the draft (:func:`draft_ahead`) shows models that are exchanged, the surprisal against the
+    entropy, a martingale, rows that belong to other tokens and other settings.
+    """
+    surprisal, entropy = -columns["log_target"], columns["target_entropy"]
+    steps, variance = surprisal - entropy, np.maximum(columns["target_second_moment"] - entropy**2, 0.0)
+    off = martingale_p(float(steps.sum()), float((steps**2).sum()), float(variance.sum())) < _CHANCE
+    if off or draft_ahead(columns):
+        target, draft = (-columns[name].mean() for name in REQUIRED)
+        raise TextError(
+            f"tokens have {target:.3g} nats each under the target, {draft:.3g} under the draft; the target has entropy "
+            f"{entropy.mean():.3g}",
+            limit="tokens that the target sampled have its entropy, and no fewer nats under the draft",
+            remedy="give in row t the logits from which token t was drawn (shifted by one? models exchanged? other "
+            "sampling settings?), or pass sampled=False",
+        )
 
 
 def _entries(name: str, values: NDArray[Any]) -> Iterator[Fault]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -28,40 +26,8 @@ from spectheory.verification.recursive import RecursiveRejection
 Columns = dict[str, NDArray[Any]]
 ENTRIES = 1 << 22
 """Logits of one model at once: 32 MB in double precision."""
-
-
-_FALSE_ALARM = 1e-6
-"""Largest probability with which texts of the target are refused as another sampler's."""
-_OTHERS = {"a sharper target": 2.0, "a flatter target": 0.5}
-"""Powers of the target's pmf, as other samplers."""
-_SUMS_TO_ONE = 1e-6
-
-
-def check_sampled(log_target: Floats, others: Mapping[str, Floats]) -> None:
-    r"""Refuse texts that the target did not sample, by the log-probabilities ``[N]`` of their tokens.
-
-    With r the pmf of another sampler, :math:`P(\prod r/p \geq a) \leq 1/a` for texts of the target (Markov). They are
-    refused with probability :data:`_FALSE_ALARM` at most, which the `others` share.
-    """
-    for name, logs in others.items():
-        if (gain := float(np.sum(logs - log_target))) > math.log(len(others) / _FALSE_ALARM):
-            raise TextError(
-                f"{name} explains the texts better than the target, by {gain:.0f} nats",
-                limit=f"texts that the target sampled do so with probability below {_FALSE_ALARM:g}",
-                remedy="exchange target and draft, or check that row t is what token t was drawn from",
-            )
-
-
-def log_of_others(target: Any, tokens: Any, sampling: Sampling) -> dict[str, Floats]:
-    """Log-probabilities ``[T]`` of a text's tokens under powers of the target's pmfs, by name."""
-    ids, size = as_integers(tokens, "tokens", TextError), max(1, ENTRIES // target.shape[1])
-    parts: dict[str, list[Floats]] = {name: [] for name in _OTHERS}
-    for block in (slice(start, start + size) for start in range(0, len(ids), size)):
-        log_p = sampling.log_pmf(as_numpy(target[block], "logits", TextError))
-        for name, power in _OTHERS.items():
-            own = np.take_along_axis(power * log_p, ids[block, None], axis=1)[:, 0]
-            parts[name].append(own - np.logaddexp.reduce(power * log_p, axis=1))
-    return {name: np.concatenate(each) for name, each in parts.items()}
+_ROUNDED = 1e-2
+"""How far sums of probabilities are from 1, in half precision over a vocabulary."""
 
 
 def columns_of_logits(target: Any, draft: Any, tokens: Any, sampling: Sampling, name: str) -> Columns:
@@ -92,12 +58,13 @@ def columns_of_logits(target: Any, draft: Any, tokens: Any, sampling: Sampling, 
     parts = []
     for block in (slice(start, start + rows) for start in range(0, len(ids), rows)):
         p, q = (as_numpy(logits[block], f"logits of {name}", TextError) for logits in (target, draft))
-        if (p >= 0).all() and (abs(p.sum(axis=1) - 1) < _SUMS_TO_ONE).all():
-            raise TextError(
-                f"{name} has rows that are >= 0 and sum to 1",
-                limit="these are probabilities, and logits are asked for",
-                remedy="pass logits, or logarithms of these",
-            )
+        for model, logits in (("target", p), ("draft", q)):
+            if (logits >= 0).all() and (abs(logits.sum(axis=1) - 1) < _ROUNDED).all():
+                raise TextError(
+                    f"the {model}'s rows of {name} are >= 0 and sum to 1",
+                    limit="needs logits, and these are probabilities",
+                    remedy="pass their natural logarithms",
+                )
         parts.append(_columns(p, q, ids[block], sampling))
     return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
 

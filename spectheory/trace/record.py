@@ -17,11 +17,11 @@ from spectheory.checks import instance, instances, located, several, whole
 from spectheory.distributions import Sampling, as_numpy
 from spectheory.errors import SpectheoryError, TextError, TraceError, load_extra
 from spectheory.trace import parquet
-from spectheory.trace.checks import Fault, faults
+from spectheory.trace.checks import Fault, draft_ahead, faults, refuse_foreign, repeated
 from spectheory.trace.columns import COLUMNS, REQUIRED
-from spectheory.trace.logits import check_sampled, columns_of_logits, log_of_others
+from spectheory.trace.logits import columns_of_logits
 from spectheory.trace.on_disk import BLOCK, LIST_COLUMNS, OnDisk, from_columns, rows_of, stored, to_columns, whole_texts
-from spectheory.trace.text_info import GIVEN_TEXT, SAMPLED_TEXT, TextInfo
+from spectheory.trace.text_info import AHEAD, GIVEN_TEXT, REPEATED, SAMPLED_TEXT, TextInfo
 from spectheory.truncated.top import TopLogProbs
 from spectheory.verification.by_start import deepest, shape_of
 
@@ -182,7 +182,7 @@ class Trace:
             "log_draft": np.concatenate([d for _, d in pairs]),
         }
         infos = tuple(TextInfo(n, len(t), ended=e) for n, (t, _), e in zip(names, pairs, ends, strict=True))
-        return cls(columns, infos, {"source": "log-probabilities"} if provenance is None else provenance)
+        return cls(columns, infos, {"source": "log-probabilities"} if provenance is None else provenance)._examined()
 
     @classmethod
     def from_logits(
@@ -201,9 +201,8 @@ class Trace:
         Of one text logits are ``[T, V]`` and `tokens` ``[T]``: row t holds the logits from which token t was, or would
         have been, drawn. In the output of a model that read the whole sequence it is the row of the token before. For
         several texts pass lists of these, or ``[B, T, V]`` and ``[B, T]``. `sampling` are the settings of both models,
-        temperature 1 by default; `sampled` says whether the target sampled the texts with them (None: unknown). Texts
-        that are said to be sampled, and look as if they were not, are refused (of the target's own with probability
-        1e-6 at most).
+        temperature 1 by default; `sampled` says whether the target sampled the texts with them (None: unknown): limits
+        are left out of given texts, and texts that the target cannot have sampled are refused if it is said to.
 
         The columns are those of a measurement, computed in double precision by their definitions. Missing are drafts
         copied from the prompt, which is not given, and ``distinct_rank``, which is an estimate.
@@ -211,7 +210,8 @@ class Trace:
         Raises
         ------
         TextError, LogitsError, TraceError
-            Shapes that do not fit, logits that give no pmf, a token that the target cannot output.
+            Shapes that do not fit, logits that give no pmf or are probabilities, a token that the target cannot output,
+            sampled texts that are none (a right text with probability 2e-6 at most).
 
         Examples
         --------
@@ -242,11 +242,22 @@ class Trace:
         infos = tuple(TextInfo(n, len(t["token"]), ended=e) for n, t, e in zip(names, texts, ends, strict=True))
         origin = {} if sampled is None else {"origin": SAMPLED_TEXT if sampled else GIVEN_TEXT}
         columns = {column: np.concatenate([text[column] for text in texts]) for column in texts[0]}
-        if sampled:
-            logs = [log_of_others(p, x, sampling) for p, x in zip(parts[0], parts[2], strict=True)]
-            others = {other: np.concatenate([each[other] for each in logs]) for other in logs[0]}
-            check_sampled(columns["log_target"], {"the draft": columns["log_draft"], **others})
-        return cls(columns, infos, {"source": "logits", "settings": {"sampling": asdict(sampling)}, **origin})
+        about = {"source": "logits", "settings": {"sampling": asdict(sampling)}, **origin}
+        return cls(columns, infos, about)._examined()
+
+    def _examined(self) -> Trace:
+        """The trace with equal texts as those of one prompt, and what is odd about its texts in the provenance."""
+        earlier = repeated(self.texts, self.columns)
+        new = np.repeat([not each for each in earlier], self.lengths)
+        columns = {name: values[new] for name, values in self.columns.items()}
+        if self.provenance.get("origin") == SAMPLED_TEXT and "target_entropy" in columns:
+            refuse_foreign(columns)
+        facts = {REPEATED: sum(map(bool, earlier)), AHEAD: draft_ahead(columns)}
+        if not any(facts.values()):
+            return self
+        texts = tuple(replace(text, prompt=first) for text, first in zip(self.texts, earlier, strict=True))
+        odd = {name: value for name, value in facts.items() if value}
+        return replace(self, texts=texts, provenance={**self.provenance, **odd})
 
     def write(self, path: str | Path) -> None:
         """Write as one Parquet file; it appears when whole.

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from spectheory.distributions import Sampling
 from spectheory.errors import SpectheoryError, TextError, page
-from spectheory.trace.logits import check_sampled
 from spectheory.trace.record import LOWEST, Trace
 from spectheory.truncated.top import TopLogProbs
 
@@ -168,7 +167,6 @@ def trace_of(texts: Mapping[str, Text], provenance: Mapping[str, Any] | None = N
         ended=[text.get("ended") is True for text in lines.values()],
         provenance=provenance,
     )
-    check_sampled(trace.columns["log_target"], {"the draft": trace.columns["log_draft"]})
     if not any(name in text for text in lines.values() for name in KEYS):
         return trace
     listed = [each for where, text in lines.items() for each in _positions(text, where)]

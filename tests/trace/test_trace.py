@@ -17,6 +17,9 @@ import torch
 from spectheory.cost import LatencyTable
 from spectheory.errors import OutputError, SpectheoryError, TextError, TraceError
 from spectheory.intervals import Interval
+from spectheory.prediction import plan
+from spectheory.prediction.remarks import doubts
+from spectheory.reports import prediction_report
 from spectheory.trace import COLUMNS, METADATA_KEY, RECORDED_RANKS, TextInfo, Trace
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import Counters
@@ -276,3 +279,35 @@ def test_log_probabilities_of_every_array() -> None:
     record = Trace.from_log_probabilities([(half, [-math.inf, -0.5])])
     assert record.columns["log_target"].tolist() == FINE
     assert record.columns["log_draft"].tolist() == [-math.inf, -0.5]
+
+
+def test_exchanged_models_are_seen_and_right_texts_are_not() -> None:
+    """Texts of 1 and of 400 tokens, 200 of each, drawn from p: log q/p says nothing of one (rate 1e-6 each, 4e-4 in
+    all), and of each long one exchanged. Texts drawn at temperature 0, with log-probabilities of 0, are no doubt.
+    """
+    rng = np.random.default_rng(3)
+    p, q = rng.dirichlet([0.5] * 8, size=(2, 400))
+    for tokens in (1, 400):
+        for _ in range(200):
+            at = np.arange(tokens), [rng.choice(8, p=row) for row in p[:tokens]]
+            text = np.log(p[at]), np.log(q[at])
+            assert "draft_ahead" not in Trace.from_log_probabilities([text]).provenance
+            exchanged = Trace.from_log_probabilities([text[::-1]])
+            assert ("draft_ahead" in exchanged.provenance) == (tokens > 1)
+    assert exchanged.provenance["draft_ahead"] == pytest.approx(float((text[0] - text[1]).mean()))
+    assert doubts(plan(exchanged, k_max=2).best.provenance) == plan(exchanged, k_max=2).warnings != []
+    first = Trace.from_log_probabilities([([0.0] * 400, [-1.0] * 400)])
+    assert first.provenance == {"source": "log-probabilities"}
+
+
+def test_equal_texts_are_of_one_prompt() -> None:
+    """Copies of a text narrow no interval; a text of certain tokens may be that of another prompt."""
+    one, other = ([-1.0, -0.5], [-1.2, -0.7]), ([-1.0, -0.5], [-1.2, -0.8])
+    trace = Trace.from_log_probabilities([one, other, one, one], ids=["a", "b", "c", "d"])
+    assert [text.prompt for text in trace.texts] == ["", "", "a", "a"]
+    assert trace.provenance["repeated_texts"] == 2
+    alone, copied = (plan(Trace.from_log_probabilities([one] * n), k_max=2) for n in (1, 9))
+    assert alone.best.tokens_per_call == copied.best.tokens_per_call
+    assert "Texts that equal an earlier one: 8" in " ".join(prediction_report(copied).brief.notes)
+    certain = Trace.from_log_probabilities([([0.0], [0.0])] * 2)
+    assert [text.prompt for text in certain.texts] == ["", ""]
