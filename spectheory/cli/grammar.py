@@ -29,7 +29,7 @@ class Command(TyperCommand):
         try:
             return super().parse_args(ctx, [*args])  # which it empties
         except BadParameter as error:
-            raise _unread(error, args) from error
+            raise _unread(error, args, str(self.name)) from error
         except _UsageError as error:
             raise self._misplaced(error, ctx) from error
 
@@ -39,7 +39,7 @@ class Command(TyperCommand):
             return SettingError(
                 f"{self.name} is given {error.message.rpartition('(')[2].rstrip(').')} too",
                 limit=f"that is more than it takes: see spectheory {self.name} -h",
-                remedy="leave it out; several logs of one engine are joined by spectheory import",
+                remedy="leave it out; spectheory import FILE FILE --out FOLDER joins logs, or two scrapes of a server",
             )
         if not hasattr(error, "possibilities"):
             return error
@@ -87,8 +87,11 @@ _NUMBERS = {"integer": "a whole number such as 1000", "number": "a number such a
 """Words of the command-line library for what it could not read, and examples."""
 
 
-def _unread(error: BadParameter, args: list[str]) -> Exception:
-    """What is no number, with its value and an example of one; any other refusal as it is."""
+def _unread(error: BadParameter, args: list[str], command: str) -> Exception:
+    """What is no number, or missing, with an example; any other refusal as it is."""
+    if type(error).__name__ == "MissingParameter" and command in EXAMPLES:
+        said, example = error.format_message().rstrip("."), EXAMPLES[command][0][0]
+        return SettingError(said[0].lower() + said[1:], limit="it has no default", remedy=f"write it as in {example}")
     needs = next((example for word, example in _NUMBERS.items() if word in error.message), None)
     if needs is None or error.param is None:
         return error

@@ -8,7 +8,7 @@ from functools import partial
 
 from spectheory.checks import in_range
 from spectheory.cli.answer import ready_page, show
-from spectheory.cli.console import ready_folder, remark
+from spectheory.cli.console import ready_folder
 from spectheory.cli.inputs import checked_rules
 from spectheory.cli.options import JudgeOptions, PairOptions
 from spectheory.cli.predict import LONGEST_CHAIN
@@ -22,6 +22,7 @@ from spectheory.judging.judgement import judge, stated
 from spectheory.judging.readings import readings
 from spectheory.pages.judgement import judgement_parts
 from spectheory.reports import judgement_report, readings_report
+from spectheory.reports.base import Report
 from spectheory.trace import Trace, read_evidence
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters
@@ -44,10 +45,12 @@ def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
     counted(log, counting_of(log, question.k).k, counters)  # refuses what cannot be judged before the models load
     reread = None if traces else _reader(log, pair)
     answer = judge(log, *traces, rules=rules, k=question.k, counters=counters, reread=reread, stop=stop)
-    if reread and pair == PairOptions():
-        remark("judged against the built-in pair: name the engine's models with --target and --draft")
-    parts = partial(judgement_parts, answer)
-    show(judgement_report(answer), question, "judgement", title="Judgement", parts=parts)
+    report, usual = judgement_report(answer), PairOptions()
+    unnamed = [who for who in ("target", "draft") if getattr(pair, who) == getattr(usual, who)] if reread else []
+    if unnamed:
+        said = f"Judged against the built-in {' and '.join(unnamed)}: --target and --draft name others."
+        report = _after(said, report)
+    show(report, question, "judgement", title="Judgement", parts=partial(judgement_parts, answer))
     return Status.DISAGREEMENT if answer.refuted or answer.output_refuted or answer.doubtful else Status.DONE
 
 
@@ -78,11 +81,16 @@ def _read_alone(question: JudgeOptions, traces: Sequence[Trace], log: CallLog | 
             remedy="log them, or leave out the trace and --rule for readings of the counts alone",
         )
     report = readings_report({counts.engine or "counts": readings(counts)})
-    missing = "Nothing judged, as texts are missing."
-    brief = report.brief and replace(report.brief, verdict=[missing, *report.brief.verdict[:1]])
-    report = replace(report, headline=f"{missing} {report.headline}", brief=brief)
+    brief = report.brief and replace(report.brief, verdict=report.brief.verdict[:1])
+    report = _after("Nothing judged, as texts are missing.", replace(report, brief=brief))
     show(report, question, "readings", title="Readings")
     return Status.DONE
+
+
+def _after(said: str, report: Report) -> Report:
+    """The report after a sentence that comes first."""
+    brief = report.brief and replace(report.brief, verdict=[said, *report.brief.verdict])
+    return replace(report, headline=f"{said} {report.headline}", brief=brief)
 
 
 def _reader(log: CallLog, pair: PairOptions) -> Reread:

@@ -281,7 +281,7 @@ def draft_needed(speedup: float, c: float, ks: Sequence[int] = range(1, K_MAX + 
     Raises
     ------
     SettingError
-        If no length gives the speed-up.
+        If no length gives the speed-up, or plain decoding does.
 
     Examples
     --------
@@ -291,7 +291,8 @@ def draft_needed(speedup: float, c: float, ks: Sequence[int] = range(1, K_MAX + 
     """
     rows, refused = [], None
     ks = [checked_length(k) for k in several("ks", ks, remedy="range(1, 17) is one")]
-    speedup, c = amount("the speed-up", speedup, positive=True, remedy="1 is plain decoding"), checked_ratio(c)
+    speedup = real("the speed-up", speedup, lambda s: s > 1, limit="must be > 1", remedy="plain decoding gives 1")
+    c = checked_ratio(c)
     if not ks:
         raise SettingError("there is no length", limit="needs one at least", remedy="range(1, 17) is one")
     for k in ks:

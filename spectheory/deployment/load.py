@@ -125,13 +125,15 @@ class LoadAnswer:
     `requests` has the most tokens per second at each batch that fits into memory, where lengths are known. `targets`
     has for plain decoding and for each chain the largest batch that meets the targets and fits; a chain that meets them
     at no batch is not there. As tokens per second grow with the batch and times do too, that batch gives the *goodput*:
-    the most tokens per second within the targets.
+    the most tokens per second within the targets. `least_tpot` is the least time per token of all at a batch of one,
+    milliseconds, where that misses the target.
     """
 
     load: Load
     batches: Sequence[BatchChoice]
     requests: Sequence[LoadPoint] = ()
     targets: Sequence[LoadPoint] = ()
+    least_tpot: float | None = None
 
     @property
     def goodput(self) -> LoadPoint | None:
@@ -172,7 +174,8 @@ def under_load(chains: Sequence[ChainCalls], cost: Roofline, load: Load) -> Load
     if load.targeted:
         largest = [(chain, _largest(chain, at, load)) for chain in every]
         targets = [_point(chain, replace(at, batch=batch), load) for chain, batch in largest if batch]
-    return LoadAnswer(load, best, requests, targets)
+    least = min(_point(chain, replace(at, batch=1), load).tpot for chain in every)
+    return LoadAnswer(load, best, requests, targets, least if load.tpot is not None and least > load.tpot else None)
 
 
 def _point(chain: ChainCalls, cost: Roofline, load: Load) -> LoadPoint:

@@ -249,7 +249,7 @@ def _range(word: str, value: str) -> tuple[float, float]:
         raise SettingError(
             f"{argument('changes', '--what-if')} is {word!r}",
             limit="two numbers >= 0, the smaller first",
-            remedy="c=0.05..0.4 is one",
+            remedy=f"c=0.05..0.4 is one; one c is given as {argument('the cost', '--c')}",
         )
     return ends
 
@@ -260,7 +260,7 @@ def _half_width(word: str, value: str) -> float:
         raise SettingError(
             f"{argument('changes', '--what-if')} is {word!r}",
             limit="a half-width from 0.01% to 100%",
-            remedy="prompts=2% is one",
+            remedy="prompts=2% asks how many prompts give ±2%",
         )
     return share
 
@@ -416,9 +416,9 @@ def what_if_counted(rows: Iterable[Any], changes: str | Iterable[str]) -> WhatIf
     asked = Changes.read(changes)
     if asked.draft_kl is not None or asked.prompts is not None:
         raise SettingError(
-            "another draft or more prompts are asked for without texts",
-            limit="these need a trace: log-probabilities along texts",
-            remedy="measure the pair, or ask for c alone",
+            f"{argument('changes', '--what-if')} asks for another draft or for prompts",
+            limit="counts and rates have no texts: of them c alone can change",
+            remedy="measure the pair, or ask for c=0.05..0.4",
         )
     assert asked.c is not None
     chains = [("", Chain(row.k), row.tokens_per_call) for row in rows]

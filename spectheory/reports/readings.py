@@ -139,8 +139,8 @@ def _said(log: Readings) -> list[str]:
     if best is None or best.speedup is None:
         return [counted]
     pays = "No k pays; best" if best.speedup.best <= 1 else "Pays" if best.speedup.low > 1 else "May pay"
-    pays = f"{pays} if drafts are free" if log.free and best.speedup.best > 1 else pays
-    beyond = f" (k above {log.k} not counted)" if log.best_beyond else ""
+    pays = "At most, if drafts are free" if log.free and best.speedup.best > 1 else pays
+    beyond = f" (k above {log.k} not counted)" if log.best_beyond and not log.free else ""
     first = f"{pays}: k = {best.k}{beyond}: speed-up {point(best.speedup, 'x')} over plain decoding"
     if log.c:
         known = given_ratio(log.c, best.speedup, log.noise)
@@ -152,7 +152,17 @@ def _said(log: Readings) -> list[str]:
         counted = ""
     loaded = [room_words(log.load), load_sentence(log.load)]
     first_lines = [*loaded, first] if missed(log.load) else [first, *loaded]
-    return [*filter(None, first_lines), "; ".join(filter(None, [known, counted]))]
+    return [*filter(None, first_lines), "; ".join(filter(None, [known, counted])), *_over_served(log, best)]
+
+
+def _over_served(log: Readings, best: ReadingAtK) -> list[str]:
+    """What the best k gains on the one that was served, and which others are as likely the best."""
+    served, rows = log.counted.speedup, log.rows[: log.k]
+    if best.speedup is None or served is None or best.k == log.k:
+        return []
+    near = [row.k for row in rows if row.speedup and row.speedup.best >= best.speedup.low]
+    gain = f"{best.speedup.best / served.best - 1:+.0%} over k = {log.k} as served ({point(served, 'x')})"
+    return [f"{gain}; k = {min(near)}..{max(near)} lie within its range" if len(near) > 1 else gain]
 
 
 def _content(log: Readings) -> LogJson:

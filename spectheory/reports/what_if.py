@@ -55,7 +55,8 @@ def _gain(setting: Prediction) -> str:
 
 
 def _better(answer: WhatIf, now: Prediction) -> str:
-    reached = ", ".join(f"{_gain(each.best)} ({each.path})" for each in answer.drafts)
+    drafts = sorted(answer.drafts, key=lambda each: each.best.gain)
+    reached = " to ".join(f"{_gain(each.best)} ({each.path})" for each in drafts)
     what = "speed-up" if now.speedup else "tokens per call"
     return f"A draft with {100 * (answer.changes.draft_kl or 0):g}% less KL: {what} {_gain(now)} -> {reached}"
 

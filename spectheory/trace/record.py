@@ -459,9 +459,10 @@ def _refused(fault: Fault, columns: Columns, place: tuple[TextInfo, int] | None)
     what = f"{fault.column} of text {text.id!r}, token {position + 1} {fault.what}"
     if fault.column not in REQUIRED:
         return TraceError(what, limit=fault.limit, remedy="measure the pair again")
-    impossible = columns[fault.column][fault.row] == -np.inf
+    value = columns[fault.column][fault.row]
+    remedy = "pass natural logs of probabilities; of losses change the sign"
     return TextError(
         what,
         limit="a log-probability is <= 0, and an output token is possible under the target",
-        remedy="use the sampling settings that made the text" if impossible else "pass natural logs of probabilities",
+        remedy="use the sampling settings that made the text" if value == -np.inf else remedy,
     )

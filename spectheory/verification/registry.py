@@ -114,13 +114,14 @@ def find_rule(name: Rule | str) -> Rule:
         return PATH_RULES[name]
     if not is_address(name):
         known = all_rules()
-        if name not in known:
+        written = name if name in known else name.casefold()
+        if written not in known:
             raise SettingError(
                 f"rule {name!r} is unknown",
                 limit=f"there are {names(known.values())}",
                 remedy="name one, or a class of your own as module:Class",
             )
-        return known[name]
+        return known[written]
     rule = load(name, Rule)  # type: ignore[type-abstract]
     if rule.name in {built.name for built in BUILT_IN}:
         raise SettingError(f"{name} is called {rule.name!r}", limit="a built-in rule has this name", remedy="rename it")
