@@ -143,6 +143,13 @@ class PredictionJson(SettingJson, kw_only=True):
         new: Interval
         prompts: Positive
 
+    class Over(Part):
+        """Ratio of the speed-ups of two rules, or of their tokens per call, paired by prompt."""
+
+        rule: str
+        other: str
+        ratio: Interval
+
     class Where(Part):
         """Where the calls of one setting start, and where they are lost."""
 
@@ -221,6 +228,7 @@ class PredictionJson(SettingJson, kw_only=True):
     ] = UNSET
     recorded: Maybe[Annotated[list[RecordedJson], says("readings of recorded lengths")]] = UNSET
     engines: Maybe[Annotated[list[EngineJson], says("the best setting of each engine, the fastest first")]] = UNSET
+    over: Maybe[Annotated[Over, says("what one of two rules adds to the other")]] = UNSET
     guessed: Maybe[Annotated[list[AtRatioJson], says("the best at half and at twice the c of --c")]] = UNSET
     where: Maybe[Annotated[list[Where], says("where calls start and where they are lost, with --where")]] = UNSET
 

@@ -46,10 +46,8 @@ def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
     reread = None if traces else _reader(log, pair)
     answer = judge(log, *traces, rules=rules, k=question.k, counters=counters, reread=reread, stop=stop)
     report, usual = judgement_report(answer), PairOptions()
-    unnamed = [who for who in ("target", "draft") if getattr(pair, who) == getattr(usual, who)] if reread else []
-    if unnamed:
-        said = f"Judged against the built-in {' and '.join(unnamed)}: --target and --draft name others."
-        report = _after(said, report)
+    if reread and (pair.target == usual.target or pair.draft == usual.draft):
+        report = _after(f"Judged against {pair.target} and {pair.draft}: --target and --draft name others.", report)
     show(report, question, "judgement", title="Judgement", parts=partial(judgement_parts, answer))
     return Status.DISAGREEMENT if answer.refuted or answer.output_refuted or answer.doubtful else Status.DONE
 

@@ -181,6 +181,19 @@ class RecordedReading:
 
 
 @dataclass(frozen=True)
+class RuleGain:
+    """What the better of two rules adds to the `other`, each with its best chain.
+
+    `ratio` is that of their speed-ups, or without costs of tokens per call, with its 95% interval over the same prompts
+    (paired, so narrower than both intervals suggest). The error of latencies is not in it.
+    """
+
+    rule: str
+    other: str
+    ratio: Interval
+
+
+@dataclass(frozen=True)
 class Plan:
     """Predictions for every rule and shape asked for, in that order, and the best of them.
 
@@ -190,7 +203,8 @@ class Plan:
     `left_out` says what the costs or the trace do not reach, a sentence each.
 
     Where they are asked for, `adaptive` says what adaptive lengths are worth (§11), `bias` what over-acceptance gives
-    and costs (Y5, Y6), `new_prompts` what the best rule gives on prompts to come. `recorded` are the readings of
+    and costs (Y5, Y6), `new_prompts` what the best rule gives on prompts to come, and of two rules `over` what one adds
+    to the other. `recorded` are the readings of
     recorded lengths. `cost` is what speed-ups were computed with. With `prefill_emits_token` the prompt's pass emits
     the first token.
     """
@@ -206,6 +220,7 @@ class Plan:
     recorded: tuple[RecordedReading, ...] = ()
     cost: CostModel | None = None
     prefill_emits_token: bool = False
+    over: RuleGain | None = None
 
     def __repr__(self) -> str:
         """How many there are, and the best."""

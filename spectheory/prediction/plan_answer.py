@@ -18,15 +18,16 @@ from spectheory.drafting.shapes import read_shape
 from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError, argument
 from spectheory.prediction.adaptive import adaptive_worth
-from spectheory.prediction.answer import AdaptiveWorth, Plan
+from spectheory.prediction.answer import AdaptiveWorth, Plan, RuleGain, merit
 from spectheory.prediction.best_tree import BestTree, ShapeRequest
 from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
 from spectheory.prediction.certified import by_lists
+from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.per_prompt import PerPrompt, per_prompt
 from spectheory.prediction.prediction import planned
 from spectheory.prediction.recorded import check_depth, recorded_rules
 from spectheory.prediction.recorded_readings import recorded_readings
-from spectheory.prediction.shape_calls import grown_rules, measured_shape
+from spectheory.prediction.shape_calls import calls_by_shape, grown_rules, measured_shape
 from spectheory.prediction.stopped import check_stops
 from spectheory.prediction.trace_limits import TraceLimits
 from spectheory.trace import Trace
@@ -140,7 +141,25 @@ def plan(
         new_prompts=_of_new_prompts(answer, trace, new_prompts, prefill_emits_token),
         recorded=tuple(recorded_readings(trace, k_max, prefill_emits_token=prefill_emits_token)),
         cost=cost,
+        over=_over_other(answer, trace, named or [], prefill_emits_token),
     )
+
+
+def _over_other(answer: Plan, trace: Trace, rules: Sequence[PathRule], prefill: bool) -> RuleGain | None:
+    """What the better of two named rules adds to the other; None where they are not two with chains of known calls."""
+    chains = [max(of, key=merit) for rule in rules if (of := answer.of(rule.name))]
+    if len(rules) != 2 or len(chains) != 2 or trace.recorded or answer.best.label.kind:
+        return None
+    if any(each.certified or each.rule.hindsight for each in chains):
+        return None
+    one, other = sorted(chains, key=merit, reverse=True)
+    prompts = Prompts(trace.texts)
+    calls = [
+        prompts.sum(next(calls_by_shape(trace, each.rule, [each.shape], prefill_emits_token=prefill)).calls.expected)
+        for each in (other, one)
+    ]
+    paired = ratio(*calls)
+    return RuleGain(one.rule.name, other.rule.name, paired * (one.gain / other.gain / paired.best))
 
 
 def _fixed(

@@ -241,8 +241,13 @@ def _brief(
 
 
 def _verdict(plan: Plan, engines: Sequence[EngineSettings]) -> list[str]:
-    """The fastest setting that an engine runs, then the best of all; without engines the best."""
-    return verdict(engines, plan.best, plan.cost) if engines else list(_best(plan))
+    """The fastest setting that an engine runs, then the best of all; without engines the best; then a rule's gain."""
+    said = verdict(engines, plan.best, plan.cost) if engines else list(_best(plan))
+    if plan.over is None:
+        return said
+    low, best, high = (f"{end - 1:+.1%}" for end in (plan.over.ratio.low, plan.over.ratio.best, plan.over.ratio.high))
+    known = f" (95%: {low} to {high}, paired)" if plan.over.ratio.kind == "statistical" else ""
+    return [*said, f"{plan.over.rule} over {plan.over.other}, each at its best k: {best}{known}"]
 
 
 def _best(plan: Plan) -> tuple[str, str]:

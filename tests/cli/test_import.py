@@ -88,6 +88,13 @@ def test_of_two_scrapes_the_difference_is_imported(tmp_path: Path, capsys: pytes
     [
         (["import", "nowhere", "--out", "OUT"], "nowhere is missing: there is no such file; check the path"),
         (["judge", "nowhere"], "nowhere is missing: there is no such file; check the path"),
+        (["import", SCRAPE], "missing option '--out': it has no default; write it as in spectheory import"),
+        (
+            ["predict", SCRAPE, SCRAPE],
+            "too: that is more than it takes: see spectheory predict -h; leave it out; spectheo",
+        ),
+        (["predict", SCRAPE, "--what-if", "prompts=2%"], "counts and rates have no texts: of them c alone can change"),
+        (["predict", SCRAPE, "--what-if", "prompts=200"], "prompts=2% asks how many prompts give ±2%"),
         (["import", SCRAPE, SCRAPE, "--out", "OUT"], "no calls were counted between the two scrapes"),
         (["import", LOG, "--out", "OUT", "--format", "guess"], "format 'guess' is unknown: there are trace, calls"),
         (["import", LOG, "--out", "OUT", "--format", "prometheus"], "no whole scrape"),
@@ -131,6 +138,19 @@ def test_the_verdict_does_not_contradict_its_table(capsys: pytest.CaptureFixture
     assert lines[0] == "Pays: k = 3 (k above 3 not counted): speed-up 2.54x over plain decoding"
     assert lines[1] == "given c = 0.05: 2.50x to 2.58x (95% over calls); counted 2.92 at k = 3"
     assert any("serve with k above 3, the largest that was counted" in line for line in lines)
+
+
+def test_a_shorter_k_is_compared_with_the_one_that_was_served(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where drafts are dear: the gain, and the lengths that are as good within the error; not where k is the best."""
+    rows = answer(capsys, "predict", SCRAPE, "--c", "0.6")["rows"]
+    assert main(["predict", str(SCRAPE), "--c", "0.6"]) == 0
+    line = capsys.readouterr().out.splitlines()[2]
+    (best, served), low = (rows[k - 1]["speedup"]["best"] for k in (1, 3)), rows[0]["speedup"]["low"]
+    near = [row["k"] for row in rows[:3] if row["speedup"]["best"] >= low]
+    rest = f"; k = {near[0]}..{near[-1]} lie within its range" if len(near) > 1 else ""
+    assert line == f"{best / served - 1:+.0%} over k = 3 as served ({served:.2f}x){rest}"
+    assert main(["predict", str(SCRAPE), "--c", "0.05"]) == 0
+    assert "as served" not in capsys.readouterr().out
 
 
 def test_terms_of_rows_stand_under_tables_that_have_them(capsys: pytest.CaptureFixture[str]) -> None:

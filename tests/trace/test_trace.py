@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from spectheory.cost import LatencyTable
+from spectheory.cost import ConstantRatio, LatencyTable
+from spectheory.deployment import Draft
+from spectheory.deployment.mismatch import mismatches
 from spectheory.errors import OutputError, SpectheoryError, TextError, TraceError
 from spectheory.intervals import Interval
 from spectheory.prediction import plan
@@ -295,7 +297,11 @@ def test_exchanged_models_are_seen_and_right_texts_are_not() -> None:
             exchanged = Trace.from_log_probabilities([text[::-1]])
             assert ("draft_ahead" in exchanged.provenance) == (tokens > 1)
     assert exchanged.provenance["draft_ahead"] == pytest.approx(float((text[0] - text[1]).mean()))
-    assert doubts(plan(exchanged, k_max=2).best.provenance) == plan(exchanged, k_max=2).warnings != []
+    answer, (said,) = plan(exchanged, k_max=2), doubts(exchanged.provenance)
+    assert prediction_report(answer).brief.verdict[0] == said
+    assert (
+        prediction_report(answer).as_dict()["warnings"] == mismatches(Draft("a", exchanged, ConstantRatio(0))) == [said]
+    )
     first = Trace.from_log_probabilities([([0.0] * 400, [-1.0] * 400)])
     assert first.provenance == {"source": "log-probabilities"}
 
