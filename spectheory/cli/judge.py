@@ -47,7 +47,7 @@ def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
     answer = judge(log, *traces, rules=rules, k=question.k, counters=counters, reread=reread, stop=stop)
     report, usual = judgement_report(answer), PairOptions()
     if reread and (pair.target == usual.target or pair.draft == usual.draft):
-        report = _after(f"Judged against {pair.target} and {pair.draft}: --target and --draft name others.", report)
+        report = _after(f"Judged against {pair.target} and {pair.draft} (--target, --draft).", report)
     show(report, question, "judgement", title="Judgement", parts=partial(judgement_parts, answer))
     return Status.DISAGREEMENT if answer.refuted or answer.output_refuted or answer.doubtful else Status.DONE
 

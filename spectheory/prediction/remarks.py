@@ -13,6 +13,7 @@ _AHEAD = (
     "Texts that the target sampled have a larger probability under the draft, as these have, with probability 1e-6 at "
     "most: the two are exchanged, or the target did not sample the texts."
 )
+_ALONE = "From log-probabilities alone: limits assume that the target sampled the text."
 _UNKNOWN = "The trace does not say where its text is from: limits assume that the target sampled it."
 
 
@@ -49,7 +50,8 @@ def about_texts(provenance: Mapping[str, Any]) -> list[str]:
 
 
 def origin(provenance: Mapping[str, Any]) -> list[str]:
-    """What limits assume of where the text is from, unless the target is known to have sampled it."""
-    if provenance.get("origin") != GIVEN_TEXT and provenance.get("source") == "log-probabilities":
-        return ["From log-probabilities alone: limits assume that the target sampled the text."]
-    return about_texts(provenance) or ([] if provenance.get("origin") == SAMPLED_TEXT else [_UNKNOWN])
+    """What limits assume of where the text is from, unless it is known, and what changes the reading of it."""
+    said = about_texts(provenance)
+    if provenance.get("origin") in (GIVEN_TEXT, SAMPLED_TEXT):
+        return said
+    return [_ALONE if provenance.get("source") == "log-probabilities" else _UNKNOWN, *said]
