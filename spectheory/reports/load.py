@@ -72,8 +72,8 @@ def load_sentence(load: LoadAnswer | None) -> str:
         return ""
     best = load.goodput
     if best is None:
-        least = f"; the least is {load.least_tpot:.3g} ms per token" if load.least_tpot else ""
-        return f"Out of reach at any concurrency: {_targets(load.load)}{least}"
+        least = f" ms per token (at least {load.least_tpot:.3g})" if load.least_tpot else " ms per token"
+        return f"Out of reach: {_targets(load.load).replace(' ms per token', least)}"
     plain = next((point for point in load.targets if point.k == 0), None)
     others = "plain decoding meets no target" if plain is None else f"plain decoding {_gives(plain, 'at')}"
     if best.k == 0:

@@ -21,6 +21,7 @@ from spectheory.cli.grammar import group_of, repeatable
 from spectheory.cli.vocabulary import GROUPS
 from spectheory.deployment import BATCHES
 from spectheory.drafting import stopping
+from spectheory.errors import SettingError
 from spectheory.verification import PATH_RULES
 
 PROGRAM: Any = get_command(app)
@@ -163,9 +164,11 @@ def refused(page: str) -> list[str]:
 
 
 def taken(command: str, *words: str) -> bool:
-    """Whether the command reads these words. What the command-line library raises has a message."""
+    """Whether the command reads these words. What the command-line library raises has a message; some have ours."""
     try:
         return command in COMMANDS and bool(COMMANDS[command].make_context(command, list(words)))
+    except SettingError:
+        return False
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise

@@ -204,7 +204,7 @@ def test_free_drafts_pay_at_every_c_and_counts_take_c_alone() -> None:
     assert never.pays_below == 0
     rows = from_acceptance(0.8, k_max=8).rows
     assert what_if_counted(rows, "c=0.05..0.4").costs.rows[0].speedup.low > 2  # the sure end decides
-    with pytest.raises(SettingError, match="these need a trace"):
+    with pytest.raises(SettingError, match="counts and rates have no texts"):
         what_if_counted(rows, ["c=0.1..0.2", "prompts=2%"])
 
 
