@@ -39,7 +39,8 @@ def why_not_more(best: Prediction, cost: CostModel | None) -> str:
         return accepted
     call, step = cost.call(shape).best, cost.target_step().best
     target = cost.verification(shape).best if isinstance(cost, PassCost) else step
-    everything = cost.speedup(Interval.exact(shape.depth + 1.0), shape).best
+    late = float(shape.depth) if cost.reads_accepted else 1.0
+    everything = cost.speedup(Interval.exact(shape.depth + 1.0), shape, late).best
     said = [f"{accepted} (if all drafts were: {everything:.2f}x)"]
     if call > target:
         share = (call - target) / call
