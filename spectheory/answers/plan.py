@@ -212,5 +212,8 @@ class TrainingJson(Part, kw_only=True):
     pays_until: Annotated[float | None, says("step at which the line reaches plain decoding")]
     periods: Annotated[
         list[tuple[float, float]],
-        says("cost of training the draft over plain decoding of a step's texts, and the best number of steps between"),
+        says(
+            "cost of training the draft over plain decoding of a step's texts, and the best number of steps between; "
+            "costs with which plain decoding takes less are left out"
+        ),
     ]

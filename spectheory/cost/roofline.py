@@ -425,10 +425,10 @@ def batch_table(
     r"""Throughput at several batches (C4, values of the roofline): :math:`B\,\tau/t_{call}(B)` tokens per second.
 
     `tokens_per_call` counts recovered and bonus tokens and does not depend on the batch; `full_share` is the share of
-    calls that follow a full acceptance. All sequences make their calls together and have the same context; `cost.batch`
-    is not used. Where drafts vary in length, all sequences are assumed to draft equally many at a time. With
-    independent lengths, and no padding, they are at least as fast: the work of a pass evens out, and its time is convex
-    in the work.
+    calls that follow a full acceptance, of a head the tokens that it reads besides one. All sequences make their calls
+    together and have the same context; `cost.batch` is not used. Where drafts vary in length, all sequences are assumed
+    to draft equally many at a time. With independent lengths, and no padding, they are at least as fast: the work of a
+    pass evens out, and its time is convex in the work.
 
     Examples
     --------
@@ -527,8 +527,10 @@ def _terms(cost: Roofline, shape: Shape, tokens_per_call: float, full_share: flo
     if cost.draft_time:
         passes: dict[int, float] = dict(Counter(shape.passes))
         for first in shape.passes[:1]:
-            passes[first] -= full_share
-            passes[first + 1] = passes.get(first + 1, 0.0) + full_share
+            fewer = int(full_share)
+            passes[first] -= 1
+            for extra, share in ((fewer, fewer + 1 - full_share), (fewer + 1, full_share - fewer)):
+                passes[first + extra] = passes.get(first + extra, 0.0) + share
         terms += [(-count, cost.draft_time, tokens) for tokens, count in passes.items()]
     return terms
 

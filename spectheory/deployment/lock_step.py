@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from spectheory.checks import instance, several
-from spectheory.cost import AffineCost, CostModel, Roofline
+from spectheory.cost import AffineCost, Roofline
 from spectheory.cost.served import ServedCost
-from spectheory.deployment.batches import check_batches
+from spectheory.deployment.batches import ChainCalls, check_batches
 from spectheory.distributions import Floats
-from spectheory.drafting import Chain, Shape
+from spectheory.drafting import Chain
 from spectheory.drafting.tree import at_least_one
 from spectheory.prediction.lock_step import plainly_unfinished, rounds_of_draws, unfinished
 from spectheory.prediction.shape_calls import calls_by_shape, survival_of
@@ -50,11 +49,10 @@ class LockStepChoice:
 
 @dataclass(frozen=True)
 class _Setting:
-    """A chain of k drafts, or plain decoding: P(unfinished) by rounds, and the seconds of a round by the cost."""
+    """A chain, or plain decoding, and P(unfinished) by rounds."""
 
-    k: int
+    calls: ChainCalls
     unfinished: Floats
-    seconds: Callable[[CostModel], float]
 
 
 def lock_step_lengths(
@@ -71,7 +69,8 @@ def lock_step_lengths(
 
     A round of m live texts takes what `cost` says of m texts; its own batch and context do not matter. The seconds of a
     batch are the expected ones: rounds with m live texts are counted exactly. `ks` beyond what the trace records by
-    start are left out. With `prefill_emits_token` the prompt's pass emits the first token, and is on neither side.
+    start are left out. With `prefill_emits_token` the prompt's pass emits the first token, and is on neither side;
+    texts without another token have no choice.
 
     Examples
     --------
@@ -90,14 +89,14 @@ def lock_step_lengths(
     ks = [at_least_one("k", k) for k in several("ks", ks, remedy="range(1, 17) is one")]
     batches = [at_least_one("batch", batch) for batch in several("batches", batches, remedy="[1, 8, 64] is one")]
     contexts = several("contexts", contexts, remedy="[0, 1024] is one")
-    if not batches:
+    tokens = float((trace.lengths - int(prefill_emits_token)).mean())
+    if not batches or not tokens:
         return []
     settings = _settings(trace, rule, ks, prefill_emits_token)
-    tokens = float((trace.lengths - int(prefill_emits_token)).mean())
     choices = []
     for context in contexts:
         models = [_at(cost, live, context) for live in range(1, max(batches) + 1)]
-        times = [np.array([each.seconds(model) for model in models]) for each in settings]
+        times = [np.array([each.calls.seconds(model) for model in models]) for each in settings]
         choices += [_best(settings, times, batch, context, tokens) for batch in batches]
     return choices
 
@@ -112,21 +111,16 @@ def _settings(trace: Trace, rule: PathRule, ks: Sequence[int], prefilled: bool) 
     first = np.zeros(len(trace), bool)
     first[np.cumsum(trace.lengths) - trace.lengths] = prefilled
     lengths = trace.lengths - int(prefilled)
-    settings = [_Setting(0, plainly_unfinished(lengths), lambda cost: cost.target_step().best)]
+    settings = [_Setting(ChainCalls(), plainly_unfinished(lengths))]
     chains = [Chain(k) for k in sorted(ks) if k <= within(trace.columns, k)]
     if not chains:
         return settings
     survival = survival_of(rule, chains[-1], trace.columns)[0][~first]
     for each in calls_by_shape(trace, rule, chains, prefill_emits_token=prefilled):
-        seconds = partial(
-            _call, each.shape, float(each.calls.full.sum() / (each.calls.expected - int(prefilled)).sum())
-        )
-        settings.append(_Setting(each.shape.nodes, unfinished(survival[:, : each.shape.nodes], lengths), seconds))
+        number = float((each.calls.expected - int(prefilled)).sum())
+        calls = ChainCalls(each.shape, float(lengths.sum()) / number, float(each.calls.full.sum()) / number)
+        settings.append(_Setting(calls, unfinished(survival[:, : calls.k], lengths)))
     return settings
-
-
-def _call(shape: Shape, full_share: float, cost: CostModel) -> float:
-    return cost.call(shape, full_share).best
 
 
 def _best(
@@ -141,7 +135,7 @@ def _best(
         if best is None or plain / total > best.speedup:
             waiting = float(rounds.sum() / each.unfinished.sum(axis=0).mean())
             best = LockStepChoice(
-                batch, context, each.k, float(rounds.sum()), waiting, plain / total, batch * tokens / total
+                batch, context, each.calls.k, float(rounds.sum()), waiting, plain / total, batch * tokens / total
             )
     assert best is not None
     return best

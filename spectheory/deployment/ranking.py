@@ -94,12 +94,12 @@ def _around(setting: Setting) -> list[Setting]:
 
 def _speedup(trace: Trace, rule: RankRule, cost: CostModel, wanted: BestTree) -> float:
     """The predicted speed-up, 0 where the cost knows no such pass."""
-    seconds = 0.0
-    for tree, scored in scored_parts(trace, rule, wanted, _HALVES):
-        calls = float(scored.expected.sum())
+    parts = [(tree, scored.expected.sum(), scored.full) for tree, scored in scored_parts(trace, rule, wanted, _HALVES)]
+    seconds, accepted = 0.0, len(trace) / float(sum(calls for _, calls, _ in parts)) - 1
+    for tree, calls, full in parts:
         shape = wanted.drafted_as(tree) if wanted.drafted_as else tree
         try:
-            seconds += calls * cost.call(shape, float(scored.full.sum()) / calls).best
+            seconds += calls * cost.call(shape, accepted if cost.reads_accepted else float(full.sum() / calls)).best
         except SettingError:  # a pass wider than was measured
             return 0.0
     return len(trace) * cost.target_step().best / seconds

@@ -25,7 +25,7 @@ from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError, argument
 from spectheory.intervals import Interval
 from spectheory.prediction import Prediction
-from spectheory.prediction.over_prompts import reach
+from spectheory.prediction.over_prompts import deviation, reach
 from spectheory.prediction.plan_answer import measured_nodes, named_rules
 from spectheory.prediction.prediction import planned
 from spectheory.verification import PathRule, TokenVerification
@@ -48,7 +48,8 @@ class TrainingStep:
 @dataclass(frozen=True)
 class Staleness:
     """Steps in their order, all with one rule. `slope` is a, per step (an estimate: a straight line, with the 95% error
-    of the speed-ups, or of two steps' line alone).
+    of the speed-ups, as far as all of them have one). Times of passes that are the same at all steps have an error that
+    moves all of them alike: it is left out.
 
     `pays_until` is the step at which the line reaches plain decoding, None if time per token does not grow; `periods`
     are the steps between two trainings of the draft for costs of :data:`RETRAINING`.
@@ -61,10 +62,15 @@ class Staleness:
 
     @property
     def periods(self) -> tuple[tuple[float, float], ...]:
-        """Cost of training the draft again, and the best number of steps between; empty if time does not grow."""
-        if self.slope.best <= 0:
+        """Cost of training the draft again, and the best number of steps between; empty if time does not grow.
+
+        Costs are left out with which plain decoding takes less: :math:`g_0 + r/P + aP/2` at the best P is
+        :math:`g_0 + aP`, the line after P steps, so these are the P at which the draft no longer pays.
+        """
+        if self.pays_until is None:
             return ()
-        return tuple((cost, math.sqrt(2 * cost / self.slope.best)) for cost in RETRAINING)
+        best = ((cost, math.sqrt(2 * cost / self.slope.best)) for cost in RETRAINING)
+        return tuple((cost, steps) for cost, steps in best if steps < self.pays_until - self.steps[0].step)
 
 
 def step_of(name: str) -> int | None:
@@ -121,21 +127,22 @@ def staleness(
     k_max = min(within(draft.trace.columns, measured_nodes(draft.cost, k_max)) for draft in drafts)
     chains = [Chain(k) for k in range(1, k_max + 1)]
     asked = named_rules(rules, [draft.trace for draft in drafts]) or [TokenVerification()]
-    first = max(planned(drafts[0].trace, drafts[0].cost, asked, chains).predictions, key=lambda one: one.gain)
+    first = planned(drafts[0].trace, drafts[0].cost, asked, chains).best
     steps = []
     for draft in drafts:
         of_rule = planned(draft.trace, draft.cost, [first.rule], chains).predictions
-        unchanged = next(one for one in of_rule if one.shape == first.shape)
+        unchanged = next(one for one in of_rule if one.wanted == first.wanted)
         steps.append(TrainingStep(step_of(draft.name) or 0, max(of_rule, key=lambda one: one.gain), unchanged))
-    slope, pays_until = _line(steps)
+    slope, pays_until = _line(steps, alike=all(draft.cost == drafts[0].cost for draft in drafts))
     return Staleness(tuple(steps), first.rule, slope, pays_until)
 
 
-def _line(steps: Sequence[TrainingStep]) -> tuple[Interval, float | None]:
-    """The slope of time per token by step, and where the line reaches plain decoding."""
+def _line(steps: Sequence[TrainingStep], *, alike: bool) -> tuple[Interval, float | None]:
+    """The slope of time per token by step, and where the line reaches plain decoding; `alike`: costs are the same."""
     speedups = [each.best.speedup for each in steps if each.best.speedup]
     at, time = np.array([float(each.step) for each in steps]), np.array([1 / each.best for each in speedups])
-    errors = np.array([(1 / each.low - 1 / each.high) / (2 * reach(math.inf)) for each in speedups])
+    ranges = [each.best.tokens_per_call for each in steps] if alike else speedups
+    errors = time * [deviation(each.low, each.high) for each in ranges]
     weights = 1 / errors**2 if np.all(errors > 0) else np.ones(len(at))
     middle, mean = weights @ at / weights.sum(), weights @ time / weights.sum()
     spread = weights @ (at - middle) ** 2

@@ -82,7 +82,8 @@ class Shape(ABC):
     def cut(self, drafted: int) -> Self:
         """The call of a chain that drafts so many of its tokens.
 
-        Where the token that stops is not kept, the pass that looked at it was made too.
+        Where the token that stops is not kept, the pass that looked at it was made too. Without a stopping rule the
+        length is known before the call: one of no drafts makes no pass, and a parallel head's is on that many tokens.
 
         Examples
         --------
@@ -91,7 +92,9 @@ class Shape(ABC):
         [2, 3]
         """
         drafted = whole("drafted", drafted, least=0, most=self.nodes, remedy="use 0 or more")
-        looked = min(drafted + (self.stop is not None and not self.stop.keeps), self.nodes)
+        if self.stop is None:
+            return self.by(Cut(drafted, self.schedule.passes(self.inner[:drafted]) if drafted else ()))
+        looked = min(drafted + (not self.stop.keeps), self.nodes)
         return self.by(Cut(drafted, self.schedule.stopped(self.inner, looked)))
 
     @classmethod

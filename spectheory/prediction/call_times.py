@@ -216,7 +216,7 @@ def _cut(estimates: Sequence[Interval], low: Interval, high: Interval) -> Interv
     middle = float(np.mean([each.best for each in estimates]))
     best = min(max(middle, low.best), high.best)
     if np.isclose(low.best, high.best, rtol=ROUNDING, atol=0):  # the texts settle it
-        return Interval.exact(best) if low.low == high.high else low
+        return Interval.exact(best) if low.low == high.high and low.kind != "estimate" else low
     if "estimate" in {each.kind for each in estimates}:  # one prompt says nothing of the error
         return Interval(low.best, best, high.best, "bound")
     least, most = min(each.low for each in estimates), max(each.high for each in estimates)

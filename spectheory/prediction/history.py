@@ -12,6 +12,7 @@ with drawn acceptances, which is exact where every draft is accepted or refused 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,7 @@ def by_history(
 ) -> ByHistory:
     """Calls, drafted tokens and speed-up of a policy with a memory (§18; exact given the texts, or replayed).
 
-    Ranges are 95% over prompts. The longest chain is no deeper than the trace records its draft.
+    Ranges are 95% over prompts. The longest chain of the policy is no deeper than the trace records its draft.
 
     Examples
     --------
@@ -59,6 +60,7 @@ def by_history(
     """
     trace = trace.in_memory()
     most = within(trace.columns, policy.most)
+    policy = replace(policy, most=most)
     survival = np.ascontiguousarray(rule.path_survival(trace.columns, most))
     if policy.finite:
         (counts, full), error = _exactly(survival, trace, policy, int(prefill_emits_token)), 0.0
@@ -80,7 +82,7 @@ def _exactly(survival: Floats, trace: Trace, policy: LengthPolicy, prefill: int)
     states, places, moves = [policy.start], {policy.start: 0}, list[list[int]]()
     for state in states:  # grows as states are reached
         moves.append([])
-        for accepted in range(min(policy.drafts(state), most) + 1):
+        for accepted in range(policy.drafts(state) + 1):
             reached = policy.after(state, accepted)
             if reached not in places:
                 places[reached] = len(states)
@@ -89,7 +91,7 @@ def _exactly(survival: Floats, trace: Trace, policy: LengthPolicy, prefill: int)
     after = np.zeros((len(states), most + 1), np.int64)
     for at, reached_from in enumerate(moves):
         after[at, : len(reached_from)] = reached_from
-    drafts = np.array([min(policy.drafts(state), most) for state in states])
+    drafts = np.array([policy.drafts(state) for state in states])
     counts, full = np.zeros((len(trace.lengths), most + 1)), np.zeros(len(trace.lengths))
     policy_calls(survival, trace.lengths, rooms(trace, most), drafts, after, prefill, counts, full)
     return counts, full
@@ -109,12 +111,14 @@ def _replayed(
             n, end = end + prefill, end + length
             state = state if policy.kept else policy.start
             while n < end:
-                k = min(policy.drafts(state), most)
-                accepted = int((survival[n, :k] > rng.random()).sum())
+                k = policy.drafts(state)
+                accepted = int((survival[n, : min(k, room[n], end - n)] > rng.random()).sum())
                 counts[replay, text, min(k, room[n])] += 1
                 full[replay, text] += accepted == k > 0 and end - n - 1 > k
                 state = policy.after(state, accepted)
                 n += accepted + 1
-    tokens = (trace.lengths.sum() - prefill * len(trace.lengths)) / counts.sum(axis=(1, 2))
-    error = 0.0 if certain else reach(math.inf) * float(tokens.std(ddof=1)) / math.sqrt(replays)
+    error, calls = 0.0, counts.sum(axis=(1, 2))
+    if not certain and calls.all():
+        tokens = (trace.lengths - prefill).sum() / calls
+        error = reach(math.inf) * float(tokens.std(ddof=1)) / math.sqrt(replays)
     return counts.mean(axis=0), full.mean(axis=0), error

@@ -341,8 +341,10 @@ def _gained(
     if not shape_calls.lengths:
         return (speedup(prompts, shape_calls, decoded, prefilled, cost, errors) if cost else None), None
     calls = sum_of(shape_calls.lengths)
+    if not calls.calls.sum() > 0:
+        return None, None
     drafted = drafted_per_call(prompts, calls, shape_calls.shape.nodes)
-    if not cost or not calls.calls.sum() > 0:
+    if not cost:
         return None, drafted
     return stopped_speedup(prompts, shape_calls.lengths, prompts.sum(decoded), cost, errors), drafted
 

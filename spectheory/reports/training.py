@@ -30,12 +30,14 @@ def training_report(answer: Staleness) -> Report:
 
 
 def _until(answer: Staleness) -> str:
+    if answer.slope.low <= 0 < answer.slope.high:
+        return "Whether it grows worse is not sure: the slope's error reaches 0; measure more prompts or later steps"
     if answer.pays_until is None:
         return "Its time per token does not grow with the steps: no reason to train the draft again"
-    if answer.slope.low <= 0:
-        return "Whether it grows worse is not sure: the slope's error reaches 0; measure more prompts or later steps"
     step = answer.pays_until
-    last = answer.steps[-1].step
+    first, last = answer.steps[0].step, answer.steps[-1].step
+    if step <= first:
+        return f"On a straight line plain decoding is faster from the first step, {first}, on"
     return f"On a straight line it {'pays until' if step > last else 'no longer pays from'} about step {step:.0f}"
 
 
@@ -55,6 +57,10 @@ def _steps_table(answer: Staleness) -> Table:
 def _periods_table(answer: Staleness) -> Table:
     columns = [
         Column("cost of training the draft", digits=1, meaning="over plain decoding of one step's texts"),
-        Column("steps between", digits=0, meaning="least time in all, on a straight line"),
+        Column(
+            "steps between",
+            digits=0,
+            meaning="least time in all, on a straight line; none where plain decoding takes less",
+        ),
     ]
     return Table("Train the draft again every", columns, answer.periods)

@@ -17,12 +17,13 @@ from spectheory.deployment.next_steps import next_steps, why_not_more
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.prediction import plan
+from spectheory.prediction import plan, predict
 from spectheory.trace import Trace
 from spectheory.trace.counters import Counters
 from spectheory.trace.samples import PAIR
 from tests.cli.plan_cases import measured
 from tests.cost.roofline_cases import PUBLISHED
+from tests.made_up import each
 
 WIDTH, HEIGHT = 80, 24
 Screen = Callable[..., list[str]]
@@ -147,6 +148,18 @@ def test_drafting_counts_the_loop_around_draft_passes() -> None:
     free, call = 1 + 0.1, 1 + 2 * 0.1 + 0.2 + 2 * 0.05
     said = why_not_more(best, cost)
     assert f"drafting takes {1 - free / call:.0%} of a call (if free: {best.tokens_per_call.best:.2f}x)" in said
+
+
+@each("draft", [{}, {"kind": "eagle3"}])
+def test_if_all_drafts_were_accepted_is_what_a_perfect_draft_gives(draft: dict[str, str]) -> None:
+    """Its first pass is on two tokens, of a head on five, which take time here. Texts end: 1 call in 800."""
+    perfect = Trace.from_log_probabilities([([-1.0] * 4000, [-1.0] * 4000)] * 2)
+    timed = {m: Interval.exact(0.1 * m) for m in (1, 2, 8)}
+    cost = LatencyTable({m: Interval.exact(1.0) for m in (1, 8)}, timed, 64, {"draft": draft})
+    best = predict(perfect, "token", Chain(4), cost)
+    assert best.speedup is not None
+    assert f"(if all drafts were: {best.speedup.best:.2f}x)" in why_not_more(best, cost)
+    assert f"{best.speedup.best:.2f}" != f"{5 / 1.4:.2f}"
 
 
 def test_settings_are_of_what_was_asked() -> None:

@@ -296,7 +296,8 @@ def test_break_even_against_many_batches(
 
 
 @theorem
-@given(models, drafts, cards, contexts, shapes, st.floats(0.05, 1), st.sampled_from([0.0, 0.3, 1.0]))
+@given(models, drafts, cards, contexts, shapes, st.floats(0.05, 1), st.sampled_from([0.0, 0.3, 1.0, 2.6]))
+@example(LARGE, SMALL, Accelerator("any", {"bf16": 1e15}, 3e12), 0, Chain(4), 0.5, 2.6)  # two tokens read, four compute
 def test_at_break_even_the_speedup_is_one(
     target: ModelShape,
     draft: ModelShape | None,
@@ -306,7 +307,9 @@ def test_at_break_even_the_speedup_is_one(
     share: float,
     full: float,
 ) -> None:
-    """With times written out at the batch itself, not rounded; after a full acceptance a pass is on one token more."""
+    """With times written out at the batch itself, not rounded; after a full acceptance a pass is on one token more, of
+    a head on what it reads.
+    """
     cost = Roofline(target, draft, card, context)
     tokens = 1 + share * shape.depth
     end = break_even_batch(cost, shape, tokens, full)
@@ -315,8 +318,9 @@ def test_at_break_even_the_speedup_is_one(
     time, small = cost.target_time, cost.draft_time
     drafting = sum(small.seconds(m, end) for m in shape.passes) if small else 0.0
     if small:
-        first = shape.passes[0]
-        drafting += full * (small.seconds(first + 1, end) - small.seconds(first, end))
+        first, fewer = shape.passes[0], math.floor(full)
+        some, more = (small.seconds(first + fewer + each, end) for each in (0, 1))
+        drafting += some + (full - fewer) * (more - some) - small.seconds(first, end)
     assert tokens * time.seconds(1, end) == pytest.approx(time.seconds(shape.nodes + 1, end) + drafting, rel=1e-9)
 
 

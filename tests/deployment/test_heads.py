@@ -16,12 +16,14 @@ import pytest
 from spectheory.cli import main
 from spectheory.cost import ConstantRatio
 from spectheory.deployment import Draft, EngineSettings, engine_settings, serving_engines, without_method
-from spectheory.deployment.ranking import rank_drafts
+from spectheory.deployment.ranking import _speedup, rank_drafts
 from spectheory.drafting import Grown
 from spectheory.errors import SettingError
+from spectheory.intervals import Interval
 from spectheory.prediction import predict
+from spectheory.prediction.best_tree import BestTree
 from spectheory.trace import GIVEN_TEXT, SAMPLED_TEXT, Trace
-from spectheory.verification import PATH_RULES
+from spectheory.verification import PATH_RULES, RecursiveRejection
 from tests.made_up import each
 from tests.toy_drafts import table, text_trace
 
@@ -62,6 +64,26 @@ def head(kind: str, seed: int = 4, *, grown: bool = False, **settings: Any) -> T
 def of_engines(trace: Trace, k_max: int = 4) -> dict[str, EngineSettings]:
     every = engine_settings([Draft("x", trace, table(draft=0.1))], k_max=k_max, nodes=6)
     return {settings.engine: settings for settings in every if settings.candidate.prediction.rule.uses_draft}
+
+
+def test_a_tree_of_a_head_costs_what_its_prediction_says() -> None:
+    """Equal prompts, so that all parts have one tree: the size is chosen by the speed-up that is then predicted.
+    Control: a draft model's first pass is on two tokens at most.
+    """
+    trace = text_trace(4, 0.7, texts=1)
+    columns = {name: np.concatenate([values] * 8) for name, values in trace.columns.items()}
+    texts = tuple(replace(trace.texts[0], id=str(i)) for i in range(8))
+    timed = replace(table(), draft={m: Interval.exact(0.1 * m) for m in (1, 2, 65)})
+    speedups = []
+    for kind in ({"kind": "eagle3"}, {}):
+        cost, wanted = replace(timed, provenance={"draft": kind}), BestTree(4, 3)
+        rule = RecursiveRejection()
+        searched = _speedup(Trace(columns, texts), rule, cost, wanted)
+        predicted = predict(Trace(columns, texts), rule, wanted, cost).speedup
+        assert predicted is not None
+        assert searched == pytest.approx(predicted.best, rel=1e-9)
+        speedups.append(searched)
+    assert speedups[1] > 1.005 * speedups[0]
 
 
 @each("kind", METHODS)

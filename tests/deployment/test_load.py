@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spectheory.cost import ACCELERATORS, Accelerator, AffineCost, AffineTime, ConstantRatio, Roofline
+from spectheory.cost import ACCELERATORS, Accelerator, AffineCost, AffineTime, ConstantRatio, ModelShape, Roofline
 from spectheory.deployment import ChainCalls, Load, LoadPoint, best_lengths, lock_step_lengths, under_load
+from spectheory.deployment.batches import every_length
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.prediction.lock_step import unfinished
@@ -240,6 +241,32 @@ def test_the_token_of_the_prompt_s_pass_is_left_out() -> None:
         (c.k, round(c.rounds, 9), round(c.tokens_per_second, 6))
         for c in lock_step_lengths(shorter, RULE, AFFINE, ks=KS, batches=[4], contexts=[0])
     ]
+
+
+def test_a_head_reads_what_was_accepted() -> None:
+    """A batch of one is one of continuous batching for heads too; passes on four tokens compute longer than they read.
+    Control: as a draft model, whose first pass is on two tokens at most, the same draft is faster.
+    """
+    texts = Trace.from_log_probabilities([([-1.0] * 60, [-1.05] * 60)] * 2)
+    shape = ModelShape(2, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
+    small = ModelShape(1, 2048, 8192, heads=32, kv_heads=8, head_dim=64, vocabulary=128256, tied=True, fusion=1)
+    slow = replace(ACCELERATORS["H100-SXM"], peak={"bf16": 1e13})
+    chosen = []
+    for draft in (small, replace(small, fusion=0)):
+        cost = Roofline(shape, draft, slow, context=100)
+        (together,) = lock_step_lengths(texts, RULE, cost, ks=[3], batches=[1], contexts=[100])
+        continuous = every_length(texts, RULE, cost, k_max=3, batches=[1], contexts=[100])[0]
+        least = max((continuous[0], continuous[3]), key=lambda choice: choice.speedup)
+        assert together.k == least.k == 3
+        assert together.speedup == pytest.approx(least.speedup, rel=ROUNDING)
+        chosen.append(together.speedup)
+    assert chosen[1] > 1.01 * chosen[0]
+
+
+def test_texts_of_the_prompt_s_token_alone_have_no_choice() -> None:
+    assert (
+        lock_step_lengths(trace(1, 1), RULE, AFFINE, ks=KS, batches=[2], contexts=[0], prefill_emits_token=True) == []
+    )
 
 
 def test_plain_decoding_where_drafts_are_dear() -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectheory.cost import ConstantRatio
+from spectheory.cost import ACCELERATORS, ConstantRatio, CostModel, ModelShape, Roofline
 from spectheory.deployment import Draft
 from spectheory.deployment.training import RETRAINING, staleness
 from spectheory.errors import SettingError
+from spectheory.reports.training import training_report
 from spectheory.trace import Trace
 from tests.commands import answer, refused
 from tests.made_up import each
@@ -52,9 +53,64 @@ def test_the_period_is_the_least_of_all() -> None:
     assert [cost for cost, _ in aged.periods] == list(RETRAINING)
 
 
+def test_training_that_never_pays_is_left_out() -> None:
+    """Time per token grows by 1e-3 a step from .9, so that plain decoding is as fast after 100 steps. Against the mean
+    time of the best period, tried one by one; control: the costs that are left out take more than plain decoding.
+    """
+    aged = staleness([draft_of(step, 0.9 + 1e-3 * step) for step in (0, 50)], k_max=1)
+    tried = np.arange(1, 2000)
+    least = [(0.9 + cost / tried + aged.slope.best * tried / 2).min() for cost in RETRAINING]
+    assert [cost for cost, _ in aged.periods] == [
+        cost for cost, time in zip(RETRAINING, least, strict=True) if time < 1
+    ]
+    assert len(aged.periods) == 2
+
+
 def test_a_draft_that_stays_good() -> None:
     aged = staleness([draft_of(0, 0.85), draft_of(100, 0.8)], k_max=1)
     assert (aged.pays_until, aged.periods) == (None, ())
+    assert "no reason to train the draft again" in training_report(aged).headline
+
+
+def test_a_draft_that_never_paid() -> None:
+    aged = staleness([draft_of(0, 1.05), draft_of(100, 1.1)], k_max=1)
+    assert aged.periods == ()
+    assert "plain decoding is faster from the first step, 0, on" in training_report(aged).headline
+
+
+def uneven(step: int, off: float, cost: CostModel) -> Draft:
+    """Ten texts whose acceptances differ a little."""
+    rows = np.random.default_rng(step).normal(off, 0.05, (10, 60))
+    return Draft(f"step{step}", Trace.from_log_probabilities([([-1.0] * 60, -1 - abs(row)) for row in rows]), cost)
+
+
+def test_an_error_that_all_steps_share() -> None:
+    """A roofline's stated error moves the times of all steps alike: it hides no growth. Control: costs that differ."""
+    small = ModelShape(16, 2048, 8192, heads=32, kv_heads=8, head_dim=64, vocabulary=128256, tied=True)
+    large = ModelShape(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
+    cost = Roofline(large, small, ACCELERATORS["H100-SXM"], context=1024)
+    alike = staleness([uneven(step, 0.2 + 0.001 * step, cost) for step in (0, 50)], k_max=4)
+    apart = staleness([uneven(0, 0.2, cost), uneven(50, 0.25, replace(cost, context=1025))], k_max=4)
+    assert apart.slope.low < 0 < alike.slope.low
+    assert "not sure" in training_report(apart).headline
+
+
+def test_a_growth_below_0_may_be_chance() -> None:
+    aged = staleness([uneven(0, 0.3, ConstantRatio(C)), uneven(100, 0.295, ConstantRatio(C))], k_max=4)
+    assert aged.slope.best < 0 < aged.slope.high
+    assert "not sure" in training_report(aged).headline
+
+
+def test_a_draft_that_is_copied() -> None:
+    """How often it is short differs by step: the same k is still found."""
+    drafts = []
+    for step, seed in ((0, 1), (100, 2)):
+        matched = np.random.default_rng(seed).integers(0, 5, 800)
+        copied = {"lookup_match": matched, "lookup_drafted": matched + seed}
+        given = Trace(of_acceptance(0.5).columns | copied, of_acceptance(0.5).texts)
+        drafts.append(Draft(f"step{step}", given, ConstantRatio(C)))
+    aged = staleness(drafts, rules="lookup", k_max=4)
+    assert [one.unchanged.shape.nodes for one in aged.steps] == [aged.steps[0].best.shape.nodes] * 2
 
 
 @each(

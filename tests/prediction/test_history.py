@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from spectheory.cost import ConstantRatio
-from spectheory.drafting import Chain
+from spectheory.cost import ConstantRatio, LatencyTable
+from spectheory.drafting import Chain, read_stop
 from spectheory.drafting.history import POLICIES, Heuristic, LengthPolicy, MovingAverage
 from spectheory.errors import SettingError
+from spectheory.intervals import Interval
 from spectheory.prediction import predict
 from spectheory.prediction.adaptive import _clairvoyant_speedup, adaptive_worth
 from spectheory.prediction.history import by_history
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import ArgmaxDraft, BlockVerification, PathRule, TokenVerification
-from tests.made_up import each
+from tests.made_up import by_start, each
 from tests.toy_drafts import text_trace
 
 TRACE = text_trace(4, 1.0, texts=9, tokens=50)
 C = 0.1
+PASSES = {tokens: Interval.exact(0.01 * tokens) for tokens in (1, 2, 17)}
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,63 @@ def test_no_policy_beats_the_clairvoyant(rule: PathRule) -> None:
 def test_adaptive_answers_have_the_policies() -> None:
     worth = adaptive_worth(TRACE, TokenVerification(), 4, ConstantRatio(C), thresholds=3)
     assert [each.policy.engine for each in worth.histories] == ["transformers", "sglang"]
+
+
+@each("kind", POLICIES)
+def test_a_trace_of_short_calls_shortens_the_policy(kind: type[LengthPolicy]) -> None:
+    """Drafts recorded to depth 3: the longest chain of the policy is 3, whatever was asked for."""
+    given = Trace({**TRACE.columns, **by_start(TRACE.columns, 3)}, TRACE.texts, TRACE.provenance)
+    long, short = (by_history(given, TokenVerification(), kind(most=most), seed=2) for most in (16, 3))
+    assert long == short
+    assert long.policy.most == 3
+
+
+def test_what_is_past_the_end_of_a_text_is_not_accepted() -> None:
+    """Each of sixty texts ends after its first token, drafted wrongly; the next text begins with right drafts."""
+    matches = [0, 1] * 60
+    texts = tuple(TextInfo(str(i), 2) for i in range(60))
+    given = Trace({**certain_trace(matches).columns}, texts)
+    seen: list[int] = []
+
+    class Watched(MovingAverage):
+        def after(self, state: Hashable, accepted: int) -> tuple[int, float, int]:
+            seen.append(accepted)
+            return super().after(state, accepted)
+
+    by_history(given, TokenVerification(), Watched(most=7))
+    assert seen == [0, 0] * 60
+
+
+def test_one_prompt_is_an_estimate() -> None:
+    """Nobody knows how another prompt differs, with lengths that are exact for the text and with drawn ones."""
+    alone = Trace({name: values[:50] for name, values in TRACE.columns.items()}, TRACE.texts[:1])
+    for policy in (Heuristic(most=6), MovingAverage(most=6)):
+        prediction = by_history(alone, TokenVerification(), policy, ConstantRatio(C)).prediction
+        assert prediction.drafted is not None
+        assert prediction.speedup is not None
+        assert {prediction.drafted.kind, prediction.speedup.kind} == {"estimate"}
+
+
+@each("policy", [Heuristic(most=4), MovingAverage(most=4)])
+def test_texts_of_the_prompt_s_token_alone(policy: LengthPolicy) -> None:
+    """No call decodes: there is neither a speed-up nor a number of drafts, as with a fixed length."""
+    given = Trace.from_log_probabilities([([-1.0], [-1.2])] * 3)
+    at: dict[str, Any] = {"cost": ConstantRatio(C), "prefill_emits_token": True}
+    prediction = by_history(given, TokenVerification(), policy, **at).prediction
+    stopped = predict(given, "token", Chain(4, stop=read_stop("token<0.4")), **at)
+    for one in (prediction, stopped, predict(given, "token", Chain(4), **at)):
+        assert (one.speedup, one.drafted, one.tokens_per_call.best) == (None, None, 1.0)
+
+
+def test_a_parallel_head_knows_how_much_it_drafts() -> None:
+    """Its pass is on the tokens of the call, on one more at most, and there is none before a text's last token."""
+    cost = LatencyTable({1: Interval.exact(1.0), 17: Interval.exact(1.0)}, PASSES, 64)
+    given = Trace(TRACE.columns, TRACE.texts, {**TRACE.provenance, "draft": {"parallel": True}})
+    prediction = by_history(given, TokenVerification(), Heuristic(most=16, first=1), cost).prediction
+    assert prediction.drafted is not None
+    assert prediction.speedup is not None
+    time = prediction.tokens_per_call.best / prediction.speedup.best
+    assert 1 + 0.01 * prediction.drafted.best <= time <= 1 + 0.01 * (prediction.drafted.best + 1)
 
 
 def test_bad_lengths() -> None:
