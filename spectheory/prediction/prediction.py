@@ -198,7 +198,8 @@ def _between_ends(
 class _CostAtBound(CostModel):
     """A cost model of which every call takes what a call after this share of full acceptances does.
 
-    How many calls follow a full acceptance is not known either; between the shares 0 and 1 lies every mixture.
+    How many calls follow a full acceptance is not known either; between the shares 0 and 1 lies every mixture. A head
+    reads at most as many tokens more as the shape is deep.
     """
 
     cost: CostModel
@@ -210,7 +211,7 @@ class _CostAtBound(CostModel):
 
     def call(self, shape: Shape, full_share: float = 0.0) -> Interval:
         """Time of a call at the one share."""
-        return self.cost.call(shape, self.share)
+        return self.cost.call(shape, self.share * (shape.depth if self.cost.reads_accepted else 1))
 
     def errors(self) -> Iterator[Ends]:
         """Those of the cost model, at the one share."""

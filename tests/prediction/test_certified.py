@@ -194,6 +194,18 @@ def test_the_speed_up_holds_for_calls_of_either_length(tmp_path: Path) -> None:
     assert ends.high - ends.low > free.high - free.low
 
 
+def test_the_speed_up_of_a_head_holds_for_whatever_it_reads(tmp_path: Path) -> None:
+    """The dearest call follows two accepted drafts, with a pass on three tokens; the cheapest none."""
+    pair, rule, one = Pair(4), PATH_RULES["race"], Interval.exact(1.0)
+    draft = {1: Interval.exact(0.1), 2: Interval.exact(0.1), 3: Interval.exact(20.0)}
+    times = LatencyTable({1: one, 3: one}, draft, 1, {"draft": {"kind": "eagle3"}})
+    prediction = predict(read_any(pair.write(tmp_path / "log", 3)), rule, Chain(2), times)
+    assert prediction.certified
+    assert prediction.speedup
+    assert prediction.speedup.low <= prediction.certified.low / (1 + 20 + 0.1)
+    assert prediction.speedup.high >= prediction.certified.high / (1 + 0.1 + 0.1)
+
+
 def test_block_and_token_stay_exact_and_the_best_is_by_the_low_end(tmp_path: Path) -> None:
     trace = read_any(Pair(5).write(tmp_path / "log", 1))
     numbers = Trace.from_log_probabilities(
