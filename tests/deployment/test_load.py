@@ -243,7 +243,7 @@ def test_the_token_of_the_prompt_s_pass_is_left_out() -> None:
     ]
 
 
-def test_a_head_reads_what_was_accepted() -> None:
+def test_a_head_reads_what_was_accepted_in_lock_step() -> None:
     """A batch of one is one of continuous batching for heads too; passes on four tokens compute longer than they read.
     Control: as a draft model, whose first pass is on two tokens at most, the same draft is faster.
     """
