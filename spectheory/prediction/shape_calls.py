@@ -195,6 +195,8 @@ def takes(rule: Rule, wanted: ShapeRequest) -> bool:
         return rule.grows and not wanted.fixed
     if wanted.stop:
         return rule.uses_draft
+    if isinstance(rule, PathRule) and rule.length not in (None, wanted.nodes):
+        return False
     return wanted.is_chain or isinstance(rule, RankRule)
 
 

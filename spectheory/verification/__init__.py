@@ -15,6 +15,7 @@ from spectheory.verification.gumbel_list import GumbelList
 from spectheory.verification.kseq import KSeq
 from spectheory.verification.lookup import LookupMatch
 from spectheory.verification.matching import ArgmaxDraft, GreedyMatch, IndependentMatch, TopKMatch
+from spectheory.verification.ngram import NgramMatch
 from spectheory.verification.optimal import optimal_acceptance, optimal_acceptances, optimal_rejections
 from spectheory.verification.order import RuleStanding, rule_order
 from spectheory.verification.poisson import PoissonRace
@@ -47,6 +48,7 @@ __all__ = [
     "IndependentMatch",
     "KSeq",
     "LookupMatch",
+    "NgramMatch",
     "PathRule",
     "PoissonRace",
     "PositionRule",

@@ -169,10 +169,11 @@ class PathRule(Rule):
     """A rule with a path form: given the text, the accepted drafts of a call have a known law (§7).
 
     `needs` are the columns of a trace that :meth:`path_survival` reads. A rule of `hindsight` is shown beside others
-    and never the best: its drafts are chosen by what is output.
+    and never the best: its drafts are chosen by what is output. One of a `length` takes no other chain.
     """
 
     hindsight: ClassVar[bool] = False
+    length: int | None = None
 
     needs: ClassVar[tuple[str, ...]]
 

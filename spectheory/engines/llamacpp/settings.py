@@ -7,6 +7,7 @@ from typing import Any
 from spectheory.deployment.candidates import DRAFT_MODEL
 from spectheory.deployment.engines import ARGMAX, Ask, EngineSettings, Fact, ServingEngine, command
 from spectheory.drafting.stopping import TopBelow
+from spectheory.ngrams.llamacpp import NgramMod
 
 FIRST_CHOICES = Fact(
     "--spec-type draft-simple",
@@ -54,6 +55,24 @@ HEADS = Fact(
     "taken to draft first choices like a draft model.",
     "documentation, ggml-org/llama.cpp#18039, #22673, #22105; not run",
 )
+NGRAMS = Fact(
+    "--spec-type ngram-simple, ngram-map-k, ngram-map-k4v, ngram-mod or ngram-cache",
+    "Copies by token ids, without a draft model. A type takes its own lengths; --spec-draft-n-max does not limit it.",
+    "source of build 11434: `common/speculative.cpp`, `ngram-map.cpp`, `ngram-mod.cpp`, `ngram-cache.cpp`; its "
+    "functions run by a test, but for ngram-mod",
+)
+NGRAM_KEYS = Fact(
+    "--spec-type ngram-map-k",
+    "A key drafts no more tokens than were accepted when it last drafted: after one refused draft it never drafts "
+    "again in this request.",
+    NGRAMS.evidence,
+)
+NGRAM_CHUNKS = Fact(
+    "--spec-type ngram-cache",
+    "Counts an n-gram and the token after it only where one call brought both, so it learns the prompt and little of "
+    "the output; a slot that served a longer text before learns nothing of a shorter one. It drafts 8 tokens at most.",
+    NGRAMS.evidence,
+)
 METHODS = (
     (DRAFT_MODEL, "draft-simple"),
     ("eagle3", "draft-eagle3"),
@@ -61,7 +80,7 @@ METHODS = (
     ("dflash", "draft-dflash"),
 )
 """The type of each kind of draft."""
-_FACTS = (FIRST_CHOICES, LENGTH, P_MIN, N_MIN, SAMPLED, HEADS, DEFAULTS, ORDER, GGUF)
+_FACTS = (FIRST_CHOICES, LENGTH, P_MIN, N_MIN, SAMPLED, HEADS, NGRAMS, NGRAM_KEYS, NGRAM_CHUNKS, DEFAULTS, ORDER, GGUF)
 
 
 def _with_draft(ask: Ask) -> EngineSettings | None:
@@ -75,10 +94,8 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
         "spec-type": ENGINE.method(ask.draft.kind),
         "spec-draft-n-max": best.shape.nodes,
         "spec-draft-p-min": best.shape.stop.threshold if best.shape.stop else 0,
-        "temp": sampling.temperature,
+        **_sampled(ask),
     }
-    if not ask.greedy:
-        options |= {"top-k": sampling.top_k or 0, "top-p": sampling.top_p or 1.0, "min-p": sampling.min_p or 0}
     files = [f"{model.name.rpartition('/')[2]}.gguf" for model in (ask.target, ask.drafter)]
     paste = command(["llama-server", "-m", files[0], "-md", files[1]], options)
     remarks = [FIRST_CHOICES.as_rule, *([HEADS.does] if ask.head else []), GGUF.does]
@@ -90,6 +107,34 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
     return ask.settings(ENGINE, best, options, paste, remarks)
 
 
+def _sampled(ask: Ask) -> dict[str, Any]:
+    """How the target draws."""
+    sampling = ask.sampling
+    cuts = {"top-k": sampling.top_k or 0, "top-p": sampling.top_p or 1.0, "min-p": sampling.min_p or 0}
+    return {"temp": sampling.temperature, **({} if ask.greedy else cuts)}
+
+
+def _with_ngrams(ask: Ask) -> EngineSettings | None:
+    """The fastest n-gram draft that the trace has replayed."""
+    best, draft, remark = ask.lookup(ENGINE.name)
+    if best is None or draft is None:
+        return None
+    words = {"n": "size-n", "m": "size-m", "hits": "min-hits", "min": "n-min", "max": "n-max"}
+    if draft.name == NgramMod.name:
+        words["n"] = "n-match"
+    sizes = {f"spec-{draft.name}-{words[name]}": number for name, number in draft.settings.items()}
+    options = {"spec-type": draft.name, **sizes, **_sampled(ask)}
+    paste = command(["llama-server", "-m", f"{ask.target.name.rpartition('/')[2]}.gguf"], options)
+    facts = [NGRAMS, *(each for each in (NGRAM_KEYS, NGRAM_CHUNKS) if each.setting.endswith(draft.name)), GGUF]
+    return ask.settings(ENGINE, best, options, paste, [remark, *(each.does for each in facts)])
+
+
 ENGINE = ServingEngine(
-    "llama.cpp", "build 11434", _FACTS, takes_min_p=True, methods=METHODS, stops=(TopBelow.name,), makers=(_with_draft,)
+    "llama.cpp",
+    "build 11434",
+    _FACTS,
+    takes_min_p=True,
+    methods=METHODS,
+    stops=(TopBelow.name,),
+    makers=(_with_draft, _with_ngrams),
 )
