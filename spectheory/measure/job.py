@@ -44,8 +44,8 @@ class MeasureSettings:
     has its own random stream, and each text its own key for estimated columns. `depth` is that of a draft head, which
     is measured at every start (§10); None: as many drafts as it was trained for. `grown` is the size of the trees that
     the draft grows at every start, as 16x4x5; None: none. `suffix` says what suffix decoding drafts, for its columns;
-    `ngrams` are n-gram drafts of engines (:func:`spectheory.ngrams.read_ngrams`). For both, texts are served in the
-    order of the file. `better_drafts` says whether to record what the geometric path of a better draft reads
+    `ngrams` are n-gram drafts of engines (as ``spectheory.ngrams.read_ngrams`` takes them). For both, texts are served
+    in the order of the file. `better_drafts` says whether to record what the geometric path of a better draft reads
     (:mod:`spectheory.prediction.what_if_answer`), which no head has.
 
     Examples

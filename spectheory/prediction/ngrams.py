@@ -27,7 +27,7 @@ def with_ngrams(
 ) -> Trace:
     """The trace with what n-gram drafts copy at every token and how much of it the text repeats (§10, exact).
 
-    `drafts` are as :func:`spectheory.ngrams.read_ngrams` reads them. Each of the `prompts` (ids) has equally many of
+    `drafts` are as ``spectheory.ngrams.read_ngrams`` reads them. Each of the `prompts` (ids) has equally many of
     the trace's texts, and the texts are served by one server in their order. `ends` are token ids that end a text, and
     `removed` those that top-p removes from logits that are all equal: transformers drafts neither.
 

@@ -10,6 +10,7 @@ from spectheory.verification.biased import BiasedVerification
 from spectheory.verification.block import BlockVerification
 from spectheory.verification.channel_simulation import RankInformation, entropy_at_least_kl
 from spectheory.verification.copied import RecordedMatch
+from spectheory.verification.copied_first import CopiedFirst
 from spectheory.verification.grown import GrownMatch
 from spectheory.verification.gumbel_list import GumbelList
 from spectheory.verification.kseq import KSeq
@@ -42,6 +43,7 @@ __all__ = [
     "BiasedVerification",
     "BlockVerification",
     "Columns",
+    "CopiedFirst",
     "GreedyMatch",
     "GrownMatch",
     "GumbelList",

@@ -203,7 +203,7 @@ class PathRule(Rule):
 
     def calls_by_drafted(
         self, columns: Columns, lengths: NDArray[np.int64], most: NDArray[np.int64], k: int, *, first: int = 0
-    ) -> NDArray[np.int64] | None:
+    ) -> NDArray[Any] | None:
         """Calls of each text by the tokens that they draft; None if calls draft the whole shape wherever they start."""
         return None
 

@@ -1,4 +1,4 @@
-"""N-gram drafts of engines (A4, §7, §10): copied by token ids as :mod:`spectheory.ngrams` replays them."""
+"""N-gram drafts of engines (A4, §7, §10): copied by token ids as ``spectheory.ngrams`` replays them."""
 
 from __future__ import annotations
 

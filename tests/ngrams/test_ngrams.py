@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from spectheory.cost import ConstantRatio
 from spectheory.cost.model import FREE_DRAFTS
 from spectheory.deployment import Draft, engine_settings
-from spectheory.distributions import Sampling
+from spectheory.distributions import Floats, Sampling
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TraceError
 from spectheory.ngrams import NGRAMS, NgramDraft, Request, read_ngrams, replay
@@ -17,9 +19,11 @@ from spectheory.ngrams.base import Ids, leading
 from spectheory.ngrams.llamacpp import NgramMapK, NgramMod
 from spectheory.ngrams.transformers import TransformersLookup
 from spectheory.ngrams.vllm import VllmGpuNgram
-from spectheory.prediction import plan
+from spectheory.prediction import plan, predict
 from spectheory.prediction.ngrams import ngram_rules, with_ngrams
 from spectheory.trace import TextInfo, Trace
+from spectheory.verification import CopiedFirst, LookupMatch, TokenVerification
+from spectheory.verification.registry import path_rule
 from tests.made_up import each
 from tests.ngrams.recorded_drafts import recorded, texts
 
@@ -233,3 +237,50 @@ def test_plan_names_the_engine_and_the_line_to_paste() -> None:
     assert served.options["prompt_lookup_max"] == int(best.rule.name[-1])
     assert "ngram_proposer.py" in served.remarks[0]
     assert settings["transformers"].options["max_matching_ngram_size"] == 3
+
+
+def hybrid_calls(survival: Floats, lengths: list[int]) -> list[float]:
+    """Expected calls of each text, from its end: a call, and what is left after what it accepts."""
+    calls, end = [], 0
+    for length in lengths:
+        left = [0.0] * (length + survival.shape[1] + 2)
+        for n in range(length - 1, -1, -1):
+            at = [1.0, *survival[end + n], 0.0]
+            left[n] = 1 + sum((at[i] - at[i + 1]) * left[n + i + 1] for i in range(len(at) - 1))
+        calls.append(left[0])
+        end += length
+    return calls
+
+
+def test_a_hybrid_copies_first() -> None:
+    """Calls by their recursion and time by kinds of calls; one that never copies is the other draft alone."""
+    trace, prompts = made_up()
+    rng = np.random.default_rng(8)
+    scores = {"log_target": -rng.exponential(1.0, len(trace)), "log_draft": -rng.exponential(1.5, len(trace))}
+    trace = with_ngrams(
+        replace(trace, columns={**trace.columns, **scores}), ["ngram-vllm:min=4,max=5"], prompts=prompts
+    )
+    (lookup,), token, k, cost = ngram_rules(trace), TokenVerification(), 3, ConstantRatio(0.25)
+    hybrid = CopiedFirst(lookup, token)
+    answer = predict(trace, hybrid, Chain(k), cost)
+    drafted = trace.columns["ngram_drafted"][:, 0]
+    survival = np.where(
+        drafted[:, None] > 0, lookup.path_survival(trace.columns, k), token.path_survival(trace.columns, k)
+    )
+    lengths = [text.tokens for text in trace.texts]
+    calls = sum(hybrid_calls(survival, lengths))
+    assert answer.tokens_per_call.best == pytest.approx(len(trace) / calls, rel=1e-9)
+    counts = hybrid.calls_by_drafted(trace.columns, trace.lengths, trace.lengths, k)
+    assert counts.sum() == pytest.approx(calls, rel=1e-9)
+    assert 0.1 < counts[:, 0].sum() / calls < 0.9
+    assert answer.speedup is not None
+    assert answer.speedup.best == pytest.approx(len(trace) / (calls + 0.25 * k * counts[:, 0].sum()), rel=1e-9)
+    columns = {**trace.columns, "ngram_match": 0 * trace.columns["ngram_match"]}
+    never = replace(trace, columns={**columns, "ngram_drafted": columns["ngram_match"]})
+    alone = predict(never, token, Chain(k), cost)
+    same = predict(never, hybrid, Chain(k), cost)
+    assert same.tokens_per_call.best == pytest.approx(alone.tokens_per_call.best, rel=1e-9)
+    assert same.speedup.best == pytest.approx(alone.speedup.best, rel=1e-9)
+    assert path_rule("lookup>token") == CopiedFirst(LookupMatch(), token)
+    with pytest.raises(SettingError, match="then a draft that a model makes"):
+        CopiedFirst(lookup, lookup)
