@@ -6,7 +6,7 @@ import copy
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -83,7 +83,10 @@ class NgramDraft(ABC):
             yield cls(**dict(zip(values, combination, strict=True)))
 
     def begin(self, request: Request, before: Any = None) -> Any:
-        """The state before the first call of a request; `before` is that after the server's request before it."""
+        """The state before the first call of a request; `before` is that after the server's request before it.
+
+        A state that remembers is a dataclass, and entries of its dictionaries are replaced, never changed.
+        """
         return request
 
     @abstractmethod
@@ -143,7 +146,7 @@ def replay(draft: NgramDraft, requests: Sequence[tuple[Request, Ids]]) -> NDArra
         for start in range(len(output)):
             at = len(request.prompt) + start
             made = start == call
-            here = state if made or not draft.remembers else copy.deepcopy(state)
+            here = state if made or not draft.remembers else _forked(state)
             copied = np.asarray(draft.draft(text[:at], here), dtype=np.int64)[:LONGEST_COPY]
             match = leading(copied, text[at:])
             if made:
@@ -152,3 +155,9 @@ def replay(draft: NgramDraft, requests: Sequence[tuple[Request, Ids]]) -> NDArra
                     draft.accept(here, match)
             rows.append((match, len(copied)))
     return np.array(rows, dtype=np.int16).reshape(-1, 2)
+
+
+def _forked(state: Any) -> Any:
+    """A state of its own for one call that is not made."""
+    values = {each.name: getattr(state, each.name) for each in fields(state)}
+    return replace(state, **{name: copy.copy(value) for name, value in values.items() if isinstance(value, dict)})

@@ -6,9 +6,9 @@ token; place 0 stands for "nowhere" and is never copied from.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from spectheory.ngrams.base import Ids, NgramDraft, Request, occurrences
@@ -80,7 +80,7 @@ class _Map:
     prompt: int
     places: dict[int, int] = field(default_factory=dict)
     hashed_to: int = 0
-    keys: dict[tuple[int, ...], _Key] = field(default_factory=lambda: defaultdict(_Key))
+    keys: dict[tuple[int, ...], _Key] = field(default_factory=dict)
     last: _Value | None = None
 
 
@@ -129,8 +129,9 @@ class NgramMapK(NgramDraft):
         at = self._place(tokens, wanted, state)
         if not at:
             return []
-        key = state.keys[wanted]
-        key.hits = min(key.hits + 1, _MOST_COUNTED)
+        old = state.keys.get(wanted, _Key())
+        hits = min(old.hits + 1, _MOST_COUNTED)
+        state.keys[wanted] = key = _Key(hits, old.counted_to, [replace(value) for value in old.values])
         state.last = self._value(tokens, wanted, at, key)
         if state.last is None:
             return []
@@ -341,13 +342,14 @@ class NgramCache(NgramDraft):
         new = tokens[state.counted_to :]
         for size in range(1, len(self.seen) + 1):
             for i in range(size, len(new)):
-                state.counts.setdefault(tuple(new[i - size : i]), Counter())[new[i]] += 1
+                follows = state.counts[tuple(new[i - size : i])] = Counter(state.counts.get(tuple(new[i - size : i])))
+                follows[new[i]] += 1
         state.counted_to, known = len(tokens), len(tokens)
         while len(tokens) >= 2 and len(tokens) < known + self.k:
-            follows = self._next(tokens, state)
-            if follows is None:
+            token = self._next(tokens, state)
+            if token is None:
                 break
-            tokens.append(follows)
+            tokens.append(token)
         return tokens[known:]
 
     def _next(self, tokens: list[int], state: _Cache) -> int | None:

@@ -14,9 +14,9 @@ from spectheory.deployment import Draft, engine_settings
 from spectheory.distributions import Floats, Sampling
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TraceError
-from spectheory.ngrams import NGRAMS, NgramDraft, Request, read_ngrams, replay
+from spectheory.ngrams import NgramDraft, Request, read_ngrams, replay
 from spectheory.ngrams.base import Ids, leading
-from spectheory.ngrams.llamacpp import NgramMapK, NgramMod
+from spectheory.ngrams.llamacpp import NgramMod
 from spectheory.ngrams.transformers import TransformersLookup
 from spectheory.ngrams.vllm import VllmGpuNgram
 from spectheory.prediction import plan, predict
@@ -210,15 +210,15 @@ def test_limits_are_said() -> None:
         plan(with_ngrams(trace, ["ngram-cache"], prompts=prompts), rules=[rule], shapes=[Chain(3)])
 
 
-def test_starts_that_no_call_visits_are_what_one_call_would_do_there() -> None:
-    """A draft that remembers is not changed by them."""
-    (draft,) = read_ngrams(["ngram-map-k:n=1,m=3"])
-    text = np.array(recorded()[0].text)
-    rows = replay(draft, [(Request(text[:20]), text[20:])])
-    for start, *copied in calls_of(draft, 20, text):
-        assert rows[start].tolist() == [leading(np.array(copied), text[20 + start :]), len(copied)]
-    assert set(NGRAMS) >= {draft.name}
-    assert NgramMapK.remembers
+@each("written", ["ngram-map-k:n=1,m=3", "ngram-map-k4v:n=1,m=2", "ngram-mod:n=2,min=1,max=4", "ngram-cache"])
+def test_starts_that_no_call_visits_change_nothing(written: str) -> None:
+    """Rows of calls are those of the calls alone, of a draft that remembers."""
+    (draft,) = read_ngrams([written])
+    assert draft.remembers
+    for text in texts(np.random.default_rng(2)):
+        rows = replay(draft, [(Request(text[:20]), text[20:])])
+        for start, *copied in calls_of(draft, 20, text):
+            assert rows[start].tolist() == [leading(np.array(copied), text[20 + start :]), len(copied)]
 
 
 def test_plan_names_the_engine_and_the_line_to_paste() -> None:
