@@ -229,7 +229,12 @@ class Ask:
     @property
     def longest(self) -> int:
         """Most drafts of the chains."""
-        return max(prediction.shape.nodes for prediction in self.chains.predictions)
+        return max(self.lengths)
+
+    @property
+    def lengths(self) -> list[int]:
+        """The lengths of the chains."""
+        return sorted({prediction.shape.nodes for prediction in self.chains.predictions})
 
     @property
     def sampling(self) -> Sampling:

@@ -22,7 +22,7 @@ from spectheory.ngrams.vllm import VllmGpuNgram
 from spectheory.prediction import plan, predict
 from spectheory.prediction.ngrams import ngram_rules, with_ngrams
 from spectheory.trace import TextInfo, Trace
-from spectheory.verification import CopiedFirst, LookupMatch, TokenVerification
+from spectheory.verification import ArgmaxDraft, CopiedFirst, LookupMatch, TokenVerification
 from spectheory.verification.registry import path_rule
 from tests.made_up import each
 from tests.ngrams.recorded_drafts import recorded, texts
@@ -284,3 +284,21 @@ def test_a_hybrid_copies_first() -> None:
     assert path_rule("lookup>token") == CopiedFirst(LookupMatch(), token)
     with pytest.raises(SettingError, match="then a draft that a model makes"):
         CopiedFirst(lookup, lookup)
+
+
+def test_llamacpp_is_given_both_where_both_are_faster() -> None:
+    """A draft model whose first choice is right half of the time, and a lookup that finds what returns."""
+    trace, prompts = made_up()
+    trace = with_ngrams(trace, ["ngram-simple:n=3,m=4"], prompts=prompts)
+    ranks = np.random.default_rng(1).integers(1, 3, len(trace))
+    trace = replace(trace, columns={**trace.columns, "draft_rank": ranks})
+    draft = Draft("pair", trace, ConstantRatio(0.3))
+    every = engine_settings([draft], k_max=4, engines=["llama.cpp"])
+    both = next(one for one in every if one.options["spec-type"] == "ngram-simple,draft-simple")
+    assert "-md" in both.paste
+    assert "--spec-ngram-simple-size-n 3 --spec-ngram-simple-size-m 4 --spec-draft-n-max 4" in both.paste
+    hybrid = CopiedFirst(ngram_rules(trace)[0], ArgmaxDraft())
+    assert both.candidate.prediction.speedup == predict(trace, hybrid, Chain(4), draft.cost).speedup
+    alone = predict(trace, ArgmaxDraft(), Chain(4), draft.cost).speedup
+    assert alone is not None
+    assert both.candidate.speedup.best > alone.best

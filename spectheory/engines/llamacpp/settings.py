@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from spectheory.deployment.candidates import DRAFT_MODEL
-from spectheory.deployment.engines import ARGMAX, Ask, EngineSettings, Fact, ServingEngine, command
+from spectheory.deployment.engines import ARGMAX, Ask, EngineSettings, Fact, ModelSource, ServingEngine, command
+from spectheory.drafting import Chain
 from spectheory.drafting.stopping import TopBelow
+from spectheory.ngrams import NgramDraft, read_ngrams
 from spectheory.ngrams.llamacpp import NgramMod
+from spectheory.prediction.ngrams import ngram_rules
+from spectheory.prediction.prediction import planned
+from spectheory.verification import ArgmaxDraft, CopiedFirst, GreedyMatch
 
 FIRST_CHOICES = Fact(
     "--spec-type draft-simple",
@@ -73,6 +78,12 @@ NGRAM_CHUNKS = Fact(
     "the output; a slot that served a longer text before learns nothing of a shorter one. It drafts 8 tokens at most.",
     NGRAMS.evidence,
 )
+BOTH = Fact(
+    "--spec-type ngram-simple,draft-simple",
+    "N-gram drafts come first, and the draft model or head drafts where they find nothing. Exact for ngram-simple; the "
+    "other types remember calls, which are then also the draft's: an estimate.",
+    "source of build 11434: `common_speculative_init`, `common_speculative_draft`; not run",
+)
 METHODS = (
     (DRAFT_MODEL, "draft-simple"),
     ("eagle3", "draft-eagle3"),
@@ -80,7 +91,21 @@ METHODS = (
     ("dflash", "draft-dflash"),
 )
 """The type of each kind of draft."""
-_FACTS = (FIRST_CHOICES, LENGTH, P_MIN, N_MIN, SAMPLED, HEADS, NGRAMS, NGRAM_KEYS, NGRAM_CHUNKS, DEFAULTS, ORDER, GGUF)
+_FACTS = (
+    FIRST_CHOICES,
+    LENGTH,
+    P_MIN,
+    N_MIN,
+    SAMPLED,
+    HEADS,
+    NGRAMS,
+    NGRAM_KEYS,
+    NGRAM_CHUNKS,
+    BOTH,
+    DEFAULTS,
+    ORDER,
+    GGUF,
+)
 
 
 def _with_draft(ask: Ask) -> EngineSettings | None:
@@ -96,8 +121,7 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
         "spec-draft-p-min": best.shape.stop.threshold if best.shape.stop else 0,
         **_sampled(ask),
     }
-    files = [f"{model.name.rpartition('/')[2]}.gguf" for model in (ask.target, ask.drafter)]
-    paste = command(["llama-server", "-m", files[0], "-md", files[1]], options)
+    paste = command(["llama-server", "-m", _file(ask.target), "-md", _file(ask.drafter)], options)
     remarks = [FIRST_CHOICES.as_rule, *([HEADS.does] if ask.head else []), GGUF.does]
     remarks += [P_MIN.does] if best.shape.stop else []
     if not ask.greedy:
@@ -119,14 +143,51 @@ def _with_ngrams(ask: Ask) -> EngineSettings | None:
     best, draft, remark = ask.lookup(ENGINE.name)
     if best is None or draft is None:
         return None
+    options = {"spec-type": draft.name, **_sizes(draft), **_sampled(ask)}
+    paste = command(["llama-server", "-m", _file(ask.target)], options)
+    facts = [NGRAMS, *(each for each in (NGRAM_KEYS, NGRAM_CHUNKS) if each.setting.endswith(draft.name)), GGUF]
+    return ask.settings(ENGINE, best, options, paste, [remark, *(each.does for each in facts)])
+
+
+def _with_both(ask: Ask) -> EngineSettings | None:
+    """The fastest n-gram draft before the draft model or head, both of one length."""
+    trace, judge = ask.draft.trace, GreedyMatch() if ask.greedy else ArgmaxDraft()
+    lookups = [each for each in ngram_rules(trace) if each.engine == ENGINE.name and each.length in ask.lengths]
+    if not lookups or judge.missing_columns(trace.columns):
+        return None
+    shapes = [Chain(k) for k in ask.lengths]
+    plan = planned(
+        trace,
+        ask.draft.cost,
+        [CopiedFirst(lookup, judge) for lookup in lookups],
+        shapes,
+        prefill_emits_token=ask.prefill_emits_token,
+    )
+    best = plan.best
+    assert isinstance(best.rule, CopiedFirst)
+    (draft,) = read_ngrams([best.rule.copied.name])
+    options = {
+        "spec-type": f"{draft.name},{ENGINE.method(ask.draft.kind)}",
+        **_sizes(draft),
+        "spec-draft-n-max": best.shape.nodes,
+        "spec-draft-p-min": 0,
+        **_sampled(ask),
+    }
+    paste = command(["llama-server", "-m", _file(ask.target), "-md", _file(ask.drafter)], options)
+    return ask.settings(ENGINE, best, options, paste, [BOTH.as_rule, FIRST_CHOICES.does, NGRAMS.does, GGUF.does])
+
+
+def _sizes(draft: NgramDraft) -> dict[str, int]:
+    """The settings of an n-gram draft."""
     words = {"n": "size-n", "m": "size-m", "hits": "min-hits", "min": "n-min", "max": "n-max"}
     if draft.name == NgramMod.name:
         words["n"] = "n-match"
-    sizes = {f"spec-{draft.name}-{words[name]}": number for name, number in draft.settings.items()}
-    options = {"spec-type": draft.name, **sizes, **_sampled(ask)}
-    paste = command(["llama-server", "-m", f"{ask.target.name.rpartition('/')[2]}.gguf"], options)
-    facts = [NGRAMS, *(each for each in (NGRAM_KEYS, NGRAM_CHUNKS) if each.setting.endswith(draft.name)), GGUF]
-    return ask.settings(ENGINE, best, options, paste, [remark, *(each.does for each in facts)])
+    return {f"spec-{draft.name}-{words[name]}": number for name, number in draft.settings.items()}
+
+
+def _file(model: ModelSource) -> str:
+    """A model's GGUF file."""
+    return f"{model.name.rpartition('/')[2]}.gguf"
 
 
 ENGINE = ServingEngine(
@@ -136,5 +197,5 @@ ENGINE = ServingEngine(
     takes_min_p=True,
     methods=METHODS,
     stops=(TopBelow.name,),
-    makers=(_with_draft, _with_ngrams),
+    makers=(_with_draft, _with_ngrams, _with_both),
 )
