@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spectheory.checks import instance
 from spectheory.distributions import Array
 from spectheory.errors import SettingError
-from spectheory.verification.base import Columns, PathRule
+from spectheory.verification.base import Columns, PathRule, checked_columns
 from spectheory.verification.copied import CopiedMatch
 
 THEN = ">"
@@ -45,7 +45,7 @@ class CopiedFirst(PathRule):
     needs: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        instance("copied", self.copied, CopiedMatch, remedy="LookupMatch() is one")
+        instance("copied", self.copied, CopiedMatch, remedy="spectheory.verification.LookupMatch() is one")
         if len(self.copied.needs) < 2 or not instance("other", self.other, PathRule, remedy="pass a rule").uses_draft:
             raise SettingError(
                 f"{self.copied.name} is followed by {self.other.name}",
@@ -79,6 +79,7 @@ class CopiedFirst(PathRule):
 
     def path_survival(self, columns: Columns, k: int) -> NDArray[np.float64]:
         """That of the draft that the call has, ``[N, k]`` (§7)."""
+        checked_columns(columns, *self.copied.needs)
         copies = self.copied.drafted(columns)[:, None] > 0
         return np.where(copies, self.copied.path_survival(columns, k), self.other.path_survival(columns, k))
 
