@@ -36,7 +36,8 @@ def with_ngrams(
     Examples
     --------
     >>> from spectheory.trace import TextInfo
-    >>> trace = Trace({"token": np.array([7, 8, 1, 2, 7, 8])}, (TextInfo("1", 6),))
+    >>> scores = {name: np.full(6, -1.0) for name in ("log_target", "log_draft")}
+    >>> trace = Trace({"token": np.array([7, 8, 1, 2, 7, 8]), **scores}, (TextInfo("1", 6),))
     >>> trace = with_ngrams(trace, ["ngram-vllm:min=1,max=2"], prompts=[[1, 2, 7, 1, 2]])
     >>> trace.columns["ngram_match"][:, 0].tolist()
     [1, 0, 0, 2, 1, 0]
