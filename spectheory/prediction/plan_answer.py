@@ -233,7 +233,7 @@ def rules_that_stop(trace: Trace, rules: Sequence[PathRule] | None, stops: Seque
     are stopping rules without the column that they read.
     """
     trace.require_scores("a stopping rule")
-    drafted = [rule for rule in rules or DEFAULT_RULES if rule.uses_draft and not rule.grows]
+    drafted = [rule for rule in rules or DEFAULT_RULES if rule.can_stop]
     if not drafted:
         raise SettingError(
             f"a stopping rule is given with {', '.join(rule.label for rule in rules or ())}",

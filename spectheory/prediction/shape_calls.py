@@ -195,7 +195,7 @@ def takes(rule: Rule, wanted: ShapeRequest) -> bool:
     if rule.grows or not wanted.fixed:
         return rule.grows and not wanted.fixed
     if wanted.stop:
-        return rule.uses_draft
+        return rule.can_stop
     if isinstance(rule, PathRule) and rule.length not in (None, wanted.nodes):
         return False
     return wanted.is_chain or isinstance(rule, RankRule)

@@ -140,6 +140,11 @@ class Rule(ABC):
         return self.drafts != "copied"
 
     @property
+    def can_stop(self) -> bool:
+        """Whether a stopping rule may end its chains: every draft is a model's, one after the other."""
+        return self.uses_draft and not self.grows
+
+    @property
     def bound_by(self) -> frozenset[str]:
         """The limits of a trace that are about this rule, by field of its `Limits`.
 

@@ -61,6 +61,11 @@ class CopiedFirst(PathRule):
         return f"{self.copied.label}, else {self.other.label}"
 
     @property
+    def can_stop(self) -> bool:
+        """Copied drafts have no confidence."""
+        return False
+
+    @property
     def bound_by(self) -> frozenset[str]:
         """None of the limits: they are about one draft."""
         return frozenset()

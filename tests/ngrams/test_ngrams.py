@@ -282,6 +282,8 @@ def test_a_hybrid_copies_first() -> None:
     assert same.tokens_per_call.best == pytest.approx(alone.tokens_per_call.best, rel=1e-9)
     assert same.speedup.best == pytest.approx(alone.speedup.best, rel=1e-9)
     assert path_rule("lookup>token") == CopiedFirst(LookupMatch(), token)
+    with pytest.raises(SettingError, match="a stopping rule reads"):
+        plan(trace, rules=[hybrid], stops=["token<0.4"])
     with pytest.raises(SettingError, match="then a draft that a model makes"):
         CopiedFirst(lookup, lookup)
 
