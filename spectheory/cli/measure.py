@@ -121,6 +121,7 @@ def _measured_as(text: TextOptions) -> MeasureSettings:
         count=1 if text.given_text else text.continuations,
         given_text=text.given_text,
         suffix=SuffixDrafts() if text.suffix else None,
+        ngrams=tuple(text.ngram or ()),
         better_drafts=text.better_drafts,
     )
 

@@ -233,6 +233,12 @@ TOKENS = option("--tokens", "INT", TEXT, "Most output tokens of a text.")
 CONTINUATIONS = option("--continuations", "INT", TEXT, "Texts sampled per prompt.")
 GIVEN_TEXT = option("--given-text", "", TEXT, "The text is each prompt's `output`; none is sampled.")
 SUFFIX = option("--suffix", "", TEXT, "Also record the drafts of suffix decoding, for texts served in order.")
+NGRAM = option(
+    "--ngram",
+    "NAME:SETTINGS",
+    TEXT,
+    "Also replay an n-gram draft of an engine: ngram-vllm:min=1,max=3; several values make a grid, max=2|3.",
+)
 BETTER_DRAFTS = option(
     "--better-drafts", "", TEXT, "Also record what `predict --what-if draft-kl=-10%` needs for its geometric path."
 )

@@ -23,7 +23,9 @@ from spectheory.drafting import Chain, StoppingRule
 from spectheory.drafting.tree import at_least_one
 from spectheory.engines import of_engines
 from spectheory.errors import SettingError, argument
+from spectheory.ngrams import NgramDraft, read_ngrams
 from spectheory.prediction import Plan, Prediction
+from spectheory.prediction.ngrams import ngram_rules
 from spectheory.prediction.plan_answer import measured_nodes
 from spectheory.prediction.prediction import planned
 from spectheory.prediction.shape_calls import by_parallel_head
@@ -186,7 +188,8 @@ class Ask:
         predicted = partial(planned, draft.trace, draft.cost, prefill_emits_token=prefill_emits_token)
         names = [GREEDY, TOKEN] if (draft.trace.sampling or Sampling()).temperature == 0 else [TOKEN, BLOCK, ARGMAX]
         asked = [PATH_RULES[name] for name in (*names, LOOKUP, SUFFIX)]
-        rules = [rule for rule in asked if not rule.missing_columns(draft.trace.columns)]
+        known = [rule for rule in asked if not rule.missing_columns(draft.trace.columns)]
+        rules = [*known, *ngram_rules(draft.trace)]
         shapes = [Chain(k) for k in lengths]
         chains = predicted(rules, shapes)
         if stops:
@@ -206,6 +209,17 @@ class Ask:
         known = [p for p in known if not p.shape.stop or (stop and isinstance(p.shape.stop, stop))]
         return max(known, key=lambda p: p.gain) if known else None
 
+    def lookup(self, engine: str) -> tuple[Prediction | None, NgramDraft | None, str]:
+        """The fastest of the engine's n-gram drafts that the trace has replayed, or prompt lookup as an estimate of
+        them; its settings, and a remark that says which.
+        """
+        rules = [rule.name for rule in ngram_rules(self.draft.trace) if rule.engine == engine]
+        best = self.fastest(*rules) if rules else None
+        if best is None:
+            return self.fastest(LOOKUP), None, LOOKUP_ESTIMATE
+        (draft,) = read_ngrams([best.rule.name])
+        return best, draft, f"Rule: {draft}, which needs no draft model; replayed on the texts as in {draft.source}."
+
     def drafted(
         self, *rules: str, most: int | None = None, stop: type[StoppingRule] | None = None
     ) -> Prediction | None:
@@ -217,7 +231,12 @@ class Ask:
     @property
     def longest(self) -> int:
         """Most drafts of the chains."""
-        return max(prediction.shape.nodes for prediction in self.chains.predictions)
+        return max(self.lengths)
+
+    @property
+    def lengths(self) -> list[int]:
+        """The lengths of the chains."""
+        return sorted({prediction.shape.nodes for prediction in self.chains.predictions})
 
     @property
     def sampling(self) -> Sampling:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from spectheory.distributions import as_numpy
@@ -145,7 +145,41 @@ class Copied(Schedule):
         (Copied(shares=(0.5, 0.5)), Copied(shares=(0.5, 0.25, 0.0, 0.25)))
         """
         below = self.shares[: min(k, len(self.shares) - 1)] if self.shares else ()
-        return type(self)((*below, *(0.0,) * (k - len(below)), 1 - sum(below)) if self.shares else ())
+        return replace(self, shares=(*below, *(0.0,) * (k - len(below)), 1 - sum(below)) if self.shares else ())
+
+    def only(self, copied: int, k: int) -> Schedule:
+        """That of those calls of k tokens that copy so many."""
+        return Copied(tuple(float(each == copied) for each in range(k + 1)))
+
+
+@dataclass(frozen=True)
+class CopiedElse(Copied):
+    """Copied where a lookup finds something, else drafted as `other` says: `shares[0]` is that of these calls.
+
+    The passes are those of a call that copies nothing: the time of the whole shape is an upper bound of the mean.
+
+    Examples
+    --------
+    >>> from spectheory.drafting import Chain
+    >>> shape = Chain(2, schedule=CopiedElse((0.5, 0.25, 0.25)))
+    >>> shape.passes, shape.verified
+    ((1, 1), {3: 0.75, 2: 0.25})
+    """
+
+    other: Schedule = SEQUENTIAL
+
+    def passes(self, inner: tuple[int, ...]) -> tuple[int, ...]:
+        """Those of a call that copies nothing."""
+        return self.other.passes(inner)
+
+    def verified(self, nodes: int) -> Mapping[int, float]:
+        """Share of calls by the tokens of the target's pass; one that copies nothing drafts the whole chain."""
+        tokens = {nodes + 1: self.shares[0] + self.shares[-1]} if self.shares else {nodes + 1: 1.0}
+        return tokens | {copied + 1: share for copied, share in enumerate(self.shares[:-1]) if copied and share > 0}
+
+    def only(self, copied: int, k: int) -> Schedule:
+        """That of those calls of k tokens that copy so many."""
+        return super().only(copied, k) if copied else self.other
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,15 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from spectheory.distributions import Sampling
+from spectheory.ngrams.base import Ids, leading, occurrences, up_to_end
 from spectheory.trace import Trace
 from spectheory.verification.copied import LONGEST_COPY
 from spectheory.verification.lookup import LOOKUP_NGRAM
 from spectheory.verification.suffix import SuffixDrafts
-
-Ids = NDArray[np.int64]
 
 
 def continuation(text: Ids, k: int, ngram: int, ends: Collection[int] = ()) -> Ids:
@@ -24,20 +25,8 @@ def continuation(text: Ids, k: int, ngram: int, ends: Collection[int] = ()) -> I
     The suffix has at most `ngram` tokens; the draft is empty if the last token is new, and stops after a token of
     `ends`. O(ngram) passes over the text, of which the first does most of the work.
     """
-    at = (text[:-1] == text[-1]).nonzero()[0]
-    for length in range(1, min(ngram, len(text) - 1)):
-        longer = at[at >= length]
-        longer = longer[text[longer - length] == text[-1 - length]]
-        if not len(longer):
-            break
-        at = longer
-    return up_to_end(text[at[-1] + 1 : at[-1] + 1 + k] if len(at) else text[:0], ends)
-
-
-def up_to_end(draft: Ids, ends: Collection[int]) -> Ids:
-    """A draft up to its first token of `ends`."""
-    last = np.isin(draft, list(ends)).nonzero()[0]
-    return draft[: last[0] + 1] if len(last) else draft
+    latest = [places[-1] for places in occurrences(text, ngram)]
+    return up_to_end(text[latest[-1] : latest[-1] + k] if latest else text[:0], ends)
 
 
 def lookup_columns(
@@ -54,16 +43,9 @@ def lookup_columns(
     rows = []
     for start in range(len(prompt), len(text)):
         draft = continuation(text[:start], LONGEST_COPY, ngram, ending)
-        rows.append((_leading(draft, text[start:]), len(draft)))
+        rows.append((leading(draft, text[start:]), len(draft)))
     match, drafted = np.array(rows, dtype=np.int16).reshape(-1, 2).T
     return {"lookup_match": match.copy(), "lookup_drafted": drafted.copy()}
-
-
-def _leading(draft: Ids, follows: Ids) -> int:
-    """How many leading tokens are equal."""
-    both = min(len(draft), len(follows))
-    different = (draft[:both] != follows[:both]).nonzero()[0]
-    return int(different[0]) if len(different) else both
 
 
 NOTHING = -1
@@ -105,7 +87,7 @@ def suffix_columns(
         for start in range(len(output)):
             known = text[: len(prompt) + start]
             draft = up_to_end(suffix_draft(known, drafts, served[: begin + start], start), ending)
-            rows.append((_leading(draft, output[start:]), len(draft)))
+            rows.append((leading(draft, output[start:]), len(draft)))
     match, drafted = np.array(rows, dtype=np.int16).reshape(-1, 2).T
     return {"suffix_match": match.copy(), "suffix_drafted": drafted.copy()}
 
@@ -224,3 +206,14 @@ def _first_listed(following: Sequence[int]) -> int:
             ahead = next(i for i, each in enumerate(order) if counts[each] == above)
             order.insert(ahead, order.pop(place))
     return order[0]
+
+
+def removed_from_equal(network: Any, sampling: Sampling) -> list[int]:
+    """Token ids that top-p removes from logits that are all equal, as transformers cuts lookup drafts on a CPU.
+
+    Those whose shares, in the order in which torch sorts equal numbers, sum to at most 1 - top_p.
+    """
+    if sampling.top_p is None or sampling.top_p >= 1:
+        return []
+    logits, order = torch.ones(network.config.get_text_config().vocab_size).sort()
+    return [int(token) for token in order[:-1][logits.softmax(0).cumsum(0)[:-1] <= 1 - sampling.top_p]]

@@ -27,6 +27,7 @@ from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.sampling import sample_together
 from spectheory.measure.tokens import check_window, encode_output, encode_prompt
+from spectheory.ngrams import read_ngrams
 from spectheory.prompts import Prompt
 from spectheory.trace import BY_START, GIVEN_TEXT, MEASURED, SAMPLED_TEXT, SCHEMA_VERSION, SOURCES, TextInfo, Trace
 from spectheory.trace.columns import BETTER
@@ -43,8 +44,9 @@ class MeasureSettings:
     has its own random stream, and each text its own key for estimated columns. `depth` is that of a draft head, which
     is measured at every start (§10); None: as many drafts as it was trained for. `grown` is the size of the trees that
     the draft grows at every start, as 16x4x5; None: none. `suffix` says what suffix decoding drafts, for its columns;
-    texts are served in the order of the file. `better_drafts` says whether to record what the geometric path of a
-    better draft reads (:mod:`spectheory.prediction.what_if_answer`), which no head has.
+    `ngrams` are n-gram drafts of engines (as ``spectheory.ngrams.read_ngrams`` takes them). For both, texts are served
+    in the order of the file. `better_drafts` says whether to record what the geometric path of a better draft reads
+    (:mod:`spectheory.prediction.what_if_answer`), which no head has.
 
     Examples
     --------
@@ -64,11 +66,13 @@ class MeasureSettings:
     depth: int | None = None
     grown: str | None = None
     suffix: SuffixDrafts | None = None
+    ngrams: tuple[str, ...] = ()
     better_drafts: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("tokens", 1), ("count", 1), ("seed", 0), ("chunk", 1)):
             whole(name, getattr(self, name), least=least, remedy=f"use {least} or more")
+        object.__setattr__(self, "ngrams", tuple(str(draft) for draft in read_ngrams(self.ngrams)))
         if self.grown is not None:
             Grown.sized_as(self.grown)
         if self.given_text and self.count != 1:
@@ -156,7 +160,7 @@ def traces_of(
     return [concatenate(parts, {}) for parts in traces]
 
 
-_ELSEWHERE = ("chunk", "depth", "better_drafts")
+_ELSEWHERE = ("chunk", "depth", "ngrams", "better_drafts")
 """Settings that decide no number, or that stand elsewhere in the fingerprint: the depth of a head, further columns."""
 FIRST = 12
 """Prompts of the first stage."""
@@ -204,6 +208,8 @@ def _fingerprint(pair: ModelPair, encoded: Sequence[Encoded], settings: MeasureS
         "ends": sorted(pair.end_of_text),
         "settings": {name: value for name, value in asdict(settings).items() if name not in _ELSEWHERE},
     }
+    if settings.ngrams:
+        content["ngrams"] = settings.ngrams
     depth = depth_of(pair.draft, settings.depth)
     if depth is not None:
         content |= {"depth": depth, "by_start": sorted(BY_START)}

@@ -13,7 +13,7 @@ from torch import Tensor
 from spectheory.checks import whole
 from spectheory.errors import TraceError
 from spectheory.files import sole_writer
-from spectheory.measure.copied import with_suffix
+from spectheory.measure.copied import removed_from_equal, with_suffix
 from spectheory.measure.job import (
     Encoded,
     Measurement,
@@ -29,6 +29,7 @@ from spectheory.measure.machine import free_bytes, most_threads, threads_in_use,
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import bytes_per_token, cache_of_causal, takes, why_alone
 from spectheory.measure.runners import Due, Read, Runner, Sample, here, workers_of, works_here
+from spectheory.prediction.ngrams import with_ngrams
 from spectheory.prompts import Prompt
 from spectheory.trace import PROVISIONAL, Trace
 from spectheory.trace.parquet import parts_of
@@ -308,7 +309,10 @@ class _Run:
         prompts = [self.job.prompts[place].ids for place in places]
         ends = self.job.pair.end_of_text if self.job.settings.stop_at_end else frozenset[int]()
         trace = concatenate(self.store.some(places), provenance)
-        return with_suffix(trace, prompts=prompts, drafts=self.job.settings.suffix, ends=ends)
+        trace = with_suffix(trace, prompts=prompts, drafts=self.job.settings.suffix, ends=ends)
+        ngrams = self.job.settings.ngrams
+        removed = removed_from_equal(self.job.pair.target.network, self.job.settings.sampling) if ngrams else ()
+        return with_ngrams(trace, ngrams, prompts=prompts, ends=ends, removed=removed)
 
 
 def _reads(prompts: Iterable[Encoded], texts: Mapping[int, Sequence[Tensor]]) -> list[Read]:

@@ -52,7 +52,9 @@ def speedup(
         return speedup_of_chain(tokens, calls, prompts.sum(shape_calls.calls.full), shape_calls.shape, cost, errors)
     k, longest = shape_calls.shape.nodes, int(np.flatnonzero(shape_calls.by_drafted.sum(axis=0)).max(initial=0))
     kinds = [prompts.sum(column) for column in shape_calls.by_drafted.T[: longest + 1]]
-    copies = [shape_calls.shape.by(Copied(tuple(shares))) for shares in np.eye(k + 1)[: longest + 1].tolist()]
+    schedule = shape_calls.shape.schedule
+    assert isinstance(schedule, Copied)
+    copies = [shape_calls.shape.by(schedule.only(copied, k)) for copied in range(longest + 1)]
     timed = _Timed.by(cost, errors, lambda model: _best_of(model.call(copied) for copied in copies))
     return _speedup_of_kinds(tokens, np.sum(kinds, axis=0), kinds, longest, timed)
 

@@ -22,6 +22,7 @@ from spectheory.prediction.answer import AdaptiveWorth, Plan, RuleGain, merit
 from spectheory.prediction.best_tree import BestTree, ShapeRequest
 from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
 from spectheory.prediction.certified import by_lists
+from spectheory.prediction.ngrams import ngram_rules
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.per_prompt import PerPrompt, per_prompt
 from spectheory.prediction.prediction import planned
@@ -133,6 +134,11 @@ def plan(
     if stopping or swept:
         answer = _with_stops(answer, trace, cost, named, stopping, swept, k_max, prefill_emits_token)
     cut = [f"the trace records the draft to depth {deepest}: no chain or tree is deeper"] * (deepest < k_max)
+    cut += [
+        f"{rule.label} drafts up to {rule.length} tokens: ask for chains of that length, by {argument('k_max')}"
+        for rule in ngram_rules(trace)
+        if named is None and wanted is None and (rule.length or 0) > k_max
+    ]
     return replace(
         answer,
         prefill_emits_token=prefill_emits_token,
@@ -246,7 +252,7 @@ def rules_that_stop(trace: Trace, rules: Sequence[PathRule] | None, stops: Seque
     are stopping rules without the column that they read.
     """
     trace.require_scores("a stopping rule")
-    drafted = [rule for rule in rules or DEFAULT_RULES if rule.uses_draft and not rule.grows]
+    drafted = [rule for rule in rules or DEFAULT_RULES if rule.can_stop]
     if not drafted:
         raise SettingError(
             f"a stopping rule is given with {', '.join(rule.label for rule in rules or ())}",

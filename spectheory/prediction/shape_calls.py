@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from spectheory.distributions import Floats
 from spectheory.drafting import Copied, Grown, Parallel, Shape, StoppingRule
+from spectheory.drafting.schedules import SEQUENTIAL, CopiedElse
 from spectheory.errors import SettingError, TraceError, argument
 from spectheory.prediction.best_tree import BestTree, SearchedTree, ShapeRequest, searched_trees
 from spectheory.prediction.means import columns_of
@@ -25,7 +26,7 @@ from spectheory.prediction.paths import (
 )
 from spectheory.prediction.stopped import Drafted, DraftedLengths, check_stops, lengths_of_calls, stopped_survival
 from spectheory.trace import Trace
-from spectheory.verification import Columns, GrownMatch, PathRule, RankRule, Rule
+from spectheory.verification import Columns, CopiedFirst, GrownMatch, PathRule, RankRule, Rule
 from spectheory.verification.registry import ranked_names
 
 T = TypeVar("T")
@@ -194,7 +195,9 @@ def takes(rule: Rule, wanted: ShapeRequest) -> bool:
     if rule.grows or not wanted.fixed:
         return rule.grows and not wanted.fixed
     if wanted.stop:
-        return rule.uses_draft
+        return rule.can_stop
+    if isinstance(rule, PathRule) and rule.length not in (None, wanted.nodes):
+        return False
     return wanted.is_chain or isinstance(rule, RankRule)
 
 
@@ -214,6 +217,9 @@ def drafted(rule: PathRule, shape: S, counts: NDArray[np.int64] | None = None, *
     >>> drafted(PATH_RULES["token"], Chain(2), parallel=True).passes
     (2,)
     """
+    if isinstance(rule, CopiedFirst) and counts is not None and counts.any():
+        shares = tuple((counts.sum(axis=0) / counts.sum()).tolist())
+        return shape.by(CopiedElse(shares, Parallel() if parallel else SEQUENTIAL))
     if rule.uses_draft:
         return shape.by(Parallel()) if parallel else shape
     if not shape.is_chain:

@@ -219,7 +219,7 @@ def check_stops(rule: PathRule, stop: StoppingRule, columns: Columns, sampling: 
 
     At temperature 0 that is ``draft_top`` for every rule: the other columns know q alone, which is one token there.
     """
-    if rule.grows or not rule.uses_draft:
+    if not rule.can_stop:
         raise SettingError(
             f"{rule.label} is asked for with {stop}",
             limit="a stopping rule reads the pmfs of a draft that a model makes",

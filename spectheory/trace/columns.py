@@ -209,6 +209,15 @@ COLUMNS: dict[str, Column] = {
         "leading tokens of what suffix decoding drafts here that the text repeats (§10)", "integer", high=LONGEST_COPY
     ),
     "suffix_drafted": Column("tokens that suffix decoding drafts here (§10)", "integer", high=LONGEST_COPY),
+    "ngram_match": Column(
+        "leading tokens of what each n-gram draft copies here that the text repeats (§10)",
+        "integer",
+        high=LONGEST_COPY,
+        widths=(1, 16),
+    ),
+    "ngram_drafted": Column(
+        "tokens that each n-gram draft copies here (§10)", "integer", high=LONGEST_COPY, widths=(1, 16)
+    ),
     "recorded_match": Column(
         "drafts that a call from this start accepts, as recorded, for each draft of the log (§10)",
         "integer",
@@ -244,7 +253,7 @@ JUDGED = (
 and filters."""
 BY_START = tuple(name for name, column in COLUMNS.items() if column.by_start)
 """Columns of a draft whose pmfs depend on where the call starts (§10)."""
-COPIED = ("grown_match", "suffix_match", "suffix_drafted", "recorded_match")
+COPIED = ("grown_match", "suffix_match", "suffix_drafted", "ngram_match", "ngram_drafted", "recorded_match")
 """Columns by start of drafts that are certain of their tokens; a trace has them where they were asked for."""
 BETTER = ("renyi",)
 """Columns of what a better draft would give; a trace has them where they were asked for."""

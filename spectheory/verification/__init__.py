@@ -10,11 +10,13 @@ from spectheory.verification.biased import BiasedVerification
 from spectheory.verification.block import BlockVerification
 from spectheory.verification.channel_simulation import RankInformation, entropy_at_least_kl
 from spectheory.verification.copied import RecordedMatch
+from spectheory.verification.copied_first import CopiedFirst
 from spectheory.verification.grown import GrownMatch
 from spectheory.verification.gumbel_list import GumbelList
 from spectheory.verification.kseq import KSeq
 from spectheory.verification.lookup import LookupMatch
 from spectheory.verification.matching import ArgmaxDraft, GreedyMatch, IndependentMatch, TopKMatch
+from spectheory.verification.ngram import NgramMatch
 from spectheory.verification.optimal import optimal_acceptance, optimal_acceptances, optimal_rejections
 from spectheory.verification.order import RuleStanding, rule_order
 from spectheory.verification.poisson import PoissonRace
@@ -41,12 +43,14 @@ __all__ = [
     "BiasedVerification",
     "BlockVerification",
     "Columns",
+    "CopiedFirst",
     "GreedyMatch",
     "GrownMatch",
     "GumbelList",
     "IndependentMatch",
     "KSeq",
     "LookupMatch",
+    "NgramMatch",
     "PathRule",
     "PoissonRace",
     "PositionRule",

@@ -140,6 +140,11 @@ class Rule(ABC):
         return self.drafts != "copied"
 
     @property
+    def can_stop(self) -> bool:
+        """Whether a stopping rule may end its chains: every draft is a model's, one after the other."""
+        return self.uses_draft and not self.grows
+
+    @property
     def bound_by(self) -> frozenset[str]:
         """The limits of a trace that are about this rule, by field of its `Limits`.
 
@@ -169,10 +174,11 @@ class PathRule(Rule):
     """A rule with a path form: given the text, the accepted drafts of a call have a known law (§7).
 
     `needs` are the columns of a trace that :meth:`path_survival` reads. A rule of `hindsight` is shown beside others
-    and never the best: its drafts are chosen by what is output.
+    and never the best: its drafts are chosen by what is output. One of a `length` takes no other chain.
     """
 
     hindsight: ClassVar[bool] = False
+    length: int | None = None
 
     needs: ClassVar[tuple[str, ...]]
 
@@ -202,7 +208,7 @@ class PathRule(Rule):
 
     def calls_by_drafted(
         self, columns: Columns, lengths: NDArray[np.int64], most: NDArray[np.int64], k: int, *, first: int = 0
-    ) -> NDArray[np.int64] | None:
+    ) -> NDArray[Any] | None:
         """Calls of each text by the tokens that they draft; None if calls draft the whole shape wherever they start."""
         return None
 

@@ -43,6 +43,10 @@ class CopiedMatch(PathRule):
         """Leading drafts that the text repeats from each position on, ``[N]``."""
         return columns[self.needs[0]]
 
+    def drafted(self, columns: Columns) -> NDArray[Any]:
+        """Tokens drafted at each position, ``[N]``, where `needs` has their column."""
+        return columns[self.needs[1]]
+
     def path_survival(self, columns: Columns, k: int) -> NDArray[np.float64]:
         """1 where the text repeats at least i tokens of the draft, ``[N, k]`` (§7, exact)."""
         checked_columns(columns, self.needs[0])
@@ -77,7 +81,7 @@ class CopiedMatch(PathRule):
         """
         if len(self.needs) < 2:
             return None
-        matched, drafted = self.matched(columns), columns[self.needs[1]]
+        matched, drafted = self.matched(columns), self.drafted(columns)
         begins = np.cumsum(lengths) - lengths
         counts = np.zeros((len(lengths), k + 1), dtype=np.int64)
         if kernels.pays(len(matched)):

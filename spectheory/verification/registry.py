@@ -10,6 +10,7 @@ from spectheory.errors import SettingError, argument
 from spectheory.extensions import installed, is_address, load
 from spectheory.verification.base import PathRule, RankRule, Rule
 from spectheory.verification.block import BlockVerification
+from spectheory.verification.copied_first import THEN, CopiedFirst
 from spectheory.verification.grown import GrownMatch
 from spectheory.verification.gumbel_list import GumbelList
 from spectheory.verification.kseq import KSeq
@@ -112,6 +113,9 @@ def find_rule(name: Rule | str) -> Rule:
         return instance("rule", name, Rule, remedy="spectheory.verification.PoissonRace() is one")
     if name in PATH_RULES:
         return PATH_RULES[name]
+    if THEN in name:
+        copied, other = (find_rule(part) for part in name.split(THEN, 1))
+        return CopiedFirst(copied, other)  # type: ignore[arg-type]  # checked there
     if not is_address(name):
         known = all_rules()
         written = name if name in known else name.casefold()

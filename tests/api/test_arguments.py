@@ -41,7 +41,10 @@ TAKEN = {
         "Trace.from_log_probabilities, provenance",
     },
     "texts": {"Trace.blocks, names"},
-    "a text": {"Accelerator, argument 1", "Accelerator, source", "RecordedMatch, argument 1"},
+    "a text": {
+        *("Accelerator, argument 1", "Accelerator, source"),
+        *("RecordedMatch, argument 1", "NgramMatch, argument 1", "NgramMatch, argument 3"),
+    },
 }
 """The arguments that take each of these."""
 

@@ -21,6 +21,7 @@ PUBLIC = {module: options for page in PAGES.values() for module, options in DIRE
 """The modules of docs/api, with the options of their directive."""
 
 INTERNAL = {
+    "ngrams",
     "extensions",
     "checks",
     "reports",

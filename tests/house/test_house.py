@@ -29,6 +29,7 @@ ROOMS = (
     "divergences",
     "logit_statistics",
     "verification",
+    "ngrams",
     "truncated",
     "drafting",
     "limits",

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from spectheory.deployment.engines import (
-    LOOKUP,
-    LOOKUP_ESTIMATE,
     TOKEN,
     Ask,
     EngineSettings,
@@ -173,17 +171,17 @@ def _remarks(ask: Ask, length: Sequence[Fact]) -> list[str]:
 
 def _with_lookup(ask: Ask) -> EngineSettings | None:
     """The fastest chain of copied tokens for transformers."""
-    best = ask.fastest(LOOKUP)
+    best, draft, remark = ask.lookup(ENGINE.name)
     if best is None:
         return None
     options: dict[str, Any] = {
         "prompt_lookup_num_tokens": best.shape.nodes,
-        "max_matching_ngram_size": LOOKUP_NGRAM,
+        "max_matching_ngram_size": draft.settings["max"] if draft else LOOKUP_NGRAM,
         **_sampled(ask.sampling),
     }
     paste = "\n".join([*_loaded(target=ask.target), f"target.generate(**inputs, {arguments(options)})"])
-    remarks = [LOOKUP_ESTIMATE, LOOKUP_LENGTH.does, OWN_LOOP.does]
-    if options.get("top_p", 1.0) < 1:
+    remarks = [remark, LOOKUP_LENGTH.does, OWN_LOOP.does]
+    if options.get("top_p", 1.0) < 1 and draft is None:
         remarks.append(LOOKUP_TOP_P.does)
     return ask.settings(ENGINE, best, options, paste, remarks)
 

@@ -13,8 +13,6 @@ from spectheory.deployment.candidates import DRAFT_MODEL
 from spectheory.deployment.engines import (
     ARGMAX,
     BLOCK,
-    LOOKUP,
-    LOOKUP_ESTIMATE,
     SUFFIX,
     TOKEN,
     Ask,
@@ -206,18 +204,17 @@ _SUFFIX = (
 
 def _with_lookup(ask: Ask) -> EngineSettings | None:
     """The fastest chain of copied tokens for vLLM."""
-    best = ask.fastest(LOOKUP)
+    best, draft, remark = ask.lookup(ENGINE.name)
     if best is None:
         return None
+    searched = draft.settings if draft else {"min": 1, "max": LOOKUP_NGRAM}
     options: dict[str, Any] = {
         "method": "ngram",
         "num_speculative_tokens": best.shape.nodes,
-        "prompt_lookup_max": LOOKUP_NGRAM,
-        "prompt_lookup_min": 1,
+        "prompt_lookup_max": searched["max"],
+        "prompt_lookup_min": searched["min"],
     }
-    return ask.settings(
-        ENGINE, best, options, _serve(ask, options), [LOOKUP_ESTIMATE, LOOKUP_NGRAM_METHOD.does, ask.requests]
-    )
+    return ask.settings(ENGINE, best, options, _serve(ask, options), [remark, LOOKUP_NGRAM_METHOD.does, ask.requests])
 
 
 def _with_suffix(ask: Ask) -> EngineSettings | None:

@@ -13,9 +13,10 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Grown, Shape, StoppingRule
 from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError
-from spectheory.measure.copied import Ids, continuation, suffix_draft, up_to_end
+from spectheory.measure.copied import continuation, suffix_draft
 from spectheory.measure.decoders.tree import ROOT, DraftTree, Floats, Source
 from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, arrivals, match_target_draw, verifier_of, without
+from spectheory.ngrams.base import Ids, up_to_end
 from spectheory.prediction.shape_calls import takes
 from spectheory.verification import RankRule, Rule
 from spectheory.verification.base import Drafts
