@@ -123,8 +123,7 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
         "spec-draft-p-min": best.shape.stop.threshold if best.shape.stop else 0,
         **_sampled(ask),
     }
-    drafter = [] if ask.native else ["-md", _file(ask.drafter)]
-    paste = command(["llama-server", "-m", _file(ask.target), *drafter], options)
+    paste = command(_both(ask), options)
     remarks = [FIRST_CHOICES.as_rule, *([HEADS.does] if ask.head else []), *ask.smaller_block(best), GGUF.does]
     remarks += [P_MIN.does] if best.shape.stop else []
     if not ask.greedy:
@@ -176,7 +175,7 @@ def _with_both(ask: Ask) -> EngineSettings | None:
         "spec-draft-p-min": 0,
         **_sampled(ask),
     }
-    paste = command(["llama-server", "-m", _file(ask.target), "-md", _file(ask.drafter)], options)
+    paste = command(_both(ask), options)
     return ask.settings(ENGINE, best, options, paste, [BOTH.as_rule, FIRST_CHOICES.does, NGRAMS.does, GGUF.does])
 
 
@@ -186,6 +185,11 @@ def _sizes(draft: NgramDraft) -> dict[str, int]:
     if draft.name == NgramMod.name:
         words["n"] = "n-match"
     return {f"spec-{draft.name}-{words[name]}": number for name, number in draft.settings.items()}
+
+
+def _both(ask: Ask) -> list[str]:
+    """The server with both models; MTP modules of the target's checkpoint are in its own file."""
+    return ["llama-server", "-m", _file(ask.target), *([] if ask.native else ["-md", _file(ask.drafter)])]
 
 
 def _file(model: ModelSource) -> str:
