@@ -151,7 +151,7 @@ def test_waiting_is_for_the_device_named(monkeypatch: pytest.MonkeyPatch) -> Non
     assert waited == ["cuda:1", "mps"]
 
 
-@pytest.mark.parametrize("where", ["move_to", "compact"])
+@pytest.mark.parametrize("where", ["_move_to", "_compact"])
 def test_memory_that_ends_between_passes(where: str, tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch) -> None:
     """Moving a cache takes memory too."""
 
