@@ -127,9 +127,11 @@ def _costs_of_counts(question: PlanOptions) -> tuple[Roofline, Load] | None:
 
 def _export(question: PlanOptions) -> None:
     """Print the options; say on stderr what they are of."""
-    if question.report:
+    if question.report or question.out:
         raise SettingError(
-            "--report is given with --export", limit="an export has no page", remedy="leave one out, or plan again"
+            f"--{'report' if question.report else 'out'} is given with --export",
+            limit="an export is one line on the terminal",
+            remedy="leave one out, or plan again",
         )
     export = export_named(question.export or "")
     acceptance, words = _acceptance(question, export.by_batch)

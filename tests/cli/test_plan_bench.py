@@ -59,6 +59,13 @@ def test_a_target_for_first_tokens_is_that_of_the_runs(ask: Callable[..., str]) 
     assert all(point["ttft"] <= 300 for point in json.loads(ask("--bench", quiet, "--ttft", 300, "--json"))["targets"])
 
 
+def test_a_target_out_of_reach_comes_first(bench: Path, ask: Callable[..., str]) -> None:
+    said = ask("--bench", bench, "--tpot", 0.001)
+    assert said.startswith("Out of reach: 0.001 ms per token")
+    assert "Best k and its speed-up" in said, "in place of a table without rows"
+    assert "largest concurrency" not in ask("--bench", bench, "--tpot", 0.001, "--all")
+
+
 def test_a_trace_gives_the_tokens(bench: Path, tmp_path: Path, ask: Callable[..., str]) -> None:
     """Batches and contexts between the runs may be asked for; the rule is token verification unless named."""
     folder = measured(tmp_path / "small")
@@ -139,6 +146,7 @@ def test_the_schedule_of_a_roofline(tmp_path: Path, ask: Callable[..., str]) -> 
         (["--bench", "BENCH", "--prompt-tokens", "9"], "runs are of one server, and of requests of their own lengths"),
         (["TRACE", "--bench", "BENCH", "--rule", "token", "--rule", "block"], "2 rules are given: a server has one"),
         (["TRACE", "--export", "triton"], "export 'triton' is unknown: there are vllm-rates"),
+        (["TRACE", "--export", "atom", "--out", "EMPTY"], "--out is given with --export: an export is one line"),
         (["TRACE", "--export", "vllm-schedule"], "needs k by batch size"),
         (["TRACE", "--export", "dynamo", "--c", "0.0001", "--k-max", "16"], "it takes 1..5; lower --k-max"),
     ],
