@@ -108,6 +108,9 @@ def test_exports_of_counts(tmp_path: Path, ask: Callable[..., str], capsys: pyte
     calls = CallLog((Request("a", by_drafted={2: (1, 1, 2)}), Request("b", accepted=(2, 0), drafted=(2, 2))), k=2)
     calls.write(tmp_path / "calls.jsonl")
     rates = json.loads(ask(tmp_path, "--export", "vllm-rates"))["synthetic_acceptance_rates"]
+    for idle in (("--k-max", 1), ("--engine", "vllm")):
+        said = refused(["plan", tmp_path, "--export", "vllm-rates", *idle], capsys)
+        assert f"{idle[0]} given with an export of counts: it holds acceptance as it was counted" in said
     assert rates == pytest.approx([4 / 6, 3 / 6], abs=1e-6), "of single calls too"
     plain = CAPTURED / "k0_c8_in128.json"
     assert "says no acceptance by position" in refused(["plan", plain, "--export", "vllm-rates"], capsys)
@@ -148,7 +151,7 @@ def test_the_schedule_of_a_roofline(tmp_path: Path, ask: Callable[..., str]) -> 
         (["TRACE", "--export", "triton"], "export 'triton' is unknown: there are vllm-rates"),
         (["TRACE", "--export", "atom", "--out", "EMPTY"], "--out is given with --export: an export is one line"),
         (["TRACE", "--export", "vllm-schedule"], "needs k by batch size"),
-        (["TRACE", "--export", "dynamo", "--c", "0.0001", "--k-max", "16"], "it takes 1..5; lower --k-max"),
+        (["TRACE", "--export", "dynamo", "--c", "0.0001", "--k-max", "16"], "it takes 1..5; lower --k-max, or"),
     ],
 )
 def test_bad_input_is_one_line(
