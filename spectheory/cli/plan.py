@@ -13,7 +13,14 @@ from spectheory.answers.plan import ExportJson
 from spectheory.checks import in_range
 from spectheory.cli.answer import print_json, ready_page, show
 from spectheory.cli.console import ready_folder, remark
-from spectheory.cli.inputs import cache_folder, checked_rules, in_commands, read_latencies, remark_engines_left_out
+from spectheory.cli.inputs import (
+    cache_folder,
+    checked_rules,
+    in_commands,
+    read_latencies,
+    refuse_idle,
+    remark_engines_left_out,
+)
 from spectheory.cli.options import (
     LATENCY_FILE,
     OF_ROOFLINES,
@@ -24,7 +31,7 @@ from spectheory.cli.options import (
     recorded_files,
 )
 from spectheory.cli.progress import working
-from spectheory.cli.readings import Counts, show_readings
+from spectheory.cli.readings import TAKEN, Counts, show_readings
 from spectheory.cost import Accelerator, ConstantRatio, CostModel, ModelShape, Roofline
 from spectheory.cost.architecture import MARK, NATIVE
 from spectheory.deployment import BATCHES, Draft, Load
@@ -127,9 +134,11 @@ def _costs_of_counts(question: PlanOptions) -> tuple[Roofline, Load] | None:
 
 def _export(question: PlanOptions) -> None:
     """Print the options; say on stderr what they are of."""
-    if question.report:
+    if question.report or question.out:
         raise SettingError(
-            "--report is given with --export", limit="an export has no page", remedy="leave one out, or plan again"
+            f"--{'report' if question.report else 'out'} is given with --export",
+            limit="an export is one line on the terminal",
+            remedy="leave one out, or plan again",
         )
     export = export_named(question.export or "")
     acceptance, words = _acceptance(question, export.by_batch)
@@ -148,6 +157,8 @@ def _acceptance(question: PlanOptions, by_batch: bool) -> tuple[Acceptance, str]
         return acceptance_of_server(_timed_server(question), by_batch=by_batch, contexts=question.context)
     named = _sources(question)
     if counts := _counted(named, question):
+        only = "it holds acceptance as it was counted, at the k that was served"
+        refuse_idle(question, (TAKEN - {"k_max"}) | {"export"}, "an export of counts", "measure the pair", limit=only)
         return counted_acceptance({name: each for name, (_, each) in counts.items()})
     _check_shared(question, len(named) or len(BUILT_IN))
     drafts = [_draft_at(name, path, question) for name, path in named] or list(_built_in(question))

@@ -21,8 +21,8 @@ from spectheory.drafting.tree import a_shape
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval, weakest
 
-_LONGEST = 1e3
-"""Overheads are below it, seconds."""
+_LONGEST = 1.0
+"""Overheads of a pass are below it, seconds; longer ones are in another unit."""
 _MOST_DEVICES = 1024
 VERIFYING_OFF = 0.04
 """By which the time of a pass on several tokens is off, in plain steps. From published timings: the speeds of a model
@@ -72,7 +72,10 @@ class Accelerator:
             amount(f"{what} of {self.name}", value, positive=True, below=BEYOND, remedy="see a data sheet")
         for what in ("overhead", "link_latency"):
             amount(
-                f"the {what} of {self.name}", getattr(self, what), below=_LONGEST, remedy="0 if unknown, else seconds"
+                f"the {what} of {self.name}",
+                getattr(self, what),
+                below=_LONGEST,
+                remedy="0 if unknown, else seconds: 1e-5 is ten microseconds",
             )
         whole(f"the peers of {self.name}", self.peers, least=0, remedy="0 if there is a switch")
         amount(f"the link of {self.name}", self.link, below=BEYOND, remedy="0 if unknown, else bytes per second")

@@ -84,7 +84,7 @@ class Export:
             raise SettingError(
                 f"{self.name} is asked for k = {acceptance.k}",
                 limit=f"it takes 1..{self.most}",
-                remedy=f"lower {argument('k_max')}",
+                remedy=f"lower {argument('k_max')}, or name counts of so few drafts",
             )
         return self.options(acceptance)
 

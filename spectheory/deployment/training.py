@@ -34,6 +34,8 @@ from spectheory.verification.by_start import within
 RETRAINING = (0.1, 1.0, 10.0)
 """Costs of training the draft again, over the time of plain decoding of one step's rollouts."""
 _NAME = re.compile(r"step[-_]?(\d+)", re.IGNORECASE)
+_ROUNDING = 1e-12
+"""Relative: less than this from the first step to the last, time per token does not grow; sums are rounded."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,7 @@ def _line(steps: Sequence[TrainingStep], *, alike: bool) -> tuple[Interval, floa
     middle, mean = weights @ at / weights.sum(), weights @ time / weights.sum()
     spread = weights @ (at - middle) ** 2
     slope = float(weights @ ((at - middle) * (time - mean)) / spread)
+    slope = 0.0 if abs(slope) * np.ptp(at) < _ROUNDING * mean else slope
     half = reach(math.inf) / math.sqrt(spread) if np.all(errors > 0) else 0.0
     until = float(middle + (1 - mean) / slope) if slope > 0 else None
     return Interval(slope - half, slope, slope + half, "estimate"), until

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spectheory.trace import AHEAD, GIVEN_TEXT, REPEATED, SAMPLED_TEXT
+from spectheory.trace import AHEAD, ALIKE, GIVEN_TEXT, REPEATED, SAMPLED_TEXT
 
 OF_FIRST_DRAFT = "They are about a call's first draft: later ones have other pmfs (§10)."
 GIVEN = "The text was given, not sampled from the target: the numbers are for that text as output."
@@ -36,7 +36,10 @@ def doubts(provenance: Mapping[str, Any]) -> list[str]:
     ['The draft explains the texts better, by 0.4 nats a token: models exchanged?']
     """
     ahead = provenance.get(AHEAD)
-    return [f"The draft explains the texts better, by {ahead:.2g} nats a token: models exchanged?"] if ahead else []
+    return [
+        *([f"The draft explains the texts better, by {ahead:.2g} nats a token: models exchanged?"] if ahead else []),
+        *(["Draft and target have the same log-probabilities: one model twice?"] if provenance.get(ALIKE) else []),
+    ]
 
 
 def about_texts(provenance: Mapping[str, Any]) -> list[str]:

@@ -36,8 +36,8 @@ def load_tables(load: LoadAnswer, of: str, *, brief: bool = False) -> list[Table
 
 
 def targets_table(load: LoadAnswer | None, *, brief: bool = False) -> list[Table]:
-    """What meets the targets, a row for each k; none without targets."""
-    if load is None or not load.load.targeted:
+    """What meets the targets, a row for each k; none without targets, or where nothing meets them."""
+    if load is None or not load.load.targeted or missed(load):
         return []
     columns = _columns()
     columns.insert(1, Column("concurrency", at="batch"))

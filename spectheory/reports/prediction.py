@@ -263,9 +263,13 @@ def _best(plan: Plan) -> tuple[str, str]:
 
 
 def _few_rules(plan: Plan) -> Table:
-    """As many of the best labels as fit, chains first, with intervals if these fit too."""
+    """As many of the best labels as fit, chains and the best stopping rule that was asked for first, with intervals if
+    these fit too.
+    """
     gains = {label: max(p.gain for p in plan.of(label)) for label in plan.labels}
-    by_gain = sorted(plan.labels, key=lambda label: (label != plan.best.label, not label.chain, -gains[label]))
+    asked = max((label for label in plan.labels if label.stop), key=gains.__getitem__, default=None)
+    first = (plan.best.label, asked)
+    by_gain = sorted(plan.labels, key=lambda label: (label not in first, not label.chain, -gains[label]))
     most = min(_RULES if plan.timed else _RULES_WITHOUT_COSTS, len(by_gain))
     tables = [
         _of_labels(plan, [label for label in plan.labels if label in by_gain[:rules]], ranges=ranges)

@@ -9,7 +9,7 @@ from spectheory.cost.served import TERMS
 from spectheory.deployment.served import ServedAnswer, ServedChoice
 from spectheory.reports.base import Brief, Report
 from spectheory.reports.deployment import lock_step_table
-from spectheory.reports.load import best_lengths_table, load_sentence, targets_table
+from spectheory.reports.load import best_lengths_table, load_sentence, missed, targets_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 
 _NOTES = (
@@ -77,7 +77,8 @@ def _sentences(answer: ServedAnswer) -> list[str]:
     rest = f"; at {len(off)} plain decoding is fastest" if off else ""
     pays = f"It pays at {sure} of {len(answer.choices)} settings (interval above 1){rest}."
     goodput = load_sentence(answer.load)
-    return [f"Speculate with k = {best.k} at {where}: {best.speedup}x.", pays, *([f"{goodput}."] if goodput else [])]
+    said, reached = [f"Speculate with k = {best.k} at {where}: {best.speedup}x.", pays], [f"{goodput}."] * bool(goodput)
+    return [*reached, *said] if missed(answer.load) else [*said, *reached]
 
 
 def _choice(choice: ServedChoice) -> str:

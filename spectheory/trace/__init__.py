@@ -18,6 +18,7 @@ from spectheory.trace.reading import read_any, read_evidence, read_files, trace_
 from spectheory.trace.record import TRACE_FILE, Trace
 from spectheory.trace.text_info import (
     AHEAD,
+    ALIKE,
     GIVEN_TEXT,
     IMPOSSIBLE,
     LAYERS,
@@ -33,6 +34,7 @@ from spectheory.trace.text_info import (
 
 __all__ = [
     "AHEAD",
+    "ALIKE",
     "BY_START",
     "COLUMNS",
     "DISTINCT_RANKS",

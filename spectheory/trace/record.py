@@ -21,7 +21,7 @@ from spectheory.trace.checks import Fault, draft_ahead, faults, refuse_foreign, 
 from spectheory.trace.columns import COLUMNS, REQUIRED
 from spectheory.trace.logits import columns_of_logits
 from spectheory.trace.on_disk import BLOCK, LIST_COLUMNS, OnDisk, from_columns, rows_of, stored, to_columns, whole_texts
-from spectheory.trace.text_info import AHEAD, GIVEN_TEXT, REPEATED, SAMPLED_TEXT, TextInfo
+from spectheory.trace.text_info import AHEAD, ALIKE, GIVEN_TEXT, REPEATED, SAMPLED_TEXT, TextInfo
 from spectheory.truncated.top import TopLogProbs
 from spectheory.verification.by_start import deepest, shape_of
 
@@ -252,7 +252,9 @@ class Trace:
         columns = {name: values[new] for name, values in self.columns.items()}
         if self.provenance.get("origin") == SAMPLED_TEXT and "target_entropy" in columns:
             refuse_foreign(columns)
-        facts = {REPEATED: sum(map(bool, earlier)), AHEAD: draft_ahead(columns)}
+        telling = columns["log_target"][columns["log_target"] < 0]
+        alike = np.array_equal(columns["log_target"], columns["log_draft"]) and len(np.unique(telling)) > 1
+        facts = {REPEATED: sum(map(bool, earlier)), AHEAD: draft_ahead(columns), ALIKE: alike}
         if not any(facts.values()):
             return self
         texts = tuple(replace(text, prompt=first) for text, first in zip(self.texts, earlier, strict=True))

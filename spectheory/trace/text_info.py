@@ -21,9 +21,10 @@ READ, LAYERS, IMPOSSIBLE = "read", "target_layers", "impossible"
 """Where the provenance of an engine's output says that texts of temperature 0 were read at another temperature, how
 many layers the target has, and which tokens the target cannot output under the settings."""
 
-REPEATED, AHEAD = "repeated_texts", "draft_ahead"
-"""Where the provenance counts texts that equal an earlier one, and says by how many nats per token the draft explains
-texts better than the target, if that is more than chance in texts that the target sampled."""
+REPEATED, AHEAD, ALIKE = "repeated_texts", "draft_ahead", "draft_alike"
+"""Where the provenance counts texts that equal an earlier one, says by how many nats per token the draft explains texts
+better than the target, if that is more than chance in texts that the target sampled, and that both have the very same
+log-probabilities, two below 0 that differ among them."""
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,13 @@ def test_a_target_for_first_tokens_is_that_of_the_runs(ask: Callable[..., str]) 
     assert all(point["ttft"] <= 300 for point in json.loads(ask("--bench", quiet, "--ttft", 300, "--json"))["targets"])
 
 
+def test_a_target_out_of_reach_comes_first(bench: Path, ask: Callable[..., str]) -> None:
+    said = ask("--bench", bench, "--tpot", 0.001)
+    assert said.startswith("Out of reach: 0.001 ms per token")
+    assert "Best k and its speed-up" in said, "in place of a table without rows"
+    assert "largest concurrency" not in ask("--bench", bench, "--tpot", 0.001, "--all")
+
+
 def test_a_trace_gives_the_tokens(bench: Path, tmp_path: Path, ask: Callable[..., str]) -> None:
     """Batches and contexts between the runs may be asked for; the rule is token verification unless named."""
     folder = measured(tmp_path / "small")
@@ -101,6 +108,9 @@ def test_exports_of_counts(tmp_path: Path, ask: Callable[..., str], capsys: pyte
     calls = CallLog((Request("a", by_drafted={2: (1, 1, 2)}), Request("b", accepted=(2, 0), drafted=(2, 2))), k=2)
     calls.write(tmp_path / "calls.jsonl")
     rates = json.loads(ask(tmp_path, "--export", "vllm-rates"))["synthetic_acceptance_rates"]
+    for idle in (("--k-max", 1), ("--engine", "vllm")):
+        said = refused(["plan", tmp_path, "--export", "vllm-rates", *idle], capsys)
+        assert f"{idle[0]} given with an export of counts: it holds acceptance as it was counted" in said
     assert rates == pytest.approx([4 / 6, 3 / 6], abs=1e-6), "of single calls too"
     plain = CAPTURED / "k0_c8_in128.json"
     assert "says no acceptance by position" in refused(["plan", plain, "--export", "vllm-rates"], capsys)
@@ -139,8 +149,9 @@ def test_the_schedule_of_a_roofline(tmp_path: Path, ask: Callable[..., str]) -> 
         (["--bench", "BENCH", "--prompt-tokens", "9"], "runs are of one server, and of requests of their own lengths"),
         (["TRACE", "--bench", "BENCH", "--rule", "token", "--rule", "block"], "2 rules are given: a server has one"),
         (["TRACE", "--export", "triton"], "export 'triton' is unknown: there are vllm-rates"),
+        (["TRACE", "--export", "atom", "--out", "EMPTY"], "--out is given with --export: an export is one line"),
         (["TRACE", "--export", "vllm-schedule"], "needs k by batch size"),
-        (["TRACE", "--export", "dynamo", "--c", "0.0001", "--k-max", "16"], "it takes 1..5; lower --k-max"),
+        (["TRACE", "--export", "dynamo", "--c", "0.0001", "--k-max", "16"], "it takes 1..5; lower --k-max, or"),
     ],
 )
 def test_bad_input_is_one_line(

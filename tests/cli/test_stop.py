@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,22 @@ def test_stopping_rules_are_columns_of_their_own(
     assert "drafted" not in of["chain k=3"]
     assert of["chain k=3, token<0.4"]["tokens_per_call"]["best"] < of["chain k=3"]["tokens_per_call"]["best"]
     assert (tmp_path / "out" / "speedup.png").exists()
+
+
+def test_a_stopping_rule_that_was_asked_for_is_shown_first(recorded: Path, tmp_path: Path, capsys: Any) -> None:
+    """It is beside the fixed lengths, though three rules without it are faster."""
+    trace = Trace.read(recorded)
+    ratio = np.exp(trace.columns["log_target"] - trace.columns["log_draft"])
+    replace(trace, columns={**trace.columns, "race_g": np.maximum(ratio - 0.99, 0)}).write(tmp_path / "ranked.parquet")
+    asked = ["predict", str(tmp_path / "ranked.parquet"), "--k-max", "3", "--c", "0.01", "--stop", "token<0.4"]
+    assert main([*asked, "--rule", "token", "--rule", "block", "--rule", "race", "--json"]) == 0
+    gains: dict[str, float] = {}
+    for one in json.loads(capsys.readouterr().out)["predictions"]:
+        label = one["rule"] + one["shape"].partition(",")[2]
+        gains[label] = max(gains.get(label, 0), one["speedup"]["best"])
+    assert [" token<0.4" in label for label in sorted(gains, key=gains.__getitem__)] == [True] * 3 + [False] * 3
+    assert main([*asked, "--rule", "token", "--rule", "block", "--rule", "race"]) == 0
+    assert ", token<0.4" in capsys.readouterr().out
 
 
 def test_what_adapting_is_worth_in_one_line(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,6 +72,17 @@ def test_a_draft_that_stays_good() -> None:
     assert "no reason to train the draft again" in training_report(aged).headline
 
 
+def test_rounding_is_no_growth() -> None:
+    """One trace at every step: sums of equal times differ by their rounding. Control: a growth of 1e-9 is seen."""
+    grows = []
+    for more in (0.0, 1e-9):
+        steps = (
+            replace(uneven(0, 0.3, ConstantRatio(C + more * step)), name=f"step{step}") for step in range(0, 900, 100)
+        )
+        grows.append(staleness(steps, k_max=4))
+    assert [bool(aged.periods or aged.pays_until) for aged in grows] == [False, True]
+
+
 def test_a_draft_that_never_paid() -> None:
     aged = staleness([draft_of(0, 1.05), draft_of(100, 1.1)], k_max=1)
     assert aged.periods == ()

@@ -208,6 +208,7 @@ def test_modules_that_are_refused(saved: Callable[..., Path], tiny_folders: tupl
     folder = shutil.copytree(saved("qwen3_next"), tmp_path / "model")
     weights, raw = load_file(folder / "model.safetensors"), json.loads((folder / "config.json").read_text())
     assert "reads hidden states of" not in refused(tiny_folders[0], "mtp:./nowhere/at/all")
+    assert "the draft is 'mtp:': after mtp: comes the folder of a checkpoint" in refused(folder, "mtp:")
     assert "revision 'v1' is given for the draft 'mtp'" in refused(folder, "mtp", draft_revision="v1")
     assert "has no MTP modules that are known here" in refused(*tiny_folders[:1], "mtp")
     for change, said in {

@@ -592,6 +592,14 @@ def test_exchanged_models_are_seen_and_right_texts_are_not() -> None:
     assert first.provenance == {"source": "log-probabilities"}
 
 
+def test_one_model_twice_is_seen() -> None:
+    """Not where both are certain of every token, as at temperature 0, nor where one value differs."""
+    for draft, said in (([-1.0, -2.0], 1), ([-1.0, -2.1], 0)):
+        trace = Trace.from_log_probabilities([([-1.0, -2.0], draft)])
+        assert len(doubts(trace.provenance)) == said
+    assert doubts(Trace.from_log_probabilities([([0.0, 0.0], [0.0, 0.0])]).provenance) == []
+
+
 def test_equal_texts_are_of_one_prompt() -> None:
     """Copies of a text narrow no interval; a text of certain tokens may be that of another prompt."""
     one, other = ([-1.0, -0.5], [-1.2, -0.7]), ([-1.0, -0.5], [-1.2, -0.8])

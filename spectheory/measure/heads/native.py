@@ -58,7 +58,13 @@ def native_source(target: Source, draft: Source) -> Source | None:
     """Where the modules are of the draft ``mtp`` (the target's own) or ``mtp:FOLDER``; None for other drafts."""
     name, revision = str(draft[0]), draft[1]
     if name.startswith(f"{NATIVE}:"):
-        return name.removeprefix(f"{NATIVE}:"), revision
+        if folder := name.removeprefix(f"{NATIVE}:"):
+            return folder, revision
+        raise ModelError(
+            f"the draft is {name!r}",
+            limit=f"after {NATIVE}: comes the folder of a checkpoint",
+            remedy=f"use {NATIVE} for the target's own modules",
+        )
     if name == NATIVE and revision is not None:
         raise ModelError(
             f"revision {revision!r} is given for the draft {NATIVE!r}",
