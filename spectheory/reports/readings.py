@@ -139,8 +139,8 @@ def _said(log: Readings) -> list[str]:
     if best is None or best.speedup is None:
         return [counted]
     pays = "No k pays; best" if best.speedup.best <= 1 else "Pays" if best.speedup.low > 1 else "May pay"
-    pays = "At most, if drafts are free" if log.free and best.speedup.best > 1 else pays
-    beyond = f" (k above {log.k} not counted)" if log.best_beyond and not log.free else ""
+    pays = "Pays if drafts are free" if log.free and best.speedup.best > 1 else pays
+    beyond = f" (k above {log.k} not counted)" if log.best_beyond else ""
     first = f"{pays}: k = {best.k}{beyond}: speed-up {point(best.speedup, 'x')} over plain decoding"
     if log.c:
         known = given_ratio(log.c, best.speedup, log.noise)

@@ -33,6 +33,8 @@ KINDS: dict[type, str] = {
 """What each kind of evidence is called."""
 GROUP = "spectheory.formats"
 """Entry points of packages that bring formats."""
+_ANSWER = b'{\n  "schema": '
+"""How the JSON of an answer begins."""
 _LOOKED_AT, _BEGINNING = 1 << 20, 200
 """Bytes by which a format recognises its files, and those that name the unit of a latency table."""
 
@@ -131,6 +133,10 @@ def format_of(path: Path, name: str | None = None) -> Format:
             limit="it has times of passes, and no text",
             remedy=f"name a trace, and this as {argument('its cost', '--latency of predict or plan')}",
         )
+    if head.startswith(_ANSWER):
+        raise TraceError(
+            f"{file} is an answer of spectheory", limit="it has no text", remedy="name what it is the answer of"
+        )
     for each in all_formats().values():
         if each.recognises(head):
             return each
@@ -161,7 +167,7 @@ def _nature(head: bytes) -> str:
             if names >= {"target", "draft"}:
                 return "is not written as log-probabilities are: an object a line, with the keys target and draft"
             if "choices" in names:
-                return "holds answers without counts of drafts: serve with --per-request-spec-decode-metrics"
+                return "holds answers without counts of drafts: serve with --per-request-spec-decode-metrics detailed"
             keys = f"the keys {brief(list(entry))[1:-1]}" if isinstance(entry, dict) and entry else "no keys"
             return f"is of an unknown format, JSON with {keys}"
     return f"is of an unknown format, text that begins with {brief(text)}"

@@ -134,6 +134,7 @@ def test_each_kind_is_read(tmp_path: Path) -> None:
         (b'{"Target": [-1], "Draft": [-1]}', "not written as log-probabilities are: an object a line"),
         (b'{"choices": [{"text": "a"}]}', "answers without counts of drafts"),
         (b'{"schema": 3, "unit": "seconds", "context": 8}', "is a latency table"),
+        (b'{\n  "schema": 1,\n  "rule": "token"\n}', "is an answer of spectheory: it has no text"),
         (b'{"target": [-1]}\n', "line 1 has no list of numbers 'draft'"),
         (b"PAR1 cut off", "truncated or no Parquet file"),
     ],

@@ -304,7 +304,7 @@ REQUESTS = (
             prefill_emits_token=True,
             counts_past_end=True,
         ),
-        title="vLLM's responses, served with `--per-request-spec-decode-metrics`",
+        title="vLLM's responses, served with `--per-request-spec-decode-metrics detailed`",
         gives="calls, accepted and drafted tokens of each request; with the setting detailed, of each call",
         lacks="calls without drafts (n-gram and suffix drafts count none); counts hold accepted tokens past the end",
     ),
