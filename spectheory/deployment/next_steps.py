@@ -10,6 +10,7 @@ from spectheory.drafting import Chain, Copied
 from spectheory.intervals import Interval
 from spectheory.limits.claims import BY_START, TEXT, WHOLE_DECODING
 from spectheory.prediction import Plan, Prediction
+from spectheory.trace import MOST_DEPTH
 
 WANTED = 0.05
 """Half of a 95% interval of tokens per call, relative, that is narrow enough to decide."""
@@ -74,7 +75,11 @@ def next_steps(
         settings = best.provenance.get("settings")
         depth = settings.get("depth") if isinstance(settings, Mapping) else None
         if depth is not None and tried >= depth:
-            yield f"k = {tried} is the deepest that was recorded of this head: measure it with --k-max {2 * tried}"
+            draft = best.provenance.get("draft")
+            most = (draft.get("deepest") if isinstance(draft, Mapping) else None) or MOST_DEPTH
+            if tried < most:
+                deeper = f"--depth {min(2 * tried, most)}"
+                yield f"k = {tried} is the deepest that was recorded of this head: measure it with {deeper}"
         elif isinstance(cost, LatencyTable) and tried + 1 >= max(cost.target):
             yield f"k = {tried} is the longest that was timed: measure with spectheory predict --k-max {2 * tried}"
         elif tried < _LONGEST:

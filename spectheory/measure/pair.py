@@ -49,7 +49,8 @@ class Model:
         facts: dict[str, Any] = {}
         if head := self.head:
             facts = {"kind": head.kind, "parallel": head.parallel, "layers": list(head.layers), "trained": head.trained}
-            facts |= {"block": head.block_size, "deepest": head.deepest} if head.block_size else {}
+            facts |= {"block": head.block_size} if head.block_size else {}
+            facts |= {"deepest": head.deepest} if head.deepest else {}
         return {
             "name": self.name,
             "revision": self.revision,

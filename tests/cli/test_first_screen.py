@@ -186,11 +186,14 @@ def test_a_chain_that_stops_is_not_timed_as_one_that_does_not() -> None:
 
 
 def test_a_head_is_tried_as_deep_as_it_was_recorded() -> None:
-    """A larger --k-max needs another measurement."""
+    """A larger --k-max needs another measurement, and is not asked of a head that drafts no more."""
     trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.1] * 40), ([-1.0] * 40, [-1.0] * 40)])
     cost = ConstantRatio(0.001)
-    best = replace(plan(trace, cost, rules="token", k_max=4).best, provenance={"settings": {"depth": 4}})
-    assert "deepest that was recorded" in next(next_steps(best, cost, tried=4, prompts=2))
+    best = plan(trace, cost, rules="token", k_max=4).best
+    for deepest, said in ((None, "--depth 8"), (6, "--depth 6"), (4, "")):
+        known = replace(best, provenance={"settings": {"depth": 4}, "draft": {"deepest": deepest}})
+        steps = [step for step in next_steps(known, cost, tried=4, prompts=2) if "recorded" in step]
+        assert steps == [f"k = 4 is the deepest that was recorded of this head: measure it with {said}"] * bool(said)
 
 
 def test_rules_and_engines_are_not_asked_together(capsys: pytest.CaptureFixture[str]) -> None:
