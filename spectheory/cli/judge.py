@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -18,10 +17,9 @@ from spectheory.drafting import read_stop
 from spectheory.errors import SettingError, TextError
 from spectheory.judging.causes import Reread
 from spectheory.judging.counting import counted, counting_of
-from spectheory.judging.judgement import judge, stated
-from spectheory.judging.readings import readings
+from spectheory.judging.judgement import LOG_IDS, judge, stated
 from spectheory.pages.judgement import judgement_parts
-from spectheory.reports import judgement_report, readings_report
+from spectheory.reports import judgement_report
 from spectheory.reports.base import Report
 from spectheory.trace import Trace, read_evidence
 from spectheory.trace.calls import CallLog
@@ -39,8 +37,16 @@ def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
         ready_folder(question.out)
     ready_page(question.report)
     traces, log, counters = _evidence(question)
+    if log is None and counters is None:
+        raise TextError(
+            "there are no calls to judge", limit="a trace has only the expected calls", remedy="add the engine's log"
+        )
     if log is None or not any(request.output for request in log.requests):
-        return _read_alone(question, traces, log, counters)
+        raise TextError(
+            "nothing can be judged without token ids of the output",
+            limit="rules are judged on the engine's own texts",
+            remedy=f"{LOG_IDS}, or read the counts: spectheory predict",
+        )
     log = stated(log, **{name: getattr(question, name) for name in SETTINGS})
     counted(log, counting_of(log, question.k).k, counters)  # refuses what cannot be judged before the models load
     reread = None if traces else _reader(log, pair)
@@ -63,26 +69,6 @@ def _evidence(question: JudgeOptions) -> tuple[list[Trace], CallLog | None, Coun
     if len(traces) > 1:
         raise SettingError(f"{len(traces)} traces are given", limit="one of the same texts", remedy="leave one out")
     return traces, CallLog.join(logs) if logs else None, Counters.join(totals) if totals else None
-
-
-def _read_alone(question: JudgeOptions, traces: Sequence[Trace], log: CallLog | None, counters: Counters | None) -> int:
-    """Counts without texts give readings; nothing of them can be refuted."""
-    counts = counters or log
-    if counts is None:
-        raise TextError(
-            "there are no calls to judge", limit="a trace has only the expected calls", remedy="add the engine's log"
-        )
-    if traces or question.rule:
-        raise TextError(
-            "the counts come without the engine's texts",
-            limit="rules are judged on token ids of the output",
-            remedy="log them, or leave out the trace and --rule for readings of the counts alone",
-        )
-    report = readings_report({counts.engine or "counts": readings(counts)})
-    brief = report.brief and replace(report.brief, verdict=report.brief.verdict[:1])
-    report = _after("Nothing judged, as texts are missing.", replace(report, brief=brief))
-    show(report, question, "readings", title="Readings")
-    return Status.DONE
 
 
 def _after(said: str, report: Report) -> Report:

@@ -11,7 +11,7 @@ from typing import Any
 from spectheory.cost import ModelShape, Roofline
 from spectheory.deployment.candidates import DRAFT_MODEL, Draft
 from spectheory.errors import argument
-from spectheory.prediction.remarks import doubts
+from spectheory.prediction.remarks import doubts, exchanged
 
 _SAME = 0.03
 """Numbers of parameters that differ by less, in proportion, are one model's: sizes leave out biases and positions."""
@@ -41,9 +41,8 @@ def mismatches(draft: Draft, contexts: Sequence[int] = ()) -> list[str]:
     compared = {"target": cost.target, "draft": drafting}
     other = {who: _other(who, model, draft) for who, model in compared.items() if model is not None}
     said += other.values()
-    if drafting and drafting.parameters > cost.target.parameters:
-        sizes = " and ".join(f"{model.parameters / 1e6:.4g}M" for model in (drafting, cost.target))
-        said.append(f"draft and target have {sizes} parameters: are they exchanged?")
+    if drafting and (question := exchanged(drafting.parameters, cost.target.parameters)):
+        said.append(question)
     elif drafting and other["target"] and not other["draft"]:
         option = argument("cost.draft", "--draft-architecture")
         said.append(f"the draft is the trace's, {drafting.parameters / 1e6:.4g}M parameters: see {option}")

@@ -25,6 +25,7 @@ from spectheory.judging.expected import ExpectedCounts
 from spectheory.judging.output import POSSIBLE, POWER, OutputTest, bonus_test, output_tests
 from spectheory.judging.standing import FALSE_ALARMS, Bench, Standing
 from spectheory.judging.starts import Calls
+from spectheory.prediction.remarks import exchanged
 from spectheory.prediction.shape_calls import check_shapes, takes
 from spectheory.trace import TextInfo, Trace, read_evidence
 from spectheory.trace.calls import MOST_DRAFTS, CallLog, Request
@@ -44,6 +45,8 @@ _USUAL_DTYPE = "bfloat16"
 STEPS = 12
 """Halvings of the interval that holds the loss: to 1/4096."""
 
+LOG_IDS = "log them (ask vLLM for return_token_ids)"
+"""How the ids of texts come into a log."""
 COUNTS_ALONE = (
     "The causes explain the counts alone. The output is refuted too, and no fault of the draft or of the counting "
     "changes the output: look at the verification first."
@@ -61,6 +64,7 @@ class Judgement:
     - `shape`: what a call drafts; causes are looked for of chains alone.
     - `smallest`: the share by which acceptance would have to be lower for these counts to refute the rule in question
       with probability 0.9, computed under that loss (an estimate, rather too large); None if none would show.
+    - `doubt`: the question whether the models are exchanged; empty if nothing says so.
     - `notes`: what biases the counts, one sentence each.
     """
 
@@ -72,6 +76,7 @@ class Judgement:
     causes: tuple[Finding, ...] = ()
     shape: Shape | None = None
     smallest: float | None = None
+    doubt: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -200,6 +205,7 @@ def judge(
         tuple(dict.fromkeys(GreedyMatch.name if first and rule.uses_draft else rule.name for rule in named)),
         _output(bench, trace, log),
         shape=bench.shape,
+        doubt=exchanged(*((trace.provenance.get(one) or {}).get("parameters") for one in ("draft", "target"))),
         notes=tuple(_notes(log, bench, asked)),
     )
     by_name = {rule.name: rule for rule in asked}
@@ -486,7 +492,7 @@ def align_texts(trace: Trace, log: CallLog) -> Trace:
             raise TextError(
                 f"request {request.id!r} has no output token ids",
                 limit="texts are judged by their ids",
-                remedy="log them (vLLM: return_token_ids), or judge the counters alone",
+                remedy=LOG_IDS,
             )
     if "token" not in trace.columns:
         raise TraceError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -153,6 +153,7 @@ class Run:
       ends of texts.
     - `length`: drafts of a call, where positions are not known.
     - `known_by`: degrees of freedom of `errors`.
+    - `contains`: what says that its counts may contain the other run's, a line each.
     """
 
     name: str
@@ -164,6 +165,7 @@ class Run:
     slack: Floats | float = 0.0
     length: int = 0
     known_by: float = math.inf
+    contains: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, name: str, evidence: Evidence, *, k: int | None = None, rule: str = "token") -> Run:
@@ -278,7 +280,25 @@ def two_runs(
         else _run_of(name, side, asked if isinstance(side, Trace) else k, rule, beside, whole=whole)
         for name, side, length, beside in rows
     )
-    return one, other
+    return one, replace(other, contains=_contained(names, *sides))
+
+
+def _contained(names: tuple[str, str], one: Side, other: Side) -> tuple[str, ...]:
+    """That the second totals may be a later scrape of the first ones' counters; refused where they surely are."""
+    if not (isinstance(one, Counters) and isinstance(other, Counters) and other.cumulative):
+        return ()
+    try:
+        Counters.join([one, other])
+    except TextError:
+        return ()
+    difference = argument("Counters.join([one, other])", f"spectheory import {names[0]} {names[1]} --out later")
+    if one.provenance.get("started") is not None:  # the same of both, as they have a difference
+        raise TextError(
+            f"{names[1]} is a later scrape of {names[0]}'s counters",
+            limit="totals since the start of one server contain each other",
+            remedy=f"compare with their difference: {difference}",
+        )
+    return (f"{names[1]} may be a later scrape of {names[0]}'s counters", f"Their difference: {difference}")
 
 
 def _tokens_of_text(side: Side) -> float:

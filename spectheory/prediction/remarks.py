@@ -42,6 +42,19 @@ def doubts(provenance: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def exchanged(draft: object, target: object) -> str:
+    """The question of a draft with more parameters than its target; empty where it has not, or one is unknown.
+
+    Examples
+    --------
+    >>> exchanged(8_000_000_000, 1_000_000_000), exchanged(None, 1_000_000)
+    ('draft and target have 8000M and 1000M parameters: are they exchanged?', '')
+    """
+    if not (isinstance(draft, int) and isinstance(target, int) and draft > target):
+        return ""
+    return f"draft and target have {draft / 1e6:.4g}M and {target / 1e6:.4g}M parameters: are they exchanged?"
+
+
 def about_texts(provenance: Mapping[str, Any]) -> list[str]:
     """What changes the reading of texts: they are not the target's own, they are equal, the draft explains them."""
     same = provenance.get(REPEATED)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from spectheory.answers.theory import AcceptanceJson, BoundsJson, NeedsJson
@@ -267,16 +268,25 @@ def _tokens(row: AtLength) -> str:
 
 def _lengths_table(answer: FromAcceptance, rows: Sequence[AtLength]) -> Table:
     costs = [
-        Column(f"speed-up\nc = {c:g}", "x", at=lambda row, i=i: row.speedups[i], aside=c != answer.c)  # type: ignore[misc]
+        Column(f"speed-up\nc = {c:g}", "x", at=lambda row, i=i: _both(row.speedups[i]), aside=c != answer.c)  # type: ignore[misc]
         for i, c in enumerate(answer.cs)
     ]
     columns = [
         Column("k"),
-        Column("tokens per call", meaning="range over all texts with this acceptance"),
+        Column(
+            "tokens per call",
+            meaning="range over all texts with this acceptance",
+            at=lambda row: _both(row.tokens_per_call),
+        ),
         Column("i.i.d.", at="tokens_per_call.best", meaning="C1: idealised"),
         *costs,
     ]
     return Table.of(f"Chains of k drafts at acceptance {answer.acceptance:g}", columns, rows, best=answer.safest)
+
+
+def _both(value: Interval) -> Interval:
+    """The range by both ends, though its idealised value is one of them."""
+    return replace(value, best=(value.low + value.high) / 2)
 
 
 def _ends(value: Interval, unit: str = "") -> str:

@@ -60,12 +60,18 @@ def _run(run: Run, judged: Judgement | str) -> DifferenceJson.Run:
 
 def _lines(answer: Difference) -> Iterator[str]:
     """The verdict on tokens per call, the position that changed most with its reason, the output and the speed-up."""
+    yield from answer.other.contains
     tokens, ks = answer.tokens, dict.fromkeys((answer.one.k, answer.other.k))
     values = f"{tokens.one:.2f} to {tokens.other:.2f} at k = {' and '.join(map(str, ks))}"
     if answer.differs(tokens):
         yield f"Tokens per call {_moved(tokens)}: {values}"
-    else:
+    elif tokens.difference.low <= 0 <= tokens.difference.high:
         yield f"Tokens per call cannot be told apart: {values} ({_error(tokens, signed=True)})"
+    else:
+        way, rows = "risen" if tokens.difference.best > 0 else "fallen", len(answer.changes)
+        level = f"p < {FALSE_ALARM / rows:.2g} ({FALSE_ALARM:g} over {rows} rows)"
+        yield f"Tokens per call may have {way}: {values} ({_error(tokens, signed=True)})"
+        yield f"p = {tokens.p:.2g} excludes 0 at 95%; beyond noise is {level}"
     rests = answer.rest or answer.changes
     positions = [*zip(answer.changes, rests, strict=True)][1:]
     sure = [pair for pair in positions if any(map(answer.differs, pair))]
@@ -195,6 +201,7 @@ def gate_report(answer: Gate) -> Report:
     side = "not below" if answer.passed else "below"
     least = "at least " if answer.independent else ""
     lines = [
+        *answer.difference.other.contains,
         f"{verdict}: {tokens.other:.3f} tokens per call counted, {side} {answer.limit:.3f} (expected {tokens.one:.3f})",
         f"False-alarm rate {least}{answer.alarm:g}; a loss of {least}{answer.smallest:.1%} fails with probability "
         f"{POWER:g}",

@@ -70,7 +70,7 @@ def headline(answer: Judgement) -> str:
     """Which rule runs, which others are refuted, and whether the output is right, in a sentence."""
     refuted = ", ".join(one.rule for one in answer.standings if one.refuted and not answer.refuted)
     counts = f"{_of_counts(answer)}{_instead(answer)}{f'; refuted: {refuted}' if refuted else ''}"
-    return ". ".join(filter(None, [counts, _of_output(answer)]))
+    return f"{_doubt(answer)} {'. '.join(filter(None, [counts, _of_output(answer)]))}".lstrip()
 
 
 def _brief(answer: Judgement) -> Brief:
@@ -79,7 +79,12 @@ def _brief(answer: Judgement) -> Brief:
     also = "Also explained" if answer.doubtful else "Explained"
     causes = [f"{also} by: {cause.cause} (--all says how)." for cause in answer.causes[:1]]
     notes = [*doubt, *causes, *_would_show(answer)]
-    return Brief.of([_of_counts(answer), _of_output(answer)], [_rules(answer, brief=True)], notes)
+    return Brief.of([_doubt(answer), _of_counts(answer), _of_output(answer)], [_rules(answer, brief=True)], notes)
+
+
+def _doubt(answer: Judgement) -> str:
+    """The question whether the models are exchanged."""
+    return answer.doubt[:1].upper() + answer.doubt[1:]
 
 
 def _of_counts(answer: Judgement) -> str:

@@ -520,3 +520,51 @@ def test_an_answer_is_held_against_a_trace_under_its_own_rule(tmp_path: Path) ->
 def test_counts_without_positions_are_refused_before_a_missing_k() -> None:
     with pytest.raises(TextError, match="no counts by position"):
         gate(Counters(calls=9, accepted=3), trace_of(np.full((4, TOKENS), 0.6)))
+
+
+def scrape(calls: int, *reached: int, started: float | None = None) -> Counters:
+    """Counts of a server since its start."""
+    shares = tuple(count / calls for count in reached)
+    known = {} if started is None else {"started": started}
+    return Counters(calls=calls, accepted=sum(reached), survival=shares, cumulative=True, provenance=known)
+
+
+@each(
+    "later",
+    [
+        (scrape(900, 500, 260), True),
+        (scrape(900, 299, 260), False),  # the count of a position went back
+        (scrape(400, 300, 200), False),  # no call more
+        (replace(scrape(900, 500, 260), cumulative=False), False),
+        (scrape(900, 500, 260, started=2.0), False),  # made at another time
+    ],
+)
+def test_a_later_scrape_of_the_same_counters_is_said(later: tuple[Counters, bool]) -> None:
+    before, (after, said) = scrape(400, 300, 200), later
+    compared, gated = compare(before, after), gate(after, before)
+    for report in (difference_report(compared), gate_report(gated)):
+        assert ("may be a later scrape of" in report.headline) is said
+        assert report.brief is not None
+        assert ("may be a later scrape of" in report.brief.verdict[0]) is said
+
+
+def test_a_scrape_that_surely_contains_the_other_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Counters that were made at one time are one server's; its difference is compared."""
+    names = before, after = tmp_path / "before.json", tmp_path / "after.json"
+    scrape(400, 300, 200, started=1.0).write(before)
+    scrape(900, 500, 260, started=1.0).write(after)
+    for command in (["compare", *names], ["gate", after, "--expect", before]):
+        line = refused(command, capsys)
+        assert "is a later scrape of" in line
+        assert "spectheory import" in line
+
+
+@each("calls", [(40, "cannot be told apart"), (180, "may have fallen"), (400, "fell by")])
+def test_the_verdict_says_at_which_level_it_decides(calls: tuple[int, str]) -> None:
+    """No interval that excludes 0 stands beside "cannot be told apart"."""
+    count, verdict = calls
+    answer = compare(Counters(calls=count, survival=(0.8,)), Counters(calls=count, survival=(0.68,)))
+    headline = difference_report(answer).headline
+    assert headline.startswith(f"Tokens per call {verdict}")
+    assert (answer.tokens.difference.high < 0) is (verdict != "cannot be told apart")
+    assert ("beyond noise is p < 0.005 (0.01 over 2 rows)" in headline) is (verdict == "may have fallen")

@@ -20,7 +20,7 @@ from spectheory.verification.registry import path_rule
 from tests.commands import answer
 from tests.commands import refused as refused_line
 from tests.judging.toy_engines import ToyEngine, dead_beyond, read, toy_pair
-from tests.made_up import all_refused
+from tests.made_up import all_refused, each
 
 PAIR = toy_pair(3)
 ENGINE = ToyEngine(PAIR)
@@ -108,12 +108,26 @@ def test_totals_beside_texts(files: Files, tmp_path: Path, capsys: pytest.Captur
     assert "token" in content["fitting"]
 
 
-def test_counts_without_texts_give_readings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_counts_without_texts_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing of them can be refuted, so a test that asks for a judgement must not pass."""
     bare = replace(LOG, requests=tuple(replace(r, prompt=(), output=()) for r in LOG.requests))
     bare.write(tmp_path / "calls.jsonl")
-    content = answered(capsys, 0, str(tmp_path / "calls.jsonl"))
-    assert "rules" not in content
-    assert content["headline"].startswith("Nothing judged, as texts are missing. ")
+    line = refused_line(["judge", tmp_path / "calls.jsonl"], capsys)
+    assert "nothing can be judged without token ids of the output" in line
+    assert "ask vLLM for return_token_ids" in line
+
+
+@each("parameters", [(9, 8, True), (8, 9, False), (None, 8, False), (8, 8, False)])
+def test_exchanged_models_are_asked_for(
+    parameters: tuple[int | None, int, bool], files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draft, target, said = parameters
+    trace = replace(
+        TRACE, provenance={**TRACE.provenance, "draft": {"parameters": draft}, "target": {"parameters": target}}
+    )
+    headline = answered(capsys, 0, *files(LOG, trace))["headline"]
+    assert headline.startswith("Draft and target have ") is said
+    assert ("are they exchanged?" in headline) is said
 
 
 def without(name: str) -> Trace:

@@ -11,6 +11,7 @@ from spectheory.cost import iid_tokens_per_call
 from spectheory.limits.mean_acceptance import least_tokens_per_call, most_tokens_per_call, tokens_per_call_between
 from spectheory.prediction.from_acceptance import from_acceptance
 from spectheory.reports.bounds import acceptance_report
+from spectheory.reports.table import Table
 
 ROUNDING = 1e-9
 
@@ -111,3 +112,17 @@ def test_the_notes_claim_no_more_than_the_theorem(counted_k: int | None) -> None
     assert ("Block verification is not covered" in notes) is (counted_k is not None)
     assert "error of the rate itself comes on top" in notes
     assert "ertain" not in " ".join([notes, report.headline, *(report.brief.verdict if report.brief else [])])
+
+
+def test_a_range_whose_idealised_value_is_its_end_is_shown_by_both_ends() -> None:
+    """At rate 1 for k = 5, bonus tokens may all be refused as drafts: k = 6 is sure of no more than k = 5."""
+    answer = from_acceptance(1.0, 0.05, counted_k=5, k_max=7)
+    report = acceptance_report(answer)
+    assert report.brief is not None
+    for table in (*report.pieces, *report.brief.pieces):
+        assert isinstance(table, Table)
+        rows = {row[0]: row for row in table.texts}
+        assert (rows["5"][1], rows["6"][1]) == ("6.00", "6.00..7.00")
+        assert "..".join(
+            f"{end:.2f}" for end in (answer.gain(answer.rows[5]).low, answer.gain(answer.rows[5]).high)
+        ) in (rows["6"][4].removesuffix("x"))
