@@ -293,8 +293,6 @@ def test_intervals_take_fractions_and_no_floats() -> None:
 HALF = Fraction(1, 2)
 TRIED = "2 to 10, 12, 14, 16, 20, 24, 32, 48, 64"
 
-pytestmark = pytest.mark.usefixtures("brief")
-
 
 def squares(p: Sequence[Any]) -> Any:
     return sum(a * a for a in p)
@@ -313,6 +311,7 @@ AFFINITY = Claim("p.q <= 1 - TV", lambda p, q: at_most(sum(a * b for a, b in zip
 # For which vocabularies
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize(
     ("measure", "tokens"), [(squares, 6), (squares, 40), (most, 7), (most, 63)], ids=lambda value: str(value)[:14]
 )
@@ -326,6 +325,7 @@ def test_what_holds_on_few_tokens_alone_is_refuted_on_more(measure: Callable[[An
     assert (trial.counterexample.at.count(",") + 1) // 2 > tokens
 
 
+@pytest.mark.usefixtures("brief")
 def test_the_smallest_vocabulary_that_refutes_is_the_one_shown() -> None:
     """Every size up to ten is tried, the smallest first."""
     for tokens in range(4, 10):
@@ -336,6 +336,7 @@ def test_the_smallest_vocabulary_that_refutes_is_the_one_shown() -> None:
         assert finding.at.startswith(f"p = ({', '.join([f'1/{tokens + 1}'] * (tokens + 1))})")
 
 
+@pytest.mark.usefixtures("brief")
 def test_the_verdict_says_for_which_vocabularies() -> None:
     trial = try_claim(AFFINITY)
     assert trial.wide is not None
@@ -350,6 +351,7 @@ def test_the_verdict_says_for_which_vocabularies() -> None:
     assert try_claim(AFFINITY, tokens=(2,)).summary.startswith(f"proved for V = 2; not refuted at V = {TRIED} (")
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.evidence
 def test_a_claim_without_a_proof_is_searched_as_far() -> None:
     trial = try_claim(PINSKER)
@@ -361,6 +363,7 @@ def test_a_claim_without_a_proof_is_searched_as_far() -> None:
     assert "counterexample" in str(trial)
 
 
+@pytest.mark.usefixtures("brief")
 def test_a_solver_that_gives_up_leaves_the_sizes_it_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of the three sizes of a claim whose third the solver cannot decide: undecided, and it says which stand."""
     proof = {2: Finding("held", 1), 3: Finding("held", 1), 4: Finding("undecided", 1, note="undecided by the solver")}
@@ -378,6 +381,7 @@ def within(low: int, high: int) -> Claim:
     return Claim("p.q <= 1 - TV", AFFINITY.holds, (met,))
 
 
+@pytest.mark.usefixtures("brief")
 def test_a_claim_is_tried_on_the_vocabularies_that_it_assumes() -> None:
     """Few, four and more, and more than the draws have; a false one is refuted there."""
     few, four, six = (try_claim(within(*sizes)) for sizes in ((2, 3), (4, 64), (6, 9)))
@@ -391,6 +395,7 @@ def test_a_claim_is_tried_on_the_vocabularies_that_it_assumes() -> None:
     assert try_claim(false).verdict == "refuted"
 
 
+@pytest.mark.usefixtures("brief")
 def test_a_claim_about_a_vocabulary_that_is_not_tried_says_which_are() -> None:
     for tokens in (1, 11):
         refused(lambda n=tokens: try_claim(within(n, n)), AssumptionError, f"pairs on {TRIED} tokens were tried")
@@ -413,6 +418,7 @@ def below_its_bound(share: Fraction) -> Claim:
     return Claim("JS below log 2 TV", holds, (POSITIVE,))
 
 
+@pytest.mark.usefixtures("brief")
 def test_a_claim_that_fails_next_to_a_face_is_refuted() -> None:
     near = Fraction(1, 10**7)
     known = {"p": (HALF, HALF - near, near), "q": (HALF, near, HALF - near)}
@@ -422,6 +428,7 @@ def test_a_claim_that_fails_next_to_a_face_is_refuted() -> None:
     assert judge(below_its_bound(Fraction(0)), known).status == "held"
 
 
+@pytest.mark.usefixtures("brief")
 def test_a_claim_that_takes_too_long_on_many_tokens_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time for larger vocabularies is bounded: of a claim in 2^V steps the last size is the one reached."""
     monkeypatch.setattr("proofs_check.library.wide.SECONDS", (0.0, 0.0))
@@ -433,6 +440,7 @@ def test_a_claim_that_takes_too_long_on_many_tokens_says_how_far_it_came(monkeyp
 # Tuples
 
 
+@pytest.mark.usefixtures("brief")
 def test_tuples_are_compared_number_by_number() -> None:
     """By the solver, in fractions and by intervals alike; a list is as good as a tuple."""
     swapped = Claim(
@@ -451,6 +459,7 @@ def test_tuples_are_compared_number_by_number() -> None:
     assert judge(Claim("numbers", lambda x: equal([x, 1], (x, 1))), {"x": HALF}).status == "held"
 
 
+@pytest.mark.usefixtures("brief")
 def test_an_order_of_tuples_is_no_statement() -> None:
     ordered = Claim("p <= q", lambda p, q: at_most(p, q))
     with pytest.raises(ClaimError, match="tuple"):
@@ -461,6 +470,7 @@ def test_an_order_of_tuples_is_no_statement() -> None:
         valid("pairs", lambda a, b: at_most((a, b), (a, b))).check(5)
 
 
+@pytest.mark.usefixtures("brief")
 def test_an_assumption_with_a_float_proves_nothing() -> None:
     """To a solver 0.3 is 3/10; the float is a little less, where the claim is false."""
     for bound, verdict in ((0.3, "not refuted"), (Fraction(3, 10), "proved for some V")):
@@ -469,6 +479,7 @@ def test_an_assumption_with_a_float_proves_nothing() -> None:
         assert trial.verdict == verdict
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize(
     "first",
     [
@@ -489,6 +500,7 @@ def test_what_an_assumption_works_out_refuses_floats_too(first: Callable[[Sequen
         assert trial.verdict.startswith("not refuted" if isinstance(bound, float) else "proved")
 
 
+@pytest.mark.usefixtures("brief")
 def test_numbers_that_no_float_holds_are_compared() -> None:
     large = Claim("c", lambda p, q: at_most(p[0], 10**400))
     assert (try_claim(large).verdict, judge(large, {"p": [HALF], "q": ()}).gap) == ("proved for some V", math.inf)
@@ -526,6 +538,7 @@ BAD: dict[str, tuple[Claim, str]] = {
 }
 
 
+@pytest.mark.usefixtures("brief")
 @each("claim, fragment", BAD.values())
 def test_bad_claims_are_named_in_one_line(claim: Claim, fragment: str) -> None:
     refused(lambda: try_claim(claim), SpectheoryError, fragment)
