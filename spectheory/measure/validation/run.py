@@ -409,6 +409,7 @@ def validate(
             records[temperature] = answer_at(Evidence(tuple(settings), names, rounds, trace, table))
     asked = dataclasses.asdict(question.how)
     del asked["sampling"]["temperature"]  # there are several
+    asked["ngrams"] = list(asked["ngrams"])
     provenance = {
         **pair.describe(),
         "settings": asked,
