@@ -39,7 +39,7 @@ from spectheory.deployment.deployment import plan
 from spectheory.deployment.engines import check_one_names_rules
 from spectheory.deployment.exports import Acceptance, counted_acceptance, export_named, planned_acceptance
 from spectheory.deployment.served import TimedServer, acceptance_of_server, plan_server
-from spectheory.deployment.training import staleness, step_of
+from spectheory.deployment.stale_draft import staleness, step_of
 from spectheory.engines.vllm.bench import read_runs
 from spectheory.errors import FOREIGN, SettingError, reason_of
 from spectheory.files import read_text
@@ -50,7 +50,7 @@ from spectheory.prediction.plan_answer import named_stops
 from spectheory.prediction.recorded import drafts_of, free_part
 from spectheory.reports import deployment_report
 from spectheory.reports.served import served_report
-from spectheory.reports.training import training_report
+from spectheory.reports.stale_draft import training_report
 from spectheory.trace import TRACE_FILE, Trace
 from spectheory.trace.reading import Whole, evidence_file, read_files
 

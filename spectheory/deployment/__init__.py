@@ -17,6 +17,7 @@ from spectheory.deployment.load import Load, LoadAnswer, LoadPoint, under_load
 from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
 from spectheory.deployment.mismatch import other_machine
 from spectheory.deployment.ranking import Ranking, check_comparable, fastest_tree
+from spectheory.deployment.stale_draft import Staleness, TrainingStep, staleness
 
 __all__ = [
     "BATCHES",
@@ -34,6 +35,8 @@ __all__ = [
     "LockStepChoice",
     "Needed",
     "Ranking",
+    "Staleness",
+    "TrainingStep",
     "batch_ranges",
     "best_lengths",
     "break_even",
@@ -48,6 +51,7 @@ __all__ = [
     "other_machine",
     "plan",
     "serving_engines",
+    "staleness",
     "under_load",
     "without_method",
     "without_stop",

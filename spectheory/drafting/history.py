@@ -45,9 +45,10 @@ class LengthPolicy(ABC):
 @dataclass(frozen=True)
 class Heuristic(LengthPolicy):
     """transformers' ``num_assistant_tokens_schedule="heuristic_transient"``: two more after a call that accepted all of
-    its drafts, else one less, at least 1. The state is k; a request begins with `first`.
+    its drafts, else one less, at least 1. The state is k; a request begins with `first`, by default transformers' own.
 
-    transformers has no largest k: here it is `most`.
+    transformers has no largest k: here it is `most`. Drafts that end by its confidence threshold, which is on by
+    default, are not those of this policy: it is for ``assistant_confidence_threshold=0``.
 
     Examples
     --------
@@ -85,7 +86,8 @@ class Heuristic(LengthPolicy):
 class MovingAverage(LengthPolicy):
     """SGLang's ``--speculative-adaptive`` for one request at a time, with its default settings: k is one of `steps`.
 
-    A moving average of the accepted drafts, ``0.8 average + 0.2 accepted``, begins at k - 1. After ten calls, every
+    k begins with `first`, the server's ``--speculative-num-steps``, which is 3 unless it is given. A moving average of
+    the accepted drafts, ``0.8 average + 0.2 accepted``, begins at k - 1. After ten calls, every
     fifth one may move k: down while the average is at most the step below less 0.75, else up while it is above k - 0.5.
     The state is (k, average, calls), and goes on over the requests of a server.
 
@@ -95,12 +97,13 @@ class MovingAverage(LengthPolicy):
     --------
     >>> policy = MovingAverage(most=16)
     >>> state = policy.start
-    >>> for accepted in [5] * 15:
+    >>> for accepted in [3] * 15:
     ...     state = policy.after(state, accepted)
     >>> policy.drafts(policy.start), policy.drafts(state)
-    (5, 7)
+    (3, 5)
     """
 
+    first: int = 3
     steps: tuple[int, ...] = (1, 3, 5, 7)
 
     name: ClassVar[str] = "moving average"
@@ -120,8 +123,8 @@ class MovingAverage(LengthPolicy):
 
     @property
     def start(self) -> tuple[int, float, int]:
-        """The middle step, an average of one less, and no calls."""
-        k = self.steps[len(self.steps) // 2]
+        """The first k, or the middle step where that is none of them, an average of one less, and no calls."""
+        k = self.first if self.first in self.steps else self.steps[len(self.steps) // 2]
         return k, float(k - 1), 0
 
     def drafts(self, state: Hashable) -> int:

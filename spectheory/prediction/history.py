@@ -120,5 +120,5 @@ def _replayed(
     error, calls = 0.0, counts.sum(axis=(1, 2))
     if not certain and calls.all():
         tokens = (trace.lengths - prefill).sum() / calls
-        error = reach(math.inf) * float(tokens.std(ddof=1)) / math.sqrt(replays)
+        error = reach(replays - 1) * float(tokens.std(ddof=1)) / math.sqrt(replays)
     return counts.mean(axis=0), full.mean(axis=0), error

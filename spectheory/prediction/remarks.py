@@ -10,8 +10,8 @@ from spectheory.trace import AHEAD, ALIKE, GIVEN_TEXT, REPEATED, SAMPLED_TEXT
 OF_FIRST_DRAFT = "They are about a call's first draft: later ones have other pmfs (§10)."
 GIVEN = "The text was given, not sampled from the target: the numbers are for that text as output."
 _AHEAD = (
-    "Texts that the target sampled have a larger probability under the draft, as these have, with probability 1e-6 at "
-    "most: the two are exchanged, or the target did not sample the texts."
+    "Texts that the target sampled are a million times more probable under the draft, as these are, with probability "
+    "1e-6 at most: the two are exchanged, or the target did not sample the texts."
 )
 _ALONE = "From log-probabilities alone: limits assume that the target sampled the text."
 _UNKNOWN = "The trace does not say where its text is from: limits assume that the target sampled it."

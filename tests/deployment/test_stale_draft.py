@@ -11,9 +11,9 @@ import pytest
 
 from spectheory.cost import ACCELERATORS, ConstantRatio, CostModel, ModelShape, Roofline
 from spectheory.deployment import Draft
-from spectheory.deployment.training import RETRAINING, staleness
+from spectheory.deployment.stale_draft import RETRAINING, staleness
 from spectheory.errors import SettingError
-from spectheory.reports.training import training_report
+from spectheory.reports.stale_draft import training_report
 from spectheory.trace import Trace
 from tests.commands import answer, refused
 from tests.made_up import each
@@ -32,11 +32,13 @@ def draft_of(step: int, time: float) -> Draft:
 
 
 def test_a_planted_line() -> None:
-    """Time per token grows by 5e-4 a step from .8. Texts end, which moves each value by less than a call in 400."""
+    """Time per token grows by 5e-4 a step from .8. A text's end adds at most a quarter of a call to about 250, which is
+    below 1/800 of each value and, of values that differ by .1, below 2% of the slope.
+    """
     aged = staleness([draft_of(step, 0.8 + 5e-4 * step) for step in (200, 0, 100)], k_max=1)
     assert [one.step for one in aged.steps] == [0, 100, 200]
     assert [1 / one.best.speedup.best for one in aged.steps if one.best.speedup] == pytest.approx(
-        [0.8, 0.85, 0.9], rel=1 / 300
+        [0.8, 0.85, 0.9], rel=1 / 800
     )
     assert aged.slope.best == pytest.approx(5e-4, rel=0.02)
     assert aged.pays_until == pytest.approx(400, rel=0.02)

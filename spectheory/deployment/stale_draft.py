@@ -94,7 +94,8 @@ def staleness(
 
     The drafts are named by their steps (``step0``, ``step100``). One draft was measured against checkpoints of a
     target, or checkpoints of a draft against one target; sampling and the origin of the texts are equal. The rule is
-    token verification, or of those named the one that is fastest at the first step.
+    token verification, or of those named the one that is fastest at the first step. The fastest k of a step is chosen
+    on the texts that it is shown for.
 
     Raises
     ------
@@ -116,25 +117,26 @@ def staleness(
     [(0.1, 13), (1.0, 42), (10.0, 132)]
     """
     drafts = all_drafts(drafts)
-    numbers = [step_of(draft.name) for draft in drafts]
-    if len(drafts) < 2 or None in numbers or len(set(numbers)) < len(numbers):
+    at = {step: draft for draft in drafts if (step := step_of(draft.name)) is not None}
+    if len(drafts) < 2 or len(at) < len(drafts):
         raise SettingError(
             f"drafts are named {', '.join(draft.name for draft in drafts) or 'nothing'}",
             limit="needs two training steps or more, each once",
             remedy=f"use {argument('names as step0 and step100', '--trace step0=FOLDER --trace step100=FOLDER')}",
         )
     check_comparable(drafts, same_target=False)
-    drafts = [draft.in_loop for _, draft in sorted(zip(numbers, drafts, strict=True), key=lambda pair: pair[0] or 0)]
+    at = {step: at[step].in_loop for step in sorted(at)}
+    drafts = list(at.values())
     k_max = at_least_one("k_max", k_max)
     k_max = min(within(draft.trace.columns, measured_nodes(draft.cost, k_max)) for draft in drafts)
     chains = [Chain(k) for k in range(1, k_max + 1)]
     asked = named_rules(rules, [draft.trace for draft in drafts]) or [TokenVerification()]
     first = planned(drafts[0].trace, drafts[0].cost, asked, chains).best
     steps = []
-    for draft in drafts:
+    for step, draft in at.items():
         of_rule = planned(draft.trace, draft.cost, [first.rule], chains).predictions
         unchanged = next(one for one in of_rule if one.wanted == first.wanted)
-        steps.append(TrainingStep(step_of(draft.name) or 0, max(of_rule, key=lambda one: one.gain), unchanged))
+        steps.append(TrainingStep(step, max(of_rule, key=lambda one: one.gain), unchanged))
     slope, pays_until = _line(steps, alike=all(draft.cost == drafts[0].cost for draft in drafts))
     return Staleness(tuple(steps), first.rule, slope, pays_until)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spectheory.answers.plan import TrainingJson
 from spectheory.deployment.candidates import in_words
-from spectheory.deployment.training import Staleness
+from spectheory.deployment.stale_draft import Staleness
 from spectheory.reports.base import Brief, Report, point, range_words
 from spectheory.reports.table import Column, Table
 
