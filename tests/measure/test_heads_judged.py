@@ -50,6 +50,10 @@ CASES = {
     "dflash": config_of("dflash", TWO, block_size=DEPTH + 1),
     "dflash sliding": config_of("dflash", SLIDING, block_size=DEPTH + 2, **PRUNED),
     "dflash from anchor": config_of("dflash", GQA, block_size=DEPTH, sample_from_anchor=True),
+    "dspark": config_of("dspark", TWO, block_size=DEPTH, markov_rank=8),
+    "dspark gated": config_of("dspark", GQA, block_size=DEPTH, markov_rank=8, markov_head_type="gated", **PRUNED),
+    "dspark rnn": config_of("dspark", GQA, block_size=DEPTH, markov_rank=8, markov_head_type="rnn"),
+    "dspark after anchor": config_of("dspark", GQA, block_size=DEPTH + 1, markov_rank=8, sample_from_anchor=False),
     "mtp": config_of("mtp", GQA),
     "mtp next": config_of("mtp", MOE | {"model_type": "qwen3_next"}),
     "mtp 3.5": config_of("mtp", GQA | {"model_type": "qwen3_5_text", "num_hidden_layers": 4}),
@@ -58,14 +62,14 @@ CASES = {
 
 
 def folder_of(name: str, target: Path, root: Path) -> Path:
-    """A checkpoint as the package saves it: MTP and DFlash have no embeddings, and no output matrix of all ids."""
+    """A checkpoint as the package saves it: MTP and block heads have no embeddings, and no output matrix of all ids."""
     raw = CASES[name] | {"architectures": ["Head"]}
     kind = raw["speculators_model_type"]
     raw["speculators_config"]["verifier"]["name_or_path"] = str(target)
     if kind == "mtp":
         raw["speculators_config"]["proposal_methods"][0]["speculative_tokens"] = 1
     shared = ("embed_tokens.weight", "lm_head.weight") if name in HEADS or kind == "mtp" else ()
-    if kind == "dflash":
+    if kind in ("dflash", "dspark"):
         shared = ("embed_tokens.weight", *(("lm_head.weight",) if raw["draft_vocab_size"] == V else ()))
     return save_head(root / name.replace(" ", "-"), made_head(raw), raw, without=shared)
 
@@ -80,7 +84,7 @@ def test_the_package_gives_the_same_logits(
     tiny_pair: ModelPair, tiny_folders: tuple[Path, Path], tmp_path: Path
 ) -> None:
     assert JUDGE.is_file(), f"{JUDGE} is not there: run make evidence, or set HEADS_PYTHON"
-    others = {"eagle", "dspark", "domino"}  # judged by networks from their definitions alone
+    others = {"eagle", "domino"}  # which the package does not have
     assert {raw["speculators_model_type"] for raw in CASES.values()} == set(HEADS) - others
     text, target = torch.randint(0, V, (TOKENS,), generator=torch.Generator().manual_seed(5)), tiny_pair.target
     heads, jobs = {}, []

@@ -8,12 +8,14 @@ the package's forward pass takes from its output matrix.
 
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors.torch import load_file
 from speculators import SpeculatorModel, SpeculatorModelConfig
+from speculators.models.dspark import core as dspark_core
 from speculators.models.peagle import core as peagle
 
 
@@ -71,21 +73,42 @@ def p_eagle(model, hidden, text, depth):
     return starts, torch.cat([rows[starts][None], deeper]).transpose(0, 1)
 
 
+def of_blocks(model, hidden, text):
+    """What DFlash's forward reads: block a begins at token a and follows pair a - 1."""
+    return {
+        "hidden_states": hidden,
+        "input_ids": text,
+        "loss_mask": torch.ones(len(text)),
+        "verifier_last_hidden_states": torch.zeros(len(text), model.hidden_size),
+        "document_ids": torch.zeros_like(text),
+        "max_anchors": len(text) - model.block_size,
+    }
+
+
 def dflash(model, hidden, text, depth):
-    """Block a begins at token a and follows pair a - 1; the first block has no pair."""
-    size, first = model.block_size, 0 if model.config.sample_from_anchor else 1
-    anchors = len(text) - size
-    rows = logits_of(
-        model,
-        1,
-        hidden_states=hidden,
-        input_ids=text,
-        loss_mask=torch.ones(len(text)),
-        verifier_last_hidden_states=torch.zeros(len(text), model.hidden_size),
-        document_ids=torch.zeros_like(text),
-        max_anchors=anchors,
-    )[0]
-    return torch.arange(anchors - 1), rows.view(anchors, size, -1)[1:, first : first + depth]
+    return by_start(model, logits_of(model, 1, **of_blocks(model, hidden, text))[0], depth)
+
+
+def dspark(model, hidden, text, depth):
+    """The logits that its loss is given: corrected by the text's own tokens."""
+    taken = []
+
+    def take(logits, *_, **__):
+        taken.append(logits[0].detach())
+        raise Enough
+
+    dspark_core.compute_metrics = take
+    given = of_blocks(model, hidden, text)
+    with suppress(Enough):
+        model(**{name: each[None] if isinstance(each, torch.Tensor) else each for name, each in given.items()})
+    return by_start(model, taken[0], depth)
+
+
+def by_start(model, rows, depth):
+    """Rows of blocks; the first block has no pair."""
+    first = 0 if model.config.sample_from_anchor else 1
+    blocks = rows.view(-1, model.block_size, rows.shape[-1])[1:]
+    return torch.arange(len(blocks)), blocks[:, first : first + depth]
 
 
 def mtp(model, hidden, text, depth):
@@ -93,7 +116,7 @@ def mtp(model, hidden, text, depth):
     return torch.arange(len(logits)), logits[:, None]
 
 
-FORWARD = {"eagle3": eagle3, "peagle": p_eagle, "dflash": dflash, "mtp": mtp}
+FORWARD = {"eagle3": eagle3, "peagle": p_eagle, "dflash": dflash, "dspark": dspark, "mtp": mtp}
 
 
 def take_of_target(model, names):
