@@ -261,6 +261,18 @@ def test_latencies_reach_as_far_as_they_were_measured() -> None:
     assert [row.speedup is None for row in answer.rows] == [False, False, True, True]
 
 
+def test_a_head_reads_what_was_accepted() -> None:
+    """Passes that take .1 for each token, a target pass 1: by hand. Control: a draft model's, on two tokens at most."""
+    counters = Counters(calls=1000, drafted=4000, accepted=2000, survival=(0.8, 0.6, 0.4, 0.2), k=4)
+    passes = {m: Interval.exact(0.1 * m) for m in (1, 2, 8)}, {m: Interval.exact(1.0) for m in (1, 8)}
+    gains = []
+    for kind in ({"kind": "eagle3"}, {}):
+        served = readings(counters, LatencyTable(passes[1], passes[0], 64, {"draft": kind})).rows[3]
+        assert served.speedup is not None
+        gains.append(served.speedup.best)
+    assert gains == pytest.approx([3 / (1 + 0.1 * (1 + 2) + 0.3), 3 / (1 + 0.1 * (1 + 0.2) + 0.3)], rel=1e-9)
+
+
 def test_the_times_of_a_log_give_its_cost() -> None:
     """The draftOverhead s of TensorRT-LLM is k c / (1 + k c)."""
     answer = readings(sample("trtllm_iterations.jsonl"))
