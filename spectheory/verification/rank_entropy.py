@@ -154,10 +154,11 @@ class _GeometricMixture:
     def _moments(self, start: Floats, length: Floats) -> tuple[Floats, Floats]:
         """Mass of each block, and the mean of R - start in it."""
         first, rate, odds = self._going(start)
-        shares = first * -np.expm1(-length[:, None] * rate)
         endless = np.isinf(length)[:, None]
         bounded = np.where(endless, 1.0, length[:, None])
-        within = np.where(endless, odds, _mean_offset(rate, bounded))
+        with np.errstate(over="ignore"):
+            shares = first * -np.expm1(-length[:, None] * rate)
+            within = np.where(endless, odds, _mean_offset(rate, bounded))
         # R = 1 for sure where the odds are 0.
         mass = shares.sum(axis=1) + np.where(start == 1, self._certain, 0.0)
         return mass, (shares * within).sum(axis=1) / np.where(mass > 0, mass, 1.0)
@@ -173,7 +174,9 @@ class _GeometricMixture:
         odds = self.odds[self.odds > 0]
         # log(1 + 1/g), without the quotient where it may be beyond the floats
         rate = np.log1p(np.minimum(odds, 1 / np.maximum(odds, 1.0))) - np.log(np.minimum(odds, 1.0))
-        return self.weights[self.odds > 0] * np.exp(-(rank[:, None] - 1) * rate), rate, odds
+        # Beyond the floats the exponent is infinite, and the chance 0 as it should be.
+        with np.errstate(over="ignore"):
+            return self.weights[self.odds > 0] * np.exp(-(rank[:, None] - 1) * rate), rate, odds
 
     @property
     def _certain(self) -> float:

@@ -142,6 +142,7 @@ def test_the_log_bound_at_fifty_digits(name: str) -> None:
 
 @settings(theorem, max_examples=60)
 @given(pairs(max_tokens=5))
+@example((np.array([0.0, math.exp(-1), 1.0]) / (1 + math.exp(-1)), np.array([1e-9, 1.0, 1e-300]) / (1 + 1e-9)))
 def test_the_chain_of_channel_simulation(pair: tuple[Floats, Floats]) -> None:
     """KL <= H(R|X) <= H(R) <= E + log(E+1) + 1 in nats and in bits, E = E log R <= sum p log(1 + p/q) <= KL + log 2."""
     p, q = pair
