@@ -147,7 +147,7 @@ def test_an_interruption_meanwhile_is_not_lost() -> None:
 
     def start() -> None:
         with starting_on(sorted(before)[:1]):
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)  # to this thread, where it is blocked
 
     with pytest.raises(KeyboardInterrupt):
         start()
