@@ -49,6 +49,7 @@ def run(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.evidence
 @pytest.mark.usefixtures("quick_latencies")
 def test_measure_then_predict_then_measure_again(few: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "measured"
@@ -68,6 +69,7 @@ def test_measure_then_predict_then_measure_again(few: Path, tmp_path: Path, caps
     assert "resumed: 3 of 3 prompts were finished before" in capsys.readouterr().err
 
 
+@pytest.mark.evidence
 @pytest.mark.usefixtures("quick_latencies")
 def test_each_setting_of_sampling_is_measured_as_alone(
     few: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -84,6 +86,7 @@ def test_each_setting_of_sampling_is_measured_as_alone(
     assert "renyi" in one.columns
 
 
+@pytest.mark.evidence
 @pytest.mark.usefixtures("quick_latencies")
 def test_settings_of_given_texts_share_their_passes(
     few: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

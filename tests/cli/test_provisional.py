@@ -103,6 +103,7 @@ def test_the_answer_does_not_depend_on_what_was_shown(
     assert shown["prompts"] == PROMPTS
 
 
+@pytest.mark.evidence
 def test_quick_stops_and_a_later_run_goes_on(
     tiny: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -144,6 +144,7 @@ def test_a_reader_that_stops_loses_no_file(question: Callable[[str], list[str]],
     assert json.loads((tmp_path / "out" / "prediction.json").read_text())["headline"]
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("name", ["rules", "tree", "predict"])
 def test_an_encoding_without_the_signs_gets_plain_ones(name: str, question: Callable[[str], list[str]]) -> None:
     """The same output letter for letter once the signs are replaced, tables aligned."""

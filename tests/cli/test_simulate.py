@@ -343,6 +343,7 @@ def test_a_kill_ends_a_worker_that_computes() -> None:
     assert not alive(worker)
 
 
+@pytest.mark.evidence
 def test_a_first_trial_that_does_not_end_is_cut_off(tmp_path: Path) -> None:
     """By either signal, one without a folder for results and one with it, side by side."""
     runs = {}

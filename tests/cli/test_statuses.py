@@ -234,6 +234,7 @@ SLOW = (
 """A command that works, and tidies up for a while when it is interrupted."""
 
 
+@pytest.mark.evidence
 @each("pause", [0.0, 0.02, 0.05, 0.35])
 def test_a_second_interruption_is_the_first_one(pause: float) -> None:
     """While what is finished is kept, and while the process ends: the status stays, and nothing is printed twice."""
@@ -268,6 +269,7 @@ def test_an_interruption_while_modules_are_loaded() -> None:
     assert ran.stderr.startswith("spectheory: interrupted")
 
 
+@pytest.mark.evidence
 @each("backend", ["module://matplotlib_inline.backend_inline", "nonsense"])
 def test_figures_are_written_whatever_backend_is_set(backend: str, tmp_path: Path) -> None:
     """A notebook sets one that is not installed here; a wrong name would end the import of matplotlib."""

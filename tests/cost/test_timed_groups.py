@@ -218,6 +218,7 @@ LEAST = float(binom.ppf(FALSE_ALARM, RUNS, 0.95)) / RUNS
 """Less is seen in one of 1 / `FALSE_ALARM` tests of an interval that holds in 95%; one that holds in 80% is seen."""
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("noise", [independent, drifting, one_disturbed])
 def test_intervals_hold(noise: Noise) -> None:
     covered, width = coverage(measured, noise, seed=11)
@@ -225,6 +226,7 @@ def test_intervals_hold(noise: Noise) -> None:
     assert width < 0.35
 
 
+@pytest.mark.evidence
 def test_the_control_fails_under_drift() -> None:
     """Rounds of one stretch say nothing of what differs between stretches: a later one has another middle."""
 

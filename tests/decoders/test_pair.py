@@ -151,6 +151,7 @@ def test_calls_are_the_predicted_ones(rule: str, shape: Shape, sampling: Samplin
     assert abs(z_value(sum(len(one.calls) for one in decoded), calls)) < SIGMA
 
 
+@pytest.mark.evidence
 def test_a_wrong_prediction_is_seen(tiny_pair: ModelPair) -> None:
     """Negative control: the calls of another rule and of another number of drafts."""
     decoded = decode(tiny_pair, TINY_PROMPTS, Method("race", Chain(3)), tokens=50, sampling=WARM, batch=20)
@@ -190,6 +191,7 @@ def z_values(
     return (counted - expected) / math.sqrt(variance), (counted - of_means) / math.sqrt(variance)
 
 
+@pytest.mark.evidence
 def test_rounds_are_the_predicted_ones(tiny_pair: ModelPair) -> None:
     """10 batches of 10 texts of up to 40 tokens: false alarm in 6e-10. Control: the mean calls of a text."""
     prompts = [torch.tensor([i % 11 + 1, i % 7 + 1, 9]) for i in range(100)]

@@ -222,6 +222,7 @@ def test_bad_names_give_one_line(name: str, toys: Path, trace: Trace, capsys: py
         assert main(["predict", str(toys / "trace.parquet"), "--shape", name.replace("comb:Comb", "half:Half")]) == 2
 
 
+@pytest.mark.evidence
 @pytest.mark.usefixtures("quick_latencies")
 def test_a_stopping_rule(
     toys: Path, tiny_folders: tuple[Path, Path], ask: Ask, monkeypatch: pytest.MonkeyPatch
@@ -254,6 +255,7 @@ def test_a_stopping_rule(
     assert (checked["comparisons"], checked["disagreements"]) == (2, 0)
 
 
+@pytest.mark.evidence
 @pytest.mark.usefixtures("quick_latencies")
 def test_a_kind_of_head(
     toys: Path,

@@ -77,6 +77,7 @@ MOST_MISSED = int(binom.isf(FAILS, RUNS, 1.1 * 0.05))
 """Of so many intervals with a rate of misses up to 1.1 times the stated one: errors of ratios are linearised."""
 
 
+@pytest.mark.evidence
 def test_clustered_runs_differ_as_often_as_stated() -> None:
     """Equal runs on other prompts: 95% intervals miss in 5%.
 
@@ -97,6 +98,7 @@ def _renamed(log: CallLog, name: str) -> CallLog:
     return replace(log, requests=tuple(replace(r, id=f"{name}{r.id}", prompt=()) for r in log.requests))
 
 
+@pytest.mark.evidence
 def test_shared_prompts_are_compared_one_by_one() -> None:
     """Two runs of the same texts: the interval is shorter than without pairing, and still misses as stated."""
     rng = np.random.default_rng(12)
@@ -243,6 +245,7 @@ def test_at_temperature_0_nothing_is_left() -> None:
     assert [change.z for change in answer.rest] == [0.0] * (K + 1)
 
 
+@pytest.mark.evidence
 def test_a_gate_fails_as_often_as_stated_and_catches_its_smallest_loss() -> None:
     """Expected by a trace of other prompts; the loss lowers every acceptance until tokens per call fall by that share.
 
@@ -260,6 +263,7 @@ def test_a_gate_fails_as_often_as_stated_and_catches_its_smallest_loss() -> None
     assert caught >= binom.isf(1 - FAILS, RUNS, POWER - 0.05)
 
 
+@pytest.mark.evidence
 def test_totals_against_a_trace_fail_as_often_as_stated() -> None:
     """Counters without prompts, which hold the cut calls at the ends of texts (rates as above).
 

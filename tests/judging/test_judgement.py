@@ -67,6 +67,7 @@ def test_every_way_of_counting_is_expected(past_end: bool, prefill: bool) -> Non
     assert answer.counting.prefill == prefill, "its calls say which"
 
 
+@pytest.mark.evidence
 def test_false_alarms_and_z_are_as_frequent_and_as_large_as_stated() -> None:
     """P <= a in at most a share a of 100 logs; another rule's p is small far more often (the negative control).
 

@@ -64,6 +64,7 @@ def holds_its_rate(p: Floats, rate: float) -> None:
     assert ((p < rate).sum(axis=0) <= most).all(), ((p < rate).sum(axis=0), most)
 
 
+@pytest.mark.evidence
 def test_right_texts_are_refuted_at_most_at_the_stated_rate(p_alone: None) -> None:
     """The exact p-value is near uniform too: a p that is always 1 would pass the first check alone."""
     for ends, seed in ((False, 1), (True, 2)):
@@ -75,6 +76,7 @@ def test_right_texts_are_refuted_at_most_at_the_stated_rate(p_alone: None) -> No
         assert low <= asked <= high
 
 
+@pytest.mark.evidence
 def test_a_nearly_certain_target_is_refuted_at_the_stated_rate(p_alone: None) -> None:
     """Two rare tokens of 100 are six deviations, in one text of 200: a normal z would refute 9 of 2000 right texts."""
     p = np.full((TOKENS, TOKENS), 0.001 / (TOKENS - 1))
@@ -149,6 +151,7 @@ def test_a_share_of_the_size_named_is_caught(request: pytest.FixtureRequest) -> 
     assert sum(caught) > 165
 
 
+@pytest.mark.evidence
 def test_bets_on_the_draft_are_a_martingale(p_alone: None) -> None:
     """Their mean over right texts is 1, within its own standard error: two-sided false-fail rate 6e-7."""
     q = pmfs(LOGITS + toy_logits(2, 1.0))

@@ -198,6 +198,7 @@ def test_the_rule_of_counts_is_checked() -> None:
         readings(ONE, rule="tokens")
 
 
+@pytest.mark.evidence
 def test_noise_over_requests_holds_the_truth() -> None:
     """95% intervals over requests miss the mean of many texts in 5 of 100 runs (14 or more: chance below 1e-3).
 

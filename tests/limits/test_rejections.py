@@ -97,6 +97,7 @@ def test_y3_is_the_cost_to_go(chains: Chains, drafts: int) -> None:
     assert batch_expected_rejections(*chains, drafts=drafts) == pytest.approx(slow_batch(chains, drafts), abs=1e-9)
 
 
+@pytest.mark.evidence
 @theorem
 @given(chain_arrays())
 def test_more_drafts_never_reject_more(chains: Chains) -> None:

@@ -133,6 +133,7 @@ def test_groups_are_spread_over_the_other_work(
     assert tuple(counts) == tuple(groups)
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("workers", [None, "1"])
 def test_a_command_measures_before_between_and_after_the_prompts(
     workers: str | None, tiny_folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -200,6 +201,7 @@ def test_a_decoding_ends_after_its_calls(tiny_pair: ModelPair, method: Method) -
         decode(tiny_pair, [prompt], method, tokens=3, calls=0)
 
 
+@pytest.mark.evidence
 def test_the_command_keeps_to_its_budget(
     tiny_folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -229,6 +229,7 @@ def test_the_cached_and_the_reread_text_say_the_same(tiny_pair: ModelPair) -> No
     torch.testing.assert_close(logits[0], logits[1], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.evidence
 @each("temperature", [0.0, 1.0])
 @each("size", ["6x2x3", "14x4x5"])
 def test_counted_calls_are_those_expected(tiny_pair: ModelPair, size: str, temperature: float) -> None:
@@ -421,6 +422,7 @@ def test_runs_without_trees_are_those_of_before(tiny_pair: ModelPair, trace: Tra
     assert all(np.array_equal(values, trace.columns[name]) for name, values in without.columns.items())
 
 
+@pytest.mark.evidence
 @pytest.mark.usefixtures("quick_latencies")
 def test_a_validation_decodes_the_trees(tiny_pair: ModelPair, tmp_path: Path) -> None:
     """Given the text nothing is random: counted and expected calls are equal at every temperature."""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from numpy.typing import NDArray
 
@@ -123,6 +124,7 @@ def test_shared_columns_are_those_of_a_measurement(sampling: Sampling, tiny_pair
         np.testing.assert_allclose(trace.columns[name][: len(values)], values, rtol=1e-4, atol=1e-4, err_msg=name)
 
 
+@pytest.mark.evidence
 def test_sampled_output_is_right_at_its_own_temperature_alone(tiny_pair: ModelPair) -> None:
     """Texts of a real network sampled at 0.7; the tests' false-alarm rates add up to less than 1e-3."""
     log = log_of(tiny_pair, Sampling(0.7), texts=16, tokens=64)
@@ -236,6 +238,7 @@ def test_a_token_just_outside_a_cut_is_admitted_and_one_far_outside_refused(tiny
     assert 0 < CUT_SLACK < 0.1
 
 
+@pytest.mark.evidence
 def test_filters_before_the_temperature_are_found(tiny_pair: ModelPair) -> None:
     """An engine that cuts the target's raw logits: tokens that the stated settings exclude, and the cause by name.
 

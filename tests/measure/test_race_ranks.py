@@ -411,6 +411,7 @@ def test_independent_estimates_give_unbiased_calls_and_shared_ones_do_not() -> N
     assert abs(calls(laws).mean() / exact - 1) > 1e-3
 
 
+@pytest.mark.evidence
 def test_calls_of_estimated_traces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Exact laws by enumeration against the mean of many texts' estimates, at the false-alarm rate; shared noise fails.
 

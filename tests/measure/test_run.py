@@ -77,6 +77,7 @@ def test_interrupted_and_resumed_is_the_same(tiny_pair: ModelPair, whole: Trace,
     assert_equal_bytes(Trace.read(out), whole)
 
 
+@pytest.mark.evidence
 def test_killed_and_resumed_is_the_same(
     tiny_pair: ModelPair, tiny_folders: tuple[Path, Path], whole: Trace, tmp_path: Path
 ) -> None:
@@ -111,6 +112,7 @@ measure(pair, PROMPTS, SETTINGS, Path({str(out)!r}), on_progress=lambda _: time.
     assert not parts.exists()
 
 
+@pytest.mark.evidence
 def test_a_resumed_measurement_has_the_threads_that_it_began_with(tiny_pair: ModelPair, tmp_path: Path) -> None:
     """As after a full disk: meanwhile others use the cores, and torch would sum in another order."""
 

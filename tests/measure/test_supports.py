@@ -201,6 +201,7 @@ def in_double() -> Iterator[None]:
     torch.set_default_dtype(torch.float32)
 
 
+@pytest.mark.evidence
 @pytest.mark.usefixtures("in_double")
 @each("pair", PAIRS)
 @each("kind", ["random", "tied"])

@@ -216,6 +216,7 @@ def test_predict_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "one loses as many calls" in file.read_text()
 
 
+@pytest.mark.evidence
 @each("name, parts", [("plan", ["run", "next", "candidates", "batches", "tokens", "speedup", "cost"]),
                       ("judge", ["causes", "calls", "positions"]), ("validate", ["calls", "tokens", "speedups"]),
                       ("figures", ["batch", "entropy"])])  # fmt: skip

@@ -158,6 +158,7 @@ REJECTING: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.evidence
 @each("pair", PAIRS)
 @each("kernel", REJECTING)
 def test_rejections_of_kernels_have_the_law_of_the_algorithm(kernel: str, pair: str) -> None:

@@ -67,6 +67,7 @@ def simulated(kind: str, name: str, setting: Mapping[str, Any]) -> tuple[Tally, 
 # Laws
 
 
+@pytest.mark.evidence
 @each("kind, setting", KINDS)
 @each("name", ["crossed", "draft lacks a token", "first choices tie", "random"])
 def test_simulators_agree_with_theory(name: str, kind: str, setting: dict[str, Any]) -> None:
@@ -76,6 +77,7 @@ def test_simulators_agree_with_theory(name: str, kind: str, setting: dict[str, A
     assert [str(one.agreement) for one in compare(tally, predicted, ALARM * len(predicted)) if not one] == []
 
 
+@pytest.mark.evidence
 def test_wrong_laws_are_caught() -> None:
     """Negative controls: each acceptance against another rule's, the output against the draft."""
     for name in ("crossed", "draft lacks a token", "random"):
@@ -184,6 +186,7 @@ def test_entropies_are_on_their_side_of_kl(monkeypatch: pytest.MonkeyPatch) -> N
     assert data["lines"]["race"][-1][1] < data["lines"]["race"][-1][0], "distinct tokens fall below KL"
 
 
+@pytest.mark.evidence
 def test_the_lazy_figure_needs_few_points(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("VOCABULARIES", (2**7, 2**9)), ("LARGEST", 2**9), ("RATIOS", (1e3, 1e300))):
         monkeypatch.setattr(lazy, name, value)

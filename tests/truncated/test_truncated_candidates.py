@@ -255,6 +255,7 @@ def test_everything_known_is_exact() -> None:
     assert known.high == pytest.approx(whole.high, abs=CHECKED)
 
 
+@pytest.mark.evidence
 @settings(theorem, max_examples=60)
 @given(pairs(), st.integers(1, 6), st.integers(0, 2**32 - 1))
 def test_the_stated_error_covers_the_server(pair: tuple[Floats, Floats], m: int, seed: int) -> None:

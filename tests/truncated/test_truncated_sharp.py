@@ -261,6 +261,7 @@ def test_low_temperature_stays_inside(equal: bool) -> None:
     assert left > 0, "negative control: the plain completion"
 
 
+@pytest.mark.evidence
 def test_the_stated_error_covers_the_server() -> None:
     """Log-probabilities shaken by 1e-6, or rounded to single precision: with that error stated the truth is inside."""
     rng = np.random.default_rng(3)

@@ -75,6 +75,7 @@ def test_greedy_calls_are_equal_to_the_expected_ones(tiny_pair: ModelPair, tmp_p
         assert run.expected.drafted[0] <= run.drafted <= run.expected.drafted[3]
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("toy", TOYS)
 def test_heads_stop_too(tiny_pair: ModelPair, toy: Any, tmp_path: Path) -> None:
     """Drafts by start and depth, of an autoregressive and a parallel head; control as above."""
@@ -99,6 +100,7 @@ def test_drafts_of_transformers_are_counted_and_its_threshold_stays(tiny_pair: M
     assert [(one.calls, one.drafted) for one in again] == [(one.calls, one.drafted) for one in stopped]
 
 
+@pytest.mark.evidence
 def test_the_answer_names_both_controls(tiny_pair: ModelPair, tmp_path: Path, quick_latencies: None) -> None:
     """A rerun reads what was finished; the report says what was refuted."""
     shape = Chain(4, stop=read_stop("top<0.8"))

@@ -77,6 +77,7 @@ def test_counted_calls_are_those_expected(validation: dict[str, Any]) -> None:
     assert [record["name"] for record in compared if record["expected"]["of_estimates"] > 0] == [DISTINCT]
 
 
+@pytest.mark.evidence
 def test_greedy_calls_are_exact(validation: dict[str, Any]) -> None:
     """All but a tree of distinct candidates: what remains of a draft that has one token is drawn uniformly."""
     for record in records(validation, 0.0):
@@ -85,6 +86,7 @@ def test_greedy_calls_are_exact(validation: dict[str, Any]) -> None:
             assert record["expected"]["z"] == 0
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     ("name", "rule", "k"),
     [
@@ -115,6 +117,7 @@ def test_a_wrong_expectation_is_seen(
 # Seconds
 
 
+@pytest.mark.evidence
 def test_the_parts_of_the_budget_add_up(validation: dict[str, Any]) -> None:
     for temperature in (0.0, WARM):
         for record in records(validation, temperature):
@@ -130,6 +133,7 @@ def test_the_parts_of_the_budget_add_up(validation: dict[str, Any]) -> None:
             assert speedup["largest"] in PARTS
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("looped", [True, False])
 def test_what_is_predicted_is_met_when_the_seconds_are_the_table_s(
     tiny_pair: ModelPair, folder: Path, validation: Any, looped: bool
@@ -162,6 +166,7 @@ def test_what_is_predicted_is_met_when_the_seconds_are_the_table_s(
     assert math.isclose(record["speedup"]["miss"]["best"], record["speedup"]["miss_of_passes"]["best"]) != looped
 
 
+@pytest.mark.evidence
 def test_nothing_is_cut_when_the_trace_is_of_the_texts(tiny_pair: ModelPair, folder: Path, validation: Any) -> None:
     """Prompt lookup: given the texts, the predicted calls are those that were made. The control: drafts in full."""
     how, lookup = QUESTION.at(WARM), Setting("lookup", Chain(3))
@@ -203,6 +208,7 @@ def _timed_by(table: LatencyTable, run: Run, step: float, setting: Setting | Non
 # What is kept
 
 
+@pytest.mark.evidence
 def test_a_rerun_goes_on(validation: dict[str, Any], tiny_pair: ModelPair, folder: Path) -> None:
     """After a kill in the middle of a line: the finished rounds as they were, the others with the same texts."""
     settings, how, path = QUESTION.settings(WARM), QUESTION.at(WARM), folder / f"rounds-{WARM}.jsonl"
@@ -223,6 +229,7 @@ def test_a_rerun_goes_on(validation: dict[str, Any], tiny_pair: ModelPair, folde
     assert validate(tiny_pair, PROMPTS, QUESTION, folder)["temperatures"] == validation["temperatures"]
 
 
+@pytest.mark.evidence
 def test_a_text_depends_on_its_own_setting_alone(
     validation: dict[str, Any], tiny_pair: ModelPair, folder: Path
 ) -> None:
@@ -235,6 +242,7 @@ def test_a_text_depends_on_its_own_setting_alone(
     assert len({run.output for run in rounds[5].values()}) > len(rounds[5]) / 2
 
 
+@pytest.mark.evidence
 def test_rounds_of_another_run_are_refused(validation: dict[str, Any], tiny_pair: ModelPair, folder: Path) -> None:
     swapped = ModelPair(tiny_pair.draft, tiny_pair.target, tiny_pair.tokenizer, tiny_pair.vocabulary)
     others = dataclasses.replace(QUESTION, rules=("race",))
