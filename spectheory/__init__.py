@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         total_variation,
     )
     from spectheory.intervals import Interval
-    from spectheory.judging import compare, gate, judge
+    from spectheory.judging import compare, gate, judge, noise
     from spectheory.logit_statistics import pair_statistics
     from spectheory.prediction import Prediction, bounds, plan, predict, rules, tree
     from spectheory.trace import Trace
@@ -41,7 +41,7 @@ _HOME = {
     "pair_statistics": "logit_statistics",
     "Prediction": "prediction",
     **dict.fromkeys(("bounds", "plan", "predict", "rules", "tree"), "prediction"),
-    **dict.fromkeys(("compare", "gate", "judge"), "judging"),
+    **dict.fromkeys(("compare", "gate", "judge", "noise"), "judging"),
     "Trace": "trace",
 }
 
@@ -59,6 +59,7 @@ __all__ = [
     "hockey_stick",
     "judge",
     "kl_divergence",
+    "noise",
     "pair_statistics",
     "plan",
     "predict",

@@ -226,6 +226,31 @@ class DifferenceJson(Part, kw_only=True):
     speedups: Annotated[Speedups | None, says("null where a run has no costs")]
 
 
+class NoiseJson(Part, kw_only=True):
+    """`spectheory noise --json`."""
+
+    schema, has_headline = 1, True
+
+    class Chance(Part):
+        """A number of a run and what chance makes of it."""
+
+        what: str
+        value: float
+        others: Annotated[float, says("standard deviation between runs of other requests of the same kind")]
+        again: Annotated[float | None, says("that of the same requests served again; null if nothing says")]
+
+    k: Annotated[Positive, says("drafts of a call")]
+    rule: Annotated[str | None, says("the rule of a trace")]
+    requests: Annotated[float | None, says("requests of a run; null of counts that know of none")]
+    calls: Annotated[float, says("calls of a run, in the mean")]
+    prompts: Annotated[Count, says("prompts that the spread is from; 0: calls taken as independent, a lower bound")]
+    freedom: Annotated[float | None, says("degrees of freedom of the spread; null: unlimited")]
+    again: Annotated[
+        Literal["exact", "lower bound", "estimate", "unknown"], says("what the deviation of the same requests is")
+    ]
+    rows: Annotated[list[Chance], says("tokens per call, then acceptance by position")]
+
+
 class GateJson(Part, kw_only=True):
     """`spectheory gate --json`."""
 

@@ -42,6 +42,7 @@ _ANSWERS: dict[str, tuple[type[Part], str]] = {
     "ledger": (simulated.LedgerJson, "verify"),
     "logs": (counts.LogsJson, "predict and plan, of the counts of several logs"),
     "needs": (theory.NeedsJson, "bounds, before there is a draft"),
+    "noise": (judged.NoiseJson, "noise"),
     "plan": (plan.PlanJson, "plan"),
     "prediction": (prediction.PredictionJson, "predict"),
     "readings": (counts.ReadingsJson, "predict and plan, of counts"),

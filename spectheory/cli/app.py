@@ -22,7 +22,7 @@ LOADS_TORCH = ("measure", "validate")
 FILES = {
     **dict.fromkeys(("bounds", "rules", "tree"), "theory"),
     **dict.fromkeys(("import", "samples"), "logs"),
-    "gate": "compare",
+    **dict.fromkeys(("gate", "noise"), "compare"),
 }
 """Where ``run_NAME`` of a command is, if not in the file of its name."""
 
@@ -79,6 +79,7 @@ _add("validate", of.ValidateOptions, of.PairOptions)
 _add("judge", of.JudgeOptions, of.PairOptions)
 _add("compare", of.CompareOptions)
 _add("gate", of.GateOptions)
+_add("noise", of.NoiseOptions)
 _add("validations", of.ValidationsOptions)
 _add("rules", of.RulesOptions)
 _add("bounds", of.BoundsOptions)

@@ -1,4 +1,4 @@
-"""``spectheory compare`` and ``gate``: two runs against each other, and counts against what is expected of them."""
+"""``spectheory compare``, ``gate`` and ``noise``: two runs, counts and what is expected of them, a run and chance."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from spectheory.cli.answer import ready_page, show
 from spectheory.cli.console import ready_folder
-from spectheory.cli.options import LATENCY_FILE, CompareOptions, GateOptions
+from spectheory.cli.options import LATENCY_FILE, CompareOptions, GateOptions, NoiseOptions
 from spectheory.cli.statuses import Status
 from spectheory.cost import LatencyTable
 from spectheory.judging import compare
 from spectheory.judging.acceptance_gate import gate
-from spectheory.reports.difference import difference_report, gate_report
+from spectheory.judging.chance import noise
+from spectheory.reports.difference import difference_report, gate_report, noise_report
 from spectheory.trace.reading import evidence_file
 
 if TYPE_CHECKING:
@@ -49,3 +50,16 @@ def run_gate(question: GateOptions) -> int:
     answer = gate(question.counts, question.expect, rule=question.rule, alarm=question.alarm, names=names)
     show(gate_report(answer), question)
     return Status.DONE if answer.passed else Status.DISAGREEMENT
+
+
+def run_noise(question: NoiseOptions) -> None:
+    """Show what chance alone makes of runs of this size."""
+    answer = noise(
+        question.counted,
+        requests=question.requests,
+        calls=question.calls,
+        k=question.k,
+        rule=question.rule,
+        name=question.counted.name,
+    )
+    show(noise_report(answer), question)

@@ -41,6 +41,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("spectheory compare a/ b/ --k 4 --rule block", "two traces, under one rule"),
         ("spectheory compare a/ b/ --texts ta/ --texts tb/", "is it the texts, or the engine?"),
     ),
+    "noise": (
+        ("spectheory noise builtin: --requests 20", "how far do two short runs differ?"),
+        ("spectheory noise served/ --requests 100", "from a log of each request's calls"),
+        ("spectheory noise metrics.txt --calls 500", "how far do lines of a server's log jump?"),
+    ),
     "gate": (
         ("spectheory gate counts/ --expect trace/", "against a measured pair"),
         ("spectheory gate counts/ --expect before/", "against an earlier run"),

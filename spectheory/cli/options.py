@@ -301,6 +301,24 @@ class GateOptions:
 
 
 @dataclass(frozen=True)
+class NoiseOptions:
+    """Say how much tokens per call and acceptance vary between runs by chance alone.
+
+    Between runs of other requests, and of the same requests served again: at temperature 0 not at all. A speed-up at
+    the same step times varies by the same share as tokens per call.
+    """
+
+    counted: Annotated[Path, the.SPREAD]
+    requests: Annotated[int, the.REQUESTS] = 20
+    calls: Annotated[int | None, the.CALLS] = None
+    k: Annotated[int | None, shown(the.K, "5 for a trace")] = None
+    rule: Annotated[str, the.RULE] = "token"
+    json: Annotated[bool, the.JSON] = False
+    all: Annotated[bool, the.ALL] = False
+    explain: Annotated[bool, the.EXPLAIN] = False
+
+
+@dataclass(frozen=True)
 class ValidationsOptions:
     """Show finished validations as one page with figures.
 

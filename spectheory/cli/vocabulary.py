@@ -58,6 +58,9 @@ EXPECT = option(
     TRACE,
     'What is expected: a trace of like prompts, an earlier run, or JSON with "k" and "tokens_per_call".',
 )
+SPREAD = Argument(metavar="RUN", help="A trace, a log of calls, or counters; or the folder of one.")
+REQUESTS = option("--requests", "INT", TRACE, "Requests of a run.")
+CALLS = option("--calls", "INT", TRACE, "Instead of requests: calls of a run, or between two lines of a server's log.")
 FORMAT = option("--format", "NAME", TRACE, "Format of the log, as `spectheory samples` names them.")
 TRACES = option("--trace", "NAME=FOLDER", TRACE, "Trace of a draft, with a name; drafts of one target are ranked.")
 LOGPROBS = option("--logprobs", "FILE", TRACE, "The same as TRACE, for a log of log-probabilities.")

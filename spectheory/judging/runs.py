@@ -332,7 +332,7 @@ def _run_of(name: str, evidence: Evidence, k: int | None, rule: str, beside: Sid
         k = _given(k)  # how calls are counted is what the log beside says; totals do not
         counting = counting_of(beside, k) if isinstance(beside, CallLog) else Counting(k)
         return _with_calls(expected_run(name, evidence, rule, counting, whole=whole))
-    run = _of_log(name, evidence, whole=whole) if isinstance(evidence, CallLog) else _of_totals(name, evidence)
+    run = counted_run(name, evidence, whole=whole) if isinstance(evidence, CallLog) else _of_totals(name, evidence)
     if k is not None and k != run.k:
         raise SettingError(
             f"{argument('k')} is {k}",
@@ -405,7 +405,8 @@ def keys(log: CallLog) -> list[Hashable]:
     return [request.prompt or request.id for request in log.requests]
 
 
-def _of_log(name: str, log: CallLog, *, whole: bool) -> Run:
+def counted_run(name: str, log: CallLog, *, whole: bool) -> Run:
+    """What a log counted; `whole`: in calls with room for k drafts and one more token alone."""
     counting = counting_of(log, depth_of(log) or None)
     rows = []
     for request in log.requests:

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from spectheory.answers.judged import DifferenceJson, GateJson
+from spectheory.answers.judged import DifferenceJson, GateJson, NoiseJson
 from spectheory.judging.acceptance_gate import POWER, Gate
+from spectheory.judging.chance import RunNoise
 from spectheory.judging.difference import FALSE_ALARM, Change, Difference, Speedups
 from spectheory.judging.judgement import Judgement
 from spectheory.judging.runs import Run
@@ -208,3 +209,57 @@ def gate_report(answer: Gate) -> Report:
     ]
     content, noise = GateJson.view(answer), _noise(answer.difference)
     return Report(content, [], ". ".join(lines) + ".", noise, Brief.of(lines, [], noise))
+
+
+def noise_report(answer: RunNoise) -> Report:
+    """How far one run strays, how far two differ, and what is left of it when the same requests are served again."""
+    tokens = answer.tokens
+    size = f"{answer.requests:.4g} requests" if answer.requests else f"{answer.calls:.4g} calls"
+    least = "" if answer.prompts else "at least "
+    half, apart = answer.half(tokens.others), answer.half(tokens.others, runs=2)
+    lines = [
+        f"{size}: {tokens.value:.2f} tokens per call at k = {answer.k}, by chance {least}±{half:.2f} "
+        f"({half / tokens.value:.1%})",
+        f"Two runs of other requests differ by up to {least}{apart / tokens.value:.1%}, speed-ups too",
+        _served_again(answer),
+    ]
+    columns = [
+        Column("what", kind="words", meaning="tokens per call, and the share of calls that accepted a position"),
+        Column("value", digits=3, meaning="of the run that is given"),
+        Column("one run", digits=3, at="one", meaning="a run strays by less, in 95 of 100 (estimate)"),
+        Column("two runs", digits=3, at="two", meaning="two runs differ by less, in 95 of 100 (estimate)"),
+        Column("same again", digits=3, at="same", meaning=f"the same requests served twice ({answer.again})"),
+    ]
+    rows = [
+        vars(row)
+        | {"one": answer.half(row.others), "two": answer.half(row.others, runs=2)}
+        | {"same": None if row.again is None else answer.half(row.again, runs=2)}
+        for row in answer.rows
+    ]
+    known = (
+        f"The spread is that of {answer.prompts} prompts; normal values are assumed."
+        if answer.prompts
+        else "Calls are taken as independent; those of one request are not, so chance makes more than this."
+    )
+    notes = [
+        known,
+        "Speed-ups vary by the same share at the same step times; the error of the times comes on top.",
+        "At temperature 0 or with fixed seeds a text is the same again, and so are its calls: what differs then is no "
+        "chance. Sums in another order, as in other batches, turn near-ties; judge tells such texts from wrong ones.",
+    ]
+    table = Table.of("What chance makes of a run", columns, rows)
+    content = NoiseJson.view(answer)
+    few = [f"Only {answer.prompts} prompts: the spread is rough."] if 0 < answer.prompts < FEW else []
+    return Report(content, [table], "; ".join(lines) + ".", [*few, *notes], Brief.of(lines, [table], few))
+
+
+def _served_again(answer: RunNoise) -> str:
+    """What the same requests give when they are served again."""
+    again = answer.tokens.again
+    if again is None:
+        return "Nothing says how much the same requests differ: several texts of a prompt would"
+    if again == 0:
+        return "The same requests served again, at temperature 0, give equal counts (exact)"
+    share = answer.half(again, runs=2) / answer.tokens.value
+    word = {"lower bound": "at least ", "estimate": "about "}.get(answer.again, "")
+    return f"The same requests served again differ by up to {word}{share:.1%} ({answer.again})"

@@ -47,6 +47,8 @@ ASKED = [
     Asked("samples", ("samples",)),
     Asked("comparison", ("compare", "FOLDER/full", "FOLDER/full", "--k", 2)),
     Asked("gate", ("gate", LOG, "--expect", LOG)),
+    Asked("noise", ("noise", "FOLDER/full", "--k", 2)),
+    Asked("noise", ("noise", SCRAPE, "--calls", 100)),
     Asked("prediction", ("predict", "FOLDER/full", "--c", 0.1, "--k-max", 2, "--stop", "token<0.4")),
     Asked("prediction", ("predict", "FOLDER/full", "--k-max", 2, "--shape", "tree", "--rule", "race")),
     Asked("prediction", ("predict", "FOLDER/small", "--where", "--k-max", 2, "--rule", "token")),

@@ -37,6 +37,7 @@ SINGLE = {
     "validate": {"--top-p"},
     "compare": {"--k", "--rule"},
     "gate": {"--rule"},
+    "noise": {"--k", "--rule"},
 }
 """Commands about one setting, which take once what commands that compare settings repeat."""
 OTHER_RULES = {("tree", "--rule"), ("validate", "--rule"), ("rules", "--rule")}
@@ -80,7 +81,7 @@ def test_an_option_that_others_repeat_is_refused_twice(capsys: pytest.CaptureFix
 
 def test_out_is_a_folder_everywhere() -> None:
     assert {each.metavar for each in uses("--out").values()} == {"FOLDER"}
-    assert set(COMMANDS) - set(uses("--out")) == {"rules", "bounds", "tree", "gate", "doctor"}, (
+    assert set(COMMANDS) - set(uses("--out")) == {"rules", "bounds", "tree", "gate", "noise", "doctor"}, (
         "these answer on stdout alone"
     )
 

@@ -146,6 +146,7 @@ def test_an_interruption_ends_every_command_alike(
         "judge": ["x"],
         "compare": ["x", "y"],
         "gate": ["x", "--expect", "y"],
+        "noise": ["x"],
         "simulate": ["race"],
     }.get(command, [])
     try:
