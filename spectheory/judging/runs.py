@@ -284,21 +284,31 @@ def two_runs(
 
 
 def _contained(names: tuple[str, str], one: Side, other: Side) -> tuple[str, ...]:
-    """That the second totals may be a later scrape of the first ones' counters; refused where they surely are."""
+    """That one side's totals may be a later scrape of the other's counters; refused where they surely are."""
     if not (isinstance(one, Counters) and isinstance(other, Counters) and other.cumulative):
         return ()
-    try:
-        Counters.join([one, other])
-    except TextError:
+    if _grew(one, other):
+        first, second = names
+    elif _grew(other, one):
+        second, first = names
+    else:
         return ()
-    difference = argument("Counters.join([one, other])", f"spectheory import {names[0]} {names[1]} --out later")
+    difference = argument("Counters.join([earlier, later])", f"spectheory import {first} {second} --out later")
     if one.provenance.get("started") is not None:  # the same of both, as they have a difference
         raise TextError(
-            f"{names[1]} is a later scrape of {names[0]}'s counters",
+            f"{second} is a later scrape of {first}'s counters",
             limit="totals since the start of one server contain each other",
             remedy=f"compare with their difference: {difference}",
         )
-    return (f"{names[1]} may be a later scrape of {names[0]}'s counters", f"Their difference: {difference}")
+    return (f"{second} may be a later scrape of {first}'s counters", f"Their difference: {difference}")
+
+
+def _grew(before: Counters, after: Counters) -> bool:
+    """Whether the totals of one server could have grown from the one to the other."""
+    try:
+        return bool(Counters.join([before, after]))
+    except TextError:
+        return False
 
 
 def _tokens_of_text(side: Side) -> float:

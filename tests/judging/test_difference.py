@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -545,8 +546,8 @@ def scrape(calls: int, *reached: int, started: float | None = None) -> Counters:
 )
 def test_a_later_scrape_of_the_same_counters_is_said(later: tuple[Counters, bool]) -> None:
     before, (after, said) = scrape(400, 300, 200), later
-    compared, gated = compare(before, after), gate(after, before)
-    for report in (difference_report(compared), gate_report(gated)):
+    compared, gated, back = compare(before, after), gate(after, before), compare(after, before)
+    for report in (difference_report(compared), gate_report(gated), difference_report(back)):
         assert ("may be a later scrape of" in report.headline) is said
         assert report.brief is not None
         assert ("may be a later scrape of" in report.brief.verdict[0]) is said
@@ -557,10 +558,10 @@ def test_a_scrape_that_surely_contains_the_other_is_refused(tmp_path: Path, caps
     names = before, after = tmp_path / "before.json", tmp_path / "after.json"
     scrape(400, 300, 200, started=1.0).write(before)
     scrape(900, 500, 260, started=1.0).write(after)
-    for command in (["compare", *names], ["gate", after, "--expect", before]):
+    for command in (["compare", *names], ["compare", after, before], ["gate", after, "--expect", before]):
         line = refused(command, capsys)
-        assert "is a later scrape of" in line
-        assert "spectheory import" in line
+        assert re.search(r"after.json is a later scrape of \S*before.json's counters", line)
+        assert re.search(r"spectheory import \S*before\S* \S*after", line), "in the order of time"
 
 
 @each("calls", [(40, "cannot be told apart"), (180, "may have fallen"), (400, "fell by")])
