@@ -158,6 +158,9 @@ class CountersJson(Part, kw_only=True):
     seconds: Maybe[Annotated[float, says("time of all calls")]] = UNSET
     draft_seconds: Maybe[Annotated[float, says("time of their drafting")]] = UNSET
     mean_length: Maybe[Annotated[float, says("tokens per call as the source says it")]] = UNSET
+    lengths: Maybe[
+        Annotated[list[tuple[Positive, float]], says("k and tokens per call at it, where the source says several")]
+    ] = UNSET
     rounding: Maybe[Annotated[float, says("by which each share is rounded at most")]] = UNSET
     hazards: Maybe[Annotated[list[float], says("share among the calls that drafted so far")]] = UNSET
     cumulative: Maybe[Annotated[bool, says("whether totals count from the start of a server")]] = UNSET

@@ -164,7 +164,7 @@ _EVERY = (
     Export(
         "tensorrt-llm",
         "TensorRT-LLM's forced acceptance: accepted drafts per call without the bonus token, in the environment of the "
-        "server; the part after the point is a probability",
+        "server; the part after the point is a probability, and 0 is taken as not forced",
         lambda a: {"TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS": _rounded([a.accepted])[0]},
         _environment,
     ),

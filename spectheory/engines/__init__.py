@@ -25,6 +25,8 @@ FOLDERS = (
     "onnxruntime",
     "lmdeploy",
     "lmstudio",
+    "ollama",
+    "mlxlm",
 )
 """Every engine, in the order of answers."""
 

@@ -7,14 +7,14 @@ so tokens per call there are a *reading*, an estimate. There are two (§14, :mod
 position (token, argmax, greedy, lookup); the *sum* of the same shares is too low for these at a shorter k, too high at
 a longer one. Block verification and draft heads lie between: where the rule is one of these or unknown, the reading is
 the middle of both and its range spans them. Ranges hold the error of counting too. Where only a mean is known, the
-constant hazard with that mean is used at every k.
+constant hazard with that mean is used at every k; of means at several k that of the nearest longer one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from operator import mul
 from typing import Literal
@@ -272,14 +272,16 @@ def readings(
     """
     log = evidence if isinstance(evidence, CallLog) else None
     counters = pooled(evidence)
-    law = _Law.of(counters)
+    laws = [_Law.of(replace(counters, k=k, mean_length=length)) for k, length in counters.lengths]
+    longest = laws[-1] if laws else _Law.of(counters)
     mean, noise = _tokens_per_call(counters, log)
     cost, from_log = (cost, "") if cost else _cost_in(counters)
     renews, spread = _renews(rule), covariance(counters, log)
-    two = (Renewal(law.known), Summed(law.known)) if law.known and not law.variable else None
+    two = (Renewal(longest.known), Summed(longest.known)) if longest.known and not longest.variable else None
     rows: list[ReadingAtK] = []
-    below = 1.0
-    for k in range(1, max(k_max, law.k) + 1):
+    for k in range(1, max(k_max, longest.k) + 1):
+        law = next((each for each in laws if each.k >= k), longest)
+        above = law.at(k - 1) if k > 1 else 1.0
         survival, basis = law.at(k), law.basis(k)
         known = k <= len(law.known)
         renewal = summed = None
@@ -295,7 +297,7 @@ def readings(
             ReadingAtK(
                 k=k,
                 survival=share,
-                hazard=survival / below if below else None,
+                hazard=survival / above if above else None,
                 tokens_per_call=tokens,
                 basis=basis,
                 speedup=speedup_at(cost, tokens, k, survival),
@@ -304,7 +306,7 @@ def readings(
                 summed=summed,
             )
         )
-        below = survival
+    law = longest
     lines = [
         *([_VARIABLE] if law.variable else [_RENEWED if renews else _OTHER_K] if two else []),
         *([_FROM_ONE] if two and len(law.known) == 1 else []),

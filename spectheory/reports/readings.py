@@ -21,6 +21,7 @@ from spectheory.trace.importers import Format
 from spectheory.trace.reading import Whole
 from spectheory.trace.record import Trace
 from spectheory.trace.text_info import LEFT_OUT
+from spectheory.verification import PATH_RULES
 
 _TOKENS = "Tokens per call count the recovered or bonus token."
 
@@ -123,6 +124,8 @@ def _last_notes(log: Readings) -> list[str]:
     best, served = log.best, log.counted
     accepted = f"{log.rows[0].survival.best:.0%} of calls accept the first draft"
     all_of_them = f", {served.survival.best:.0%} all {served.k}" if served.k > 1 else ""
+    if log.counters.length is not None and not log.counters.survival:
+        accepted, all_of_them = f"{log.counters.length - 1:.2f} of {served.k} drafts are accepted in a call", ""
     drafting = f"; a draft step takes {log.c:g} target steps" if log.c else ""
     steps = [
         *([f"serve with k above {log.k}, the largest that was counted"] if best and best.k == log.k else []),
@@ -135,9 +138,10 @@ def _last_notes(log: Readings) -> list[str]:
 def _said(log: Readings) -> list[str]:
     """The best k, and what was counted."""
     best, length = log.best, log.counters.length
+    read_as = [f"Read as counts under {PATH_RULES[log.rule].label}; other rules need a trace"] if log.rule else []
     counted = "" if length is None else f"{length:.2f} tokens per call counted at k = {log.k}"
     if best is None or best.speedup is None:
-        return [counted]
+        return [counted, *read_as]
     pays = "No k pays; best" if best.speedup.best <= 1 else "Pays" if best.speedup.low > 1 else "May pay"
     pays = "Pays if drafts are free" if log.free and best.speedup.best > 1 else pays
     beyond = f" (k above {log.k} not counted)" if log.best_beyond else ""
@@ -152,13 +156,14 @@ def _said(log: Readings) -> list[str]:
         counted = ""
     loaded = [room_words(log.load), load_sentence(log.load)]
     first_lines = [*loaded, first] if missed(log.load) else [first, *loaded]
-    return [*filter(None, first_lines), "; ".join(filter(None, [known, counted])), *_over_served(log, best)]
+    said = "; ".join(filter(None, [known, counted]))
+    return [*filter(None, first_lines), said, *_over_served(log, best), *read_as]
 
 
 def _over_served(log: Readings, best: ReadingAtK) -> list[str]:
     """What the best k gains on the one that was served, and which others are as likely the best."""
     served, rows = log.counted.speedup, log.rows[: log.k]
-    if best.speedup is None or served is None or best.k == log.k:
+    if best.speedup is None or served is None or best.k == log.k or log.counters.lengths:
         return []
     near = [row.k for row in rows if row.speedup and row.speedup.best >= best.speedup.low]
     gain = f"{best.speedup.best / served.best - 1:+.0%} over k = {log.k} as served ({point(served, 'x')})"

@@ -37,6 +37,7 @@ class Counters:
     - `k`: the longest chain of a call; `tokens`: output tokens; `seconds`, `draft_seconds`: time of all calls and of
       their drafting.
     - `mean_length`: tokens per call as the source says it, where its totals are unknown.
+    - `lengths`: pairs of k and tokens per call, where the source says them of several k; `mean_length` is the last.
     - `cumulative`: whether the totals count from the start of a server, so that two of them have a difference.
     - `remarks`: what the source leaves open or biases, one sentence each.
 
@@ -52,6 +53,7 @@ class Counters:
     seconds: float | None = None
     draft_seconds: float | None = None
     mean_length: float | None = None
+    lengths: tuple[tuple[int, float], ...] = ()
     rounding: float = 0.0
     hazards: tuple[float, ...] = ()
     cumulative: bool = False
@@ -69,6 +71,9 @@ class Counters:
             raise _contradiction(f"k is {brief(self.k)}", f"must be an integer in 1..{MOST_DRAFTS}")
         if self.mean_length is not None and not (is_number(self.mean_length) and 1 <= self.mean_length < math.inf):
             raise _contradiction(f"a mean of {brief(self.mean_length)} tokens per call", "must be a number >= 1")
+        for k, length in self.lengths:
+            if not (is_count(k) and 1 <= k <= MOST_DRAFTS and is_number(length) and 1 <= length <= k + 1):
+                raise _contradiction(f"{brief(length)} tokens per call with k = {brief(k)}", "1 to k + 1")
         if self.accepted is not None and self.drafted is not None and self.accepted > self.drafted:
             raise _contradiction(f"{self.accepted} tokens accepted, {self.drafted} drafted", "accepted <= drafted")
         most = self.k or MOST_DRAFTS
@@ -169,6 +174,7 @@ class Counters:
             if content.pop("spectheory") != MARK or content.pop("schema") != SCHEMA:
                 raise ValueError("another mark or schema")
             lists = {name: tuple(content.get(name, ())) for name in ("survival", "hazards", "remarks")}
+            lists["lengths"] = tuple((k, length) for k, length in content.get("lengths", ()))
             _check_types({**content, **lists})
             return cls(**{**content, **lists})
         except (OSError, *FOREIGN) as error:
@@ -201,8 +207,7 @@ def _sum(parts: Sequence[Counters]) -> Counters:
     depth = max(len(part.survival) for part in parts)
     known = all(part.survival or not part.calls for part in parts) and totals["calls"]
     shares = (sum(part.survival[i] * (part.calls or 0) for part in parts if part.survival) for i in range(depth))
-    lengths = {part.mean_length for part in parts}
-    if len(lengths) > 1:
+    if len({(part.mean_length, part.lengths) for part in parts}) > 1:
         raise TextError(
             "the logs hold means without counts",
             limit="means of different logs have no weights",
@@ -214,7 +219,6 @@ def _sum(parts: Sequence[Counters]) -> Counters:
         survival=tuple(share / totals["calls"] for share in shares) if known else (),
         hazards=(),
         rounding=max(part.rounding for part in parts),
-        mean_length=lengths.pop(),
         remarks=tuple(dict.fromkeys(remark for part in parts for remark in part.remarks)),
         provenance={**parts[0].provenance, "parts": len(calls)},
     )

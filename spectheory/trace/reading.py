@@ -18,6 +18,7 @@ from spectheory.trace.calls import CALLS_FILE, CallLog
 from spectheory.trace.counters import COUNTERS_FILE, Counters
 from spectheory.trace.importers import Evidence, Format, formats
 from spectheory.trace.importers.base import TRACE
+from spectheory.trace.importers.unread import UNREAD
 from spectheory.trace.record import TRACE_FILE, Trace
 from spectheory.trace.samples import BUILT_IN, PAIR
 from spectheory.trace.scores import Scores
@@ -33,10 +34,8 @@ KINDS: dict[type, str] = {
 """What each kind of evidence is called."""
 GROUP = "spectheory.formats"
 """Entry points of packages that bring formats."""
-_ANSWER = b'{\n  "schema": '
-"""How the JSON of an answer begins."""
-_LOOKED_AT, _BEGINNING = 1 << 20, 200
-"""Bytes by which a format recognises its files, and those that name the unit of a latency table."""
+_LOOKED_AT = 1 << 20
+"""Bytes by which a format recognises its files."""
 
 
 def _named(path: Path) -> Path:
@@ -127,16 +126,9 @@ def format_of(path: Path, name: str | None = None) -> Format:
             head = opened.read(_LOOKED_AT).removeprefix(codecs.BOM_UTF8)
     except OSError:
         return TRACE  # says why it cannot be read
-    if b'"unit": "seconds"' in head[:_BEGINNING]:
-        raise TraceError(
-            f"{file} is a latency table",
-            limit="it has times of passes, and no text",
-            remedy=f"name a trace, and this as {argument('its cost', '--latency of predict or plan')}",
-        )
-    if head.startswith(_ANSWER):
-        raise TraceError(
-            f"{file} is an answer of spectheory", limit="it has no text", remedy="name what it is the answer of"
-        )
+    for unread in UNREAD:
+        if unread.recognises(head):
+            raise TraceError(f"{file} is {unread.what}", limit=unread.limit, remedy=unread.remedy())
     for each in all_formats().values():
         if each.recognises(head):
             return each

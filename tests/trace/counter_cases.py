@@ -77,6 +77,35 @@ HELD: dict[str, dict[str, Any]] = {
         "format": "speculators", "engine": "vllm", "calls": 400, "drafted": 1200, "accepted": 661, "k": 3,
         "by_position": [341, 215, 105],
     },
+    "acceptance.json": {
+        "format": "acceptance", "engine": "", "calls": None, "k": 4, "rounding": 5e-7,
+        "survival": (0.752994, 0.590869, 0.476194, 0.383467),
+    },
+    "acceptance_lengths.yaml": {
+        "format": "lengths-by-k", "engine": "", "calls": None, "k": 8, "mean_length": 3.94, "survival": (),
+        "lengths": ((1, 1.77), (2, 2.35), (3, 2.8), (4, 3.16), (5, 3.43), (6, 3.65), (7, 3.81), (8, 3.94)),
+    },
+    "sglang_sweep.jsonl": {
+        "format": "sglang-sweep", "engine": "sglang", "calls": None, "k": 5,
+        "lengths": ((1, (1.75 + 1.762) / 2), (3, (2.79 + 2.802) / 2), (5, (3.41 + 3.422) / 2)),
+    },
+    "llama_spec_bench.md": {
+        "format": "llama-spec-bench", "engine": "ik_llama.cpp", "calls": 515, "drafted": 1543, "accepted": 921, "k": 3,
+    },
+    "llama_spec_bench.jsonl": {
+        "format": "llama-spec-bench", "engine": "ik_llama.cpp", "calls": 515, "drafted": 1543, "accepted": 921, "k": 3,
+        "by_position": [117 + 148 + 156, 93 + 112 + 91, 72 + 81 + 51],
+    },
+    "lmdeploy_log.txt": {
+        "format": "vllm-log", "engine": "lmdeploy", "calls": 900, "drafted": 2700, "accepted": 1573, "k": 3,
+        "by_position": [352 + 360, 251 + 259, 170 + 181],
+    },
+    "lmdeploy_log_later.txt": {
+        "format": "vllm-log", "engine": "lmdeploy", "calls": 950, "drafted": 2850, "accepted": 1424, "k": 3,
+    },
+    "ollama_log.txt": {
+        "format": "ollama-log", "engine": "ollama", "calls": 236, "drafted": 705, "accepted": 470, "k": 4,
+    },
 }  # fmt: skip
 """What each sample holds: `by_position` are calls that accepted at least so many tokens."""
 

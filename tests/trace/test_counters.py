@@ -22,6 +22,7 @@ from spectheory.trace.reading import format_of
 from tests.made_up import all_refused, each, refused
 from tests.trace.counter_cases import HELD, SAMPLES, counters_of, sample
 
+FORMATS_PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 ONE = Counters(calls=100, drafted=200, accepted=90, survival=(0.6, 0.3), k=2, tokens=195, seconds=2.0, engine="e")
 
 
@@ -194,6 +195,9 @@ def test_a_log_and_a_scrape_of_one_run_agree() -> None:
         ("llama_server_metrics.txt", "does not count calls without drafts"),
         ("llama_timings.json", "calls without drafts are among them"),
         ("llama_older.txt", "no number of calls"),
+        ("sglang_sweep.jsonl", "means over batch sizes 1, 8, which differ by up to 0.012 at one k. 2 runs of trees"),
+        ("ollama_log.txt", "rounds that drafted nothing count as calls"),
+        ("lmdeploy_log.txt", "past the end of a text"),
         ("sglang_metrics.txt", "Gauges of the last interval: no counts, no survival"),
         ("sglang_log.txt", "They count the prompt's token"),
         ("trtllm_iterations.jsonl", "unless rejection sampling is switched on"),
@@ -218,6 +222,9 @@ SCRAPE = text("vllm_metrics.txt")
 TIMES = text("llama_timings.json")
 ITERATION = text("trtllm_iterations.jsonl")
 CSV = text("speculators.csv")
+LENGTHS, SWEEP = text("acceptance_lengths.yaml"), text("sglang_sweep.jsonl")
+TABLE, BENCH = text("llama_spec_bench.md"), text("llama_spec_bench.jsonl")
+LMDEPLOY, OLLAMA = text("lmdeploy_log.txt"), text("ollama_log.txt")
 BAD = {
     "cut vLLM line": ("vllm-log", LINE[:180] + "\n", "line 1 has no accepted: needs a whole line"),
     "no vLLM line": ("vllm-log", "INFO started\n", "has no 'SpecDecoding metrics:'"),
@@ -301,6 +308,44 @@ BAD = {
     "a table in percent": ("speculators", CSV.replace("0.7,0.35,0.15", "70,35,15"), "not percentages"),
     "another length in a table": ("speculators", CSV.replace(",2.80", ",3.80"), "length of 3.80333, its counts 2.8"),
     "bytes": ("vllm-log", "\ud800", "not UTF-8"),
+    "another sum, stated": (
+        "acceptance",
+        text("acceptance.json").replace("3.2", "3.3"),
+        "3.303524 tokens per call",
+    ),
+    "another k, stated": (
+        "acceptance",
+        text("acceptance.json").replace("4,", "5,", 1),
+        "a share for each",
+    ),
+    "stated acceptance in percent": ("acceptance", text("acceptance.json").replace("0.75", "75."), "not percentages"),
+    "stated acceptance without a kind": ("acceptance", '{"k": 1, "survival": [0.5]}', "not of the format acceptance"),
+    "two curves": (
+        "lengths-by-k",
+        LENGTHS + "  thinking_on:\n    1: 1.5\n",
+        "2 curves .*built-in/temperature_1.0, built-in/thinking_on.: one is read",
+    ),
+    "no curve of a mode": ("lengths-by-k-off", LENGTHS, "has 0 curves of tokens per call by k .none."),
+    "a length twice": ("lengths-by-k", LENGTHS + "    8: 3.9\n", "has k = 8 twice"),
+    "a length above k + 1": ("lengths-by-k", LENGTHS.replace("1.77", "2.77"), "2.77 tokens per call with k = 1: 1 to"),
+    "no YAML of names": ("lengths-by-k", LENGTHS + "- 3\n", "line 14 is '- 3'"),
+    "a sweep of trees": ("sglang-sweep", SWEEP.replace('"topk": 1', '"topk": 2'), "has no run of a chain"),
+    "a sweep without topk": ("sglang-sweep", SWEEP.replace("topk", "top"), "not of the format sglang-sweep"),
+    "a sweep of texts": ("sglang-sweep", SWEEP.replace('"steps": 3', '"steps": "3"'), "needs whole numbers batch_size"),
+    "a length below 1": ("sglang-sweep", SWEEP.replace("2.79,", "0.79,"), "acc_length 0.79"),
+    "a sweep above its chain": ("sglang-sweep", SWEEP.replace("1.75,", "2.75,"), "tokens per call with k = 1: 1 to k"),
+    "a table without drafts": ("llama-spec-bench", TABLE[: TABLE.index("| code")], "has no run with drafts"),
+    "two stages": ("llama-spec-bench", TABLE.replace("mtp", "ngram", 1), "has drafts of mtp, ngram"),
+    "a row of other counts": ("llama-spec-bench", TABLE.replace("282/390", "182/390"), "a.len 3.17, its counts 2.4"),
+    "a row cut": ("llama-spec-bench", TABLE.replace("282/390", "282"), "line 4 has no whole rounds, accepted"),
+    "positions of other counts": ("llama-spec-bench", BENCH.replace("[117,", "[107,"), "accepted, by position"),
+    "a count that is a text": ("llama-spec-bench", BENCH.replace('"drafts":130', '"drafts":"1"'), "no whole drafts"),
+    "a line of JSON cut": ("llama-spec-bench", BENCH[:-30], "line 4 is not JSON"),
+    "LMDeploy's line cut": ("vllm-log", LMDEPLOY[: LMDEPLOY.index("Per-pos")], "line 1 has no shares"),
+    "LMDeploy's line cut in its shares": ("vllm-log", LMDEPLOY[: LMDEPLOY.index(", 0.386")], "at most k = 2 in a call"),
+    "Ollama's line cut": ("ollama-log", OLLAMA[: OLLAMA.index("max_draft")], "line 1 has no max_draft"),
+    "no drafts in Ollama": ("ollama-log", OLLAMA.replace("drafted=310", "drafted=0").partition("\n")[0], "no request"),
+    "more accepted in Ollama": ("ollama-log", OLLAMA.replace("accepted=221", "accepted=921"), "accepted <= drafted"),
 }
 
 
@@ -364,6 +409,8 @@ def test_formats_say_what_they_give_and_lack() -> None:
     for name, each_format in formats().items():
         assert re.fullmatch(r"[a-z0-9.]+(-[a-z0-9.]+)*", name), "as --format takes it"
         assert each_format.gives, name
+        row = f"| `{name}` | {each_format.title} | {each_format.gives} | {each_format.lacks or '-'} |\n"
+        assert row in FORMATS_PAGE.read_text(encoding="utf-8"), row
     assert json.loads(TIMES)["draft_n"] == 604
 
 
@@ -511,3 +558,60 @@ def test_a_line_that_leaves_millions_of_calls_open_is_read_in_time(tmp_path: Pat
     assert tracemalloc.get_traced_memory()[1] < 5e8
     tracemalloc.stop()
     assert (counters.calls, counters.accepted, counters.length) == (166666, 0, 1.0)
+
+
+def test_a_table_of_llama_spec_bench_holds_what_its_json_counts() -> None:
+    """Shares of a table are of calls that drafted the position: off by its rounding and by the drafts that lack."""
+    table, lines = sample("llama_spec_bench.md"), sample("llama_spec_bench.jsonl")
+    off = np.abs(np.subtract(table.survival, lines.survival))
+    assert 0 < off.max() <= table.rounding < 0.01
+    assert lines.rounding == 0
+
+
+def test_a_table_whose_positions_are_cut_has_totals_alone(tmp_path: Path) -> None:
+    counters = written(tmp_path, TABLE.replace("90.0% 71.5% 55.4%", "90.0% 71.5% 55.4% 40.1% 2..."))
+    assert (counters.calls, counters.accepted, counters.survival) == (515, 921, ())
+    assert "JSON lines have all" in " ".join(counters.remarks)
+
+
+def test_detailed_lines_of_llama_spec_bench(tmp_path: Path) -> None:
+    stage = {"type": "mtp", "num_drafts": 4, "draft_tokens": 8, "accepted_tokens": 3, "accepted_by_position": [2, 1]}
+    attempt = {"row_type": "attempt", "speculative": {"num_drafts": 4, "stages": [stage]}}
+    counters = written(tmp_path, f"{json.dumps(attempt)}\n{json.dumps({**attempt, 'row_type': 'summary'})}\n")
+    assert (counters.calls, counters.drafted, counters.accepted, counters.survival) == (4, 8, 3, (0.5, 0.25))
+
+
+@each("mode, longest", [("on", (2, 2.25)), ("off", (3, 2.5))])
+def test_curves_of_a_file_are_told_by_their_mode(mode: str, longest: tuple[int, float], tmp_path: Path) -> None:
+    """As InferenceX publishes them; names and metadata beside the curves are left alone."""
+    curves = "thinking_on: # k: length\n    1: 1.75\n    2: 2.25\n  thinking_off:\n    3: 2.50\n    1: 1.9\n"
+    (tmp_path / "log").write_text(f"# run: 7\n_metadata:\n  draft-model: org/name\n'model-1.5':\n  {curves}")
+    counters = counters_of(tmp_path / "log", f"lengths-by-k-{mode}")
+    assert (counters.k, counters.mean_length) == counters.lengths[-1] == longest
+    assert counters.provenance == {"curve": f"model-1.5/thinking_{mode}"}
+    assert format_of(tmp_path / "log").name == "lengths-by-k"
+
+
+def test_calls_of_mlx_lm_end_with_the_targets_tokens(tmp_path: Path) -> None:
+    """A text may end with a token of the draft: that call has none of its own."""
+    log = read_files([SAMPLES / "mlx_lm.jsonl"])
+    assert isinstance(log, CallLog)
+    assert [each.accepted for each in log.requests] == [(2, 0, 3, 1, 2), (1, 3, 3, 0)]
+    assert [(len(each.output), each.ended) for each in log.requests] == [(12, False), (11, True)]
+    assert not log.prefill_emits_token
+    lines = text("mlx_lm.jsonl")
+    for message, content in {
+        "ends within a request (10 tokens": lines[: lines.rindex("{")] + "\n",
+        "token 'a' and from_draft False": lines.replace('"token": 114', '"token": "a"'),
+        "has no token of a draft": lines.replace("true", "false"),
+    }.items():
+        (tmp_path / "log").write_text(content)
+        refused(lambda: read_files([tmp_path / "log"]), TextError, message)
+
+
+def test_means_at_several_k_are_written_and_not_joined(tmp_path: Path) -> None:
+    counters = sample("acceptance_lengths.yaml")
+    counters.write(tmp_path / COUNTERS_FILE)
+    assert Counters.read(tmp_path / COUNTERS_FILE) == counters
+    other = replace(counters, lengths=counters.lengths[1:])
+    refused(lambda: Counters.join([counters, other]), TextError, "means of different logs have no weights")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from spectheory.engines.llamacpp.bench import SPEC_BENCH
 from spectheory.errors import TextError
 from spectheory.trace.calls import MOST_COUNTED, Request, is_count, is_number
 from spectheory.trace.counters import Counters
@@ -250,6 +251,7 @@ TOTALS = (
         gives="drafted and accepted tokens; calls and survival by position as far as the version prints them",
         lacks="texts; in older versions calls",
     ),
+    SPEC_BENCH,
 )
 METRICS = (
     Metrics(

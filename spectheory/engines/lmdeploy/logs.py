@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spectheory.engines.vllm import PAST_END
+from spectheory.trace.counters import PAST_END
 from spectheory.trace.importers.prometheus import POSITION, SPECULATION, Metrics
 
 METRICS = (

@@ -6,10 +6,11 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Any
 
 from spectheory.errors import TextError
-from spectheory.trace.calls import Request, is_number
+from spectheory.trace.calls import Request, is_count, is_number
 from spectheory.trace.counters import Counters
 from spectheory.trace.importers.answers import Json, at, call_log, entries, histogram, one_length, request_of
 from spectheory.trace.importers.base import Format, text_of
@@ -81,6 +82,49 @@ def _read_bench(path: Path) -> Counters:
         engine="sglang",
         remarks=remarks,
         provenance=known,
+    )
+
+
+_SWEPT = ("batch_size", "steps", "topk", "num_draft_tokens")
+
+
+def _read_sweep(path: Path) -> Counters:
+    """Tokens per call by k: the mean over batch sizes of the runs that draft chains.
+
+    With topk 1 the server verifies `steps` drafts, whatever num_draft_tokens says.
+    """
+    rows = [(where, [entry[name] for name in _SWEPT], entry["acc_length"]) for where, entry in entries(path).items()]
+    for where, values, length in rows:
+        if not all(map(is_count, values)) or not (length is None or (is_number(length) and 1 <= length <= 1025)):
+            raise TextError(
+                f"{where} has {values} and acc_length {brief(length)}",
+                limit=f"needs whole numbers {', '.join(_SWEPT)}, and tokens per call of 1 to steps + 1",
+                remedy="remove the line",
+            )
+    chains: dict[int, list[float]] = {}
+    for _, (_, steps, topk, _), length in rows:
+        if topk == 1 and steps and length is not None:
+            chains.setdefault(steps, []).append(float(length))
+    if not chains:
+        raise TextError(
+            f"{path} has no run of a chain with its length",
+            limit="trees (topk above 1) give no lengths by k",
+            remedy="run bench_speculative.py with --topk 1 too",
+        )
+    lengths = tuple((k, math.fsum(each) / len(each)) for k, each in sorted(chains.items()))
+    apart = max(max(each) - min(each) for each in chains.values())
+    trees, sizes = sum(values[2] > 1 for _, values, _ in rows), {values[0] for _, values, _ in rows}
+    return Counters(
+        k=lengths[-1][0],
+        mean_length=lengths[-1][1],
+        lengths=lengths,
+        engine="sglang",
+        remarks=(
+            _BIASED,
+            f"Lengths are means over batch sizes {', '.join(map(str, sorted(sizes)))}, which differ by up to "
+            f"{apart:.3g} at one k.",
+            *([f"{trees} runs of trees are left out."] if trees else []),
+        ),
     )
 
 
@@ -165,6 +209,14 @@ TOTALS = (
         title="SGLang's `bench_serving --output-file`, the last run of a file",
         gives="tokens per call, a mean",
         lacks="counts, survival by position, k",
+    ),
+    Format(
+        "sglang-sweep",
+        lambda head: all(f'"{name}"'.encode() in head for name in (*_SWEPT, "acc_length")),
+        _read_sweep,
+        title="SGLang's `bench_speculative.py`, a line for each setting",
+        gives="tokens per call at each k of the chains, means",
+        lacks="counts, survival by position; trees and times of steps are not read",
     ),
     Format(
         "sglang-log",

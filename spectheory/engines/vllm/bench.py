@@ -10,10 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from spectheory.engines.vllm import NO_DRAFTS, PAST_END
+from spectheory.engines.vllm import NO_DRAFTS
 from spectheory.errors import FOREIGN, TextError, argument, reason_of
 from spectheory.trace.calls import is_count
-from spectheory.trace.counters import BenchRun, Counters
+from spectheory.trace.counters import PAST_END, BenchRun, Counters
 from spectheory.trace.importers.base import Format, text_of
 from spectheory.trace.importers.rounded import shares_of
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.engines.vllm import NO_DRAFTS, PAST_END
+from spectheory.engines.vllm import NO_DRAFTS
 from spectheory.engines.vllm.bench import VLLM_BENCH
 from spectheory.errors import FOREIGN, TextError
 from spectheory.trace.calls import Request
-from spectheory.trace.counters import Counters
+from spectheory.trace.counters import PAST_END, Counters
 from spectheory.trace.importers.answers import PROMPT, STEPS, Json, at, call_log, counts_of, ids_at, request_of
 from spectheory.trace.importers.base import Format, text_of
 from spectheory.trace.importers.logprobs import known_lists, scores, text_fields, top_list
@@ -102,9 +102,11 @@ _FIELDS = {
     "length": rf"Mean acceptance length: ({NUMBER}),",
     "accepted": r"Accepted: (\d+) tokens",
     "drafted": r"Drafted: (\d+) tokens",
-    "shares": rf"Per-position acceptance rate: ({NUMBER}(?:, {NUMBER})*), Avg",
-    "rate": rf"Avg Draft acceptance rate: ({NUMBER})%",
+    "shares": rf"Per-position acceptance rate: ({NUMBER}(?:, {NUMBER})*)(?:, Avg|\s*$)",
+    "rate": rf"Draft acceptance rate: ({NUMBER})%",
 }
+_BY_LMDEPLOY = "Avg thr (in/out):"
+"""In LMDeploy's lines, which have the fields of vLLM's."""
 _LENGTH_DIGITS, _SHARE_DIGITS = 2, 3
 _MOST_DRAFTED = 10**7
 """Drafted tokens of one line, which is of ten seconds."""
@@ -119,6 +121,7 @@ class _Line:
     drafted: int
     shares: tuple[float, ...]
     calls: NDArray[np.int64]
+    engine: str
 
     @property
     def full(self) -> int | None:
@@ -130,7 +133,7 @@ class _Line:
         """The counts, if there were so many calls."""
         shares, rounding = shares_of(self.shares, _SHARE_DIGITS, calls, self.accepted)
         k = len(shares)
-        return Counters(calls, self.drafted, self.accepted, shares, k, rounding=rounding, engine="vllm")
+        return Counters(calls, self.drafted, self.accepted, shares, k, rounding=rounding, engine=self.engine)
 
 
 def _read_log(path: Path) -> Counters:
@@ -183,7 +186,7 @@ def _line(line: str, where: str) -> _Line:
             limit="length = 1 + accepted / calls, and each share is a count over calls",
             remedy="remove the line if it is damaged",
         )
-    return _Line(accepted, drafted, shares, calls)
+    return _Line(accepted, drafted, shares, calls, "lmdeploy" if _BY_LMDEPLOY in line else "vllm")
 
 
 _PRINTED = {"calls": "num_drafts", "drafted": "num_draft_tokens", "accepted": "num_accepted_tokens"}
@@ -324,7 +327,7 @@ TOTALS = (
         "vllm-log",
         lambda head: _MARK.encode() in head,
         _read_log,
-        title="vLLM's log, lines of `SpecDecoding metrics`; intervals are summed",
+        title="vLLM's log, or LMDeploy's, lines of `SpecDecoding metrics`; intervals are summed",
         gives="calls, drafted and accepted tokens, survival by position",
         lacks="requests, texts; calls without drafts",
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from spectheory.engines import of_engines
+from spectheory.trace.importers.acceptance import ACCEPTANCE, LENGTHS
 from spectheory.trace.importers.base import CALL_LOG, COUNTERS, TRACE, Evidence, Format
 from spectheory.trace.importers.evaluations import AIPERF, EAGLE, SPEC_BENCH, SPECDECODE
 from spectheory.trace.importers.logprobs import LOG_PROBABILITIES, OPENAI_LOGPROBS
@@ -21,4 +22,4 @@ def formats() -> dict[str, Format]:
     )
     calls = (CALL_LOG, COUNTERS, AIPERF, *requests, SPEC_BENCH, EAGLE)
     texts = (*SPECDECODE, *scores, OPENAI_LOGPROBS, LOG_PROBABILITIES)
-    return {each.name: each for each in (TRACE, *calls, *texts, PROMETHEUS, *totals)}
+    return {each.name: each for each in (TRACE, *calls, *texts, PROMETHEUS, *totals, ACCEPTANCE, *LENGTHS)}

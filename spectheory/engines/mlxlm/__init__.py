@@ -1,0 +1,1 @@
+"""mlx-lm: its logs."""
