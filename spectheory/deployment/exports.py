@@ -222,11 +222,12 @@ def planned_acceptance(
 def counted_acceptance(counts: Mapping[str, Counters | CallLog]) -> tuple[Acceptance, str]:
     """Survival as one engine counted it, at its own k."""
     (name, run), *others = counts.items()
-    survival = pooled(run).survival
+    counters = pooled(run)
+    survival, kind = counters.survival, str(counters.provenance.get("kind", "counted"))
     if others or not survival:
         raise SettingError(
             f"{', '.join(counts)} says no acceptance by position of one engine",
             limit="an export needs counts by position, or a trace",
             remedy="name one log with counts by position, or a trace",
         )
-    return Acceptance(tuple(survival), kind="counted"), f"{name}, as counted, k = {len(survival)}"
+    return Acceptance(tuple(survival), kind=kind), f"{name}, {kind}, k = {len(survival)}"

@@ -8,8 +8,8 @@ from pathlib import Path
 from spectheory.errors import OutputError, reason_of
 
 SAMPLES = Path(__file__).parents[1] / "samples"
-"""Short logs: captures of engines, or lines made after the source of tools that were not run. ``pair/`` has the trace and
-latencies of the built-in pair."""
+"""Short logs: captures of engines, or lines made after the source of tools that were not run; ``pair/`` has the trace
+and latencies of the built-in pair."""
 BUILT_IN = "builtin:"
 """What names the recorded trace in place of a folder."""
 PAIR = SAMPLES / "pair"

@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 import json
 import shlex
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from spectheory.deployment.exports import EXPORTS, Acceptance
+from spectheory.deployment.exports import EXPORTS, Acceptance, counted_acceptance
 from spectheory.prediction.at_starts import survival_at_starts
-from spectheory.trace import Trace
+from spectheory.trace import Trace, read_evidence
+from spectheory.trace.counters import Counters
 from spectheory.verification import RULES, PathRule, TokenVerification
 from tests.made_up import each
 from tests.toy_drafts import text_trace
@@ -67,6 +70,16 @@ def test_texts_are_as_the_tools_read_them() -> None:
     pairs = dict(word.split("=") for word in written["sglang"].split())
     assert pairs["SGLANG_SIMULATE_ACC_LEN"] == "2.6"
     assert pairs["SGLANG_SIMULATE_ACC_METHOD"] == "match-expected", "multinomial does not keep the mean"
+
+
+@each("kind", ["exact", "counted"])
+def test_stated_acceptance_is_read_as_it_was_written(kind: str, tmp_path: Path) -> None:
+    given, export = replace(GIVEN, schedule=(), kind=kind), EXPORTS["acceptance"]
+    (tmp_path / "small").write_text(export.text(export.of(given)))
+    counts = read_evidence(tmp_path / "small")
+    assert isinstance(counts, Counters)
+    again, words = counted_acceptance({"small": counts})
+    assert (again, words) == (given, f"small, {kind}, k = 3")
 
 
 def calls_from(survival: np.ndarray, length: int, k: int) -> tuple[np.ndarray, float]:

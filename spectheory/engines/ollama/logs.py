@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Any
 
 from spectheory.errors import TextError
 from spectheory.trace.counters import Counters
-from spectheory.trace.importers.base import Format, text_of
+from spectheory.trace.importers.base import Format, fields_of, text_of
 
 _MARK = "speculative decode stats"
-_FIELDS = {"calls": "iterations", "drafted": "drafted", "accepted": "accepted", "k": "max_draft"}
+_FIELDS = {name: rf"\b{name}=(\d+)(?![\d.])" for name in ("iterations", "drafted", "accepted", "max_draft")}
 _ROUNDS = (
     "Ollama's runner decides the length from round to round, and rounds that drafted nothing count as calls: tokens "
     "per call are those of the whole text."
@@ -20,31 +18,22 @@ _ROUNDS = (
 
 def _read_log(path: Path) -> Counters:
     """The sum of all requests."""
-    requests = [
-        _request(line, f"{path} line {number}")
-        for number, line in enumerate(text_of(path).split("\n"), 1)
-        if _MARK in line
-    ]
-    drafted = [each for each in requests if each["drafted"]]
+    lines = [(n, line) for n, line in enumerate(text_of(path).split("\n"), 1) if _MARK in line]
+    requests = [{name: int(v) for name, v in fields_of(s, _FIELDS, f"{path} line {n}").items()} for n, s in lines]
+    calls, drafted, accepted = (sum(each[name] for each in requests) for name in [*_FIELDS][:3])
     if not drafted:
         raise TextError(
             f"{path} has no request with drafts", limit=f"needs {_MARK!r}", remedy="run a model with drafts"
         )
-    totals: dict[str, Any] = {name: sum(each[name] for each in requests) for name in ("calls", "drafted", "accepted")}
     return Counters(
-        **totals,
-        k=max(each["k"] for each in drafted),
+        calls,
+        drafted,
+        accepted,
+        k=max(each["max_draft"] for each in requests),
         engine="ollama",
         remarks=(_ROUNDS,),
         provenance={"requests": len(requests)},
     )
-
-
-def _request(line: str, where: str) -> dict[str, int]:
-    matches = {name: re.search(rf"\b{field}=(\d+)(?!\d|\.)", line) for name, field in _FIELDS.items()}
-    if cut := [_FIELDS[name] for name, match in matches.items() if match is None]:
-        raise TextError(f"{where} has no {cut[0]}", limit="needs a whole line", remedy="remove a line that was cut")
-    return {name: int(match[1]) for name, match in matches.items() if match}
 
 
 TOTALS = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from reprlib import repr as brief
@@ -13,7 +12,7 @@ from spectheory.errors import TextError
 from spectheory.trace.calls import Request, is_count, is_number
 from spectheory.trace.counters import Counters
 from spectheory.trace.importers.answers import Json, at, call_log, entries, histogram, one_length, request_of
-from spectheory.trace.importers.base import Format, text_of
+from spectheory.trace.importers.base import Format, fields_of, text_of
 from spectheory.trace.importers.logprobs import known_lists, scores, text_fields, top_list
 from spectheory.trace.importers.prometheus import Metrics, Reads
 from spectheory.trace.importers.rounded import NUMBER, longest_of
@@ -161,10 +160,7 @@ def _read_log(path: Path) -> Counters:
 
 
 def _row(line: str, where: str) -> dict[str, float]:
-    matches = {name: re.search(pattern, line) for name, pattern in _FIELDS.items()}
-    if cut := [name for name, match in matches.items() if match is None]:
-        raise TextError(f"{where} has no {cut[0]}", limit="needs a whole line", remedy="remove a line that was cut")
-    row = {name: float(match[1]) for name, match in matches.items() if match}
+    row = {name: float(value) for name, value in fields_of(line, _FIELDS, where).items()}
     if row["rate"] > 1 or row["length"] < 1:
         raise TextError(
             f"{where} has accept len {row['length']:g} and accept rate {row['rate']:g}",

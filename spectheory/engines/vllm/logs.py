@@ -19,7 +19,7 @@ from spectheory.errors import FOREIGN, TextError
 from spectheory.trace.calls import Request
 from spectheory.trace.counters import PAST_END, Counters
 from spectheory.trace.importers.answers import PROMPT, STEPS, Json, at, call_log, counts_of, ids_at, request_of
-from spectheory.trace.importers.base import Format, text_of
+from spectheory.trace.importers.base import Format, fields_of, text_of
 from spectheory.trace.importers.logprobs import known_lists, scores, text_fields, top_list
 from spectheory.trace.importers.prometheus import POSITION, SPECULATION, Metrics
 from spectheory.trace.importers.rounded import NUMBER, SLACK, calls_of, calls_within, half_unit, shares_of
@@ -167,10 +167,7 @@ def _nearest(lines: Sequence[_Line]) -> list[int]:
 
 
 def _line(line: str, where: str) -> _Line:
-    matches = {name: re.search(pattern, line) for name, pattern in _FIELDS.items()}
-    if cut := [name for name, match in matches.items() if match is None]:
-        raise TextError(f"{where} has no {cut[0]}", limit="needs a whole line", remedy="remove a line that was cut")
-    value = {name: match[1] for name, match in matches.items() if match}
+    value = fields_of(line, _FIELDS, where)
     shares = tuple(float(share) for share in value["shares"].split(","))
     accepted, drafted, length = int(value["accepted"]), int(value["drafted"]), float(value["length"])
     if drafted > _MOST_DRAFTED:

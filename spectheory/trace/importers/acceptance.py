@@ -50,7 +50,7 @@ ACCEPTANCE = Format(
 )
 
 _LINE = re.compile(rf"( *)(?:\"([^\"]+)\"|'([^']+)'|([^\s'\"#:][^#:]*?)) *:(?: +({NUMBER})| +([^#]*?))? *(?:#.*)?")
-_NAME, _MODES = "lengths-by-k", ("thinking_on", "thinking_off")
+_NAME = "lengths-by-k"
 _ROUNDED_LENGTHS = "Tokens per call are means without counts: how much they vary by chance is unknown."
 
 
@@ -99,24 +99,18 @@ def _has_lengths(head: bytes) -> bool:
     return bool(re.match(rb"(?:#.*\n|\s*\n|---\n)*[\w'\"]", head) and re.search(rb"^ +\d+: +[\d.]+ *$", head, re.M))
 
 
-LENGTHS = (
+LENGTHS = tuple(
     Format(
-        _NAME,
+        name,
         _has_lengths,
-        _read_lengths,
-        title="YAML of acceptance lengths by k under a model's name, as InferenceX publishes them",
+        partial(_read_lengths, mode=mode),
+        title=title,
         gives="tokens per call at each k that is listed, means",
         lacks="counts, survival by position, errors of chance",
-    ),
-    *(
-        Format(
-            f"{_NAME}-{mode.partition('_')[2]}",
-            _has_lengths,
-            partial(_read_lengths, mode=mode),
-            title=f"the same, the curve `{mode}`",
-            gives="tokens per call at each k that is listed, means",
-            lacks="counts, survival by position, errors of chance",
-        )
-        for mode in _MODES
-    ),
+    )
+    for name, mode, title in (
+        (_NAME, "", "YAML of acceptance lengths by k under a model's name, as InferenceX publishes them"),
+        (f"{_NAME}-on", "thinking_on", "the same, the curve `thinking_on`"),
+        (f"{_NAME}-off", "thinking_off", "the same, the curve `thinking_off`"),
+    )
 )

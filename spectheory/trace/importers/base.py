@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -47,6 +48,14 @@ def text_of(path: Path, *, most: int = MOST_BYTES) -> str:
             limit="needs a text file",
             remedy="check the path",
         ) from error
+
+
+def fields_of(line: str, patterns: Mapping[str, str], where: str) -> dict[str, str]:
+    """What stands in a line of a log at each pattern's group; a line that lacks one is refused."""
+    matches = {name: re.search(pattern, line) for name, pattern in patterns.items()}
+    if cut := [name for name, match in matches.items() if match is None]:
+        raise TextError(f"{where} has no {cut[0]}", limit="needs a whole line", remedy="remove a line that was cut")
+    return {name: match[1] for name, match in matches.items() if match}
 
 
 TRACE = Format(
