@@ -272,7 +272,7 @@ def readings(
     """
     log = evidence if isinstance(evidence, CallLog) else None
     counters = pooled(evidence)
-    laws = [_Law.of(replace(counters, k=k, mean_length=length)) for k, length in counters.lengths]
+    laws = [_Law.of(replace(counters, k=k, mean_length=length)) for k, length in sorted(counters.lengths)]
     longest = laws[-1] if laws else _Law.of(counters)
     mean, noise = _tokens_per_call(counters, log)
     cost, from_log = (cost, "") if cost else _cost_in(counters)

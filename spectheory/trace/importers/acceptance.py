@@ -50,7 +50,7 @@ ACCEPTANCE = Format(
 )
 
 _LINE = re.compile(rf"( *)(?:\"([^\"]+)\"|'([^']+)'|([^\s'\"#:][^#:]*?)) *:(?: +({NUMBER})| +([^#]*?))? *(?:#.*)?")
-_NAME = "lengths-by-k"
+_NAME, _LONGEST = "lengths-by-k", 1000
 _ROUNDED_LENGTHS = "Tokens per call are means without counts: how much they vary by chance is unknown."
 
 
@@ -60,7 +60,7 @@ def _lines(path: Path) -> Iterator[tuple[tuple[str, ...], float | None]]:
     for number, line in enumerate(text_of(path).splitlines(), 1):
         if not line.strip() or line.lstrip().startswith(("#", "---")):
             continue
-        if not (match := _LINE.fullmatch(line)):
+        if len(line) > _LONGEST or not (match := _LINE.fullmatch(line)):
             raise TextError(
                 f"{path} line {number} is {line.strip()[:60]!r}",
                 limit="needs names, and lines 'k: tokens per call' under them",
@@ -85,7 +85,7 @@ def _read_lengths(path: Path, mode: str = "") -> Counters:
         raise TextError(
             f"{path} has {len(curves)} curves of tokens per call by k ({listed})",
             limit="one is read at a time",
-            remedy=f"keep the lines of one, or of two modes of thinking name {argument('format')} {_NAME}-on or -off",
+            remedy=f"keep the lines of one, or import one mode: {argument('format')} {_NAME}-on or {_NAME}-off",
         )
     ((keys, curve),) = curves.items()
     lengths = tuple(sorted(curve.items()))
@@ -96,7 +96,8 @@ def _read_lengths(path: Path, mode: str = "") -> Counters:
 
 def _has_lengths(head: bytes) -> bool:
     """Whether lines ``k: number`` stand under names."""
-    return bool(re.match(rb"(?:#.*\n|\s*\n|---\n)*[\w'\"]", head) and re.search(rb"^ +\d+: +[\d.]+ *$", head, re.M))
+    begins = re.match(rb"(?:#.*\n|[ \t\r]*\n|---\r?\n)*[\w'\"]", head)
+    return begins is not None and re.search(rb"^ +\d+: +[\d.]+ *(?:#.*)?\r?$", head, re.M) is not None
 
 
 LENGTHS = tuple(

@@ -41,7 +41,7 @@ UNREAD = (
         lambda: "name what it is the answer of",
     ),
     Unread(
-        _holds(b'"guidellm_version"'),
+        lambda head: b'"guidellm_version"' in head or b'"generative_benchmark"' in head,
         "a report of GuideLLM",
         "it has times of requests, and no counts of drafts",
         lambda: "scrape the server's /metrics before and after the run, or keep the server's log",
