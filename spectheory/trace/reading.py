@@ -159,7 +159,8 @@ def _nature(head: bytes) -> str:
             if names >= {"target", "draft"}:
                 return "is not written as log-probabilities are: an object a line, with the keys target and draft"
             if "choices" in names:
-                return "holds answers without counts of drafts: serve with --per-request-spec-decode-metrics detailed"
+                asked = "serve vLLM with --per-request-spec-decode-metrics detailed, or keep the log of another server"
+                return f"holds answers without counts of drafts: {asked}"
             keys = f"the keys {brief(list(entry))[1:-1]}" if isinstance(entry, dict) and entry else "no keys"
             return f"is of an unknown format, JSON with {keys}"
     return f"is of an unknown format, text that begins with {brief(text)}"

@@ -132,7 +132,7 @@ def test_each_kind_is_read(tmp_path: Path) -> None:
         (b"[]", "JSON with no keys"),
         (b'[{"target": [-1], "draft": [-1]}]', "not written as log-probabilities are: an object a line"),
         (b'{"Target": [-1], "Draft": [-1]}', "not written as log-probabilities are: an object a line"),
-        (b'{"choices": [{"text": "a"}]}', "answers without counts of drafts"),
+        (b'{"choices": [{"text": "a"}]}', "answers without counts of drafts: serve vLLM with"),
         (b'{"schema": 3, "unit": "seconds", "context": 8}', "is a latency table"),
         (b'{"metadata": {"guidellm_version": "0.5"}, "benchmarks": []}', "a report of GuideLLM: it has times of"),
         (b'{"model": "m", "eval_count": 9, "eval_duration": 8}', "an answer of Ollama: it has durations"),
