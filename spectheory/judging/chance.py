@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from spectheory.checks import amount, whole
+from spectheory.checks import MOST_EXACT, instance, whole
 from spectheory.distributions import Floats
 from spectheory.errors import SettingError, TextError, argument
 from spectheory.judging.comparison import CERTAIN
@@ -114,9 +114,10 @@ def noise(
     >>> round(answer.tokens.value, 2), round(answer.tokens.others, 2), answer.again
     (1.33, 0.1, 'lower bound')
     """
-    requests = whole(argument("requests"), requests, least=1, remedy="20 is usual")
+    instance("name", name, str, remedy="leave it out")
+    requests = whole(argument("requests"), requests, most=MOST_EXACT, remedy="20 is usual")
     if calls is not None:
-        amount(argument("calls"), calls, positive=True, remedy="give the calls of a window, such as 1000")
+        calls = whole(argument("calls"), calls, most=MOST_EXACT, remedy="give the calls of a window, such as 1000")
     side = side_of(evidence)
     if k is not None and not isinstance(side, Trace):
         raise SettingError(

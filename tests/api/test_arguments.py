@@ -42,7 +42,7 @@ TAKEN = {
     },
     "texts": {"Trace.blocks, names"},
     "a text": {
-        *("Accelerator, argument 1", "Accelerator, source"),
+        *("Accelerator, argument 1", "Accelerator, source", "noise, name"),
         *("RecordedMatch, argument 1", "NgramMatch, argument 1", "NgramMatch, argument 3"),
     },
 }
