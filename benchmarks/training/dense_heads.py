@@ -6,6 +6,7 @@ key/value head and without options. Embeddings and output matrix are the target'
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import torch
@@ -13,7 +14,10 @@ from torch import Tensor, nn
 
 
 class HeadShape(NamedTuple):
-    """Sizes of a head over a target of the same width: drafts per call, and the target's layers that it reads."""
+    """Sizes of a head over a target of the same width: drafts per call, and the target's layers that it reads.
+
+    A block has slots of the token `mask`; `rank` is that of DSpark's Markov bias.
+    """
 
     drafts: int
     layers: int
@@ -24,6 +28,8 @@ class HeadShape(NamedTuple):
     per_head: int = 64
     theta: float = 10_000.0
     eps: float = 1e-6
+    mask: int | None = None
+    rank: int | None = None
 
 
 def rotate(x: Tensor, positions: Tensor, theta: float) -> Tensor:
@@ -100,32 +106,46 @@ class Layer(nn.Module):
 
 
 class DenseHead(nn.Module):
-    """What both kinds have: `fc` over the target's hidden states, layers, a norm, and the target's matrices."""
+    """A head with the target's matrices: embeddings, output matrix and last norm."""
 
-    def __init__(self, shape: HeadShape, target: Any, *, paired: bool) -> None:
+    def __init__(self, shape: HeadShape, target: Any) -> None:
         super().__init__()
         self.shape = shape
-        self.fc = nn.Linear(len(shape.reads) * shape.width, shape.width, bias=False)
-        self.layers = nn.ModuleList([Layer(shape, paired=paired) for _ in range(shape.layers)])
-        self.norm = nn.RMSNorm(shape.width, eps=shape.eps)
-        self._target = (target.get_input_embeddings(), target.get_output_embeddings())
+        self._target = (target.get_input_embeddings(), target.get_output_embeddings(), target.get_decoder().norm)
 
     def embed(self, ids: Tensor) -> Tensor:
         """The target's embeddings."""
         out: Tensor = self._target[0](ids)
         return out
 
-    def logits(self, x: Tensor) -> Tensor:
-        """The target's output matrix on the normed output of the last layer."""
-        out: Tensor = self._target[1](self.norm(x))
+    def outputs(self, normed: Tensor) -> Tensor:
+        """The target's output matrix."""
+        out: Tensor = self._target[1](normed)
         return out
 
 
-class DenseEagle3(DenseHead):
-    """EAGLE-3 with one layer, the residual after its norm."""
+class DenseAutoregressive(DenseHead):
+    """A head of one layer that reads its own drafts; pair 0 stands at position `first`."""
 
-    def __init__(self, shape: HeadShape, target: Any) -> None:
-        super().__init__(shape, target, paired=True)
+    first: int
+    layers_named = "layers"
+
+    @property
+    def layer(self) -> Any:
+        """The layer."""
+        return getattr(self, self.layers_named)[0]
+
+    @abstractmethod
+    def fuse(self, hidden: Tensor) -> Tensor:
+        """States ``[batch, m, width]`` of the target's hidden states."""
+
+    @abstractmethod
+    def enter(self, states: Tensor, embedded: Tensor) -> tuple[Tensor, Tensor]:
+        """The residual, and what the attention reads."""
+
+    @abstractmethod
+    def leave(self, output: Tensor) -> tuple[Tensor, Tensor]:
+        """The state that the next draft reads, and what the output matrix reads."""
 
     def forward(self, hidden: Tensor, following: Tensor) -> list[Tensor]:
         """Logits ``[batch, m, V]`` of drafts 1, 2, ... after each of m pairs, the drafts before being the text's.
@@ -133,20 +153,81 @@ class DenseEagle3(DenseHead):
         `hidden` ``[batch, m, layers * width]`` are the target's after tokens 0..m - 1, `following`
         ``[batch, m + drafts - 1]`` the ids of tokens 1, 2, ....
         """
-        x, count = self.fc(hidden), hidden.shape[1]
+        x, count = self.fuse(hidden), hidden.shape[1]
         pairs = torch.arange(count)[None]
         future = pairs[0, None, :] > pairs[0, :, None]
         cells, logits = list[tuple[Tensor, Tensor]](), list[Tensor]()
-        layer: Any = self.layers[0]
         for i in range(self.shape.drafts):
-            residual = layer.hidden_norm(x)
-            both = torch.cat((layer.input_layernorm(self.embed(following[:, i : i + count])), residual), dim=-1)
-            positions = pairs + 1 + i
-            cells.append(layer.self_attn.keys_values(both, positions))
-            q = layer.self_attn.queries(both, positions)
-            x = layer.after_attention(residual, _along(q, cells, future))
-            logits.append(self.logits(x))
+            residual, reads = self.enter(x, self.embed(following[:, i : i + count]))
+            positions = pairs + self.first + i
+            cells.append(self.layer.self_attn.keys_values(reads, positions))
+            q = self.layer.self_attn.queries(reads, positions)
+            x, normed = self.leave(self.layer.after_attention(residual, _along(q, cells, future)))
+            logits.append(self.outputs(normed))
         return logits
+
+
+class DenseEagle3(DenseAutoregressive):
+    """EAGLE-3 with one layer, the residual after its norm."""
+
+    first = 1
+
+    def __init__(self, shape: HeadShape, target: Any) -> None:
+        super().__init__(shape, target)
+        self.fc = nn.Linear(len(shape.reads) * shape.width, shape.width, bias=False)
+        self.layers = nn.ModuleList([Layer(shape, paired=True)])
+        self.norm = nn.RMSNorm(shape.width, eps=shape.eps)
+
+    def fuse(self, hidden: Tensor) -> Tensor:
+        """One projection of all layers read."""
+        out: Tensor = self.fc(hidden)
+        return out
+
+    def enter(self, states: Tensor, embedded: Tensor) -> tuple[Tensor, Tensor]:
+        """Normed states; embeddings beside them."""
+        residual = self.layer.hidden_norm(states)
+        return residual, torch.cat((self.layer.input_layernorm(embedded), residual), dim=-1)
+
+    def leave(self, output: Tensor) -> tuple[Tensor, Tensor]:
+        """The norm is behind the state."""
+        return output, self.norm(output)
+
+
+class _MtpModule(Layer):
+    """A layer between the projection of MTP and its last norm."""
+
+    def __init__(self, shape: HeadShape) -> None:
+        super().__init__(shape, paired=False)
+        for name in ("hidden_layernorm", "token_layernorm", "final_layernorm"):
+            setattr(self, name, nn.RMSNorm(shape.width, eps=shape.eps))
+        self.input_proj = nn.Linear(2 * shape.width, shape.width, bias=False)
+
+
+class DenseMtp(DenseAutoregressive):
+    """MTP of one module, applied again to its own state after the last norm."""
+
+    first = 0
+    layers_named = "mtp_layers"
+
+    def __init__(self, shape: HeadShape, target: Any) -> None:
+        super().__init__(shape, target)
+        self.mtp_layers = nn.ModuleList([_MtpModule(shape)])
+
+    def fuse(self, hidden: Tensor) -> Tensor:
+        """The target's last norm."""
+        out: Tensor = self._target[2](hidden)
+        return out
+
+    def enter(self, states: Tensor, embedded: Tensor) -> tuple[Tensor, Tensor]:
+        """The projection, and its norm."""
+        both = torch.cat((self.layer.token_layernorm(embedded), self.layer.hidden_layernorm(states)), dim=-1)
+        residual = self.layer.input_proj(both)
+        return residual, self.layer.input_layernorm(residual)
+
+    def leave(self, output: Tensor) -> tuple[Tensor, Tensor]:
+        """The state is normed."""
+        normed = self.layer.final_layernorm(output)
+        return normed, normed
 
 
 def _along(q: Tensor, cells: list[tuple[Tensor, Tensor]], future: Tensor) -> Tensor:
@@ -162,24 +243,35 @@ def _along(q: Tensor, cells: list[tuple[Tensor, Tensor]], future: Tensor) -> Ten
 
 
 class DenseDFlash(DenseHead):
-    """DFlash: a block of an anchor, the last token of the text, and mask tokens, which see each other."""
+    """DFlash: a block of an anchor, the last token of the text, and mask tokens, which see each other.
 
-    def __init__(self, shape: HeadShape, target: Any, mask: int) -> None:
-        super().__init__(shape, target, paired=False)
+    Slot `drafting` is the first that drafts.
+    """
+
+    drafting = 1
+
+    def __init__(self, shape: HeadShape, target: Any) -> None:
+        super().__init__(shape, target)
+        self.fc = nn.Linear(len(shape.reads) * shape.width, shape.width, bias=False)
+        self.layers = nn.ModuleList([Layer(shape, paired=False) for _ in range(shape.layers)])
+        self.norm = nn.RMSNorm(shape.width, eps=shape.eps)
         self.hidden_norm = nn.RMSNorm(shape.width, eps=shape.eps)
-        self.mask = mask
 
-    def forward(self, hidden: Tensor, tokens: Tensor, anchors: Tensor) -> Tensor:
-        """Logits ``[batch, a, drafts, V]`` of the drafts after each of the anchors ``[batch, a]``, all in one pass.
+    def forward(self, hidden: Tensor, tokens: Tensor, anchors: Tensor) -> list[Tensor]:
+        """Logits ``[batch, a, V]`` of drafts 1, 2, ... after each of the anchors ``[batch, a]``, all in one pass.
 
         `hidden` ``[batch, m, layers * width]`` are the target's after tokens 0..m - 1; a block sees those before its
         anchor. `tokens` ``[batch, m]`` are the ids of the text.
         """
-        context, slots = self.hidden_norm(self.fc(hidden)), 1 + self.shape.drafts
+        return list(self.outputs(self.slots(hidden, tokens, anchors)).unbind(2))
+
+    def slots(self, hidden: Tensor, tokens: Tensor, anchors: Tensor) -> Tensor:
+        """Normed outputs ``[batch, a, drafts, width]`` of the slots that draft."""
+        context, slots = self.hidden_norm(self.fc(hidden)), self.drafting + self.shape.drafts
         pairs = torch.arange(hidden.shape[1])[None]
         positions = (anchors[..., None] + torch.arange(slots)).flatten(1)
         unseen = pairs[:, None] >= anchors.repeat_interleave(slots, dim=1)[..., None]
-        ids = torch.full((*anchors.shape, slots), self.mask)
+        ids = torch.full((*anchors.shape, slots), self.shape.mask or 0)
         ids[..., 0] = tokens.gather(1, anchors)
         x = self.embed(ids.flatten(1))
         for layer in self.layers:
@@ -193,7 +285,42 @@ class DenseDFlash(DenseHead):
                 slots,
             )
             x = layer.after_attention(x, seen)  # type: ignore[operator]
-        return self.logits(x).unflatten(1, (-1, slots))[:, :, 1:]
+        out: Tensor = self.norm(x).unflatten(1, (-1, slots))[:, :, self.drafting :]
+        return out
+
+
+class DenseDSpark(DenseDFlash):
+    """DSpark: the anchor's slot drafts too; a Markov bias (vanilla) by the token before, and a confidence.
+
+    `confidence` ``[batch, a, drafts]`` are the logits of the drafts' acceptance in the last pass. Their gradients stay
+    in the confidence head.
+    """
+
+    drafting = 0
+    confidence: Tensor
+
+    def __init__(self, shape: HeadShape, target: Any) -> None:
+        super().__init__(shape, target)
+        vocabulary, rank = self._target[0].weight.shape[0], shape.rank or 0
+        markov = {"markov_w1": nn.Embedding(vocabulary, rank), "markov_w2": nn.Linear(rank, vocabulary, bias=False)}
+        self.markov_head = nn.ModuleDict(markov)
+        self.confidence_head = nn.ModuleDict({"proj": nn.Linear(shape.width + rank, 1)})
+
+    def forward(self, hidden: Tensor, tokens: Tensor, anchors: Tensor) -> list[Tensor]:
+        """Logits as DFlash gives them, the drafts before being the text's."""
+        slots = self.slots(hidden, tokens, anchors)
+        following = anchors[..., None] + torch.arange(self.shape.drafts)
+        before = self.markov_head["markov_w1"](tokens.gather(1, following.flatten(1)).view_as(following))
+        self.confidence = self.confidence_head["proj"](torch.cat((slots, before), dim=-1).detach())[..., 0]
+        return list((self.outputs(slots) + self.markov_head["markov_w2"](before)).unbind(2))
+
+
+NETWORKS: dict[str, type[DenseAutoregressive | DenseDFlash]] = {
+    "eagle3": DenseEagle3,
+    "dflash": DenseDFlash,
+    "mtp": DenseMtp,
+    "dspark": DenseDSpark,
+}
 
 
 def _blockwise(

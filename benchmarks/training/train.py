@@ -82,6 +82,8 @@ SCHEDULES = {
     "draft": Schedule(steps=5000, seed=2),
     "distilled": Schedule(steps=2400, seed=3, muon=0.01, adamw=1.5e-3, flat=0.3),
 }
+BY_ADAMW = ("embed", "markov_", "confidence_")
+"""Parts of the names of matrices that are embeddings, or of low rank."""
 KL_SHARE = 0.3
 """The first part of distillation minimises KL(target || draft), the rest total variation."""
 
@@ -162,7 +164,7 @@ def loss_of_windows(
 
 def optimise(model: nn.Module, schedule: Schedule, loss_at: Callable[[float], torch.Tensor]) -> float:
     """Train `model` in place; return the seconds it took."""
-    matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and "embed" not in name]
+    matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and not any(e in name for e in BY_ADAMW)]
     kept = {id(p) for p in matrices}
     others = [p for p in model.parameters() if id(p) not in kept]
     optimisers = [

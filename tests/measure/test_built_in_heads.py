@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from benchmarks.training.dense_heads import DenseDFlash, DenseEagle3, DenseHead
-from benchmarks.training.train_heads import DFLASH, EAGLE3, WITH_MATRICES
+from benchmarks.training.dense_heads import NETWORKS, DenseAutoregressive, DenseDFlash, DenseDSpark
+from benchmarks.training.train_heads import RUNS, SHAPES, WITH_MATRICES, configuration
 from spectheory.measure import ModelPair, load_pair
 from spectheory.measure.heads.base import Head, HiddenStates
 from spectheory.pairs import HEADS, PREFIX, PROMPTS, resolve
@@ -49,14 +50,22 @@ def text_of(kind: str, number: int) -> tuple[Tensor, Tensor, Tensor]:
         return ids[0], states.take()[0], probabilities
 
 
-def by_start(head: Head, ids: Tensor, hidden: Tensor) -> Tensor:
-    """Logits ``[starts, depth, V]`` of the drafts at every start after which `trained` tokens are known."""
+def by_start(head: Head, ids: Tensor, hidden: Tensor, sure: list[Tensor | None] | None = None) -> Tensor:
+    """Logits ``[starts, depth, V]`` of the drafts at every start after which `trained` tokens are known.
+
+    `sure` takes the confidence ``[starts]`` of each depth.
+    """
     reading, depth = head.reading(), head.trained
     pairs = torch.arange(len(ids) - depth)
     with torch.inference_mode():
         reading.read(hidden[:-1], ids[1:])
         tokens = ids[pairs[:, None] + 2 + torch.arange(depth - 1).clamp(max=len(ids))]
-        return torch.stack(list(reading.depths(pairs, tokens, depth)), dim=1)
+        drafts = list[Tensor]()
+        for logits in reading.depths(pairs, tokens, depth):
+            drafts.append(logits)
+            if sure is not None:
+                sure.append(reading.confidence)
+        return torch.stack(drafts, dim=1)
 
 
 def acceptance(drafts: Tensor, probabilities: Tensor) -> Tensor:
@@ -65,11 +74,13 @@ def acceptance(drafts: Tensor, probabilities: Tensor) -> Tensor:
     return torch.minimum(probabilities[at], drafts.softmax(-1)).sum(-1)
 
 
-def dense(kind: str) -> DenseHead:
+def dense(kind: str) -> DenseAutoregressive | DenseDFlash:
     """The network of the training with the shipped weights."""
     target = pair_of(kind).target.network
-    mask = json.loads((Path(resolve(PREFIX + kind)) / "config.json").read_text()).get("mask_token_id")
-    network = DenseEagle3(EAGLE3, target) if kind == "eagle3" else DenseDFlash(DFLASH, target, mask)
+    config = json.loads((Path(resolve(PREFIX + kind)) / "config.json").read_text())
+    shape = SHAPES[kind]._replace(mask=config.get("mask_token_id"))
+    assert configuration(shape, kind) == config, "the recipe writes it"
+    network = NETWORKS[kind](shape, target)
     weights = load_file(Path(resolve(PREFIX + kind)) / "model.safetensors")
     copies = {"embed_tokens.weight", "lm_head.weight"}
     assert (copies & weights.keys() == copies) == (kind in WITH_MATRICES)
@@ -87,26 +98,31 @@ def test_a_head_is_small_loads_without_remarks_and_drafts_what_it_was_trained_fo
     assert head is not None
     assert (head.kind, head.trained, head.dtype, pair.remarks) == (kind, 5, torch.float32, ())
     assert sum(p.numel() for p in dense(kind).parameters()) == facts(kind)["parameters"]
-    assert facts(kind)["schedule"]["steps"] >= 2000
+    (run,) = (run for kinds, run in RUNS.items() if kind in kinds)
+    assert facts(kind)["schedule"] == asdict(run.schedule)
+    assert facts(kind)["training_tokens"] >= 1.5e6
 
 
 @pytest.mark.parametrize("kind", HEADS)
 def test_the_training_saw_the_logits_that_the_reading_gives(kind: str) -> None:
     """The dense network of the training is a second, independent form of the head."""
     ids, hidden, _ = text_of(kind, 0)
-    head, network = pair_of(kind).draft.head, dense(kind)
+    head, network, sure = pair_of(kind).draft.head, dense(kind), list[Tensor | None]()
     assert head is not None
-    ours = by_start(head, ids, hidden)
+    ours = by_start(head, ids, hidden, sure)
     starts = len(ours)
     with torch.inference_mode():
         if isinstance(network, DenseDFlash):
-            anchors = torch.arange(1, starts + 1)[None]
-            theirs = network(hidden[None], ids[None], anchors)[0]
+            drafts = network(hidden[None], ids[None], torch.arange(1, starts + 1)[None])
         else:
-            theirs = torch.stack(network(hidden[None, :starts], ids[None, 1:]), dim=2)[0]
-    ours, theirs = ours.softmax(-1), theirs.softmax(-1)
+            drafts = network(hidden[None, :starts], ids[None, 1:])
+    ours, theirs = ours.softmax(-1), torch.stack(drafts, dim=2)[0].softmax(-1)
     torch.testing.assert_close(ours, theirs, rtol=0.0, atol=CLOSE)
     assert not torch.allclose(ours[1:], theirs[:-1], atol=0.1), "neighbouring starts differ"
+    said = [each for each in sure if each is not None]
+    assert len(said) == (5 if isinstance(network, DenseDSpark) else 0)
+    if isinstance(network, DenseDSpark):
+        torch.testing.assert_close(torch.stack(said, dim=1), network.confidence[0].sigmoid(), rtol=0.0, atol=CLOSE)
 
 
 @pytest.mark.parametrize("kind", HEADS)
