@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.training.corpus import HELD_OUT_ONE_IN
+from benchmarks.training.train_heads import RUNS
 from spectheory.measure import MeasureSettings, load_pair, measure, measure_latency
 from spectheory.pairs import HEADS, MODELS, PREFIX, PROMPTS, resolve
 from spectheory.prompts import read_prompts
@@ -59,17 +60,20 @@ HEADS_TEMPLATE = """
 - **Format.** Checkpoints of `speculators`; the target named in them is the built-in one, to be replaced by its folder.
   Embeddings and output matrix are the target's. EAGLE-3's file has copies of both, because speculators 0.9 fills
   missing ones with random numbers.
-- **Recipe.** `python -m benchmarks.training.train_heads OUT`: one run trains both heads on the same passes of the
-  target, over the pair's training text and {sampled} windows that the target sampled, {batch} windows of {window}
-  tokens a step; first KL(target || draft), then total variation, of all {drafts} drafts of a call;
-  Muon and AdamW, seed {seed}.
-- **Training time** is wall clock of the one run for both, on two CPU cores that other work shared.
+- **Recipe.** `python -m benchmarks.training.train_heads OUT`: a run trains {runs}
+  on the same passes of the target, over the pair's training text and {sampled} windows that the target sampled, each of
+  {window} tokens;
+  first KL(target || draft), then total variation, of all {drafts} drafts of a call; DSpark's confidence learns 1 - TV.
+  Muon and AdamW, seed {seed}. Compare heads of one run: the later run saw fewer tokens.
+- **Training time** is wall clock of the run, on two CPU cores that other work shared.
 - **Acceptance** by start and depth: the mean over all starts of the held-out prompts, the drafts before being those of
   the text, +- one standard error by prompt of the last.
 """
 HEAD_KINDS = {
     "eagle3": "EAGLE-3: one layer, one pass per draft",
     "dflash": "DFlash: two layers, one pass for all drafts",
+    "mtp": "MTP: one module, applied again for each draft",
+    "dspark": "DSpark: one layer, one pass for all drafts, corrected by the token before each",
 }
 
 
@@ -92,7 +96,7 @@ def heads_section() -> str:
         rows="\n".join(_head_row(name, each) for name, each in facts.items()),
         drafts=len(one["held_out_acceptance_by_depth"]),
         sampled=one["sampled_windows"],
-        batch=one["batch"][0],
+        runs=" or ".join(" and ".join(f"`{kind}`" for kind in kinds) for kinds in RUNS),
         window=one["batch"][1],
         seed=one["schedule"]["seed"],
     )
@@ -109,7 +113,8 @@ def _head_row(name: str, facts: dict[str, Any]) -> str:
     return (
         f"| `{name}` | {HEAD_KINDS[name]} | {facts['parameters']:,} | {kilobytes:.0f} kB "
         f"| {shares} +- {facts['standard_error_by_prompt'][-1]:.3f} "
-        f"| {facts['schedule']['steps']} steps, {facts['training_seconds'] / 60:.0f} min |"
+        f"| {facts['schedule']['steps']} steps of {facts['batch'][0]} windows, "
+        f"{facts['training_seconds'] / 60:.0f} min |"
     )
 
 

@@ -214,8 +214,8 @@ DRAFT = option(
     "--draft",
     "MODEL",
     PAIR,
-    "Draft model or head: local folder, hub id, or builtin:NAME with draft, distilled, eagle3 or dflash; mtp is the "
-    "target's own MTP modules, mtp:FOLDER those of another checkpoint.",
+    "Draft model or head: local folder, hub id, or builtin:NAME with draft, distilled, eagle3, dflash, mtp or dspark; "
+    "mtp is the target's own MTP modules, mtp:FOLDER those of another checkpoint.",
 )
 DTYPE = option("--dtype", "TYPE", PAIR, "Type of the weights: auto, float32, bfloat16 or float16.")
 DEVICE = option("--device", "NAME", PAIR, "Device: cpu, cuda, cuda:1 or mps.")

@@ -1,4 +1,4 @@
-"""The built-in models: a small real target, two drafts, two draft heads, and their prompts."""
+"""The built-in models: a small real target, two drafts, four draft heads, and their prompts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["HEADS", "MODELS", "PROMPTS", "PairSource", "resolve"]
 
 PREFIX, _OF_MTP = "builtin:", f"{NATIVE}:"
 MODELS = ("target", "draft", "distilled")
-HEADS = ("eagle3", "dflash")
+HEADS = ("eagle3", "dflash", "mtp", "dspark")
 """Draft heads over the hidden states of the target, in the format of speculators."""
 _STDLIB = Path(__file__).parent / "stdlib"
 
