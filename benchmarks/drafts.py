@@ -1,22 +1,25 @@
 """Drafts of all kinds for the built-in target, side by side, one thread: what a call gives, and what it takes.
 
 Each draft is measured over the same prompts, with the latencies of its passes. A row is a draft and what is done with
-it: its verification rule with the k of the largest predicted speed-up, the loop's time included. The table of
-docs/built_in_pair.md is written from the results.
+it: its verification rule with the k of the largest predicted speed-up, the loop's time included. `_drafts_page.py`
+makes a table and a picture of the results.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest import mock
 
 import torch
+from _drafts_page import table
 from _rows import print_machine
 
 from spectheory.cli.options import LATENCY_FILE
@@ -30,9 +33,10 @@ from spectheory.measure import MeasureSettings, ModelPair, Progress, load_pair, 
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.validation.run import context_of, kept_latencies
 from spectheory.pairs import PREFIX, PROMPTS, resolve
+from spectheory.prediction.ngrams import ngram_rules
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.trace import Trace
-from spectheory.verification import PATH_RULES
+from spectheory.verification import PATH_RULES, SuffixDrafts
 
 LONGEST = 8
 """Most drafts of a call; heads draft no more than they were trained for."""
@@ -41,24 +45,28 @@ RESULTS = Path(__file__).parent / "results"
 
 @dataclass(frozen=True)
 class Way:
-    """One row: a built-in draft, the rule that verifies it, and what an engine needs for it."""
+    """One row: a built-in draft, the rule that verifies it, what it is, and its kind as in `_drafts_page.py`."""
 
     draft: str
     rule: str
     what: str
-    needs: str
+    kind: str
 
 
-SECOND = "a second model with the same tokenizer"
-HEAD = "the target's hidden states, a trained head"
 WAYS = (
-    Way("draft", "block", "small model, trained on text", SECOND),
-    Way("distilled", "block", "small model, distilled", f"{SECOND}, distillation"),
-    Way("eagle3", "block", "EAGLE-3 head", HEAD),
-    Way("dflash", "block", "DFlash head, sampled drafts", HEAD),
-    Way("dflash", "argmax", "DFlash head, argmax drafts", HEAD),
-    Way("distilled", "lookup", "prompt lookup", "nothing"),
+    Way("draft", "block", "small model, trained on text", "model"),
+    Way("distilled", "block", "small model, distilled", "model"),
+    Way("eagle3", "block", "EAGLE-3 head", "head"),
+    Way("mtp", "block", "MTP head", "head"),
+    Way("dspark", "block", "DSpark head", "head"),
+    Way("dflash", "block", "DFlash head, sampled drafts", "head"),
+    Way("dflash", "argmax", "DFlash head, argmax drafts", "head"),
+    Way("distilled", "lookup", "prompt lookup", "copy"),
+    Way("distilled", "ngram-vllm:min=1,max=3", "n-grams of vLLM", "copy"),
+    Way("distilled", "ngram-cache", "n-grams of llama.cpp", "copy"),
+    Way("distilled", "suffix", "suffix decoding", "copy"),
 )
+NGRAMS = tuple(way.rule for way in WAYS if way.rule.startswith("ngram"))
 
 
 def known(
@@ -83,14 +91,16 @@ def shown(what: str) -> Iterator[Callable[[Progress], None]]:
 
 
 def measured(name: str, prompts: tuple[Prompt, ...], how: MeasureSettings, folder: Path) -> Draft:
-    """The draft with its trace and latencies."""
+    """The draft with its trace, and latencies in CPU seconds, which other processes change little."""
     pair = load_pair(resolve(f"{PREFIX}target"), resolve(PREFIX + name), device="cpu")
-    return Draft(name, *known(pair, prompts, how, folder, LONGEST + 1))
+    with mock.patch.object(time, "perf_counter", time.thread_time):
+        return Draft(name, *known(pair, prompts, how, folder, LONGEST + 1))
 
 
 def row(way: Way, draft: Draft) -> dict[str, Any]:
     """What the fastest chain of this way gives and takes."""
-    ranking = rank_drafts([draft.in_loop], rules=[PATH_RULES[way.rule]], k_max=LONGEST)
+    known_rules = PATH_RULES | {rule.name: rule for rule in ngram_rules(draft.trace)}
+    ranking = rank_drafts([draft.in_loop], rules=[known_rules[way.rule]], k_max=LONGEST)
     best = ranking.best.prediction
     assert best.speedup is not None
     return {
@@ -101,26 +111,6 @@ def row(way: Way, draft: Draft) -> dict[str, Any]:
         "passes": len(best.shape.passes),
         "speedup": best.speedup.as_dict(),
     }
-
-
-def table(rows: list[dict[str, Any]]) -> str:
-    """The rows as Markdown, the fastest first."""
-    lines = [
-        "| draft | verification | first draft accepted | best k | tokens per call | draft passes per call "
-        "| predicted speed-up | needs |",
-        "|---|---|---:|---:|---:|---:|---:|---|",
-    ]
-    for each in sorted(rows, key=lambda one: -one["speedup"]["best"]):
-        cells = [each["what"], each["rule"], f"{each['acceptance']['best']:.3f}", str(each["k"])]
-        cells += [spread(each["tokens_per_call"]), str(each["passes"]), f"{spread(each['speedup'])}x", each["needs"]]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def spread(interval: dict[str, float], digits: int = 2) -> str:
-    """The best value and both ends."""
-    best, low, high = (f"{interval[name]:.{digits}f}" for name in ("best", "low", "high"))
-    return f"{best} [{low}, {high}]"
 
 
 def options_of(doc: str | None, first: int, results: str) -> argparse.ArgumentParser:
@@ -147,13 +137,15 @@ def main() -> None:
     print_machine()
     torch.set_num_threads(1)
     prompts = read_prompts(PROMPTS)[: options.first]
-    how = MeasureSettings(Sampling(1.0), tokens=options.tokens, count=1, seed=options.seed)
+    how = MeasureSettings(
+        Sampling(1.0), tokens=options.tokens, count=1, seed=options.seed, suffix=SuffixDrafts(), ngrams=NGRAMS
+    )
     with TemporaryDirectory() as unkept:
         folder = options.out or Path(unkept)
         names = dict.fromkeys(way.draft for way in WAYS)
         drafts = {name: measured(name, prompts, how, folder / name) for name in names}
         rows = [row(way, drafts[way.draft]) for way in WAYS]
-    save(options.json, how, {"prompts": len(prompts), "longest": LONGEST}, drafts=rows)
+    save(options.json, how, {"prompts": len(prompts), "longest": LONGEST, "clock": "CPU seconds"}, drafts=rows)
     print(table(rows))
 
 

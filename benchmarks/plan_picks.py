@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from _drafts_page import spread
 from _rows import print_machine
 from drafts import known as known_of
-from drafts import options_of, save, shown, spread
+from drafts import options_of, save, shown
 from numpy.typing import NDArray
 
 from spectheory.answers import plain

@@ -128,6 +128,14 @@ def test_the_page_is_up_to_date(script: dict[str, Any]) -> None:
     assert script["renewed"](page) == page
 
 
+def test_the_table_of_drafts_is_up_to_date() -> None:
+    """To renew it: `python benchmarks/_drafts_page.py`."""
+    page = (ROOT / "docs" / "built_in_pair.md").read_text()
+    script = runpy.run_path(str(ROOT / "benchmarks" / "_drafts_page.py"))
+    assert script["renewed"](page) == page
+    assert script["renewed"](page.replace("EAGLE-3 head", "EAGLE-2 head", 1)) != page.replace("EAGLE-3", "EAGLE-2", 1)
+
+
 def test_every_row_was_equal_first(script: dict[str, Any]) -> None:
     results = script["results"]()
     assert len(results) > 10

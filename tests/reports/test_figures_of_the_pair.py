@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 from pathlib import Path
 
 import matplotlib
@@ -50,6 +51,13 @@ def test_a_command_draws_the_committed_pictures(command: tuple[str, ...], tmp_pa
 def test_what_was_measured_is_the_committed_picture(tmp_path: Path) -> None:
     write_measured(Trace.read(DISTILLED), LatencyTable.read(DISTILLED / "latency.json"), tmp_path)
     assert not differs("measured", tmp_path)
+
+
+def test_the_drafts_are_the_committed_picture(tmp_path: Path) -> None:
+    """To renew it: `python benchmarks/_drafts_page.py`."""
+    script = runpy.run_path(str(ROOT / "benchmarks" / "_drafts_page.py"))
+    script["write_figure"](script["saved"](), tmp_path / "drafts")
+    assert not differs("drafts", tmp_path)
 
 
 def test_another_pair_is_seen(tmp_path: Path) -> None:
