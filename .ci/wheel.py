@@ -12,7 +12,8 @@ HELD = (
     *(f"spectheory/pages/page.{kind}" for kind in ("html", "css", "js")),
     *(f"spectheory/pages/captions/{name}.md" for name in ("paths", "race")),
     *(f"spectheory/engines/openvino/{part}.py" for part in ("logs", "settings", "running", "drivers/openvino_engine")),
-    *(f"spectheory/pairs/stdlib/{name}/model.safetensors" for name in ("target", "draft", "eagle3", "dspark")),
+    *(f"spectheory/pairs/stdlib/{name}/model.safetensors" for name in ("target", "draft", "distilled")),
+    *(f"spectheory/pairs/stdlib/{name}/model.safetensors" for name in ("eagle3", "dflash", "mtp", "dspark")),
     *("spectheory/samples/pair/trace.parquet", "spectheory/samples/vllm_metrics.txt"),
     *("spectheory/pairs/stdlib/question.jsonl", "spectheory/py.typed", "simulations/py.typed", "proofs_check/py.typed"),
 )
