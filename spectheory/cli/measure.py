@@ -60,7 +60,6 @@ from spectheory.reports.notes import timing_notes
 from spectheory.reports.optional_tables import settings_table
 from spectheory.reports.table import for_terminal
 from spectheory.trace import TRACE_FILE, Trace
-from spectheory.verification import SuffixDrafts
 from spectheory.verification.by_start import deepest
 
 Brief = Callable[[Trace, float | None], Report]
@@ -120,7 +119,6 @@ def _measured_as(text: TextOptions) -> MeasureSettings:
         text.temperature,
         count=1 if text.given_text else text.continuations,
         given_text=text.given_text,
-        suffix=SuffixDrafts() if text.suffix else None,
         ngrams=tuple(text.ngram or ()),
         better_drafts=text.better_drafts,
     )

@@ -59,7 +59,6 @@ class TextOptions(SampledText):
 
     temperature: Annotated[float, the.TEMPERATURE] = 1.0
     given_text: Annotated[bool, the.GIVEN_TEXT] = False
-    suffix: Annotated[bool, the.SUFFIX] = False
     ngram: Annotated[list[str] | None, the.NGRAM] = None
     better_drafts: Annotated[bool, the.BETTER_DRAFTS] = False
 

@@ -235,7 +235,6 @@ FIRST = option("--first", "INT", TEXT, "Decode only this many prompts, from the 
 TOKENS = option("--tokens", "INT", TEXT, "Most output tokens of a text.")
 CONTINUATIONS = option("--continuations", "INT", TEXT, "Texts sampled per prompt.")
 GIVEN_TEXT = option("--given-text", "", TEXT, "The text is each prompt's `output`; none is sampled.")
-SUFFIX = option("--suffix", "", TEXT, "Also record the drafts of suffix decoding, for texts served in order.")
 NGRAM = option(
     "--ngram",
     "NAME:SETTINGS",

@@ -23,7 +23,7 @@ from spectheory.drafting import Chain, StoppingRule
 from spectheory.drafting.tree import at_least_one
 from spectheory.engines import of_engines
 from spectheory.errors import SettingError, argument
-from spectheory.ngrams import NgramDraft, read_ngrams
+from spectheory.ngrams import NgramDraft
 from spectheory.prediction import Plan, Prediction
 from spectheory.prediction.ngrams import ngram_rules
 from spectheory.prediction.plan_answer import measured_nodes
@@ -37,7 +37,6 @@ from spectheory.verification import (
     BlockVerification,
     GreedyMatch,
     LookupMatch,
-    SuffixMatch,
     TokenVerification,
 )
 from spectheory.verification.by_start import within
@@ -131,8 +130,8 @@ class ModelSource:
         return not self.source.startswith(f"{_UNKNOWN}/")
 
 
-TOKEN, BLOCK, ARGMAX, GREEDY, LOOKUP, SUFFIX = (
-    rule.name for rule in (TokenVerification, BlockVerification, ArgmaxDraft, GreedyMatch, LookupMatch, SuffixMatch)
+TOKEN, BLOCK, ARGMAX, GREEDY, LOOKUP = (
+    rule.name for rule in (TokenVerification, BlockVerification, ArgmaxDraft, GreedyMatch, LookupMatch)
 )
 """The rules of chains that engines have."""
 
@@ -187,7 +186,7 @@ class Ask:
         """Predict the chains of the given lengths, and those that stopping rules end."""
         predicted = partial(planned, draft.trace, draft.cost, prefill_emits_token=prefill_emits_token)
         names = [GREEDY, TOKEN] if (draft.trace.sampling or Sampling()).temperature == 0 else [TOKEN, BLOCK, ARGMAX]
-        asked = [PATH_RULES[name] for name in (*names, LOOKUP, SUFFIX)]
+        asked = [PATH_RULES[name] for name in (*names, LOOKUP)]
         known = [rule for rule in asked if not rule.missing_columns(draft.trace.columns)]
         rules = [*known, *ngram_rules(draft.trace)]
         shapes = [Chain(k) for k in lengths]
@@ -209,15 +208,18 @@ class Ask:
         known = [p for p in known if not p.shape.stop or (stop and isinstance(p.shape.stop, stop))]
         return max(known, key=lambda p: p.gain) if known else None
 
-    def lookup(self, engine: str) -> tuple[Prediction | None, NgramDraft | None, str]:
-        """The fastest of the engine's n-gram drafts that the trace has replayed, or prompt lookup as an estimate of
-        them; its settings, and a remark that says which.
+    def lookup(
+        self, engine: str, kind: type[NgramDraft] = NgramDraft
+    ) -> tuple[Prediction | None, NgramDraft | None, str]:
+        """The fastest of the engine's n-gram drafts of a kind that the trace has replayed, or prompt lookup as an
+        estimate of them; its settings, and a remark that says which.
         """
-        rules = [rule.name for rule in ngram_rules(self.draft.trace) if rule.engine == engine]
-        best = self.fastest(*rules) if rules else None
+        known = {rule.name: rule.copies for rule in ngram_rules(self.draft.trace)}
+        rules = [name for name, draft in known.items() if draft.engine == engine and isinstance(draft, kind)]
+        best = self.fastest(*rules)
         if best is None:
             return self.fastest(LOOKUP), None, LOOKUP_ESTIMATE
-        (draft,) = read_ngrams([best.rule.name])
+        draft = known[best.rule.name]
         return best, draft, f"Rule: {draft}, which needs no draft model; replayed on the texts as in {draft.source}."
 
     def drafted(
@@ -377,8 +379,8 @@ def engine_settings(
     engines that have the stopping rule. An engine is left out if the trace does not predict its rule (recorded lengths
     are of no rule), or if it does not support the trace's filters.
     With a cost model that depends on the batch, vLLM's settings include the best length for every batch size. Prompt
-    lookup and suffix decoding come last where traces have them: they need no draft model, use the first such trace (as
-    in :func:`~spectheory.deployment.plan`), and are estimates.
+    lookup and n-gram drafts come last where traces have them: they need no draft model and use the first such trace (as
+    in :func:`~spectheory.deployment.plan`).
 
     Examples
     --------

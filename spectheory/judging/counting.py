@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 from spectheory.drafting import Chain, Shape, StoppingRule, read_stop
 from spectheory.drafting.shapes import read_shape
 from spectheory.errors import SettingError, TextError, argument
+from spectheory.ngrams import NGRAMS
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import Counters, by_accepted
+from spectheory.verification.base import PathRule
+from spectheory.verification.registry import PATH_RULES, path_rule
 
 MOST_K = 1024
 
@@ -56,6 +59,18 @@ def shape_of(log: CallLog, k: int, stop: StoppingRule | None = None) -> Shape:
     if stop is not None:
         return Chain(k, stop=stop)
     return read_shape(str(named), [k])[0] if named else Chain(k)
+
+
+def rule_of(log: CallLog) -> PathRule | None:
+    """The rule that a log states, where it is a built-in one or an n-gram draft.
+
+    Examples
+    --------
+    >>> rule_of(CallLog((), provenance={"rule": "suffix:max=8"})).name, rule_of(CallLog(()))
+    ('suffix:max=8', None)
+    """
+    name = str(log.provenance.get("rule"))
+    return path_rule(name) if name in PATH_RULES or name.partition(":")[0] in NGRAMS else None
 
 
 def starts_of(request: Request, counting: Counting) -> NDArray[np.int64] | None:

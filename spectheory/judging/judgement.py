@@ -18,20 +18,21 @@ from spectheory.drafting import Chain, Shape, StoppingRule, read_stop
 from spectheory.errors import SettingError, TextError, TraceError, argument
 from spectheory.judging.causes import CAUSES, Context, Finding, Reread, stops_early
 from spectheory.judging.comparison import READINGS
-from spectheory.judging.counting import Counting, counted, counting_of, past_end, shape_of, torn
+from spectheory.judging.counting import Counting, counted, counting_of, past_end, rule_of, shape_of, torn
 from spectheory.judging.divergence import engine_dtype as dtype_of
 from spectheory.judging.divergence import greedy_tests, known_dtype, rounding_bound
 from spectheory.judging.expected import ExpectedCounts
 from spectheory.judging.output import POSSIBLE, POWER, OutputTest, bonus_test, output_tests
 from spectheory.judging.standing import FALSE_ALARMS, Bench, Standing
 from spectheory.judging.starts import Calls
+from spectheory.prediction.ngrams import in_trace
 from spectheory.prediction.remarks import exchanged
 from spectheory.prediction.shape_calls import check_shapes, takes
 from spectheory.trace import TextInfo, Trace, read_evidence
 from spectheory.trace.calls import MOST_DRAFTS, CallLog, Request
 from spectheory.trace.counters import Counters
 from spectheory.trace.reading import given_trace
-from spectheory.verification import PATH_RULES, GrownMatch, PathRule, RankRule
+from spectheory.verification import GrownMatch, PathRule, RankRule
 from spectheory.verification.matching import ArgmaxDraft, GreedyMatch
 from spectheory.verification.registry import ALL, RULES, path_rule, read_rules
 
@@ -182,7 +183,7 @@ def judge(
     totals, stop = _checked(log, trace, counters, stop, reread, k)
     named = tuple(read_rules(rules, path_rule, list))  # with all, none is stated
     if not named and not (isinstance(rules, Collection) and ALL in rules):
-        known = PATH_RULES.get(str(log.provenance.get("rule")))
+        known = rule_of(log)
         named = (known,) if known else ()
     counting = counting_of(log, k)
     if trace is None and reread is not None:
@@ -196,6 +197,7 @@ def judge(
     bench = _bench(log, counting, totals, shape_of(log, counting.k, stop))
     if bench.stop is not None and greedy:
         bench.stop.check_temperature(0)
+    named = tuple(in_trace(rule, trace) for rule in named)
     asked = _asked(trace, named, greedy, bench.shape, reread)
     first = greedy and bench.shape.is_chain
     made = Judgement(

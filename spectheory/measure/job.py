@@ -32,7 +32,6 @@ from spectheory.prompts import Prompt
 from spectheory.trace import BY_START, GIVEN_TEXT, MEASURED, SAMPLED_TEXT, SCHEMA_VERSION, SOURCES, TextInfo, Trace
 from spectheory.trace.columns import BETTER
 from spectheory.trace.parts import concatenate
-from spectheory.verification import SuffixDrafts
 
 
 @dataclass(frozen=True)
@@ -43,9 +42,9 @@ class MeasureSettings:
     whether to compute the expensive columns: the race's, those of distinct candidates and of biased rules. Each prompt
     has its own random stream, and each text its own key for estimated columns. `depth` is that of a draft head, which
     is measured at every start (§10); None: as many drafts as it was trained for. `grown` is the size of the trees that
-    the draft grows at every start, as 16x4x5; None: none. `suffix` says what suffix decoding drafts, for its columns;
-    `ngrams` are n-gram drafts of engines (as ``spectheory.ngrams.read_ngrams`` takes them). For both, texts are served
-    in the order of the file. `better_drafts` says whether to record what the geometric path of a better draft reads
+    the draft grows at every start, as 16x4x5; None: none. `ngrams` are n-gram drafts of engines (as
+    ``spectheory.ngrams.read_ngrams`` takes them); texts are served in the order of the file. `better_drafts` says
+    whether to record what the geometric path of a better draft reads
     (:mod:`spectheory.prediction.what_if_answer`), which no head has.
 
     Examples
@@ -65,7 +64,6 @@ class MeasureSettings:
     race: bool = True
     depth: int | None = None
     grown: str | None = None
-    suffix: SuffixDrafts | None = None
     ngrams: tuple[str, ...] = ()
     better_drafts: bool = False
 

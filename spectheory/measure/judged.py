@@ -15,20 +15,20 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, Grown, Shape
 from spectheory.errors import SettingError, TextError
 from spectheory.judging.changes import LogitChange, Steps
-from spectheory.judging.counting import shape_of
+from spectheory.judging.counting import rule_of, shape_of
 from spectheory.measure.columns.noise import position_keys, text_key
 from spectheory.measure.columns.pmf import log_pmf
 from spectheory.measure.columns.statistics import position_statistics
-from spectheory.measure.copied import lookup_columns, suffix_columns
+from spectheory.measure.copied import lookup_columns, ngram_columns, removed_from_equal
 from spectheory.measure.forward import naming_the_text, paired_logits
 from spectheory.measure.grown import grown_columns
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.tokens import check_window
+from spectheory.prediction.ngrams import NGRAMS
 from spectheory.trace import GIVEN_TEXT, IMPOSSIBLE, LAYERS, READ, SOURCES, TextInfo, Trace
 from spectheory.trace.calls import CallLog, Request
-from spectheory.verification import SuffixMatch
-from spectheory.verification.suffix import OWN_TEXT
+from spectheory.verification import NgramMatch
 
 CUT_SLACK = 2**-4
 """How far an engine's cuts may be off, in proportion: bfloat16 logits near 16 are rounded by up to 2^-4 nats. A cut by
@@ -66,7 +66,7 @@ def judged_trace(
         )
     sampling = log.sampling if log.sampling.temperature else Sampling()  # at which texts are read
     check_ids(log)
-    shape = shape_of(log, log.k or 1)
+    shape, rule = shape_of(log, log.k or 1), rule_of(log)
     texts = [_ids(pair, request) for request in log.requests]
     target, draft = (change.steps(sampling) if change else (sampling,) for change in (target_change, draft_change))
     read = []
@@ -74,8 +74,9 @@ def judged_trace(
         columns = _columns(pair, request.id, *ids, target, draft, chunk, shape, text_key(key, number))
         if isinstance(shape, Grown):  # trees that depend on the log
             columns |= grown_columns(pair, *ids, shape, chunk=chunk, name=request.id)
-        elif log.provenance.get("rule") == SuffixMatch.name:  # copies from the request's own text
-            columns |= suffix_columns([ids], OWN_TEXT, pair.end_of_text)
+        elif isinstance(rule, NgramMatch):
+            removed = removed_from_equal(pair.target.network, log.sampling)
+            columns |= ngram_columns(rule.copies, *ids, pair.end_of_text, removed)
         read.append(columns)
     impossible = [
         f"text {request.id!r}, token {at + 1} (id {request.output[at]})"
@@ -93,6 +94,7 @@ def judged_trace(
             for request, ids in zip(log.requests, texts, strict=True)
         ),
         _provenance(pair, log, sampling, {"target": target_change, "draft": draft_change}, shape)
+        | ({NGRAMS: [rule.name]} if isinstance(rule, NgramMatch) else {})
         | ({IMPOSSIBLE: impossible} if impossible else {}),
     )
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from spectheory.checks import whole
 from spectheory.errors import TraceError
 from spectheory.files import sole_writer
-from spectheory.measure.copied import removed_from_equal, with_suffix
+from spectheory.measure.copied import removed_from_equal
 from spectheory.measure.job import (
     Encoded,
     Measurement,
@@ -309,7 +309,6 @@ class _Run:
         prompts = [self.job.prompts[place].ids for place in places]
         ends = self.job.pair.end_of_text if self.job.settings.stop_at_end else frozenset[int]()
         trace = concatenate(self.store.some(places), provenance)
-        trace = with_suffix(trace, prompts=prompts, drafts=self.job.settings.suffix, ends=ends)
         ngrams = self.job.settings.ngrams
         removed = removed_from_equal(self.job.pair.target.network, self.job.settings.sampling) if ngrams else ()
         return with_ngrams(trace, ngrams, prompts=prompts, ends=ends, removed=removed)

@@ -9,6 +9,8 @@ from spectheory.checks import several
 from spectheory.errors import SettingError
 from spectheory.ngrams.base import NgramDraft, Request, replay
 from spectheory.ngrams.llamacpp import NgramCache, NgramMapK, NgramMapK4V, NgramMod, NgramSimple
+from spectheory.ngrams.sglang import SglangFrequentNgram, SglangNgram
+from spectheory.ngrams.suffix import Suffix
 from spectheory.ngrams.transformers import TransformersLookup
 from spectheory.ngrams.vllm import VllmGpuNgram, VllmNgram
 
@@ -16,7 +18,8 @@ __all__ = ["NGRAMS", "NgramDraft", "Request", "read_ngrams", "replay"]
 
 _LISTED = (
     *(NgramSimple, NgramMapK, NgramMapK4V, NgramMod, NgramCache),
-    *(VllmNgram, VllmGpuNgram),
+    *(VllmNgram, VllmGpuNgram, Suffix),
+    *(SglangNgram, SglangFrequentNgram),
     TransformersLookup,
 )
 NGRAMS: Mapping[str, type[NgramDraft]] = {each.name: each for each in _LISTED}

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from spectheory.errors import SettingError
-from spectheory.ngrams.base import Ids, NgramDraft, occurrences
-from spectheory.verification.copied import LONGEST_COPY
+from spectheory.ngrams.base import LONGEST_COPY, Ids, NgramDraft, occurrences
 
 
 @dataclass(frozen=True)

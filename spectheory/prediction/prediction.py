@@ -24,7 +24,7 @@ from spectheory.prediction.best_tree import BestTree, ShapeRequest
 from spectheory.prediction.call_times import drafted_per_call, speedup, stopped_speedup, sum_of
 from spectheory.prediction.certified import by_lists, ends_of, hull, nested
 from spectheory.prediction.means import MeanLaws
-from spectheory.prediction.ngrams import ngram_rules
+from spectheory.prediction.ngrams import in_trace, ngram_rules
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.recorded import recorded_rules
 from spectheory.prediction.shape_calls import ShapeCalls, by_parallel_head, calls_by_shape, takes
@@ -84,7 +84,7 @@ def planned(
         usual = (*DEFAULT_RULES, ArgmaxDraft()) if by_parallel_head(trace.provenance) else DEFAULT_RULES
         known = [rule for rule in usual if not rule.missing_columns(trace.columns)]
         rules = recorded_rules(trace) or [*known, *ngram_rules(trace)]
-    rules = [path_rule(rule) for rule in several("rules", rules, remedy="name rules")]
+    rules = [in_trace(path_rule(rule), trace) for rule in several("rules", rules, remedy="name rules")]
     shapes = several("shapes", shapes, remedy="name shapes")
     _check(rules, shapes, cost)
     if limits is not None:

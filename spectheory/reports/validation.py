@@ -13,6 +13,7 @@ from spectheory.answers.judged import ValidationJson
 from spectheory.prediction.over_prompts import FEW, few_prompts
 from spectheory.reports.base import Brief, Report, deviations, short
 from spectheory.reports.table import Cell, Column, Table, Value
+from spectheory.verification.registry import find_rule
 
 Content = Mapping[str, Any]
 
@@ -65,8 +66,6 @@ _UNREFUTED = {
 """What a brief answer says where a wrong reading was not refuted."""
 _SHORT = {"acceptance": "accept"}
 """Names that are too long for a terminal of 80 columns."""
-_COPIED = {"lookup": "", "suffix": ", from this request's prompt and text alone, as decoded and expected"}
-"""Rules whose drafts are copied, and what more is to say of their seconds."""
 
 
 def validation_report(content: Content) -> Report:
@@ -220,9 +219,10 @@ def _notes(content: Content) -> list[str]:
         ]
     rules = {record["rule"] for at in content["temperatures"] for record in at["settings"]}
     lines += [
-        f"{name}: nothing is random given the text; predicted seconds are of as many tokens as each call copies{more}."
-        for name, more in _COPIED.items()
-        if name in rules
+        f"{name}: nothing is random given the text; predicted seconds are of as many tokens as each call copies, from "
+        "this request's prompt and text alone."
+        for name in sorted(rules)
+        if name not in JUDGES and not find_rule(name).uses_draft
     ]
     if rules & set(JUDGES):
         lines.append(

@@ -200,6 +200,5 @@ _RELATIONS = (
     ),
     _Relation("race_g", REQUIRED, "must be in [c - 1, c], c = exp(log_target - log_draft)", _impossible_race),
     _Relation("lookup_match", ("lookup_drafted",), "must be at most lookup_drafted", np.greater),
-    _Relation("suffix_match", ("suffix_drafted",), "must be at most suffix_drafted", np.greater),
     _Relation("ngram_match", ("ngram_drafted",), "must be at most ngram_drafted", np.greater),
 )

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.verification.copied import LONGEST_COPY
+from spectheory.ngrams.base import LONGEST_COPY
 from spectheory.verification.lookup import LOOKUP_NGRAM
 
 Kind = Literal["number", "integer", "truth value"]
@@ -205,10 +205,6 @@ COLUMNS: dict[str, Column] = {
         "integer",
         high=MOST_DEPTH,
     ),
-    "suffix_match": Column(
-        "leading tokens of what suffix decoding drafts here that the text repeats (§10)", "integer", high=LONGEST_COPY
-    ),
-    "suffix_drafted": Column("tokens that suffix decoding drafts here (§10)", "integer", high=LONGEST_COPY),
     "ngram_match": Column(
         "leading tokens of what each n-gram draft copies here that the text repeats (§10)",
         "integer",
@@ -253,7 +249,7 @@ JUDGED = (
 and filters."""
 BY_START = tuple(name for name, column in COLUMNS.items() if column.by_start)
 """Columns of a draft whose pmfs depend on where the call starts (§10)."""
-COPIED = ("grown_match", "suffix_match", "suffix_drafted", "ngram_match", "ngram_drafted", "recorded_match")
+COPIED = ("grown_match", "ngram_match", "ngram_drafted", "recorded_match")
 """Columns by start of drafts that are certain of their tokens; a trace has them where they were asked for."""
 BETTER = ("renyi",)
 """Columns of what a better draft would give; a trace has them where they were asked for."""

@@ -33,7 +33,6 @@ from spectheory.verification.rank_entropy import (
 )
 from spectheory.verification.recursive import RecursiveRejection
 from spectheory.verification.registry import PATH_RULES, RULES
-from spectheory.verification.suffix import SuffixDrafts, SuffixMatch
 from spectheory.verification.token import TokenVerification
 
 __all__ = [
@@ -62,8 +61,6 @@ __all__ = [
     "RecursiveRejection",
     "Rule",
     "RuleStanding",
-    "SuffixDrafts",
-    "SuffixMatch",
     "TokenVerification",
     "TopKMatch",
     "entropy_at_least_kl",

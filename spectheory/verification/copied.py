@@ -12,11 +12,9 @@ from spectheory import kernels
 from spectheory.checks import instance, several, whole
 from spectheory.distributions import Array
 from spectheory.errors import SettingError
+from spectheory.ngrams.base import LONGEST_COPY, NgramDraft
 from spectheory.verification.base import Columns, Drafts, PathRule, at_least_one, checked_columns
 from spectheory.verification.matching import IndependentMatch
-
-LONGEST_COPY = 1024
-"""Longest draft whose match a trace records."""
 
 
 class CopiedMatch(PathRule):
@@ -25,11 +23,12 @@ class CopiedMatch(PathRule):
     With :math:`m_n`, the number of leading drafts that the text repeats from n on, :math:`P(\tau \ge i \mid x, n) =
     1[m_n \ge i]` (§7, exact): given the text nothing is random. Token and block verification of a draft that is certain
     of its tokens are the same rule. `needs` are the columns of :math:`m_n` and, where it is known, of the tokens
-    drafted.
+    drafted. `copies` is how decoders find these, None where a log alone knows.
     """
 
     statement: ClassVar[str] = "A4"
     drafts: ClassVar[Drafts] = "copied"
+    copies: NgramDraft | None = None
 
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
         """Target probability of the drafted token, of which `draft` is certain (A4, exact)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from spectheory.ngrams.lookup import Lookup
 from spectheory.verification.copied import CopiedMatch
 
 LOOKUP_NGRAM = 3
@@ -31,6 +32,7 @@ class LookupMatch(CopiedMatch):
     served: ClassVar[bool] = True
     colour: ClassVar[str] = "wine"
     needs: ClassVar[tuple[str, ...]] = ("lookup_match", "lookup_drafted")
+    copies = Lookup(LOOKUP_NGRAM)
     missing = ("it needs the tokens of prompt and text", "measure again with this version")
 
     @property

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from spectheory.checks import instance, whole
 from spectheory.errors import SettingError, argument
+from spectheory.ngrams import NgramDraft
 from spectheory.verification.base import Columns
 from spectheory.verification.copied import CopiedMatch
 
@@ -18,42 +19,39 @@ from spectheory.verification.copied import CopiedMatch
 class NgramMatch(CopiedMatch):
     """One n-gram draft of a trace, accepted while the output equals it. No draft model is read.
 
-    `draft` is its name, `place` its column of ``ngram_match``, `engine` who runs it. `length` is the number of tokens
-    that a call drafts at most where the replay fixes it; None where a call of k takes the first k.
+    `copies` is the draft, by whose name the rule is known; `place` is its column of ``ngram_match``. Where the replay
+    fixes how many tokens a call drafts at most, this is the rule's `length`; else a call of k takes the first k.
 
     Examples
     --------
+    >>> from spectheory.ngrams.vllm import VllmNgram
     >>> columns = {"ngram_match": np.array([[2, 0], [0, 1]]), "ngram_drafted": np.array([[2, 4], [3, 1]])}
-    >>> NgramMatch("ngram-vllm", 0, "vllm").path_survival(columns, 2).tolist()
+    >>> NgramMatch(VllmNgram()).path_survival(columns, 2).tolist()
     [[1.0, 1.0], [0.0, 0.0]]
     """
 
-    draft: str
-    place: int
-    engine: str
-    length: int | None = None
+    copies: NgramDraft
+    place: int = 0
 
     name: ClassVar[str] = "ngram"
     served: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("ngram_match", "ngram_drafted")
 
     def __post_init__(self) -> None:
-        for name in ("draft", "engine"):
-            instance(name, getattr(self, name), str, remedy="name it")
+        instance("copies", self.copies, NgramDraft, remedy="spectheory.ngrams.read_ngrams reads one")
         whole("place", self.place, least=0, remedy="count columns from 0")
-        if self.length is not None:
-            whole("length", self.length, remedy="pass the draft's k")
-        object.__setattr__(self, "name", self.draft)
+        for name, value in {"name": str(self.copies), "length": self.copies.k}.items():
+            object.__setattr__(self, name, value)
 
     @property
     def missing(self) -> tuple[str, str]:
         """Why a trace may lack the columns, and the remedy."""
-        return "it needs the tokens of prompts and texts", f"measure with {argument('ngrams', '--ngram')}"
+        return "it needs the tokens of prompts and texts", f"measure with {argument('ngrams', '--ngram')} {self.name}"
 
     @property
     def label(self) -> str:
         """What sentences call it."""
-        return self.draft
+        return self.name
 
     def matched(self, columns: Columns) -> NDArray[Any]:
         """Leading drafts that the text repeats from each position on, ``[N]``."""
@@ -67,7 +65,7 @@ class NgramMatch(CopiedMatch):
         """1 where the text repeats at least i tokens of the draft, ``[N, k]`` (§7, exact)."""
         if self.length not in (None, k):
             raise SettingError(
-                f"a chain of {k} tokens of {self.draft} is asked for",
+                f"a chain of {k} tokens of {self.name} is asked for",
                 limit=f"it was replayed with {self.length}, and other lengths find other tokens",
                 remedy=f"use a chain of {self.length}, or measure with this length",
             )

@@ -8,6 +8,7 @@ from typing import TypeVar
 from spectheory.checks import instance, several
 from spectheory.errors import SettingError, argument
 from spectheory.extensions import installed, is_address, load
+from spectheory.ngrams import NGRAMS, read_ngrams
 from spectheory.verification.base import PathRule, RankRule, Rule
 from spectheory.verification.block import BlockVerification
 from spectheory.verification.copied_first import THEN, CopiedFirst
@@ -16,10 +17,10 @@ from spectheory.verification.gumbel_list import GumbelList
 from spectheory.verification.kseq import KSeq
 from spectheory.verification.lookup import LookupMatch
 from spectheory.verification.matching import ArgmaxDraft, GreedyMatch, IndependentMatch, TopKMatch
+from spectheory.verification.ngram import NgramMatch
 from spectheory.verification.poisson import PoissonRace
 from spectheory.verification.race import RaceVerification
 from spectheory.verification.recursive import RecursiveRejection
-from spectheory.verification.suffix import SuffixMatch
 from spectheory.verification.token import TokenVerification
 
 R = TypeVar("R", bound=Rule)
@@ -44,7 +45,6 @@ BUILT_IN: tuple[Rule, ...] = (
     GumbelList(),
     LookupMatch(),
     GrownMatch(),
-    SuffixMatch(),
 )
 """A new rule's file is listed here and nowhere else."""
 
@@ -59,7 +59,6 @@ DEFAULT_RULES: tuple[PathRule, ...] = (
     BlockVerification(),
     RaceVerification(),
     LookupMatch(),
-    SuffixMatch(),
 )
 """Predicted with chains where no rule is named."""
 
@@ -108,7 +107,10 @@ def names(rules: Iterable[Rule], kind: type = PathRule) -> str:
 
 
 def find_rule(name: Rule | str) -> Rule:
-    """A rule itself, by its name, or by a class written as ``module:Class`` that has no built-in rule's name."""
+    """A rule itself, by its name, or by a class written as ``module:Class`` that has no built-in rule's name.
+
+    An n-gram draft is a rule with its settings, as ``suffix:max=8``; ``lookup>token`` copies first.
+    """
     if not isinstance(name, str):
         return instance("rule", name, Rule, remedy="spectheory.verification.PoissonRace() is one")
     if name in PATH_RULES:
@@ -116,6 +118,12 @@ def find_rule(name: Rule | str) -> Rule:
     if THEN in name:
         copied, other = (find_rule(part) for part in name.split(THEN, 1))
         return CopiedFirst(copied, other)  # type: ignore[arg-type]  # checked there
+    if name.partition(":")[0] in NGRAMS:
+        draft, *others = read_ngrams([name])
+        if others:
+            what = f"the rule {name!r} is {1 + len(others)} drafts"
+            raise SettingError(what, limit="one at a time", remedy="name each")
+        return NgramMatch(draft)
     if not is_address(name):
         known = all_rules()
         written = name if name in known else name.casefold()

@@ -43,7 +43,7 @@ TAKEN = {
     "texts": {"Trace.blocks, names"},
     "a text": {
         *("Accelerator, argument 1", "Accelerator, source", "noise, name"),
-        *("RecordedMatch, argument 1", "NgramMatch, argument 1", "NgramMatch, argument 3"),
+        "RecordedMatch, argument 1",
     },
 }
 """The arguments that take each of these."""

@@ -75,7 +75,7 @@ TWINS: list[tuple[str, Callable[[], Any], str]] = [
         "passes_alone is given without",
     ),
     ("predict TRACE --rule grown", lambda: spectheory.plan(TRACE, rules="grown"), "measure with grow"),
-    ("predict TRACE --rule suffix", lambda: spectheory.plan(TRACE, rules="suffix"), "measure with suffix"),
+    ("predict TRACE --rule suffix", lambda: spectheory.plan(TRACE, rules="suffix"), "measure with ngram"),
 ]
 """A command, the same question in Python, and a part of what Python says; the command says it with options."""
 

@@ -102,7 +102,7 @@ METHODS = [
     Method("toptree", HeaviestTree(8)),
     Method("plain"),
 ]
-MATCHED = [Method("topk", KAry((3, 2))), Method("argmax", Chain(3)), Method("lookup", Chain(5), ngram=2)]
+MATCHED = [Method("topk", KAry((3, 2))), Method("argmax", Chain(3)), Method("lookup", Chain(5))]
 
 
 def texts_of(decoded: Sequence[Decoded]) -> list[list[int]]:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from spectheory.drafting import Chain, KAry, Shape, Tree
-from spectheory.measure.copied import continuation
 from spectheory.measure.decoders import HeaviestTree, Method
 from spectheory.measure.decoders.methods import (
     Drafting,
@@ -19,6 +18,7 @@ from spectheory.measure.decoders.methods import (
     first_of,
 )
 from spectheory.measure.decoders.tree import Clocks, DraftTree, Floats, GeneratorChance, Source
+from spectheory.ngrams.lookup import Lookup
 from tests.made_up import each
 
 V = 7
@@ -107,8 +107,7 @@ def test_lookup_copies_the_latest_longest_match(seed: int) -> None:
     for size in (1, 2, 3, 10, 40):
         text = rng.integers(0, 3, size).tolist()
         for k, ngram in ((1, 1), (4, 2), (5, 4), (3, 50)):
-            assert continuation(np.asarray(text), k, ngram).tolist() == naive_lookup(text, k, ngram)
-    assert continuation(np.array([4, 1, 0, 2, 4]), 3, 2, frozenset({0})).tolist() == [1, 0]
+            assert Lookup(ngram).draft(np.asarray(text), None)[:k].tolist() == naive_lookup(text, k, ngram)
 
 
 def test_first_of_is_a_stable_sort() -> None:

@@ -264,18 +264,18 @@ def test_the_plan_shows_kinds_and_passes(tmp_path: Path, capsys: pytest.CaptureF
 def test_suffix_decoding_is_searched_as_it_was_measured() -> None:
     trace = head("eagle3")
     copied = np.random.default_rng(1).integers(0, 5, len(trace))
-    columns = {**trace.columns, "suffix_match": copied, "suffix_drafted": copied + 1}
-    how = {"max_depth": 24, "factor": 2.0, "offset": 0.0, "min_probability": 0.2, "across": False}
-    trace = replace(with_provenance(trace, settings={**trace.provenance["settings"], "suffix": how}), columns=columns)
+    columns = {**trace.columns, "ngram_match": copied[:, None], "ngram_drafted": copied[:, None] + 1}
+    how = "suffix:max=4,factor=2,probability=0.2,requests=0"
+    trace = replace(with_provenance(trace, ngrams=[how]), columns=columns)
     every = engine_settings([Draft("x", trace, table(draft=0.1))], k_max=4)
-    (settings,) = (each for each in every if each.candidate.prediction.rule.name == "suffix")
-    assert (settings.engine, settings.candidate.draft_kind, settings.candidate.draft.name) == ("vllm", "suffix", "none")
+    (settings,) = (each for each in every if each.candidate.prediction.rule.name == how)
+    assert (settings.engine, settings.candidate.draft_kind, settings.candidate.draft.name) == ("vllm", how, "none")
     assert settings.options == {
         "method": "suffix",
-        "num_speculative_tokens": settings.candidate.prediction.shape.nodes,
+        "num_speculative_tokens": 4,
         "suffix_decoding_max_tree_depth": 24,
         "suffix_decoding_max_spec_factor": 2.0,
         "suffix_decoding_min_token_prob": 0.2,
         "suffix_decoding_max_cached_requests": 0,
     }
-    assert any("An estimate" in line for line in settings.remarks)
+    assert any("served before" in line for line in settings.remarks)

@@ -18,13 +18,12 @@ from spectheory.errors import SettingError, TraceError
 from spectheory.measure import MeasureSettings, ModelPair, measure, teacher_forced
 from spectheory.measure.copied import lookup_columns
 from spectheory.measure.decoders import Decoded, Method, decode
-from spectheory.measure.decoders.methods import COPIES
+from spectheory.ngrams.base import LONGEST_COPY
 from spectheory.prediction import plan, predict
 from spectheory.prediction.paths import TextCalls, calls_of_texts
 from spectheory.prompts import Prompt
 from spectheory.trace import MEASURED, Trace
 from spectheory.verification import LookupMatch
-from spectheory.verification.copied import LONGEST_COPY
 from tests.measure.lookup_cases import END, KS, PROMPTS, by_hand, text_trace
 
 FEW = 5
@@ -191,7 +190,7 @@ def test_texts_that_go_on_are_drafted_for_through_ends(tiny_pair: ModelPair, mon
         by_drafted[stop] = LookupMatch().calls_by_drafted(columns, lengths, lengths, k)[0].tolist()
     at, drafted = 0, list[int]()
     while at < len(output):
-        draft = COPIES["lookup"](np.array(prompt + output[:at]), min(k, len(output) - at - 1), 3, frozenset()).tolist()
+        draft = LookupMatch.copies.draft(np.array(prompt + output[:at]), None)[: min(k, len(output) - at - 1)].tolist()
         drafted.append(len(draft))
         at += 1 + next((n for n, token in enumerate(draft) if token != output[at + n]), len(draft))
     assert drafted == [0, 3, 2, 0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +16,7 @@ from spectheory.distributions import Floats, Sampling
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TraceError
 from spectheory.ngrams import NgramDraft, Request, read_ngrams, replay
-from spectheory.ngrams.base import Ids, leading
-from spectheory.ngrams.llamacpp import NgramMod
+from spectheory.ngrams.base import NOTHING, Ids, followed, leading
 from spectheory.ngrams.transformers import TransformersLookup
 from spectheory.ngrams.vllm import VllmGpuNgram
 from spectheory.prediction import plan, predict
@@ -25,34 +25,45 @@ from spectheory.trace import TextInfo, Trace
 from spectheory.verification import ArgmaxDraft, CopiedFirst, LookupMatch, TokenVerification
 from spectheory.verification.registry import path_rule
 from tests.made_up import each
-from tests.ngrams.recorded_drafts import recorded, texts
+from tests.ngrams.recorded_drafts import listed, recorded, texts
 
 END = 0
 
 
-def calls_of(draft: NgramDraft, prompt: int, text: Ids, most: int = 1024) -> list[list[int]]:
-    """Start and drafted tokens of every call after the prompt's pass."""
-    state, calls, at = draft.begin(Request(text[:prompt])), [], prompt + 1
+def calls_of(draft: NgramDraft, prompt: int, text: Ids, most: int = 1024, state: Any = None) -> list[list[int]]:
+    """Start and drafted tokens of every call after the prompt's pass; from the state of a request that has begun."""
+    state, calls, at = state or draft.begin(Request(text[:prompt])), [], prompt + 1
     while at < len(text):
-        copied = np.asarray(draft.draft(text[:at], state), dtype=np.int64)[:most]
-        calls.append([at - prompt, *copied.tolist()])
-        accepted = leading(copied, text[at:])
-        if len(copied):
+        tokens, above = draft.branches(text[:at], state)
+        tokens, above = tokens[:most], above[:most]
+        calls.append([at - prompt, *(listed(tokens, above) if draft.trees else tokens)])
+        accepted = followed(tokens, above, text[at:].tolist())
+        if tokens:
             draft.accept(state, accepted)
         at += accepted + 1
     return calls
 
 
 def test_drafts_are_those_of_the_engines_own_code() -> None:
-    """Every call of llama.cpp's functions and of vLLM's; a wrong setting is noticed by each draft."""
-    noticed = set()
+    """Every call of the functions of llama.cpp, vLLM, Arctic Inference and SGLang; a wrong setting is noticed by each
+    draft, and so are servers that begin anew.
+    """
+    noticed, forgotten = set(), set()
+    state: Any = None
+    served: list[int] = []
     for row in recorded():
         (draft,), text = read_ngrams([row.draft]), np.array(row.text)
-        assert calls_of(draft, row.prompt, text, 8) == row.calls, row.draft
+        state, served = (state, served) if row.goes_on else (None, [])
+        state = draft.begin(Request(text[: row.prompt], served=np.array(served, dtype=np.int64)), state)
+        assert calls_of(draft, row.prompt, text, 8, state) == row.calls, row.draft
+        served = [*served, *row.text[row.prompt :], NOTHING]
+        if row.goes_on and calls_of(draft, row.prompt, text, 8) != row.calls:
+            forgotten.add(draft.name)
         wrong = {name: {"m": 2, "max": 1, "min": 1}.get(name, value) for name, value in draft.settings.items()}
         if wrong and calls_of(type(draft)(**wrong), row.prompt, text, 8) != row.calls:
             noticed.add(draft.name)
-    assert noticed == {"ngram-simple", "ngram-map-k", "ngram-map-k4v", "ngram-vllm"}
+    assert forgotten == {"ngram-mod", "suffix", "ngram-sglang", "ngram-sglang-prob"}
+    assert noticed == {"ngram-simple", "ngram-map-k", "ngram-map-k4v", "ngram-vllm", *forgotten}
 
 
 def by_hand_gpu(text: list[int], least: int, most: int) -> list[int]:
@@ -73,51 +84,6 @@ def test_vllms_lookup_on_gpus_takes_the_latest_and_fills_up() -> None:
             drafted = VllmGpuNgram(min=least, max=most).draft(text[:at], None)
             assert drafted[: len(copied) + 3].tolist() == copied + [text[at - 1]] * 3
             assert len(drafted) == 1024
-
-
-class HandMod:
-    """llama.cpp's ngram-mod by keys instead of hashes: what follows an n-gram where it stands last."""
-
-    def __init__(self, n: int, least: int, most: int) -> None:
-        self.n, self.least, self.most, self.done, self.low, self.emptied = n, least, most, 0, 0, False
-        self.known: dict[tuple[int, ...], int] = {}
-
-    def add(self, text: list[int]) -> None:
-        """All n-grams with a next token, from where it stopped."""
-        for i in range(self.done, len(text) - self.n):
-            self.known[tuple(text[i : i + self.n])] = text[i + self.n]
-        self.done = max(0, len(text) - self.n)
-
-    def calls(self, prompt: int, text: list[int]) -> list[list[int]]:
-        """Start and drafts of each call."""
-        self.add(text[:prompt])
-        calls, at = [], prompt + 1
-        while at < len(text):
-            if at - 1 >= self.n and self.done + 32 < at - 1:
-                self.add(text[: at - 1])
-            run = text[:at]
-            while len(run) < at + self.most and tuple(run[-self.n :]) in self.known:
-                run.append(self.known[tuple(run[-self.n :])])
-            copied = run[at:] if at - 1 >= self.n and len(run) - at >= self.least else []
-            accepted = leading(np.array(copied), np.array(text[at:]))
-            if copied:
-                self.low = self.low + 1 if accepted / len(copied) < 0.25 else 0
-            if self.low == 5:
-                self.known, self.done, self.low, self.emptied = {}, 0, 0, True
-            calls.append([at - prompt, *copied])
-            at += accepted + 1
-        return calls
-
-
-@each("n", [1, 2, 5, 28])
-def test_llamacpps_mod_follows_a_table(n: int) -> None:
-    """Against a table without hashes; texts are long enough for chunks and for a table that is emptied."""
-    rng, emptied = np.random.default_rng(n), False
-    for text in [*texts(rng), rng.integers(0, 3, 300)]:
-        hand = HandMod(n, 2, 6)
-        assert calls_of(NgramMod(n=n, min=2, max=6), 40, text) == hand.calls(40, text.tolist())
-        emptied |= hand.emptied
-    assert emptied == (n < 28)
 
 
 @each("top_p", [None, 0.9, 0.55, 0.5, 1 / 3])
@@ -225,8 +191,9 @@ def test_plan_names_the_engine_and_the_line_to_paste() -> None:
     """Each engine's fastest replayed draft with its settings; without a replay prompt lookup stays an estimate."""
     trace, prompts = made_up()
     asked = ["ngram-vllm:min=1,max=2|3", "ngram-mod:n=2,min=1,max=5", "ngram-map-k:n=1,m=3", "ngram-transformers:max=3"]
+    asked.append("ngram-sglang-prob:tokens=5,depth=4")
     trace = with_ngrams(trace, asked, prompts=prompts)
-    settings = {one.engine: one for one in engine_settings([Draft("pair", trace, FREE_DRAFTS)], k_max=6)[-3:]}
+    settings = {one.engine: one for one in engine_settings([Draft("pair", trace, FREE_DRAFTS)], k_max=6)[-4:]}
     mod = settings["llama.cpp"]
     assert mod.candidate.prediction.rule.name in ("ngram-mod:n=2,min=1,max=5", "ngram-map-k:n=1,m=3")
     assert f"--spec-type {mod.options['spec-type']}" in mod.paste
@@ -237,6 +204,8 @@ def test_plan_names_the_engine_and_the_line_to_paste() -> None:
     assert served.options["prompt_lookup_max"] == int(best.rule.name[-1])
     assert "ngram_proposer.py" in served.remarks[0]
     assert settings["transformers"].options["max_matching_ngram_size"] == 3
+    assert "num-draft-tokens 5 --speculative-ngram-max-trie-depth 4" in settings["sglang"].paste
+    assert settings["sglang"].options["speculative-ngram-match-type"] == "PROB"
 
 
 def hybrid_calls(survival: Floats, lengths: list[int]) -> list[float]:

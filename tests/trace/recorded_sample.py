@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from spectheory.measure.copied import lookup_columns, suffix_columns
+from spectheory.measure.copied import lookup_columns
+from spectheory.ngrams import Request, replay
+from spectheory.ngrams.base import NOTHING
+from spectheory.ngrams.suffix import Suffix
 from spectheory.trace.samples import SAMPLES
-from spectheory.verification import SuffixDrafts
 
 SAMPLE = SAMPLES / "specdecode_bench.jsonl"
 REQUESTS, TOKENS, DRAFTED = 6, 40, 8
@@ -26,8 +28,14 @@ REQUESTS, TOKENS, DRAFTED = 6, 40, 8
 def copied(prompts: list[Any], outputs: list[Any]) -> dict[str, list[list[int]]]:
     """``acc_len`` of both copied drafts for each request, from token ids alone."""
     texts = list(zip(prompts, outputs, strict=True))
-    by_suffix = suffix_columns(texts, SuffixDrafts())["suffix_match"]
+    served = np.concatenate([[*output, NOTHING] for output in outputs])
     cuts = np.cumsum([len(output) for output in outputs])[:-1]
+    begins = [0, *(cuts + np.arange(1, len(texts)))]
+    requests = [
+        (Request(np.array(prompt), served=served[:begin]), np.array(output))
+        for (prompt, output), begin in zip(texts, begins, strict=True)
+    ]
+    by_suffix = replay(Suffix(max=64, depth=64), requests)[:, 0]
     lengths = {
         "acc_ngram": [lookup_columns(*text)["lookup_match"] for text in texts],
         "acc_suffix": np.split(by_suffix, cuts),

@@ -24,7 +24,10 @@ from tests.made_up import each
 from tests.validation.validation_cases import HOW, PROMPTS, WARM
 
 CHAINS = [
-    *(Setting(rule, Chain(3)) for rule in ("token", "block", "race", "argmax", "lookup", "suffix")),
+    *(
+        Setting(rule, Chain(3))
+        for rule in ("token", "block", "race", "argmax", "lookup", "ngram-vllm:min=1,max=2", "suffix:max=3")
+    ),
     Setting(JUDGE, Chain(3), judged=True),
 ]
 TREES = [

@@ -237,7 +237,7 @@ def largest(survival: SurvivalOf, target: Table, draft: Table, k: int, **_: int)
 MEAN_RANKS = {name: marginal(twin) for name, twin in RANKED.items()}
 
 PUBLIC = {
-    "verification": "TokenVerification BlockVerification LookupMatch SuffixDrafts RULES PATH_RULES Rule "
+    "verification": "TokenVerification BlockVerification LookupMatch RULES PATH_RULES Rule "
     "PathRule PositionRule RankRule Columns",
     "drafting": "Copied Grown Parallel Schedule Sequential",
     "prediction.paths": "TextCalls calls_of_texts calls_of_chains tree_survival calls_of_tree calls_and_visits "

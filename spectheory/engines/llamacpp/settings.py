@@ -8,7 +8,7 @@ from spectheory.deployment.candidates import DRAFT_MODEL
 from spectheory.deployment.engines import ARGMAX, Ask, EngineSettings, Fact, ModelSource, ServingEngine, command
 from spectheory.drafting import Chain
 from spectheory.drafting.stopping import TopBelow
-from spectheory.ngrams import NgramDraft, read_ngrams
+from spectheory.ngrams import NgramDraft
 from spectheory.ngrams.llamacpp import NgramMod
 from spectheory.prediction.ngrams import ngram_rules
 from spectheory.prediction.prediction import planned
@@ -65,7 +65,7 @@ NGRAMS = Fact(
     "--spec-type ngram-simple, ngram-map-k, ngram-map-k4v, ngram-mod or ngram-cache",
     "Copies by token ids, without a draft model. A type takes its own lengths; --spec-draft-n-max does not limit it.",
     "source of build 11434: `common/speculative.cpp`, `ngram-map.cpp`, `ngram-mod.cpp`, `ngram-cache.cpp`; its "
-    "functions run by a test, but for ngram-mod",
+    "functions run by a test",
 )
 NGRAM_KEYS = Fact(
     "--spec-type ngram-map-k",
@@ -154,7 +154,7 @@ def _with_ngrams(ask: Ask) -> EngineSettings | None:
 def _with_both(ask: Ask) -> EngineSettings | None:
     """The fastest n-gram draft before the draft model or head, both of one length."""
     trace, judge = ask.draft.trace, GreedyMatch() if ask.greedy else ArgmaxDraft()
-    lookups = [each for each in ngram_rules(trace) if each.engine == ENGINE.name and each.length in ask.lengths]
+    lookups = [each for each in ngram_rules(trace) if each.copies.engine == ENGINE.name and each.length in ask.lengths]
     if not lookups or judge.missing_columns(trace.columns):
         return None
     shapes = [Chain(k) for k in ask.lengths]
@@ -167,7 +167,8 @@ def _with_both(ask: Ask) -> EngineSettings | None:
     )
     best = plan.best
     assert isinstance(best.rule, CopiedFirst)
-    (draft,) = read_ngrams([best.rule.copied.name])
+    draft = best.rule.copied.copies
+    assert draft is not None
     options = {
         "spec-type": f"{draft.name},{ENGINE.method(ask.draft.kind)}",
         **_sizes(draft),
@@ -179,7 +180,7 @@ def _with_both(ask: Ask) -> EngineSettings | None:
     return ask.settings(ENGINE, best, options, paste, [BOTH.as_rule, FIRST_CHOICES.does, NGRAMS.does, GGUF.does])
 
 
-def _sizes(draft: NgramDraft) -> dict[str, int]:
+def _sizes(draft: NgramDraft) -> dict[str, int | float]:
     """The settings of an n-gram draft."""
     words = {"n": "size-n", "m": "size-m", "hits": "min-hits", "min": "n-min", "max": "n-max"}
     if draft.name == NgramMod.name:

@@ -12,6 +12,7 @@ from spectheory.deployment.ranking import fastest_tree
 from spectheory.drafting import Grown, Shape, Tree
 from spectheory.drafting.shapes import grown_passes
 from spectheory.errors import SettingError
+from spectheory.ngrams.sglang import SglangFrequentNgram
 from spectheory.prediction import Prediction, predict
 from spectheory.prediction.shape_calls import grown_rules, measured_shape
 from spectheory.verification import TopKMatch
@@ -90,6 +91,13 @@ ADAPTIVE = Fact(
     "`--stop best` predicts it for one request at a time.",
     f"{_CHECKED}: `adaptive_unsupported_reason`; sgl-project/sglang#21599, #23336",
 )
+NGRAM = Fact(
+    "--speculative-algorithm NGRAM",
+    "Drafts a tree from a trie of the last tokens of every call of the server, without a draft model. Of a prompt it "
+    "knows the last max-trie-depth tokens alone. Every call verifies num-draft-tokens; a tree with fewer is filled "
+    "with token 0.",
+    "source of 0.5.23: `ngram_worker.py`, `trie.cpp`; its trie run by a test",
+)
 METHODS = (
     (DRAFT_MODEL, "STANDALONE"),
     ("eagle", "EAGLE"),
@@ -101,7 +109,7 @@ METHODS = (
 )
 """The algorithm of each kind of draft."""
 _VERIFYING = (FIRST_CHOICES, GREEDY, REFUSED, MATCHED, GROWN, ADAPTIVE)
-_DRAFTING = (HEADS, SAMPLED, BLOCK, DFLASH, DSPARK, DOMINO, MIN_P, DTYPE)
+_DRAFTING = (HEADS, SAMPLED, BLOCK, DFLASH, DSPARK, DOMINO, MIN_P, DTYPE, NGRAM)
 
 
 @dataclass(frozen=True)
@@ -171,8 +179,28 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
     }
     if best.rule.name == TOKEN and not (ask.greedy or samples):
         options["speculative-use-rejection-sampling"] = True
-    words = ["python", "-m", "sglang.launch_server", "--model-path", target.source]
-    return ask.settings(ENGINE, best, options, command(words, options), _remarks(ask, best))
+    return ask.settings(ENGINE, best, options, _served(ask, options), _remarks(ask, best))
+
+
+def _with_ngrams(ask: Ask) -> EngineSettings | None:
+    """The fastest tree of n-grams that the trace has replayed."""
+    best, draft, remark = ask.lookup(ENGINE.name)
+    if best is None or draft is None:
+        return None
+    options = {
+        "speculative-algorithm": "NGRAM",
+        "speculative-num-draft-tokens": draft.settings["tokens"],
+        "speculative-ngram-max-trie-depth": draft.settings["depth"],
+        "speculative-ngram-min-bfs-breadth": draft.settings["min"],
+        "speculative-ngram-max-bfs-breadth": draft.settings["max"],
+        "speculative-ngram-match-type": "PROB" if isinstance(draft, SglangFrequentNgram) else "BFS",
+    }
+    return ask.settings(ENGINE, best, options, _served(ask, options), [remark, NGRAM.does, ask.requests])
+
+
+def _served(ask: Ask, options: dict[str, Any]) -> str:
+    """The server's command line."""
+    return command(["python", "-m", "sglang.launch_server", "--model-path", ask.target.source], options)
 
 
 def _size(ask: Ask, shape: Shape) -> dict[str, Any]:
@@ -209,4 +237,6 @@ def _remarks(ask: Ask, best: Prediction) -> list[str]:
     return [FIRST_CHOICES.as_rule, GREEDY.does, *([] if ask.head else [REFUSED.does]), *grown, ask.requests, *types]
 
 
-ENGINE = ServingEngine("sglang", "0.5.23", (*_VERIFYING, *_DRAFTING), methods=METHODS, makers=(_with_draft,))
+ENGINE = ServingEngine(
+    "sglang", "0.5.23", (*_VERIFYING, *_DRAFTING), methods=METHODS, makers=(_with_draft, _with_ngrams)
+)

@@ -13,7 +13,6 @@ from spectheory.deployment.candidates import DRAFT_MODEL
 from spectheory.deployment.engines import (
     ARGMAX,
     BLOCK,
-    SUFFIX,
     TOKEN,
     Ask,
     EngineSettings,
@@ -21,6 +20,8 @@ from spectheory.deployment.engines import (
     ServingEngine,
     command,
 )
+from spectheory.ngrams.suffix import Suffix
+from spectheory.ngrams.vllm import VllmNgram
 from spectheory.prediction import Prediction
 from spectheory.verification.lookup import LOOKUP_NGRAM
 
@@ -87,7 +88,7 @@ SUFFIX_METHOD = Fact(
     '"method": "suffix"',
     "Suffix decoding, which copies from the text and from earlier requests; model runner V1 runs it, with "
     "arctic-inference. It drafts a number of tokens that varies, num_speculative_tokens at most.",
-    f"{_READ} `SpeculativeConfig`; not run",
+    f"{_READ} `SpeculativeConfig`; Arctic Inference's trees run by a test",
 )
 LOOKUP_NGRAM_METHOD = Fact(
     '"method": "ngram", "prompt_lookup_max", "prompt_lookup_min"',
@@ -196,15 +197,12 @@ def _remarks(ask: Ask, best: Prediction) -> list[str]:
     return [*lines, ask.requests, *types]
 
 
-_SUFFIX = (
-    "Rule: suffix decoding, which needs no draft model. An estimate: which requests were served before decides what is "
-    "copied, and here they are those of the trace in their order."
-)
+_ORDER = "Which requests were served before decides what is copied; here they are those of the trace in their order."
 
 
 def _with_lookup(ask: Ask) -> EngineSettings | None:
     """The fastest chain of copied tokens for vLLM."""
-    best, draft, remark = ask.lookup(ENGINE.name)
+    best, draft, remark = ask.lookup(ENGINE.name, VllmNgram)
     if best is None:
         return None
     searched = draft.settings if draft else {"min": 1, "max": LOOKUP_NGRAM}
@@ -218,19 +216,20 @@ def _with_lookup(ask: Ask) -> EngineSettings | None:
 
 
 def _with_suffix(ask: Ask) -> EngineSettings | None:
-    """The fastest longest draft of suffix decoding for vLLM, searched as the trace was measured."""
-    best = ask.fastest(SUFFIX)
-    if best is None:
+    """The fastest suffix decoding that the trace has replayed."""
+    best, draft, remark = ask.lookup(ENGINE.name, Suffix)
+    if best is None or draft is None:
         return None
-    searched = ask.draft.fact("settings", "suffix") or {}
-    named = (("max_tree_depth", "max_depth"), ("max_spec_factor", "factor"), ("min_token_prob", "min_probability"))
-    options: dict[str, Any] = {
-        "method": "suffix",
-        "num_speculative_tokens": best.shape.nodes,
-        **{f"suffix_decoding_{theirs}": searched[ours] for theirs, ours in named if ours in searched},
-        **({"suffix_decoding_max_cached_requests": 0} if searched.get("across") is False else {}),
+    named = {
+        "max": "num_speculative_tokens",
+        "depth": "suffix_decoding_max_tree_depth",
+        "factor": "suffix_decoding_max_spec_factor",
+        "probability": "suffix_decoding_min_token_prob",
+        "requests": "suffix_decoding_max_cached_requests",
     }
-    return ask.settings(ENGINE, best, options, _serve(ask, options), [_SUFFIX, SUFFIX_METHOD.does, ask.requests])
+    options: dict[str, Any] = {"method": "suffix", **{named[name]: value for name, value in draft.settings.items()}}
+    remarks = [remark, _ORDER, SUFFIX_METHOD.does, ask.requests]
+    return ask.settings(ENGINE, best, options, _serve(ask, options), remarks)
 
 
 ENGINE = ServingEngine(

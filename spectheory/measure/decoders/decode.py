@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from spectheory.checks import whole
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TextError
 from spectheory.measure.columns.noise import text_key
+from spectheory.measure.copied import removed_from_equal
 from spectheory.measure.decoders.methods import Method, check_temperature
 from spectheory.measure.decoders.readers import (
     HeadReader,
@@ -33,6 +34,7 @@ from spectheory.measure.heads.base import HiddenStates
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.reading import enough_memory
 from spectheory.measure.tokens import check_window
+from spectheory.ngrams import Request
 
 Last = Literal["recovered", "bonus", "plain", "end"]
 """What followed the accepted drafts: a token after a rejection, a token after the last draft of a path, the token of a
@@ -123,21 +125,24 @@ def run(
     *,
     greedy: bool = False,
     calls: int | None = None,
+    removed: Collection[int] = (),
 ) -> None:
     """Decode texts to their ends, in step: each round makes one call of every text that has not ended.
 
     The readers know the texts in the same order; `draft` is None if the method drafts nothing from a model. A text ends
     with the first token of `ends`, or after so many `calls`. `verifier` replaces the method's own. At temperature 0 the
-    drafts are `greedy`.
+    drafts are `greedy`. `removed` are tokens that a copied draft may leave out.
     """
     readers = [reader for reader in (target, draft) if reader is not None]
     going = {row: text for row, text in enumerate(running) if text.to_go > 0}
+    copies = method.copies
+    states = [copies and copies.begin(Request(np.asarray(text.text), ends, removed)) for text in running]
     while going:
         started = time.perf_counter()
         for reader in readers:
             reader.seconds = 0.0
         trees = {row: DraftTree() for row in going}
-        _draft(going, trees, draft, method, ends, greedy)
+        _draft(going, trees, draft, method, ends, greedy, states)
         paths = _verify(going, trees, target, verifier or method.verifier, ends)
         ended = [row for row, text in going.items() if text.over(ends, calls)]
         for reader in readers:
@@ -146,6 +151,8 @@ def run(
                 reader.drop(ended)
         took = draft.seconds if draft is not None else 0.0, target.seconds, time.perf_counter() - started
         for row, (path, last) in paths.items():
+            if copies and trees[row].nodes:
+                copies.accept(states[row], len(path))
             going[row].calls.append(Call(len(trees[row].nodes), trees[row].depth, len(path), last, *took))
         for row in ended:
             del going[row]
@@ -158,10 +165,11 @@ def _draft(
     method: Method,
     ends: frozenset[int],
     greedy: bool,
+    states: Sequence[Any],
 ) -> None:
     """Grow the trees of all texts; they share the passes of the draft."""
     drafting = {
-        row: method.drafting(trees[row], text.text, text.to_go - 1, text.source, ends, greedy)
+        row: method.drafting(trees[row], text.text, text.to_go - 1, text.source, ends, greedy, states[row])
         for row, text in going.items()
     }
     answers: Mapping[int, PmfRows] = {}
@@ -256,6 +264,7 @@ def decode(
     remarks = tuple(f"{model.name} {why}: every call reads its text again" for model, why in uncached if why)
     kinds = [KeptReader if why is None else RereadingReader for _, why in uncached]
     ends = pair.end_of_text if stop_at_end else frozenset[int]()
+    removed = removed_from_equal(pair.target.network, sampling) if method.copies else ()
     decoded = []
     for first in range(0, len(prompts_ids), batch):
         prompts = [[int(token) for token in ids] for ids in prompts_ids[first : first + batch]]
@@ -275,7 +284,8 @@ def decode(
                 reader.prefill(chunk)
             prefill = sum(reader.seconds for reader in readers)
             draft = readers[1] if method.uses_draft else None
-            run(running, readers[0], draft, method, ends, verifier, greedy=sampling.temperature == 0, calls=calls)
+            greedy = sampling.temperature == 0
+            run(running, readers[0], draft, method, ends, verifier, greedy=greedy, calls=calls, removed=removed)
         decoded += [
             Decoded(torch.tensor(one.text[len(prompt) :]), tuple(one.calls), prefill, remarks)
             for one, prompt in zip(running, prompts, strict=True)

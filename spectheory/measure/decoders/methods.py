@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from spectheory.distributions import Sampling
-from spectheory.drafting import Grown, Shape, StoppingRule
+from spectheory.drafting import Chain, Grown, Shape, StoppingRule
 from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError
-from spectheory.measure.copied import continuation, suffix_draft
 from spectheory.measure.decoders.tree import ROOT, DraftTree, Floats, Source
 from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, arrivals, match_target_draw, verifier_of, without
-from spectheory.ngrams.base import Ids, up_to_end
+from spectheory.ngrams import NgramDraft
 from spectheory.prediction.shape_calls import takes
 from spectheory.verification import RankRule, Rule
 from spectheory.verification.base import Drafts
-from spectheory.verification.lookup import LOOKUP_NGRAM, LookupMatch
+from spectheory.verification.copied import CopiedMatch
 from spectheory.verification.registry import find_rule, names
-from spectheory.verification.suffix import OWN_TEXT, SuffixMatch
 
 Drafting: TypeAlias = Generator[list[int], Sequence[Floats], None]
 """Yields the nodes (or the root) after which it needs the draft's pmfs; the pmfs are sent in the same order."""
@@ -109,13 +107,6 @@ def _draft_shape(
                     added = tree.add(node, rank, tokens[rank - 1])
                     if tokens[rank - 1] not in ends:
                         present[child] = added
-
-
-COPIES: Mapping[str, Callable[[Ids, int, int, frozenset[int]], Ids]] = {
-    LookupMatch.name: continuation,
-    SuffixMatch.name: lambda text, k, ngram, ends: up_to_end(suffix_draft(text, OWN_TEXT), ends)[:k],
-}
-"""What rules of copied drafts copy: at most k tokens after a text ``[n]``, up to an end; `ngram` is for lookup."""
 
 
 class _Growth:
@@ -240,9 +231,9 @@ class HeaviestTree:
 class Method:
     """A rule and the shape of its drafts.
 
-    `rule` is a name of :data:`spectheory.verification.PATH_RULES`, or ``toptree`` (a :class:`HeaviestTree`), or
-    ``plain``. Without a shape nothing is drafted: plain sampling, or for ``race`` race sampling, with the same text as
-    every shape of that rule. `ngram` is the longest suffix that ``lookup`` searches for.
+    `rule` is a name of :data:`spectheory.verification.PATH_RULES`, an n-gram draft as ``suffix:max=8``, or ``toptree``
+    (a :class:`HeaviestTree`), or ``plain``. Without a shape nothing is drafted: plain sampling, or for ``race`` race
+    sampling, with the same text as every shape of that rule.
 
     Examples
     --------
@@ -253,7 +244,6 @@ class Method:
 
     rule: str
     shape: Shape | HeaviestTree | None = None
-    ngram: int = LOOKUP_NGRAM
 
     def __post_init__(self) -> None:
         if self.law is not None and verifier_of(self.law) is None:
@@ -262,7 +252,6 @@ class Method:
                 limit=f"there are {names(VERIFIERS)}, {', '.join(OWN)}",
                 remedy="name one, or ask `spectheory predict` about this rule",
             )
-        at_least_one("ngram", self.ngram)
         if self.shape is not None and not self._takes_shape():
             raise SettingError(f"{self.rule} is asked for {self.shape}", **self._needs())
 
@@ -303,18 +292,37 @@ class Method:
         """The rule itself; None of plain decoding and of ``toptree``, which match drafts with the target's own draw."""
         return None if self.rule in OWN else find_rule(self.rule)
 
+    @property
+    def copies(self) -> NgramDraft | None:
+        """What it copies, if its drafts are copied."""
+        return self.law.copies if isinstance(self.law, CopiedMatch) and self.shape is not None else None
+
     def drafting(
-        self, tree: DraftTree, text: list[int], room: int, source: Source, ends: frozenset[int], greedy: bool = False
+        self,
+        tree: DraftTree,
+        text: list[int],
+        room: int,
+        source: Source,
+        ends: frozenset[int],
+        greedy: bool = False,
+        copying: Any = None,
     ) -> Drafting:
-        """Draft a call's tree of at most `room` tokens in depth, after `text`; `greedy` at temperature 0."""
+        """Draft a call's tree of at most `room` tokens in depth, after `text`; `greedy` at temperature 0, `copying` the
+        state of copied drafts.
+        """
         if isinstance(self.shape, HeaviestTree):
             yield from draft_heaviest(tree, self.shape.nodes, min(self.shape.depth, room), ends)
         elif isinstance(self.shape, Grown):
             yield from grow_tree(tree, self.shape, room, ends)
-        elif self.shape is not None and not self.uses_draft:
-            node = ROOT
-            for token in COPIES[self.rule](np.asarray(text), min(self.shape.depth, room), self.ngram, ends).tolist():
-                node = tree.add(node, 1, token)
+        elif self.copies:
+            nodes = {-1: ROOT}
+            for place, (token, above) in enumerate(zip(*self.copies.branches(np.asarray(text), copying), strict=True)):
+                on = nodes.get(above)
+                if on is None or len(tree.path(on)) >= min(self.depth, room) or tree.child(on, token) is not None:
+                    continue
+                node = tree.add(on, len(tree.children(on)) + 1, token)
+                if token not in ends:
+                    nodes[place] = node
         elif self.shape is not None and self.law is not None:
             candidates = CANDIDATES[self.law.drafts, self.law.by_arrival]
             if self.stop:
@@ -351,6 +359,8 @@ class Method:
             return {"limit": "its drafts are copied, and no draft decides to stop", "remedy": "leave out --stop"}
         if self.law is not None and self.law.grows:
             return {"limit": "it grows its trees", "remedy": "use Grown(nodes, top, depth), written as grown:16x4x5"}
+        if isinstance(self.law, CopiedMatch) and self.law.length:
+            return {"limit": f"it drafts {self.law.length}", "remedy": f"use {Chain(self.law.length)}"}
         if isinstance(self.law, RankRule):
             return {"limit": "it takes a shape, with ranks 1, 2, ... below a node if it rejects", "remedy": "e.g. 2x2"}
         return {"limit": "it judges one chain of drafts", "remedy": "use a chain"}

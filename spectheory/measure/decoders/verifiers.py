@@ -15,15 +15,14 @@ from spectheory.verification import (
     GreedyMatch,
     GrownMatch,
     IndependentMatch,
-    LookupMatch,
     PoissonRace,
     RaceVerification,
     RecursiveRejection,
     Rule,
-    SuffixMatch,
     TokenVerification,
     TopKMatch,
 )
+from spectheory.verification.copied import CopiedMatch
 
 Verdict: TypeAlias = tuple[list[int], int]
 """Accepted nodes from the root down, and the token after them."""
@@ -161,13 +160,13 @@ VERIFIERS: Mapping[Rule, Verifier] = {
     ArgmaxDraft(): match_target_draw,
     GreedyMatch(): match_target_draw,
     TopKMatch(): match_target_draw,
-    LookupMatch(): match_target_draw,
     GrownMatch(): match_target_draw,
-    SuffixMatch(): match_target_draw,
 }
 """What carries out each rule."""
 
 
 def verifier_of(rule: Rule) -> Verifier | None:
     """What carries out a rule; None if nothing does."""
+    if isinstance(rule, CopiedMatch):
+        return match_target_draw if rule.copies else None
     return next((verifier for known, verifier in VERIFIERS.items() if known == rule), None)

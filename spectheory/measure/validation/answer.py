@@ -30,6 +30,7 @@ from spectheory.measure.decoders.decode import Call
 from spectheory.measure.validation.runs import CONTROLS, Round, Run, compare_runs
 from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.prediction import predict
+from spectheory.prediction.ngrams import in_trace
 from spectheory.prediction.over_prompts import NO_LIMITS, interval, left_out
 from spectheory.prediction.paths import calls_of_tree
 from spectheory.prediction.shape_calls import calls_by_drafted, drafted, survival_of
@@ -240,7 +241,7 @@ class Evidence:
 
     def of_trace(self, setting: Setting) -> _TraceExpectation:
         """What the trace predicts of the setting's calls."""
-        rule, shape = setting.path_rule, setting.drafts
+        rule, shape = in_trace(setting.path_rule, self.trace), setting.drafts
         survival = survival_of(rule, setting.shape or shape, self.trace.columns)
         calls = calls_of_tree(*survival, self.trace.lengths, variance=True)
         counts = calls_by_drafted(self.trace, rule, shape)

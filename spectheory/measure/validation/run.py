@@ -28,6 +28,7 @@ from spectheory.errors import LogitsError, ModelError, SettingError, TextError, 
 from spectheory.files import sole_writer
 from spectheory.measure.assisted import generate
 from spectheory.measure.columns.noise import text_key
+from spectheory.measure.copied import removed_from_equal
 from spectheory.measure.decoders import decode
 from spectheory.measure.job import MeasureSettings, fingerprint_of_run
 from spectheory.measure.latency import differences, measure_latency
@@ -38,12 +39,13 @@ from spectheory.measure.tokens import encode_prompt
 from spectheory.measure.validation.answer import Evidence, answer, answer_at
 from spectheory.measure.validation.runs import Round, Run, expected_calls
 from spectheory.measure.validation.settings import PLAINLY, HeadLimits, Setting, settings_for
+from spectheory.prediction.ngrams import with_ngrams
 from spectheory.prompts import Prompt
 from spectheory.reports.validation import JUDGE
 from spectheory.store import Contents, Store
+from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog, Request
-from spectheory.verification import SuffixMatch, TokenVerification
-from spectheory.verification.suffix import OWN_TEXT
+from spectheory.verification import NgramMatch, TokenVerification
 
 
 def kept_latencies(
@@ -194,6 +196,16 @@ def decoded_rounds(
     return [rounds[number] for number in range(len(prompts))]
 
 
+def _with_copied(
+    pair: ModelPair, prompts: Sequence[Prompt], settings: Sequence[Setting], how: MeasureSettings, trace: Trace
+) -> Trace:
+    """The trace with the n-gram drafts that are decoded."""
+    drafts = [rule.copies for each in settings if isinstance(rule := each.path_rule, NgramMatch)]
+    ids = [encode_prompt(pair.tokenizer, prompt, chat_template=how.chat_template) for prompt in prompts]
+    removed = removed_from_equal(pair.target.network, how.sampling)
+    return with_ngrams(trace, drafts, prompts=ids, ends=pair.end_of_text, removed=removed, alone=True)
+
+
 def _with_plain(settings: Sequence[Setting]) -> list[Setting]:
     """The plain decoders that the settings are compared with, then the settings."""
     return [*dict.fromkeys([PLAINLY, *(setting.baseline for setting in settings)]), *settings]
@@ -339,8 +351,7 @@ class Validation:
         """How texts are made at a temperature; at 0 one text per prompt, since all would be equal."""
         sampling = dataclasses.replace(self.how.sampling, temperature=temperature)
         count = 1 if temperature == 0 else self.how.count
-        suffix = OWN_TEXT if SuffixMatch.name in self.rules else None
-        return dataclasses.replace(self.how, sampling=sampling, count=count, suffix=suffix)
+        return dataclasses.replace(self.how, sampling=sampling, count=count)
 
     def with_draft(self, draft: Model) -> Validation:
         """The same of this draft: a head is measured as deep as its shapes are."""
@@ -404,6 +415,7 @@ def validate(
             trace = measure(
                 pair, prompts, how, out / f"trace-{at}.parquet", on_progress=partial(show, f"measuring at {at}")
             )
+            trace = _with_copied(pair, prompts, settings, how, trace)
             _write_logs(pair, prompts, settings, how, rounds, out / f"calls-{at}")
             names = tuple(prompt.id for prompt in prompts)
             records[temperature] = answer_at(Evidence(tuple(settings), names, rounds, trace, table))

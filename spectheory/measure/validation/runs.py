@@ -15,7 +15,7 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, Grown, Shape
 from spectheory.judging.comparison import READINGS, CallLaw, Comparison, compare_calls
 from spectheory.measure.columns.noise import text_key
-from spectheory.measure.copied import suffix_columns
+from spectheory.measure.copied import ngram_columns, removed_from_equal
 from spectheory.measure.decoders import Call
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.grown import grown_columns
@@ -23,9 +23,8 @@ from spectheory.measure.pair import ModelPair
 from spectheory.prediction.shape_calls import survival_of
 from spectheory.prediction.stopped import Drafted, lengths_of_calls
 from spectheory.trace import TextInfo, Trace
-from spectheory.verification import PathRule, RankRule, SuffixMatch
+from spectheory.verification import NgramMatch, PathRule, RankRule
 from spectheory.verification.by_start import by_position, deepest, missing
-from spectheory.verification.suffix import OWN_TEXT
 
 CONTROLS = ("per_position", "fixed")
 """Wrong readings that the calls must refute."""
@@ -89,8 +88,9 @@ def expected_calls(
             columns = grown_columns(pair, prompt_ids, text, shape, chunk=chunk, name=name)
         else:
             columns = read(number)
-        if isinstance(rule, SuffixMatch):
-            columns |= suffix_columns([(prompt_ids.cpu(), text.cpu())], OWN_TEXT, pair.end_of_text)
+        if isinstance(rule, NgramMatch):
+            removed = removed_from_equal(pair.target.network, sampling)
+            columns |= ngram_columns(rule.copies, prompt_ids.cpu(), text.cpu(), pair.end_of_text, removed)
         readings.append(survival_of(rule, shape, columns)[0])
         if rule.uses_draft and shape.depth > 1 and deepest(columns) is not None:
             firsts = by_position(columns)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spectheory.errors import TextError, argument
+from spectheory.ngrams.base import LONGEST_COPY
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.importers.answers import (
     Json,
@@ -25,7 +26,6 @@ from spectheory.trace.importers.answers import (
 from spectheory.trace.importers.base import Format
 from spectheory.trace.record import Trace
 from spectheory.trace.text_info import LEFT_OUT, RECORDED, SAMPLED_TEXT, TextInfo
-from spectheory.verification.copied import LONGEST_COPY
 
 _RECORD = "spec_decode_acceptance"
 _PLACES = (_RECORD, f"metrics.{_RECORD}.value", f"metrics.{_RECORD}", f"metadata.{_RECORD}")
