@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from spectheory.drafting.tree import at_least_one
 
@@ -15,7 +18,8 @@ class LengthPolicy(ABC):
     """A rule for the drafts of the next call from the accepted drafts of those before it (§18).
 
     `most` is the longest chain. `finite`: whether there are so few states that calls are counted exactly; `kept`:
-    whether the state goes on from one request to the next, as one of a server does.
+    whether the state goes on from one request to the next, as one of a server does; `reads`: the column of the
+    probabilities of drafted tokens, where these decide too.
     """
 
     most: int
@@ -24,6 +28,7 @@ class LengthPolicy(ABC):
     engine: ClassVar[str]
     finite: ClassVar[bool] = True
     kept: ClassVar[bool] = False
+    reads: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         at_least_one("most", self.most)
@@ -37,9 +42,15 @@ class LengthPolicy(ABC):
     def drafts(self, state: Hashable) -> int:
         """How many tokens a call drafts in this state."""
 
+    def stops(self, state: Hashable, probability: float) -> bool:
+        """Whether a drafted token of this probability is the call's last."""
+        return False
+
     @abstractmethod
-    def after(self, state: Hashable, accepted: int) -> Hashable:
-        """The state after a call that accepted so many of its drafts."""
+    def after(self, state: Hashable, accepted: int, judged: Sequence[float] = ()) -> Hashable:
+        """The state after a call that accepted so many of its drafts; `judged` are the probabilities of these and of
+        the refused one, if there is one.
+        """
 
 
 @dataclass(frozen=True)
@@ -76,7 +87,7 @@ class Heuristic(LengthPolicy):
         assert isinstance(state, int)
         return state
 
-    def after(self, state: Hashable, accepted: int) -> int:
+    def after(self, state: Hashable, accepted: int, judged: Sequence[float] = ()) -> int:
         """Two more, or one less."""
         k = self.drafts(state)
         return min(k + 2, self.most) if accepted == k else max(k - 1, 1)
@@ -132,7 +143,7 @@ class MovingAverage(LengthPolicy):
         assert isinstance(state, tuple)
         return int(state[0])
 
-    def after(self, state: Hashable, accepted: int) -> tuple[int, float, int]:
+    def after(self, state: Hashable, accepted: int, judged: Sequence[float] = ()) -> tuple[int, float, int]:
         """The average moves with every call, k with every fifth."""
         assert isinstance(state, tuple)
         k, average, calls = state
@@ -151,5 +162,75 @@ class MovingAverage(LengthPolicy):
         return self.steps[at]
 
 
-POLICIES: list[type[LengthPolicy]] = [Heuristic, MovingAverage]
+@dataclass(frozen=True)
+class MovingThreshold(LengthPolicy):
+    """transformers' ``assistant_confidence_threshold`` with scikit-learn installed, at temperature 0: a call drafts up
+    to a token whose probability is below a threshold, which every call moves; `most` drafts at most.
+
+    The threshold begins with `first`. After each call that leaves more than five judged drafts, right ones and wrong
+    ones among them, it is the one of their probabilities with the least cost: the share of the wrong ones at or above
+    it, and three times the share of the right ones below. The state is (threshold, probabilities, which were right) of
+    a request.
+
+    Source: ``update_candidate_strategy`` of ``generation/candidate_generator.py``, transformers 5.23, and
+    ``sklearn.metrics.roc_curve``.
+
+    Examples
+    --------
+    >>> policy = MovingThreshold(most=16)
+    >>> state = policy.after(policy.after(policy.start, 3, [0.9, 0.8, 0.7, 0.5]), 2, [0.95, 0.6])
+    >>> state[0], policy.stops(state, 0.55)
+    (0.6, True)
+    """
+
+    first: float = 0.4
+
+    name: ClassVar[str] = "moving threshold"
+    engine: ClassVar[str] = "transformers"
+    finite: ClassVar[bool] = False
+    reads: ClassVar[str | None] = "draft_top"
+    least: ClassVar[int] = 5
+    weight: ClassVar[float] = 3.0
+
+    @property
+    def start(self) -> tuple[float, tuple[float, ...], tuple[bool, ...]]:
+        """The first threshold, and nothing judged."""
+        return self.first, (), ()
+
+    def drafts(self, state: Hashable) -> int:
+        """The most."""
+        return self.most
+
+    def stops(self, state: Hashable, probability: float) -> bool:
+        """Below the threshold; the token is still drafted."""
+        assert isinstance(state, tuple)
+        return bool(probability < state[0])
+
+    def after(
+        self, state: Hashable, accepted: int, judged: Sequence[float] = ()
+    ) -> tuple[float, tuple[float, ...], tuple[bool, ...]]:
+        """The threshold of least cost over all drafts that were judged."""
+        assert isinstance(state, tuple)
+        threshold, probabilities, right = state
+        probabilities = (*probabilities, *judged)
+        right = (*right, *(number < accepted for number in range(len(judged))))
+        if len(right) > self.least and len(set(right)) == 2:
+            threshold = self._cheapest(np.array(probabilities), np.array(right))
+        return threshold, probabilities, right
+
+    def _cheapest(self, probabilities: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
+        """Of equal costs the largest, among the corners of the curve of both shares."""
+        order = np.argsort(-probabilities, kind="stable")
+        values = probabilities[order]
+        last = np.append(np.flatnonzero(np.diff(values)), len(values) - 1)
+        hits = np.cumsum(right[order])[last]
+        misses = last + 1 - hits
+        corner = np.ones(len(last), dtype=bool)
+        if len(last) > 2:
+            corner[1:-1] = (np.diff(hits, 2) != 0) | (np.diff(misses, 2) != 0)
+        costs = misses / misses[-1] + self.weight * (1 - hits / hits[-1])
+        return float(values[last][corner][np.argmin(costs[corner])])
+
+
+POLICIES: list[type[LengthPolicy]] = [Heuristic, MovingAverage, MovingThreshold]
 """A new policy is listed here and nowhere else."""

@@ -7,7 +7,8 @@ How transformers 5.x works, from its source:
 - A confidence threshold above 0 ends the drafting after a drafted token whose probability is below it (``token<``,
   §11). That probability is the softmax of the draft's *processed* scores: q, after temperature and filters. Greedy
   decoding has no processors, so there it is the softmax of the raw logits, here too.
-- With scikit-learn installed the threshold moves between calls with what was accepted before; here it stays.
+- With scikit-learn installed the threshold moves between calls with what was accepted before; here it stays, unless
+  `moving` is asked for.
 - There is no separate pass for the prompt: the first target call carries prompt and drafts, so calls are C(0).
 - Open settings are filled with defaults (such as top-k 50), and the draft applies temperature and filters twice: with
   the target's processors and with its own, so at temperature T it drafts at T^2. So both models get blank settings
@@ -133,17 +134,19 @@ def generate(
     own_filters: bool = False,
     stop: StoppingRule | None = None,
     schedule: str = "constant",
+    moving: bool = False,
 ) -> Generated:
     """One text, plain (k is None) or assisted, with our temperature and filters or with transformers' own.
 
-    `stop` is a rule ``token<``, transformers' confidence threshold; `schedule` says whether k stays as it is, by
-    transformers' name.
+    `stop` is a rule ``token<``, transformers' confidence threshold, `moving` by what was accepted as with scikit-learn
+    installed; `schedule` says whether k stays as it is, by transformers' name.
     """
     device, plain = pair.target.device, own_filters or sampling.temperature == 0
     prompt = ids[None].to(device)
     with contextlib.ExitStack() as stack:
         stack.enter_context(quiet())
-        stack.enter_context(_blank_settings(pair, sampling, k, 0.0 if stop is None else stop.threshold, schedule))
+        threshold = 0.0 if stop is None else stop.threshold
+        stack.enter_context(_blank_settings(pair, sampling, k, threshold, schedule, moving))
         read: list[int] = []  # tokens of each pass of the target
         hook = pair.target.network.register_forward_pre_hook(
             lambda module, inputs, named: read.append(named["input_ids"].shape[1]), with_kwargs=True
@@ -193,7 +196,7 @@ def own_processors(sampling: Sampling) -> LogitsProcessorList:
 
 @contextlib.contextmanager
 def _blank_settings(
-    pair: ModelPair, sampling: Sampling, k: int | None, threshold: float, schedule: str
+    pair: ModelPair, sampling: Sampling, k: int | None, threshold: float, schedule: str, moving: bool
 ) -> Iterator[None]:
     """Give both models generation settings without hidden defaults, and cut their logits to the common ids."""
     networks = (pair.target.network, pair.draft.network)
@@ -220,7 +223,7 @@ def _blank_settings(
         for network in networks:
             network.generation_config = settings
             network.config.get_text_config().vocab_size = pair.vocabulary
-        with patch(_MOVES_THRESHOLD, return_value=False):
+        with patch(_MOVES_THRESHOLD, return_value=moving):
             yield
     finally:
         for hook in hooks:

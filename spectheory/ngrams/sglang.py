@@ -42,7 +42,6 @@ class _Tree:
         self.above: list[int] = []
         self._places: dict[tuple[int, int], int] = {}
 
-    @property
     def full(self) -> bool:
         """Whether there is no room left."""
         return len(self.tokens) == self.room
@@ -149,11 +148,11 @@ class SglangNgram(NgramDraft):
         slope = (self.max - self.min) / deepest
         for length, end in suffixes:
             level = deque([(-1, (deepest - length) * slope + self.min, end)])
-            while level and not tree.full:
+            while level and not tree.full():
                 above, breadth, node = level.popleft()
                 children = sorted(node.children.items(), key=lambda child: -child[1].latest)
                 for token, child in children[: max(1, int(breadth))]:
-                    if tree.full:
+                    if tree.full():
                         return
                     level.append((tree.add(above, token), breadth - slope, child))
 
@@ -171,7 +170,7 @@ class SglangFrequentNgram(SglangNgram):
         heap = _Heap()
         for _, node in suffixes:
             self._push(heap, -1, node, 1.0)
-            while heap.rows and not tree.full:
+            while heap.rows and not tree.full():
                 probability, above, token, child = heap.pop()
                 self._push(heap, tree.add(above, token), child, probability)
 

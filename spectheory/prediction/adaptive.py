@@ -30,7 +30,7 @@ from spectheory.errors import SettingError, argument
 from spectheory.intervals import Interval
 from spectheory.prediction.answer import AdaptiveWorth
 from spectheory.prediction.call_times import exactly, stopped_seconds, sum_of
-from spectheory.prediction.history import by_history
+from spectheory.prediction.history import by_history, known_by
 from spectheory.prediction.over_prompts import FEW, PARTS, Prompts, deviation, interval
 from spectheory.prediction.paths import by_text
 from spectheory.prediction.prediction import of_calls, planned
@@ -155,7 +155,7 @@ def adaptive_worth(
     fixed = planned(trace, cost, [rule], [Chain(each) for each in range(1, k + 1)], **at).best
     swept = sweep(trace, rule, k, _stopping_grid(trace, thresholds), cost, **at)
     limit = _clairvoyant_speedup(trace, rule, k, cost, tuple(cost.errors()), **at)
-    histories = tuple(by_history(trace, rule, kind(most=k), cost, **at) for kind in POLICIES)
+    histories = tuple(by_history(trace, rule, kind(most=k), cost, **at) for kind in POLICIES if known_by(kind, trace))
     return AdaptiveWorth(rule, fixed, of_calls(trace, rule, swept, cost, **at), limit, histories=histories)
 
 

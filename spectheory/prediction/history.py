@@ -6,7 +6,9 @@ expected calls from position n are
 .. math:: C(n, z) = 1 + \sum_{\tau \le k(z)} P(\tau \mid n, k(z))\, C(n + \tau + 1, z'(z, \tau)),
 
 exact given the text where the states are few. A moving average has too many: its calls are replayed along the texts
-with drawn acceptances, which is exact where every draft is accepted or refused for certain, and else an estimate.
+with drawn acceptances, which is exact where every draft is accepted or refused for certain, and else an estimate. A
+threshold that moves is replayed at temperature 0, where the draft's first choices and their probabilities are known:
+calls are exact, and what a call drafts after a refused token is between none and all that fit.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 from spectheory.cost import CostModel
 from spectheory.drafting import Chain
 from spectheory.drafting.history import LengthPolicy
+from spectheory.errors import TraceError
 from spectheory.prediction.answer import ByHistory
 from spectheory.prediction.over_prompts import reach
 from spectheory.prediction.paths import by_text
@@ -64,10 +67,11 @@ def by_history(
     survival = np.ascontiguousarray(rule.path_survival(trace.columns, most))
     if policy.finite:
         (counts, full), error = _exactly(survival, trace, policy, int(prefill_emits_token)), 0.0
+        longest = counts
     else:
-        counts, full, error = _replayed(survival, trace, policy, int(prefill_emits_token), seed)
-    at_least = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
-    lengths = DraftedLengths(at_least[:, 0], full, *[at_least[:, 1:]] * 4)
+        counts, longest, full, error = _replayed(survival, trace, policy, int(prefill_emits_token), seed)
+    least, greatest = (np.cumsum(each[:, ::-1], axis=1)[:, ::-1] for each in (counts, longest))
+    lengths = DraftedLengths(least[:, 0], full, *(least[:, 1:], greatest[:, 1:]) * 2)
     shape = drafted(rule, Chain(most), parallel=by_parallel_head(trace.provenance))
     first = by_text(survival[:, 0], trace.lengths)
     calls = ShapeCalls(shape, shape, lengths.text_calls(prefill_emits_token), first, lengths=[(shape, lengths)])
@@ -97,14 +101,29 @@ def _exactly(survival: Floats, trace: Trace, policy: LengthPolicy, prefill: int)
     return counts, full
 
 
+def known_by(policy: type[LengthPolicy], trace: Trace) -> bool:
+    """Whether a trace has what a policy reads: probabilities of first choices, at temperature 0."""
+    sampling, column = trace.sampling, trace.columns.get(policy.reads or "")
+    return policy.reads is None or (sampling is not None and sampling.temperature == 0 and np.ndim(column) == 1)
+
+
 def _replayed(
     survival: Floats, trace: Trace, policy: LengthPolicy, prefill: int, seed: int
-) -> tuple[Floats, Floats, float]:
-    """The same by replays, texts in their order; and the error of tokens per call."""
+) -> tuple[Floats, Floats, Floats, float]:
+    """The same by replays, texts in their order, with the fewest tokens that each call may draft and with the most; and
+    the error of tokens per call.
+    """
+    if not known_by(type(policy), trace):
+        raise TraceError(
+            f"the policy {policy.name} is asked of a trace without {policy.reads} at temperature 0",
+            limit="elsewhere the probability of a refused draft is unknown",
+            remedy="measure a draft model at temperature 0, or ask for another policy",
+        )
+    sure = np.asarray(trace.columns[policy.reads]) if policy.reads else np.ones(len(survival))
     certain = bool(np.all((survival == 0) | (survival == 1)))
     replays, most = 1 if certain else REPLAYS, survival.shape[1]
     rng, room = np.random.default_rng(seed), rooms(trace, most)
-    counts, full = np.zeros((replays, len(trace.lengths), most + 1)), np.zeros((replays, len(trace.lengths)))
+    counts, full = np.zeros((2, replays, len(trace.lengths), most + 1)), np.zeros((replays, len(trace.lengths)))
     for replay in range(replays):
         state, end = policy.start, 0
         for text, length in enumerate(trace.lengths.tolist()):
@@ -112,13 +131,20 @@ def _replayed(
             state = state if policy.kept else policy.start
             while n < end:
                 k = policy.drafts(state)
-                accepted = int((survival[n, : min(k, room[n], end - n)] > rng.random()).sum())
-                counts[replay, text, min(k, room[n])] += 1
-                full[replay, text] += accepted == k > 0 and end - n - 1 > k
-                state = policy.after(state, accepted)
+                fits = sure[n : n + min(k, room[n], end - n)].tolist()
+                ends = next((j for j, each in enumerate(fits, 1) if policy.stops(state, each)), None)
+                accepted = int((survival[n, : len(fits) if ends is None else ends] > rng.random()).sum())
+                drafted = k if ends is None else ends
+                # After a refused token the draft goes on by a text of its own, whose probabilities are unknown.
+                open_ended = policy.reads and accepted < len(fits) and accepted + 1 != ends
+                least, longest = (accepted + 1, k) if open_ended and accepted < drafted else (drafted, drafted)
+                counts[0, replay, text, min(least, room[n])] += 1
+                counts[1, replay, text, min(longest, room[n])] += 1
+                full[replay, text] += accepted == drafted > 0 and end - n - 1 > drafted
+                state = policy.after(state, accepted, fits[: min(accepted + 1, drafted)])
                 n += accepted + 1
-    error, calls = 0.0, counts.sum(axis=(1, 2))
+    error, calls = 0.0, counts[0].sum(axis=(1, 2))
     if not certain and calls.all():
         tokens = (trace.lengths - prefill).sum() / calls
         error = reach(replays - 1) * float(tokens.std(ddof=1)) / math.sqrt(replays)
-    return counts.mean(axis=0), full.mean(axis=0), error
+    return *counts.mean(axis=1), full.mean(axis=0), error

@@ -65,7 +65,9 @@ def _history_table(answers: Sequence[AdaptiveWorth]) -> Table:
 
 _OF_HISTORY = (
     "Heuristic: two more drafts after a call that accepted all, else one less (exact for the texts). Moving average: "
-    "one of a few k by the average of accepted drafts; its calls are replayed with drawn acceptances.",
+    "one of a few k by the average of accepted drafts; its calls are replayed with drawn acceptances. Moving threshold "
+    "(at temperature 0): up to a token below a probability that the drafts judged so far decide; exact calls, and "
+    "drafted tokens within a range.",
 )
 
 

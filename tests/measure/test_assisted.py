@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
 import torch
 
 from spectheory.distributions import Sampling
-from spectheory.drafting import Chain
-from spectheory.drafting.history import Heuristic
+from spectheory.drafting import Chain, read_stop
+from spectheory.drafting.history import Heuristic, MovingThreshold
 from spectheory.errors import SettingError, TextError
 from spectheory.judging.comparison import compare_calls
 from spectheory.measure import (
@@ -132,6 +134,52 @@ def test_the_heuristic_of_transformers() -> None:
         else:
             spread = drawn.error / reach(REPLAYS - 1) * math.sqrt(REPLAYS) * tokens**2 / len(trace)
             assert abs(counted - tokens) < 6 * spread < abs(counted - fixed)
+
+
+@pytest.mark.evidence
+def test_the_moving_threshold_of_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own loop moves the threshold by every call, with the curve of scikit-learn in its place written out; at
+    temperature 0 on the built-in pair every call is predicted. Control: a threshold that stays needs other calls.
+    """
+    metrics = ModuleType("sklearn.metrics")
+    metrics.roc_curve = roc_curve  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "sklearn", ModuleType("sklearn"))
+    monkeypatch.setitem(sys.modules, "sklearn.metrics", metrics)
+    pair = PairSource("builtin:target", "builtin:distilled").load()
+    prompts = ["def read(self):\n", "import os\n\nclass ", "for name in sorted(", "    return [x for x in "]
+    ids = [torch.tensor(pair.tokenizer(text).input_ids) for text in prompts]
+    stop, seed = read_stop("token<0.4"), np.random.SeedSequence(3)
+    texts = [generate(pair, each, Sampling(0), 20, 120, seed, stop=stop, moving=True) for each in ids]
+    read = [
+        teacher_forced(pair, each, text.output_ids, Sampling(0), race=False, sampled=True, name="text")
+        for each, text in zip(ids, texts, strict=True)
+    ]
+    infos = tuple(TextInfo(str(i), len(text.output_ids)) for i, text in enumerate(texts))
+    known = {"settings": {"sampling": {"temperature": 0.0}, "tokens": 120}}
+    trace = Trace({name: np.concatenate([each[name] for each in read]) for name in read[0]}, infos, known)
+    moved = by_history(trace, TokenVerification(), MovingThreshold(most=20)).prediction
+    stays = predict(trace, "token", Chain(20, stop=stop))
+    counted, drafted = sum(text.calls for text in texts), sum(text.drafted for text in texts)
+    assert counted == pytest.approx(len(trace) / moved.tokens_per_call.best, abs=1e-6)
+    assert abs(counted - len(trace) / stays.tokens_per_call.best) > 1
+    assert moved.drafted is not None
+    assert moved.drafted.low <= drafted / counted <= moved.drafted.high
+
+
+def roc_curve(matches: list[int], probabilities: list[float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Shares of wrong and of right ones at or above every threshold, from infinity down, without those on a line."""
+    right, values = np.array(matches, dtype=bool), np.array(probabilities)
+    points = [(0, 0, np.inf)]
+    points += [
+        (int((values[~right] >= at).sum()), int((values[right] >= at).sum()), at) for at in sorted({*values})[::-1]
+    ]
+    inner = [
+        b
+        for a, b, c in zip(points[1:], points[2:], points[3:], strict=False)
+        if (b[0] - a[0], b[1] - a[1]) != (c[0] - b[0], c[1] - b[1])
+    ]
+    wrong, hits, thresholds = zip(*[*points[:2], *inner, *points[-1:]], strict=True)
+    return np.array(wrong) / wrong[-1], np.array(hits) / hits[-1], np.array(thresholds)
 
 
 def test_number_of_drafts_is_constant(tiny_pair: ModelPair) -> None:

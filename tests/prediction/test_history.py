@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
@@ -12,8 +12,8 @@ import pytest
 
 from spectheory.cost import ConstantRatio, LatencyTable
 from spectheory.drafting import Chain, read_stop
-from spectheory.drafting.history import POLICIES, Heuristic, LengthPolicy, MovingAverage
-from spectheory.errors import SettingError
+from spectheory.drafting.history import POLICIES, Heuristic, LengthPolicy, MovingAverage, MovingThreshold
+from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.prediction import predict
 from spectheory.prediction.adaptive import _clairvoyant_speedup, adaptive_worth
@@ -40,7 +40,7 @@ class Fixed(LengthPolicy):
         """K."""
         return self.most
 
-    def after(self, state: object, accepted: int) -> int:
+    def after(self, state: object, accepted: int, judged: object = ()) -> int:
         """The only state."""
         return 0
 
@@ -143,7 +143,7 @@ def test_the_moving_average_by_hand() -> None:
 def test_no_policy_beats_the_clairvoyant(rule: PathRule) -> None:
     cost = ConstantRatio(C)
     limit = _clairvoyant_speedup(TRACE, rule, 6, cost)
-    for kind in POLICIES:
+    for kind in POLICIES[:2]:
         speedup = by_history(TRACE, rule, kind(most=6), cost).prediction.speedup
         assert speedup is not None
         assert 0.5 < speedup.best <= limit.best
@@ -154,7 +154,7 @@ def test_adaptive_answers_have_the_policies() -> None:
     assert [each.policy.engine for each in worth.histories] == ["transformers", "sglang"]
 
 
-@each("kind", POLICIES)
+@each("kind", POLICIES[:2])
 def test_a_trace_of_short_calls_shortens_the_policy(kind: type[LengthPolicy]) -> None:
     """Drafts recorded to depth 3: the longest chain of the policy is 3, whatever was asked for."""
     given = Trace({**TRACE.columns, **by_start(TRACE.columns, 3)}, TRACE.texts, TRACE.provenance)
@@ -171,12 +171,54 @@ def test_what_is_past_the_end_of_a_text_is_not_accepted() -> None:
     seen: list[int] = []
 
     class Watched(MovingAverage):
-        def after(self, state: Hashable, accepted: int) -> tuple[int, float, int]:
+        def after(self, state: Hashable, accepted: int, judged: Sequence[float] = ()) -> tuple[int, float, int]:
             seen.append(accepted)
             return super().after(state, accepted)
 
     by_history(given, TokenVerification(), Watched(most=7))
     assert seen == [0, 0] * 60
+
+
+def roc_threshold(probabilities: list[float], right: list[bool]) -> float:
+    """Every threshold tried, the largest first."""
+    costs = {}
+    for at in sorted(set(probabilities), reverse=True):
+        wrong = [p >= at for p, each in zip(probabilities, right, strict=True) if not each]
+        missed = [p < at for p, each in zip(probabilities, right, strict=True) if each]
+        costs[at] = sum(wrong) / len(wrong) + 3 * sum(missed) / len(missed)
+    return min(costs, key=lambda at: round(costs[at], 12))
+
+
+def test_the_threshold_that_moves() -> None:
+    """Replayed by hand at temperature 0: lengths, calls, and least and most drafts. Control: a threshold that stays."""
+    rng = np.random.default_rng(5)
+    right = rng.random(240) < 0.7
+    matches, tops = right.astype(int).tolist(), (0.3 * right + 0.7 * rng.random(240)).round(2).tolist()
+    columns = {**certain_trace(matches).columns, "draft_top": np.array(tops)}
+    given = Trace(columns, (TextInfo("1", 240),), {"settings": {"sampling": {"temperature": 0.0}}})
+    threshold, judged, n, calls, least, most = 0.4, list[tuple[float, bool]](), 0, 0, 0, 0
+    thresholds = set()
+    while n < 240:
+        room = min(6, 240 - n - 1)
+        ends = next((j + 1 for j in range(room) if tops[n + j] < threshold), room)
+        accepted = next((j for j in range(ends) if not matches[n + j]), ends)
+        sure = accepted == ends or tops[n + accepted] < threshold
+        least, most = least + min(accepted + 1, ends), most + (ends if sure else room)
+        judged += [(tops[n + j], j < accepted) for j in range(min(accepted + 1, ends))]
+        if len(judged) > 5 and len({each for _, each in judged}) == 2:
+            threshold = roc_threshold([p for p, _ in judged], [each for _, each in judged])
+        thresholds.add(threshold)
+        n, calls = n + accepted + 1, calls + 1
+    answer = by_history(given, TokenVerification(), MovingThreshold(most=6))
+    assert (answer.error, 240 / answer.prediction.tokens_per_call.best) == (0, pytest.approx(calls, rel=1e-12))
+    assert answer.prediction.drafted is not None
+    assert answer.prediction.drafted.low * calls <= least + 1e-6
+    assert answer.prediction.drafted.high * calls >= most - 1e-6
+    assert len(thresholds) > 2
+    stays = predict(given, "token", Chain(6, stop=read_stop("token<0.4"))).tokens_per_call.best
+    assert abs(stays - 240 / calls) > 0.05
+    with pytest.raises(TraceError, match="draft_top at temperature 0"):
+        by_history(TRACE, TokenVerification(), MovingThreshold(most=6))
 
 
 def test_one_prompt_is_an_estimate() -> None:

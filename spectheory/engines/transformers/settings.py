@@ -42,8 +42,9 @@ STOPS = Fact(
 )
 MOVES = Fact(
     "assistant_confidence_threshold, with scikit-learn installed",
-    "With scikit-learn installed the threshold moves between calls with what was accepted before: not predicted here.",
-    f"{_SOURCE}: `update_candidate_strategy`",
+    "With scikit-learn installed the threshold moves between calls with what was accepted before. `--stop best` predicts "
+    "it at temperature 0.",
+    f"run by a test, scikit-learn's curve replaced; {_SOURCE}: `update_candidate_strategy`",
 )
 HEURISTIC = Fact(
     'num_assistant_tokens_schedule="heuristic"',
