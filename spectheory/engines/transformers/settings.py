@@ -42,8 +42,8 @@ STOPS = Fact(
 )
 MOVES = Fact(
     "assistant_confidence_threshold, with scikit-learn installed",
-    "With scikit-learn installed the threshold moves between calls with what was accepted before. `--stop best` predicts "
-    "it at temperature 0.",
+    "With scikit-learn installed the threshold moves between calls with what was accepted before. `--stop best` "
+    "predicts it at temperature 0.",
     f"run by a test, scikit-learn's curve replaced; {_SOURCE}: `update_candidate_strategy`",
 )
 HEURISTIC = Fact(
