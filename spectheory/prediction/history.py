@@ -103,8 +103,8 @@ def _exactly(survival: Floats, trace: Trace, policy: LengthPolicy, prefill: int)
 
 def known_by(policy: type[LengthPolicy], trace: Trace) -> bool:
     """Whether a trace has what a policy reads: probabilities of first choices, at temperature 0."""
-    sampling, column = trace.sampling, trace.columns.get(policy.reads or "")
-    return policy.reads is None or (sampling is not None and sampling.temperature == 0 and np.ndim(column) == 1)
+    greedy = trace.sampling is not None and trace.sampling.temperature == 0
+    return policy.reads is None or (greedy and policy.reads in trace.columns)
 
 
 def _replayed(

@@ -249,7 +249,7 @@ class Method:
         if self.law is not None and verifier_of(self.law) is None:
             raise SettingError(
                 f"rule {self.law.name!r} has no decoder",
-                limit=f"there are {names(VERIFIERS)}, {', '.join(OWN)}",
+                limit=f"there are {names(VERIFIERS)}, lookup, n-gram drafts, {', '.join(OWN)}",
                 remedy="name one, or ask `spectheory predict` about this rule",
             )
         if self.shape is not None and not self._takes_shape():
