@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -315,10 +316,11 @@ class Method:
         elif isinstance(self.shape, Grown):
             yield from grow_tree(tree, self.shape, room, ends)
         elif self.copies:
-            nodes = {-1: ROOT}
-            for place, (token, above) in enumerate(zip(*self.copies.branches(np.asarray(text), copying), strict=True)):
+            nodes, most = {-1: ROOT}, min(self.depth, room)
+            drafts = zip(*self.copies.branches(np.asarray(text), copying), strict=True)
+            for place, (token, above) in enumerate(drafts if self.copies.trees else islice(drafts, most)):
                 on = nodes.get(above)
-                if on is None or len(tree.path(on)) >= min(self.depth, room) or tree.child(on, token) is not None:
+                if on is None or len(tree.path(on)) >= most or tree.child(on, token) is not None:
                     continue
                 node = tree.add(on, len(tree.children(on)) + 1, token)
                 if token not in ends:
