@@ -334,9 +334,7 @@ def dflash_files(
         trained=size - (not from_anchor) if type(size) is int else 1,
         layers=after_outputs(said.get("target_layer_ids", raw.get("target_layer_ids")), "target_layer_ids", name),
         known={"dflash_config", "is_causal", *taken, "markov_rank", "markov_head_type", *_CONFIDENCE, *_TRAINING},
-        sample_from_anchor=from_anchor,
-        **windows,
-        **values,
+        **{"sample_from_anchor": from_anchor, **windows, **values},
     )
 
 
