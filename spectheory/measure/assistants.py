@@ -108,7 +108,7 @@ def _block_model(head: DFlash) -> Any:
         mask_token_id=head.mask_token,
         target_layer_ids=[layer - 1 for layer in head.layers],
     )
-    model = transformers.MuseGlimmerAssistantModel(config)
+    model: Any = transformers.MuseGlimmerAssistantModel(config)
     names = {"blocks": "layers", "fc": "encoder.fc", "hidden_norm": "encoder.output_norm_enc"}
     weights = {name.partition(".")[::2]: weight for name, weight in head.named_parameters()}
     model.load_state_dict({f"{names.get(part, part)}.{rest}": weight for (part, rest), weight in weights.items()})
