@@ -203,14 +203,14 @@ COLUMNS: dict[str, Column] = {
     ),
     "start_draft_gap": _by_start(
         Column("largest logit of the draft less that of the token, by start and depth", unit="nats", finite=False),
-        _ALL_BITS,
+        _LOG_BITS,
     ),
     "start_draft_margin": _by_start(
         Column("largest logit of the draft less the second largest, by start and depth", unit="nats", finite=False),
-        _ALL_BITS,
+        _LOG_BITS,
     ),
     "start_draft_scale": _by_start(
-        Column("largest absolute logit of the draft, by start and depth", unit="nats"), _ALL_BITS
+        Column("largest absolute logit of the draft, by start and depth", unit="nats"), _LOG_BITS
     ),
     "grown_match": Column(
         "depth to which the text lies in the tree that the draft grows at this start (§10)",
