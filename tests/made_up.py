@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from spectheory.trace import RECORDED_RANKS, TextInfo, Trace
+from spectheory.trace import COLUMNS, RECORDED_RANKS, TextInfo, Trace
 from spectheory.trace.columns import BY_START, START_RANKS
 from spectheory.verification.by_start import PREFIX
 
@@ -54,7 +54,7 @@ def by_start(columns: Mapping[str, NDArray[Any]], depth: int) -> dict[str, NDArr
     """The columns of a draft that depends on its position alone, by start and depth; past the end the last row."""
     n = len(columns["log_target"])
     rows = np.minimum(np.add.outer(np.arange(n), np.arange(depth)), n - 1)
-    made = {PREFIX + name: values[rows] for name, values in columns.items() if PREFIX + name in BY_START}
+    made = {PREFIX + name: values[rows] for name, values in columns.items() if PREFIX + name in COLUMNS}
     return {name: values[..., :START_RANKS] if values.ndim == 3 else values for name, values in made.items()}
 
 

@@ -17,6 +17,7 @@ from spectheory.answers.doctor import DoctorJson
 from spectheory.cli.answer import show
 from spectheory.cli.options import DoctorOptions
 from spectheory.cli.progress import working
+from spectheory.cli.statuses import Status
 from spectheory.errors import SettingError, SpectheoryError, load_extra
 from spectheory.extensions import installed
 from spectheory.processes import processors
@@ -119,8 +120,8 @@ def _said(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
-def run_doctor(question: DoctorOptions) -> None:
-    """Look, and say what was found; what is wrong here is an answer, not an error."""
+def run_doctor(question: DoctorOptions) -> int:
+    """Look, and say what was found; what is wrong here is an answer, not an error. The status says if a pair agrees."""
     if (question.target is None) != (question.draft is None):
         raise SettingError(
             f"--{'draft' if question.draft is None else 'target'} is missing",
@@ -157,6 +158,7 @@ def run_doctor(question: DoctorOptions) -> None:
     headline = f"spectheory {spectheory.__version__}: {said}; extras that are ready: {ready}"
     missing = [f"For {each.name}: {each.install} (lacks {', '.join(each.lacks)})." for each in extras if each.lacks]
     show(Report(content, [_facts(content), _table(packages)], headline, [*wrong, *missing]), question)
+    return Status.DISAGREEMENT if models and not models.agree else Status.DONE
 
 
 def _models(target: str, draft: str) -> DoctorJson.Models:

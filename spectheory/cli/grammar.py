@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from typer import BadParameter
@@ -24,7 +26,9 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line."""
-        for each in self.get_params(ctx):
+        options = {written: each for each in self.get_params(ctx) for written in each.opts if written.startswith("-")}
+        args = list(_plain(options, args))
+        for each in options.values():
             self._refuse_twice(ctx, each, args)
         try:
             return super().parse_args(ctx, [*args])  # which it empties
@@ -83,6 +87,46 @@ class Command(TyperCommand):
                 )
 
 
+_WORDS = ("RULE", "SHAPE", "STOP", "NAME", "TYPE", "KIND", "KEY")
+"""What options take that are words of this program, by their metavars: case does not matter."""
+_SHARES = ("SHARE", "RATE", "RATIO", "PROBABILITY")
+"""What may be written in percent."""
+_LENGTHS = ("TOKENS",)
+"""What may be written in k, 1024 tokens."""
+_LISTED = ("INT", "REAL", *_SHARES, *_LENGTHS)
+"""What may be several numbers in one list, where the option may be given several times."""
+
+
+def _plain(options: Mapping[str, Any], args: Iterable[str]) -> Iterator[str]:
+    """A command line with values as they are read: 80% is 0.8, 4k tokens are 4096, a list of numbers is the option
+    several times, and words of this program are in small letters; options are in the form ``--option=value``.
+    """
+    left = iter(args)
+    for arg in left:
+        name, equals, value = arg.partition("=")
+        option = options.get(name)
+        following = [] if option is None or option.is_flag or equals else [*islice(left, 1)]
+        if option is None or option.is_flag or not (equals or following):
+            yield arg
+            continue
+        value = value if equals else following[0]
+        several = option.multiple and option.metavar in _LISTED
+        for each in value.split(",") if several else [value]:
+            yield f"{name}={_read(each, option.metavar)}"
+
+
+def _read(value: str, metavar: str) -> str:
+    if metavar in _WORDS:
+        word, equals, rest = value.partition("=")  # as in NAME=PROGRAM
+        return value if ":" in word else f"{word.casefold()}{equals}{rest}"
+    number, unit = value[:-1].strip(), value[-1:].casefold()
+    by = {"%": 0.01} if metavar in _SHARES else {"k": 1024} if metavar in _LENGTHS else {}
+    try:
+        return f"{float(number) * by[unit]:.12g}"
+    except (KeyError, ValueError):
+        return value
+
+
 _NUMBERS = {"integer": "a whole number such as 1000", "number": "a number such as 0.8", "float": "a number such as 0.8"}
 """Words of the command-line library for what it could not read, and examples."""
 
@@ -95,13 +139,10 @@ def _unread(error: BadParameter, args: list[str], command: str) -> Exception:
     needs = next((example for word, example in _NUMBERS.items() if word in error.message), None)
     if needs is None or error.param is None:
         return error
-    name, known = error.param.opts[0], []
-    for arg, following in zip(args, [*args[1:], ""], strict=True):
-        option, equals, value = arg.partition("=")
-        known += [value if equals else following] if option in error.param.opts else []
-    return SettingError(
-        f"{name} is {' and '.join(known)}", limit=f"needs {needs}", remedy="write digits, without % or units"
-    )
+    name, metavar = error.param.opts[0], error.param.metavar
+    known = [value for option, _, value in (arg.partition("=") for arg in args) if option in error.param.opts]
+    units = "or percent, as 80%" if metavar in _SHARES else "or k, as 4k" if metavar in _LENGTHS else "without units"
+    return SettingError(f"{name} is {' and '.join(known)}", limit=f"needs {needs}", remedy=f"write digits, {units}")
 
 
 def _options(command: Any) -> list[str]:

@@ -49,7 +49,7 @@ def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
         )
     log = stated(log, **{name: getattr(question, name) for name in SETTINGS})
     counted(log, counting_of(log, question.k).k, counters)  # refuses what cannot be judged before the models load
-    reread = None if traces else _reader(log, pair)
+    reread = None if traces else _reader(log, pair, question.k)
     answer = judge(log, *traces, rules=rules, k=question.k, counters=counters, reread=reread, stop=stop)
     report, usual = judgement_report(answer), PairOptions()
     if reread and (pair.target == usual.target or pair.draft == usual.draft):
@@ -77,11 +77,11 @@ def _after(said: str, report: Report) -> Report:
     return replace(report, headline=f"{said} {report.headline}", brief=brief)
 
 
-def _reader(log: CallLog, pair: PairOptions) -> Reread:
+def _reader(log: CallLog, pair: PairOptions, k: int | None) -> Reread:
     """What reads the engine's texts with both models."""
     loading_torch("spectheory.cli.loading")
     from spectheory.cli.loading import load_named
     from spectheory.measure.judged import check_ids, judged_trace
 
     check_ids(log)
-    return partial(judged_trace, load_named(pair), log)
+    return partial(judged_trace, load_named(pair), log, k=k)

@@ -45,7 +45,7 @@ from spectheory.measure import (
     compare_with_assisted,
     differences,
 )
-from spectheory.measure.assisted import check_draft
+from spectheory.measure.assistants import drafts_of_head
 from spectheory.measure.job import Measurement, measurement_of, stages_of
 from spectheory.measure.latency import kept_beside
 from spectheory.measure.machine import threads_in_use, use_threads
@@ -361,7 +361,13 @@ class Session:
         remark(f"latencies were measured before: remove {path} to measure them again")
         return table
 
-    def check(self, cost: CostModel | None, ks: tuple[int, ...]) -> list[dict[str, Any]]:
+    @property
+    def checked(self) -> tuple[int, ...]:
+        """Drafts per call of the check, as transformers chooses them for a head; refuses one that it does not run."""
+        drafts = drafts_of_head(self.pair)
+        return CHECKED_K if drafts is None else (drafts,)
+
+    def check(self, cost: CostModel | None) -> list[dict[str, Any]]:
         """Predicted against counted calls of transformers' assisted generation, on prompts spread over the file."""
         with progress() as bar:
             task = bar.add_task("last step: checking against assisted generation")
@@ -370,7 +376,7 @@ class Session:
                 self.pair,
                 [self.prompts[place] for place in first],
                 self.settings.sampling,
-                ks=ks,
+                ks=self.checked,
                 tokens=min(CHECK_TOKENS, self.settings.tokens),
                 seed=self.settings.seed,
                 chat_template=self.settings.chat_template,
@@ -407,9 +413,7 @@ def opened(
 ) -> tuple[Session, Path]:
     """The loaded pair and the folder of its measurement; whatever can be refused is refused here."""
     session = Session.load(pair, text, how)
-    if question.check:
-        check_draft(session.pair)
-    session.require_room(_longest_call(question))
+    session.require_room(_longest_call(question, session))
     folder = ready_folder(question.out or cache_folder() / session.job.fingerprint)
     check_out(session.job, folder / TRACE_FILE)
     return session, folder
@@ -423,10 +427,10 @@ def costs(question: PredictOptions, session: Session, folder: Path) -> Iterator[
     elif question.latency:
         yield Costs.known(read_latencies(question.latency, session.pair.describe()))
     else:
-        with session.timing(folder / LATENCY_FILE, longest=_longest_call(question)) as times:
+        with session.timing(folder / LATENCY_FILE, longest=_longest_call(question, session)) as times:
             yield times
 
 
-def _longest_call(question: PredictOptions) -> int:
+def _longest_call(question: PredictOptions, session: Session) -> int:
     """Tokens of the longest call that is predicted or checked."""
-    return max([question.k_max, *(CHECKED_K if question.check else ())]) + 1
+    return max([question.k_max, *(session.checked if question.check else ())]) + 1

@@ -128,7 +128,7 @@ def _measured(
 ) -> None:
     """Measure first: the prompts, with latencies before, between and after them; the check is the last step."""
     loading_torch("spectheory.cli.measure")
-    from spectheory.cli.measure import CHECKED_K, costs, opened
+    from spectheory.cli.measure import costs, opened
 
     session, folder = opened(question, pair, text, how)
     with costs(question, session, folder) as known:
@@ -139,7 +139,7 @@ def _measured(
 
         trace = session.trace(folder / TRACE_FILE, quick=question.quick, brief=brief, on_idle=known.reach)
     passes = known.now()
-    check = partial(session.check, passes, CHECKED_K) if question.check else None
+    check = partial(session.check, passes) if question.check else None
     _show(question, pair, rules, trace, passes, check)
 
 

@@ -203,9 +203,9 @@ BATCH = option(
     RUN,
     "Sequences decoded together: of prompts measured, or of the plan, whose settings are for the first size.",
 )
-CONTEXT = option("--context", "INT", ROOFLINE, "Cached tokens of a sequence; settings are for the first.")
-PROMPT_TOKENS = option("--prompt-tokens", "INT", ROOFLINE, "Tokens of a request's prompt; with --output-tokens.")
-OUTPUT_TOKENS = option("--output-tokens", "INT", ROOFLINE, "Tokens that a request outputs; with --prompt-tokens.")
+CONTEXT = option("--context", "TOKENS", ROOFLINE, "Cached tokens of a sequence; settings are for the first.")
+PROMPT_TOKENS = option("--prompt-tokens", "TOKENS", ROOFLINE, "Tokens of a request's prompt; with --output-tokens.")
+OUTPUT_TOKENS = option("--output-tokens", "TOKENS", ROOFLINE, "Tokens that a request outputs; with --prompt-tokens.")
 TPOT = option("--tpot", "MS", ROOFLINE, "Longest time per output token: shows which k meets it at which concurrency.")
 TTFT = option("--ttft", "MS", ROOFLINE, "Longest time to the first token; with the lengths of requests, or --bench.")
 
@@ -219,10 +219,10 @@ DRAFT = option(
 )
 DTYPE = option("--dtype", "TYPE", PAIR, "Type of the weights: auto, float32, bfloat16 or float16.")
 DEVICE = option("--device", "NAME", PAIR, "Device: cpu, cuda, cuda:1 or mps.")
-DEVICE_MAP = option("--device-map", "NAME", PAIR, "Device map of transformers, such as auto.")
+DEVICE_MAP = option("--device-map", "MAP", PAIR, "Device map of transformers, such as auto.")
 THREADS = option("--threads", "INT", PAIR, "Number of threads of torch.")
-TARGET_REVISION = option("--target-revision", "NAME", PAIR, "Hub revision of the target.")
-DRAFT_REVISION = option("--draft-revision", "NAME", PAIR, "Hub revision of the draft.")
+TARGET_REVISION = option("--target-revision", "REVISION", PAIR, "Hub revision of the target.")
+DRAFT_REVISION = option("--draft-revision", "REVISION", PAIR, "Hub revision of the draft.")
 BLOCK = option(
     "--block",
     "INT",
@@ -232,7 +232,7 @@ BLOCK = option(
 
 PROMPTS = option("--prompts", "FILE", TEXT, "JSON lines of prompts, like Spec-Bench's question.jsonl.")
 FIRST = option("--first", "INT", TEXT, "Decode only this many prompts, from the first on.")
-TOKENS = option("--tokens", "INT", TEXT, "Most output tokens of a text.")
+TOKENS = option("--tokens", "TOKENS", TEXT, "Most output tokens of a text.")
 CONTINUATIONS = option("--continuations", "INT", TEXT, "Texts sampled per prompt.")
 GIVEN_TEXT = option("--given-text", "", TEXT, "The text is each prompt's `output`; none is sampled.")
 NGRAM = option(

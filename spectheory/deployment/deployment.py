@@ -134,6 +134,7 @@ def plan(
     chain = next(c for c in ranking.candidates if c.kind == "chain" and not c.prediction.shape.stop)
     fixed = chain if best.prediction.shape.stop else best
     loaded = _loaded(chain, k_max, load)
+    fits = loaded is None or loaded.fits
     return Deployment(
         drafts=drafts,
         ranking=ranking,
@@ -142,7 +143,7 @@ def plan(
         chain=chain,
         load=loaded,
         lock_step=_lock_step(chain, k_max, loaded.batches) if loaded else (),
-        engines=engine_settings(timed, stops=stopping, k_max=k_max, nodes=nodes, engines=engines),
+        engines=engine_settings(timed, stops=stopping, k_max=k_max, nodes=nodes, engines=engines) if fits else (),
         k_max=k_max,
         nodes=nodes,
         rules=named,

@@ -136,6 +136,12 @@ class LoadAnswer:
     least_tpot: float | None = None
 
     @property
+    def fits(self) -> bool:
+        """Whether the first batch at the first context, which settings are for, fits into memory."""
+        first = self.load.batches[0], self.load.contexts[0]
+        return all(each.fits for each in self.batches if (each.batch, each.context) == first)
+
+    @property
     def goodput(self) -> LoadPoint | None:
         """The most tokens per second within the targets; None if nothing meets them."""
         return max(self.targets, key=lambda point: point.tokens_per_second, default=None)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectheory.distributions import Floats, Sampling
 from spectheory.errors import TextError, TraceError
@@ -20,6 +19,7 @@ from spectheory.judging.standing import FALSE_ALARMS, Standing
 from spectheory.judging.starts import Calls, tilted
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog
+from spectheory.verification.by_start import missing, read_as
 from spectheory.verification.registry import find_rule
 
 EXPLAINED = 0.05
@@ -155,13 +155,15 @@ def _samples_again(context: Context) -> Finding | None:
     target's law by this one: where TV is small, bets tell hardly any law from it.
     """
     wrong = min(output_tests(context.trace), key=lambda test: test.p, default=None)
-    if wrong is None or not wrong.refuted or context.calls is None or not set(OF_DRAFT) <= set(context.trace.columns):
+    columns = context.trace.columns
+    if wrong is None or not wrong.refuted or context.calls is None or missing(columns, OF_DRAFT):
         return None
     bonus = bonus_test(context.trace, context.calls.bonus)
     if bonus is not None and bonus.refuted:
         return None
-    rows, accepted = _verified(context.calls)
-    log_draft, log_target, lost = (np.asarray(context.trace.columns[name], np.float64)[rows] for name in OF_DRAFT)
+    starts, within, accepted = context.calls.verified
+    read = (np.asarray(columns[read_as(columns, name)], np.float64) for name in OF_DRAFT)
+    log_draft, log_target, lost = (each[starts, within] if each.ndim == 2 else each[starts + within] for each in read)
     log_ratio = log_draft - log_target
     kept = np.exp(np.minimum(0.0, log_ratio))
     chance = np.divide(kept, kept + lost, out=np.ones_like(kept), where=kept + lost > 0)
@@ -177,19 +179,6 @@ def _samples_again(context: Context) -> Finding | None:
     return Finding(
         RESIDUAL.name, said, "token", {"p_tokens": law, "p_accepted": counts, "log_likelihood_ratio": log_law.sum()}
     )
-
-
-def _verified(calls: Calls) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Rows ``[M]`` of the texts that calls verified, in the order of the text, and whether the draft was accepted.
-
-    Of each call these are its accepted drafts, and the one that was rejected if one was. An engine that changes the
-    text still verifies position by position: a token has some law given the text before it, and was accepted with some
-    probability given the token. In this order both are revealed one after the other, so sums of either are martingales,
-    whatever the engine does later. The recursion over starts would be exact for right output only.
-    """
-    counts = calls.accepted + (calls.accepted < calls.judged)
-    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.repeat(calls.rows, counts) + within, within < np.repeat(calls.accepted, counts)
 
 
 def _bets(logs: Sequence[Floats]) -> float:

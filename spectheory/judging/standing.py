@@ -19,6 +19,7 @@ from spectheory.prediction.shape_calls import survival_of
 from spectheory.trace import LAYERS, Trace
 from spectheory.verification import PathRule
 from spectheory.verification.base import Columns
+from spectheory.verification.by_start import missing, read_as
 from spectheory.verification.matching import ArgmaxDraft
 
 FALSE_ALARMS = 1e-3
@@ -117,10 +118,10 @@ class Bench:
         ties = _near_ties(trace, self.dtype)
         if not ties.any():
             return None
-        columns = trace.columns
-        seen = _as_seen(columns["draft_rank"], ties, self.calls)
+        columns, name = trace.columns, read_as(trace.columns, "draft_rank")
+        seen = _as_seen(columns[name], ties, self.calls)
         ranks = (seen, seen) if self.calls is not None else (np.where(ties, 2, seen), np.where(ties, 1, seen))
-        return tuple(self._survival(rule, {**columns, "draft_rank": rank}) for rank in ranks)  # type: ignore[return-value]
+        return tuple(self._survival(rule, {**columns, name: rank}) for rank in ranks)  # type: ignore[return-value]
 
     def standing(
         self,
@@ -176,25 +177,24 @@ _NEEDED = ("draft_rank", "draft_gap", "draft_margin", "draft_scale")
 
 
 def _near_ties(trace: Trace, dtype: str) -> NDArray[np.bool_]:
-    """Positions ``[N]`` whose token may or may not be the draft's first choice in a precision (an estimate).
+    """Positions ``[N]`` whose token may or may not be the draft's first choice in a precision (an estimate); ``[N, K]``
+    by start and depth of a head.
 
     It is the first choice by less than rounding explains
     (:func:`~spectheory.judging.divergence.rounding_bound`), or falls short of it by less.
     """
-    if not set(_NEEDED) <= set(trace.columns):
+    if missing(trace.columns, _NEEDED):
         return np.zeros(len(trace), bool)
-    rank, gap, margin, scale = (trace.columns[name] for name in _NEEDED)
+    rank, gap, margin, scale = (trace.columns[read_as(trace.columns, name)] for name in _NEEDED)
     bound = rounding_bound(1.0, coarser(trace, dtype), trace.provenance.get(LAYERS)) * np.asarray(scale, np.float64)
     return np.asarray(np.where(rank == 1, margin, gap) <= bound)
 
 
 def _as_seen(rank: NDArray[np.int64], ties: NDArray[np.bool_], calls: Calls | None) -> NDArray[np.int64]:
-    """Ranks ``[N]`` in the draft with near-ties as listed calls found them: accepted ones 1, rejected ones 2."""
+    """Ranks in the draft with near-ties as listed calls found them: accepted ones 1, rejected ones 2."""
     if calls is None:
         return rank
-    outcome = np.zeros(len(rank), dtype=np.int64)
-    for at, accepted, judged in zip(calls.rows, calls.accepted, calls.judged, strict=True):
-        outcome[at : at + accepted] = 1
-        if accepted < judged:
-            outcome[at + accepted] = 2
+    outcome = np.zeros(rank.shape, dtype=np.int64)
+    starts, within, accepted = calls.verified
+    outcome[(starts, within) if rank.ndim == 2 else starts + within] = np.where(accepted, 1, 2)
     return np.where(ties & (outcome > 0), outcome, rank)

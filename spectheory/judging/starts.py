@@ -71,6 +71,20 @@ class Calls:
         return cls(*np.concatenate(parts, axis=1)) if parts else None
 
     @property
+    def verified(self) -> tuple[Integers, Integers, NDArray[np.bool_]]:
+        """Tokens ``[M]`` that calls verified, in the order of the text: the row where the call starts, how many tokens
+        after it the token stands, and whether the draft was accepted.
+
+        Of each call these are its accepted drafts, and the one that was rejected if one was. An engine that changes the
+        text still verifies position by position: a token has some law given the text before it, and was accepted with
+        some probability given the token. In this order both are revealed one after the other, so sums of either are
+        martingales, whatever the engine does later. The recursion over starts would be exact for right output only.
+        """
+        counts = self.accepted + (self.accepted < self.judged)
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        return np.repeat(self.rows, counts), within, within < np.repeat(self.accepted, counts)
+
+    @property
     def bonus(self) -> Integers:
         """Rows of the tokens that follow calls whose drafts were all accepted."""
         return (self.rows + self.accepted)[(self.accepted == self.drafted) & (self.accepted < self.left)]

@@ -43,6 +43,7 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import StoppingRule
 from spectheory.errors import SettingError, TextError
 from spectheory.judging.comparison import CallLaw, Comparison, compare_calls
+from spectheory.measure.assistants import assisting, drafts_of_head
 from spectheory.measure.columns.pmf import log_pmf
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.model_files import quiet
@@ -98,24 +99,20 @@ def generate_plain(
 
 def _check_runs(pair: ModelPair, prompts_ids: Sequence[Tensor], ks: Sequence[int], tokens: int) -> None:
     """Check draft, settings and prompts before anything runs."""
-    check_draft(pair)
+    drafts = drafts_of_head(pair)
     for k in ks:
+        if drafts not in (None, k):
+            raise SettingError(
+                f"calls of {k} drafts are asked for",
+                limit=f"transformers drafts {drafts} with this head",
+                remedy="ask for these",
+            )
         whole("k", k, remedy="no draft means plain generation")
     whole("tokens", tokens, remedy="ask for at least one")
     if not prompts_ids:
         raise TextError("there is no prompt", limit="needs at least one", remedy="pass a prompt file")
     for i, ids in enumerate(prompts_ids):
         check_window(str(i + 1), len(ids), tokens, pair.window)
-
-
-def check_draft(pair: ModelPair) -> None:
-    """Refuse a draft that transformers cannot draft with."""
-    if pair.draft.head is not None:
-        raise SettingError(
-            f"the draft {pair.draft.name!r} is a draft head",
-            limit=NO_HEADS,
-            remedy="leave out --check, or use spectheory validate",
-        )
 
 
 def seeds_of(seed: int, k: int | None, prompts_ids: Sequence[Tensor]) -> list[np.random.SeedSequence]:
@@ -154,13 +151,14 @@ def generate(
         stack.callback(hook.remove)
         stack.enter_context(torch.random.fork_rng(devices=[device] if device.type == "cuda" else []))
         torch.manual_seed(int(seed.generate_state(1)[0]))
+        arguments = {} if k is None else stack.enter_context(assisting(pair))
         started = time.perf_counter()
         output = pair.target.network.generate(
             input_ids=prompt,
             attention_mask=torch.ones_like(prompt),
             max_new_tokens=tokens,
             logits_processor=own_processors(sampling) if plain else LogitsProcessorList([_Settings(sampling)]),
-            **({} if k is None else {"assistant_model": pair.draft.network}),
+            **arguments,
         )
         text = output[0, len(ids) :].cpu()
         seconds = time.perf_counter() - started
@@ -199,7 +197,7 @@ def _blank_settings(
     pair: ModelPair, sampling: Sampling, k: int | None, threshold: float, schedule: str, moving: bool
 ) -> Iterator[None]:
     """Give both models generation settings without hidden defaults, and cut their logits to the common ids."""
-    networks = (pair.target.network, pair.draft.network)
+    networks = [pair.target.network, *([] if pair.draft.head else [pair.draft.network])]
     kept = [(n.generation_config, n.config.get_text_config().vocab_size) for n in networks]
     settings = GenerationConfig(
         do_sample=sampling.temperature > 0,
@@ -275,6 +273,8 @@ def compare_with_assisted(
 ) -> list[AssistedComparison]:
     """Compare transformers' calls with those the path theorem predicts for the same texts, at each k of `ks`.
 
+    With a draft head the only k is :func:`~spectheory.measure.assistants.drafts_of_head`.
+
     Each prompt runs with every k before the next one, and every `plain_every`-th of them plainly too, so that a slow
     phase of the machine affects all alike. Plain runs are for the measured speed-up alone: no number of calls needs
     them. `on_progress` gets (runs done, all runs).
@@ -303,12 +303,13 @@ def _compare(
     plain: Sequence[Generated],
 ) -> AssistedComparison:
     """The calls of all texts at one k, read by both models."""
-    rows = [
-        TokenVerification().path_survival(
-            teacher_forced(pair, ids, text.output_ids, sampling, race=False, sampled=True, name=str(number)), k
-        )
-        for number, (ids, text) in enumerate(zip(prompts_ids, assisted, strict=True), start=1)
-    ]
+    head, rows = pair.draft.head, []
+    how: dict[str, Any] = {"race": False, "sampled": True, "depth": k if head else None}
+    for number, (ids, text) in enumerate(zip(prompts_ids, assisted, strict=True), start=1):
+        columns = teacher_forced(pair, ids, text.output_ids, sampling, name=str(number), **how)
+        rows.append(TokenVerification().path_survival(columns, k))
+        if head:  # the prompt's own pass emits the first token, and drafts nothing
+            rows[-1][0] = 0.0
     survival, lengths = np.concatenate(rows), np.array([len(each) for each in rows])
     comparison = compare_calls(sum(text.calls for text in assisted), [CallLaw.of([each]) for each in rows])
     return AssistedComparison(

@@ -21,7 +21,7 @@ from spectheory.measure.heads.base import PAIR_BEFORE, Head, HeadReading, Hidden
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import Reading, enough_memory, read_last
 from spectheory.measure.tokens import check_window
-from spectheory.trace import BY_START, MOST_DEPTH, START_RANKS
+from spectheory.trace import COLUMNS, MOST_DEPTH, START_RANKS
 from spectheory.verification.by_start import PREFIX
 
 
@@ -218,7 +218,7 @@ def _of_starts(statistics: Sequence[Statistics], calls: _Starts, depth: int) -> 
             for each, parts in zip(statistics, deep, strict=True):
                 of_depth = each.columns(target, draft[: len(target)], tokens, calls.done + i, by_start=True)
                 parts.append(of_depth | _confidence(sure, len(target)))
-    names = [name for name in BY_START if name.removeprefix(PREFIX) in deep[0][0]]
+    names = [name for name, each in COLUMNS.items() if each.by_start and name.removeprefix(PREFIX) in deep[0][0]]
     return [
         alone | {name: _stacked(name.removeprefix(PREFIX), parts, depth, outputs) for name in names}
         for alone, parts in zip(columns, deep, strict=True)
@@ -227,14 +227,18 @@ def _of_starts(statistics: Sequence[Statistics], calls: _Starts, depth: int) -> 
 
 @dataclass(frozen=True)
 class Statistics:
-    """The columns of rows of logits, on the CPU; fields as :func:`teacher_forced` has them."""
+    """The columns of rows of logits, on the CPU; fields as :func:`teacher_forced` has them.
+
+    `judged` adds the columns by which an engine's output is judged.
+    """
 
     sampling: Sampling
     race: bool
     sampled: bool
     key: int
     name: str
-    better_drafts: bool
+    better_drafts: bool = False
+    judged: bool = False
 
     def positions(self, target: Tensor, draft: Tensor, tokens: Tensor, done: int) -> dict[str, Tensor]:
         """The columns by position."""
@@ -246,15 +250,19 @@ class Statistics:
         fewer = f"--chunk {max(1, len(tokens) // 2)}"
         with naming_the_text(self.name, done), enough_memory("the columns", f"{len(tokens)} positions at once", fewer):
             statistics = position_statistics(
-                target, draft, tokens, self.sampling, race=self.race, sampled=self.sampled, **options
+                *(target, draft, tokens, self.sampling),
+                race=self.race,
+                sampled=self.sampled,
+                judged=self.judged,
+                **options,
             )
         return {column: values.cpu() for column, values in statistics.items()}
 
     def whole(self, parts: Sequence[dict[str, Tensor]]) -> dict[str, NDArray[Any]]:
-        """The columns of a text from those of its parts; the settings must be able to output it."""
+        """The columns of a text from those of its parts; settings must be able to output it unless it is `judged`."""
         columns = {column: torch.cat([part[column] for part in parts]).numpy() for column in parts[0]}
         impossible = columns["log_target"] == -math.inf
-        if impossible.any():
+        if impossible.any() and not self.judged:
             at = int(impossible.argmax())
             raise ImpossibleTextError(
                 f"text {self.name!r}, token {at + 1} (id {int(columns['token'][at])}) has target probability 0 at "
@@ -273,9 +281,8 @@ def _confidence(sure: Tensor | None, rows: int) -> dict[str, Tensor]:
 def _stacked(name: str, deep: list[dict[str, Tensor]], depth: int, outputs: int) -> Tensor:
     """A column of every depth side by side, ``[starts, depth, ...]``; past the end of the text nothing is accepted."""
     calls = len(deep[0][name])
-    past: float = {"log_draft": -math.inf, "draft_rank": outputs, "total_variation": 1.0, "race_g": math.inf}.get(
-        name, 0
-    )
+    sure = {"log_draft": -math.inf, "draft_rank": outputs, "total_variation": 1.0}
+    past: float = (sure | dict.fromkeys(("race_g", "draft_gap"), math.inf)).get(name, 0)
     columns = [_narrow(each[name]) for each in deep]
     filled = columns[0].new_full((calls, depth, *columns[0].shape[1:]), past)
     for i, values in enumerate(columns):

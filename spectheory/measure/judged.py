@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, Grown, Shape
 from spectheory.errors import SettingError, TextError
 from spectheory.judging.changes import LogitChange, Steps
-from spectheory.judging.counting import rule_of, shape_of
-from spectheory.measure.columns.noise import position_keys, text_key
+from spectheory.judging.counting import counting_of, rule_of, shape_of
+from spectheory.measure.columns.noise import text_key
 from spectheory.measure.columns.pmf import log_pmf
-from spectheory.measure.columns.statistics import position_statistics
-from spectheory.measure.copied import lookup_columns, ngram_columns, removed_from_equal
-from spectheory.measure.forward import naming_the_text, paired_logits
+from spectheory.measure.copied import ngram_columns, removed_from_equal
+from spectheory.measure.forward import Statistics, read_text
 from spectheory.measure.grown import grown_columns
 from spectheory.measure.machine import hardware, versions
-from spectheory.measure.pair import ModelPair
+from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.tokens import check_window
 from spectheory.prediction.ngrams import NGRAMS
 from spectheory.trace import GIVEN_TEXT, IMPOSSIBLE, LAYERS, READ, SOURCES, TextInfo, Trace
 from spectheory.trace.calls import CallLog, Request
 from spectheory.verification import NgramMatch
+from spectheory.verification.by_start import PREFIX
 
 CUT_SLACK = 2**-4
 """How far an engine's cuts may be off, in proportion: bfloat16 logits near 16 are rounded by up to 2^-4 nats. A cut by
@@ -46,8 +45,11 @@ def judged_trace(
     target_change: LogitChange | None = None,
     chunk: int = 256,
     key: int = 0,
+    k: int | None = None,
 ) -> Trace:
     """The trace of an engine's outputs, one text per request in their order, by one pass of both models over each.
+
+    A draft head is read at every start, as deep as calls are: `k` tokens where the log does not say (§10).
 
     It has the cheap columns of a measurement, and those of :data:`~spectheory.trace.JUDGED`. Texts are read at the
     log's sampling settings; those of temperature 0 at temperature 1 without filters, which ``read`` in the provenance
@@ -66,12 +68,14 @@ def judged_trace(
         )
     sampling = log.sampling if log.sampling.temperature else Sampling()  # at which texts are read
     check_ids(log)
-    shape, rule = shape_of(log, log.k or 1), rule_of(log)
+    shape, rule = shape_of(log, counting_of(log, k).k if pair.draft.head else log.k or 1), rule_of(log)
+    depth = _depth(pair.draft, shape)
     texts = [_ids(pair, request) for request in log.requests]
     target, draft = (change.steps(sampling) if change else (sampling,) for change in (target_change, draft_change))
-    read = []
+    race, read = shape.fixed and not isinstance(shape, Chain), []
     for number, (request, ids) in enumerate(zip(log.requests, texts, strict=True)):
-        columns = _columns(pair, request.id, *ids, target, draft, chunk, shape, text_key(key, number))
+        statistics = _Judged(target[-1], race, True, text_key(key, number), request.id, steps=(target, draft))
+        (columns,) = read_text(pair, *ids, [statistics], chunk=chunk, stop_at_end=True, depth=depth)
         if isinstance(shape, Grown):  # trees that depend on the log
             columns |= grown_columns(pair, *ids, shape, chunk=chunk, name=request.id)
         elif isinstance(rule, NgramMatch):
@@ -86,7 +90,10 @@ def judged_trace(
     for text in read:
         never = text["log_target"] == -math.inf
         text["log_target"][never] = SMALLEST
-        text["race_g"][never] = np.where(text["log_draft"][never] == -math.inf, math.inf, 0.0)  # at p/q
+        for name in ("race_g", f"{PREFIX}race_g")[: 1 + (depth is not None)]:  # at p/q
+            g, log_draft = text[name], text[name.replace("race_g", "log_draft")]
+            rows = np.indices(g.shape).sum(axis=0).clip(max=len(never) - 1)
+            g[never[rows] & (log_draft > -math.inf)] = 0.0
     return Trace(
         {name: np.concatenate([text[name] for text in read]) for name in read[0]},
         tuple(
@@ -126,38 +133,33 @@ def _ids(pair: ModelPair, request: Request) -> tuple[Tensor, Tensor]:
     return torch.tensor(request.prompt, dtype=torch.int64), torch.tensor(request.output, dtype=torch.int64)
 
 
-def _columns(
-    pair: ModelPair,
-    name: str,
-    prompt_ids: Tensor,
-    output_ids: Tensor,
-    target: Steps,
-    draft: Steps,
-    chunk: int,
-    shape: Shape,
-    key: int,
-) -> dict[str, NDArray[Any]]:
-    """The columns of one text, the models sampled by these steps."""
-    parts = []
-    for of_target, of_draft, tokens, done in paired_logits(pair, prompt_ids, output_ids, chunk=chunk, name=name):
-        with naming_the_text(name, done):
-            logits = _applied(of_target, target[:-1])
-            part = position_statistics(
-                logits,
-                _applied(of_draft, draft[:-1]),
-                tokens,
-                target[-1],
-                race=shape.fixed and not isinstance(shape, Chain),
-                sampled=True,
-                keys=position_keys(key, done, len(tokens)),
-                draft_sampling=draft[-1],
-                judged=True,
-            )
-            if target[-1].truncates:
-                part["log_target"].masked_fill_(_cut_off(logits, tokens, target[-1]), -math.inf)
-        parts.append({column: values.cpu() for column, values in part.items()})
-    columns = {column: torch.cat([part[column] for part in parts]).numpy() for column in parts[0]}
-    return {**columns, **lookup_columns(prompt_ids, output_ids, pair.end_of_text)}
+@dataclass(frozen=True)
+class _Judged(Statistics):
+    """Columns of a text that an engine output; `steps` are those by which target and draft are sampled."""
+
+    judged: bool = True
+    steps: tuple[Steps, Steps] = ((), ())
+
+    def columns(self, target: Tensor, draft: Tensor, tokens: Tensor, done: int, **options: Any) -> dict[str, Tensor]:
+        """The columns of rows of logits, with -inf for tokens that even looser filters of the target cut."""
+        of_target, of_draft = self.steps
+        target, draft = _applied(target, of_target[:-1]), _applied(draft, of_draft[:-1])
+        columns = super().columns(target, draft, tokens, done, draft_sampling=of_draft[-1], **options)
+        if self.sampling.truncates and "log_target" in columns:
+            columns["log_target"].masked_fill_(_cut_off(target, tokens, self.sampling).cpu(), -math.inf)
+        return columns
+
+
+def _depth(draft: Model, shape: Shape) -> int | None:
+    """The depth to which a head is read; None for other drafts. Refuses calls that the head cannot have drafted."""
+    head = draft.head
+    if head is not None and head.deepest is not None and shape.depth > head.deepest:
+        raise SettingError(
+            f"the log has calls of {shape.depth} drafts",
+            limit=f"the head {draft.name!r} drafts at most {head.deepest}",
+            remedy="name the head that the engine ran, with as many slots",
+        )
+    return None if head is None else shape.depth
 
 
 def _cut_off(logits: Tensor, tokens: Tensor, sampling: Sampling) -> Tensor:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spectheory.cost import CostModel
 from spectheory.drafting import Chain
-from spectheory.errors import SettingError, TraceError, argument
+from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.prediction.call_times import speedup_of_chain
 from spectheory.prediction.over_prompts import Prompts, ratio
@@ -18,7 +18,7 @@ from spectheory.prediction.paths import tokens_left, visits_of
 from spectheory.trace import UNO_SHARES, Trace
 from spectheory.verification import TokenVerification
 from spectheory.verification.biased import BiasedVerification
-from spectheory.verification.by_start import deepest
+from spectheory.verification.by_start import by_depth, deepest, missing
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,10 @@ class BiasPoint:
     effect of the order of the share that the range over prompts does not include. Unless the trace says that the target
     was sampled with all its tokens, it is a lower estimate, as is `speedup`, and `upper_tokens_per_call` an upper one:
     calls that accept a token that the target cannot output leave its texts, and count as accepted to the end. `bias` is
-    the total variation between output and target per token with the best recovery (OPT): share times mean TV;
-    `uno_bias` the same with recovery from the target itself (UNO), never smaller; between recorded shares an upper
-    bound.
+    the total variation between output and target per token with the best recovery (OPT): share times mean TV; of a
+    head share times the TV of the drafts that lossless calls judge, per token, as bonus tokens have no bias (an
+    estimate for a biased decoder). `uno_bias` is the same with recovery from the target itself (UNO), never smaller;
+    between recorded shares an upper bound; None of a head.
     """
 
     rule: BiasedVerification
@@ -80,16 +81,8 @@ def bias_tradeoff(
     >>> [round(point.bias.best, 3) for point in bias_tradeoff(trace, 1, [0.0, 0.5, 1.0])]
     [0.0, 0.125, 0.25]
     """
-    if "total_variation" not in trace.columns:
-        raise TraceError(
-            "the trace has no total_variation", limit="the bias is a share of it", remedy="measure the pair"
-        )
-    if deepest(trace.columns) is not None:
-        raise TraceError(
-            "the bias is asked for with a draft whose pmfs depend on where the call starts",
-            limit="a position's bias then depends on the calls too",
-            remedy=f"leave {argument('bias')} out, or measure a draft model",
-        )
+    if absent := missing(trace.columns, ["total_variation"]):
+        raise TraceError(f"the trace has no {absent[0]}", limit="the bias is a share of it", remedy="measure the pair")
     if not shares:
         raise SettingError("there is no share", limit="needs one in [0, 1]", remedy="0 is lossless")
     lossless = TokenVerification().path_survival(trace.columns, k)
@@ -98,7 +91,7 @@ def bias_tradeoff(
     inside = np.arange(1, k + 1) < left[:, None]  # the text ends with the last token
     prompts = Prompts(trace.texts)
     tokens, calls = prompts.sum(trace.lengths), prompts.sum_rows(visits)
-    bias = ratio(prompts.sum_rows(trace.columns["total_variation"]), tokens, limits=(0.0, 1.0))
+    bias = ratio(prompts.sum_rows(_distances(trace, lossless, visits, inside)), tokens, limits=(0.0, 1.0))
     limits = (1.0, k + 1.0)  # of the truth; the weights, and so the estimates, have no bound
     errors = tuple(cost.errors()) if cost else ()
 
@@ -127,9 +120,20 @@ def bias_tradeoff(
     return tuple(points)
 
 
+def _distances(
+    trace: Trace, lossless: NDArray[np.float64], visits: NDArray[np.float64], inside: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """TV ``[N]`` at every token; of a head those of the drafts of calls from there, by how often each is judged."""
+    if deepest(trace.columns) is None:
+        return np.asarray(trace.columns["total_variation"])
+    judged = np.concatenate([np.ones((len(lossless), 1)), lossless[:, :-1]], axis=1) * inside
+    distances = [at["total_variation"] for at in by_depth(trace.columns, lossless.shape[1])]
+    return visits * (judged * np.stack(distances, axis=1)).sum(axis=1)
+
+
 def _uno(prompts: Prompts, trace: Trace, share: float, tokens: NDArray[np.float64]) -> Interval | None:
     """UNO's loss per token: convex in the share, so a chord of the recorded values lies above."""
-    if "uno_loss" not in trace.columns:
+    if missing(trace.columns, ["uno_loss"]):
         return None
     shares = np.array([*UNO_SHARES, 1.0])
     losses = np.column_stack([trace.columns["uno_loss"], trace.columns["total_variation"]])

@@ -33,8 +33,8 @@ class Brief:
 
     @classmethod
     def of(cls, lines: Sequence[str], tables: Iterable[Table], notes: Sequence[str] = ()) -> Brief:
-        """The lines that say something and the tables, each cut to the terminal."""
-        return cls([short(line, WIDTH) for line in lines if line], [*map(narrowed, tables)], notes)
+        """The lines that say something, and the tables as far as 80 columns hold them."""
+        return cls([line for line in lines if line], [*map(narrowed, tables)], notes)
 
 
 @dataclass(frozen=True)

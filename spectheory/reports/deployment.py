@@ -71,14 +71,15 @@ def deployment_report(answer: Deployment, *, trace: str = "TRACE") -> Report:
 
 
 def _warned(answer: Deployment) -> list[str]:
-    """Where costs and traces contradict each other."""
-    return [*(said[0].upper() + said[1:] for said in answer.warnings), *filter(None, [room_words(answer.load)])]
+    """What does not fit into memory, and where costs and traces contradict each other."""
+    return [*filter(None, [room_words(answer.load)]), *(said[0].upper() + said[1:] for said in answer.warnings)]
 
 
 def _runner_up(answer: Deployment) -> list[str]:
     """The next fastest draft, rule or kind of shape."""
     runner_up = answer.ranking.runner_up
-    if runner_up is None or answer.ranking.best.verdict == DO_NOT:
+    fits = answer.load is None or answer.load.fits
+    if runner_up is None or answer.ranking.best.verdict == DO_NOT or not fits:
         return []
     close = "" if answer.ranking.told_apart else ", too close to call"
     return [f"runner-up{close}: {runner_up.setting}: {point(runner_up.speedup, 'x')}"]
@@ -184,8 +185,12 @@ def _brief(answer: Deployment, engines: Sequence[EngineSettings], asked: Sequenc
 
 
 def _verdict(answer: Deployment, engines: Sequence[EngineSettings]) -> list[str]:
-    """The fastest setting that an engine runs, then the best of all; where nothing pays, what it would take."""
+    """The fastest setting that an engine runs, then the best of all; where nothing pays, what it would take; nothing
+    of what does not fit into memory.
+    """
     best, needs = answer.ranking.best, answer.break_even
+    if answer.load and not answer.load.fits:
+        return []
     if best.verdict == DO_NOT:
         free = needs.draft_ratio_needed
         cheaper = "" if free is None else f" or a draft pass of {free:.2f} target steps"

@@ -54,10 +54,13 @@ def roofline_words(value: Interval) -> str:
 
 
 def room_words(load: LoadAnswer | None) -> str:
-    """The batches asked for whose best setting does not fit into memory; empty where none were asked for."""
-    if load is None or tuple(load.load.batches) == BATCHES:
+    """The batches asked for whose best setting does not fit into memory; of the usual ones if the first does not."""
+    if load is None or (load.fits and tuple(load.load.batches) == BATCHES):
         return ""
-    large = [f"{each.batch} at context {each.context}" for each in load.batches if not each.fits]
+    asked = load.load.batches[:1] if tuple(load.load.batches) == BATCHES else load.load.batches
+    large = [
+        f"{each.batch} at context {each.context}" for each in load.batches if not each.fits and each.batch in asked
+    ]
     return f"Does not fit into memory: batch {', '.join(large)}" if large else ""
 
 

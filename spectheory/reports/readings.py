@@ -154,8 +154,10 @@ def _said(log: Readings) -> list[str]:
     if log.free:
         known = f"{known}; name the draft: --draft-architecture"
         counted = ""
-    loaded = [room_words(log.load), load_sentence(log.load)]
-    first_lines = [*loaded, first] if missed(log.load) else [first, *loaded]
+    room, goodput = room_words(log.load), load_sentence(log.load)
+    if log.load and not log.load.fits:
+        return [room, *filter(None, [goodput, counted]), *read_as]
+    first_lines = [room, goodput, first] if missed(log.load) else [room, first, goodput]
     said = "; ".join(filter(None, [known, counted]))
     return [*filter(None, first_lines), said, *_over_served(log, best), *read_as]
 

@@ -43,8 +43,8 @@ def faults(columns: Columns) -> Iterator[Fault]:
         if not (isinstance(values, np.ndarray) and COLUMNS[name].fits(values)):
             yield Fault(name, None, f"is {_described(values)}", f"needs for each token {COLUMNS[name].type}")
             return  # the checks below assume the types
-    for name in BY_START:
-        if name in known and known[name].shape[1] != (depth := deepest(known)):
+    for name in known:
+        if COLUMNS[name].by_start and known[name].shape[1] != (depth := deepest(known)):
             yield Fault(name, None, f"has {known[name].shape[1]} depths", f"other columns by start have {depth}")
             return
     for name, values in known.items():

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.ngrams.base import LONGEST_COPY
+from spectheory.verification.by_start import PREFIX
 from spectheory.verification.lookup import LOOKUP_NGRAM
 
 Kind = Literal["number", "integer", "truth value"]
@@ -200,6 +201,17 @@ COLUMNS: dict[str, Column] = {
     "start_race_rank": _by_start(
         _law("P(R = r | token) of the race over distinct tokens, by start and depth (R2, §10)", START_RANKS), _LAW_BITS
     ),
+    "start_draft_gap": _by_start(
+        Column("largest logit of the draft less that of the token, by start and depth", unit="nats", finite=False),
+        _LOG_BITS,
+    ),
+    "start_draft_margin": _by_start(
+        Column("largest logit of the draft less the second largest, by start and depth", unit="nats", finite=False),
+        _LOG_BITS,
+    ),
+    "start_draft_scale": _by_start(
+        Column("largest absolute logit of the draft, by start and depth", unit="nats"), _LOG_BITS
+    ),
     "grown_match": Column(
         "depth to which the text lies in the tree that the draft grows at this start (§10)",
         "integer",
@@ -247,11 +259,15 @@ JUDGED = (
 )
 """Columns by which an engine's output is judged; a measurement leaves them out. Logits are those before temperature
 and filters."""
-BY_START = tuple(name for name, column in COLUMNS.items() if column.by_start)
-"""Columns of a draft whose pmfs depend on where the call starts (§10)."""
+BY_START = tuple(
+    name for name, column in COLUMNS.items() if column.by_start and name.removeprefix(PREFIX) not in JUDGED
+)
+"""Columns of a draft whose pmfs depend on where the call starts (§10), but for those by which outputs are judged."""
 COPIED = ("grown_match", "ngram_match", "ngram_drafted", "recorded_match")
 """Columns by start of drafts that are certain of their tokens; a trace has them where they were asked for."""
 BETTER = ("renyi",)
 """Columns of what a better draft would give; a trace has them where they were asked for."""
-MEASURED = tuple(name for name in COLUMNS if name not in {*JUDGED, *BY_START, *COPIED, *BETTER})
+MEASURED = tuple(
+    name for name, column in COLUMNS.items() if not column.by_start and name not in {*JUDGED, *COPIED, *BETTER}
+)
 """Columns of every measurement; together with the schema they decide whether an earlier run can be resumed."""

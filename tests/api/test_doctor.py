@@ -124,10 +124,10 @@ def test_tokenizers_agree(tiny_folders: tuple[Path, Path], capsys: pytest.Captur
 def test_tokenizers_that_differ_are_a_problem(
     tiny_folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    content = answer(capsys, "doctor", "--target", tiny_folders[0], "--draft", "builtin:draft")
+    content = answer(capsys, "doctor", "--target", tiny_folders[0], "--draft", "builtin:draft", status=1)
     assert content["models"]["agree"] is False
     assert "tokenizers of" in content["problems"][-1]
-    content = answer(capsys, "doctor", "--target", tiny_folders[0], "--draft", "/nowhere/at/all")
+    content = answer(capsys, "doctor", "--target", tiny_folders[0], "--draft", "/nowhere/at/all", status=1)
     assert "does not exist" in content["models"]["error"]
 
 

@@ -189,12 +189,25 @@ def test_validations_are_brief(
     assert [column.heading for table in tables for column in table.columns if not meaning(column)] == []
 
 
-def test_what_is_too_wide_is_cut_or_left_out() -> None:
-    """Columns aside go first; a verdict keeps its beginning."""
+@pytest.mark.parametrize(("width", "lines"), [(WIDTH, 2), (200, 1), (None, 1)])
+def test_a_long_verdict_is_whole(
+    width: int | None, lines: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wrapped on a terminal, one line in a wider one and in a pipe, which has no width."""
+    monkeypatch.setattr(console.answers, "_width", width)
+    verdict = " ".join(["word"] * 25)
+    report = Report(of_engines().content, [], "", brief=Brief.of([verdict], []))
+    answer.show(report, SimpleNamespace(json=False, all=False, explain=False))
+    *said, more = capsys.readouterr().out.splitlines()
+    assert (len(said), " ".join(map(str.strip, said)), more) == (lines, verdict, answer.MORE)
+
+
+def test_columns_that_are_too_wide_are_left_out() -> None:
+    """Columns aside go first; a verdict stays whole."""
     wide = Interval(1.0, 2.0, 30.0, "statistical")
     columns = [Column("k"), Column("aside", aside=True), *(Column(f"rule {i}") for i in range(4))]
     table = Table("t", columns, [[1, wide, wide, wide, wide, wide]])
     narrow = narrowed(table)
     assert [column.heading for column in narrow.columns] == ["k", "rule 0", "rule 1", "rule 2"]
     assert narrow.width <= WIDTH < table.width
-    assert Brief.of(["a" * 90, "", "b"], []).verdict == ["a" * 77 + "...", "b"]
+    assert Brief.of(["a" * 90, "", "b"], []).verdict == ["a" * 90, "b"]

@@ -185,6 +185,34 @@ def test_command_lines_of_the_pages_are_taken() -> None:
     assert refused("".join(f"```\nspectheory {line}\n```\n" for line in wrong)) == wrong
 
 
+@pytest.mark.parametrize(
+    ("line", "name", "value"),
+    [
+        ("predict --acceptance 80%", "acceptance", 0.8),
+        ("predict --acceptance=62.5%", "acceptance", 0.625),
+        ("plan trace --c 5%", "c", 0.05),
+        ("plan trace --context 4k --context 1.5K", "context", [4096, 1536]),
+        ("plan trace --batch 32,128 --batch 1", "batch", [32, 128, 1]),
+        ("measure --out a --temperature 0,.7,1", "temperature", [0.0, 0.7, 1.0]),
+        ("plan trace --rule BLOCK --rule My:Rule", "rule", ["block", "My:Rule"]),
+        ("plan trace --weights FP8", "weights", "fp8"),
+        ("validate --out a --engine VLLM=/opt/A/python", "engine", ["vllm=/opt/A/python"]),
+        ("predict trace --shape 1,2,1-1", "shape", ["1,2,1-1"]),
+        ("measure --out A", "out", Path("A")),
+        ("measure --out a --target-revision V1", "target_revision", "V1"),
+    ],
+)
+def test_values_are_read_as_people_write_them(line: str, name: str, value: object) -> None:
+    """The last three are left as they are."""
+    command, *words = shlex.split(line)
+    assert COMMANDS[command].make_context(command, words).params[name] == value
+
+
+@pytest.mark.parametrize("line", ["plan t --batch 4k", "plan t --overhead 1%", "judge l --k 1,2", "plan t --c k"])
+def test_units_stand_where_they_mean_one_thing(line: str) -> None:
+    assert not taken(*line.split())
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_ends_with_three_examples_that_the_command_takes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(EXAMPLES[command]) == 3

@@ -121,11 +121,14 @@ def test_a_trace_of_the_named_pair_has_no_warning(capsys: pytest.CaptureFixture[
 def test_a_trace_of_another_pair_is_said_first(on: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     few = ["--k-max", "2", "--nodes-max", "1", "--rule", "token", "--context", "16384"]
     lines = shown(["builtin:", *on[:-2], *few], capsys)
-    assert lines[0] == "Trace of another target: 512 outputs, 5.412M parameters; here 128256, 8030M"
-    assert lines[1] == "The draft is the trace's, 0.6642M parameters: see --draft-architecture"
-    assert lines[2] == "Context 16384 exceeds the 8192 tokens that the target was trained for"
-    assert lines[3] == "Does not fit into memory: batch 32 at context 16384"
-    assert lines[4].startswith("Pays: ")
+    assert lines[0] == "Does not fit into memory: batch 32 at context 16384"
+    assert lines[1] == "Trace of another target: 512 outputs, 5.412M parameters; here 128256, 8030M"
+    assert lines[2] == "The draft is the trace's, 0.6642M parameters: see --draft-architecture"
+    assert lines[3] == "Context 16384 exceeds the 8192 tokens that the target was trained for"
+    assert not [line for line in lines if line.startswith(("Pays", "May pay", "To run it", "Do not"))]
+    smaller = shown(["builtin:", *on[:-4], *few, "--batch", "1,32"], capsys)
+    assert smaller[0] == lines[0], "settings are for the first"
+    assert [line for line in smaller if line.startswith("To run it")]
     longest = shown(["builtin:", "--hardware", "L4", "--target-architecture", resolve("builtin:target"), *few], capsys)
     assert longest[0] == "Context 16384 exceeds the 256 tokens that the target was trained for", "as the trace says"
 

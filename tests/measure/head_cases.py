@@ -130,6 +130,17 @@ CASES = {
         *("dflash", (0, 1, 6), "dflash"),
         trained=4,
     ),
+    "DFlash of z-lab with windows": Case(
+        {**DFLASH, "num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]}
+        | {"dflash_config": OF_DFLASH, "sliding_window": 5, "use_sliding_window": True, "max_window_layers": 2},
+        *("dflash", (2, 4, 6), "dflash"),
+        trained=4,
+    ),
+    "DFlash of ModelOpt with windows": Case(
+        {**DFLASH, "dflash_config": OF_DFLASH | {"use_swa": True, "swa_window_size": 6, "causal": False}},
+        *("dflash", (2, 4, 6), "dflash"),
+        trained=4,
+    ),
     "DFlash of DeepSpec": Case(
         {**DEEPSPEC, "architectures": ["Qwen3DSparkModel"], "block_size": 5, "mask_token_id": 5, "num_anchors": 8}
         | {"markov_rank": 0, "enable_confidence_head": False},
@@ -316,11 +327,17 @@ class Plain:
         n, size = len(hidden), self.raw["block_size"]
         context = normed(self.fused(hidden), self.w["hidden_norm.weight"])
         ids = torch.tensor([token, *[5] * (size - 1)])
-        x = self.w["embed_tokens.weight"][ids]
+        x, at = self.w["embed_tokens.weight"][ids], n + torch.arange(size)
+        said = {**self.raw, **self.raw.get("dflash_config", {})}
         for i in range(self.raw["num_hidden_layers"]):
             reads = normed(x, self.w[f"layers.{i}.input_layernorm.weight"])
-            x = self.layer(i, x, reads, n + torch.arange(size), torch.ones(size, n + size, dtype=torch.bool), context)
-        said = {**self.raw, **self.raw.get("dflash_config", {})}
+            seen = torch.ones(size, n + size, dtype=torch.bool)
+            if said.get("use_swa"):  # the slot's own position counts, and later ones of its block are seen
+                seen = torch.arange(n + size) > at[:, None] - said["swa_window_size"]
+            elif said["layer_types"][i] == "sliding_attention":
+                seen = torch.arange(n + size) > at[:, None] - said["sliding_window"]
+                seen &= torch.arange(n + size) <= at[:, None]
+            x = self.layer(i, x, reads, at, seen, context)
         from_anchor = said.get("shift_label") or self.case.network == "dspark"
         return x if from_anchor or "Qwen3DSparkModel" in self.raw["architectures"] else x[1:]
 

@@ -25,13 +25,11 @@ from spectheory.measure import (
     position_statistics,
     teacher_forced,
 )
-from spectheory.measure.forward import depth_of
+from spectheory.measure.forward import depth_of, paired_logits
 from spectheory.measure.grown import grown_columns
 from spectheory.measure.heads.base import AutoregressiveReading, HiddenStates, ParallelReading
-from spectheory.measure.judged import judged_trace
 from spectheory.prompts import Prompt
 from spectheory.trace import BY_START, MEASURED, Trace
-from spectheory.trace.calls import CallLog, Request
 from tests.toy_heads import TOYS, ToyHead, ToyParallelHead, with_head
 
 PROMPT, OUTPUT = torch.arange(1, 24) % 64, (torch.arange(24) * 7 + 3) % 64
@@ -270,10 +268,9 @@ def test_a_prompt_of_one_token(tiny_pair: ModelPair, tmp_path: Path) -> None:
 
 
 def test_what_reads_by_position_refuses_a_head(tiny_pair: ModelPair) -> None:
-    """Judging an engine's log, and transformers' assisted generation: one line each."""
+    """Log-probabilities side by side, and transformers' assisted generation: one line each."""
     pair = with_head(tiny_pair)
-    log = CallLog((Request("one", (1, 2), (3, 4)),), temperature=1.0)
     with pytest.raises(SettingError, match="'toy head' is a draft head: this reading is by position"):
-        judged_trace(pair, log)
-    with pytest.raises(SettingError, match="'toy head' is a draft head: transformers' assisted generation"):
+        next(paired_logits(pair, PROMPT, OUTPUT, chunk=4, name="one"))
+    with pytest.raises(SettingError, match="'toy head' is a draft head: transformers' generation does not run it"):
         compare_with_assisted(pair, PROMPTS, Sampling(), ks=(1,), tokens=4)

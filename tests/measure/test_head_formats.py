@@ -134,9 +134,15 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "a block of its anchor": (BLOCK, {"block_size": 1}, "0 drafts of a call"),
     "a block without end": (BLOCK, {"block_size": 10**9}, "a block has an anchor and 1 to 1024 drafts"),
     "no block": (BLOCK, {"block_size": None}, "block_size = None: it must be a whole number"),
-    "causal slots": (BLOCK, {"dflash_config": OF_DFLASH | {"causal": True}}, "dflash_config.causal = True: it makes"),
+    "causal slots": (BLOCK, {"dflash_config": OF_DFLASH | {"causal": True}}, "causal = True: it makes"),
     "sinks": (BLOCK, {"dflash_config": OF_DFLASH | {"attention_sink_bias": True}}, "attention_sink_bias = True"),
-    "windows": (BLOCK, {"layer_types": ["sliding_attention"] * 2}, "a window counts from each slot"),
+    "windows of no size": (BLOCK, {"layer_types": ["sliding_attention"] * 2}, "sliding_window = None"),
+    "windows within a block": (
+        BLOCK,
+        {"layer_types": ["sliding_attention"] * 2, "sliding_window": 4},
+        "a sliding window of 4: a block has 5 slots, of which training and engines",
+    ),
+    "causal slots of some layers": (BLOCK, {"is_causal": True}, "causal = True: it makes another network"),
     "another network": (
         BLOCK,
         {"dflash_config": OF_DFLASH | {"projector_type": "none"}},

@@ -157,7 +157,11 @@ test_what_is_not_recorded_is_refused = all_refused(
             "the trace has no start_race_rank",
         ),
         "distinct": (asked("recursive-distinct", Batch(2)), TraceError, "the trace has no distinct_rank"),
-        "bias": (lambda: bias_tradeoff(head(), 2, [0.1]), TraceError, "pmfs depend on where the call starts"),
+        "bias": (
+            lambda: bias_tradeoff(without("start_total_variation"), 2, [0.1]),
+            TraceError,
+            "the trace has no start_total_variation",
+        ),
     }
 )
 
@@ -206,7 +210,8 @@ def test_commands_take_a_head_s_trace(tmp_path: Path, capsys: pytest.CaptureFixt
     shapes = answer(capsys, "predict", path, "--shape", "chain", "--shape", "batch", "--rule", "topk")["predictions"]
     assert {(p["depth"], p["k"]) for p in shapes} >= {(DEPTH, DEPTH), (1, 16)}
     assert f"to depth {DEPTH}" in refused_command(["predict", path, "--shape", "1x1x1x1x1", "--rule", "topk"], capsys)
-    assert "pmfs depend on where" in refused_command(["predict", path, "--bias", "0.1", "--shape", "chain"], capsys)
+    biased = answer(capsys, "predict", path, "--bias", "0,0.1", "--shape", "chain")["bias"]
+    assert [each["bias"]["best"] > 0 for each in biased] == [False, True]
     assert answer(capsys, "tree", path, "--nodes", 6)["depth"] <= DEPTH
     for view in ([], ["--all"]):
         assert main(["rules", str(path), *view]) == 0

@@ -43,7 +43,8 @@ def real(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory) -> Path
     log = CallLog(
         (Request("first", (1, 2), tuple(texts[0])), Request("second", (3, 4), tuple(texts[1]))), temperature=1.0
     )
-    columns = {**judged_trace(tiny_pair, log).columns, **measured.columns, **by_start(measured.columns, DEPTH)}
+    columns = {**judged_trace(tiny_pair, log).columns, **measured.columns}
+    columns |= by_start(columns, DEPTH)
     copied = {name: np.zeros((12, 2) if COLUMNS[name].widths else 12, np.int16) for name in COPIED}
     columns["start_confidence"] = np.full((12, DEPTH), 0.5)
     replace(measured, columns={**columns, **copied}).write(path)

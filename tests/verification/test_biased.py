@@ -305,3 +305,62 @@ def test_bad_input() -> None:
     columns = {**trace.columns, "total_variation": np.zeros(1)}
     with pytest.raises(SettingError, match="there is no share"):
         bias_tradeoff(Trace(columns, trace.texts), 1, [])
+
+
+# A head: its pmf depends on how deep in the call a draft stands
+
+P, HEAD = {0: (0.7, 0.3), 1: (0.4, 0.6)}, {1: (0.5, 0.5), 2: (0.2, 0.8), 3: (0.9, 0.1)}
+LENGTH, DEEP = 4, 3
+"""The target's pmf after a token, the head's by depth; tokens of a text, drafts of a call."""
+
+
+def distance_of(p: tuple[float, ...], q: tuple[float, ...]) -> float:
+    return sum(abs(a - b) for a, b in zip(p, q, strict=True)) / 2
+
+
+def judged(last: int, left: int, depth: int, share: float = 0.0) -> tuple[float, float]:
+    """Sum of TV over the drafts that lossless decoding judges from here on, and tokens of one call with this share."""
+    if left == 0:
+        return 0.0, 0.0
+    p, q = P[last], HEAD.get(depth)
+    if q is None or left == 1:  # the bonus token, or the last one, which is not drafted
+        later = sum(p[x] * judged(x, left - 1, 1)[0] for x in (0, 1))
+        return later, 1.0
+    away, tokens = distance_of(p, q), 1.0
+    for x in (0, 1):
+        kept, lost = min(p[x], q[x]), max(p[x] - q[x], 0.0)
+        away += kept * judged(x, left - 1, depth + 1)[0] + lost * judged(x, left - 1, 1)[0]
+        tokens += ((1 - share) * kept + share * q[x]) * judged(x, left - 1, depth + 1, share)[1]
+    return away, tokens
+
+
+def trace_of_head(text: tuple[int, ...]) -> Trace:
+    rows, n = [(0, *text)[i : i + 2] for i in range(LENGTH)], LENGTH
+    at = np.array([[min(s + d, n - 1) for d in range(DEEP)] for s in range(n)])
+    log_draft = [[np.log(HEAD[d + 1][rows[i][1]]) for d, i in enumerate(each)] for each in at]
+    away = np.array([[distance_of(P[rows[i][0]], HEAD[d + 1]) for d, i in enumerate(each)] for each in at])
+    columns = {
+        "log_target": np.log([P[last][x] for last, x in rows]),
+        "log_draft": np.array(log_draft)[:, 0],
+        "start_log_draft": np.array(log_draft),
+        "start_total_variation": away,
+    }
+    return Trace(columns, (TextInfo("a", n),), {"settings": {"sampling": {"temperature": 1.0}}})
+
+
+def test_the_bias_of_a_head_is_that_of_the_drafts_that_are_judged() -> None:
+    """Over all texts, to rounding: TV of judged drafts, and tokens of the first call. The control: TV by position."""
+    share, bias, tokens, by_position = 0.3, 0.0, 0.0, 0.0
+    for text in product((0, 1), repeat=LENGTH):
+        trace = trace_of_head(text)
+        chance = float(np.exp(trace.columns["log_target"].sum()))
+        (point,) = bias_tradeoff(trace, DEEP, [share])
+        assert point.uno_bias is None
+        bias += chance * LENGTH * point.bias.best / share
+        by_position += chance * trace.columns["start_total_variation"][:, 0].sum()
+        survival = BiasedVerification(share).weighted_survival(trace.columns, DEEP)[0]
+        tokens += chance * (1 + survival[: LENGTH - 1].sum())
+    away, of_call = judged(0, LENGTH, 1)[0], judged(0, LENGTH, 1, share)[1]
+    assert bias == pytest.approx(away, rel=ROUNDING)
+    assert abs(by_position - away) > 0.1
+    assert tokens == pytest.approx(of_call, rel=1e-12)

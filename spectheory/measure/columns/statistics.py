@@ -300,8 +300,9 @@ def _logit_columns(target: Tensor, draft: Tensor, tokens: Tensor, settings: _Set
     rows = _rows_at_once(target)
     if settings.draft.temperature == 0:
         columns["draft_top"] = _plain_tops(draft)
-    if settings.judged and not settings.by_start:
-        for model, logits in (("target", target), ("draft", draft)):
+    if settings.judged:
+        models = (("target", target),) * (not settings.by_start) + (("draft", draft),)
+        for model, logits in models:
             parts = [_output_logits(*part, model) for part in zip(logits.split(rows), tokens.split(rows), strict=True)]
             columns |= {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
     return columns

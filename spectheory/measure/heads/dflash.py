@@ -54,8 +54,8 @@ def _attend(
 ) -> Tensor:
     """Outputs ``[s, B, width]`` of attention of s blocks to a context and to their own block.
 
-    `attention` has the projections and norms of a Qwen3 layer. `unseen` ``[s, P]`` is true where a block does not see
-    the context, `unseen_inside` ``[B, B]`` where a slot does not see another of its block. Scores take s B (P + B)
+    `attention` has the projections and norms of a Qwen3 layer. `unseen` ``[s, B or 1, P]`` is true where slots do not
+    see the context, `unseen_inside` ``[B, B]`` where a slot does not see another of its block. Scores take s B (P + B)
     numbers a head: blocks are not compared with each other.
     """
     s, size, _ = x.shape
@@ -67,7 +67,7 @@ def _attend(
     q = q.view(s, size, groups, -1, d).permute(2, 0, 3, 1, 4).reshape(groups, s, -1, d)  # rows: heads of a group, slots
     far = (q.flatten(1, 2) @ keys.transpose(1, 2)).view(groups, s, -1, size, seen)
     near = (q @ k.permute(2, 0, 3, 1)).view(groups, s, -1, size, size)
-    far = far.masked_fill(unseen[:, None, None], -torch.inf)
+    far = far.masked_fill(unseen[:, None], -torch.inf)
     near = near if unseen_inside is None else near.masked_fill(unseen_inside, -torch.inf)
     weights = torch.cat([far, near], dim=-1).softmax(dim=-1, dtype=torch.float32).to(x.dtype).flatten(2, 3)
     out = (weights[..., :seen].flatten(1, 2) @ values).view(groups, s, -1, d)
@@ -85,7 +85,8 @@ class DFlash(CheckpointHead):
     """A DFlash head. Gradients flow through its methods.
 
     All layers are Qwen3's, whichever family the configuration names. A layer of sliding attention sees the hidden
-    states of the `sliding_window` positions before the anchor, and within its block only the slots before, unless
+    states of the `sliding_window` positions before the anchor; with `sliding_window_by_slot` (not in speculators) those
+    of a window that each slot ends itself. Within its block it sees only the slots before, unless
     `sliding_window_non_causal` is set. `anchored` is the field that says whether the anchor's slot drafts.
     """
 
@@ -96,6 +97,7 @@ class DFlash(CheckpointHead):
         "mask_token_id": None,
         "sample_from_anchor": False,
         "sliding_window_non_causal": False,
+        "sliding_window_by_slot": False,
         "target_hidden_size": None,
     }
     layer_field: ClassVar[str | None] = LAYER_FIELDS["dflash"]
@@ -160,11 +162,13 @@ class DFlash(CheckpointHead):
         offsets = torch.arange(slots.shape[1], device=slots.device)
         turn = self._turn(slots, anchors[:, None] + offsets)
         places = torch.arange(contexts[0][0].shape[1], device=slots.device)
-        later = places >= anchors[:, None]
+        later = places >= anchors[:, None, None]
         after = None if self.config.fields["sliding_window_non_causal"] else offsets > offsets[:, None]
+        by_slot = self.config.fields["sliding_window_by_slot"]
+        ends = anchors[:, None, None] + (offsets[:, None] + 1 if by_slot else 0)  # where the windows of slots end
         layers: Any = zip(self.blocks, contexts, self.slides, strict=True)
         for block, context, slides in layers:
-            unseen = later | (places < anchors[:, None] - self.config.block.sliding_window) if slides else later
+            unseen = later | (places < ends - self.config.block.sliding_window) if slides else later
             x = block.input_layernorm(slots)
             slots = slots + _attend(block.self_attn, x, turn, context, unseen, after if slides else None)
             slots = slots + block.mlp(block.post_attention_layernorm(slots))

@@ -317,14 +317,11 @@ def dflash_files(
     """
     said = _part(raw, "dflash_config", name)
     read = {"mask_token_id": "mask_token_id", "block_size": "block_size", **(fields or {})}
-    taken = {*read.values(), "target_layer_ids", "projector_type", *known}
+    taken = {*read.values(), "target_layer_ids", "projector_type", "use_swa", "swa_window_size", "causal", *known}
     odd = sorted(field for field, value in said.items() if field not in taken and _is_set(value))
     if odd:
         raise _switched(f"dflash_config.{odd[0]}", said[odd[0]], name)
-    kinds = raw.get("layer_types")
-    if "sliding_attention" in kinds if isinstance(kinds, list) else raw.get("use_sliding_window"):
-        limit = "in this format a window counts from each slot, in that of speculators from the anchor"
-        raise _unreadable(name, "layers with a sliding window", limit, "use a head with full attention")
+    raw, windows = _windows(raw, said, name)
     values = {ours: said.get(theirs, raw.get(theirs)) for ours, theirs in read.items()}
     values = {ours: value for ours, value in values.items() if value is not None or ours not in (fields or {})}
     size = values["block_size"]
@@ -336,10 +333,37 @@ def dflash_files(
         family="qwen3",
         trained=size - (not from_anchor) if type(size) is int else 1,
         layers=after_outputs(said.get("target_layer_ids", raw.get("target_layer_ids")), "target_layer_ids", name),
-        known={"dflash_config", *taken, "markov_rank", "markov_head_type", *_CONFIDENCE, *_TRAINING},
-        sample_from_anchor=from_anchor,
-        **values,
+        known={"dflash_config", "is_causal", *taken, "markov_rank", "markov_head_type", *_CONFIDENCE, *_TRAINING},
+        **{"sample_from_anchor": from_anchor, **windows, **values},
     )
+
+
+_SLIDES = "sliding_attention"
+
+
+def _windows(raw: Raw, said: Raw, name: str) -> tuple[Raw, dict[str, bool]]:
+    """Layers with a window as Qwen3's configuration names them, and the fields that say what their slots see.
+
+    A window counts from each slot. Slots of such layers see those before alone; all of their block where `use_swa` of
+    `dflash_config` gives every layer the window, or `causal` says so. This is the training of SpecForge and ModelOpt,
+    and what vLLM and SGLang run.
+    """
+    kinds, block = raw.get("layer_types"), said.get("block_size", raw.get("block_size"))
+    slides = _SLIDES in kinds if isinstance(kinds, list) else _is_set(raw.get("use_sliding_window"))
+    every = _is_set(said.get("use_swa")) and not slides
+    causal = said.get("causal") if raw.get("is_causal") is None else raw["is_causal"]
+    if causal and not (isinstance(kinds, list) and set(kinds) == {_SLIDES}):
+        raise _switched("causal", causal, name)
+    if not slides and not every:
+        return raw, {}
+    size = raw.get("sliding_window") if said.get("swa_window_size") is None else said["swa_window_size"]
+    if type(size) is int and type(block) is int and size < block:
+        limit = f"a block has {block} slots, of which training and engines then show others to each other"
+        raise _unreadable(name, f"a sliding window of {size}", limit, "use a head whose window holds a block")
+    layers = {"layer_types": [_SLIDES] * int(raw.get("num_hidden_layers") or 0)} if every else {}
+    free = every if causal is None else not causal
+    fields = {"sliding_window_by_slot": True, "sliding_window_non_causal": free}
+    return {**raw, **layers, "sliding_window": size, "use_sliding_window": True}, fields
 
 
 def _dflash(raw: Raw, names: Names, name: str) -> HeadFiles:
