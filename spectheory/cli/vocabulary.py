@@ -230,6 +230,14 @@ BLOCK = option(
     "Slots that a DFlash, DSpark or Domino head drafts at once; engines use as many as k needs.",
 )
 
+OUTSIDE = option(
+    "--outside",
+    "HOW",
+    PAIR,
+    "How a draft with another tokenizer reads the target's text: written and read again (text, as transformers), or "
+    "each token that it lacks as unknown (unknown, as vLLM).",
+)
+
 PROMPTS = option("--prompts", "FILE", TEXT, "JSON lines of prompts, like Spec-Bench's question.jsonl.")
 FIRST = option("--first", "INT", TEXT, "Decode only this many prompts, from the first on.")
 TOKENS = option("--tokens", "INT", TEXT, "Most output tokens of a text.")

@@ -12,6 +12,9 @@ How transformers 5.x works, from its source:
 - Open settings are filled with defaults (such as top-k 50), and the draft applies temperature and filters twice: with
   the target's processors and with its own, so at temperature T it drafts at T^2. So both models get blank settings
   here, and processors that run once: the log-probabilities of `Sampling`, or transformers' own.
+- A draft with another tokenizer drafts the common tokens (TLI) where it samples. Three repairs let it judge: its
+  output matrix is not pruned, which would put pmfs under the wrong tokens; ends of text and padding are the draft's
+  own ids, not the target's; and greedy drafts are common tokens too, not strings.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -36,6 +40,12 @@ from transformers import (
     TopKLogitsWarper,
     TopPLogitsWarper,
 )
+from transformers.generation.candidate_generator import (
+    AssistantToTargetTranslator,
+    AssistantVocabTranslatorCache,
+    AssistedCandidateGeneratorDifferentTokenizers,
+    UniversalSpeculativeDecodingGenerator,
+)
 
 from spectheory.checks import whole
 from spectheory.distributions import Sampling
@@ -43,6 +53,7 @@ from spectheory.drafting import StoppingRule
 from spectheory.errors import SettingError, TextError
 from spectheory.judging.comparison import CallLaw, Comparison, compare_calls
 from spectheory.measure.columns.pmf import log_pmf
+from spectheory.measure.common_tokens import TEXT, CommonTokens
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.model_files import quiet
 from spectheory.measure.pair import ModelPair
@@ -115,6 +126,12 @@ def check_draft(pair: ModelPair) -> None:
             limit=NO_HEADS,
             remedy="leave out --check, or use spectheory validate",
         )
+    if pair.draft.common and pair.draft.common.outside != TEXT:
+        raise SettingError(
+            f"--outside is {pair.draft.common.outside}",
+            limit="transformers writes the text and reads it again with the draft's tokenizer",
+            remedy=f"use --outside {TEXT}",
+        )
 
 
 def seeds_of(seed: int, k: int | None, prompts_ids: Sequence[Tensor]) -> list[np.random.SeedSequence]:
@@ -140,11 +157,15 @@ def generate(
     transformers' name.
     """
     device, plain = pair.target.device, own_filters or sampling.temperature == 0
+    processors = own_processors(sampling) if plain else LogitsProcessorList([_Settings(sampling)])
     prompt = ids[None].to(device)
     with contextlib.ExitStack() as stack:
         stack.enter_context(quiet())
         stack.enter_context(_blank_settings(pair, sampling, k, 0.0 if stop is None else stop.threshold, schedule))
         read: list[int] = []  # tokens of each pass of the target
+        drafting: dict[str, Any] = {} if k is None else {"assistant_model": pair.draft.network}
+        if drafting and pair.draft.common:
+            drafting |= stack.enter_context(_common_tokens(pair, pair.draft.common, processors))
         hook = pair.target.network.register_forward_pre_hook(
             lambda module, inputs, named: read.append(named["input_ids"].shape[1]), with_kwargs=True
         )
@@ -156,13 +177,39 @@ def generate(
             input_ids=prompt,
             attention_mask=torch.ones_like(prompt),
             max_new_tokens=tokens,
-            logits_processor=own_processors(sampling) if plain else LogitsProcessorList([_Settings(sampling)]),
-            **({} if k is None else {"assistant_model": pair.draft.network}),
+            logits_processor=processors,
+            **drafting,
         )
         text = output[0, len(ids) :].cpu()
         seconds = time.perf_counter() - started
     # The first pass reads the prompt and its drafts, every later one the last token and its drafts.
     return Generated(text, len(read), seconds, sum(read) - len(ids) - (len(read) - 1))
+
+
+@contextlib.contextmanager
+def _common_tokens(pair: ModelPair, common: CommonTokens, processors: LogitsProcessorList) -> Iterator[dict[str, Any]]:
+    """Let transformers draft common tokens, whole pmfs of them, at every temperature; gives arguments of ``generate``.
+
+    The translator's processors take the place of those that the target's are.
+    """
+    translator = AssistantToTargetTranslator(common.target, common.draft, pair.vocabulary)
+    translator.logits_processors = LogitsProcessorList([*(translator.logits_processors or ()), *processors])
+    ends = [int(common.to_draft[end]) for end in sorted(pair.end_of_text)]
+    nowhere = 1 + max(common.draft.get_vocab().values())  # None would be the target's id, and padding is not read
+
+    def generator(**how: Any) -> Any:
+        made = UniversalSpeculativeDecodingGenerator(**how | {"atm_translator": translator})
+        made.generation_config.eos_token_id = [end for end in ends if end >= 0] or nowhere
+        made.generation_config.pad_token_id = nowhere
+        return made
+
+    generators = (UniversalSpeculativeDecodingGenerator, AssistedCandidateGeneratorDifferentTokenizers)
+    patches: Any = {each.__name__: generator for each in generators}
+    with (
+        patch.multiple("transformers.generation.utils", **patches),
+        patch.object(AssistantVocabTranslatorCache, "get_translator", return_value=translator),
+    ):
+        yield {"tokenizer": common.target, "assistant_tokenizer": common.draft}
 
 
 class _Settings(LogitsProcessor):
@@ -195,8 +242,9 @@ def own_processors(sampling: Sampling) -> LogitsProcessorList:
 def _blank_settings(
     pair: ModelPair, sampling: Sampling, k: int | None, threshold: float, schedule: str
 ) -> Iterator[None]:
-    """Give both models generation settings without hidden defaults, and cut their logits to the common ids."""
-    networks = (pair.target.network, pair.draft.network)
+    """Give both models generation settings without hidden defaults, and cut their logits to their tokenizer's ids."""
+    networks, common = (pair.target.network, pair.draft.network), pair.draft.common
+    sizes = pair.vocabulary, 1 + max(common.draft.get_vocab().values()) if common else pair.vocabulary
     kept = [(n.generation_config, n.config.get_text_config().vocab_size) for n in networks]
     settings = GenerationConfig(
         do_sample=sampling.temperature > 0,
@@ -211,15 +259,15 @@ def _blank_settings(
         assistant_confidence_threshold=threshold,
     )
 
-    def cut(module: Any, inputs: Any, output: Any) -> Any:
-        output.logits = output.logits[..., : pair.vocabulary]
+    def cut(size: int, module: Any, inputs: Any, output: Any) -> Any:
+        output.logits = output.logits[..., :size]
         return output
 
-    hooks = [network.register_forward_hook(cut) for network in networks]
+    hooks = [network.register_forward_hook(partial(cut, size)) for network, size in zip(networks, sizes, strict=True)]
     try:
-        for network in networks:
+        for network, size in zip(networks, sizes, strict=True):
             network.generation_config = settings
-            network.config.get_text_config().vocab_size = pair.vocabulary
+            network.config.get_text_config().vocab_size = size
         with patch(_MOVES_THRESHOLD, return_value=False):
             yield
     finally:
