@@ -108,8 +108,8 @@ VOCABULARIES = Fact(
 PRUNED = Fact(
     "assistant_tokenizer, do_sample=True",
     "As shipped it cuts the draft's output matrix in the order of get_vocab, which is not that of the ids: drafts are "
-    "verified against pmfs of other tokens, and the output is not the target's. The line that makes the translator "
-    "beforehand leaves the matrix whole. It also takes the target's ids of the end of text and of padding for the "
+    "verified against pmfs of other tokens, and the output is not the target's. The lines "
+    "that make the translator beforehand leave the matrix whole, but for padding. It also takes the target's ids of the end of text and of padding for the "
     "draft's.",
     f"the order run by a test; {_SOURCE}: `AssistantToTargetTranslator`",
 )
@@ -158,6 +158,7 @@ _TRANSLATED = """\
 from transformers import AutoTokenizer
 from transformers.generation.candidate_generator import AssistantVocabTranslatorCache
 tokenizer, drafted = AutoTokenizer.from_pretrained({!r}), AutoTokenizer.from_pretrained({!r})
+draft.resize_token_embeddings(len(drafted))
 AssistantVocabTranslatorCache.get_translator(tokenizer, drafted, target.config.get_text_config().vocab_size)"""
 """Code before a draft with another tokenizer."""
 
