@@ -78,7 +78,8 @@ DECODED_RULE = option(
     "--rule",
     "RULE",
     SHAPES,
-    "Verification rule: {rules}; assisted (transformers' token verification), assisted-filters (also its sampling).",
+    "Verification rule: {rules}; assisted (transformers' token verification), assisted-filters (also its sampling), "
+    "strings (its string matching).",
 )
 COMPARED_RULE = option("--rule", "RULE", SHAPES, "Verification rule: {every}, or module:Class of your own.")
 SHAPE = option(

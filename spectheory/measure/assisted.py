@@ -148,11 +148,13 @@ def generate(
     seed: np.random.SeedSequence,
     *,
     own_filters: bool = False,
+    strings: bool = False,
     stop: StoppingRule | None = None,
     schedule: str = "constant",
 ) -> Generated:
     """One text, plain (k is None) or assisted, with our temperature and filters or with transformers' own.
 
+    A draft with another tokenizer drafts the tokens in common or, at temperature 0, `strings` as transformers does.
     `stop` is a rule ``token<``, transformers' confidence threshold; `schedule` says whether k stays as it is, by
     transformers' name.
     """
@@ -164,8 +166,10 @@ def generate(
         stack.enter_context(_blank_settings(pair, sampling, k, 0.0 if stop is None else stop.threshold, schedule))
         read: list[int] = []  # tokens of each pass of the target
         drafting: dict[str, Any] = {} if k is None else {"assistant_model": pair.draft.network}
-        if drafting and pair.draft.common:
-            drafting |= stack.enter_context(_common_tokens(pair, pair.draft.common, processors))
+        if drafting and (common := pair.draft.common):
+            drafting |= {"tokenizer": common.target, "assistant_tokenizer": common.draft}
+            if not strings:
+                stack.enter_context(_common_tokens(pair, common, processors))
         hook = pair.target.network.register_forward_pre_hook(
             lambda module, inputs, named: read.append(named["input_ids"].shape[1]), with_kwargs=True
         )
@@ -187,8 +191,8 @@ def generate(
 
 
 @contextlib.contextmanager
-def _common_tokens(pair: ModelPair, common: CommonTokens, processors: LogitsProcessorList) -> Iterator[dict[str, Any]]:
-    """Let transformers draft common tokens, whole pmfs of them, at every temperature; gives arguments of ``generate``.
+def _common_tokens(pair: ModelPair, common: CommonTokens, processors: LogitsProcessorList) -> Iterator[None]:
+    """Let transformers draft common tokens, whole pmfs of them, at every temperature.
 
     The translator's processors take the place of those that the target's are.
     """
@@ -209,7 +213,7 @@ def _common_tokens(pair: ModelPair, common: CommonTokens, processors: LogitsProc
         patch.multiple("transformers.generation.utils", **patches),
         patch.object(AssistantVocabTranslatorCache, "get_translator", return_value=translator),
     ):
-        yield {"tokenizer": common.target, "assistant_tokenizer": common.draft}
+        yield
 
 
 class _Settings(LogitsProcessor):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from transformers.generation.candidate_generator import AssistantToTargetTranslator
 
 from spectheory.distributions import Sampling
-from spectheory.drafting import Chain
+from spectheory.drafting import Chain, KAry
 from spectheory.errors import ModelError, SettingError, TextError
 from spectheory.judging.comparison import CallLaw, compare_calls
 from spectheory.measure import MeasureSettings, Method, decode, load_pair, measure
@@ -108,6 +109,27 @@ def test_calls_are_those_expected(rule: str, pair: ModelPair) -> None:
     assert alone[0].output_ids.tolist() == decoded[0].output_ids.tolist()
     for prompt, text in zip(prompts, decoded, strict=True):
         assert len(text.calls) == law_of(pair, rule, prompt, text.output_ids, sampling).calls
+
+
+@pytest.mark.parametrize("rule", ["race", "recursive-distinct"])
+def test_trees_wider_than_what_is_common(rule: str, as_text: ModelPair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A draft with few common tokens is exhausted, and its tree has tokens that it lacks: the reader keeps its place,
+    and a reader without cache decodes the same.
+    """
+    common = common_of(as_text)
+    few = torch.full_like(common.to_draft, -1)
+    two = (common.to_draft >= 0).nonzero()[:2, 0]
+    few[two] = common.to_draft[two]
+    pair = replace(as_text, draft=replace(as_text.draft, common=replace(common, to_draft=few, _read={})))
+    how = Method(rule, KAry((4, 2, 1)))
+
+    def texts() -> list[list[int]]:
+        made = decode(pair, [ids(pair, text) for text in PROMPTS], how, tokens=12, seed=4, batch=3)
+        return [[len(each.calls), *each.output_ids.tolist()] for each in made]
+
+    cached = texts()
+    monkeypatch.setattr(import_module(decode.__module__), "why_uncached", lambda model: "rereads")
+    assert texts() == cached
 
 
 def law_of(pair: ModelPair, rule: str, prompt: torch.Tensor, text: torch.Tensor, sampling: Sampling) -> CallLaw:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from proofs_check.algorithms.enumeration import output_law
 from proofs_check.prelude import *
-from proofs_check.theorems.one_draft.token_acceptance import call
 
 Common = frozenset[int]
 
@@ -28,9 +27,11 @@ def mass(pmf: AnyPmf, common: Common) -> Real:
 def one_call(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """One draft for every set of common tokens: what is accepted, that the output is the target's, and the bounds."""
     for common in commons(q):
-        whole = call(p, cut(q, common))
+        after = {(): cut(q, common)}
+        whole = token_verification(lambda _: tuple(p), after.__getitem__, (), 1)
         accepted = sum(share for (_, taken), share in whole.items() if taken)
-        yield equal([sum(whole.get((x, taken), 0) for taken in (True, False)) for x in range(len(p))], list(p))
+        outputs = law((tokens[0], share) for (tokens, _), share in whole.items())
+        yield equal([outputs.get(x, 0) for x in range(len(p))], list(p))
         yield equal(accepted, sum(smaller(p[x], q[x] / mass(q, common)) for x in common))
         yield at_most(accepted, mass(p, common))
         yield at_least(accepted, sum(smaller(p[x], q[x]) for x in common))

@@ -109,8 +109,8 @@ PRUNED = Fact(
     "assistant_tokenizer, do_sample=True",
     "As shipped it cuts the draft's output matrix in the order of get_vocab, which is not that of the ids: drafts are "
     "verified against pmfs of other tokens, and the output is not the target's. The lines "
-    "that make the translator beforehand leave the matrix whole, but for padding. It also takes the target's ids of the end of text and of padding for the "
-    "draft's.",
+    "that make the translator beforehand leave the matrix whole, but for padding. It also takes the target's ids of "
+    "the end of text and of padding for the draft's.",
     f"the order run by a test; {_SOURCE}: `AssistantToTargetTranslator`",
 )
 ENSEMBLE = Fact(
