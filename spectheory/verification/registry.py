@@ -127,7 +127,7 @@ def find_rule(name: Rule | str) -> Rule:
             raise SettingError(
                 f"rule {name!r} is string matching, which is not predicted",
                 limit="what it accepts depends on where earlier calls cut the text into tokens",
-                remedy=f"count it by spectheory validate --rule {COUNTED} --temperature 0",
+                remedy=f"count it: validate the rule {COUNTED} at temperature 0",
             )
         if written not in known:
             raise SettingError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from proofs_check.algorithms.enumeration import output_law
 from proofs_check.prelude import *
+from spectheory.verification import TokenVerification
 
 Common = frozenset[int]
 
@@ -25,7 +26,7 @@ def mass(pmf: AnyPmf, common: Common) -> Real:
 
 
 def one_call(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
-    """One draft for every set of common tokens: what is accepted, that the output is the target's, and the bounds."""
+    """One draft for every set of common tokens: what is accepted, and that the output is the target's."""
     for common in commons(q):
         after = {(): cut(q, common)}
         whole = token_verification(lambda _: tuple(p), after.__getitem__, (), 1)
@@ -33,8 +34,6 @@ def one_call(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
         outputs = law((tokens[0], share) for (tokens, _), share in whole.items())
         yield equal([outputs.get(x, 0) for x in range(len(p))], list(p))
         yield equal(accepted, sum(smaller(p[x], q[x] / mass(q, common)) for x in common))
-        yield at_most(accepted, mass(p, common))
-        yield at_least(accepted, sum(smaller(p[x], q[x]) for x in common))
 
 
 def not_renormalised(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
@@ -70,6 +69,21 @@ def random_texts(effort: Effort) -> Iterator[Case]:
                 yield {"target": target, "draft": draft, "common": common}
 
 
+def library(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
+    """The library's acceptance of the cut draft."""
+    for common in commons(q):
+        formula = sum(smaller(p[x], q[x] / mass(q, common)) for x in common)
+        yield computed(TokenVerification().acceptance(floats(p), floats(cut(q, common))), formula)
+
+
+def bounds(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
+    """The bounds of the formula, for every set of common tokens."""
+    for common in commons(q):
+        formula = sum(smaller(p[x], q[x] / mass(q, common)) for x in common)
+        yield at_most(formula, mass(p, common))
+        yield at_least(formula, sum(smaller(p[x], q[x]) for x in common))
+
+
 STEPS: tuple[Step, ...] = (
     valid(
         "q is at most q/Q with Q = q(common) <= 1: renormalising accepts no less of any token",
@@ -92,6 +106,7 @@ TLI = Entry(
     "the target's whole vocabulary, and so have texts of token and block verification",
     latex=r"\alpha = \sum_{x \in C} \min(p_x, q_x / q(C)) \le p(C)",
     source=("timor2025vocabularies",),
+    calculators=("spectheory.verification.TokenVerification",),
     assumptions=("q(C) > 0", "the draft reads a text that the target's tokens decide"),
     evidence=(
         proof("term by term, for any number of tokens", STEPS),
@@ -99,6 +114,35 @@ TLI = Entry(
             Claim("one call with every coin, for every set of common tokens", one_call),
             every_pair(5, 8, others=(30, 60, 5)),
             wrong=Claim("drafts from q/Q verified against q leave the output as it is", not_renormalised),
+        ),
+        agreement(
+            Claim("the library's acceptance, for every set of common tokens", library),
+            every_pair(4, 5, others=(30, 60, 5)),
+            wrong=Claim(
+                "it is that of the draft as it is",
+                lambda p, q: [
+                    computed(
+                        TokenVerification().acceptance(floats(p), floats(cut(q, common))),
+                        sum(smaller(p[x], q[x]) for x in common),
+                    )
+                    for common in commons(q)
+                ],
+            ),
+        ),
+        searched(
+            Claim("at most p(C), at least the sum over C of min(p, q)", bounds),
+            exact_pairs,
+            over="2 to 5 tokens",
+            wrong=Claim(
+                "at most the sum over C of min(p, q)",
+                lambda p, q: [
+                    at_most(
+                        sum(smaller(p[x], q[x] / mass(q, common)) for x in common),
+                        sum(smaller(p[x], q[x]) for x in common),
+                    )
+                    for common in commons(q)
+                ],
+            ),
         ),
         exact(
             Claim("texts of two drafts a call have the target's law, by token and by block verification", texts),
