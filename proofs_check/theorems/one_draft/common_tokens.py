@@ -28,7 +28,7 @@ def mass(pmf: AnyPmf, common: Common) -> Real:
 def one_call(p: AnyPmf, q: AnyPmf) -> Iterator[Compared]:
     """One draft for every set of common tokens: what is accepted, and that the output is the target's."""
     for common in commons(q):
-        after = {(): cut(q, common)}
+        after: dict[Prefix, Pmf] = {(): cut(q, common)}
         whole = token_verification(lambda _: tuple(p), after.__getitem__, (), 1)
         accepted = sum(share for (_, taken), share in whole.items() if taken)
         outputs = law((tokens[0], share) for (tokens, _), share in whole.items())
